@@ -1,0 +1,46 @@
+//! The command line: one file per verb, each translating options into calls of the library.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Where the joules of a program go, by function, line and call path.
+#[derive(Parser)]
+#[command(name = "eprof", version, max_term_width = 100, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {}
+
+/// What a verb answers: the exit status, or an error that `main` prints as one chain.
+type Outcome = anyhow::Result<ExitCode>;
+
+/// Parses the arguments, runs the verb and reports an error once, on stderr.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli.verb) {
+        Ok(status) => status,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // stderr may be closed too; there is nowhere left to say so.
+            let _ = writeln!(io::stderr(), "eprof: error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: Verb) -> Outcome {
+    match verb {}
+}
+
+/// A reader that went away (`eprof report | head`) is no error of ours.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,1 @@
+//! GPU sensors corrected, GPU power modelled, GPU instructions measured.

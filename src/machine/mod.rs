@@ -1,0 +1,1 @@
+//! What is this machine? Topology, PMUs and event encodings, energy domains, permissions.

@@ -1,0 +1,1 @@
+//! Watts as a linear function of event rates: presets, fit, store, and the periods `R = P / C`.

@@ -1,0 +1,239 @@
+//! Step 6: the result of attribution, a plain value that every report is made from.
+//!
+//! Nothing in it is symbolized: code is known by module and address. See [`crate::symbolize`].
+
+use crate::recording::metadata::{CpuInfo, DomainInfo, Method};
+use crate::units::{Joules, Nanoseconds, Timestamp};
+
+/// Index of a module in [`Profile::modules`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleId(pub u32);
+
+/// Index of a code address in [`Profile::addresses`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AddressId(pub u32);
+
+/// Index of a stack in [`Profile::stacks`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StackId(pub u32);
+
+/// Index of a thread in [`Profile::threads`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ThreadIndex(pub u32);
+
+/// Where the joules went.
+#[derive(Debug, Clone, Default)]
+pub struct Profile {
+    /// Time of the first sample or reading.
+    pub start: Timestamp,
+    /// From the first to the last sample or reading.
+    pub duration: Nanoseconds,
+    /// Energy by domain, with the balance of each.
+    pub domains: Vec<DomainEnergy>,
+    /// Sampled events.
+    pub events: Vec<EventTotals>,
+    /// Files and other places that code came from.
+    pub modules: Vec<Module>,
+    /// Unique code addresses.
+    pub addresses: Vec<CodeAddress>,
+    /// Unique call stacks.
+    pub stacks: StackTable,
+    /// Threads that were sampled.
+    pub threads: Vec<Thread>,
+    /// CPUs of the machine, where known.
+    pub cpus: Vec<CpuInfo>,
+    /// What was spent: one cell per stack, thread, CPU and event.
+    pub cells: Vec<Cell>,
+    /// Joules of the cells: `cells.len()` rows of `domains.len()` columns.
+    pub cell_joules: Vec<Joules>,
+    /// Variances of `cell_joules` in square joules, of the same shape.
+    pub cell_variances: Vec<f64>,
+    /// What the reader of a report must know.
+    pub warnings: Vec<String>,
+}
+
+/// The energy of one domain: measured, and where it went.
+#[derive(Debug, Clone)]
+pub struct DomainEnergy {
+    /// The domain.
+    pub info: DomainInfo,
+    /// All joules of the domain during the recording.
+    pub measured: Joules,
+    /// To samples of the recorded program.
+    pub attributed: Joules,
+    /// Spent whatever runs: idle and leakage.
+    pub static_energy: Joules,
+    /// By processes that were not recorded.
+    pub other_processes: Joules,
+    /// By eprof itself.
+    pub recorder: Joules,
+    /// While records were lost, or with nothing to charge it to.
+    pub lost: Joules,
+}
+
+/// Totals of one sampled event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventTotals {
+    /// Its name.
+    pub name: String,
+    /// Number of samples.
+    pub samples: u64,
+    /// Sum of the samples' periods: the event's count.
+    pub count: u64,
+    /// Samples known to be lost, of this event or, for the first event, of a ring that all share.
+    pub lost: u64,
+    /// Times the kernel throttled it.
+    pub throttled: u64,
+}
+
+/// Where code came from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Module {
+    /// What it is.
+    pub kind: ModuleKind,
+    /// Path, or the kernel's name for it (`[vdso]`, `[kernel.kallsyms]`, `//anon`).
+    pub path: String,
+    /// Build-id, where the recording tells it.
+    pub build_id: Option<Vec<u8>>,
+    /// Device (major, minor) and inode, where the recording tells it.
+    pub inode: Option<(u32, u32, u64)>,
+    /// Process that it belongs to, for code that only that process has (JIT, anonymous memory).
+    pub pid: Option<u32>,
+}
+
+/// Kinds of module; they decide what an address in it means and how it is symbolized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ModuleKind {
+    /// An ELF file. Addresses are offsets in the file.
+    File,
+    /// The vdso. Addresses are offsets from its start.
+    Vdso,
+    /// The kernel's own text. Addresses are the kernel's.
+    Kernel,
+    /// A kernel module. Addresses are the kernel's.
+    KernelModule,
+    /// Memory of a process without a file: JIT code. Addresses are the process's.
+    Anonymous,
+    /// A function that a just-in-time compiler or the kernel (BPF) announced with its name, which is
+    /// `path`. Addresses are offsets in the function.
+    Jit,
+    /// No mapping was known. Addresses are the process's.
+    Unknown,
+}
+
+/// One code address, by module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CodeAddress {
+    /// Where it lies.
+    pub module: ModuleId,
+    /// The address as the module's kind says. For a return address this is already the address
+    /// minus one, which lies inside the call.
+    pub address: u64,
+    /// A frame of the kernel.
+    pub kernel: bool,
+}
+
+/// A set of call stacks, stored flat: outermost frame first.
+#[derive(Debug, Clone, Default)]
+pub struct StackTable {
+    frames: Vec<AddressId>,
+    ends: Vec<u32>,
+}
+
+impl StackTable {
+    /// Adds a stack, outermost frame first. The table does not look for equal ones.
+    pub fn push(&mut self, frames: impl IntoIterator<Item = AddressId>) -> StackId {
+        self.frames.extend(frames);
+        self.ends.push(self.frames.len() as u32);
+        StackId(self.ends.len() as u32 - 1)
+    }
+
+    /// The frames of a stack, outermost first.
+    pub fn frames(&self, stack: StackId) -> &[AddressId] {
+        let index = stack.0 as usize;
+        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
+        &self.frames[start..self.ends[index] as usize]
+    }
+
+    /// Number of stacks.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// No stack.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+}
+
+/// A thread that was sampled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Name of the thread.
+    pub name: String,
+    /// Name of its process.
+    pub process_name: String,
+}
+
+/// What one stack of one thread on one CPU did to one event.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cell {
+    /// The stack.
+    pub stack: StackId,
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// The CPU; `None` where the recording does not tell.
+    pub cpu: Option<u32>,
+    /// Index of the event in [`Profile::events`].
+    pub event: u32,
+    /// Number of samples.
+    pub samples: u64,
+    /// Sum of periods.
+    pub count: u64,
+    /// Time these samples stand for; only of the event that tells time, else zero.
+    pub time: Nanoseconds,
+}
+
+/// How a profile's joules were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProfileMethod {
+    /// All measured.
+    Measured,
+    /// All estimated.
+    Estimated,
+    /// Some domains measured, some estimated.
+    Mixed,
+    /// There are no joules in this recording.
+    None,
+}
+
+impl Profile {
+    /// How the joules of this profile were found.
+    pub fn method(&self) -> ProfileMethod {
+        let is = |method| self.domains.iter().any(|domain| domain.info.method == method);
+        match (is(Method::Measured), is(Method::Estimated)) {
+            (true, true) => ProfileMethod::Mixed,
+            (true, false) => ProfileMethod::Measured,
+            (false, true) => ProfileMethod::Estimated,
+            (false, false) => ProfileMethod::None,
+        }
+    }
+
+    /// Joules of a cell, by domain.
+    pub fn joules(&self, cell: usize) -> &[Joules] {
+        let columns = self.domains.len();
+        &self.cell_joules[cell * columns..(cell + 1) * columns]
+    }
+
+    /// Domains that no other domain of this profile contains: the ones that add up to the whole.
+    pub fn top_domains(&self) -> impl Iterator<Item = (usize, &DomainEnergy)> {
+        self.domains.iter().enumerate().filter(|(_, domain)| {
+            let parent = domain.info.parent.as_deref();
+            !self.domains.iter().any(|other| Some(other.info.name.as_str()) == parent)
+        })
+    }
+}

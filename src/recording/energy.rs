@@ -1,0 +1,184 @@
+//! The payloads that eprof puts into perf.data as raw data of software/bpf-output samples.
+//!
+//! All numbers are little-endian. The kernel's and perf's rule is that the size of raw data plus its
+//! own 4-byte length is a multiple of 8, so every payload here is 4 bytes more than a multiple of 8.
+
+use crate::units::{Joules, Nanoseconds};
+
+/// Events of energy domains are named `energy/<domain>/`.
+pub const ENERGY_EVENT_PREFIX: &str = "energy/";
+
+/// The event name of a domain.
+pub fn event_name(domain: &str) -> String {
+    format!("{ENERGY_EVENT_PREFIX}{domain}/")
+}
+
+/// The domain of an event name, if it is an energy event.
+pub fn domain_of_event(name: &str) -> Option<&str> {
+    name.strip_prefix(ENERGY_EVENT_PREFIX)?.strip_suffix('/')
+}
+
+/// One energy reading as it lies in the file: 28 bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EnergyReading {
+    /// Energy of the domain since the recording's meter was started, wraps taken out.
+    pub energy: Joules,
+    /// The counter as the interface gave it.
+    pub raw: u64,
+    /// The reading took from this long before its time stamp to this long after it.
+    pub uncertainty: Nanoseconds,
+}
+
+impl EnergyReading {
+    /// Bytes of the payload.
+    pub const SIZE: usize = 28;
+    const VERSION: u32 = 1;
+
+    /// The payload: version, joules, raw counter, uncertainty.
+    pub fn to_bytes(self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        bytes[0..4].copy_from_slice(&Self::VERSION.to_le_bytes());
+        bytes[4..12].copy_from_slice(&self.energy.as_joules().to_le_bytes());
+        bytes[12..20].copy_from_slice(&self.raw.to_le_bytes());
+        bytes[20..28].copy_from_slice(&self.uncertainty.as_nanos().to_le_bytes());
+        bytes
+    }
+
+    /// Reads a payload; `None` if it is too short, of another version or no finite energy.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        if read_u32(bytes, 0)? != Self::VERSION {
+            return None;
+        }
+        let joules = f64::from_bits(read_u64(bytes, 4)?);
+        joules.is_finite().then_some(Self {
+            energy: Joules::from_joules(joules),
+            raw: read_u64(bytes, 12)?,
+            uncertainty: Nanoseconds::from_nanos(read_u64(bytes, 20)?),
+        })
+    }
+}
+
+/// How busy every CPU has been since boot, read from `/proc/stat`, beside the recorder's own use.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CpuTimes {
+    /// CPU time of the recorder itself since its start.
+    pub recorder: Nanoseconds,
+    /// CPU number and the time it was not idle since boot.
+    pub busy: Vec<(u32, Nanoseconds)>,
+}
+
+impl CpuTimes {
+    const VERSION: u32 = 1;
+
+    /// The payload: version, recorder's nanoseconds, then pairs of CPU number and busy nanoseconds.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(12 + 16 * self.busy.len());
+        bytes.extend(Self::VERSION.to_le_bytes());
+        bytes.extend(self.recorder.as_nanos().to_le_bytes());
+        for (cpu, busy) in &self.busy {
+            bytes.extend(u64::from(*cpu).to_le_bytes());
+            bytes.extend(busy.as_nanos().to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads a payload; `None` if it is too short or of another version.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        if read_u32(bytes, 0)? != Self::VERSION {
+            return None;
+        }
+        let recorder = Nanoseconds::from_nanos(read_u64(bytes, 4)?);
+        let pairs = bytes.get(12..)?.chunks_exact(16);
+        let busy = pairs
+            .map(|pair| Some((read_u64(pair, 0)? as u32, Nanoseconds::from_nanos(read_u64(pair, 8)?))))
+            .collect::<Option<_>>()?;
+        Some(Self { recorder, busy })
+    }
+}
+
+/// Cuts the metadata into payloads that fit into records: part number, number of parts, length, text.
+pub fn metadata_payloads(json: &[u8]) -> Vec<Vec<u8>> {
+    const PART: usize = 32 * 1024;
+    let parts = json.len().div_ceil(PART).max(1);
+    let mut payloads = Vec::with_capacity(parts);
+    for part in 0..parts {
+        let text = &json[part * PART..json.len().min((part + 1) * PART)];
+        let mut bytes = Vec::with_capacity(12 + text.len() + 8);
+        bytes.extend((part as u32).to_le_bytes());
+        bytes.extend((parts as u32).to_le_bytes());
+        bytes.extend((text.len() as u32).to_le_bytes());
+        bytes.extend(text);
+        while bytes.len() % 8 != 4 {
+            bytes.push(0);
+        }
+        payloads.push(bytes);
+    }
+    payloads
+}
+
+/// One part of the metadata: its number, the number of parts, its text.
+pub fn metadata_part(payload: &[u8]) -> Option<(u32, u32, &[u8])> {
+    let length = read_u32(payload, 8)? as usize;
+    let text = payload.get(12..12usize.checked_add(length)?)?;
+    Some((read_u32(payload, 0)?, read_u32(payload, 4)?, text))
+}
+
+fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_survives_the_file() {
+        let reading = EnergyReading {
+            energy: Joules::from_joules(12.5),
+            raw: 0xdead_beef,
+            uncertainty: Nanoseconds::from_nanos(900),
+        };
+        assert_eq!(EnergyReading::from_bytes(&reading.to_bytes()), Some(reading));
+        assert_eq!(EnergyReading::from_bytes(&reading.to_bytes()[..27]), None);
+        assert_eq!((EnergyReading::SIZE + 4) % 8, 0);
+    }
+
+    #[test]
+    fn an_infinite_energy_is_refused() {
+        let reading =
+            EnergyReading { energy: Joules::from_joules(f64::INFINITY), raw: 0, uncertainty: Nanoseconds::ZERO };
+        assert_eq!(EnergyReading::from_bytes(&reading.to_bytes()), None);
+    }
+
+    #[test]
+    fn cpu_times_survive_the_file() {
+        let times = CpuTimes {
+            recorder: Nanoseconds::from_millis(3),
+            busy: vec![(0, Nanoseconds::from_millis(10)), (7, Nanoseconds::from_millis(20))],
+        };
+        let bytes = times.to_bytes();
+        assert_eq!((bytes.len() + 4) % 8, 0);
+        assert_eq!(CpuTimes::from_bytes(&bytes), Some(times));
+    }
+
+    #[test]
+    fn long_metadata_comes_in_parts() {
+        let json = vec![b'x'; 70_000];
+        let payloads = metadata_payloads(&json);
+        assert_eq!(payloads.len(), 3);
+        assert!(payloads.iter().all(|payload| payload.len() % 8 == 4 && payload.len() < 60_000));
+        let joined: Vec<u8> =
+            payloads.iter().flat_map(|payload| metadata_part(payload).expect("valid").2.to_vec()).collect();
+        assert_eq!(joined, json);
+    }
+
+    #[test]
+    fn empty_metadata_is_one_part() {
+        let payloads = metadata_payloads(b"");
+        assert_eq!(metadata_part(&payloads[0]), Some((0, 1, &b""[..])));
+    }
+}

@@ -1,0 +1,1 @@
+//! Beside the pipeline: code addresses to functions, inlined frames and source lines.

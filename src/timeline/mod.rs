@@ -1,0 +1,1 @@
+//! Step 3: one stream in time order; tasks and mappings replayed.
