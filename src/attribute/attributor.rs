@@ -1,0 +1,475 @@
+//! The walk in time order: quanta and readings in, joules of cells and the balance out.
+
+use std::collections::VecDeque;
+
+use super::busy::OtherTime;
+use super::curve::EnergyCurve;
+use super::ledger::{Bucket, Ledger};
+use super::weights::EventWeights;
+use crate::recording::energy::CpuTimes;
+use crate::recording::metadata::DomainInfo;
+use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
+
+/// Whom a quantum is charged to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charge {
+    /// A cell of the profile.
+    Cell(u32),
+    /// A process that was not to be profiled.
+    OtherProcess,
+    /// eprof's own recorder.
+    Recorder,
+    /// Nobody knows: the records were lost.
+    Lost,
+}
+
+/// A sample as attribution sees it: a number of events spread over a span of time on one CPU.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quantum {
+    /// Time of the event's previous sample on this CPU.
+    pub start: Timestamp,
+    /// Time of the sample.
+    pub end: Timestamp,
+    /// The CPU; `None` if the recording does not tell.
+    pub cpu: Option<u32>,
+    /// Index of the event.
+    pub event: u32,
+    /// Number of events.
+    pub count: u64,
+    /// CPU time that this sample stands for; zero for events that do not tell time.
+    pub running: Nanoseconds,
+    /// Whom it is charged to.
+    pub charge: Charge,
+}
+
+/// How to attribute.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Energy of one bucket.
+    pub bucket: Joules,
+    /// Constant power by domain, as far as it is known from a model.
+    pub static_power: Vec<Watts>,
+    /// A quantum can reach this far back at most; the attributor keeps as much of the past.
+    pub horizon: Nanoseconds,
+    /// Keep the joules of each cell in each bucket.
+    pub keep_buckets: bool,
+}
+
+/// What came out.
+#[derive(Debug, Clone, Default)]
+pub struct Attribution {
+    /// Joules of the cells: rows of as many columns as there are domains.
+    pub cell_joules: Vec<Joules>,
+    /// Variance of these from sampling, in square joules.
+    pub cell_variances: Vec<f64>,
+    /// The account of each domain.
+    pub ledgers: Vec<Ledger>,
+    /// The buckets, if they were to be kept.
+    pub buckets: Vec<Bucket>,
+    /// Readings that were refused because they went backwards.
+    pub refused_readings: u64,
+}
+
+/// Distributes the joules of a recording. See the module's description.
+#[derive(Debug)]
+pub struct Attributor {
+    domains: Vec<Domain>,
+    weights: EventWeights,
+    options: Options,
+    pending: VecDeque<Quantum>,
+    /// Everything before this time is distributed; `None` until the first reading.
+    frontier: Option<Timestamp>,
+    now: Timestamp,
+    others_are_sampled: bool,
+    /// Indices of the domains, single cores before what contains them.
+    cores_first: Vec<usize>,
+    result: Attribution,
+    scratch: Scratch,
+}
+
+#[derive(Debug)]
+struct Domain {
+    curve: EnergyCurve,
+    /// CPUs that this domain feeds; empty: all.
+    cpus: Vec<bool>,
+    /// Index of the domain that contains it, if that one is read too.
+    parent: Option<usize>,
+    /// Parts of this domain that are measured core by core.
+    measured_cores: Vec<usize>,
+    other_time: OtherTime,
+    is_core: bool,
+}
+
+/// Sums of one bucket, by domain; kept to save allocations.
+#[derive(Debug, Default)]
+struct Scratch {
+    /// Model joules of the quanta.
+    own: Vec<f64>,
+    /// CPU nanoseconds of the quanta.
+    running: Vec<f64>,
+    /// Measured joules per model joule.
+    factor: Vec<f64>,
+    /// Joules that went to no quantum.
+    booked: Vec<Booked>,
+}
+
+/// Joules of one bucket that went to no quantum.
+#[derive(Debug, Default, Clone, Copy)]
+struct Booked {
+    static_energy: Joules,
+    other_processes: Joules,
+    recorder: Joules,
+    lost: Joules,
+}
+
+impl Booked {
+    fn add(&mut self, other: &Self) {
+        self.static_energy += other.static_energy;
+        self.other_processes += other.other_processes;
+        self.recorder += other.recorder;
+        self.lost += other.lost;
+    }
+}
+
+impl Attributor {
+    /// For these domains and events.
+    ///
+    /// `others_are_sampled` tells that quanta of other processes are among those to come, so that
+    /// busy CPUs need not be guessed from CPU times.
+    pub fn new(
+        domains: &[DomainInfo],
+        cpus_of: impl Fn(&DomainInfo) -> Vec<u32>,
+        weights: EventWeights,
+        options: Options,
+        others_are_sampled: bool,
+    ) -> Self {
+        use crate::recording::metadata::DomainKind;
+        let index_of = |name: &str| domains.iter().position(|domain| domain.name == name);
+        let mut states: Vec<Domain> = domains
+            .iter()
+            .map(|info| Domain {
+                curve: EnergyCurve::default(),
+                cpus: as_set(&cpus_of(info)),
+                parent: info.parent.as_deref().and_then(index_of),
+                measured_cores: Vec::new(),
+                other_time: OtherTime::default(),
+                is_core: info.kind == DomainKind::Core,
+            })
+            .collect();
+        for core in 0..states.len() {
+            let mut ancestor = states[core].parent.filter(|_| states[core].is_core);
+            // A tree of domains is at most platform, package, cores, core: the bound stops a loop.
+            for _ in 0..4 {
+                let Some(index) = ancestor else { break };
+                states[index].measured_cores.push(core);
+                ancestor = states[index].parent;
+            }
+        }
+        let count = domains.len();
+        let mut cores_first: Vec<usize> = (0..count).collect();
+        cores_first.sort_by_key(|index| !states[*index].is_core);
+        Self {
+            domains: states,
+            weights,
+            options,
+            pending: VecDeque::new(),
+            frontier: None,
+            now: Timestamp::default(),
+            others_are_sampled,
+            cores_first,
+            result: Attribution { ledgers: vec![Ledger::default(); count], ..Attribution::default() },
+            scratch: Scratch {
+                own: vec![0.0; count],
+                running: vec![0.0; count],
+                factor: vec![0.0; count],
+                booked: vec![Booked::default(); count],
+            },
+        }
+    }
+
+    /// A meter's reading. Call everything in time order.
+    pub fn reading(&mut self, domain: usize, time: Timestamp, energy: Joules) {
+        let Some(state) = self.domains.get_mut(domain) else { return };
+        if !state.curve.push(time, energy) {
+            self.result.refused_readings += 1;
+            return;
+        }
+        self.frontier.get_or_insert(time);
+        self.advance(time);
+    }
+
+    /// CPU times of the whole machine and of the recorder.
+    pub fn cpu_times(&mut self, time: Timestamp, times: &CpuTimes) {
+        for domain in &mut self.domains {
+            let fed = times.busy.iter().filter(|(cpu, _)| feeds(&domain.cpus, Some(*cpu)));
+            domain.other_time.push(time, fed.map(|(_, busy)| *busy).sum(), times.recorder);
+        }
+    }
+
+    /// A sample.
+    pub fn quantum(&mut self, quantum: Quantum) {
+        if let Charge::Cell(cell) = quantum.charge {
+            let needed = (cell as usize + 1) * self.domains.len();
+            if self.result.cell_joules.len() < needed {
+                self.result.cell_joules.resize(needed, Joules::ZERO);
+                self.result.cell_variances.resize(needed, 0.0);
+            }
+        }
+        self.advance(quantum.end);
+        // Before the first reading there are no joules to give. What reaches back into what is already
+        // distributed counts from there on: it came later than the horizon.
+        if let Some(frontier) = self.frontier
+            && quantum.end > frontier
+        {
+            self.pending.push_back(Quantum { start: quantum.start.max(frontier), ..quantum });
+        }
+    }
+
+    /// The end of the stream: distributes the rest.
+    pub fn finish(mut self) -> Attribution {
+        while self.close_full_bucket() {}
+        let end = self.domains.iter().filter_map(|domain| domain.curve.last()).map(|(time, _)| time).max();
+        if let (Some(frontier), Some(end)) = (self.frontier, end)
+            && frontier < end
+        {
+            self.close_bucket(frontier, end, true);
+        }
+        for (domain, ledger) in self.domains.iter().zip(&mut self.result.ledgers) {
+            if let (Some((_, first)), Some((_, last))) = (domain.curve.first(), domain.curve.last()) {
+                ledger.measured = last - first;
+            }
+        }
+        self.result
+    }
+
+    fn advance(&mut self, now: Timestamp) {
+        self.now = self.now.max(now);
+        while self.frontier.is_some_and(|frontier| {
+            // Cheap test first: most calls come before anything can be closed.
+            self.now.since(frontier) > self.options.horizon
+        }) && self.close_full_bucket()
+        {}
+    }
+
+    /// Closes the next bucket if its energy has been counted and no quantum can reach into it any more.
+    fn close_full_bucket(&mut self) -> bool {
+        let Some(frontier) = self.frontier else { return false };
+        let Some(end) = self.end_of_bucket(frontier) else { return false };
+        let all_have_come = self.now.since(end) >= self.options.horizon;
+        let all_are_read = self.domains.iter().all(|domain| {
+            // A domain that has stopped giving readings must not hold up the others for ever.
+            domain.curve.last().is_none_or(|(last, _)| last >= end || end.since(last) > self.options.horizon)
+        });
+        if all_have_come && all_are_read {
+            self.close_bucket(frontier, end, false);
+            true
+        } else {
+            false
+        }
+    }
+
+    /// When the domains that add up to the whole reach the target together.
+    fn end_of_bucket(&self, start: Timestamp) -> Option<Timestamp> {
+        let whole: Vec<&EnergyCurve> =
+            self.domains.iter().filter(|d| d.parent.is_none()).map(|d| &d.curve).collect();
+        let energy_at = |time| whole.iter().map(|curve| curve.at(time)).sum::<Joules>();
+        let target = energy_at(start) + self.options.bucket;
+        if let [curve] = whole[..] {
+            return curve.time_of(target).filter(|end| *end > start);
+        }
+        let last = whole.iter().filter_map(|curve| curve.last()).map(|(time, _)| time).min()?;
+        if energy_at(last) < target || last <= start {
+            return None;
+        }
+        // The sum of curves that never fall never falls: halve the interval down to the nanosecond.
+        let (mut low, mut high) = (start.as_nanos(), last.as_nanos());
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if energy_at(Timestamp::from_nanos(middle)) >= target { high = middle } else { low = middle }
+        }
+        Some(Timestamp::from_nanos(high))
+    }
+
+    fn close_bucket(&mut self, start: Timestamp, end: Timestamp, is_last: bool) {
+        self.sum_quanta(start, end);
+        let span = end.since(start);
+        let measured: Vec<Joules> =
+            self.domains.iter().map(|d| d.curve.at(end) - d.curve.at(start)).collect();
+        self.share_out(&measured, start, end, span);
+        let (quanta, by_cell) = self.distribute(start, end, is_last);
+        if self.options.keep_buckets {
+            self.result.buckets.push(Bucket { start, end, measured, quanta, by_cell });
+        }
+        for domain in &mut self.domains {
+            domain.curve.forget_before(end);
+        }
+        self.frontier = Some(end);
+    }
+
+    /// Model joules and CPU time of all quanta in the bucket, by domain.
+    fn sum_quanta(&mut self, start: Timestamp, end: Timestamp) {
+        self.scratch.own.fill(0.0);
+        self.scratch.running.fill(0.0);
+        for quantum in &self.pending {
+            let overlap = overlap(quantum, start, end);
+            if overlap <= 0.0 {
+                continue;
+            }
+            let weights = self.weights.of_event(quantum.event as usize);
+            for (index, domain) in self.domains.iter().enumerate() {
+                if feeds(&domain.cpus, quantum.cpu) {
+                    self.scratch.own[index] += weights[index] * quantum.count as f64 * overlap;
+                    self.scratch.running[index] += quantum.running.as_nanos() as f64 * overlap;
+                }
+            }
+        }
+    }
+
+    /// Decides, per domain, the joules per model joule, and books what goes to no quantum.
+    fn share_out(&mut self, measured: &[Joules], start: Timestamp, end: Timestamp, span: Nanoseconds) {
+        for position in 0..self.cores_first.len() {
+            let index = self.cores_first[position];
+            let mut booked = Booked::default();
+            let mut left = measured[index];
+            for core in &self.domains[index].measured_cores {
+                // What a core's own meter counted is given to the quanta by that core's factor.
+                if self.scratch.own[*core] > 0.0 {
+                    left -= measured[*core];
+                    booked.add(&self.scratch.booked[*core]);
+                }
+            }
+            let left = left.max(Joules::ZERO);
+            let known_static = self.options.static_power.get(index).copied().unwrap_or(Watts::ZERO) * span;
+            let idle = known_static.min(left);
+            let dynamic = left - idle;
+            booked.static_energy += idle;
+
+            let own = self.scratch.own[index];
+            let running = self.scratch.running[index];
+            let (others, recorder) = match self.others_are_sampled {
+                true => (0.0, 0.0),
+                false => self.domains[index].other_time.charge(start, end, running),
+            };
+            // A nanosecond of others is taken to cost as much as one of the program's own.
+            let per_nanosecond = if running > 0.0 { own / running } else { 1.0 };
+            let (others, recorder) = (others * per_nanosecond, recorder * per_nanosecond);
+            let total = own + others + recorder;
+            self.scratch.factor[index] = 0.0;
+            if total > 0.0 {
+                let factor = dynamic.as_joules() / total;
+                self.scratch.factor[index] = factor;
+                booked.other_processes += Joules::from_joules(others * factor);
+                booked.recorder += Joules::from_joules(recorder * factor);
+            } else if self.is_explained(index) {
+                // Nothing ran: this is what the machine takes to be there.
+                booked.static_energy += dynamic;
+            } else {
+                booked.lost += dynamic;
+            }
+            let ledger = &mut self.result.ledgers[index];
+            ledger.static_energy += booked.static_energy;
+            ledger.other_processes += booked.other_processes;
+            ledger.recorder += booked.recorder;
+            ledger.lost += booked.lost;
+            self.scratch.booked[index] = booked;
+        }
+    }
+
+    /// Can any event be charged with this domain's joules?
+    fn is_explained(&self, domain: usize) -> bool {
+        (0..).map_while(|event| self.weights.of_event(event).get(domain)).any(|weight| *weight > 0.0)
+    }
+
+    /// Gives every quantum its joules and drops those that end here.
+    fn distribute(&mut self, start: Timestamp, end: Timestamp, is_last: bool) -> (u32, Vec<(u32, f32)>) {
+        let columns = self.domains.len();
+        let mut quanta = 0;
+        let mut by_cell = Vec::new();
+        for quantum in &self.pending {
+            let overlap = overlap(quantum, start, end);
+            if overlap <= 0.0 {
+                continue;
+            }
+            let ends_here = quantum.end <= end || is_last;
+            quanta += u32::from(ends_here);
+            let weights = self.weights.of_event(quantum.event as usize);
+            let mut top_level = 0.0;
+            for index in 0..columns {
+                let domain = &self.domains[index];
+                if !feeds(&domain.cpus, quantum.cpu) {
+                    continue;
+                }
+                let whole_quantum = weights[index] * quantum.count as f64;
+                let mut whole_joules = whole_quantum * self.scratch.factor[index];
+                for core in &domain.measured_cores {
+                    if feeds(&self.domains[*core].cpus, quantum.cpu) {
+                        whole_joules += weights[*core] * quantum.count as f64 * self.scratch.factor[*core];
+                    }
+                }
+                let joules = Joules::from_joules(whole_joules * overlap);
+                let ledger = &mut self.result.ledgers[index];
+                match quantum.charge {
+                    Charge::Cell(cell) => {
+                        let at = cell as usize * columns + index;
+                        self.result.cell_joules[at] += joules;
+                        if ends_here {
+                            // One event more or less of this kind is one quantum more or less.
+                            self.result.cell_variances[at] += whole_joules * whole_joules;
+                        }
+                        ledger.attributed += joules;
+                        if domain.parent.is_none() {
+                            top_level += joules.as_joules();
+                        }
+                    }
+                    Charge::OtherProcess => ledger.other_processes += joules,
+                    Charge::Recorder => ledger.recorder += joules,
+                    Charge::Lost => ledger.lost += joules,
+                }
+            }
+            if self.options.keep_buckets
+                && let Charge::Cell(cell) = quantum.charge
+            {
+                by_cell.push((cell, top_level as f32));
+            }
+        }
+        self.pending.retain(|quantum| quantum.end > end && !is_last);
+        (quanta, by_cell)
+    }
+}
+
+/// The share of a quantum's span that lies after `start` and not after `end`.
+fn overlap(quantum: &Quantum, start: Timestamp, end: Timestamp) -> f64 {
+    if quantum.end <= start || quantum.start >= end && quantum.start < quantum.end {
+        return 0.0;
+    }
+    let whole = quantum.end.since(quantum.start).as_nanos();
+    if whole == 0 {
+        return if quantum.end <= end { 1.0 } else { 0.0 };
+    }
+    let shared = quantum.end.min(end).since(quantum.start.max(start)).as_nanos();
+    shared as f64 / whole as f64
+}
+
+fn feeds(cpus: &[bool], cpu: Option<u32>) -> bool {
+    match cpu {
+        Some(cpu) if !cpus.is_empty() => cpus.get(cpu as usize).copied().unwrap_or(false),
+        _ => true,
+    }
+}
+
+fn as_set(cpus: &[u32]) -> Vec<bool> {
+    // Kernels end at 8192 CPUs; a number beyond is damage in the file.
+    const MOST: u32 = 1 << 16;
+    let mut set = Vec::new();
+    for cpu in cpus.iter().copied().filter(|cpu| *cpu < MOST) {
+        if set.len() <= cpu as usize {
+            set.resize(cpu as usize + 1, false);
+        }
+        set[cpu as usize] = true;
+    }
+    set
+}
+
+#[cfg(test)]
+#[path = "attributor_tests.rs"]
+mod tests;

@@ -1,0 +1,221 @@
+//! The laws of attribution, and its arithmetic worked by hand.
+
+use super::*;
+use crate::recording::metadata::{DomainKind, Method};
+use proptest::prelude::*;
+
+fn domain(name: &str, kind: DomainKind, parent: Option<&str>, cpus: &[u32]) -> DomainInfo {
+    DomainInfo {
+        name: name.into(),
+        kind,
+        parent: parent.map(Into::into),
+        source: "test".into(),
+        method: Method::Measured,
+        package: None,
+        cpus: cpus.to_vec(),
+        resolution: None,
+        refresh: None,
+        static_power: None,
+    }
+}
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_nanos(millis * 1_000_000)
+}
+
+fn options(bucket: f64) -> Options {
+    Options {
+        bucket: Joules::from_joules(bucket),
+        static_power: Vec::new(),
+        horizon: Nanoseconds::from_millis(100),
+        keep_buckets: false,
+    }
+}
+
+fn quantum(from: u64, to: u64, cpu: u32, count: u64, cell: u32) -> Quantum {
+    Quantum {
+        start: at(from),
+        end: at(to),
+        cpu: Some(cpu),
+        event: 0,
+        count,
+        running: at(to).since(at(from)),
+        charge: Charge::Cell(cell),
+    }
+}
+
+fn attributor(domains: &[DomainInfo], options: Options) -> Attributor {
+    let weights = EventWeights::new(1, domains.len(), |_, _| 1.0);
+    Attributor::new(domains, |info| info.cpus.clone(), weights, options, true)
+}
+
+fn joules(values: &[Joules]) -> Vec<f64> {
+    values.iter().map(|value| (value.as_joules() * 1e9).round() / 1e9).collect()
+}
+
+#[test]
+fn a_function_that_draws_twice_the_power_gets_twice_the_joules() {
+    // 10 W for 100 ms, then 20 W for 100 ms; samples tell only time.
+    let mut attributor = attributor(&[domain("p", DomainKind::Package, None, &[])], options(0.1));
+    for step in 0..=20 {
+        let energy = if step <= 10 { 0.1 * f64::from(step) } else { 1.0 + 0.2 * f64::from(step - 10) };
+        attributor.reading(0, at(u64::from(step as u32) * 10), Joules::from_joules(energy));
+        if step > 0 {
+            let to = u64::from(step as u32) * 10;
+            attributor.quantum(quantum(to - 10, to, 0, 10, u32::from(step > 10)));
+        }
+    }
+    let result = attributor.finish();
+    assert_eq!(joules(&result.cell_joules), [1.0, 2.0]);
+    assert_eq!(result.ledgers[0].measured, Joules::from_joules(3.0));
+}
+
+#[test]
+fn the_papers_example_divides_each_domain_by_its_own_index() {
+    // Core domain 20 J with indices 70:30, memory domain 10 J with indices 20:80.
+    let domains =
+        [domain("cores", DomainKind::Cores, None, &[]), domain("memory", DomainKind::Dram, None, &[])];
+    let weights = EventWeights::new(2, 2, |event, domain| [[1.0, 0.0], [0.0, 1.0]][event][domain]);
+    let mut attributor = Attributor::new(&domains, |_| Vec::new(), weights, options(1000.0), true);
+    let reading = |attributor: &mut Attributor, time, cores, memory| {
+        attributor.reading(0, at(time), Joules::from_joules(cores));
+        attributor.reading(1, at(time), Joules::from_joules(memory));
+    };
+    reading(&mut attributor, 0, 0.0, 0.0);
+    for (event, cpu, count) in [(0, 0, 70), (0, 1, 30), (1, 0, 20), (1, 1, 80)] {
+        attributor.quantum(Quantum { event, ..quantum(0, 10, cpu, count, cpu) });
+    }
+    reading(&mut attributor, 10, 20.0, 10.0);
+    let result = attributor.finish();
+    assert_eq!(joules(&result.cell_joules), [14.0, 2.0, 6.0, 8.0]);
+}
+
+#[test]
+fn a_quantum_over_two_buckets_is_divided_by_time() {
+    let mut attributor = attributor(&[domain("p", DomainKind::Package, None, &[])], options(1.0));
+    attributor.reading(0, at(0), Joules::ZERO);
+    attributor.quantum(quantum(0, 4, 0, 4, 0));
+    attributor.quantum(quantum(4, 20, 0, 16, 1));
+    attributor.reading(0, at(10), Joules::from_joules(1.0));
+    attributor.reading(0, at(20), Joules::from_joules(2.0));
+    let result = attributor.finish();
+    // First bucket: 4 of 10 ms are cell 0's; second bucket: all is cell 1's.
+    assert_eq!(joules(&result.cell_joules), [0.4, 1.6]);
+}
+
+#[test]
+fn energy_while_nothing_runs_is_static() {
+    let mut attributor = attributor(&[domain("p", DomainKind::Package, None, &[])], options(1.0));
+    attributor.reading(0, at(0), Joules::ZERO);
+    attributor.reading(0, at(1000), Joules::from_joules(5.0));
+    let ledger = attributor.finish().ledgers[0];
+    assert_eq!(ledger.static_energy, Joules::from_joules(5.0));
+    assert_eq!(ledger.parts(), ledger.measured);
+}
+
+#[test]
+fn known_static_power_is_taken_out_first() {
+    let mut options = options(1.0);
+    options.static_power = vec![Watts::from_watts(10.0)];
+    let mut attributor = attributor(&[domain("p", DomainKind::Package, None, &[])], options);
+    attributor.reading(0, at(0), Joules::ZERO);
+    attributor.quantum(quantum(0, 1000, 0, 1, 0));
+    attributor.reading(0, at(1000), Joules::from_joules(30.0));
+    let result = attributor.finish();
+    assert_eq!(joules(&result.cell_joules), [20.0]);
+    assert_eq!(joules(&[result.ledgers[0].static_energy]), [10.0]);
+}
+
+#[test]
+fn measured_cores_override_the_model() {
+    // The model sees both cores alike; their meters say 3 J and 1 J of the package's 6 J.
+    let domains = [
+        domain("package-0", DomainKind::Package, None, &[0, 1]),
+        domain("core-0", DomainKind::Core, Some("package-0"), &[0]),
+        domain("core-1", DomainKind::Core, Some("package-0"), &[1]),
+    ];
+    let mut attributor = attributor(&domains, options(100.0));
+    for (time, values) in [(0, [0.0, 0.0, 0.0]), (100, [6.0, 3.0, 1.0])] {
+        for (index, value) in values.into_iter().enumerate() {
+            attributor.reading(index, at(time), Joules::from_joules(value));
+        }
+        if time == 0 {
+            attributor.quantum(quantum(0, 100, 0, 50, 0));
+            attributor.quantum(quantum(0, 100, 1, 50, 1));
+        }
+    }
+    let result = attributor.finish();
+    assert_eq!(joules(&result.cell_joules), [4.0, 3.0, 0.0, 2.0, 0.0, 1.0]);
+    assert_eq!(joules(&[result.ledgers[0].attributed]), [6.0]);
+}
+
+#[test]
+fn others_pay_for_their_time() {
+    let domains = [domain("p", DomainKind::Package, None, &[])];
+    let weights = EventWeights::new(1, 1, |_, _| 1.0);
+    let mut attributor = Attributor::new(&domains, |_| Vec::new(), weights, options(100.0), false);
+    let busy = |millis| CpuTimes {
+        recorder: Nanoseconds::ZERO,
+        busy: vec![(0, Nanoseconds::from_millis(millis)), (1, Nanoseconds::from_millis(millis))],
+    };
+    attributor.reading(0, at(0), Joules::ZERO);
+    attributor.cpu_times(at(0), &busy(0));
+    attributor.quantum(quantum(0, 100, 0, 100_000_000, 0));
+    attributor.cpu_times(at(100), &busy(100));
+    attributor.reading(0, at(100), Joules::from_joules(8.0));
+    let result = attributor.finish();
+    // Two CPUs were busy for 100 ms, the program on one of them.
+    assert_eq!(joules(&result.cell_joules), [4.0]);
+    assert_eq!(joules(&[result.ledgers[0].other_processes]), [4.0]);
+}
+
+proptest! {
+    /// Every joule is accounted for, none is negative, and moving the clock changes nothing.
+    #[test]
+    fn conservation(
+        steps in prop::collection::vec((1u64..40, 0.0f64..3.0), 2..40),
+        quanta in prop::collection::vec((0u64..1500, 0u64..60, 0u32..4, 1u64..1000, 0u32..8), 0..200),
+        bucket in 0.05f64..5.0,
+        static_watts in 0.0f64..50.0,
+        shift in 0u64..1_000_000,
+    ) {
+        let run = |shift: u64| {
+            let domains = [
+                domain("package-0", DomainKind::Package, None, &[0, 1]),
+                domain("package-1", DomainKind::Package, None, &[2, 3]),
+                domain("cores-0", DomainKind::Cores, Some("package-0"), &[0, 1]),
+            ];
+            let mut options = options(bucket);
+            options.static_power = vec![Watts::from_watts(static_watts)];
+            let mut attributor = attributor(&domains, options);
+            let mut quanta = quanta.clone();
+            quanta.sort_by_key(|(end, ..)| *end);
+            let mut quanta = quanta.into_iter().peekable();
+            let (mut time, mut energy) = (0, 0.0);
+            for (span, more) in &steps {
+                while let Some((end, span, cpu, count, cell)) = quanta.next_if(|(end, ..)| *end <= time) {
+                    let from = end.saturating_sub(span) + shift;
+                    attributor.quantum(quantum(from, end + shift, cpu, count, cell));
+                }
+                for (index, share) in [1.0, 0.5, 0.3].into_iter().enumerate() {
+                    attributor.reading(index, at(time + shift), Joules::from_joules(energy * share));
+                }
+                time += span;
+                energy += more;
+            }
+            attributor.finish()
+        };
+        let result = run(0);
+        for (index, ledger) in result.ledgers.iter().enumerate() {
+            let difference = (ledger.parts() - ledger.measured).abs().as_joules();
+            prop_assert!(difference <= 1e-9 * ledger.measured.as_joules().max(1.0), "{ledger:?}");
+            let cells: Joules = result.cell_joules.iter().skip(index).step_by(3).sum();
+            prop_assert!((cells - ledger.attributed).abs().as_joules() < 1e-9);
+        }
+        prop_assert!(result.cell_joules.iter().all(|joules| *joules >= Joules::ZERO));
+        let shifted = run(shift);
+        for (a, b) in result.cell_joules.iter().zip(&shifted.cell_joules) {
+            prop_assert!((*a - *b).abs().as_joules() < 1e-6, "{a:?} {b:?}");
+        }
+    }
+}

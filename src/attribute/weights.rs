@@ -1,0 +1,81 @@
+//! What one event is worth in each domain.
+
+use std::collections::BTreeMap;
+
+use crate::recording::metadata::{DomainInfo, DomainKind, EventInfo};
+
+/// Model joules per event, by event and domain; only their proportions matter inside a bucket.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventWeights {
+    domains: usize,
+    /// One row of `domains` numbers per event.
+    rows: Vec<f64>,
+}
+
+impl EventWeights {
+    /// From a function of event and domain. Negative and not-a-number become 0.
+    pub fn new(events: usize, domains: usize, weight: impl Fn(usize, usize) -> f64) -> Self {
+        let rows = (0..events)
+            .flat_map(|event| (0..domains).map(move |domain| (event, domain)))
+            .map(|(event, domain)| weight(event, domain).max(0.0))
+            .collect();
+        Self { domains, rows }
+    }
+
+    /// From the coefficients that the recording carries; `None` if it carries none.
+    pub fn from_model(events: &[EventInfo], domains: &[DomainInfo]) -> Option<Self> {
+        let weights = Self::new(events.len(), domains.len(), |event, domain| {
+            coefficient(&events[event].joules_per_event, domains[domain].kind)
+        });
+        weights.rows.iter().any(|weight| *weight > 0.0).then_some(weights)
+    }
+
+    /// Weights by time alone: one event tells time, the others count for nothing.
+    pub fn from_time(events: usize, domains: usize, time_event: usize) -> Self {
+        Self::new(events, domains, |event, _| if event == time_event { 1.0 } else { 0.0 })
+    }
+
+    /// The joules of one event of this kind, in each domain.
+    pub fn of_event(&self, event: usize) -> &[f64] {
+        self.rows.get(event * self.domains..(event + 1) * self.domains).unwrap_or(&[])
+    }
+
+    /// Does this event count for anything?
+    pub fn counts(&self, event: usize) -> bool {
+        self.of_event(event).iter().any(|weight| *weight > 0.0)
+    }
+}
+
+/// The coefficient for a kind of domain; domains without one of their own follow the package.
+fn coefficient(by_kind: &BTreeMap<String, f64>, kind: DomainKind) -> f64 {
+    let names: &[&str] = match kind {
+        DomainKind::Cores | DomainKind::Core => &["cores", "package"],
+        DomainKind::Dram => &["dram", "package", "cores"],
+        DomainKind::Package | DomainKind::Platform | DomainKind::Battery => &["package", "cores"],
+        DomainKind::Uncore => &["uncore", "package", "cores"],
+        // No CPU event says what a graphics card does.
+        DomainKind::Gpu => &[],
+    };
+    names.iter().find_map(|name| by_kind.get(*name)).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_domain_without_a_coefficient_follows_the_package() {
+        let by_kind = BTreeMap::from([("cores".to_owned(), 2.0), ("dram".to_owned(), 7.0)]);
+        assert_eq!(coefficient(&by_kind, DomainKind::Dram), 7.0);
+        assert_eq!(coefficient(&by_kind, DomainKind::Package), 2.0);
+        assert_eq!(coefficient(&by_kind, DomainKind::Gpu), 0.0);
+    }
+
+    #[test]
+    fn a_negative_coefficient_never_takes_joules_away() {
+        let weights = EventWeights::new(1, 2, |_, domain| if domain == 0 { -1.0 } else { f64::NAN });
+        assert_eq!(weights.of_event(0), [0.0, 0.0]);
+        assert!(!weights.counts(0));
+        assert!(weights.of_event(5).is_empty());
+    }
+}
