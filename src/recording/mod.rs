@@ -1,5 +1,34 @@
 //! Step 2: the recording, a perf.data file with energy readings inside: writer, reader, decoder.
+//!
+//! ```text
+//! source ──► header, features, pipe, names ──► reader: a Recording, its events and metadata
+//!   └──────► expand, window ──► records: raw records, by position ──► decode ──► record: what they say
+//! ```
 
+pub mod attr;
 pub mod energy;
+pub mod features;
+pub mod format;
 pub mod metadata;
 pub mod record;
+
+mod bytes;
+mod decode;
+mod error;
+mod expand;
+mod header;
+mod layout;
+mod names;
+mod pipe;
+mod raw;
+mod reader;
+mod records;
+mod source;
+mod window;
+
+pub use bytes::ByteOrder;
+pub use decode::Decoder;
+pub use error::RecordingError;
+pub use raw::{RawRecord, RecordPosition};
+pub use reader::{EventDesc, Recording};
+pub use records::Records;

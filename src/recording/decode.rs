@@ -1,0 +1,157 @@
+//! From a record's bytes to what it says. Pure: bytes in, borrowed values out, nothing allocated.
+
+use rustc_hash::FxHashMap;
+
+use super::attr::EventAttr;
+use super::bytes::{u32_at, u64_at};
+use super::error::RecordingError;
+use super::format::record_type;
+use super::layout::EventLayout;
+use super::raw::RawRecord;
+use super::record::{EventIndex, Record, RecordContext};
+use crate::units::Timestamp;
+
+mod kernel;
+mod sample;
+
+pub(super) use sample::cpu_mode;
+
+/// What did not fit into its record.
+type Missing = &'static str;
+
+/// Decodes the records of one recording. It holds no state, so that records can be decoded in any
+/// order and by several threads.
+#[derive(Debug, Clone, Default)]
+pub struct Decoder {
+    layouts: Vec<EventLayout>,
+    events_by_id: FxHashMap<u64, EventIndex>,
+    /// Offset of the event's id in a sample's body; `None` if there is nothing to tell apart.
+    id_in_sample: Option<u16>,
+    /// Distance of the event's id from the end of other records.
+    id_before_end: Option<u16>,
+}
+
+impl Decoder {
+    /// A decoder for events of these attributes and ids.
+    ///
+    /// # Errors
+    /// [`RecordingError::MixedLayouts`] if the samples of the events have different fields and no
+    /// common place for an id that says which event they are of.
+    pub fn new<'a>(
+        events: impl IntoIterator<Item = (&'a EventAttr, &'a [u64])>,
+    ) -> Result<Self, RecordingError> {
+        let mut decoder = Self::default();
+        for (index, (attr, ids)) in events.into_iter().enumerate() {
+            decoder.layouts.push(EventLayout::new(attr));
+            decoder.events_by_id.extend(ids.iter().map(|&id| (id, EventIndex(index as u32))));
+        }
+        if decoder.layouts.len() > 1 {
+            decoder.id_in_sample = common(decoder.layouts.iter().map(EventLayout::id_in_sample));
+            decoder.id_before_end = common(decoder.layouts.iter().map(EventLayout::id_before_end));
+            let same_fields = common(decoder.layouts.iter().map(|layout| Some(layout.sample_type))).is_some();
+            if decoder.id_in_sample.is_none() && !same_fields {
+                return Err(RecordingError::MixedLayouts);
+            }
+        }
+        Ok(decoder)
+    }
+
+    /// When, where and for which event a record was made.
+    ///
+    /// Fields that the recording does not have are `None`, and so is all of a record that the
+    /// recorder made up (mappings that were there before): its `sample_id` is zeros.
+    #[inline]
+    pub fn context(&self, raw: &RawRecord<'_>) -> RecordContext {
+        match raw.kind {
+            record_type::SAMPLE => self.sample_context(raw.body),
+            record_type::USER_START.. => RecordContext::default(),
+            _ => self.kernel_context(raw),
+        }
+    }
+
+    /// Decodes a record, given what [`Decoder::context`] says of it.
+    ///
+    /// # Errors
+    /// [`RecordingError::Malformed`] if the record is too short for what it must hold.
+    #[inline]
+    pub fn decode<'a>(
+        &self,
+        raw: &RawRecord<'a>,
+        context: &RecordContext,
+    ) -> Result<Record<'a>, RecordingError> {
+        let layout = self.layouts.get(context.event.map_or(0, |event| event.0 as usize));
+        let decoded = match (raw.kind, layout) {
+            (record_type::SAMPLE, Some(layout)) => {
+                sample::decode(layout, raw.misc, raw.body).map(Record::Sample)
+            }
+            (record_type::FINISHED_ROUND, _) => Ok(Record::FinishedRound),
+            (record_type::USER_START.., _) | (_, None) => Ok(Record::Other(raw.kind)),
+            (_, Some(layout)) => kernel::decode(layout, raw),
+        };
+        decoded.map_err(|field| RecordingError::Malformed { offset: raw.offset, kind: raw.kind, field })
+    }
+
+    fn sample_context(&self, body: &[u8]) -> RecordContext {
+        let event = match self.id_in_sample {
+            None => Some(EventIndex(0)),
+            Some(at) => self.event_of_id(u64_at(body, at.into()).unwrap_or_default()),
+        };
+        let Some(layout) = self.layouts.get(event.map_or(0, |event| event.0 as usize)) else {
+            return RecordContext::default();
+        };
+        let layout = &layout.sample;
+        RecordContext {
+            time: u64_at(body, layout.time.into()).map(Timestamp::from_nanos),
+            pid: u32_at(body, layout.tid.into()),
+            tid: u32_at(body, usize::from(layout.tid) + 4),
+            cpu: known_cpu(u32_at(body, layout.cpu.into())),
+            event,
+        }
+    }
+
+    fn kernel_context(&self, raw: &RawRecord<'_>) -> RecordContext {
+        let event = match self.id_before_end {
+            None => Some(EventIndex(0)),
+            Some(distance) => {
+                let at = raw.body.len().checked_sub(distance.into());
+                self.event_of_id(at.and_then(|at| u64_at(raw.body, at)).unwrap_or_default())
+            }
+        };
+        let Some(layout) = self.layouts.get(event.map_or(0, |event| event.0 as usize)) else {
+            return RecordContext::default();
+        };
+        let trailer = match raw.body.len().checked_sub(layout.trailer.size.into()) {
+            Some(start) if layout.trailer.size > 0 => &raw.body[start..],
+            _ => return RecordContext { time: kernel::time_in_body(raw), ..RecordContext::default() },
+        };
+        let time = u64_at(trailer, layout.trailer.time.into());
+        if time == Some(0) {
+            return RecordContext::default();
+        }
+        RecordContext {
+            time: time.map(Timestamp::from_nanos),
+            pid: u32_at(trailer, layout.trailer.tid.into()),
+            tid: u32_at(trailer, usize::from(layout.trailer.tid) + 4),
+            cpu: known_cpu(u32_at(trailer, layout.trailer.cpu.into())),
+            event,
+        }
+    }
+
+    /// The event of an id. Id 0 is in records that the recorder made up: they go to the first event.
+    #[inline]
+    fn event_of_id(&self, id: u64) -> Option<EventIndex> {
+        if id == 0 { Some(EventIndex(0)) } else { self.events_by_id.get(&id).copied() }
+    }
+}
+
+/// Records that the recorder made up name no CPU.
+fn known_cpu(cpu: Option<u32>) -> Option<u32> {
+    cpu.filter(|&cpu| cpu != u32::MAX)
+}
+
+/// The value that all have, if they have one and the same.
+fn common<T: PartialEq>(values: impl IntoIterator<Item = Option<T>>) -> Option<T> {
+    let mut values = values.into_iter();
+    let first = values.next()??;
+    values.all(|value| value.as_ref() == Some(&first)).then_some(first)
+}

@@ -1,0 +1,140 @@
+//! The kernel's records other than samples.
+
+use super::Missing;
+use super::sample::cpu_mode;
+use crate::recording::bytes::{ByteOrder, Cursor, u64_at, until_zero};
+use crate::recording::format::{BUILD_ID_SIZE, misc, read_format, record_type};
+use crate::recording::layout::EventLayout;
+use crate::recording::raw::RawRecord;
+use crate::recording::record::{FileIdentity, Mmap, ReadValue, Record, TaskChange};
+use crate::units::Timestamp;
+
+/// The time that some records carry themselves, for recordings without `sample_id`.
+pub(super) fn time_in_body(raw: &RawRecord<'_>) -> Option<Timestamp> {
+    let at = match raw.kind {
+        record_type::FORK | record_type::EXIT => 16,
+        record_type::THROTTLE | record_type::UNTHROTTLE => 0,
+        _ => return None,
+    };
+    // Births that the recorder made up have time 0.
+    u64_at(raw.body, at).filter(|&time| time != 0).map(Timestamp::from_nanos)
+}
+
+pub(super) fn decode<'a>(layout: &EventLayout, raw: &RawRecord<'a>) -> Result<Record<'a>, Missing> {
+    let own = raw.body.len().checked_sub(layout.trailer.size.into()).ok_or("sample_id")?;
+    let mut fields = Cursor::new(&raw.body[..own], ByteOrder::Little);
+    match raw.kind {
+        record_type::MMAP => mmap(raw, &mut fields).map(Record::Mmap).ok_or("mapping"),
+        record_type::MMAP2 => mmap2(raw, &mut fields).map(Record::Mmap).ok_or("mapping"),
+        record_type::COMM => comm(raw, &mut fields).ok_or("name"),
+        record_type::FORK => task_change(&mut fields).map(Record::Fork).ok_or("task"),
+        record_type::EXIT => task_change(&mut fields).map(Record::Exit).ok_or("task"),
+        record_type::LOST => {
+            fields.u64();
+            fields.u64().map(|count| Record::Lost { count }).ok_or("count")
+        }
+        record_type::LOST_SAMPLES => fields.u64().map(|count| Record::Lost { count }).ok_or("count"),
+        record_type::THROTTLE => Ok(Record::Throttle(true)),
+        record_type::UNTHROTTLE => Ok(Record::Throttle(false)),
+        record_type::READ => read(layout, &mut fields).ok_or("counter value"),
+        record_type::SWITCH | record_type::SWITCH_CPU_WIDE => {
+            Ok(Record::Switch { out: raw.misc & misc::SWITCH_OUT != 0 })
+        }
+        record_type::KSYMBOL => ksymbol(&mut fields).ok_or("kernel symbol"),
+        other => Ok(Record::Other(other)),
+    }
+}
+
+fn mmap<'a>(raw: &RawRecord<'_>, fields: &mut Cursor<'a>) -> Option<Mmap<'a>> {
+    Some(Mmap {
+        pid: fields.u32()?,
+        tid: fields.u32()?,
+        address: fields.u64()?,
+        length: fields.u64()?,
+        file_offset: fields.u64()?,
+        path: until_zero(fields.rest()),
+        mode: cpu_mode(raw.misc),
+        is_data: raw.misc & misc::MMAP_DATA != 0,
+        protection: None,
+        identity: FileIdentity::Unknown,
+    })
+}
+
+fn mmap2<'a>(raw: &RawRecord<'_>, fields: &mut Cursor<'a>) -> Option<Mmap<'a>> {
+    Some(Mmap {
+        pid: fields.u32()?,
+        tid: fields.u32()?,
+        address: fields.u64()?,
+        length: fields.u64()?,
+        file_offset: fields.u64()?,
+        identity: identity(raw.misc, fields)?,
+        protection: {
+            let protection = fields.u32()?;
+            let _flags = fields.u32()?;
+            Some(protection)
+        },
+        path: until_zero(fields.rest()),
+        mode: cpu_mode(raw.misc),
+        is_data: raw.misc & misc::MMAP_DATA != 0,
+    })
+}
+
+fn identity<'a>(bits: u16, fields: &mut Cursor<'a>) -> Option<FileIdentity<'a>> {
+    if bits & misc::MMAP_BUILD_ID != 0 {
+        let size = usize::from(*fields.take(4)?.first()?);
+        return Some(FileIdentity::BuildId(fields.take(BUILD_ID_SIZE)?.get(..size)?));
+    }
+    Some(FileIdentity::Inode {
+        major: fields.u32()?,
+        minor: fields.u32()?,
+        inode: fields.u64()?,
+        generation: fields.u64()?,
+    })
+}
+
+fn comm<'a>(raw: &RawRecord<'_>, fields: &mut Cursor<'a>) -> Option<Record<'a>> {
+    Some(Record::Comm {
+        pid: fields.u32()?,
+        tid: fields.u32()?,
+        name: until_zero(fields.rest()),
+        exec: raw.misc & misc::COMM_EXEC != 0,
+    })
+}
+
+fn task_change(fields: &mut Cursor<'_>) -> Option<TaskChange> {
+    let pid = fields.u32()?;
+    let parent_pid = fields.u32()?;
+    let tid = fields.u32()?;
+    let parent_tid = fields.u32()?;
+    Some(TaskChange { pid, tid, parent_pid, parent_tid })
+}
+
+/// A record of this kind is never of a group: the kernel refuses to count a group for it.
+fn read<'a>(layout: &EventLayout, fields: &mut Cursor<'_>) -> Option<Record<'a>> {
+    let pid = fields.u32()?;
+    let tid = fields.u32()?;
+    let value = fields.u64()?;
+    let mut field = |bit: u64| match layout.read_format & bit {
+        0 => Some(None),
+        _ => fields.u64().map(Some),
+    };
+    let time_enabled = field(read_format::TOTAL_TIME_ENABLED)?;
+    let time_running = field(read_format::TOTAL_TIME_RUNNING)?;
+    let id = field(read_format::ID)?;
+    let lost = field(read_format::LOST)?;
+    Some(Record::Read { pid, tid, value: ReadValue { value, time_enabled, time_running, id, lost } })
+}
+
+fn ksymbol<'a>(fields: &mut Cursor<'a>) -> Option<Record<'a>> {
+    const UNREGISTERED: u16 = 1;
+    let address = fields.u64()?;
+    let length = fields.u32()?;
+    let _kind = fields.u16()?;
+    let flags = fields.u16()?;
+    Some(Record::Ksymbol {
+        address,
+        length,
+        unregistered: flags & UNREGISTERED != 0,
+        name: until_zero(fields.rest()),
+    })
+}

@@ -1,0 +1,175 @@
+//! Samples.
+
+use super::Missing;
+use crate::recording::bytes::{u32_at, u64_at};
+use crate::recording::format::{misc, sample_type};
+use crate::recording::layout::EventLayout;
+use crate::recording::record::{BranchStack, Callchain, CpuMode, Sample, UserRegisters};
+
+/// Fields whose place depends on those before them.
+const VARIABLE: u64 = sample_type::READ
+    | sample_type::CALLCHAIN
+    | sample_type::RAW
+    | sample_type::BRANCH_STACK
+    | sample_type::REGS_USER
+    | sample_type::STACK_USER
+    | BEHIND_STACK;
+
+/// Fields behind the user stack. A profile needs none of them; they are only passed over.
+const BEHIND_STACK: u64 = sample_type::WEIGHT
+    | sample_type::WEIGHT_STRUCT
+    | sample_type::DATA_SRC
+    | sample_type::TRANSACTION
+    | sample_type::REGS_INTR
+    | sample_type::PHYS_ADDR
+    | sample_type::CGROUP
+    | sample_type::DATA_PAGE_SIZE
+    | sample_type::CODE_PAGE_SIZE
+    | sample_type::AUX;
+
+/// The mode of the CPU that a record's misc bits tell.
+pub(in crate::recording) fn cpu_mode(bits: u16) -> CpuMode {
+    match bits & misc::CPUMODE_MASK {
+        misc::KERNEL => CpuMode::Kernel,
+        misc::USER => CpuMode::User,
+        misc::HYPERVISOR => CpuMode::Hypervisor,
+        misc::GUEST_KERNEL => CpuMode::GuestKernel,
+        misc::GUEST_USER => CpuMode::GuestUser,
+        _ => CpuMode::Unknown,
+    }
+}
+
+#[inline]
+pub(super) fn decode<'a>(layout: &EventLayout, misc: u16, body: &'a [u8]) -> Result<Sample<'a>, Missing> {
+    let fixed = &layout.sample;
+    let variable = body.get(fixed.fixed_size.into()..).ok_or("fixed fields")?;
+    let mut sample = Sample {
+        ip: u64_at(body, fixed.ip.into()),
+        address: u64_at(body, fixed.address.into()),
+        mode: cpu_mode(misc),
+        period: u64_at(body, fixed.period.into()).or(layout.fixed_period),
+        ..Sample::default()
+    };
+    if layout.samples(VARIABLE) {
+        decode_variable(layout, variable, &mut sample)?;
+    }
+    Ok(sample)
+}
+
+fn decode_variable<'a>(
+    layout: &EventLayout,
+    fields: &'a [u8],
+    sample: &mut Sample<'a>,
+) -> Result<(), Missing> {
+    let mut fields = Fields(fields);
+    if layout.samples(sample_type::READ) {
+        let size = read_size(layout, fields.0).ok_or("counter values")?;
+        sample.read = fields.take(size).ok_or("counter values")?;
+    }
+    if layout.samples(sample_type::CALLCHAIN) {
+        let count = fields.u64().ok_or("callchain")?;
+        sample.callchain = Callchain(fields.array(count, 8).ok_or("callchain")?);
+    }
+    if layout.samples(sample_type::RAW) {
+        let size = fields.u32().ok_or("raw data")?;
+        sample.raw = fields.array(size.into(), 1).ok_or("raw data")?;
+    }
+    if layout.samples(sample_type::BRANCH_STACK) {
+        let (words_before, words_behind) = layout.branch_words;
+        let count = fields.u64().ok_or("branch stack")?;
+        fields.take(8 * words_before).ok_or("branch stack")?;
+        sample.branch_stack = BranchStack(fields.array(count, 24).ok_or("branch stack")?);
+        fields.array(count, 8 * words_behind).ok_or("branch counters")?;
+    }
+    if layout.samples(sample_type::REGS_USER) {
+        sample.user_registers = registers(&mut fields, layout.user_registers).ok_or("user registers")?;
+    }
+    if layout.samples(sample_type::STACK_USER) {
+        sample.user_stack = user_stack(&mut fields).ok_or("user stack")?;
+    }
+    if layout.samples(BEHIND_STACK) {
+        pass_over_rest(layout, &mut fields)?;
+    }
+    Ok(())
+}
+
+/// Bytes of the counter values that `fields` begins with.
+fn read_size(layout: &EventLayout, fields: &[u8]) -> Option<usize> {
+    if !layout.reads_group {
+        return Some(layout.read_size);
+    }
+    let (before, each) = layout.group_size;
+    let count = usize::try_from(u64_at(fields, 0)?).ok()?;
+    count.checked_mul(each)?.checked_add(before)
+}
+
+/// Registers behind their ABI word: `Some(None)` if the task had none (a kernel thread).
+fn registers<'a>(fields: &mut Fields<'a>, mask: u64) -> Option<Option<UserRegisters<'a>>> {
+    const ABI_NONE: u64 = 0;
+    const ABI_64: u64 = 2;
+    let abi = fields.u64()?;
+    if abi == ABI_NONE {
+        return Some(None);
+    }
+    let values = fields.take(8 * mask.count_ones() as usize)?;
+    Some(Some(UserRegisters { is_64bit: abi == ABI_64, mask, values }))
+}
+
+/// The copied stack: room for it, its bytes, and how many of them are real.
+fn user_stack<'a>(fields: &mut Fields<'a>) -> Option<&'a [u8]> {
+    let room = fields.u64()?;
+    if room == 0 {
+        return Some(&[]);
+    }
+    let stack = fields.array(room, 1)?;
+    let filled = usize::try_from(fields.u64()?).unwrap_or(usize::MAX);
+    Some(&stack[..filled.min(stack.len())])
+}
+
+fn pass_over_rest(layout: &EventLayout, fields: &mut Fields<'_>) -> Result<(), Missing> {
+    let words = |mask: u64| 8 * (layout.sample_type & mask).count_ones() as usize;
+    // WEIGHT and WEIGHT_STRUCT are two readings of one word.
+    let weight = 8 * usize::from(layout.samples(sample_type::WEIGHT | sample_type::WEIGHT_STRUCT));
+    fields
+        .take(weight + words(sample_type::DATA_SRC | sample_type::TRANSACTION))
+        .ok_or("weight, data source or transaction")?;
+    if layout.samples(sample_type::REGS_INTR) {
+        registers(fields, layout.interrupt_registers).ok_or("interrupt registers")?;
+    }
+    let pages = sample_type::DATA_PAGE_SIZE | sample_type::CODE_PAGE_SIZE;
+    fields
+        .take(words(sample_type::PHYS_ADDR | sample_type::CGROUP | pages))
+        .ok_or("physical address, control group or page sizes")?;
+    if layout.samples(sample_type::AUX) {
+        let size = fields.u64().ok_or("hardware trace")?;
+        fields.array(size, 1).ok_or("hardware trace")?;
+    }
+    Ok(())
+}
+
+/// The bytes not decoded yet.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    #[inline]
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    #[inline]
+    fn array(&mut self, count: u64, element: usize) -> Option<&'a [u8]> {
+        self.take(usize::try_from(count).ok()?.checked_mul(element)?)
+    }
+
+    #[inline]
+    fn u64(&mut self) -> Option<u64> {
+        u64_at(self.take(8)?, 0)
+    }
+
+    #[inline]
+    fn u32(&mut self) -> Option<u32> {
+        u32_at(self.take(4)?, 0)
+    }
+}

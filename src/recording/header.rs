@@ -1,0 +1,127 @@
+//! The header of a file: where the attributes, records and feature sections lie.
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::attr::EventAttr;
+use super::bytes::{ByteOrder, Cursor};
+use super::error::RecordingError;
+use super::features::Features;
+use super::format::{
+    FILE_HEADER_SIZE, FileHeader, MAGIC, MAGIC_VERSION_1, PIPE_HEADER_SIZE, SECTION_SIZE, Section,
+};
+
+/// What the first bytes of a recording say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Head {
+    /// A file, with its header.
+    File(ByteOrder, FileHeader),
+    /// A stream out of a pipe: all else is in records.
+    Pipe(ByteOrder),
+}
+
+/// Reads the header.
+pub(super) fn head(path: &Path, bytes: &[u8]) -> Result<Head, RecordingError> {
+    let not_perf_data = || RecordingError::NotPerfData { path: path.to_owned() };
+    let magic = Cursor::new(bytes, ByteOrder::Little).u64().ok_or_else(not_perf_data)?;
+    let order = match magic {
+        MAGIC => ByteOrder::Little,
+        _ if magic == MAGIC.swap_bytes() => ByteOrder::Big,
+        _ if magic == MAGIC_VERSION_1 || magic == MAGIC_VERSION_1.swap_bytes() => {
+            return Err(RecordingError::Version1 { path: path.to_owned() });
+        }
+        _ => return Err(not_perf_data()),
+    };
+    let cut_off =
+        RecordingError::Truncated { offset: 0, needed: PIPE_HEADER_SIZE, present: bytes.len() as u64 };
+    let mut fields = Cursor::new(&bytes[8..], order);
+    match fields.u64().ok_or(cut_off)? {
+        PIPE_HEADER_SIZE => Ok(Head::Pipe(order)),
+        size if size >= FILE_HEADER_SIZE => {
+            let cut_off = RecordingError::Truncated { offset: 0, needed: size, present: bytes.len() as u64 };
+            file_header(&mut fields).map(|header| Head::File(order, header)).ok_or(cut_off)
+        }
+        _ => Err(RecordingError::Header { offset: 8, what: "its length is impossible" }),
+    }
+}
+
+fn file_header(fields: &mut Cursor<'_>) -> Option<FileHeader> {
+    Some(FileHeader {
+        attr_size: fields.u64()?,
+        attrs: section(fields)?,
+        data: section(fields)?,
+        event_types: section(fields)?,
+        features: [fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?],
+    })
+}
+
+fn section(fields: &mut Cursor<'_>) -> Option<Section> {
+    Some(Section { offset: fields.u64()?, size: fields.u64()? })
+}
+
+/// The bytes of a section, if it lies within the file.
+fn section_bytes(bytes: &[u8], section: Section) -> Option<&[u8]> {
+    let start = usize::try_from(section.offset).ok()?;
+    let size = usize::try_from(section.size).ok()?;
+    bytes.get(start..start.checked_add(size)?)
+}
+
+/// Where the records lie in the file, and how many bytes of them the header promises beyond its end.
+pub(super) fn data_range(header: &FileHeader, length: usize) -> Result<(Range<usize>, u64), RecordingError> {
+    let outside = || RecordingError::Header { offset: 40, what: "the records begin behind the file's end" };
+    let start =
+        usize::try_from(header.data.offset).ok().filter(|&start| start <= length).ok_or_else(outside)?;
+    if header.data.size == 0 {
+        return Ok((start..length, 0));
+    }
+    let present = (length - start) as u64;
+    let size = header.data.size.min(present);
+    Ok((start..start + size as usize, header.data.size - size))
+}
+
+/// The attributes and ids of a file.
+pub(super) fn attrs(
+    bytes: &[u8],
+    order: ByteOrder,
+    header: &FileHeader,
+) -> Result<Vec<(EventAttr, Vec<u64>)>, RecordingError> {
+    let damaged = |offset: u64, what: &'static str| RecordingError::Header { offset, what };
+    let entry_size = usize::try_from(header.attr_size).unwrap_or(usize::MAX);
+    let attr_size = entry_size.checked_sub(SECTION_SIZE).filter(|&size| size >= EventAttr::MIN_SIZE);
+    let attr_size = attr_size.ok_or_else(|| damaged(16, "the attributes' length is impossible"))?;
+    let table = section_bytes(bytes, header.attrs)
+        .ok_or_else(|| damaged(24, "the attributes lie behind the file's end"))?;
+    // Damaged sections may overlap, but honest ones hold at most as many ids as the file has room for.
+    let mut id_bytes_left = bytes.len() as u64;
+    let mut attrs = Vec::new();
+    for (index, entry) in table.chunks_exact(entry_size).enumerate() {
+        let offset = header.attrs.offset + (index * entry_size) as u64;
+        let (attr, place) = entry.split_at(attr_size);
+        let attr =
+            EventAttr::from_bytes(attr, order).ok_or_else(|| damaged(offset, "an attribute is too short"))?;
+        let place = section(&mut Cursor::new(place, order)).unwrap_or_default();
+        let ids = section_bytes(bytes, place)
+            .filter(|ids| ids.len() as u64 <= id_bytes_left)
+            .ok_or_else(|| damaged(offset, "an attribute's ids lie behind the file's end"))?;
+        id_bytes_left -= ids.len() as u64;
+        attrs.push((attr, Cursor::new(ids, order).u64s()));
+    }
+    Ok(attrs)
+}
+
+/// The feature sections of a file; those that were cut off are left out.
+pub(super) fn features(bytes: &[u8], order: ByteOrder, header: &FileHeader) -> Features {
+    let mut features = Features::default();
+    let table = header.data.offset.checked_add(header.data.size).and_then(|end| usize::try_from(end).ok());
+    let Some(table) = table.filter(|_| header.data.size > 0).and_then(|table| bytes.get(table..)) else {
+        return features;
+    };
+    let mut table = Cursor::new(table, order);
+    let present = (0..256).filter(|&bit| header.has_feature(bit));
+    for (bit, place) in present.map_while(|bit| Some((bit, section(&mut table)?))) {
+        if let Some(section) = section_bytes(bytes, place) {
+            features.read_section(bit, section, order);
+        }
+    }
+    features
+}

@@ -1,0 +1,98 @@
+//! What recorders say in records instead of header and sections: in pipes, and in files whose sections
+//! could not be written any more.
+
+use super::attr::EventAttr;
+use super::bytes::{ByteOrder, Cursor, until_zero};
+use super::features::{Features, build_id};
+use super::format::{RECORD_HEADER_SIZE, event_update, record_type};
+
+/// Attributes, names and features found among the records.
+#[derive(Debug, Default)]
+pub(super) struct Announced {
+    pub(super) attrs: Vec<(EventAttr, Vec<u64>)>,
+    /// Names by event id.
+    pub(super) names: Vec<(u64, String)>,
+    pub(super) features: Features,
+}
+
+/// How far to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Everywhere: a pipe has no other place, and some of it may come late.
+    All,
+    /// Up to the first sample.
+    BeforeSamples,
+}
+
+/// Collects what the records of `data` announce, up to the first one that is damaged: the reader of
+/// the records will come to it and say so.
+pub(super) fn announced(data: &[u8], order: ByteOrder, extent: Extent) -> Announced {
+    let mut found = Announced::default();
+    let mut rest = data;
+    while let Some((kind, bits, size)) = header(rest, order) {
+        let Some((record, behind)) = rest.split_at_checked(size) else { break };
+        let Some(body) = record.get(RECORD_HEADER_SIZE..) else { break };
+        if kind == record_type::SAMPLE && extent == Extent::BeforeSamples {
+            break;
+        }
+        let Some(appended) = appended(kind, body, order) else { break };
+        let Some((appended, behind)) = behind.split_at_checked(appended) else { break };
+        found.take_in(kind, bits, body, appended, order);
+        rest = behind;
+    }
+    found
+}
+
+fn header(bytes: &[u8], order: ByteOrder) -> Option<(u32, u16, usize)> {
+    let mut fields = Cursor::new(bytes, order);
+    Some((fields.u32()?, fields.u16()?, fields.u16()?.into()))
+}
+
+/// Bytes behind the record that belong to it.
+fn appended(kind: u32, body: &[u8], order: ByteOrder) -> Option<usize> {
+    let mut fields = Cursor::new(body, order);
+    match kind {
+        record_type::AUXTRACE => usize::try_from(fields.u64()?).ok(),
+        record_type::HEADER_TRACING_DATA => usize::try_from(fields.u32()?).ok(),
+        _ => Some(0),
+    }
+}
+
+impl Announced {
+    fn take_in(&mut self, kind: u32, bits: u16, body: &[u8], appended: &[u8], order: ByteOrder) {
+        match kind {
+            record_type::HEADER_ATTR => self.attrs.extend(attr(body, order)),
+            record_type::EVENT_UPDATE => self.names.extend(name(body, order)),
+            record_type::HEADER_TRACING_DATA => self.features.tracing_data = appended.to_vec(),
+            record_type::HEADER_BUILD_ID => self.features.build_ids.extend(build_id(bits, body, order)),
+            record_type::HEADER_FEATURE => {
+                let mut fields = Cursor::new(body, order);
+                if let Some(bit) = fields.u64().and_then(|bit| u32::try_from(bit).ok()) {
+                    self.features.read_section(bit, fields.rest(), order);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The name announced for an event of these ids.
+    pub(super) fn name_of(&self, ids: &[u64]) -> Option<&str> {
+        self.names.iter().find(|(id, _)| ids.contains(id)).map(|(_, name)| name.as_str())
+    }
+}
+
+/// An attribute of whatever size it says, then its ids.
+fn attr(body: &[u8], order: ByteOrder) -> Option<(EventAttr, Vec<u64>)> {
+    let attr = EventAttr::from_bytes(body, order)?;
+    let own_size = Cursor::new(body.get(4..8)?, order).u32()? as usize;
+    let ids = body.get(own_size.max(EventAttr::MIN_SIZE)..).unwrap_or_default();
+    Some((attr, Cursor::new(ids, order).u64s()))
+}
+
+fn name(body: &[u8], order: ByteOrder) -> Option<(u64, String)> {
+    let mut fields = Cursor::new(body, order);
+    let kind = fields.u64()?;
+    let id = fields.u64()?;
+    let name = String::from_utf8_lossy(until_zero(fields.rest())).into_owned();
+    (kind == event_update::NAME).then_some((id, name))
+}

@@ -1,0 +1,60 @@
+//! A record as it lies in the recording, found but not decoded.
+
+use super::bytes::{u32_at, u64_at};
+use super::format::RECORD_HEADER_SIZE;
+
+/// Where a record stands in the recording: later records have higher positions.
+///
+/// In a recording without compression it is the record's offset in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct RecordPosition(pub(super) u64);
+
+/// A record as it lies in the recording, in little-endian order.
+#[derive(Debug, Clone, Copy)]
+pub struct RawRecord<'a> {
+    /// Where it stands among the others.
+    pub position: RecordPosition,
+    /// Offset in the file of the record, or of the compressed record that it begins in.
+    pub offset: u64,
+    /// Type: one of [`super::format::record_type`].
+    pub kind: u32,
+    /// Bits of [`super::format::misc`].
+    pub misc: u16,
+    /// What follows the header.
+    pub body: &'a [u8],
+}
+
+/// A record's header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RecordHeader {
+    pub(super) kind: u32,
+    pub(super) misc: u16,
+    /// Bytes of the record, its header included.
+    pub(super) size: u16,
+}
+
+impl RecordHeader {
+    /// The header that `bytes` begins with.
+    #[inline]
+    pub(super) fn from_le_bytes(bytes: &[u8]) -> Option<Self> {
+        let word = u64_at(bytes, 0)?;
+        Some(Self { kind: word as u32, misc: (word >> 32) as u16, size: (word >> 48) as u16 })
+    }
+
+    /// Bytes that follow the record without belonging to it, given its body: hardware trace and, in
+    /// pipes, tracepoint formats.
+    pub(super) fn appended(&self, body: &[u8]) -> u64 {
+        use super::format::record_type::{AUXTRACE, HEADER_TRACING_DATA};
+        match self.kind {
+            AUXTRACE => u64_at(body, 0).unwrap_or(0),
+            HEADER_TRACING_DATA => u32_at(body, 0).map_or(0, u64::from),
+            _ => 0,
+        }
+    }
+
+    /// Whether a record can have this size.
+    #[inline]
+    pub(super) fn has_possible_size(&self) -> bool {
+        usize::from(self.size) >= RECORD_HEADER_SIZE
+    }
+}

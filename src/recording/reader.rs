@@ -1,0 +1,248 @@
+//! Opening a recording.
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::attr::EventAttr;
+use super::bytes::ByteOrder;
+use super::decode::Decoder;
+use super::energy::metadata_part;
+use super::error::RecordingError;
+use super::features::Features;
+use super::format::PIPE_HEADER_SIZE;
+use super::header::{self, Head};
+use super::metadata::{METADATA_EVENT, METADATA_FORMAT, Metadata};
+use super::names::derived_name;
+use super::pipe::{Announced, Extent, announced};
+use super::record::{EventIndex, Record};
+use super::records::Records;
+use super::source::Bytes;
+
+/// A recorded event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventDesc {
+    /// Its name as the recorder or perf would print it.
+    pub name: String,
+    /// What was asked of the kernel.
+    pub attr: EventAttr,
+    /// Ids by which its records are told from others'.
+    pub ids: Vec<u64>,
+}
+
+/// A perf.data file, opened: what it says about itself, and its [records](Recording::records).
+#[derive(Debug)]
+pub struct Recording {
+    bytes: Bytes,
+    byte_order: ByteOrder,
+    data: Range<usize>,
+    missing_bytes: u64,
+    complete: bool,
+    events: Vec<EventDesc>,
+    features: Features,
+    metadata: Option<Metadata>,
+    decoder: Decoder,
+}
+
+impl Recording {
+    /// Opens a perf.data file of perf, eprof or another recorder, or standard input if `path` is `-`.
+    ///
+    /// A file is mapped into memory; a pipe is copied to a nameless temporary file first.
+    ///
+    /// # Errors
+    /// What is wrong with the file, its header, its attributes or eprof's metadata. Damaged records are
+    /// no errors here; reading the [records](Recording::records) comes to them.
+    pub fn open(path: &Path) -> Result<Self, RecordingError> {
+        if path.is_dir() {
+            return Err(RecordingError::Folder { path: path.to_owned() });
+        }
+        let bytes =
+            Bytes::open(path).map_err(|source| RecordingError::Open { path: path.to_owned(), source })?;
+        Self::new(bytes, path)
+    }
+
+    /// Reads a recording that is in memory already.
+    ///
+    /// # Errors
+    /// As [`Recording::open`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, RecordingError> {
+        Self::new(Bytes::Owned(bytes), Path::new("(memory)"))
+    }
+
+    fn new(bytes: Bytes, path: &Path) -> Result<Self, RecordingError> {
+        let mut recording = match header::head(path, &bytes)? {
+            Head::File(ByteOrder::Big, _) | Head::Pipe(ByteOrder::Big) => {
+                return Err(RecordingError::BigEndian { path: path.to_owned() });
+            }
+            Head::File(order, header) => {
+                let (data, missing_bytes) = header::data_range(&header, bytes.len())?;
+                let attrs = header::attrs(&bytes, order, &header)?;
+                let features = header::features(&bytes, order, &header);
+                let found = if features.event_descriptions.is_empty() {
+                    announced(&bytes[data.clone()], order, Extent::BeforeSamples)
+                } else {
+                    Announced::default()
+                };
+                let complete = header.data.size != 0 && missing_bytes == 0;
+                let events = events(attrs, &features, &found);
+                Self::with_events(bytes, order, data, events, features, missing_bytes, complete)?
+            }
+            Head::Pipe(order) => {
+                let data = PIPE_HEADER_SIZE as usize..bytes.len();
+                let mut found = announced(&bytes[data.clone()], order, Extent::All);
+                let attrs = std::mem::take(&mut found.attrs);
+                let features = std::mem::take(&mut found.features);
+                let events = events(attrs, &features, &found);
+                Self::with_events(bytes, order, data, events, features, 0, true)?
+            }
+        };
+        recording.metadata = recording.find_metadata()?;
+        Ok(recording)
+    }
+
+    fn with_events(
+        bytes: Bytes,
+        byte_order: ByteOrder,
+        data: Range<usize>,
+        events: Vec<EventDesc>,
+        features: Features,
+        missing_bytes: u64,
+        complete: bool,
+    ) -> Result<Self, RecordingError> {
+        if events.is_empty() {
+            return Err(RecordingError::NoEvents);
+        }
+        let decoder = Decoder::new(events.iter().map(|event| (&event.attr, &event.ids[..])))?;
+        Ok(Self {
+            bytes,
+            byte_order,
+            data,
+            missing_bytes,
+            complete,
+            events,
+            features,
+            metadata: None,
+            decoder,
+        })
+    }
+
+    /// The recorded events; [`EventIndex`] counts them.
+    pub fn events(&self) -> &[EventDesc] {
+        &self.events
+    }
+
+    /// What the recorder wrote down about the machine and itself.
+    pub fn features(&self) -> &Features {
+        &self.features
+    }
+
+    /// What eprof wrote down; `None` for other recorders' files.
+    pub fn metadata(&self) -> Option<&Metadata> {
+        self.metadata.as_ref()
+    }
+
+    /// The recorder finished the file. If not, it was killed or the file was cut off, and the end of
+    /// the records and all [features](Recording::features) are missing.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Byte order of the recorded machine. Records are given out in little-endian order anyway.
+    pub fn byte_order(&self) -> ByteOrder {
+        self.byte_order
+    }
+
+    /// All records, in the file's order.
+    pub fn records(&self) -> Records<'_> {
+        Records::new(self)
+    }
+
+    /// Decodes the records of this recording.
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// Where the records lie in the file.
+    pub(super) fn data(&self) -> Range<usize> {
+        self.data.clone()
+    }
+
+    /// Bytes of records that the header promises beyond the file's end.
+    pub(super) fn missing_bytes(&self) -> u64 {
+        self.missing_bytes
+    }
+
+    /// The whole file.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Bytes of all records as they lie in the file, for those who show progress.
+    pub fn data_bytes(&self) -> u64 {
+        self.data.len() as u64
+    }
+
+    /// Joins the parts of eprof's metadata, which are the first samples of their event.
+    fn find_metadata(&self) -> Result<Option<Metadata>, RecordingError> {
+        let Some(event) = self.events.iter().position(|event| event.name == METADATA_EVENT) else {
+            return Ok(None);
+        };
+        let event = EventIndex(event as u32);
+        let mut records = self.records();
+        let mut json = Vec::new();
+        let mut parts_read = 0;
+        // A record that cannot be read is no matter of opening: who reads the records will hear of it.
+        while let Ok(Some((raw, context, record))) = records.next() {
+            let Record::Sample(sample) = record else { continue };
+            if context.event != Some(event) {
+                continue;
+            }
+            let Some((part, parts, text)) = metadata_part(sample.raw) else { break };
+            if part != parts_read {
+                break;
+            }
+            json.extend_from_slice(text);
+            parts_read += 1;
+            if parts_read >= parts {
+                return parse_metadata(&json, raw.offset).map(Some);
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn parse_metadata(json: &[u8], offset: u64) -> Result<Metadata, RecordingError> {
+    /// What every format of the metadata has.
+    #[derive(serde::Deserialize)]
+    struct Format {
+        format: u32,
+        eprof_version: String,
+    }
+    let unreadable = |source| RecordingError::Metadata { offset, source };
+    let Format { format, eprof_version } = serde_json::from_slice(json).map_err(unreadable)?;
+    if format > METADATA_FORMAT {
+        return Err(RecordingError::NewerMetadata { eprof_version, format, known: METADATA_FORMAT });
+    }
+    serde_json::from_slice(json).map_err(unreadable)
+}
+
+/// Gives every attribute its name: as described, as announced, or made from its encoding.
+fn events(attrs: Vec<(EventAttr, Vec<u64>)>, features: &Features, found: &Announced) -> Vec<EventDesc> {
+    let described = &features.event_descriptions;
+    let attrs = if attrs.is_empty() {
+        described.iter().map(|event| (event.attr, event.ids.clone())).collect()
+    } else {
+        attrs
+    };
+    let name = |index: usize, attr: &EventAttr, ids: &[u64]| {
+        let described = described.get(index).map(|event| event.name.as_str());
+        match described.or_else(|| found.name_of(ids)).filter(|name| !name.is_empty()) {
+            Some(name) => name.to_owned(),
+            None => derived_name(attr, &features.pmu_names, |_| None),
+        }
+    };
+    attrs
+        .into_iter()
+        .enumerate()
+        .map(|(index, (attr, ids))| EventDesc { name: name(index, &attr, &ids), attr, ids })
+        .collect()
+}

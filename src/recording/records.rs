@@ -1,0 +1,255 @@
+//! The records of a recording, one after the other.
+
+use std::io;
+use std::ops::Range;
+
+use super::decode::Decoder;
+use super::error::RecordingError;
+use super::expand::{Expander, compressed_payload};
+use super::format::RECORD_HEADER_SIZE;
+use super::raw::{RawRecord, RecordHeader, RecordPosition};
+use super::reader::Recording;
+use super::record::{Record, RecordContext};
+use super::window::{Window, raw_record};
+
+/// Room for expanded records; a record has at most 64 KiB.
+const SMALLEST_CHUNK: usize = 64 << 10;
+const LARGEST_CHUNK: usize = 256 << 10;
+
+/// Walks the records of a recording in the file's order, expanding compressed ones.
+///
+/// Two ways to use it:
+/// - [`Records::next`] finds and decodes one record after the other; nothing is kept.
+/// - [`Records::next_raw`] only finds them. Their positions can be kept, sorted, and looked up again by
+///   [`Records::get`], until [`Records::release_before`] gives up the memory of expanded records. A
+///   recording without compression lies in the file itself and holds no such memory.
+///
+/// An error comes after everything before the offending byte. After a recoverable one (see
+/// [`RecordingError::is_recoverable`]) the next call goes on with the next record, after any other the
+/// next call says that there are no more records.
+#[derive(Debug)]
+pub struct Records<'r> {
+    decoder: &'r Decoder,
+    file: &'r [u8],
+    /// Offset of the next record in the file.
+    at: usize,
+    /// Where the records end in the file.
+    end: usize,
+    /// Bytes of records that the header promises beyond the file's end.
+    missing: u64,
+    /// Position of the next record.
+    position: u64,
+    window: Window<'r>,
+    expander: Option<Expander>,
+    expansion_limit: Option<u64>,
+    /// Bytes of the window's last chunk that were not given out yet start here.
+    chunk_at: usize,
+    /// Why expanding stopped, to be said when what was expanded before is given out.
+    failure: Option<RecordingError>,
+    /// A record's beginning, whose rest is in the next compressed record.
+    fragment: Vec<u8>,
+}
+
+impl<'r> Records<'r> {
+    pub(super) fn new(recording: &'r Recording) -> Self {
+        let data = recording.data();
+        Self {
+            decoder: recording.decoder(),
+            file: recording.bytes(),
+            at: data.start,
+            end: data.end,
+            missing: recording.missing_bytes(),
+            position: data.start as u64,
+            window: Window::new(recording.bytes()),
+            expander: None,
+            expansion_limit: recording.features().compression.map(|compression| compression.ring_size.into()),
+            chunk_at: 0,
+            failure: None,
+            fragment: Vec::new(),
+        }
+    }
+
+    /// The next record, decoded; `None` at the end. Records found before are given up.
+    ///
+    /// # Errors
+    /// See [`Records`].
+    #[allow(clippy::should_implement_trait, reason = "a record borrows from the iterator")]
+    pub fn next(&mut self) -> Result<Option<(RawRecord<'_>, RecordContext, Record<'_>)>, RecordingError> {
+        self.release_before(RecordPosition(self.position));
+        let decoder = self.decoder;
+        let Some(raw) = self.next_raw()? else { return Ok(None) };
+        let context = decoder.context(&raw);
+        let record = decoder.decode(&raw, &context)?;
+        Ok(Some((raw, context, record)))
+    }
+
+    /// The next record, not decoded; `None` at the end.
+    ///
+    /// # Errors
+    /// See [`Records`].
+    #[inline]
+    pub fn next_raw(&mut self) -> Result<Option<RawRecord<'_>>, RecordingError> {
+        loop {
+            if let Some(position) = self.next_expanded()? {
+                return Ok(self.window.record(position));
+            }
+            let Some((offset, header)) = self.next_in_file()? else { return Ok(None) };
+            let bytes = &self.file[offset..offset + usize::from(header.size)];
+            let body = &bytes[RECORD_HEADER_SIZE..];
+            if let Some(payload) = compressed_payload(&header, body) {
+                self.start_expanding(offset, payload)?;
+                continue;
+            }
+            if !self.window.is_in_file() {
+                self.window.continue_in_file(self.position, offset as u64);
+            }
+            let position = RecordPosition(self.position);
+            self.position += (self.at - offset) as u64;
+            return Ok(raw_record(bytes, position, offset as u64));
+        }
+    }
+
+    /// The record at a position that [`Records::next_raw`] gave; `None` if it was released since.
+    #[inline]
+    pub fn get(&self, position: RecordPosition) -> Option<RawRecord<'_>> {
+        self.window.record(position)
+    }
+
+    /// Gives up the memory of expanded records before `position`.
+    pub fn release_before(&mut self, position: RecordPosition) {
+        self.window.release_before(position);
+    }
+
+    /// How far the reading is, of [`Recording::data_bytes`], for those who show progress.
+    pub fn bytes_read(&self) -> u64 {
+        self.at as u64
+    }
+
+    /// Finds the next record in the file itself and steps behind it and what is appended to it.
+    #[inline]
+    fn next_in_file(&mut self) -> Result<Option<(usize, RecordHeader)>, RecordingError> {
+        let rest = &self.file[self.at..self.end];
+        let Some(header) = RecordHeader::from_le_bytes(rest) else { return self.finish(rest.len()) };
+        let size = usize::from(header.size);
+        if !header.has_possible_size() {
+            return Err(self.stop(RecordingError::RecordSize { offset: self.at as u64, size: size as u64 }));
+        }
+        let Some(body) = rest.get(RECORD_HEADER_SIZE..size) else {
+            return Err(self.truncated(size as u64, rest.len()));
+        };
+        let appended = header.appended(body);
+        let whole = appended.saturating_add(size as u64);
+        if whole > rest.len() as u64 {
+            return Err(self.truncated(whole, rest.len()));
+        }
+        let offset = self.at;
+        self.at += whole as usize;
+        Ok(Some((offset, header)))
+    }
+
+    /// The end of the file is reached: was it the end of the records?
+    fn finish<T>(&mut self, left: usize) -> Result<Option<T>, RecordingError> {
+        if left > 0 || self.missing > 0 {
+            return Err(self.truncated(RECORD_HEADER_SIZE as u64, left));
+        }
+        if !self.fragment.is_empty() {
+            let needed = RecordHeader::from_le_bytes(&self.fragment)
+                .map_or(RECORD_HEADER_SIZE as u64, |header| header.size.into());
+            let present = std::mem::take(&mut self.fragment).len();
+            return Err(self.truncated(needed, present));
+        }
+        Ok(None)
+    }
+
+    fn start_expanding(
+        &mut self,
+        offset: usize,
+        payload: io::Result<Range<usize>>,
+    ) -> Result<(), RecordingError> {
+        let start = offset + RECORD_HEADER_SIZE;
+        let started = payload.and_then(|payload| {
+            let expander = match self.expander.take() {
+                Some(expander) => self.expander.insert(expander),
+                None => self.expander.insert(Expander::new(self.expansion_limit)?),
+            };
+            expander.start(offset, start + payload.start..start + payload.end);
+            Ok(())
+        });
+        started.map_err(|source| self.stop(RecordingError::Compressed { offset: offset as u64, source }))
+    }
+
+    /// The next record of the compressed record being expanded, if there is one.
+    #[inline]
+    fn next_expanded(&mut self) -> Result<Option<RecordPosition>, RecordingError> {
+        if self.expander.is_none() {
+            return Ok(None);
+        }
+        loop {
+            if let Some(size) = self.whole_record_in_chunk()? {
+                let position = RecordPosition(self.position);
+                self.chunk_at += size;
+                self.position += size as u64;
+                return Ok(Some(position));
+            }
+            self.keep_fragment();
+            if !self.expand_chunk()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Size of the record that the rest of the chunk begins with, if all of it is there.
+    fn whole_record_in_chunk(&mut self) -> Result<Option<usize>, RecordingError> {
+        let rest = self.window.last_chunk().get(self.chunk_at..).unwrap_or_default();
+        let Some(header) = RecordHeader::from_le_bytes(rest) else { return Ok(None) };
+        let size = usize::from(header.size);
+        if !header.has_possible_size() {
+            let offset = self.expander.as_ref().map_or(0, Expander::offset);
+            return Err(self.stop(RecordingError::RecordSize { offset, size: size as u64 }));
+        }
+        Ok((size <= rest.len()).then_some(size))
+    }
+
+    /// Saves the incomplete record at the end of the chunk.
+    fn keep_fragment(&mut self) {
+        let rest = self.window.last_chunk().get(self.chunk_at..).unwrap_or_default();
+        if !rest.is_empty() {
+            self.fragment.clear();
+            self.fragment.extend_from_slice(rest);
+            self.chunk_at += rest.len();
+        }
+    }
+
+    /// Expands some more into a new chunk; `false` if the compressed record is used up.
+    fn expand_chunk(&mut self) -> Result<bool, RecordingError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(self.stop(failure));
+        }
+        let Some(expander) = self.expander.as_mut().filter(|expander| expander.has_more()) else {
+            return Ok(false);
+        };
+        let room = expander.input_len().saturating_mul(8).clamp(SMALLEST_CHUNK, LARGEST_CHUNK);
+        let mut chunk = self.window.fresh_chunk(self.fragment.len() + room);
+        chunk.append(&mut self.fragment);
+        // What was expanded before an error is given out first.
+        self.failure = expander.fill(self.file, &mut chunk).err();
+        let offset = expander.offset();
+        self.window.continue_in_chunk(self.position, offset, chunk);
+        self.chunk_at = 0;
+        Ok(true)
+    }
+
+    fn truncated(&mut self, needed: u64, present: usize) -> RecordingError {
+        let offset = self.at as u64;
+        self.stop(RecordingError::Truncated { offset, needed, present: present as u64 })
+    }
+
+    /// Nothing can be read behind this error.
+    fn stop(&mut self, error: RecordingError) -> RecordingError {
+        self.at = self.end;
+        self.missing = 0;
+        self.fragment.clear();
+        self.expander = None;
+        error
+    }
+}

@@ -1,0 +1,98 @@
+//! Getting at a recording's bytes: files are mapped, pipes are written to a nameless file first.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::ops::Deref;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use memmap2::{Advice, Mmap};
+
+/// The bytes of a recording.
+#[derive(Debug)]
+pub(super) enum Bytes {
+    Mapped(Mmap),
+    Owned(Vec<u8>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}
+
+impl Bytes {
+    /// Opens the file at `path`, or standard input if it is `-`.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file = if path == Path::new("-") {
+            File::from(io::stdin().as_fd().try_clone_to_owned()?)
+        } else {
+            File::open(path)?
+        };
+        if file.metadata()?.is_file() { Self::map(&file) } else { Self::map(&spool(file)?) }
+    }
+
+    fn map(file: &File) -> io::Result<Self> {
+        if file.metadata()?.len() == 0 {
+            return Ok(Self::Owned(Vec::new()));
+        }
+        // SAFETY: the map is read-only and never given out as anything but bytes, any of which are
+        // valid. Another process that writes to the file changes what we read, which the reader takes
+        // as it takes every damaged file; one that shortens it kills this process by SIGBUS, as with
+        // every program that maps files: recordings only grow while they are written.
+        let map = unsafe { Mmap::map(file)? };
+        // Only advice: reading works without.
+        let _ = map.advise(Advice::Sequential);
+        Ok(Self::Mapped(map))
+    }
+}
+
+/// Copies what comes out of a pipe to a file without a name, so that a recording of any size can be
+/// read back and forth without filling the memory.
+fn spool(mut pipe: impl Read) -> io::Result<File> {
+    let mut file = nameless_file(&std::env::temp_dir())?;
+    io::copy(&mut pipe, &mut file)?;
+    file.flush()?;
+    file.rewind()?;
+    Ok(file)
+}
+
+fn nameless_file(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    match options.clone().custom_flags(libc::O_TMPFILE).open(folder) {
+        Ok(file) => Ok(file),
+        // Not every file system knows files without names.
+        Err(_) => {
+            let path = folder.join(format!("eprof-pipe-{}", std::process::id()));
+            let file = options.create_new(true).open(&path)?;
+            std::fs::remove_file(&path)?;
+            Ok(file)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_read_to_its_end() {
+        let content: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
+        let spooled = spool(&content[..]).expect("a writable folder");
+        let bytes = Bytes::map(&spooled).expect("a mappable file");
+        assert!(matches!(bytes, Bytes::Mapped(_)));
+        assert_eq!(&bytes[..], &content[..]);
+    }
+
+    #[test]
+    fn an_empty_file_is_no_bytes() {
+        let spooled = spool(io::empty()).expect("a writable folder");
+        assert!(Bytes::map(&spooled).expect("readable").is_empty());
+    }
+}

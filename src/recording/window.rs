@@ -1,0 +1,104 @@
+//! The part of the record stream that can be looked at: the file itself, and chunks of expanded bytes.
+
+use std::collections::VecDeque;
+
+use super::raw::{RawRecord, RecordHeader, RecordPosition};
+
+/// Spare chunks kept for reuse.
+const SPARE_CHUNKS: usize = 16;
+
+/// Maps positions to bytes.
+///
+/// The stream of records is cut into segments: stretches of the file, which cost nothing to keep, and
+/// chunks of bytes that had to be made. Chunks live until [`Window::release_before`].
+#[derive(Debug)]
+pub(super) struct Window<'r> {
+    file: &'r [u8],
+    segments: VecDeque<Segment>,
+    spare: Vec<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct Segment {
+    /// Position of its first byte.
+    start: u64,
+    /// Offset in the file: of its first byte, or of the compressed record it was made from.
+    offset: u64,
+    /// The bytes, unless they are the file's own.
+    chunk: Option<Vec<u8>>,
+}
+
+impl<'r> Window<'r> {
+    pub(super) fn new(file: &'r [u8]) -> Self {
+        Self { file, segments: VecDeque::new(), spare: Vec::new() }
+    }
+
+    /// From `position` on, records lie in the file itself, from `offset` on.
+    pub(super) fn continue_in_file(&mut self, position: u64, offset: u64) {
+        self.segments.push_back(Segment { start: position, offset, chunk: None });
+    }
+
+    /// Whether the last segment is a stretch of the file.
+    #[inline]
+    pub(super) fn is_in_file(&self) -> bool {
+        self.segments.back().is_some_and(|segment| segment.chunk.is_none())
+    }
+
+    /// From `position` on, records lie in `chunk`, made of what is at `offset` in the file.
+    pub(super) fn continue_in_chunk(&mut self, position: u64, offset: u64, chunk: Vec<u8>) {
+        self.segments.push_back(Segment { start: position, offset, chunk: Some(chunk) });
+    }
+
+    /// The last chunk; empty if the last segment is the file's.
+    pub(super) fn last_chunk(&self) -> &[u8] {
+        self.segments.back().and_then(|segment| segment.chunk.as_deref()).unwrap_or_default()
+    }
+
+    /// An empty vector with room for `capacity` bytes.
+    pub(super) fn fresh_chunk(&mut self, capacity: usize) -> Vec<u8> {
+        let mut chunk = self.spare.pop().unwrap_or_default();
+        chunk.clear();
+        chunk.reserve(capacity);
+        chunk
+    }
+
+    /// Gives up the chunks that end before `position`.
+    pub(super) fn release_before(&mut self, position: RecordPosition) {
+        while self.segments.get(1).is_some_and(|next| next.start <= position.0) {
+            let released = self.segments.pop_front().and_then(|segment| segment.chunk);
+            if let Some(chunk) = released
+                && self.spare.len() < SPARE_CHUNKS
+            {
+                self.spare.push(chunk);
+            }
+        }
+    }
+
+    /// The record at `position`, unless it was released.
+    #[inline]
+    pub(super) fn record(&self, position: RecordPosition) -> Option<RawRecord<'_>> {
+        let segment = match self.segments.len() {
+            1 => self.segments.front()?,
+            _ => {
+                let behind = self.segments.partition_point(|segment| segment.start <= position.0);
+                self.segments.get(behind.checked_sub(1)?)?
+            }
+        };
+        let within = position.0.checked_sub(segment.start)?;
+        let (bytes, offset) = match &segment.chunk {
+            None => {
+                (self.file.get(usize::try_from(segment.offset + within).ok()?..)?, segment.offset + within)
+            }
+            Some(chunk) => (chunk.get(usize::try_from(within).ok()?..)?, segment.offset),
+        };
+        raw_record(bytes, position, offset)
+    }
+}
+
+/// The record that `bytes` begins with.
+#[inline]
+pub(super) fn raw_record(bytes: &[u8], position: RecordPosition, offset: u64) -> Option<RawRecord<'_>> {
+    let header = RecordHeader::from_le_bytes(bytes)?;
+    let body = bytes.get(super::format::RECORD_HEADER_SIZE..header.size.into())?;
+    Some(RawRecord { position, offset, kind: header.kind, misc: header.misc, body })
+}
