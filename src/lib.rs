@@ -27,6 +27,7 @@ pub mod timeline;
 pub mod attribute;
 pub mod symbolize;
 
+pub mod analyze;
 pub mod profile;
 pub mod report;
 

@@ -75,6 +75,11 @@ impl<T> RoundSorter<T> {
         self.pending.len()
     }
 
+    /// The records held, in no certain order.
+    pub fn iter(&self) -> impl Iterator<Item = &(Timestamp, T)> {
+        self.pending.iter()
+    }
+
     /// No record is held.
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()

@@ -1,0 +1,21 @@
+//! Steps 2 to 6 in one: a recording becomes a [`Profile`].
+//!
+//! Two passes over the file. The *survey* sees which events and meters there are, how much they
+//! counted and over which time; the *replay* puts all records in time order, follows tasks and
+//! mappings, gathers samples into cells and hands quanta and readings to the [`crate::attribute`]
+//! step. Memory holds one round of the recording and the distinct stacks, not the samples.
+
+mod collect;
+mod estimate;
+mod events;
+mod replay;
+mod run;
+mod spans;
+mod survey;
+
+pub use collect::Dimensions;
+pub use estimate::WattsRange;
+pub use events::EventRoles;
+pub use replay::{Replay, ReplayEnd};
+pub use run::{Options, analyze};
+pub use survey::{Survey, survey};

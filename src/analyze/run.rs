@@ -1,0 +1,388 @@
+//! The second pass: from records to the profile.
+
+use super::collect::{Collector, Dimensions};
+use super::estimate::{WattsRange, estimate};
+use super::events::{EventRole, EventRoles, SampledEvent};
+use super::replay::Replay;
+use super::spans::{EventUnit, SpanTracker};
+use super::survey::{Survey, survey};
+use crate::attribute::{self, Attribution, Attributor, Charge, EventWeights, Quantum};
+use crate::profile::{DomainEnergy, EventTotals, Profile};
+use crate::recording::Recording;
+use crate::recording::energy::{CpuTimes, EnergyReading};
+use crate::recording::metadata::{DomainInfo, Metadata, Target};
+use crate::recording::record::{Record, RecordContext, Sample};
+use crate::timeline::{TaskId, Tasks};
+use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
+
+/// What to make of a recording.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What to tell apart.
+    pub dimensions: Dimensions,
+    /// Estimate joules by these watts if the recording has none.
+    pub watts: Option<WattsRange>,
+    /// Energy of a bucket; chosen by the recording's energy if not given.
+    pub bucket: Option<Joules>,
+    /// Keep what happened in each bucket.
+    pub keep_buckets: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { dimensions: Dimensions::ALL, watts: None, bucket: None, keep_buckets: false }
+    }
+}
+
+/// Makes a profile of a recording. Damage in the recording ends or thins out the profile and is told
+/// in its warnings.
+pub fn analyze(recording: &Recording, options: &Options) -> Profile {
+    let roles = EventRoles::new(recording);
+    let survey = survey(recording, &roles);
+    let mut run = Run::new(recording, &roles, &survey, options);
+    let end = Replay::new(recording).for_each(|context, record| run.record(context, record));
+    let mut profile = run.finish(&survey, options);
+    profile.warnings.extend(end.warnings());
+    profile
+}
+
+struct Run<'r> {
+    roles: &'r EventRoles,
+    metadata: Option<&'r Metadata>,
+    tasks: Tasks,
+    collector: Collector,
+    spans: SpanTracker,
+    attributor: Attributor,
+    time_event: Option<u32>,
+    totals: Vec<EventTotals>,
+    time_range: Option<(Timestamp, Timestamp)>,
+}
+
+/// The target energy of a bucket where the recording is long enough for it.
+const BUCKET: Joules = Joules::from_joules(1.0);
+/// A short recording is cut into this many buckets at least, as far as its meters resolve that.
+const FEWEST_BUCKETS: f64 = 50.0;
+/// A meter that moves every millisecond tells the energy of a bucket of 20 ms to 5 %.
+const SHORTEST_BUCKET_IN_REFRESHES: f64 = 20.0;
+/// How far back a sample's events can reach.
+const HORIZON: Nanoseconds = Nanoseconds::from_millis(200);
+
+impl<'r> Run<'r> {
+    fn new(recording: &'r Recording, roles: &'r EventRoles, survey: &Survey, options: &Options) -> Self {
+        let metadata = recording.metadata();
+        let domains = metadata.map_or(&[][..], |metadata| &metadata.domains);
+        let sampled = roles.sampled();
+        let time_event = roles.time_event();
+        let weights = weights(metadata, sampled, domains, time_event, survey);
+        let attribute_options = attribute::Options {
+            bucket: options.bucket.unwrap_or_else(|| bucket(domains, survey)),
+            static_power: domains.iter().map(|domain| domain.static_power.unwrap_or(Watts::ZERO)).collect(),
+            horizon: HORIZON,
+            keep_buckets: options.keep_buckets,
+        };
+        let attributor = Attributor::new(
+            domains,
+            |domain| cpus_of(metadata, domain),
+            weights,
+            attribute_options,
+            metadata.is_some_and(|metadata| metadata.system_wide_samples),
+        );
+        let totals = sampled
+            .iter()
+            .map(|event| EventTotals {
+                name: event.name.clone(),
+                samples: 0,
+                count: 0,
+                lost: 0,
+                throttled: 0,
+            })
+            .collect();
+        Self {
+            roles,
+            metadata,
+            tasks: Tasks::default(),
+            collector: Collector::new(options.dimensions),
+            spans: SpanTracker::default(),
+            attributor,
+            time_event,
+            totals,
+            time_range: None,
+        }
+    }
+
+    fn record(&mut self, context: &RecordContext, record: &Record<'_>) {
+        match record {
+            Record::Sample(sample) => self.sample(context, sample),
+            Record::Mmap(mmap) => self.tasks.map(mmap),
+            Record::Comm { pid, tid, name, exec } => self.tasks.rename(*pid, *tid, name, *exec),
+            Record::Fork(change) => self.tasks.fork(change),
+            Record::Ksymbol { address, length, unregistered: false, name } => {
+                self.tasks.kernel_symbol(*address, *length, name);
+            }
+            Record::Lost { count } => self.lost(context, *count),
+            Record::Throttle(true) => {
+                if let Some(totals) = self.sampled_event(context).and_then(|i| self.totals.get_mut(i)) {
+                    totals.throttled += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn sample(&mut self, context: &RecordContext, sample: &Sample<'_>) {
+        match self.roles.of(context.event.map(|event| event.0)) {
+            Some(EventRole::Sampled(event)) => self.program_sample(context, event, sample),
+            Some(EventRole::Energy(domain)) => {
+                if let (Some(time), Some(reading)) = (context.time, EnergyReading::from_bytes(sample.raw)) {
+                    self.attributor.reading(domain as usize, time, reading.energy);
+                }
+            }
+            Some(EventRole::CpuTimes) => {
+                if let (Some(time), Some(times)) = (context.time, CpuTimes::from_bytes(sample.raw)) {
+                    self.attributor.cpu_times(time, &times);
+                }
+            }
+            Some(EventRole::Metadata) | None => {}
+        }
+    }
+
+    fn program_sample(&mut self, context: &RecordContext, event: u32, sample: &Sample<'_>) {
+        let about = &self.roles.sampled()[event as usize];
+        let count = sample.period.or(about.fixed_period).unwrap_or(1);
+        let unit = about.unit;
+        let pid = context.pid.unwrap_or(0);
+        let task = self.tasks.task(pid, context.tid.unwrap_or(pid));
+        let time = context.time.unwrap_or_default();
+        let span = self.spans.span(event, context.cpu, unit, time, count);
+        let tells_time = self.time_event == Some(event);
+        let running = if tells_time { span.running } else { Nanoseconds::ZERO };
+        let totals = &mut self.totals[event as usize];
+        totals.samples += 1;
+        totals.count = totals.count.saturating_add(count);
+        if context.time.is_some() {
+            let (first, last) = self.time_range.get_or_insert((time, time));
+            *first = (*first).min(time);
+            *last = (*last).max(time);
+        }
+        let charge = match self.charge_elsewhere(pid) {
+            Some(charge) => charge,
+            None => Charge::Cell(self.cell(context, task, event, sample, count, running)),
+        };
+        // A clock ticks on idle CPUs too; what they spend is the machine's, not a task's.
+        let idle = pid == 0 && unit == EventUnit::Nanoseconds;
+        if !idle {
+            let cpu = context.cpu;
+            self.attributor.quantum(Quantum {
+                start: span.start,
+                end: time,
+                cpu,
+                event,
+                count,
+                running,
+                charge,
+            });
+        }
+    }
+
+    fn cell(
+        &mut self,
+        context: &RecordContext,
+        task: TaskId,
+        event: u32,
+        sample: &Sample<'_>,
+        count: u64,
+        running: Nanoseconds,
+    ) -> u32 {
+        let cell = self.collector.cell(&mut self.tasks, task, context.cpu, event, sample, &[]);
+        self.collector.count(cell, count, running);
+        cell
+    }
+
+    /// Where a sample goes that is not the program's, in a recording of everything for one program.
+    fn charge_elsewhere(&self, pid: u32) -> Option<Charge> {
+        let metadata = self.metadata?;
+        if pid == metadata.recorder_pid {
+            return Some(Charge::Recorder);
+        }
+        if !metadata.system_wide_samples {
+            return None;
+        }
+        let ours = match &metadata.target {
+            Target::System => true,
+            Target::Command { pid: root, .. } => self.tasks.descends_from(pid, *root),
+            Target::Processes(pids) => pids.iter().any(|root| self.tasks.descends_from(pid, *root)),
+            Target::Threads(_) => true,
+        };
+        (!ours).then_some(Charge::OtherProcess)
+    }
+
+    fn lost(&mut self, context: &RecordContext, count: u64) {
+        let event = self.sampled_event(context).unwrap_or(0);
+        let Some(totals) = self.totals.get_mut(event) else { return };
+        totals.lost = totals.lost.saturating_add(count);
+        let Some(time) = context.time else { return };
+        let mean = totals.count.checked_div(totals.samples).unwrap_or(0);
+        let unit = self.roles.sampled()[event].unit;
+        let events = mean.saturating_mul(count);
+        let span = self.spans.span(event as u32, context.cpu, unit, time, events);
+        let running = if self.time_event == Some(event as u32) { span.running } else { Nanoseconds::ZERO };
+        self.attributor.quantum(Quantum {
+            start: span.start,
+            end: time,
+            cpu: context.cpu,
+            event: event as u32,
+            count: events,
+            running,
+            charge: Charge::Lost,
+        });
+    }
+
+    fn sampled_event(&self, context: &RecordContext) -> Option<usize> {
+        match self.roles.of(context.event.map(|event| event.0))? {
+            EventRole::Sampled(event) => Some(event as usize),
+            _ => None,
+        }
+    }
+
+    fn finish(self, survey: &Survey, options: &Options) -> Profile {
+        let attribution = self.attributor.finish();
+        let (cells, stacks, code) = self.collector.into_parts();
+        let (modules, threads) = self.tasks.into_parts();
+        let (start, end) = time_range(self.time_range, survey);
+        let mut profile = Profile {
+            start,
+            duration: end.since(start),
+            events: self.totals,
+            modules,
+            threads,
+            addresses: code.into_addresses(),
+            stacks: stacks.into_stacks(),
+            cells,
+            ..Profile::default()
+        };
+        if let Some(metadata) = self.metadata {
+            profile.cpus = metadata.machine.cpus.clone();
+            profile.warnings.extend(metadata.warnings.iter().cloned());
+            add_energy(&mut profile, &metadata.domains, attribution);
+        }
+        if let Some(watts) = options.watts
+            && profile.domains.is_empty()
+        {
+            let known = profile.cpus.len() as u32;
+            let cpus = if known > 0 { known } else { survey.highest_cpu.map_or(1, |cpu| cpu + 1) };
+            let (domain, joules) = estimate(&profile.cells, profile.duration, cpus, watts);
+            profile.domains = vec![domain];
+            profile.cell_variances = vec![0.0; joules.len()];
+            profile.cell_joules = joules;
+        }
+        for event in profile.events.iter().filter(|event| event.lost > 0) {
+            profile.warnings.push(format!(
+                "{} records were lost (event {}): the rings were full; lower the rate (-F) or raise \
+                 kernel.perf_event_mlock_kb",
+                event.lost, event.name
+            ));
+        }
+        for event in profile.events.iter().filter(|event| event.throttled > 0) {
+            profile.warnings.push(format!(
+                "the kernel throttled event {} {} times: its rate was above kernel.perf_event_max_sample_rate",
+                event.name, event.throttled
+            ));
+        }
+        profile
+    }
+}
+
+fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attribution) {
+    let columns = domains.len();
+    profile.domains = domains
+        .iter()
+        .zip(&attribution.ledgers)
+        .map(|(info, ledger)| DomainEnergy {
+            info: info.clone(),
+            measured: ledger.measured,
+            attributed: ledger.attributed,
+            static_energy: ledger.static_energy,
+            other_processes: ledger.other_processes,
+            recorder: ledger.recorder,
+            lost: ledger.lost,
+        })
+        .collect();
+    // Cells that never got a quantum have no row yet.
+    profile.cell_joules = attribution.cell_joules;
+    profile.cell_joules.resize(profile.cells.len() * columns, Joules::ZERO);
+    profile.cell_variances = attribution.cell_variances;
+    profile.cell_variances.resize(profile.cells.len() * columns, 0.0);
+    if attribution.refused_readings > 0 {
+        profile.warnings.push(format!(
+            "{} energy readings went backwards and were left out: a counter was reset or its clock jumped",
+            attribution.refused_readings
+        ));
+    }
+}
+
+/// The recorded time: of the meters where there are any, else of the samples.
+fn time_range(sampled: Option<(Timestamp, Timestamp)>, survey: &Survey) -> (Timestamp, Timestamp) {
+    let readings = || survey.readings.iter().flatten();
+    let first = readings().map(|[(time, _), _]| *time).min();
+    let last = readings().map(|[_, (time, _)]| *time).max();
+    let sampled = sampled.unwrap_or_default();
+    (first.unwrap_or(sampled.0), last.unwrap_or(sampled.1))
+}
+
+/// CPUs that a domain feeds; empty: all.
+fn cpus_of(metadata: Option<&Metadata>, domain: &DomainInfo) -> Vec<u32> {
+    if !domain.cpus.is_empty() {
+        return domain.cpus.clone();
+    }
+    let (Some(metadata), Some(package)) = (metadata, domain.package) else { return Vec::new() };
+    metadata.machine.cpus.iter().filter(|cpu| cpu.package == package).map(|cpu| cpu.cpu).collect()
+}
+
+/// The recording's own model where it has one, else time.
+fn weights(
+    metadata: Option<&Metadata>,
+    sampled: &[SampledEvent],
+    domains: &[DomainInfo],
+    time_event: Option<u32>,
+    survey: &Survey,
+) -> EventWeights {
+    let from_model = metadata.and_then(|metadata| {
+        let in_order: Option<Vec<_>> = sampled
+            .iter()
+            .map(|event| metadata.events.iter().find(|info| info.name == event.name).cloned())
+            .collect();
+        EventWeights::from_model(&in_order?, domains)
+    });
+    from_model.unwrap_or_else(|| {
+        let most_samples = || {
+            let most = survey.samples.iter().enumerate().max_by_key(|(_, samples)| **samples);
+            most.map_or(0, |(event, _)| event)
+        };
+        let event = time_event.map_or_else(most_samples, |event| event as usize);
+        EventWeights::from_time(sampled.len(), domains.len(), event)
+    })
+}
+
+/// The energy of a bucket: 1 J, less for short runs, but never less than the meters can tell.
+fn bucket(domains: &[DomainInfo], survey: &Survey) -> Joules {
+    let mut total = Joules::ZERO;
+    let mut resolvable = Joules::ZERO;
+    for (index, domain) in domains.iter().enumerate() {
+        if domains.iter().any(|other| Some(&other.name) == domain.parent.as_ref()) {
+            continue;
+        }
+        let measured = survey.measured(index);
+        total += measured;
+        let Some(Some([(first, _), (last, _)])) = survey.readings.get(index) else { continue };
+        let refresh = domain.refresh.unwrap_or(Nanoseconds::from_millis(1));
+        let span = last.since(*first);
+        if span > Nanoseconds::ZERO {
+            let per_refresh = measured / span * refresh;
+            resolvable += per_refresh * SHORTEST_BUCKET_IN_REFRESHES;
+        }
+        resolvable = resolvable.max(domain.resolution.unwrap_or_default() * SHORTEST_BUCKET_IN_REFRESHES);
+    }
+    // A recording without any energy has one bucket of any size.
+    let wanted = BUCKET.min(total / FEWEST_BUCKETS).max(resolvable);
+    if wanted > Joules::ZERO { wanted } else { BUCKET }
+}

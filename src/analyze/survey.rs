@@ -1,0 +1,89 @@
+//! The first pass: what is in a recording, and how much of it.
+
+use super::events::{EventRole, EventRoles};
+use crate::recording::Recording;
+use crate::recording::energy::EnergyReading;
+use crate::recording::record::{Record, Sample};
+use crate::units::{Joules, Timestamp};
+
+/// What a recording holds.
+#[derive(Debug, Clone, Default)]
+pub struct Survey {
+    /// Samples of each sampled event.
+    pub samples: Vec<u64>,
+    /// First and last reading of each energy domain.
+    pub readings: Vec<Option<[(Timestamp, Joules); 2]>>,
+    /// Highest CPU number of a sample.
+    pub highest_cpu: Option<u32>,
+    /// Times of the first and the last sample.
+    pub sampled: Option<(Timestamp, Timestamp)>,
+}
+
+impl Survey {
+    /// Energy that a domain's meter counted.
+    pub fn measured(&self, domain: usize) -> Joules {
+        match self.readings.get(domain) {
+            Some(Some([(_, first), (_, last)])) => (*last - *first).max(Joules::ZERO),
+            _ => Joules::ZERO,
+        }
+    }
+}
+
+/// Surveys a recording. Damage is not reported here: the second pass meets it again and tells.
+pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
+    let domains = recording.metadata().map_or(0, |metadata| metadata.domains.len());
+    let mut survey = Survey {
+        samples: vec![0; roles.sampled().len()],
+        readings: vec![None; domains],
+        ..Survey::default()
+    };
+    let mut records = recording.records();
+    loop {
+        match records.next() {
+            Ok(Some((_, context, Record::Sample(sample)))) => {
+                let role = roles.of(context.event.map(|event| event.0));
+                survey.add(role, context.time, context.cpu, &sample);
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => return survey,
+            Err(error) if error.is_recoverable() => {}
+            Err(_) => return survey,
+        }
+    }
+}
+
+impl Survey {
+    fn add(
+        &mut self,
+        role: Option<EventRole>,
+        time: Option<Timestamp>,
+        cpu: Option<u32>,
+        sample: &Sample<'_>,
+    ) {
+        match role {
+            Some(EventRole::Sampled(event)) => {
+                self.samples[event as usize] += 1;
+                self.highest_cpu = self.highest_cpu.max(cpu);
+                if let Some(time) = time {
+                    let (first, last) = self.sampled.get_or_insert((time, time));
+                    *first = (*first).min(time);
+                    *last = (*last).max(time);
+                }
+            }
+            Some(EventRole::Energy(domain)) => {
+                let (Some(time), Some(reading)) = (time, EnergyReading::from_bytes(sample.raw)) else {
+                    return;
+                };
+                let point = (time, reading.energy);
+                let ends = self.readings[domain as usize].get_or_insert([point, point]);
+                if time < ends[0].0 {
+                    ends[0] = point;
+                }
+                if time >= ends[1].0 {
+                    ends[1] = point;
+                }
+            }
+            _ => {}
+        }
+    }
+}
