@@ -88,9 +88,11 @@ pub(crate) fn find_debug_file(
 ) -> Option<MappedFile> {
     let id = build_id(parsed);
     if let Some(id) = id {
-        let paths = by_build_id(&options.debug_dirs, id, ".debug")
-            .into_iter()
-            .chain(by_build_id(&options.build_id_caches, id, "/debug"));
+        let paths = by_build_id(&options.debug_dirs, id, ".debug").into_iter().chain(by_build_id(
+            &options.build_id_caches,
+            id,
+            "/debug",
+        ));
         if let Some(found) = paths.filter_map(|path| open_with_build_id(&path, id)).next() {
             return Some(found);
         }

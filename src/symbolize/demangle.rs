@@ -24,54 +24,77 @@ impl Demangler {
         if let Some(function) = name.strip_suffix("@plt") {
             return Some(self.demangle(function)? + "@plt");
         }
-        match name.as_bytes() {
+        // What a compiler appended to the name of a function that it cloned or cut in parts: `.isra.0`, `.cold`.
+        let (mangled, clone) = name.split_at(name.find('.').unwrap_or(name.len()));
+        match mangled.as_bytes() {
             [b'_', b'R', ..] => rust(name),
             // Rust's older scheme looks like C++ with a hash as the last part, so it is tried first.
-            [b'_', b'Z', ..] => rust(name).or_else(|| self.cpp(name)),
-            [b'_', b'_', b'Z', ..] => rust(name),
+            [b'_', b'Z', ..] => rust(name).or_else(|| self.cpp(mangled, clone)),
             _ => None,
         }
     }
 
-    fn cpp(self, name: &str) -> Option<String> {
-        let (mangled, clones) = split_clones(name);
-        let symbol = cpp_demangle::Symbol::new(mangled).ok()?;
-        let mut options = DemangleOptions::new();
-        if !self.cpp_parameters {
-            options = options.no_params().no_return_type();
+    fn cpp(self, mangled: &str, clone: &str) -> Option<String> {
+        if self.cpp_parameters {
+            let name = cpp_text(mangled, &DemangleOptions::new())?;
+            return Some(if clone.is_empty() { name } else { format!("{name} [clone {clone}]") });
         }
-        let mut text = Bounded(String::new());
-        symbol.structured_demangle(&mut text, &options).ok()?;
-        for clone in clones {
-            write!(text, " [clone {clone}]").ok()?;
+        if let Some((kind, target)) = thunk(mangled) {
+            return Some(kind.to_owned() + &cpp_text(&target, &DemangleOptions::new())?);
         }
-        Some(text.0)
+        let mut name = cpp_text(mangled, &DemangleOptions::new().no_params().no_return_type())?;
+        // Qualifiers of a member function belong to its parameters.
+        for qualifier in [" &&", " &", " const", " volatile"] {
+            name.truncate(name.strip_suffix(qualifier).unwrap_or(&name).len());
+        }
+        Some(name)
     }
 }
 
-fn rust(name: &str) -> Option<String> {
-    let symbol = rustc_demangle::try_demangle(name).ok()?;
+/// A stub that adjusts `this` and jumps to a virtual function: what to call it, and the function's linker name.
+fn thunk(mangled: &str) -> Option<(&'static str, String)> {
+    let offset = |text: &mut &str| {
+        let digits = text.strip_prefix('n').unwrap_or(text).trim_start_matches(|c: char| c.is_ascii_digit());
+        *text = digits.strip_prefix('_')?;
+        Some(())
+    };
+    let call_offset = |text: &mut &str| {
+        let virtual_base = text.starts_with('v');
+        *text = text.strip_prefix(['h', 'v'])?;
+        offset(text)?;
+        if virtual_base { offset(text) } else { Some(()) }
+    };
+    let mut rest = mangled.strip_prefix("_ZT")?;
+    let kind = match rest.as_bytes().first()? {
+        b'h' => "non-virtual thunk to ",
+        b'v' => "virtual thunk to ",
+        b'c' => {
+            rest = &rest[1..];
+            call_offset(&mut rest)?;
+            "covariant return thunk to "
+        }
+        _ => return None,
+    };
+    call_offset(&mut rest)?;
+    Some((kind, format!("_Z{rest}")))
+}
+
+fn cpp_text(mangled: &str, options: &DemangleOptions) -> Option<String> {
     let mut text = Bounded(String::new());
-    write!(text, "{symbol:#}").ok()?;
+    cpp_demangle::Symbol::new(mangled).ok()?.structured_demangle(&mut text, options).ok()?;
     Some(text.0)
 }
 
-/// Splits what a compiler appended to the name of a function that it cloned or cut in parts, such as
-/// `.isra.0` and `.cold`: a suffix of letters, and the numbers behind it.
-fn split_clones(name: &str) -> (&str, Vec<&str>) {
-    let Some(first) = name.find('.') else { return (name, Vec::new()) };
-    let mut clones: Vec<&str> = Vec::new();
-    let mut start = first;
-    let ends = name[first + 1..].match_indices('.').map(|(at, _)| first + 1 + at).chain([name.len()]);
-    for end in ends {
-        let next = name[end..].get(1..2);
-        let number_follows = next.is_some_and(|next| next.as_bytes()[0].is_ascii_digit());
-        if !number_follows {
-            clones.push(&name[start..end]);
-            start = end;
-        }
-    }
-    (&name[..first], clones)
+fn rust(name: &str) -> Option<String> {
+    // Dots are part of names in the older scheme, which ends with `E`, but not in the newer one.
+    let end = match name.strip_prefix("_R") {
+        Some(_) => name.find('.'),
+        None => name.rfind("E.").map(|last| last + 1),
+    };
+    let symbol = rustc_demangle::try_demangle(&name[..end.unwrap_or(name.len())]).ok()?;
+    let mut text = Bounded(String::new());
+    write!(text, "{symbol:#}").ok()?;
+    Some(text.0)
 }
 
 /// A string that refuses to grow beyond [`LONGEST_RESULT`].
@@ -110,16 +133,30 @@ mod tests {
 
     #[test]
     fn rust_of_both_schemes_without_hash() {
-        let legacy = "_ZN50_$LT$r..m..S$LT$f64$GT$$u20$as$u20$r..m..Tr$GT$2go17h0123456789abcdefE";
+        let legacy = "_ZN47_$LT$r..m..S$LT$f64$GT$$u20$as$u20$r..m..Tr$GT$2go17h0123456789abcdefE";
         assert_eq!(short(legacy).as_deref(), Some("<r::m::S<f64> as r::m::Tr>::go"));
         assert_eq!(short("_RNvCs1234_7mycrate3foo").as_deref(), Some("mycrate::foo"));
     }
 
     #[test]
-    fn linkage_stubs_and_clones_keep_what_was_appended() {
+    fn linkage_stubs_clones_and_thunks() {
+        let full = |name| Demangler { enabled: true, cpp_parameters: true }.demangle(name);
         assert_eq!(short("_Z3fooi@plt").as_deref(), Some("foo@plt"));
-        assert_eq!(short("_Z3fooi.cold").as_deref(), Some("foo [clone .cold]"));
-        assert_eq!(short("_Z3fooi.isra.0.cold").as_deref(), Some("foo [clone .isra.0] [clone .cold]"));
+        assert_eq!(short("_Z3fooi.isra.0.cold").as_deref(), Some("foo"));
+        assert_eq!(full("_Z3fooi.cold").as_deref(), Some("foo(int) [clone .cold]"));
+        assert_eq!(short("_ZThn16_N1A1fEi").as_deref(), Some("non-virtual thunk to A::f(int)"));
+        assert_eq!(short("_ZTv0_n24_N1A1fEi").as_deref(), Some("virtual thunk to A::f(int)"));
+        assert_eq!(
+            short("_ZTcv0_n24_v0_n32_N1A1fEi").as_deref(),
+            Some("covariant return thunk to A::f(int)")
+        );
+    }
+
+    #[test]
+    fn qualifiers_of_member_functions_are_left_out_with_the_parameters() {
+        assert_eq!(short("_ZNKR1A1fEv").as_deref(), Some("A::f"));
+        assert_eq!(short("_ZNO1A1fEv").as_deref(), Some("A::f"));
+        assert_eq!(short("_ZN1AcvRKiEv").as_deref(), Some("A::operator int const&"));
     }
 
     #[test]

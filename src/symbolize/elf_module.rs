@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use object::{Object, ObjectSection};
 
-use super::debug_file::{find_debug_file, find_supplement, open_image};
 use super::code_map::CodeMap;
+use super::debug_file::{find_debug_file, find_supplement, open_image};
 use super::dwarf::{DebugInfo, DebugSections, SectionNames, package_path};
 use super::elf::{MappedFile, Segments};
 use super::elf_symbols::{dynamic_symbols, linkage_stubs, static_symbols};

@@ -23,8 +23,8 @@ mod error;
 mod options;
 mod split_dwarf;
 mod symbol_table;
-mod symbols;
 mod symbolizer;
+mod symbols;
 
 pub use error::SymbolizeError;
 pub use options::SymbolizeOptions;

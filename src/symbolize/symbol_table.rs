@@ -85,11 +85,7 @@ impl<'a> SymbolTable<'a> {
 
     /// The symbol that contains `address`, the innermost where several nest. `readable` turns a raw name into
     /// the one whose length and underscores decide among aliases.
-    pub(crate) fn find(
-        &self,
-        address: u64,
-        readable: impl Fn(&Symbol<'a>) -> String,
-    ) -> Option<Symbol<'a>> {
+    pub(crate) fn find(&self, address: u64, readable: impl Fn(&Symbol<'a>) -> String) -> Option<Symbol<'a>> {
         let mut behind = self.symbols.partition_point(|symbol| symbol.start <= address);
         for _ in 0..NESTING_LIMIT {
             let last = behind.checked_sub(1)?;
@@ -135,10 +131,7 @@ fn module_of(name: &[u8]) -> Option<&[u8]> {
     Some(&name[tab + 1..])
 }
 
-fn best_alias<'a>(
-    aliases: &[Symbol<'a>],
-    readable: &impl Fn(&Symbol<'a>) -> String,
-) -> Option<Symbol<'a>> {
+fn best_alias<'a>(aliases: &[Symbol<'a>], readable: &impl Fn(&Symbol<'a>) -> String) -> Option<Symbol<'a>> {
     let (&first, rest) = aliases.split_first()?;
     Some(rest.iter().fold(first, |best, &other| if prefers(&best, &other, readable) { best } else { other }))
 }

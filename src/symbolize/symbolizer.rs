@@ -57,13 +57,8 @@ impl Symbolizer {
         items.sort_unstable();
         let ids: Vec<ModuleId> = items.iter().map(|(module, _)| *module).collect();
         let items: Vec<Item> = items.into_iter().map(|(_, item)| item).collect();
-        let unknown = Module {
-            kind: ModuleKind::Unknown,
-            path: String::new(),
-            build_id: None,
-            inode: None,
-            pid: None,
-        };
+        let unknown =
+            Module { kind: ModuleKind::Unknown, path: String::new(), build_id: None, inode: None, pid: None };
         let mut start = 0;
         let groups: Vec<Group<'_>> = ids
             .chunk_by(|a, b| a == b)
