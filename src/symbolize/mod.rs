@@ -1,1 +1,32 @@
 //! Beside the pipeline: code addresses to functions, inlined frames and source lines.
+//!
+//! Attribution comes first, so each unique address is looked up once. The addresses are sorted by module;
+//! each module is opened once, its symbol table built once, and the units of its debug information parsed once,
+//! by the thread that the unit's addresses fall to:
+//!
+//! ```text
+//!   module ──► image, debug file ──► symbol table ──► function ──┐
+//!   (build-id checked)         └───► DWARF units  ──► inlined ───┴─► Symbols
+//! ```
+//!
+//! Nothing is fetched from a network, and a file that is not the recorded one is not used: what has no
+//! symbol keeps module and offset as its name.
+
+mod code_map;
+mod debug_file;
+mod demangle;
+mod dwarf;
+mod elf;
+mod elf_module;
+mod elf_symbols;
+mod error;
+mod options;
+mod split_dwarf;
+mod symbol_table;
+mod symbolizer;
+mod symbols;
+
+pub use error::SymbolizeError;
+pub use options::SymbolizeOptions;
+pub use symbolizer::Symbolizer;
+pub use symbols::{FileId, Function, FunctionId, SourceFrame, Symbols};

@@ -1,0 +1,169 @@
+//! Linker names of C++ and Rust, as people read them.
+
+use std::fmt::{self, Write};
+
+use cpp_demangle::DemangleOptions;
+
+/// Longest name that is demangled, and the longest result: hostile names can unfold exponentially.
+const LONGEST_NAME: usize = 16 * 1024;
+const LONGEST_RESULT: usize = 64 * 1024;
+
+/// How names are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Demangler {
+    pub(crate) enabled: bool,
+    pub(crate) cpp_parameters: bool,
+}
+
+impl Demangler {
+    /// The readable form of a linker name; `None` if the name is not mangled or nothing is wanted.
+    pub(crate) fn demangle(self, name: &str) -> Option<String> {
+        if !self.enabled || name.len() > LONGEST_NAME {
+            return None;
+        }
+        if let Some(function) = name.strip_suffix("@plt") {
+            return Some(self.demangle(function)? + "@plt");
+        }
+        // What a compiler appended to the name of a function that it cloned or cut in parts: `.isra.0`, `.cold`.
+        let (mangled, clone) = name.split_at(name.find('.').unwrap_or(name.len()));
+        match mangled.as_bytes() {
+            [b'_', b'R', ..] => rust(name),
+            // Rust's older scheme looks like C++ with a hash as the last part, so it is tried first.
+            [b'_', b'Z', ..] => rust(name).or_else(|| self.cpp(mangled, clone)),
+            _ => None,
+        }
+    }
+
+    fn cpp(self, mangled: &str, clone: &str) -> Option<String> {
+        if self.cpp_parameters {
+            let name = cpp_text(mangled, &DemangleOptions::new())?;
+            return Some(if clone.is_empty() { name } else { format!("{name} [clone {clone}]") });
+        }
+        if let Some((kind, target)) = thunk(mangled) {
+            return Some(kind.to_owned() + &cpp_text(&target, &DemangleOptions::new())?);
+        }
+        let mut name = cpp_text(mangled, &DemangleOptions::new().no_params().no_return_type())?;
+        // Qualifiers of a member function belong to its parameters.
+        for qualifier in [" &&", " &", " const", " volatile"] {
+            name.truncate(name.strip_suffix(qualifier).unwrap_or(&name).len());
+        }
+        Some(name)
+    }
+}
+
+/// A stub that adjusts `this` and jumps to a virtual function: what to call it, and the function's linker name.
+fn thunk(mangled: &str) -> Option<(&'static str, String)> {
+    let offset = |text: &mut &str| {
+        let digits = text.strip_prefix('n').unwrap_or(text).trim_start_matches(|c: char| c.is_ascii_digit());
+        *text = digits.strip_prefix('_')?;
+        Some(())
+    };
+    let call_offset = |text: &mut &str| {
+        let virtual_base = text.starts_with('v');
+        *text = text.strip_prefix(['h', 'v'])?;
+        offset(text)?;
+        if virtual_base { offset(text) } else { Some(()) }
+    };
+    let mut rest = mangled.strip_prefix("_ZT")?;
+    let kind = match rest.as_bytes().first()? {
+        b'h' => "non-virtual thunk to ",
+        b'v' => "virtual thunk to ",
+        b'c' => {
+            rest = &rest[1..];
+            call_offset(&mut rest)?;
+            "covariant return thunk to "
+        }
+        _ => return None,
+    };
+    call_offset(&mut rest)?;
+    Some((kind, format!("_Z{rest}")))
+}
+
+fn cpp_text(mangled: &str, options: &DemangleOptions) -> Option<String> {
+    let mut text = Bounded(String::new());
+    cpp_demangle::Symbol::new(mangled).ok()?.structured_demangle(&mut text, options).ok()?;
+    Some(text.0)
+}
+
+fn rust(name: &str) -> Option<String> {
+    // Dots are part of names in the older scheme, which ends with `E`, but not in the newer one.
+    let end = match name.strip_prefix("_R") {
+        Some(_) => name.find('.'),
+        None => name.rfind("E.").map(|last| last + 1),
+    };
+    let symbol = rustc_demangle::try_demangle(&name[..end.unwrap_or(name.len())]).ok()?;
+    let mut text = Bounded(String::new());
+    write!(text, "{symbol:#}").ok()?;
+    Some(text.0)
+}
+
+/// A string that refuses to grow beyond [`LONGEST_RESULT`].
+struct Bounded(String);
+
+impl Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > LONGEST_RESULT {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn short(name: &str) -> Option<String> {
+        Demangler { enabled: true, cpp_parameters: false }.demangle(name)
+    }
+
+    #[test]
+    fn cpp_without_parameters_as_perf_prints_it() {
+        assert_eq!(short("_Z6freefnIdET_S0_").as_deref(), Some("freefn<double>"));
+        assert_eq!(short("_ZZ4mainENKUliE_clEi").as_deref(), Some("main::{lambda(int)#1}::operator()"));
+        assert_eq!(short("_ZNK1a1BIdE1fIiEEdT_RKSt6vectorIdSaIdEE").as_deref(), Some("a::B<double>::f<int>"));
+    }
+
+    #[test]
+    fn cpp_with_parameters() {
+        let full = Demangler { enabled: true, cpp_parameters: true };
+        assert_eq!(full.demangle("_Z6freefnIdET_S0_").as_deref(), Some("double freefn<double>(double)"));
+    }
+
+    #[test]
+    fn rust_of_both_schemes_without_hash() {
+        let legacy = "_ZN47_$LT$r..m..S$LT$f64$GT$$u20$as$u20$r..m..Tr$GT$2go17h0123456789abcdefE";
+        assert_eq!(short(legacy).as_deref(), Some("<r::m::S<f64> as r::m::Tr>::go"));
+        assert_eq!(short("_RNvCs1234_7mycrate3foo").as_deref(), Some("mycrate::foo"));
+    }
+
+    #[test]
+    fn linkage_stubs_clones_and_thunks() {
+        let full = |name| Demangler { enabled: true, cpp_parameters: true }.demangle(name);
+        assert_eq!(short("_Z3fooi@plt").as_deref(), Some("foo@plt"));
+        assert_eq!(short("_Z3fooi.isra.0.cold").as_deref(), Some("foo"));
+        assert_eq!(full("_Z3fooi.cold").as_deref(), Some("foo(int) [clone .cold]"));
+        assert_eq!(short("_ZThn16_N1A1fEi").as_deref(), Some("non-virtual thunk to A::f(int)"));
+        assert_eq!(short("_ZTv0_n24_N1A1fEi").as_deref(), Some("virtual thunk to A::f(int)"));
+        assert_eq!(
+            short("_ZTcv0_n24_v0_n32_N1A1fEi").as_deref(),
+            Some("covariant return thunk to A::f(int)")
+        );
+    }
+
+    #[test]
+    fn qualifiers_of_member_functions_are_left_out_with_the_parameters() {
+        assert_eq!(short("_ZNKR1A1fEv").as_deref(), Some("A::f"));
+        assert_eq!(short("_ZNO1A1fEv").as_deref(), Some("A::f"));
+        assert_eq!(short("_ZN1AcvRKiEv").as_deref(), Some("A::operator int const&"));
+    }
+
+    #[test]
+    fn other_names_stay() {
+        assert_eq!(short("main"), None);
+        assert_eq!(short("_Znot_mangled"), None);
+        assert_eq!(short(""), None);
+        assert_eq!(Demangler { enabled: false, cpp_parameters: true }.demangle("_Z3fooi"), None);
+    }
+}

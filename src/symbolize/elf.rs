@@ -1,0 +1,128 @@
+//! ELF files: mapping, build-ids, and the way from file offsets to virtual addresses.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
+use object::{Object, ReadRef, elf};
+
+/// A file mapped into memory, read-only.
+#[derive(Debug)]
+pub(crate) struct MappedFile {
+    pub(crate) path: PathBuf,
+    pub(crate) metadata: std::fs::Metadata,
+    map: Mmap,
+}
+
+impl MappedFile {
+    /// Maps a regular file. Other kinds are refused before they are opened: opening a pipe blocks, and
+    /// opening a device can do anything.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let refuse = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(refuse());
+        }
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(refuse());
+        }
+        // SAFETY: the map is private and read-only, and its bytes are only read as plain integers, so any
+        // content is valid. Should another process shorten the file meanwhile, reading beyond its new end
+        // raises SIGBUS, which ends this process as it would end any other reader of a mapped binary.
+        let map = unsafe { Mmap::map(&file)? };
+        Ok(Self { path: path.to_owned(), metadata, map })
+    }
+
+    pub(crate) fn data(&self) -> &[u8] {
+        &self.map
+    }
+}
+
+/// A part of an ELF file that is loaded into memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct LoadSegment {
+    offset: u64,
+    file_size: u64,
+    address: u64,
+    executable: bool,
+}
+
+/// The segments of an ELF file.
+#[derive(Debug, Default)]
+pub(crate) struct Segments(Vec<LoadSegment>);
+
+impl Segments {
+    pub(crate) fn of(file: &object::File<'_>) -> Self {
+        match file {
+            object::File::Elf32(file) => Self::of_class(file),
+            object::File::Elf64(file) => Self::of_class(file),
+            _ => Self::default(),
+        }
+    }
+
+    fn of_class<'a, Header: FileHeader, Data: ReadRef<'a>>(file: &ElfFile<'a, Header, Data>) -> Self {
+        let endian = file.endian();
+        let load = |header: &&Header::ProgramHeader| header.p_type(endian) == elf::PT_LOAD;
+        let segments = file.elf_program_headers().iter().filter(load).map(|header| LoadSegment {
+            offset: header.p_offset(endian).into(),
+            file_size: header.p_filesz(endian).into(),
+            address: header.p_vaddr(endian).into(),
+            executable: header.p_flags(endian) & elf::PF_X != 0,
+        });
+        Self(segments.collect())
+    }
+
+    /// The virtual address of a place in the file. Where segments share a page of the file, the
+    /// executable one is meant.
+    pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
+        let holds = |segment: &&LoadSegment| {
+            offset.checked_sub(segment.offset).is_some_and(|inside| inside < segment.file_size)
+        };
+        let found = (self.0.iter().filter(holds).find(|segment| segment.executable))
+            .or_else(|| self.0.iter().find(holds))?;
+        found.address.checked_add(offset - found.offset)
+    }
+}
+
+/// The build-id of an ELF file, if it has one.
+pub(crate) fn build_id<'a>(file: &object::File<'a>) -> Option<&'a [u8]> {
+    file.build_id().ok().flatten().filter(|id| !id.is_empty())
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(offset: u64, file_size: u64, address: u64, executable: bool) -> LoadSegment {
+        LoadSegment { offset, file_size, address, executable }
+    }
+
+    #[test]
+    fn offsets_become_addresses_by_segment() {
+        let segments = Segments(vec![
+            segment(0, 0x1000, 0x400000, false),
+            segment(0xf00, 0x2000, 0x401f00, true),
+            segment(u64::MAX - 0x10, 0x20, u64::MAX - 8, true),
+        ]);
+        assert_eq!(segments.address_of(0x10), Some(0x400010));
+        assert_eq!(segments.address_of(0xf80), Some(0x401f80));
+        assert_eq!(segments.address_of(0x2eff), Some(0x403eff));
+        assert_eq!(segments.address_of(0x2f00), None);
+        assert_eq!(segments.address_of(u64::MAX), None);
+    }
+
+    #[test]
+    fn only_regular_files_are_opened() {
+        let refused = MappedFile::open(Path::new("/dev/null")).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+        assert!(MappedFile::open(Path::new("/nonexistent")).is_err());
+    }
+}

@@ -1,0 +1,233 @@
+//! The result of symbolizing: tables of functions and files, and for each address its frames.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::profile::{AddressId, ModuleId};
+
+/// Index of a function in [`Symbols::functions`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FunctionId(pub u32);
+
+/// Index of a source file in [`Symbols::files`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(pub u32);
+
+/// A function of a module.
+///
+/// Two static functions of one name are two functions; the inlined copies of a function are that function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// Name for people: demangled if asked for. `libfoo.so+0x1234` where no symbol is known.
+    pub name: Arc<str>,
+    /// Name as in the symbol table or debug information.
+    pub raw_name: Arc<str>,
+    /// Where it lies.
+    pub module: ModuleId,
+    /// Start of its symbol, in the module's own virtual addresses; `None` if it is only known inlined.
+    pub address: Option<u64>,
+    /// Named by a symbol. If not, the name is made of module and offset.
+    pub known: bool,
+}
+
+/// One function at one address: the one that the symbol table names, or one inlined into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceFrame {
+    /// The function.
+    pub function: FunctionId,
+    /// Source file: of the code itself in the innermost frame, of the inlined call in the others.
+    pub file: Option<FileId>,
+    /// Line in that file, from 1.
+    pub line: Option<u32>,
+    /// Inlined into the frame before.
+    pub inlined: bool,
+}
+
+/// Functions, files and the frames of each address.
+#[derive(Debug, Clone, Default)]
+pub struct Symbols {
+    functions: Vec<Function>,
+    files: Vec<Arc<str>>,
+    frames: Vec<SourceFrame>,
+    /// Of each address, the range of its frames.
+    spans: Vec<(u32, u32)>,
+    /// What was not found or not used, and why.
+    pub warnings: Vec<String>,
+}
+
+impl Symbols {
+    /// The frames of an address, outermost (the symbol's own) first, the innermost inlined last.
+    /// Never empty for an address that was asked for; empty for any other.
+    pub fn frames(&self, address: AddressId) -> &[SourceFrame] {
+        match self.spans.get(address.0 as usize) {
+            Some(&(start, end)) => &self.frames[start as usize..end as usize],
+            None => &[],
+        }
+    }
+
+    /// All functions; a [`FunctionId`] is an index into them.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// The function of an id that this value gave out.
+    pub fn function(&self, id: FunctionId) -> &Function {
+        &self.functions[id.0 as usize]
+    }
+
+    /// Paths of all source files; a [`FileId`] is an index into them.
+    pub fn files(&self) -> &[Arc<str>] {
+        &self.files
+    }
+
+    /// The path of a source file.
+    pub fn file(&self, id: FileId) -> &str {
+        &self.files[id.0 as usize]
+    }
+}
+
+/// One address to be symbolized, by its index in the caller's list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Item {
+    pub(crate) address: u64,
+    pub(crate) index: u32,
+}
+
+/// A function as one worker found it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FoundFunction {
+    pub(crate) raw_name: Box<str>,
+    /// `None` if it is the raw name.
+    pub(crate) name: Option<Box<str>>,
+    pub(crate) address: Option<u64>,
+    pub(crate) known: bool,
+}
+
+/// The frames of a run of addresses of one module, with tables of its own. Ids are indices into these.
+#[derive(Debug, Default)]
+pub(crate) struct FoundFrames {
+    pub(crate) functions: Vec<FoundFunction>,
+    pub(crate) files: Vec<Box<str>>,
+    pub(crate) frames: Vec<SourceFrame>,
+    /// One per different address, in order: where its frames end.
+    pub(crate) ends: Vec<u32>,
+}
+
+impl FoundFrames {
+    pub(crate) fn add_function(&mut self, function: FoundFunction) -> FunctionId {
+        self.functions.push(function);
+        FunctionId(self.functions.len() as u32 - 1)
+    }
+
+    pub(crate) fn add_frame(&mut self, frame: SourceFrame) {
+        self.frames.push(frame);
+    }
+
+    pub(crate) fn end_address(&mut self) {
+        self.ends.push(self.frames.len() as u32);
+    }
+}
+
+/// Merges what workers found. The order of merging decides all ids, whatever the number of workers.
+pub(crate) struct SymbolsBuilder {
+    symbols: Symbols,
+    strings: FxHashSet<Arc<str>>,
+    files: FxHashMap<Arc<str>, FileId>,
+}
+
+impl SymbolsBuilder {
+    pub(crate) fn new(addresses: usize) -> Self {
+        let symbols = Symbols { spans: vec![(0, 0); addresses], ..Symbols::default() };
+        Self { symbols, strings: FxHashSet::default(), files: FxHashMap::default() }
+    }
+
+    /// Adds all that was found of one module: runs of addresses in ascending order, each with the
+    /// items that it answers.
+    pub(crate) fn merge(&mut self, module: ModuleId, runs: &[(&[Item], &FoundFrames)]) {
+        let mut ids: Vec<Vec<FunctionId>> =
+            runs.iter().map(|(_, found)| vec![FunctionId(0); found.functions.len()]).collect();
+        let mut by_address = FxHashMap::default();
+        let mut by_name = FxHashMap::default();
+        // Those with an address first: an inlined copy then finds the function that it is a copy of.
+        for with_address in [true, false] {
+            for ((_, found), ids) in runs.iter().zip(&mut ids) {
+                for (function, id) in found.functions.iter().zip(ids) {
+                    if function.address.is_some() == with_address {
+                        *id = self.function(module, function, &mut by_address, &mut by_name);
+                    }
+                }
+            }
+        }
+        for ((items, found), ids) in runs.iter().zip(&ids) {
+            let files: Vec<FileId> = found.files.iter().map(|path| self.file(path)).collect();
+            let base = self.symbols.frames.len() as u32;
+            self.symbols.frames.extend(found.frames.iter().map(|frame| SourceFrame {
+                function: ids[frame.function.0 as usize],
+                file: frame.file.map(|file| files[file.0 as usize]),
+                ..*frame
+            }));
+            let mut start = 0;
+            for (same_address, &end) in items.chunk_by(|a, b| a.address == b.address).zip(&found.ends) {
+                for item in same_address {
+                    self.symbols.spans[item.index as usize] = (base + start, base + end);
+                }
+                start = end;
+            }
+        }
+    }
+
+    pub(crate) fn finish(mut self, warnings: Vec<String>) -> Symbols {
+        self.symbols.warnings = warnings;
+        self.symbols
+    }
+
+    fn function(
+        &mut self,
+        module: ModuleId,
+        found: &FoundFunction,
+        by_address: &mut FxHashMap<u64, FunctionId>,
+        by_name: &mut FxHashMap<Arc<str>, FunctionId>,
+    ) -> FunctionId {
+        let raw_name = self.intern(&found.raw_name);
+        let same = match found.address {
+            Some(address) => by_address.get(&address),
+            None => by_name.get(&raw_name),
+        };
+        if let Some(&id) = same {
+            return id;
+        }
+        let name = match &found.name {
+            Some(name) => self.intern(name),
+            None => raw_name.clone(),
+        };
+        let id = FunctionId(self.symbols.functions.len() as u32);
+        if let Some(address) = found.address {
+            by_address.insert(address, id);
+        }
+        by_name.entry(raw_name.clone()).or_insert(id);
+        let (address, known) = (found.address, found.known);
+        self.symbols.functions.push(Function { name, raw_name, module, address, known });
+        id
+    }
+
+    fn file(&mut self, path: &str) -> FileId {
+        if let Some(&id) = self.files.get(path) {
+            return id;
+        }
+        let id = FileId(self.symbols.files.len() as u32);
+        let path = self.intern(path);
+        self.symbols.files.push(path.clone());
+        self.files.insert(path, id);
+        id
+    }
+
+    fn intern(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.strings.get(text) {
+            return known.clone();
+        }
+        let new: Arc<str> = Arc::from(text);
+        self.strings.insert(new.clone());
+        new
+    }
+}
