@@ -186,29 +186,19 @@ fn guess_arch(identity: &CpuIdentity, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::machine::fixture::FixtureMachine;
 
-    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Roots) {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
-            fs::write(path, text).expect("a file");
-        }
-        let roots = Roots::under(folder.path());
-        (folder, roots)
+    fn identity(manifest: &str) -> CpuIdentity {
+        CpuIdentity::read(&Roots::under(FixtureMachine::new(manifest).path()))
     }
 
     #[test]
     fn an_intel_cpu() {
-        let (_folder, roots) = machine(&[(
-            "proc/cpuinfo",
-            "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 45\n\
-             model name\t: Intel(R) Xeon(R) CPU E5-2670 0 @ 2.60GHz\nstepping\t: 7\nflags\t\t: fpu lm avx\n",
-        )]);
-        let identity = CpuIdentity::read(&roots);
+        let identity = identity(
+            "proc/cpuinfo <<end\nprocessor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 45\n\
+             model name\t: Intel(R) Xeon(R) CPU E5-2670 0 @ 2.60GHz\nstepping\t: 7\nflags\t\t: fpu lm avx\nend",
+        );
         assert_eq!(identity.identity, "GenuineIntel-6-2D-7");
         assert_eq!(identity.microarchitecture.as_deref(), Some("sandybridge-ep"));
         assert_eq!(identity.arch, "x86_64");
@@ -217,30 +207,25 @@ mod tests {
 
     #[test]
     fn an_arm_board_by_cpuinfo_and_by_sysfs() {
-        let cpuinfo = "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU architecture: 8\n\
-                       CPU variant\t: 0x0\nCPU part\t: 0xd08\nCPU revision\t: 3\n";
-        let (_folder, roots) = machine(&[
-            ("proc/cpuinfo", cpuinfo),
-            ("sys/firmware/devicetree/base/model", "Raspberry Pi 4 Model B Rev 1.4\0"),
-        ]);
-        let identity = CpuIdentity::read(&roots);
-        assert_eq!(identity.identity, "arm-0x41-0xd08-r0p3");
-        assert_eq!(identity.model, "Raspberry Pi 4 Model B Rev 1.4 (cortex-a72)");
-        assert_eq!(identity.arch, "aarch64");
+        let board = identity(
+            "proc/cpuinfo <<end\nprocessor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\n\
+             CPU architecture: 8\nCPU variant\t: 0x0\nCPU part\t: 0xd08\nCPU revision\t: 3\nend\n\
+             sys/firmware/devicetree/base/model: Raspberry Pi 4 Model B Rev 1.4\0",
+        );
+        assert_eq!(board.identity, "arm-0x41-0xd08-r0p3");
+        assert_eq!(board.model, "Raspberry Pi 4 Model B Rev 1.4 (cortex-a72)");
+        assert_eq!(board.arch, "aarch64");
 
-        let (_folder, roots) = machine(&[
-            ("proc/cpuinfo", ""),
-            ("sys/devices/system/cpu/cpu0/regs/identification/midr_el1", "0x00000000413fd0c1\n"),
-        ]);
-        let identity = CpuIdentity::read(&roots);
-        assert_eq!(identity.identity, "arm-0x41-0xd0c-r3p1");
-        assert_eq!(identity.microarchitecture.as_deref(), Some("neoverse-n1"));
+        let server = identity(
+            "sys/devices/system/cpu/cpu0/regs/identification/midr_el1: 0x00000000413fd0c1\nproc/cpuinfo:",
+        );
+        assert_eq!(server.identity, "arm-0x41-0xd0c-r3p1");
+        assert_eq!(server.microarchitecture.as_deref(), Some("neoverse-n1"));
     }
 
     #[test]
     fn nothing_known_is_no_error() {
-        let (_folder, roots) = machine(&[]);
-        let identity = CpuIdentity::read(&roots);
+        let identity = identity("");
         assert_eq!(identity.microarchitecture, None);
         assert!(identity.identity.ends_with("-unknown"));
     }

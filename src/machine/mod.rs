@@ -6,4 +6,17 @@ pub mod microarchitecture;
 pub mod roots;
 pub mod topology;
 
+pub mod event_names;
+pub mod event_spec;
+mod event_syntax;
+pub mod pmu;
+pub mod pmu_format;
+pub mod resolve;
+mod tracepoint;
+
+#[cfg(test)]
+pub(crate) mod fixture;
+
+pub use event_spec::{EventError, EventSpec, Modifiers};
+pub use resolve::{resolve_event, resolve_events};
 pub use roots::Roots;

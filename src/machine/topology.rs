@@ -176,33 +176,21 @@ impl CpuGroups for MachineInfo {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::machine::fixture::FixtureMachine;
 
-    fn write(folder: &std::path::Path, path: &str, text: &str) {
-        let path = folder.join(path);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
-        fs::write(path, text).expect("a file");
-    }
-
-    fn cpu(folder: &std::path::Path, cpu: u32, ids: (i32, i32, i32), siblings: &str) {
-        let base = format!("sys/devices/system/cpu/cpu{cpu}/topology");
-        write(folder, &format!("{base}/physical_package_id"), &ids.0.to_string());
-        write(folder, &format!("{base}/die_id"), &ids.1.to_string());
-        write(folder, &format!("{base}/core_id"), &ids.2.to_string());
-        write(folder, &format!("{base}/core_cpus_list"), siblings);
+    fn detected(manifest: &str) -> MachineInfo {
+        detect(&Roots::under(FixtureMachine::new(manifest).path())).expect("described")
     }
 
     #[test]
     fn two_packages_with_smt() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        write(folder.path(), "sys/devices/system/cpu/online", "0-7\n");
-        for n in 0..8 {
-            let (package, core) = (n as i32 % 4 / 2, n as i32 % 2);
-            cpu(folder.path(), n, (package, 0, core), &format!("{},{}", n % 4, n % 4 + 4));
-        }
-        let machine = detect(&Roots::under(folder.path())).expect("described");
+        let machine = detected(
+            "sys/devices/system/cpu/online: 0-7\n\
+             sys/devices/system/cpu/cpu{0-7}/topology/physical_package_id: {0,0,1,1}\n\
+             sys/devices/system/cpu/cpu{0-7}/topology/core_id: {0,1}\n\
+             sys/devices/system/cpu/cpu{0-7}/topology/core_cpus_list: {0-3},{4-7}",
+        );
         assert_eq!(machine.packages(), [0, 1]);
         assert_eq!(machine.package_cpus(1), [2, 3, 6, 7]);
         assert_eq!(machine.first_of_each_core().len(), 4);
@@ -211,12 +199,12 @@ mod tests {
 
     #[test]
     fn cores_numbered_per_die_become_distinct() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        write(folder.path(), "sys/devices/system/cpu/online", "0-3");
-        for n in 0..4 {
-            cpu(folder.path(), n, (0, n as i32 / 2, n as i32 % 2), &n.to_string());
-        }
-        let machine = detect(&Roots::under(folder.path())).expect("described");
+        let machine = detected(
+            "sys/devices/system/cpu/online: 0-3\n\
+             sys/devices/system/cpu/cpu{0-3}/topology/die_id: {0,0,1,1}\n\
+             sys/devices/system/cpu/cpu{0-3}/topology/core_id: {0,1}\n\
+             sys/devices/system/cpu/cpu{0-3}/topology/core_cpus_list: {0-3}",
+        );
         let cores: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.core).collect();
         assert_eq!(cores, [0, 1, 2, 3]);
         assert!(!machine.has_smt());
@@ -224,13 +212,11 @@ mod tests {
 
     #[test]
     fn little_cores_by_capacity_middle_cores_not() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        write(folder.path(), "sys/devices/system/cpu/online", "0-2");
-        for (n, capacity) in [(0, "530"), (1, "830"), (2, "1024")] {
-            cpu(folder.path(), n, (-1, -1, n as i32), &n.to_string());
-            write(folder.path(), &format!("sys/devices/system/cpu/cpu{n}/cpu_capacity"), capacity);
-        }
-        let machine = detect(&Roots::under(folder.path())).expect("described");
+        let machine = detected(
+            "sys/devices/system/cpu/online: 0-2\n\
+             sys/devices/system/cpu/cpu{0-2}/topology/physical_package_id: -1\n\
+             sys/devices/system/cpu/cpu{0-2}/cpu_capacity: {530,830,1024}",
+        );
         let kinds: Vec<CoreKind> = machine.cpus.iter().map(|cpu| cpu.kind).collect();
         assert_eq!(kinds, [CoreKind::Efficiency, CoreKind::Performance, CoreKind::Performance]);
         assert_eq!(machine.packages(), [0], "-1 means not known");
@@ -238,10 +224,10 @@ mod tests {
 
     #[test]
     fn no_sysfs_is_said() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let error = detect(&Roots::under(folder.path())).expect_err("nothing there");
+        let nothing = FixtureMachine::new("");
+        let error = detect(&Roots::under(nothing.path())).expect_err("nothing there");
         assert!(error.to_string().contains("is sysfs mounted?"), "{error}");
-        write(folder.path(), "sys/devices/system/cpu/online", "zero");
-        assert!(matches!(detect(&Roots::under(folder.path())), Err(TopologyError::Malformed { .. })));
+        let damaged = FixtureMachine::new("sys/devices/system/cpu/online: zero");
+        assert!(matches!(detect(&Roots::under(damaged.path())), Err(TopologyError::Malformed { .. })));
     }
 }
