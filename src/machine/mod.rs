@@ -1,1 +1,22 @@
 //! What is this machine? Topology, PMUs and event encodings, energy domains, permissions.
+
+pub mod cpu_list;
+pub mod cpuinfo;
+pub mod microarchitecture;
+pub mod roots;
+pub mod topology;
+
+pub mod event_names;
+pub mod event_spec;
+mod event_syntax;
+pub mod pmu;
+pub mod pmu_format;
+pub mod resolve;
+mod tracepoint;
+
+#[cfg(test)]
+pub(crate) mod fixture;
+
+pub use event_spec::{EventError, EventSpec, Modifiers};
+pub use resolve::{resolve_event, resolve_events};
+pub use roots::Roots;
