@@ -249,11 +249,14 @@ pub fn refused(event: &SampledEvent, cause: io::Error) -> RecordError {
             event: name,
             cause,
             paranoid: paranoid.map_or_else(|_| "unknown".into(), |text| text.trim().to_owned()),
-            executable: std::env::current_exe().map_or_else(|_| "eprof".into(), |path| path.display().to_string()),
+            executable: std::env::current_exe()
+                .map_or_else(|_| "eprof".into(), |path| path.display().to_string()),
         };
     }
     let hint = match cause.raw_os_error().map(Errno::from_raw) {
-        Some(Errno::ENOENT) => "this machine has no such event; virtual machines often have no hardware events",
+        Some(Errno::ENOENT) => {
+            "this machine has no such event; virtual machines often have no hardware events"
+        }
         Some(Errno::EOPNOTSUPP) => "it cannot be sampled in this way; try --call-graph fp, or no :p",
         Some(Errno::ENOSYS) => "this kernel was built without perf events",
         Some(Errno::EBUSY) => "another program keeps the counters for itself",

@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn idle_iowait_steal_and_guest_are_not_counted() {
-        let stat = "cpu  1 1 1 1 1 1 1 1 1 1\ncpu0 10 20 30 1000 2000 1 2 4000 5000 6000\ncpu3 1 0 0 5\nintr 7\n";
+        let stat =
+            "cpu  1 1 1 1 1 1 1 1 1 1\ncpu0 10 20 30 1000 2000 1 2 4000 5000 6000\ncpu3 1 0 0 5\nintr 7\n";
         let busy = busy_times(stat, 10_000_000);
         assert_eq!(busy, [(0, Nanoseconds::from_millis(630)), (3, Nanoseconds::from_millis(10))]);
     }

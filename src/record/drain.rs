@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{self, IoSlice};
 use std::time::{Duration, Instant};
 
-use crate::record::counters::CpuRing;
 use crate::record::census::Census;
+use crate::record::counters::CpuRing;
 use crate::recording::encode;
 use crate::recording::writer::RecordingWriter;
 
@@ -39,14 +39,21 @@ impl Drain {
     ///
     /// # Errors
     /// The first error of writing; the rings keep what was not written.
-    pub fn round(&mut self, rings: &mut [CpuRing], own_records: &[u8], census: &mut Census) -> io::Result<()> {
+    pub fn round(
+        &mut self,
+        rings: &mut [CpuRing],
+        own_records: &[u8],
+        census: &mut Census,
+    ) -> io::Result<()> {
         self.heads.clear();
         let mut pieces: Vec<IoSlice<'_>> = Vec::with_capacity(2 * rings.len() + 2);
         for ring in rings.iter() {
             let unread = ring.ring.unread();
             census.count(&unread.pieces);
             self.heads.push(unread.head);
-            pieces.extend(unread.pieces.iter().filter(|piece| !piece.is_empty()).map(|piece| IoSlice::new(piece)));
+            pieces.extend(
+                unread.pieces.iter().filter(|piece| !piece.is_empty()).map(|piece| IoSlice::new(piece)),
+            );
         }
         if !own_records.is_empty() {
             pieces.push(IoSlice::new(own_records));

@@ -68,7 +68,8 @@ impl Credentials {
     /// Looks a user up by name or number.
     pub fn of_user(name: &str) -> Result<Self, LaunchError> {
         let unknown = || LaunchError::NoSuchUser(name.to_owned());
-        let by_number = || name.parse().ok().and_then(|uid| User::from_uid(Uid::from_raw(uid)).ok().flatten());
+        let by_number =
+            || name.parse().ok().and_then(|uid| User::from_uid(Uid::from_raw(uid)).ok().flatten());
         let user = User::from_name(name).ok().flatten().or_else(by_number).ok_or_else(unknown)?;
         let login = CString::new(user.name).map_err(|_| unknown())?;
         let groups = unistd::getgrouplist(&login, user.gid).unwrap_or_else(|_| vec![user.gid]);
@@ -117,7 +118,10 @@ impl Waiting {
         match unsafe { unistd::fork() }.map_err(|errno| LaunchError::Fork(errno.into()))? {
             ForkResult::Parent { child } => Ok(Self {
                 pid: child,
-                program: argv.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default(),
+                program: argv
+                    .first()
+                    .map(|program| program.to_string_lossy().into_owned())
+                    .unwrap_or_default(),
                 go: File::from(go_end),
                 exec_error: File::from(error_end),
             }),

@@ -149,7 +149,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let link = folder.path().join("link");
         symlink("/nonexistent", &link).expect("link");
-        for (path, what) in [(link.as_path(), "link"), (folder.path(), "folder"), (Path::new("/dev/null"), "device")] {
+        for (path, what) in
+            [(link.as_path(), "link"), (folder.path(), "folder"), (Path::new("/dev/null"), "device")]
+        {
             let error = PendingOutput::create(path).expect_err("refused").to_string();
             assert!(error.contains(what), "{error}");
         }

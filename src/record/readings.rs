@@ -38,7 +38,11 @@ pub struct MeterThread {
 impl MeterThread {
     /// Takes a first reading and starts to read `meter` every `interval`. Its domains are numbered from
     /// `first_domain`.
-    pub fn start(mut meter: Box<dyn EnergyMeter>, first_domain: usize, interval: Duration) -> std::io::Result<Self> {
+    pub fn start(
+        mut meter: Box<dyn EnergyMeter>,
+        first_domain: usize,
+        interval: Duration,
+    ) -> std::io::Result<Self> {
         let collected = Arc::new(Mutex::new(Vec::new()));
         let mut scratch = Vec::new();
         read_into(meter.as_mut(), first_domain, &mut scratch, &collected)?;

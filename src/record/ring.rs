@@ -65,7 +65,10 @@ impl Ring {
         // SAFETY: the range lies in the mapped data pages, and between tail and head, where the kernel
         // writes nothing until `release` moves the tail, which needs `&mut self`.
         unsafe {
-            std::slice::from_raw_parts(self.map.as_ptr().add(self.data_start + start as usize), length as usize)
+            std::slice::from_raw_parts(
+                self.map.as_ptr().add(self.data_start + start as usize),
+                length as usize,
+            )
         }
     }
 }

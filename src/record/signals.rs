@@ -31,12 +31,11 @@ impl Signals {
         unsafe { signal::signal(Signal::SIGXFSZ, SigHandler::SigIgn) }
             .map_err(RecordError::system("ignoring SIGXFSZ"))?;
         let mut taken = SigSet::empty();
-        for wanted in
-            [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGCHLD]
-        {
+        for wanted in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGCHLD] {
             taken.add(wanted);
         }
-        let original_mask = SigSet::thread_get_mask().map_err(RecordError::system("reading the signal mask"))?;
+        let original_mask =
+            SigSet::thread_get_mask().map_err(RecordError::system("reading the signal mask"))?;
         taken.thread_block().map_err(RecordError::system("blocking signals"))?;
         let descriptor = SignalFd::with_flags(&taken, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .map_err(RecordError::system("signalfd"))?;

@@ -250,7 +250,8 @@ mod tests {
 
     #[test]
     fn a_build_id_record_says_how_long_its_id_is() {
-        let bytes = build_ids(&[BuildId { kernel: true, id: vec![7; 16], path: b"[kernel.kallsyms]".to_vec() }]);
+        let bytes =
+            build_ids(&[BuildId { kernel: true, id: vec![7; 16], path: b"[kernel.kallsyms]".to_vec() }]);
         assert_eq!(bytes.len(), 8 + 4 + 24 + 64);
         assert_eq!(bytes[6..8], 100u16.to_le_bytes());
         assert_eq!(bytes[12..28], [7; 16]);

@@ -178,7 +178,8 @@ fn sample_type_of(event: &EventDescription) -> io::Result<u64> {
 /// by the size that each says of itself. Bytes that are zero at the end of all are dropped: an older
 /// perf refuses attributes that are longer than those it knows.
 fn make_equally_long(events: &mut [EventDescription]) {
-    let used = |event: &EventDescription| event.attr.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
+    let used =
+        |event: &EventDescription| event.attr.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
     let length = events.iter().map(used).max().unwrap_or(0).max(COMMON_ATTR).next_multiple_of(8);
     for event in events {
         event.attr.resize(length, 0);
