@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod record;
+
 /// Where the joules of a program go, by function, line and call path.
 #[derive(Parser)]
 #[command(name = "eprof", version, max_term_width = 100, propagate_version = true)]
@@ -14,7 +16,9 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Verb {}
+enum Verb {
+    Record(record::RecordArgs),
+}
 
 /// What a verb answers: the exit status, or an error that `main` prints as one chain.
 type Outcome = anyhow::Result<ExitCode>;
@@ -34,7 +38,9 @@ pub fn main() -> ExitCode {
 }
 
 fn run(verb: Verb) -> Outcome {
-    match verb {}
+    match verb {
+        Verb::Record(args) => record::run(args),
+    }
 }
 
 /// A reader that went away (`eprof report | head`) is no error of ours.

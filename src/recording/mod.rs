@@ -6,11 +6,14 @@
 //! ```
 
 pub mod attr;
+pub mod encode;
 pub mod energy;
 pub mod features;
 pub mod format;
 pub mod metadata;
 pub mod record;
+pub mod trailer;
+pub mod writer;
 
 mod bytes;
 mod decode;

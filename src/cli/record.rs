@@ -1,0 +1,144 @@
+//! `eprof record`: run a program or watch a running one, and write what it did to a file.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use eprof::record::{self, CallGraph, RecordError, RecordOptions, SamplingRate, TargetOptions};
+
+use super::Outcome;
+
+/// Record a program's samples and the energy that the machine used meanwhile.
+#[derive(Args)]
+pub struct RecordArgs {
+    /// Record running processes, with all their threads, instead of a command.
+    #[arg(short, long, value_name = "PID", value_delimiter = ',')]
+    pid: Vec<u32>,
+
+    /// Record single running threads.
+    #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with = "pid")]
+    tid: Vec<u32>,
+
+    /// Record everything on every CPU, until COMMAND ends if there is one.
+    #[arg(short, long, conflicts_with_all = ["pid", "tid"])]
+    all_cpus: bool,
+
+    /// End after this many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<Duration>,
+
+    /// File to write; one that is there already is kept as FILE.old.
+    #[arg(short, long, value_name = "FILE", default_value = "eprof.data")]
+    output: PathBuf,
+
+    /// Events to sample, as perf names them.
+    #[arg(short, long, value_name = "EVENT")]
+    event: Vec<String>,
+
+    /// Samples per second.
+    #[arg(short = 'F', long, value_name = "HERTZ", conflicts_with = "count")]
+    freq: Option<u64>,
+
+    /// Events per sample (nanoseconds for clocks).
+    #[arg(short, long, value_name = "PERIOD")]
+    count: Option<u64>,
+
+    /// How call paths are found: fp, dwarf[,BYTES], lbr or none.
+    #[arg(long, value_name = "HOW", default_value = "fp", value_parser = call_graph)]
+    call_graph: CallGraph,
+
+    /// Leave the kernel out.
+    #[arg(long)]
+    user_only: bool,
+
+    /// Run COMMAND as this user.
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+
+    /// Milliseconds between two readings of a fast meter.
+    #[arg(long, value_name = "MS", default_value_t = 10, hide = true)]
+    meter_interval: u64,
+
+    /// Say nothing at the end.
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Program to run, with its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// Runs the verb. The exit status is the program's own.
+pub fn run(args: RecordArgs) -> Outcome {
+    let quiet = args.quiet;
+    let options = options(args)?;
+    let summary = match record::record(&options, Vec::new()) {
+        Ok(summary) => summary,
+        Err(RecordError::Launch(error)) => {
+            writeln!(io::stderr(), "eprof: {error}")?;
+            return Ok(ExitCode::from(error.exit_status()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if !quiet {
+        for warning in &summary.warnings {
+            writeln!(io::stderr(), "eprof: warning: {warning}")?;
+        }
+        writeln!(io::stderr(), "{summary}")?;
+    }
+    Ok(ExitCode::from(summary.outcome.exit_status()))
+}
+
+fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
+    let command = (!args.command.is_empty()).then_some(args.command);
+    let target = match (command, args.all_cpus, args.pid.is_empty(), args.tid.is_empty()) {
+        (command, true, ..) => TargetOptions::System(command),
+        (None, _, false, _) => TargetOptions::Processes(args.pid),
+        (None, _, _, false) => TargetOptions::Threads(args.tid),
+        (Some(command), _, true, true) => TargetOptions::Command(command),
+        (Some(_), ..) => anyhow::bail!("a command and -p or -t at once: one recording has one target"),
+        (None, ..) => anyhow::bail!("nothing to record: give a command, -p PID, -t TID or -a"),
+    };
+    let rate = match (args.freq, args.count) {
+        (Some(frequency), _) => SamplingRate::Frequency(frequency),
+        (_, Some(period)) => SamplingRate::Period(period),
+        _ => SamplingRate::Default,
+    };
+    Ok(RecordOptions {
+        target,
+        events: args.event,
+        rate,
+        call_graph: args.call_graph,
+        user_only: args.user_only,
+        duration: args.duration,
+        meter_interval: Duration::from_millis(args.meter_interval.max(1)),
+        output: args.output,
+        run_as: args.user,
+        command_line: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+    })
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn call_graph(text: &str) -> Result<CallGraph, String> {
+    const DEFAULT_STACK: u32 = 8192;
+    match text.split_once(',').map_or((text, None), |(how, bytes)| (how, Some(bytes))) {
+        ("fp", None) => Ok(CallGraph::FramePointers),
+        ("lbr", None) => Ok(CallGraph::LastBranches),
+        ("none" | "no", None) => Ok(CallGraph::None),
+        ("dwarf", None) => Ok(CallGraph::Dwarf { stack_bytes: DEFAULT_STACK }),
+        ("dwarf", Some(bytes)) => match bytes.parse::<u32>() {
+            Ok(bytes @ 8..=65528) => {
+                Ok(CallGraph::Dwarf { stack_bytes: bytes.next_multiple_of(8).min(65528) })
+            }
+            _ => Err("the stack to copy is 8 to 65528 bytes".to_owned()),
+        },
+        _ => Err("one of fp, dwarf, dwarf,BYTES, lbr, none".to_owned()),
+    }
+}

@@ -1,0 +1,80 @@
+//! Moves records from the rings to the file, round by round.
+//!
+//! A round empties every ring once and ends with a FINISHED_ROUND mark. Whatever a ring gets after it
+//! was emptied in one round is younger than everything that the round before had, so a reader may put
+//! a round's records in order as soon as it has seen the next round's mark.
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::time::{Duration, Instant};
+
+use crate::record::census::Census;
+use crate::record::counters::CpuRing;
+use crate::recording::encode;
+use crate::recording::writer::RecordingWriter;
+
+/// How often the header learns how much data there are.
+const COMMIT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The file's end of the rings.
+#[derive(Debug)]
+pub struct Drain {
+    writer: RecordingWriter<File>,
+    last_commit: Instant,
+    round_mark: Vec<u8>,
+    /// Where each ring will be released to when its records are in the file.
+    heads: Vec<u64>,
+}
+
+impl Drain {
+    /// Writes to `writer`, which has its head already.
+    pub fn new(writer: RecordingWriter<File>) -> Self {
+        let mut round_mark = Vec::new();
+        encode::finished_round(&mut round_mark);
+        Self { writer, last_commit: Instant::now(), round_mark, heads: Vec::new() }
+    }
+
+    /// One round: all that the rings hold, then `own_records`, then the mark. Records are counted into
+    /// `census`. A round without any record is not written.
+    ///
+    /// # Errors
+    /// The first error of writing; the rings keep what was not written.
+    pub fn round(
+        &mut self,
+        rings: &mut [CpuRing],
+        own_records: &[u8],
+        census: &mut Census,
+    ) -> io::Result<()> {
+        self.heads.clear();
+        let mut pieces: Vec<IoSlice<'_>> = Vec::with_capacity(2 * rings.len() + 2);
+        for ring in rings.iter() {
+            let unread = ring.ring.unread();
+            census.count(&unread.pieces);
+            self.heads.push(unread.head);
+            pieces.extend(
+                unread.pieces.iter().filter(|piece| !piece.is_empty()).map(|piece| IoSlice::new(piece)),
+            );
+        }
+        if !own_records.is_empty() {
+            pieces.push(IoSlice::new(own_records));
+        }
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        pieces.push(IoSlice::new(&self.round_mark));
+        self.writer.write_raw_vectored(&mut pieces)?;
+        for (ring, head) in rings.iter_mut().zip(&self.heads) {
+            ring.ring.release(*head);
+        }
+        if self.last_commit.elapsed() >= COMMIT_INTERVAL {
+            self.writer.commit()?;
+            self.last_commit = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// The writer, for the end.
+    pub fn into_writer(self) -> RecordingWriter<File> {
+        self.writer
+    }
+}

@@ -1,0 +1,121 @@
+//! What can go wrong while recording, in words that say what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::record::launch::LaunchError;
+
+/// Recording failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// The program could not be started.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+
+    /// The kernel does not let this user sample at all.
+    #[error(
+        "the kernel refuses to sample {event}: {cause}\n  \
+         perf_event_paranoid is {paranoid}; to allow it until the next boot: \
+         sudo sysctl kernel.perf_event_paranoid=1\n  \
+         or give eprof the right alone: sudo setcap cap_perfmon,cap_sys_ptrace=ep {executable}\n  \
+         in a container, its seccomp profile must allow perf_event_open as well"
+    )]
+    NotPermitted {
+        /// The event that was refused.
+        event: String,
+        /// What the kernel said.
+        cause: io::Error,
+        /// The kernel's setting.
+        paranoid: String,
+        /// Path of this program.
+        executable: String,
+    },
+
+    /// An event cannot be counted on this machine.
+    #[error("event {event} cannot be sampled here: {cause} ({hint})")]
+    EventNotSupported {
+        /// The event.
+        event: String,
+        /// What the kernel said.
+        cause: io::Error,
+        /// What that means most of the time.
+        hint: &'static str,
+    },
+
+    /// An event's name means nothing.
+    #[error("unknown event {name}: {why}")]
+    UnknownEvent {
+        /// As it was written.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+
+    /// More descriptors are needed than the process may have.
+    #[error(
+        "{needed} counters are needed ({events} events on {cpus} CPUs for {tasks} tasks) and only {limit} \
+         files may be open; raise the limit (ulimit -n {needed}) or record fewer events"
+    )]
+    TooManyFiles {
+        /// Descriptors needed.
+        needed: u64,
+        /// Events.
+        events: usize,
+        /// CPUs.
+        cpus: usize,
+        /// Threads that each need counters.
+        tasks: usize,
+        /// RLIMIT_NOFILE.
+        limit: u64,
+    },
+
+    /// There is no memory for the rings, even for the smallest.
+    #[error(
+        "the kernel gives no memory for the sample rings: {0}\n  \
+         raise the limit: sudo sysctl kernel.perf_event_mlock_kb=2048"
+    )]
+    RingMemory(io::Error),
+
+    /// There is nobody to attach to.
+    #[error("no process or thread {0} to attach to")]
+    NoSuchTask(u32),
+
+    /// Another user's process.
+    #[error("process {0} may not be recorded by this user; try sudo")]
+    ForeignTask(u32),
+
+    /// The recording cannot be created.
+    #[error("cannot write {path}: {cause}")]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+
+    /// The recording would be written to something that is no ordinary file.
+    #[error("cannot write {path}: it is {what}; give another file with -o")]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+
+    /// A system call that should always work did not.
+    #[error("{what}: {cause}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel said.
+        cause: io::Error,
+    },
+}
+
+impl RecordError {
+    /// For `map_err`: a failed system call with what it was for.
+    pub(super) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
+        move |cause| Self::System { what, cause: cause.into() }
+    }
+}

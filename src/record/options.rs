@@ -1,0 +1,81 @@
+//! What a recording is asked to be.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Everything that can be chosen about a recording.
+#[derive(Debug, Clone)]
+pub struct RecordOptions {
+    /// What to record.
+    pub target: TargetOptions,
+    /// Events by name; empty for those that eprof chooses.
+    pub events: Vec<String>,
+    /// How often to sample.
+    pub rate: SamplingRate,
+    /// What to know of the call path of each sample.
+    pub call_graph: CallGraph,
+    /// Leave the kernel's work out of the samples.
+    pub user_only: bool,
+    /// End after this time, whatever still runs.
+    pub duration: Option<Duration>,
+    /// Time between two readings of a meter that moves about every millisecond.
+    pub meter_interval: Duration,
+    /// File to write.
+    pub output: PathBuf,
+    /// The user to run the program as; `None` for the one who runs eprof.
+    pub run_as: Option<String>,
+    /// eprof's own command line, for the file.
+    pub command_line: Vec<String>,
+}
+
+/// What to record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetOptions {
+    /// A program to start, with its arguments, and all that it starts.
+    Command(Vec<OsString>),
+    /// Running processes, all their threads and what they start.
+    Processes(Vec<u32>),
+    /// Running threads and what they start.
+    Threads(Vec<u32>),
+    /// Everything on every CPU, until the command ends if there is one.
+    System(Option<Vec<OsString>>),
+}
+
+impl TargetOptions {
+    /// The program to start, if there is one.
+    pub fn command(&self) -> Option<&[OsString]> {
+        match self {
+            Self::Command(argv) | Self::System(Some(argv)) => Some(argv),
+            _ => None,
+        }
+    }
+}
+
+/// How often to sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SamplingRate {
+    /// As eprof chooses for each event.
+    #[default]
+    Default,
+    /// About this many samples a second of each event on each CPU.
+    Frequency(u64),
+    /// One sample each time the event happened this often (nanoseconds for clocks).
+    Period(u64),
+}
+
+/// What to know of the call path of each sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallGraph {
+    /// Nothing but the instruction itself.
+    None,
+    /// Return addresses found by following frame pointers.
+    FramePointers,
+    /// A copy of the top of the stack, unwound later by the program's unwind tables.
+    Dwarf {
+        /// Bytes of stack to copy, a multiple of eight below 65528.
+        stack_bytes: u32,
+    },
+    /// The CPU's record of the last branches.
+    LastBranches,
+}

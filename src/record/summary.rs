@@ -1,0 +1,103 @@
+//! What is said when a recording has ended.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use nix::sys::signal::Signal;
+
+/// How the recording ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The program ended with this status.
+    Exited(i32),
+    /// The program was killed by this signal.
+    Killed(Signal),
+    /// Somebody stopped the recorder with this signal.
+    Stopped(Signal),
+    /// The time was up.
+    TimeUp,
+}
+
+impl Outcome {
+    /// The exit status that says the same, as shells have it.
+    pub fn exit_status(self) -> u8 {
+        match self {
+            Self::Exited(status) => status as u8,
+            Self::Killed(signal) => 128 + signal as i32 as u8,
+            // To be interrupted is how a recording of running processes ends.
+            Self::Stopped(Signal::SIGINT) | Self::TimeUp => 0,
+            Self::Stopped(signal) => 128 + signal as i32 as u8,
+        }
+    }
+}
+
+/// A finished recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Samples in the file.
+    pub samples: u64,
+    /// Records that the kernel dropped because a ring was full.
+    pub lost: u64,
+    /// Times the kernel stopped an event because it came too often.
+    pub throttled: u64,
+    /// Bytes of the file.
+    pub file_size: u64,
+    /// The file.
+    pub output: PathBuf,
+    /// What the recording had to do without.
+    pub warnings: Vec<String>,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "[ eprof: {} samples, {} lost, {} {}; eprof report ]",
+            grouped(self.samples),
+            grouped(self.lost),
+            self.output.display(),
+            size(self.file_size)
+        )
+    }
+}
+
+/// A number with its thousands separated.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_separated() {
+        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn exit_statuses_are_those_of_a_shell() {
+        assert_eq!(Outcome::Exited(3).exit_status(), 3);
+        assert_eq!(Outcome::Killed(Signal::SIGSEGV).exit_status(), 139);
+        assert_eq!(Outcome::Stopped(Signal::SIGTERM).exit_status(), 143);
+        assert_eq!(Outcome::TimeUp.exit_status(), 0);
+    }
+}

@@ -1,0 +1,38 @@
+//! What the running kernel can do, found by trying.
+
+use perf_event::events::Software;
+use perf_event::{Builder, ReadFormat};
+
+/// Abilities that kernels have only since some version. Each was tried on a counter that counts nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelSupport {
+    /// A counter tells how many of its records were dropped (`PERF_FORMAT_LOST`, Linux 6.0).
+    pub lost_counts: bool,
+    /// Mappings come with the build-id of their file (`build_id`, Linux 5.12).
+    pub build_ids: bool,
+    /// BPF programs and other kernel code that comes and goes is told (`ksymbol`, Linux 5.0).
+    pub kernel_symbols: bool,
+}
+
+impl KernelSupport {
+    /// Asks the running kernel.
+    pub fn probe() -> Self {
+        Self {
+            lost_counts: accepts(|builder| {
+                builder.read_format(ReadFormat::LOST);
+            }),
+            build_ids: accepts(|builder| {
+                builder.mmap(true).mmap2(true).build_id(true);
+            }),
+            kernel_symbols: accepts(|builder| {
+                builder.ksymbol(true).bpf_event(true);
+            }),
+        }
+    }
+}
+
+fn accepts(change: impl FnOnce(&mut Builder<'_>)) -> bool {
+    let mut builder = Builder::new(Software::DUMMY);
+    change(&mut builder);
+    builder.build().is_ok()
+}
