@@ -13,6 +13,7 @@ use crate::units::Timestamp;
 
 mod kernel;
 mod sample;
+mod swap;
 
 pub(super) use sample::cpu_mode;
 

@@ -36,12 +36,6 @@ pub enum RecordingError {
         /// The file.
         path: PathBuf,
     },
-    /// A big-endian machine's recording.
-    #[error("{} was recorded on a big-endian machine, which this version does not read", path.display())]
-    BigEndian {
-        /// The file.
-        path: PathBuf,
-    },
     /// The header cannot be right.
     #[error("the recording's header is damaged: {what} (at byte {offset})")]
     Header {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use zstd::stream::raw::{Decoder as ZstdDecoder, InBuffer, Operation, OutBuffer};
 
-use super::bytes::u64_at;
+use super::bytes::{ByteOrder, Cursor};
 use super::error::RecordingError;
 use super::format::record_type;
 use super::raw::RecordHeader;
@@ -94,11 +94,17 @@ impl Expander {
 }
 
 /// Where the compressed bytes of a record lie in its body; `None` if it is not a compressed record.
-pub(super) fn compressed_payload(header: &RecordHeader, body: &[u8]) -> Option<io::Result<Range<usize>>> {
+#[inline]
+pub(super) fn compressed_payload(
+    header: &RecordHeader,
+    body: &[u8],
+    order: ByteOrder,
+) -> Option<io::Result<Range<usize>>> {
     match header.kind {
         record_type::COMPRESSED => Some(Ok(0..body.len())),
         record_type::COMPRESSED2 => Some(
-            u64_at(body, 0)
+            Cursor::new(body, order)
+                .u64()
                 .and_then(|size| usize::try_from(size).ok()?.checked_add(8))
                 .filter(|&end| end <= body.len())
                 .map(|end| 8..end)

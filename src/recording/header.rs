@@ -6,7 +6,7 @@ use std::path::Path;
 use super::attr::EventAttr;
 use super::bytes::{ByteOrder, Cursor};
 use super::error::RecordingError;
-use super::features::Features;
+use super::feature_sections::Features;
 use super::format::{
     FILE_HEADER_SIZE, FileHeader, MAGIC, MAGIC_VERSION_1, PIPE_HEADER_SIZE, SECTION_SIZE, Section,
 };
@@ -66,17 +66,27 @@ fn section_bytes(bytes: &[u8], section: Section) -> Option<&[u8]> {
     bytes.get(start..start.checked_add(size)?)
 }
 
-/// Where the records lie in the file, and how many bytes of them the header promises beyond its end.
-pub(super) fn data_range(header: &FileHeader, length: usize) -> Result<(Range<usize>, u64), RecordingError> {
+/// Where the records of a file lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Data {
+    pub(super) range: Range<usize>,
+    /// Bytes of records that the header promises beyond the file's end.
+    pub(super) missing: u64,
+    /// The recorder came to write the features, its last act.
+    pub(super) finished: bool,
+}
+
+/// Finds the records. Those of a recorder that was killed go on to the file's end: the header has the
+/// size of an earlier moment, or none.
+pub(super) fn data(header: &FileHeader, length: usize) -> Result<Data, RecordingError> {
     let outside = || RecordingError::Header { offset: 40, what: "the records begin behind the file's end" };
     let start =
         usize::try_from(header.data.offset).ok().filter(|&start| start <= length).ok_or_else(outside)?;
-    if header.data.size == 0 {
-        return Ok((start..length, 0));
-    }
     let present = (length - start) as u64;
-    let size = header.data.size.min(present);
-    Ok((start..start + size as usize, header.data.size - size))
+    let finished = header.data.size > 0 && header.features != [0; 4];
+    let size = if finished || header.data.size > present { header.data.size } else { present };
+    let readable = size.min(present);
+    Ok(Data { range: start..start + readable as usize, missing: size - readable, finished })
 }
 
 /// The attributes and ids of a file.

@@ -8,7 +8,7 @@
 pub mod attr;
 pub mod encode;
 pub mod energy;
-pub mod features;
+pub mod feature_sections;
 pub mod format;
 pub mod metadata;
 pub mod record;

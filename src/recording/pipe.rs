@@ -3,8 +3,9 @@
 
 use super::attr::EventAttr;
 use super::bytes::{ByteOrder, Cursor, until_zero};
-use super::features::{Features, build_id};
+use super::feature_sections::{Features, build_id};
 use super::format::{RECORD_HEADER_SIZE, event_update, record_type};
+use super::raw::RecordHeader;
 
 /// Attributes, names and features found among the records.
 #[derive(Debug, Default)]
@@ -29,33 +30,18 @@ pub(super) enum Extent {
 pub(super) fn announced(data: &[u8], order: ByteOrder, extent: Extent) -> Announced {
     let mut found = Announced::default();
     let mut rest = data;
-    while let Some((kind, bits, size)) = header(rest, order) {
-        let Some((record, behind)) = rest.split_at_checked(size) else { break };
+    while let Some(header) = RecordHeader::from_bytes(rest, order) {
+        let Some((record, behind)) = rest.split_at_checked(header.size.into()) else { break };
         let Some(body) = record.get(RECORD_HEADER_SIZE..) else { break };
-        if kind == record_type::SAMPLE && extent == Extent::BeforeSamples {
+        if header.kind == record_type::SAMPLE && extent == Extent::BeforeSamples {
             break;
         }
-        let Some(appended) = appended(kind, body, order) else { break };
+        let Ok(appended) = usize::try_from(header.appended(body, order)) else { break };
         let Some((appended, behind)) = behind.split_at_checked(appended) else { break };
-        found.take_in(kind, bits, body, appended, order);
+        found.take_in(header.kind, header.misc, body, appended, order);
         rest = behind;
     }
     found
-}
-
-fn header(bytes: &[u8], order: ByteOrder) -> Option<(u32, u16, usize)> {
-    let mut fields = Cursor::new(bytes, order);
-    Some((fields.u32()?, fields.u16()?, fields.u16()?.into()))
-}
-
-/// Bytes behind the record that belong to it.
-fn appended(kind: u32, body: &[u8], order: ByteOrder) -> Option<usize> {
-    let mut fields = Cursor::new(body, order);
-    match kind {
-        record_type::AUXTRACE => usize::try_from(fields.u64()?).ok(),
-        record_type::HEADER_TRACING_DATA => usize::try_from(fields.u32()?).ok(),
-        _ => Some(0),
-    }
 }
 
 impl Announced {

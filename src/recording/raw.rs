@@ -1,7 +1,8 @@
 //! A record as it lies in the recording, found but not decoded.
 
-use super::bytes::{u32_at, u64_at};
+use super::bytes::{ByteOrder, Cursor, u64_at};
 use super::format::RECORD_HEADER_SIZE;
+use super::format::record_type::{AUXTRACE, HEADER_TRACING_DATA};
 
 /// Where a record stands in the recording: later records have higher positions.
 ///
@@ -41,13 +42,28 @@ impl RecordHeader {
         Some(Self { kind: word as u32, misc: (word >> 32) as u16, size: (word >> 48) as u16 })
     }
 
+    /// The header that `bytes` of a machine of this order begins with.
+    #[inline]
+    pub(super) fn from_bytes(bytes: &[u8], order: ByteOrder) -> Option<Self> {
+        let header = Self::from_le_bytes(bytes)?;
+        Some(match order {
+            ByteOrder::Little => header,
+            ByteOrder::Big => Self {
+                kind: header.kind.swap_bytes(),
+                misc: header.misc.swap_bytes(),
+                size: header.size.swap_bytes(),
+            },
+        })
+    }
+
     /// Bytes that follow the record without belonging to it, given its body: hardware trace and, in
     /// pipes, tracepoint formats.
-    pub(super) fn appended(&self, body: &[u8]) -> u64 {
-        use super::format::record_type::{AUXTRACE, HEADER_TRACING_DATA};
+    #[inline]
+    pub(super) fn appended(&self, body: &[u8], order: ByteOrder) -> u64 {
+        let mut fields = Cursor::new(body, order);
         match self.kind {
-            AUXTRACE => u64_at(body, 0).unwrap_or(0),
-            HEADER_TRACING_DATA => u32_at(body, 0).map_or(0, u64::from),
+            AUXTRACE => fields.u64().unwrap_or(0),
+            HEADER_TRACING_DATA => fields.u32().map_or(0, u64::from),
             _ => 0,
         }
     }

@@ -8,9 +8,9 @@ use super::bytes::ByteOrder;
 use super::decode::Decoder;
 use super::energy::metadata_part;
 use super::error::RecordingError;
-use super::features::Features;
+use super::feature_sections::Features;
 use super::format::PIPE_HEADER_SIZE;
-use super::header::{self, Head};
+use super::header::{self, Data, Head};
 use super::metadata::{METADATA_EVENT, METADATA_FORMAT, Metadata};
 use super::names::derived_name;
 use super::pipe::{Announced, Extent, announced};
@@ -34,9 +34,7 @@ pub struct EventDesc {
 pub struct Recording {
     bytes: Bytes,
     byte_order: ByteOrder,
-    data: Range<usize>,
-    missing_bytes: u64,
-    complete: bool,
+    data: Data,
     events: Vec<EventDesc>,
     features: Features,
     metadata: Option<Metadata>,
@@ -70,29 +68,26 @@ impl Recording {
 
     fn new(bytes: Bytes, path: &Path) -> Result<Self, RecordingError> {
         let mut recording = match header::head(path, &bytes)? {
-            Head::File(ByteOrder::Big, _) | Head::Pipe(ByteOrder::Big) => {
-                return Err(RecordingError::BigEndian { path: path.to_owned() });
-            }
             Head::File(order, header) => {
-                let (data, missing_bytes) = header::data_range(&header, bytes.len())?;
+                let data = header::data(&header, bytes.len())?;
                 let attrs = header::attrs(&bytes, order, &header)?;
                 let features = header::features(&bytes, order, &header);
                 let found = if features.event_descriptions.is_empty() {
-                    announced(&bytes[data.clone()], order, Extent::BeforeSamples)
+                    announced(&bytes[data.range.clone()], order, Extent::BeforeSamples)
                 } else {
                     Announced::default()
                 };
-                let complete = header.data.size != 0 && missing_bytes == 0;
                 let events = events(attrs, &features, &found);
-                Self::with_events(bytes, order, data, events, features, missing_bytes, complete)?
+                Self::with_events(bytes, order, data, events, features)?
             }
             Head::Pipe(order) => {
-                let data = PIPE_HEADER_SIZE as usize..bytes.len();
-                let mut found = announced(&bytes[data.clone()], order, Extent::All);
+                let range = PIPE_HEADER_SIZE as usize..bytes.len();
+                let mut found = announced(&bytes[range.clone()], order, Extent::All);
                 let attrs = std::mem::take(&mut found.attrs);
                 let features = std::mem::take(&mut found.features);
                 let events = events(attrs, &features, &found);
-                Self::with_events(bytes, order, data, events, features, 0, true)?
+                let data = Data { range, missing: 0, finished: true };
+                Self::with_events(bytes, order, data, events, features)?
             }
         };
         recording.metadata = recording.find_metadata()?;
@@ -102,27 +97,15 @@ impl Recording {
     fn with_events(
         bytes: Bytes,
         byte_order: ByteOrder,
-        data: Range<usize>,
+        data: Data,
         events: Vec<EventDesc>,
         features: Features,
-        missing_bytes: u64,
-        complete: bool,
     ) -> Result<Self, RecordingError> {
         if events.is_empty() {
             return Err(RecordingError::NoEvents);
         }
         let decoder = Decoder::new(events.iter().map(|event| (&event.attr, &event.ids[..])))?;
-        Ok(Self {
-            bytes,
-            byte_order,
-            data,
-            missing_bytes,
-            complete,
-            events,
-            features,
-            metadata: None,
-            decoder,
-        })
+        Ok(Self { bytes, byte_order, data, events, features, metadata: None, decoder })
     }
 
     /// The recorded events; [`EventIndex`] counts them.
@@ -143,7 +126,7 @@ impl Recording {
     /// The recorder finished the file. If not, it was killed or the file was cut off, and the end of
     /// the records and all [features](Recording::features) are missing.
     pub fn is_complete(&self) -> bool {
-        self.complete
+        self.data.finished && self.data.missing == 0
     }
 
     /// Byte order of the recorded machine. Records are given out in little-endian order anyway.
@@ -163,12 +146,12 @@ impl Recording {
 
     /// Where the records lie in the file.
     pub(super) fn data(&self) -> Range<usize> {
-        self.data.clone()
+        self.data.range.clone()
     }
 
     /// Bytes of records that the header promises beyond the file's end.
     pub(super) fn missing_bytes(&self) -> u64 {
-        self.missing_bytes
+        self.data.missing
     }
 
     /// The whole file.
@@ -178,7 +161,7 @@ impl Recording {
 
     /// Bytes of all records as they lie in the file, for those who show progress.
     pub fn data_bytes(&self) -> u64 {
-        self.data.len() as u64
+        self.data.range.len() as u64
     }
 
     /// Joins the parts of eprof's metadata, which are the first samples of their event.

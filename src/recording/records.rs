@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 
+use super::bytes::ByteOrder;
 use super::decode::Decoder;
 use super::error::RecordingError;
 use super::expand::{Expander, compressed_payload};
@@ -10,7 +11,7 @@ use super::format::RECORD_HEADER_SIZE;
 use super::raw::{RawRecord, RecordHeader, RecordPosition};
 use super::reader::Recording;
 use super::record::{Record, RecordContext};
-use super::window::{Window, raw_record};
+use super::window::{Origin, Window, raw_record};
 
 /// Room for expanded records; a record has at most 64 KiB.
 const SMALLEST_CHUNK: usize = 64 << 10;
@@ -31,6 +32,7 @@ const LARGEST_CHUNK: usize = 256 << 10;
 pub struct Records<'r> {
     decoder: &'r Decoder,
     file: &'r [u8],
+    byte_order: ByteOrder,
     /// Offset of the next record in the file.
     at: usize,
     /// Where the records end in the file.
@@ -56,6 +58,7 @@ impl<'r> Records<'r> {
         Self {
             decoder: recording.decoder(),
             file: recording.bytes(),
+            byte_order: recording.byte_order(),
             at: data.start,
             end: data.end,
             missing: recording.missing_bytes(),
@@ -96,9 +99,12 @@ impl<'r> Records<'r> {
             let Some((offset, header)) = self.next_in_file()? else { return Ok(None) };
             let bytes = &self.file[offset..offset + usize::from(header.size)];
             let body = &bytes[RECORD_HEADER_SIZE..];
-            if let Some(payload) = compressed_payload(&header, body) {
+            if let Some(payload) = compressed_payload(&header, body, self.byte_order) {
                 self.start_expanding(offset, payload)?;
                 continue;
+            }
+            if self.byte_order == ByteOrder::Big {
+                return Ok(self.turned(offset, usize::from(header.size)));
             }
             if !self.window.is_in_file() {
                 self.window.continue_in_file(self.position, offset as u64);
@@ -125,11 +131,29 @@ impl<'r> Records<'r> {
         self.at as u64
     }
 
+    /// The record of a big-endian machine at `offset`, copied and turned round.
+    fn turned(&mut self, offset: usize, size: usize) -> Option<RawRecord<'_>> {
+        let record = &self.file[offset..offset + size];
+        if !self.window.append(self.position, offset as u64, record) {
+            let mut chunk = self.window.fresh_chunk(LARGEST_CHUNK);
+            chunk.extend_from_slice(record);
+            self.window.continue_in_chunk(self.position, offset as u64, Origin::Copied, chunk);
+        }
+        let chunk = self.window.last_chunk_mut();
+        self.chunk_at = chunk.len();
+        self.decoder.to_little_endian(&mut chunk[self.chunk_at - size..]);
+        let position = RecordPosition(self.position);
+        self.position += size as u64;
+        self.window.record(position)
+    }
+
     /// Finds the next record in the file itself and steps behind it and what is appended to it.
     #[inline]
     fn next_in_file(&mut self) -> Result<Option<(usize, RecordHeader)>, RecordingError> {
         let rest = &self.file[self.at..self.end];
-        let Some(header) = RecordHeader::from_le_bytes(rest) else { return self.finish(rest.len()) };
+        let Some(header) = RecordHeader::from_bytes(rest, self.byte_order) else {
+            return self.finish(rest.len());
+        };
         let size = usize::from(header.size);
         if !header.has_possible_size() {
             return Err(self.stop(RecordingError::RecordSize { offset: self.at as u64, size: size as u64 }));
@@ -137,7 +161,7 @@ impl<'r> Records<'r> {
         let Some(body) = rest.get(RECORD_HEADER_SIZE..size) else {
             return Err(self.truncated(size as u64, rest.len()));
         };
-        let appended = header.appended(body);
+        let appended = header.appended(body, self.byte_order);
         let whole = appended.saturating_add(size as u64);
         if whole > rest.len() as u64 {
             return Err(self.truncated(whole, rest.len()));
@@ -153,7 +177,7 @@ impl<'r> Records<'r> {
             return Err(self.truncated(RECORD_HEADER_SIZE as u64, left));
         }
         if !self.fragment.is_empty() {
-            let needed = RecordHeader::from_le_bytes(&self.fragment)
+            let needed = RecordHeader::from_bytes(&self.fragment, self.byte_order)
                 .map_or(RECORD_HEADER_SIZE as u64, |header| header.size.into());
             let present = std::mem::take(&mut self.fragment).len();
             return Err(self.truncated(needed, present));
@@ -187,6 +211,10 @@ impl<'r> Records<'r> {
         loop {
             if let Some(size) = self.whole_record_in_chunk()? {
                 let position = RecordPosition(self.position);
+                if self.byte_order == ByteOrder::Big {
+                    let record = self.chunk_at..self.chunk_at + size;
+                    self.decoder.to_little_endian(&mut self.window.last_chunk_mut()[record]);
+                }
                 self.chunk_at += size;
                 self.position += size as u64;
                 return Ok(Some(position));
@@ -201,7 +229,7 @@ impl<'r> Records<'r> {
     /// Size of the record that the rest of the chunk begins with, if all of it is there.
     fn whole_record_in_chunk(&mut self) -> Result<Option<usize>, RecordingError> {
         let rest = self.window.last_chunk().get(self.chunk_at..).unwrap_or_default();
-        let Some(header) = RecordHeader::from_le_bytes(rest) else { return Ok(None) };
+        let Some(header) = RecordHeader::from_bytes(rest, self.byte_order) else { return Ok(None) };
         let size = usize::from(header.size);
         if !header.has_possible_size() {
             let offset = self.expander.as_ref().map_or(0, Expander::offset);
@@ -234,7 +262,7 @@ impl<'r> Records<'r> {
         // What was expanded before an error is given out first.
         self.failure = expander.fill(self.file, &mut chunk).err();
         let offset = expander.offset();
-        self.window.continue_in_chunk(self.position, offset, chunk);
+        self.window.continue_in_chunk(self.position, offset, Origin::Expanded, chunk);
         self.chunk_at = 0;
         Ok(true)
     }

@@ -22,10 +22,20 @@ pub(super) struct Window<'r> {
 struct Segment {
     /// Position of its first byte.
     start: u64,
-    /// Offset in the file: of its first byte, or of the compressed record it was made from.
+    /// Offset in the file of its first byte, or of the compressed record that it was expanded from.
     offset: u64,
+    origin: Origin,
     /// The bytes, unless they are the file's own.
     chunk: Option<Vec<u8>>,
+}
+
+/// How a segment's bytes came from the file's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// One for one: offsets go on from the segment's own.
+    Copied,
+    /// By expanding one compressed record: all have its offset.
+    Expanded,
 }
 
 impl<'r> Window<'r> {
@@ -35,7 +45,7 @@ impl<'r> Window<'r> {
 
     /// From `position` on, records lie in the file itself, from `offset` on.
     pub(super) fn continue_in_file(&mut self, position: u64, offset: u64) {
-        self.segments.push_back(Segment { start: position, offset, chunk: None });
+        self.segments.push_back(Segment { start: position, offset, origin: Origin::Copied, chunk: None });
     }
 
     /// Whether the last segment is a stretch of the file.
@@ -45,13 +55,36 @@ impl<'r> Window<'r> {
     }
 
     /// From `position` on, records lie in `chunk`, made of what is at `offset` in the file.
-    pub(super) fn continue_in_chunk(&mut self, position: u64, offset: u64, chunk: Vec<u8>) {
-        self.segments.push_back(Segment { start: position, offset, chunk: Some(chunk) });
+    pub(super) fn continue_in_chunk(&mut self, position: u64, offset: u64, origin: Origin, chunk: Vec<u8>) {
+        self.segments.push_back(Segment { start: position, offset, origin, chunk: Some(chunk) });
     }
 
     /// The last chunk; empty if the last segment is the file's.
     pub(super) fn last_chunk(&self) -> &[u8] {
         self.segments.back().and_then(|segment| segment.chunk.as_deref()).unwrap_or_default()
+    }
+
+    /// The last chunk, to be changed in place.
+    pub(super) fn last_chunk_mut(&mut self) -> &mut [u8] {
+        self.segments.back_mut().and_then(|segment| segment.chunk.as_deref_mut()).unwrap_or_default()
+    }
+
+    /// Appends a copy of what is at `offset` in the file to the last chunk, if that is a copy of what
+    /// precedes it and has room; `false` if a new chunk is needed.
+    pub(super) fn append(&mut self, position: u64, offset: u64, bytes: &[u8]) -> bool {
+        let Some(Segment { start, offset: from, origin: Origin::Copied, chunk: Some(chunk) }) =
+            self.segments.back_mut()
+        else {
+            return false;
+        };
+        let length = chunk.len() as u64;
+        let fits = *start + length == position
+            && *from + length == offset
+            && chunk.capacity() - chunk.len() >= bytes.len();
+        if fits {
+            chunk.extend_from_slice(bytes);
+        }
+        fits
     }
 
     /// An empty vector with room for `capacity` bytes.
@@ -85,11 +118,13 @@ impl<'r> Window<'r> {
             }
         };
         let within = position.0.checked_sub(segment.start)?;
-        let (bytes, offset) = match &segment.chunk {
-            None => {
-                (self.file.get(usize::try_from(segment.offset + within).ok()?..)?, segment.offset + within)
-            }
-            Some(chunk) => (chunk.get(usize::try_from(within).ok()?..)?, segment.offset),
+        let offset = match segment.origin {
+            Origin::Copied => segment.offset + within,
+            Origin::Expanded => segment.offset,
+        };
+        let bytes = match &segment.chunk {
+            None => self.file.get(usize::try_from(offset).ok()?..)?,
+            Some(chunk) => chunk.get(usize::try_from(within).ok()?..)?,
         };
         raw_record(bytes, position, offset)
     }
