@@ -111,10 +111,8 @@ fn stubs<'a, Header: FileHeader, Data: ReadRef<'a>>(file: &ElfFile<'a, Header, D
         let starts = (header..size).step_by(usize::try_from(entry).unwrap_or(usize::MAX));
         for (inside, target) in starts.zip(&targets) {
             let name = dynamic.symbol(*target).and_then(|symbol| dynamic.symbol_name(endian, symbol));
-            let Ok(name) = name else { continue };
-            if name.is_empty() {
-                continue;
-            }
+            // Indirect functions of the file itself have no dynamic symbol: their stubs are plain `@plt`.
+            let name = name.unwrap_or_default();
             let start = address.saturating_add(inside);
             let end = start.saturating_add(entry);
             symbols.push(Symbol { start, end, binding: Binding::Global, plt: true, name });
