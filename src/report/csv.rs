@@ -1,0 +1,75 @@
+//! A report's rows as CSV, for spreadsheets and data frames.
+
+use std::io::Write;
+
+use super::select::Totals;
+use super::{Report, ReportError, Row};
+use crate::units::{Joules, Watts};
+
+const COLUMNS: [&str; 15] = [
+    "name",
+    "module",
+    "function",
+    "pid",
+    "tid",
+    "self_joules",
+    "total_joules",
+    "stderr_joules",
+    "self_share",
+    "self_samples",
+    "total_samples",
+    "self_count",
+    "self_time_s",
+    "self_time_share",
+    "self_watts",
+];
+
+/// Writes the rows of a report, one line each, below a line of column names. What is not known is an
+/// empty cell. A text that a spreadsheet would take for a formula is preceded by `'`.
+///
+/// # Errors
+/// If writing fails.
+pub fn write(report: &Report, out: impl Write) -> Result<(), ReportError> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(COLUMNS).map_err(io_error)?;
+    for row in &report.rows {
+        writer.write_record(cells(report, row)).map_err(io_error)?;
+    }
+    writer.flush()?;
+    Ok(())
+}
+
+fn cells(report: &Report, row: &Row) -> [String; COLUMNS.len()] {
+    let joules = |totals: &Totals| report.summary.has_joules().then(|| totals.joules.as_joules());
+    let stderr = joules(&row.own).map(|_| row.own.standard_error());
+    let function = row.place.as_ref().map(|place| place.function.csv());
+    [
+        row.name.csv().into_owned(),
+        row.module.as_ref().map(|module| module.csv().into_owned()).unwrap_or_default(),
+        function.map(|name| name.into_owned()).unwrap_or_default(),
+        cell(row.ids.0),
+        cell(row.ids.1),
+        cell(joules(&row.own)),
+        cell(joules(&row.total)),
+        cell(stderr.map(Joules::as_joules)),
+        cell(report.share(&row.own)),
+        row.own.samples.to_string(),
+        row.total.samples.to_string(),
+        row.own.count.to_string(),
+        row.own.time.as_secs_f64().to_string(),
+        cell(report.time_share(&row.own)),
+        cell(row.own.watts().map(Watts::as_watts)),
+    ]
+}
+
+fn cell(value: Option<impl ToString>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// The error that lies in an error of the CSV writer.
+fn io_error(error: csv::Error) -> std::io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => std::io::Error::other(format!("{other:?}")),
+    }
+}

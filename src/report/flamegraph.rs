@@ -1,0 +1,191 @@
+//! Flamegraphs in joules, drawn by inferno.
+//!
+//! inferno counts in whole numbers, so that the weights are written in nano-, micro- or millijoules,
+//! whichever keeps at least five digits of the total.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use inferno::flamegraph::color::{Color, PaletteMap};
+use inferno::flamegraph::{self, Direction as Growth};
+
+use super::folded::WholeNumbers;
+use super::scale::grouped;
+use super::summary::Summary;
+use super::text::Label;
+use super::tree::{CallTree, Direction};
+use super::{ReportError, Weight};
+use crate::profile::ProfileMethod;
+
+/// Frames narrower than this share of the picture are not drawn: a tenth of a pixel.
+const THINNEST: f64 = 1e-4;
+/// In a differential flamegraph both sides are cut finer, so that both cut the same places.
+const THINNEST_OF_DIFFERENCE: f64 = 1e-5;
+
+/// How a flamegraph looks.
+#[derive(Debug, Clone, Default)]
+pub struct FlamegraphOptions {
+    /// What stands above it; by default what was measured.
+    pub title: Option<String>,
+    /// In a differential flamegraph: scale the older profile to the newer one's total, to compare
+    /// shares instead of amounts.
+    pub normalize: bool,
+    /// Readable XML without script, for tests.
+    pub plain: bool,
+}
+
+/// Draws a call tree as an SVG picture.
+///
+/// # Errors
+/// If writing fails.
+pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) -> Result<(), ReportError> {
+    let unit = Unit::of(tree);
+    let mut whole = WholeNumbers::new(unit.per_weight);
+    let mut lines = Vec::new();
+    let mut palette = PaletteMap::default();
+    tree.for_each_own(tree.total() * THINNEST, |path, weight| {
+        for name in path {
+            color(&mut palette, name);
+        }
+        lines.push(format!("{} {}", path.join(";"), whole.next(weight)));
+        Ok::<(), ReportError>(())
+    })?;
+    let subtitle = format!("{}; {COLORS}", provenance(&tree.summary, tree.weight));
+    draw(tree, &unit, options, subtitle, Some(palette), &lines, out)
+}
+
+/// Draws what `newer` spends more (red) or less (blue) than `older`. Widths are the newer one's.
+///
+/// # Errors
+/// If one is weighed by joules and the other is not, or writing fails.
+pub fn write_difference(
+    older: &CallTree<'_>,
+    newer: &CallTree<'_>,
+    options: &FlamegraphOptions,
+    out: impl Write,
+) -> Result<(), ReportError> {
+    if older.weight != newer.weight {
+        return Err(ReportError::NotComparable { older: older.weight.name(), newer: newer.weight.name() });
+    }
+    let unit = Unit::of(newer);
+    let scale = if options.normalize { newer.total() / older.total() } else { 1.0 };
+    // Sorted by path, so that the picture is always the same.
+    let mut paths: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    for (side, (tree, scale)) in [(older, scale), (newer, 1.0)].into_iter().enumerate() {
+        let mut whole = WholeNumbers::new(unit.per_weight * scale);
+        tree.for_each_own(tree.total() * THINNEST_OF_DIFFERENCE, |path, weight| {
+            paths.entry(path.join(";")).or_default()[side] += whole.next(weight);
+            Ok::<(), ReportError>(())
+        })?;
+    }
+    let lines: Vec<String> =
+        paths.into_iter().map(|(path, [older, newer])| format!("{path} {older} {newer}")).collect();
+    let (unit_name, is) = (unit.name, if options.normalize { " after scaling to the same total" } else { "" });
+    let subtitle = format!(
+        "red: more {unit_name} in the frame itself than before{is}, blue: less; before {} {unit_name}, now {} {unit_name}; {}",
+        grouped((older.total() * unit.per_weight).round() as u64),
+        grouped((newer.total() * unit.per_weight).round() as u64),
+        provenance(&newer.summary, newer.weight),
+    );
+    draw(newer, &unit, options, subtitle, None, &lines, out)
+}
+
+fn draw(
+    tree: &CallTree<'_>,
+    unit: &Unit,
+    options: &FlamegraphOptions,
+    subtitle: String,
+    mut palette: Option<PaletteMap>,
+    lines: &[String],
+    out: impl Write,
+) -> Result<(), ReportError> {
+    let mut look = flamegraph::Options::default();
+    look.title = match &options.title {
+        Some(title) => Label::new(title).to_string(),
+        None => default_title(tree),
+    };
+    look.subtitle = Some(subtitle);
+    look.count_name = unit.name.to_owned();
+    look.deterministic = true;
+    look.palette_map = palette.as_mut();
+    look.min_width = THINNEST * 100.0;
+    look.no_javascript = options.plain;
+    look.pretty_xml = options.plain;
+    if tree.direction() == Direction::FromInnermost {
+        look.direction = Growth::Inverted;
+    }
+    flamegraph::from_lines(&mut look, lines.iter().map(String::as_str), out)?;
+    Ok(())
+}
+
+/// What inferno counts in.
+struct Unit {
+    name: &'static str,
+    per_weight: f64,
+}
+
+impl Unit {
+    fn of(tree: &CallTree<'_>) -> Self {
+        let (name, per_weight) = match (tree.weight, tree.total()) {
+            (Weight::Samples, _) => ("samples", 1.0),
+            (Weight::Count, _) => ("events", 1.0),
+            (Weight::Joules, joules) if joules >= 10.0 => ("mJ", 1e3),
+            (Weight::Joules, joules) if joules >= 0.01 => ("µJ", 1e6),
+            (Weight::Joules, _) => ("nJ", 1e9),
+        };
+        Self { name, per_weight }
+    }
+}
+
+fn default_title(tree: &CallTree<'_>) -> String {
+    match tree.weight {
+        Weight::Joules => {
+            let domains: Vec<&str> =
+                tree.summary.domains.iter().filter(|domain| domain.counted).map(|domain| domain.name.as_str()).collect();
+            let joules = crate::units::Joules::from_joules(tree.total());
+            format!("Energy: {joules} of {}", domains.join(" + "))
+        }
+        Weight::Samples => format!("{} samples", grouped(tree.total() as u64)),
+        Weight::Count => format!("{} events", grouped(tree.total() as u64)),
+    }
+}
+
+/// Whether the joules were measured, and by what: a picture travels without its report.
+fn provenance(summary: &Summary, weight: Weight) -> String {
+    if weight != Weight::Joules {
+        return format!("not joules but {}", if weight == Weight::Samples { "samples" } else { "events" });
+    }
+    let mut sources: Vec<&str> =
+        summary.domains.iter().filter(|domain| domain.counted).map(|domain| domain.source.as_str()).collect();
+    sources.dedup();
+    let how = match summary.method {
+        ProfileMethod::Measured | ProfileMethod::None => "measured",
+        ProfileMethod::Estimated => "ESTIMATED, not measured",
+        ProfileMethod::Mixed => "partly measured, partly ESTIMATED",
+    };
+    format!("{how} ({})", sources.join(", "))
+}
+
+const COLORS: &str = "red: native, yellow: C++ and Rust, aqua: inlined, green: compiled at run time, orange: kernel";
+
+/// Gives a name its color: the kind of code decides the hue, the name the shade, so that a function
+/// looks the same in every picture.
+fn color(palette: &mut PaletteMap, name: &str) {
+    if palette.get(name).is_some() {
+        return;
+    }
+    // FNV-1a: https://datatracker.ietf.org/doc/html/draft-eastlake-fnv
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let shade = |from: u8, range: u8| from + ((hash >> 32) % (u64::from(range) + 1)) as u8;
+    let (r, g, b) = match name {
+        "[static]" | "[other processes]" | "[eprof]" | "[lost]" | "[small]" => (190, 190, 190),
+        name if name.ends_with("_[k]") => (shade(205, 40), shade(120, 40), 0),
+        name if name.ends_with("_[i]") => (shade(70, 40), shade(180, 40), shade(180, 40)),
+        name if name.ends_with("_[j]") => (shade(70, 50), shade(190, 50), shade(70, 50)),
+        name if name.contains("::") => (shade(195, 40), shade(195, 40), shade(50, 20)),
+        _ => (shade(215, 40), shade(80, 60), shade(80, 60)),
+    };
+    palette.insert(name, Color { r, g, b });
+}

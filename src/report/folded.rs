@@ -1,0 +1,71 @@
+//! Folded stacks: one line per call path, frames apart by `;`, then a blank and a whole number.
+
+use std::io::Write;
+
+use super::tree::CallTree;
+use super::{ReportError, Weight};
+
+/// Units per joule of the numbers: microjoules.
+const MICROJOULES: f64 = 1e6;
+
+/// Writes a call tree as folded stacks. The numbers are microjoules, or samples, or events. They are
+/// rounded so that their sum is the tree's total to one unit; paths that round to 0 are left out.
+///
+/// # Errors
+/// If writing fails.
+pub fn write(tree: &CallTree<'_>, mut out: impl Write) -> Result<(), ReportError> {
+    let mut whole = WholeNumbers::new(unit_factor(tree.weight));
+    tree.for_each_own(0.0, |path, weight| {
+        let number = whole.next(weight);
+        if number > 0 {
+            for (depth, name) in path.iter().enumerate() {
+                let separator = if depth == 0 { "" } else { ";" };
+                write!(out, "{separator}{name}")?;
+            }
+            writeln!(out, " {number}")?;
+        }
+        Ok::<(), std::io::Error>(())
+    })?;
+    out.flush()?;
+    Ok(())
+}
+
+fn unit_factor(weight: Weight) -> f64 {
+    if weight == Weight::Joules { MICROJOULES } else { 1.0 }
+}
+
+/// Turns weights into whole numbers whose sum is the sum of the weights, rounded: what one number is
+/// rounded by, the next makes good.
+pub(super) struct WholeNumbers {
+    factor: f64,
+    exact: f64,
+    given: u64,
+}
+
+impl WholeNumbers {
+    /// `factor`: units per weight.
+    pub fn new(factor: f64) -> Self {
+        Self { factor, exact: 0.0, given: 0 }
+    }
+
+    /// The whole number for the next weight.
+    pub fn next(&mut self, weight: f64) -> u64 {
+        self.exact += weight * self.factor;
+        let number = (self.exact.round() as u64).saturating_sub(self.given);
+        self.given += number;
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roundings_make_each_other_good() {
+        let mut whole = WholeNumbers::new(1.0);
+        let numbers: Vec<u64> = (0..8).map(|_| whole.next(0.375)).collect();
+        assert_eq!(numbers.iter().sum::<u64>(), 3);
+        assert_eq!(numbers, [0, 1, 0, 1, 0, 0, 1, 0]);
+    }
+}

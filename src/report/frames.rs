@@ -1,0 +1,196 @@
+//! What a frame of a stack is called: the keys that rows and flamegraphs are grouped by.
+//!
+//! Names become numbers once, per function; everything after works on numbers.
+
+use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
+
+use super::text::Label;
+use crate::profile::{AddressId, Module, ModuleKind, Profile, StackId};
+use crate::symbolize::{FileId, SourceFrame, Symbols};
+
+/// How finely frames are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// By function and module.
+    Function,
+    /// By function and [`FrameClass`].
+    ClassedFunction,
+    /// By line of the source, and function.
+    Line,
+    /// By module.
+    Module,
+}
+
+/// What kind of code a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FrameClass {
+    /// A function of a program or library.
+    Native,
+    /// A function that the compiler put into its caller.
+    Inlined,
+    /// Code made at run time.
+    Jit,
+    /// The kernel.
+    Kernel,
+}
+
+/// One key: what a row or a frame of a flamegraph stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct FrameKey {
+    /// Index in [`FrameTable::functions`]; for [`Detail::Module`] any function of the module.
+    pub function: u32,
+    pub class: FrameClass,
+    pub file: Option<FileId>,
+    pub line: Option<u32>,
+}
+
+/// What a function is called.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct FunctionLabel {
+    pub name: Label,
+    pub module: Label,
+    /// Tells static functions of one name apart. Code made at run time has none: a compiler moves its
+    /// functions, and they are still the same.
+    pub address: Option<u64>,
+}
+
+/// The keys of all frames of a profile.
+pub(super) struct FrameTable {
+    pub functions: Vec<FunctionLabel>,
+    pub keys: Vec<FrameKey>,
+    /// Keys of each address, outermost first, and where they end.
+    frames: Vec<u32>,
+    ends: Vec<u32>,
+}
+
+/// The key of a stack without frames and of an address without a name.
+pub(super) const UNKNOWN: u32 = 0;
+
+impl FrameTable {
+    /// Looks up each address once. Without `inline` an address is the function that its code lies in.
+    pub fn new(profile: &Profile, symbols: &Symbols, detail: Detail, inline: bool) -> Self {
+        let modules: Vec<Label> = profile.modules.iter().map(module_label).collect();
+        let unknown =
+            FunctionLabel { name: Label::new("[unknown]"), module: Label::new("[unknown]"), address: None };
+        let mut functions = Interner::default();
+        functions.intern(unknown.clone());
+        let function_ids: Vec<u32> = symbols
+            .functions()
+            .iter()
+            .map(|function| {
+                let module = function.module.0 as usize;
+                let made_at_run_time = matches!(
+                    profile.modules.get(module).map(|module| module.kind),
+                    Some(ModuleKind::Jit | ModuleKind::Anonymous)
+                );
+                functions.intern(FunctionLabel {
+                    name: Label::new(&function.name),
+                    module: modules.get(module).unwrap_or(&unknown.module).clone(),
+                    address: function.address.filter(|_| !made_at_run_time),
+                })
+            })
+            .collect();
+        let mut first_of_module: FxHashMap<Label, u32> = FxHashMap::default();
+
+        let mut keys = Interner::default();
+        keys.intern(FrameKey { function: UNKNOWN, class: FrameClass::Native, file: None, line: None });
+        let (mut frames, mut ends) = (Vec::new(), Vec::with_capacity(profile.addresses.len()));
+        for (index, address) in profile.addresses.iter().enumerate() {
+            let kind = profile.modules.get(address.module.0 as usize).map(|module| module.kind);
+            let found = symbols.frames(AddressId(index as u32));
+            let shown = if inline { found } else { &found[..found.len().min(1)] };
+            for frame in shown {
+                let function = function_ids.get(frame.function.0 as usize).copied().unwrap_or(UNKNOWN);
+                let class = class_of(frame, address.kernel, kind);
+                let plain = FrameKey { function, class: FrameClass::Native, file: None, line: None };
+                frames.push(keys.intern(match detail {
+                    Detail::Function => plain,
+                    Detail::ClassedFunction => FrameKey { class, ..plain },
+                    Detail::Line => FrameKey { file: frame.file, line: frame.line, ..plain },
+                    Detail::Module => {
+                        let module = functions.values[function as usize].module.clone();
+                        FrameKey { function: *first_of_module.entry(module).or_insert(function), ..plain }
+                    }
+                }));
+            }
+            if shown.is_empty() {
+                frames.push(UNKNOWN);
+            }
+            ends.push(frames.len() as u32);
+        }
+        Self { functions: functions.values, keys: keys.values, frames, ends }
+    }
+
+    /// The keys of an address, outermost first; never empty.
+    pub fn of_address(&self, address: AddressId) -> &[u32] {
+        let index = address.0 as usize;
+        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
+        &self.frames[start..self.ends[index] as usize]
+    }
+
+    /// The keys of a stack, outermost first.
+    pub fn of_stack<'a>(
+        &'a self,
+        profile: &'a Profile,
+        stack: StackId,
+    ) -> impl DoubleEndedIterator<Item = u32> + 'a {
+        profile.stacks.frames(stack).iter().flat_map(|&address| self.of_address(address).iter().copied())
+    }
+
+    /// The function that a key belongs to.
+    pub fn function(&self, key: u32) -> &FunctionLabel {
+        &self.functions[self.keys[key as usize].function as usize]
+    }
+
+    /// For each key whether its function's name satisfies a condition.
+    pub fn flags(&self, condition: impl Fn(&FunctionLabel) -> bool) -> Vec<bool> {
+        let functions: Vec<bool> = self.functions.iter().map(condition).collect();
+        self.keys.iter().map(|key| functions[key.function as usize]).collect()
+    }
+}
+
+fn class_of(frame: &SourceFrame, kernel: bool, kind: Option<ModuleKind>) -> FrameClass {
+    match kind {
+        _ if kernel => FrameClass::Kernel,
+        Some(ModuleKind::Kernel | ModuleKind::KernelModule) => FrameClass::Kernel,
+        _ if frame.inlined => FrameClass::Inlined,
+        Some(ModuleKind::Jit | ModuleKind::Anonymous) => FrameClass::Jit,
+        _ => FrameClass::Native,
+    }
+}
+
+/// What a module is called: the path says it, but for code made at run time the path is the
+/// function's name.
+fn module_label(module: &Module) -> Label {
+    match module.kind {
+        ModuleKind::Jit => Label::new("[jit]"),
+        _ if module.path.is_empty() => Label::new("[unknown]"),
+        _ => Label::new(&module.path),
+    }
+}
+
+/// Numbers for distinct values, in the order they were first seen.
+struct Interner<T> {
+    values: Vec<T>,
+    ids: FxHashMap<T, u32>,
+}
+
+impl<T> Default for Interner<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), ids: FxHashMap::default() }
+    }
+}
+
+impl<T: Clone + Eq + Hash> Interner<T> {
+    fn intern(&mut self, value: T) -> u32 {
+        if let Some(&id) = self.ids.get(&value) {
+            return id;
+        }
+        let id = self.values.len() as u32;
+        self.values.push(value.clone());
+        self.ids.insert(value, id);
+        id
+    }
+}

@@ -1,0 +1,169 @@
+//! The first lines of a table: joules by domain and by what they were measured, time, power,
+//! samples, and the balance.
+
+use std::io::{self, Write};
+
+use unicode_width::UnicodeWidthStr;
+
+use super::scale::{Scale, grouped};
+use super::summary::{Balance, DomainSummary, Summary};
+use super::table::Style;
+use super::text::padded;
+use crate::profile::ProfileMethod;
+use crate::recording::metadata::Method;
+use crate::units::{Joules, Nanoseconds};
+
+/// Columns of a number in the head.
+const NUMBER: usize = 10;
+/// Columns that a domain's name may take.
+const NAME: usize = 18;
+
+pub(super) fn write(summary: &Summary, style: &Style, out: &mut impl Write) -> io::Result<()> {
+    let (bold, plain) = if style.color { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
+    if !summary.has_joules() {
+        writeln!(
+            out,
+            "{bold}no joules in this recording of {}: rows are by samples{plain}",
+            summary.duration
+        )?;
+        write_samples(summary, style, out)?;
+        let hint = "record with `eprof record`, or let them be estimated: `eprof report --watts IDLE:BUSY`";
+        return write_wrapped("for joules: ", hint, style.width, out);
+    }
+    let power = summary.mean_power().map(|power| format!(" ({power})")).unwrap_or_default();
+    let how = match summary.method {
+        ProfileMethod::Measured | ProfileMethod::None => "measured",
+        ProfileMethod::Estimated => "ESTIMATED, not measured",
+        ProfileMethod::Mixed => "partly measured, partly estimated",
+    };
+    writeln!(out, "{bold}{} in {}{power}, {how}{plain}", summary.balance.measured, summary.duration)?;
+    for domain in &summary.domains {
+        write_domain(domain, summary.duration, style, out)?;
+    }
+    write_samples(summary, style, out)?;
+    writeln!(out)?;
+    write_balance(summary, style, out)
+}
+
+fn write_domain(
+    domain: &DomainSummary,
+    duration: Nanoseconds,
+    style: &Style,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let joules = domain.balance.measured.to_string();
+    let power = if duration > Nanoseconds::ZERO {
+        (domain.balance.measured / duration).to_string()
+    } else {
+        String::new()
+    };
+    let method = match domain.method {
+        Method::Measured => "measured",
+        Method::Estimated => "estimated",
+    };
+    let start = format!("  {}{}{}  {method}: ", name(domain), right(&joules), right(&power));
+    let source = domain.source.shortened(style.width.saturating_sub(start.width()).max(12));
+    writeln!(out, "{start}{source}")
+}
+
+fn write_samples(summary: &Summary, style: &Style, out: &mut impl Write) -> io::Result<()> {
+    let mut text: Vec<String> =
+        summary.events.iter().map(|event| format!("{} {}", grouped(event.samples), event.name)).collect();
+    if text.is_empty() {
+        text.push("none".to_owned());
+    }
+    let mut text = text.join(", ");
+    text += &format!("; {} lost", grouped(summary.lost()));
+    let throttled: u64 = summary.events.iter().map(|event| event.throttled).sum();
+    if throttled > 0 {
+        text += &format!("; throttled {} times", grouped(throttled));
+    }
+    write_wrapped("samples: ", &text, style.width, out)
+}
+
+/// One line for each domain, one for their sum, one of shares, and whether it adds up.
+fn write_balance(summary: &Summary, style: &Style, out: &mut impl Write) -> io::Result<()> {
+    let (bold, plain) = if style.color { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
+    let scale = Scale::for_largest(summary.balance.measured);
+    let titles = ["measured", "=functions", "+static", "+others", "+eprof", "+lost"];
+    let titles: String = titles.iter().map(|title| right(title)).collect();
+    writeln!(out, "{bold}{}{titles}{plain}", padded(&format!("balance, {}", scale.unit), NAME + 2))?;
+    let line = |balance: &Balance| -> String {
+        parts(balance).iter().map(|part| right(&scale.show(*part))).collect()
+    };
+    for domain in &summary.domains {
+        writeln!(out, "  {}{}", name(domain), line(&domain.balance))?;
+    }
+    if summary.domains.len() > 1 {
+        let of = if summary.domains.iter().filter(|domain| domain.counted).count() > 1 {
+            "sum"
+        } else {
+            "counted"
+        };
+        writeln!(out, "  {}{}", padded(of, NAME), line(&summary.balance))?;
+    }
+    let share = |part: Joules| right(&format!("{:.1}%", 100.0 * (part / summary.balance.measured)));
+    let shares: String = parts(&summary.balance).into_iter().map(share).collect();
+    writeln!(out, "  {}{shares}", padded("", NAME))?;
+    let error = summary.domains.iter().map(|domain| domain.balance.error()).fold(0.0, f64::max);
+    if summary.domains.iter().any(|domain| !domain.balance.holds()) {
+        return writeln!(
+            out,
+            "{bold}THE PARTS DO NOT ADD UP: they differ by {error:.1e} of the whole{plain}"
+        );
+    }
+    let exactly = if error == 0.0 { "exactly".to_owned() } else { format!("to {error:.0e} of it") };
+    writeln!(out, "the parts add up to what was measured, {exactly}")
+}
+
+fn parts(balance: &Balance) -> [Joules; 6] {
+    [
+        balance.measured,
+        balance.attributed,
+        balance.static_energy,
+        balance.other_processes,
+        balance.recorder,
+        balance.lost,
+    ]
+}
+
+/// A domain's name, indented by the domains that contain it.
+fn name(domain: &DomainSummary) -> String {
+    let indent = (2 * domain.depth).min(NAME / 2);
+    padded(&format!("{}{}", " ".repeat(indent), domain.name.shortened(NAME - indent)), NAME)
+}
+
+fn right(text: &str) -> String {
+    format!("{}{text}", " ".repeat(NUMBER.saturating_sub(text.width()).max(1)))
+}
+
+/// Writes words in lines of at most `width` columns; the lines after the first are indented.
+pub(super) fn write_wrapped(start: &str, text: &str, width: usize, out: &mut impl Write) -> io::Result<()> {
+    let mut line = start.to_owned();
+    let mut is_empty = true;
+    for word in text.split(' ') {
+        if !is_empty && line.width() + 1 + word.width() > width {
+            writeln!(out, "{}", line.trim_end())?;
+            line = "  ".to_owned();
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line += word;
+        is_empty = false;
+    }
+    writeln!(out, "{}", line.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_wrap() {
+        let mut out = Vec::new();
+        write_wrapped("a: ", "bb cc dd", 8, &mut out).expect("a vector takes all");
+        assert_eq!(String::from_utf8_lossy(&out), "a: bb cc\n  dd\n");
+    }
+}

@@ -1,0 +1,225 @@
+//! A report as JSON. Fields are only ever added.
+//!
+//! Joules are `null`, not 0, where there are none (`method` is then `"none"`). In `balance`,
+//! `attributed + static + other + lost` is `total_joules`; what eprof itself used is part of `other`
+//! and told again as `recorder`. `rows` are what was attributed; rows of the balance itself (named in
+//! square brackets, `kind` is `"balance"`) are among them only if asked for.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use super::select::{Totals, Weight};
+use super::summary::{Balance, method_name};
+use super::text::Label;
+use super::{DomainSummary, Report, ReportError, Row, RowKind, Side};
+use crate::recording::metadata::Method;
+use crate::units::{Joules, Watts};
+
+/// Writes a report as one JSON object.
+///
+/// # Errors
+/// If writing fails.
+pub fn write(report: &Report, mut out: impl Write) -> Result<(), ReportError> {
+    serde_json::to_writer_pretty(&mut out, &JsonReport::new(report)).map_err(std::io::Error::from)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct JsonReport<'a> {
+    eprof_version: &'static str,
+    total_joules: Option<Joules>,
+    method: &'static str,
+    duration_s: f64,
+    mean_watts: Option<Watts>,
+    samples: u64,
+    lost_samples: u64,
+    domains: Vec<JsonDomain<'a>>,
+    balance: Option<JsonBalance>,
+    events: Vec<JsonEvent<'a>>,
+    warnings: &'a [Label],
+    weight: &'static str,
+    by: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callers_of: Option<&'a Label>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callees_of: Option<&'a Label>,
+    rows: Vec<JsonRow<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows_cut: Option<JsonRest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows_filtered: Option<JsonRest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_selected: Option<JsonRest>,
+}
+
+#[derive(Serialize)]
+struct JsonDomain<'a> {
+    name: &'a Label,
+    joules: Joules,
+    source: &'a Label,
+    method: Method,
+    parent: Option<&'a Label>,
+    counted: bool,
+    balance: JsonBalance,
+}
+
+#[derive(Serialize)]
+struct JsonBalance {
+    attributed: Joules,
+    #[serde(rename = "static")]
+    static_energy: Joules,
+    other: Joules,
+    lost: Joules,
+    recorder: Joules,
+    relative_error: f64,
+}
+
+#[derive(Serialize)]
+struct JsonEvent<'a> {
+    name: &'a Label,
+    samples: u64,
+    count: u64,
+    lost: u64,
+    throttled: u64,
+}
+
+#[derive(Serialize)]
+struct JsonRow<'a> {
+    kind: &'static str,
+    name: &'a Label,
+    module: Option<&'a Label>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a Label>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a Label>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tid: Option<u32>,
+    self_joules: Option<Joules>,
+    total_joules: Option<Joules>,
+    stderr_joules: Option<Joules>,
+    self_samples: u64,
+    total_samples: u64,
+    self_count: u64,
+    total_count: u64,
+    self_share: Option<f64>,
+    total_share: Option<f64>,
+    self_time_s: f64,
+    self_time_share: Option<f64>,
+    self_watts: Option<Watts>,
+}
+
+#[derive(Serialize)]
+struct JsonRest {
+    rows: usize,
+    joules: Option<Joules>,
+    samples: u64,
+}
+
+impl<'a> JsonReport<'a> {
+    fn new(report: &'a Report) -> Self {
+        let summary = &report.summary;
+        let has_joules = summary.has_joules();
+        let rest = |(rows, totals): (usize, Totals)| {
+            (rows > 0 || !totals.is_empty()).then(|| JsonRest {
+                rows,
+                joules: has_joules.then_some(totals.joules),
+                samples: totals.samples,
+            })
+        };
+        let neighbours_of =
+            |wanted| report.neighbours_of.as_ref().filter(|(side, _)| *side == wanted).map(|(_, name)| name);
+        Self {
+            eprof_version: env!("CARGO_PKG_VERSION"),
+            total_joules: has_joules.then_some(summary.balance.measured),
+            method: method_name(summary.method),
+            duration_s: summary.duration.as_secs_f64(),
+            mean_watts: summary.mean_power(),
+            samples: summary.samples(),
+            lost_samples: summary.lost(),
+            domains: summary.domains.iter().map(JsonDomain::new).collect(),
+            balance: has_joules.then(|| JsonBalance::new(&summary.balance)),
+            events: summary
+                .events
+                .iter()
+                .map(|event| JsonEvent {
+                    name: &event.name,
+                    samples: event.samples,
+                    count: event.count,
+                    lost: event.lost,
+                    throttled: event.throttled,
+                })
+                .collect(),
+            warnings: &report.warnings,
+            weight: report.weight.name(),
+            by: report.by.name(),
+            callers_of: neighbours_of(Side::Callers),
+            callees_of: neighbours_of(Side::Callees),
+            rows: report.rows.iter().map(|row| JsonRow::new(report, row)).collect(),
+            rows_cut: rest(report.cut),
+            rows_filtered: rest(report.filtered),
+            not_selected: rest((0, report.not_selected)),
+        }
+    }
+}
+
+impl<'a> JsonDomain<'a> {
+    fn new(domain: &'a DomainSummary) -> Self {
+        Self {
+            name: &domain.name,
+            joules: domain.balance.measured,
+            source: &domain.source,
+            method: domain.method,
+            parent: domain.parent.as_ref(),
+            counted: domain.counted,
+            balance: JsonBalance::new(&domain.balance),
+        }
+    }
+}
+
+impl JsonBalance {
+    fn new(balance: &Balance) -> Self {
+        Self {
+            attributed: balance.attributed,
+            static_energy: balance.static_energy,
+            other: balance.other_processes + balance.recorder,
+            lost: balance.lost,
+            recorder: balance.recorder,
+            relative_error: balance.error(),
+        }
+    }
+}
+
+impl<'a> JsonRow<'a> {
+    fn new(report: &'a Report, row: &'a Row) -> Self {
+        let joules = |totals: &Totals| report.summary.has_joules().then_some(totals.joules);
+        let sampled = row.kind == RowKind::Samples;
+        Self {
+            kind: if sampled { "samples" } else { "balance" },
+            name: &row.name,
+            module: row.module.as_ref(),
+            function: row.place.as_ref().map(|place| &place.function),
+            file: row.place.as_ref().map(|place| &place.file),
+            line: row.place.as_ref().map(|place| place.line),
+            pid: row.ids.0,
+            tid: row.ids.1,
+            self_joules: joules(&row.own),
+            total_joules: joules(&row.total),
+            stderr_joules: joules(&row.own).filter(|_| sampled).map(|_| row.own.standard_error()),
+            self_samples: row.own.samples,
+            total_samples: row.total.samples,
+            self_count: row.own.count,
+            total_count: row.total.count,
+            self_share: report.share(&row.own),
+            total_share: report.share(&row.total),
+            self_time_s: row.own.time.as_secs_f64(),
+            self_time_share: report.time_share(&row.own).filter(|_| sampled),
+            self_watts: row.own.watts().filter(|_| report.weight == Weight::Joules),
+        }
+    }
+}

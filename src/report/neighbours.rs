@@ -1,0 +1,87 @@
+//! Who called a function, and what it called.
+//!
+//! A recursive function has several frames on a stack. Its caller is the frame before the outermost
+//! of them and what it called the frame after the innermost, so that neither is the function itself,
+//! each stack counts once, and the rows of either side add up to the function's total.
+
+use regex::Regex;
+
+use super::frames::{FrameTable, FunctionLabel};
+use super::select::Totals;
+use crate::profile::{Profile, StackId};
+
+/// A side of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The functions that called it.
+    Callers,
+    /// The functions that it called.
+    Callees,
+}
+
+impl Side {
+    /// The name of the side in texts and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Callers => "callers",
+            Self::Callees => "callees",
+        }
+    }
+
+    /// The row for stacks that have nothing on this side of the function.
+    pub(super) fn end(self) -> &'static str {
+        match self {
+            Self::Callers => "[nobody: outermost frame]",
+            Self::Callees => "[itself]",
+        }
+    }
+}
+
+/// The neighbours of a function.
+#[derive(Debug, Clone)]
+pub struct Neighbours {
+    /// Which ones.
+    pub side: Side,
+    /// The function: its exact name or, if there is no such function, a regular expression.
+    pub function: String,
+}
+
+/// Sums by the key on one side of the marked keys; `None` where the stack begins with them (callers)
+/// or ends in them (callees).
+pub(super) fn sums(
+    profile: &Profile,
+    frames: &FrameTable,
+    stacks: &[Totals],
+    side: Side,
+    marked: &[bool],
+) -> Vec<(Option<u32>, Totals)> {
+    let mut by_key = vec![Totals::default(); frames.keys.len()];
+    let mut at_end = Totals::default();
+    let mut keys: Vec<u32> = Vec::new();
+    for (index, totals) in stacks.iter().enumerate().filter(|(_, totals)| !totals.is_empty()) {
+        keys.clear();
+        keys.extend(frames.of_stack(profile, StackId(index as u32)));
+        let is_marked = |key: &u32| marked[*key as usize];
+        let neighbour = match side {
+            Side::Callers => keys.iter().position(is_marked).map(|at| at.checked_sub(1)),
+            Side::Callees => keys.iter().rposition(is_marked).map(|at| Some(at + 1)),
+        };
+        let Some(neighbour) = neighbour else { continue };
+        match neighbour.and_then(|at| keys.get(at)) {
+            Some(&key) => by_key[key as usize] += *totals,
+            None => at_end += *totals,
+        }
+    }
+    let keyed = by_key.into_iter().enumerate().map(|(key, totals)| (Some(key as u32), totals));
+    keyed.chain([(None, at_end)]).filter(|(_, totals)| !totals.is_empty()).collect()
+}
+
+/// The keys of the functions that a name means: equal to it or, if none is, matching it.
+pub(super) fn mark(frames: &FrameTable, name: &str) -> Result<Vec<bool>, regex::Error> {
+    let exact = frames.flags(|function: &FunctionLabel| function.name.as_str() == name);
+    if exact.contains(&true) {
+        return Ok(exact);
+    }
+    let pattern = Regex::new(name)?;
+    Ok(frames.flags(|function| pattern.is_match(function.name.as_str())))
+}

@@ -1,0 +1,229 @@
+//! The rows of a report, and the sums by function, line and module. See [`super::cells`] for the others.
+
+use regex::Regex;
+
+use super::frames::{Detail, FrameTable, UNKNOWN};
+use super::select::{Totals, Weight};
+use super::text::Label;
+use crate::profile::{Profile, StackId};
+use crate::symbolize::Symbols;
+use crate::units::{Joules, Watts};
+
+/// What one row stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grouping {
+    /// A function, inlined ones included.
+    Function,
+    /// A line of source code.
+    Line,
+    /// A program, library or the kernel.
+    Module,
+    /// A thread.
+    Thread,
+    /// A process.
+    Process,
+    /// All processes of one name.
+    Command,
+    /// A core with its SMT siblings; a CPU where the topology is not known.
+    Core,
+    /// An energy domain. Its own joules are those that are in no domain inside it.
+    Domain,
+}
+
+impl Grouping {
+    /// The name of the grouping in options and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Function => "function",
+            Self::Line => "line",
+            Self::Module => "module",
+            Self::Thread => "thread",
+            Self::Process => "process",
+            Self::Command => "command",
+            Self::Core => "core",
+            Self::Domain => "domain",
+        }
+    }
+
+    /// Rows of this grouping lie above each other on a stack: their totals are more than their own.
+    pub fn is_by_frame(self) -> bool {
+        matches!(self, Self::Function | Self::Line | Self::Module)
+    }
+}
+
+/// What a row accounts for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowKind {
+    /// Samples of the recorded program.
+    Samples,
+    /// Joules that no sample was charged with: a line of the balance.
+    Balance,
+}
+
+/// One row of a report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// What the row accounts for.
+    pub kind: RowKind,
+    /// What it stands for, by its grouping.
+    pub name: Label,
+    /// The module of a function or line.
+    pub module: Option<Label>,
+    /// The place in the source, of rows by line.
+    pub place: Option<Place>,
+    /// Process and thread ids, of rows by thread; a process has only the first.
+    pub ids: (Option<u32>, Option<u32>),
+    /// Of samples right here.
+    pub own: Totals,
+    /// Of samples here and in whatever was called from here; recursion counts once.
+    pub total: Totals,
+}
+
+/// A place in the source code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The function that the line belongs to.
+    pub function: Label,
+    /// The file.
+    pub file: Label,
+    /// The line, from 1; 0 where the compiler gave none.
+    pub line: u32,
+}
+
+impl Row {
+    pub(super) fn new(name: Label, own: Totals, total: Totals) -> Self {
+        Self { kind: RowKind::Samples, name, module: None, place: None, ids: (None, None), own, total }
+    }
+
+    /// A row for joules that no sample was charged with.
+    pub(super) fn of_balance(name: &str, joules: Joules) -> Self {
+        let totals = Totals::of_joules(joules);
+        Self { kind: RowKind::Balance, ..Self::new(Label::new(name), totals, totals) }
+    }
+}
+
+/// What rows are sorted by; the largest comes first, and names in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SortKey {
+    /// The row's own weight.
+    Own,
+    /// The row's weight with all that it called.
+    Total,
+    /// Joules of the row itself.
+    Joules,
+    /// Samples of the row itself.
+    Samples,
+    /// Time of the row itself.
+    Time,
+    /// Power while running.
+    Watts,
+    /// Name.
+    Name,
+}
+
+/// Own and total sums by key of a [`FrameTable`].
+pub(super) fn sums_by_frame(
+    profile: &Profile,
+    frames: &FrameTable,
+    stacks: &[Totals],
+) -> Vec<(Totals, Totals)> {
+    let mut sums = vec![(Totals::default(), Totals::default()); frames.keys.len()];
+    // The last stack that a key was seen on, so that recursion counts once.
+    let mut seen = vec![u32::MAX; frames.keys.len()];
+    for (index, totals) in stacks.iter().enumerate().filter(|(_, totals)| !totals.is_empty()) {
+        let stack = StackId(index as u32);
+        let mut innermost = UNKNOWN;
+        for &address in profile.stacks.frames(stack) {
+            for &key in frames.of_address(address) {
+                innermost = key;
+                let seen = &mut seen[key as usize];
+                if *seen != stack.0 {
+                    *seen = stack.0;
+                    sums[key as usize].1 += *totals;
+                }
+            }
+        }
+        if profile.stacks.frames(stack).is_empty() {
+            sums[UNKNOWN as usize].1 += *totals;
+        }
+        sums[innermost as usize].0 += *totals;
+    }
+    sums
+}
+
+/// Rows by function, line or module.
+pub(super) fn by_frame(
+    profile: &Profile,
+    symbols: &Symbols,
+    frames: &FrameTable,
+    detail: Detail,
+    stacks: &[Totals],
+) -> Vec<Row> {
+    let sums = sums_by_frame(profile, frames, stacks);
+    let rows = sums.into_iter().enumerate().filter(|(_, (_, total))| !total.is_empty());
+    rows.map(|(key, (own, total))| frame_row(symbols, frames, detail, key as u32, own, total)).collect()
+}
+
+/// The row of one key.
+pub(super) fn frame_row(
+    symbols: &Symbols,
+    frames: &FrameTable,
+    detail: Detail,
+    key: u32,
+    own: Totals,
+    total: Totals,
+) -> Row {
+    let function = frames.function(key);
+    let module = Some(function.module.clone());
+    match detail {
+        Detail::Function | Detail::ClassedFunction => {
+            Row { module, ..Row::new(function.name.clone(), own, total) }
+        }
+        Detail::Module => Row::new(function.module.clone(), own, total),
+        Detail::Line => {
+            let frame = frames.keys[key as usize];
+            let file = frame.file.and_then(|file| symbols.files().get(file.0 as usize));
+            let Some(file) = file else {
+                let name = Label::new(&format!("{} [no line]", function.name));
+                return Row { module, ..Row::new(name, own, total) };
+            };
+            let line = frame.line.unwrap_or(0);
+            let place = Place { function: function.name.clone(), file: Label::new(file), line };
+            let name = Label::new(&format!("{file}:{line}"));
+            Row { module, place: Some(place), ..Row::new(name, own, total) }
+        }
+    }
+}
+
+/// Sorts rows, largest first; equal ones by total, name, module and ids, so that the order is always the same.
+pub(super) fn sort(rows: &mut [Row], key: SortKey, weight: Weight) {
+    let watts = |row: &Row| row.own.watts().map_or(-1.0, Watts::as_watts);
+    let sizes = |row: &Row| {
+        let total = row.total.weight(weight);
+        match key {
+            SortKey::Own => (row.own.weight(weight), total),
+            SortKey::Total => (total, row.own.weight(weight)),
+            SortKey::Joules => (row.own.joules.as_joules(), total),
+            SortKey::Samples => (row.own.samples as f64, total),
+            SortKey::Time => (row.own.time.as_nanos() as f64, total),
+            SortKey::Watts => (watts(row), total),
+            SortKey::Name => (0.0, 0.0),
+        }
+    };
+    let line = |row: &Row| row.place.as_ref().map(|place| place.line);
+    rows.sort_by(|a, b| {
+        let (size_a, size_b) = (sizes(a), sizes(b));
+        size_b
+            .0
+            .total_cmp(&size_a.0)
+            .then_with(|| size_b.1.total_cmp(&size_a.1))
+            .then_with(|| (&a.name, &a.module, line(a), a.ids).cmp(&(&b.name, &b.module, line(b), b.ids)))
+    });
+}
+
+/// A row is kept by its name, its function or its module.
+pub(super) fn matches(row: &Row, pattern: &Regex) -> bool {
+    pattern.is_match(row.name.as_str())
+        || row.module.as_ref().is_some_and(|module| pattern.is_match(module.as_str()))
+        || row.place.as_ref().is_some_and(|place| pattern.is_match(place.function.as_str()))
+}

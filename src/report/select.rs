@@ -1,0 +1,214 @@
+//! Which part of a profile a report is made from, and what weighs.
+
+use regex::Regex;
+
+use super::ReportError;
+use crate::profile::{Cell, Profile, ProfileMethod};
+use crate::units::{Joules, Nanoseconds, Watts};
+
+/// What rows and frames are weighed by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// Energy.
+    Joules,
+    /// Number of samples.
+    Samples,
+    /// Sum of the samples' periods: how often the event happened.
+    Count,
+}
+
+impl Weight {
+    /// The name of the weight in options and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Joules => "joules",
+            Self::Samples => "samples",
+            Self::Count => "count",
+        }
+    }
+}
+
+/// The samples and joules that a report is made from. The default is all of them, weighed by joules
+/// where there are any.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// What weighs; by default joules where the profile has them, else samples.
+    pub weight: Option<Weight>,
+    /// Only the joules of the domain of this name; by default all domains that no other contains.
+    pub domain: Option<String>,
+    /// Only samples of the event of this name.
+    pub event: Option<String>,
+    /// Only samples of threads whose name matches.
+    pub thread: Option<Regex>,
+    /// Only samples of processes whose name matches.
+    pub process: Option<Regex>,
+    /// Only samples with a function whose name matches anywhere in their stack.
+    pub through: Option<Regex>,
+}
+
+/// Sums over samples.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Totals {
+    /// Energy of the selected domains.
+    pub joules: Joules,
+    /// Variance of `joules` in square joules.
+    pub variance: f64,
+    /// Number of samples.
+    pub samples: u64,
+    /// Sum of the samples' periods.
+    pub count: u64,
+    /// Time that the samples stand for.
+    pub time: Nanoseconds,
+}
+
+impl std::ops::AddAssign for Totals {
+    fn add_assign(&mut self, other: Self) {
+        self.joules += other.joules;
+        self.variance += other.variance;
+        self.samples += other.samples;
+        self.count = self.count.saturating_add(other.count);
+        self.time += other.time;
+    }
+}
+
+impl std::iter::Sum for Totals {
+    fn sum<I: Iterator<Item = Self>>(values: I) -> Self {
+        values.fold(Self::default(), |mut sum, value| {
+            sum += value;
+            sum
+        })
+    }
+}
+
+impl Totals {
+    /// Energy alone, of what was not sampled.
+    pub fn of_joules(joules: Joules) -> Self {
+        Self { joules, ..Self::default() }
+    }
+
+    /// One standard error of the energy.
+    pub fn standard_error(&self) -> Joules {
+        Joules::from_joules(self.variance.max(0.0).sqrt())
+    }
+
+    /// Power while these samples' code ran; `None` where no event told the time.
+    pub fn watts(&self) -> Option<Watts> {
+        (self.time > Nanoseconds::ZERO).then(|| self.joules / self.time)
+    }
+
+    /// The sum that `weight` asks for, in joules or as a number.
+    pub fn weight(&self, weight: Weight) -> f64 {
+        match weight {
+            Weight::Joules => self.joules.as_joules(),
+            Weight::Samples => self.samples as f64,
+            Weight::Count => self.count as f64,
+        }
+    }
+
+    /// Nothing was summed.
+    pub fn is_empty(&self) -> bool {
+        self.samples == 0 && self.joules == Joules::ZERO
+    }
+}
+
+/// A [`Selection`] resolved against a profile: indices and flags instead of names.
+pub(super) struct Selected {
+    pub weight: Weight,
+    /// Columns of the profile's joules that are summed.
+    pub domains: Vec<usize>,
+    /// Cells of one event, some threads or some stacks were left out.
+    pub partial: bool,
+    event: Option<u32>,
+    threads: Vec<bool>,
+}
+
+impl Selected {
+    /// Finds what a selection names. Stacks (`through`) are left to the caller, who knows names of functions.
+    pub fn resolve(selection: &Selection, profile: &Profile) -> Result<Self, ReportError> {
+        let domains = match &selection.domain {
+            None => profile.top_domains().map(|(index, _)| index).collect(),
+            Some(name) => vec![
+                find(name, profile.domains.iter().map(|domain| &domain.info.name))
+                    .map_err(|known| ReportError::NoSuchDomain { name: name.clone(), known })?,
+            ],
+        };
+        let event = match &selection.event {
+            None => None,
+            Some(name) => {
+                let index = find(name, profile.events.iter().map(|event| &event.name))
+                    .map_err(|known| ReportError::NoSuchEvent { name: name.clone(), known })?;
+                Some(index as u32)
+            }
+        };
+        let energy: Joules = domains.iter().map(|&domain| profile.domains[domain].measured).sum();
+        let has_joules = profile.method() != ProfileMethod::None && energy > Joules::ZERO;
+        let weight = match selection.weight {
+            Some(Weight::Joules) if !has_joules => return Err(ReportError::NoJoules),
+            Some(weight) => weight,
+            None if has_joules => Weight::Joules,
+            None => Weight::Samples,
+        };
+        let matches =
+            |pattern: &Option<Regex>, name: &str| pattern.as_ref().is_none_or(|regex| regex.is_match(name));
+        let threads = profile
+            .threads
+            .iter()
+            .map(|thread| {
+                matches(&selection.thread, &thread.name) && matches(&selection.process, &thread.process_name)
+            })
+            .collect();
+        let partial = event.is_some()
+            || selection.thread.is_some()
+            || selection.process.is_some()
+            || selection.through.is_some();
+        Ok(Self { weight, domains, partial, event, threads })
+    }
+
+    /// The selected cells: index, cell and sums.
+    pub fn cells<'p>(&'p self, profile: &'p Profile) -> impl Iterator<Item = (usize, &'p Cell, Totals)> + 'p {
+        profile
+            .cells
+            .iter()
+            .enumerate()
+            .filter(|(_, cell)| self.takes(cell))
+            .map(|(index, cell)| (index, cell, self.totals(profile, index, cell)))
+    }
+
+    /// The sums of the selected cells by stack: one entry per stack of the profile.
+    pub fn totals_by_stack(&self, profile: &Profile) -> Vec<Totals> {
+        let mut sums = vec![Totals::default(); profile.stacks.len()];
+        for (_, cell, totals) in self.cells(profile) {
+            sums[cell.stack.0 as usize] += totals;
+        }
+        sums
+    }
+
+    /// The sums of all cells, selected or not.
+    pub fn all(&self, profile: &Profile) -> Totals {
+        let cells = profile.cells.iter().enumerate();
+        cells.map(|(index, cell)| self.totals(profile, index, cell)).sum()
+    }
+
+    fn takes(&self, cell: &Cell) -> bool {
+        self.event.is_none_or(|event| event == cell.event) && self.threads[cell.thread.0 as usize]
+    }
+
+    fn totals(&self, profile: &Profile, index: usize, cell: &Cell) -> Totals {
+        let row = index * profile.domains.len();
+        let mut totals =
+            Totals { samples: cell.samples, count: cell.count, time: cell.time, ..Totals::default() };
+        for &domain in &self.domains {
+            totals.joules += profile.cell_joules[row + domain];
+            totals.variance += profile.cell_variances[row + domain];
+        }
+        totals
+    }
+}
+
+/// The index of a name, or the list of all names.
+fn find<'a>(name: &str, names: impl Iterator<Item = &'a String> + Clone) -> Result<usize, String> {
+    names.clone().position(|known| known == name).ok_or_else(|| {
+        let known: Vec<&str> = names.map(String::as_str).collect();
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+    })
+}

@@ -1,0 +1,212 @@
+//! The first lines of every report: what was measured, by what, and where all of it went.
+
+use super::select::Selected;
+use super::text::Label;
+use crate::profile::{DomainEnergy, Profile, ProfileMethod};
+use crate::recording::metadata::Method;
+use crate::units::{Joules, Nanoseconds, Watts};
+
+/// The relative difference that a balance may have: what rounding of sums leaves.
+pub const BALANCE_TOLERANCE: f64 = 1e-9;
+
+/// Where the joules of a domain, or of all domains together, went.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Balance {
+    /// All joules.
+    pub measured: Joules,
+    /// To samples of the recorded program.
+    pub attributed: Joules,
+    /// Spent whatever runs.
+    pub static_energy: Joules,
+    /// By processes that were not recorded.
+    pub other_processes: Joules,
+    /// By eprof itself.
+    pub recorder: Joules,
+    /// While records were lost, or with nothing to charge it to.
+    pub lost: Joules,
+}
+
+impl Balance {
+    fn of(domain: &DomainEnergy) -> Self {
+        Self {
+            measured: domain.measured,
+            attributed: domain.attributed,
+            static_energy: domain.static_energy,
+            other_processes: domain.other_processes,
+            recorder: domain.recorder,
+            lost: domain.lost,
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            measured: self.measured + other.measured,
+            attributed: self.attributed + other.attributed,
+            static_energy: self.static_energy + other.static_energy,
+            other_processes: self.other_processes + other.other_processes,
+            recorder: self.recorder + other.recorder,
+            lost: self.lost + other.lost,
+        }
+    }
+
+    /// The parts beside the attributed one, with the names that reports give them.
+    pub fn unattributed(&self) -> [(&'static str, Joules); 4] {
+        [
+            ("[static]", self.static_energy),
+            ("[other processes]", self.other_processes),
+            ("[eprof]", self.recorder),
+            ("[lost]", self.lost),
+        ]
+    }
+
+    /// The sum of all parts.
+    pub fn accounted(&self) -> Joules {
+        self.attributed + self.unattributed().into_iter().map(|(_, joules)| joules).sum()
+    }
+
+    /// What the parts differ from the whole, as a share of the whole.
+    pub fn error(&self) -> f64 {
+        let difference = (self.accounted() - self.measured).abs();
+        if difference == Joules::ZERO {
+            0.0
+        } else {
+            difference / self.measured.abs().max(self.accounted().abs())
+        }
+    }
+
+    /// The parts add up to the whole.
+    pub fn holds(&self) -> bool {
+        self.error() <= BALANCE_TOLERANCE
+    }
+}
+
+/// One energy domain of the report's head.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DomainSummary {
+    /// Its name.
+    pub name: Label,
+    /// Where the readings come from.
+    pub source: Label,
+    /// Measured or estimated.
+    pub method: Method,
+    /// The domain that contains it.
+    pub parent: Option<Label>,
+    /// How many domains contain it.
+    pub depth: usize,
+    /// It is part of the report's sums.
+    pub counted: bool,
+    /// Where its joules went.
+    pub balance: Balance,
+}
+
+/// One event of the report's head.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventSummary {
+    /// Its name.
+    pub name: Label,
+    /// Number of samples.
+    pub samples: u64,
+    /// Sum of periods.
+    pub count: u64,
+    /// Samples known to be lost.
+    pub lost: u64,
+    /// Times the kernel throttled it.
+    pub throttled: u64,
+}
+
+/// What the whole profile is about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// How the joules were found.
+    pub method: ProfileMethod,
+    /// From the first to the last sample or reading.
+    pub duration: Nanoseconds,
+    /// All domains.
+    pub domains: Vec<DomainSummary>,
+    /// All events.
+    pub events: Vec<EventSummary>,
+    /// The balance of the domains that are counted.
+    pub balance: Balance,
+}
+
+impl Summary {
+    pub(super) fn new(profile: &Profile, selected: &Selected) -> Self {
+        let counted = |index: &usize| selected.domains.contains(index);
+        let domains: Vec<DomainSummary> = profile
+            .domains
+            .iter()
+            .enumerate()
+            .map(|(index, domain)| DomainSummary {
+                name: Label::new(&domain.info.name),
+                source: Label::new(&domain.info.source),
+                method: domain.info.method,
+                parent: domain.info.parent.as_deref().map(Label::new),
+                depth: depth(profile, domain),
+                counted: counted(&index),
+                balance: Balance::of(domain),
+            })
+            .collect();
+        let events = profile.events.iter().map(|event| EventSummary {
+            name: Label::new(&event.name),
+            samples: event.samples,
+            count: event.count,
+            lost: event.lost,
+            throttled: event.throttled,
+        });
+        let balance = domains
+            .iter()
+            .filter(|domain| domain.counted)
+            .fold(Balance::default(), |sum, domain| sum.plus(domain.balance));
+        Self {
+            method: profile.method(),
+            duration: profile.duration,
+            events: events.collect(),
+            domains,
+            balance,
+        }
+    }
+
+    /// Mean power of the counted domains; `None` without joules or time.
+    pub fn mean_power(&self) -> Option<Watts> {
+        (self.has_joules() && self.duration > Nanoseconds::ZERO)
+            .then(|| self.balance.measured / self.duration)
+    }
+
+    /// There are joules to report.
+    pub fn has_joules(&self) -> bool {
+        self.method != ProfileMethod::None && self.balance.measured > Joules::ZERO
+    }
+
+    /// All samples of all events.
+    pub fn samples(&self) -> u64 {
+        self.events.iter().map(|event| event.samples).sum()
+    }
+
+    /// All samples known to be lost.
+    pub fn lost(&self) -> u64 {
+        self.events.iter().map(|event| event.lost).sum()
+    }
+}
+
+/// The name of a method in files.
+pub(super) fn method_name(method: ProfileMethod) -> &'static str {
+    match method {
+        ProfileMethod::Measured => "measured",
+        ProfileMethod::Estimated => "estimated",
+        ProfileMethod::Mixed => "mixed",
+        ProfileMethod::None => "none",
+    }
+}
+
+fn depth(profile: &Profile, domain: &DomainEnergy) -> usize {
+    let mut depth = 0;
+    let mut here = domain;
+    while let Some(parent) = here.info.parent.as_deref()
+        && let Some(next) = profile.domains.iter().find(|other| other.info.name == parent)
+        && depth < profile.domains.len()
+    {
+        depth += 1;
+        here = next;
+    }
+    depth
+}

@@ -1,0 +1,264 @@
+//! A report as a table that a person reads, 80 columns wide unless the terminal has more.
+
+use std::io::Write;
+
+use unicode_width::UnicodeWidthStr;
+
+use super::rows::{Grouping, Row, RowKind};
+use super::scale::{Scale, grouped};
+use super::select::{Totals, Weight};
+use super::text::{Label, padded};
+use super::{Report, ReportError, head};
+use crate::units::Joules;
+
+/// How the table looks.
+#[derive(Debug, Clone, Copy)]
+pub struct Style {
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Bold and dim text by escape sequences.
+    pub color: bool,
+    /// A column of totals: rows with all that they called.
+    pub children: bool,
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self { width: 80, color: false, children: false }
+    }
+}
+
+/// Writes a report as a table: the head, the balance, the rows, the warnings.
+///
+/// # Errors
+/// If writing fails.
+pub fn write(report: &Report, style: &Style, mut out: impl Write) -> Result<(), ReportError> {
+    head::write(&report.summary, style, &mut out)?;
+    writeln!(out)?;
+    if let Some((side, name)) = &report.neighbours_of {
+        writeln!(out, "{} of {}", side.name(), name.shortened(style.width.saturating_sub(11)))?;
+    }
+    let table = Table::new(report, style);
+    table.write(style, &mut out)?;
+    for warning in &report.warnings {
+        head::write_wrapped("warning: ", warning.as_str(), style.width, &mut out)?;
+    }
+    Ok(())
+}
+
+struct Column {
+    title: &'static str,
+    cells: Vec<String>,
+}
+
+struct Table {
+    numbers: Vec<Column>,
+    names: Vec<(Label, Option<Label>)>,
+    titles: (&'static str, Option<&'static str>),
+    dim: Vec<bool>,
+    /// Of the rows, how many are sums below the line.
+    sums: usize,
+    footer: String,
+}
+
+impl Table {
+    fn new(report: &Report, style: &Style) -> Self {
+        let sums = sums(report);
+        let lines: Vec<&Row> = report.rows.iter().chain(&sums).collect();
+        let mut table = Self {
+            numbers: numbers(report, style, &lines),
+            names: lines.iter().map(|row| names(report, row)).collect(),
+            titles: titles(report.by),
+            dim: lines.iter().map(|row| row.kind == RowKind::Balance).collect(),
+            sums: sums.len(),
+            footer: footer(report),
+        };
+        if table.names.iter().all(|(_, second)| second.is_none()) {
+            table.titles.1 = None;
+        }
+        table
+    }
+
+    fn write(&self, style: &Style, out: &mut impl Write) -> std::io::Result<()> {
+        const GAP: &str = "  ";
+        let widths: Vec<usize> = self.numbers.iter().map(Column::width).collect();
+        let used: usize = widths.iter().map(|width| width + GAP.len()).sum();
+        let (first, second) = self.name_widths(style.width.saturating_sub(used).max(20));
+        let (bold, dim, plain) = if style.color { ("\x1b[1m", "\x1b[2m", "\x1b[0m") } else { ("", "", "") };
+
+        let mut line = String::new();
+        for (column, width) in self.numbers.iter().zip(&widths) {
+            line += &right(column.title, *width);
+            line += GAP;
+        }
+        line += &padded(self.titles.0, first);
+        if let Some(title) = self.titles.1 {
+            line += &format!("{GAP}{title}");
+        }
+        writeln!(out, "{bold}{}{plain}", line.trim_end())?;
+        for (row, (name, module)) in self.names.iter().enumerate() {
+            if row == self.names.len() - self.sums {
+                writeln!(out, "{dim}{}{plain}", "─".repeat(line.trim_end().width().min(style.width)))?;
+            }
+            let mut line = String::new();
+            for (column, width) in self.numbers.iter().zip(&widths) {
+                line += &right(&column.cells[row], *width);
+                line += GAP;
+            }
+            line += &padded(&name.shortened(first), first);
+            if let Some(module) = module {
+                line += &format!("{GAP}{}", module.shortened(second));
+            }
+            let (on, off) = if self.dim[row] { (dim, plain) } else { ("", "") };
+            writeln!(out, "{on}{}{off}", line.trim_end())?;
+        }
+        if !self.footer.is_empty() {
+            writeln!(out, "{dim}{}{plain}", self.footer)?;
+        }
+        Ok(())
+    }
+
+    /// Divides the room between the two columns of names: what one does not need, the other gets.
+    fn name_widths(&self, room: usize) -> (usize, usize) {
+        let longest = |names: &mut dyn Iterator<Item = &Label>| names.map(|name| name.as_str().width()).max();
+        let first =
+            longest(&mut self.names.iter().map(|(name, _)| name)).unwrap_or(0).max(self.titles.0.width());
+        let Some(title) = self.titles.1 else { return (first.min(room), 0) };
+        let second = longest(&mut self.names.iter().filter_map(|(_, name)| name.as_ref())).unwrap_or(0);
+        let (second, room) = (second.max(title.width()), room.saturating_sub(2));
+        if first + second <= room {
+            return (first, second);
+        }
+        // The second needs no more than a third, unless the first leaves more.
+        let second = second.min((room / 3).max(room.saturating_sub(first)));
+        (room - second, second)
+    }
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        self.cells.iter().map(|cell| cell.width()).max().unwrap_or(0).max(self.title.width())
+    }
+}
+
+/// The lines below the rows, so that what is shown adds up.
+fn sums(report: &Report) -> Vec<Row> {
+    let mut lines = Vec::new();
+    let mut line = |name: String, totals: Totals| {
+        lines.push(Row { kind: RowKind::Balance, ..Row::new(Label::new(&name), totals, totals) });
+    };
+    let (cut, filtered) = (report.cut, report.filtered);
+    if cut.0 > 0 {
+        line(format!("… {} more (--limit)", cut.0), cut.1);
+    }
+    if filtered.0 > 0 {
+        line(format!("… {} not matching (--filter)", filtered.0), filtered.1);
+    }
+    line(whole_name(report).to_owned(), report.whole);
+    if !report.not_selected.is_empty() {
+        line("… samples not selected".to_owned(), report.not_selected);
+    }
+    lines
+}
+
+fn numbers(report: &Report, style: &Style, lines: &[&Row]) -> Vec<Column> {
+    let has_joules = report.summary.has_joules();
+    let largest =
+        lines.iter().map(|row| row.total.joules.max(row.own.joules)).fold(Joules::ZERO, Joules::max);
+    let scale = Scale::for_largest(largest);
+    let column = |title, show: &dyn Fn(&Row) -> Option<String>| Column {
+        title,
+        cells: lines.iter().map(|row| show(row).unwrap_or_default()).collect(),
+    };
+    // A sum with the balance's rows in it has power and time only in part.
+    let sampled = |row: &Row| row.kind == RowKind::Samples || !report.includes_balance;
+    let percent = |share: Option<f64>| share.map(|share| format!("{:.1}%", share * 100.0));
+    let narrow = style.width < 100;
+
+    let mut columns = Vec::new();
+    match report.weight {
+        Weight::Joules => {}
+        Weight::Samples => columns.push(column("samples", &|row| Some(grouped(row.own.samples)))),
+        Weight::Count => columns.push(column("count", &|row| Some(grouped(row.own.count)))),
+    }
+    if style.children {
+        let title = if report.weight == Weight::Joules { "total" } else { "total%" };
+        columns.push(match report.weight {
+            Weight::Joules => column(title, &|row| Some(scale.show(row.total.joules))),
+            _ => column(title, &|row| percent(report.share(&row.total))),
+        });
+    }
+    if has_joules {
+        let title = if scale.unit == "J" { "joules" } else { scale.unit };
+        columns.push(column(title, &|row| Some(scale.show(row.own.joules))));
+        if report.weight == Weight::Joules && !(narrow && style.children) {
+            columns.push(column("±", &|row| {
+                (row.own.variance > 0.0).then(|| scale.show(row.own.standard_error()))
+            }));
+        }
+    }
+    columns.push(column("share", &|row| percent(report.share(&row.own))));
+    if has_joules && lines.iter().any(|row| row.own.watts().is_some()) {
+        columns.push(column("watts", &|row| {
+            row.own.watts().filter(|_| sampled(row)).map(|watts| format!("{:.2}", watts.as_watts()))
+        }));
+    }
+    if report.whole.time.as_nanos() > 0 {
+        columns.push(column("time", &|row| percent(report.time_share(&row.own).filter(|_| sampled(row)))));
+    }
+    columns
+}
+
+/// What a row is called, and its module or what else tells rows of one name apart.
+fn names(report: &Report, row: &Row) -> (Label, Option<Label>) {
+    let second = match (report.by, row.ids) {
+        (Grouping::Thread, (Some(pid), Some(tid))) => Some(Label::new(&format!("{pid}/{tid}"))),
+        (Grouping::Process, (Some(pid), _)) => Some(Label::new(&pid.to_string())),
+        _ => match &row.place {
+            Some(place) => Some(place.function.clone()),
+            None => row.module.as_ref().map(|module| Label::new(file_name(module.as_str()))),
+        },
+    };
+    (row.name.clone(), second)
+}
+
+fn titles(by: Grouping) -> (&'static str, Option<&'static str>) {
+    let second = match by {
+        Grouping::Function => Some("module"),
+        Grouping::Line => Some("function"),
+        Grouping::Thread => Some("pid/tid"),
+        Grouping::Process => Some("pid"),
+        Grouping::Module | Grouping::Command | Grouping::Core | Grouping::Domain => None,
+    };
+    (by.name(), second)
+}
+
+/// What the line is called that shares are shares of.
+fn whole_name(report: &Report) -> &'static str {
+    match report.by {
+        _ if report.includes_balance => "everything measured",
+        Grouping::Function if report.neighbours_of.is_none() => "all functions",
+        _ => "all of these",
+    }
+}
+
+fn footer(report: &Report) -> String {
+    if report.weight != Weight::Joules {
+        return String::new();
+    }
+    let has_errors = report.rows.iter().any(|row| row.own.variance > 0.0);
+    let errors = if has_errors { "±: one standard error; " } else { "" };
+    format!("{errors}watts: while running; share: of {}", whole_name(report))
+}
+
+/// The last part of a path; names in brackets and the like are no paths.
+fn file_name(path: &str) -> &str {
+    if !path.starts_with('/') {
+        return path;
+    }
+    path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
+}
+
+fn right(text: &str, width: usize) -> String {
+    format!("{}{text}", " ".repeat(width.saturating_sub(text.width())))
+}

@@ -1,0 +1,308 @@
+//! The formats on a profile whose arithmetic was done by hand (see [`super::fixture`]).
+
+use super::fixture::{Fixture, Spent, sample_profile};
+use super::flamegraph::FlamegraphOptions;
+use super::table::Style;
+use super::tree::{CallTree, Direction, Root, TreeOptions};
+use super::*;
+use crate::recording::metadata::Method;
+use crate::units::{Joules, Nanoseconds};
+
+macro_rules! golden {
+    ($name:literal, $text:expr) => {
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/report"));
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        settings.bind(|| insta::assert_snapshot!($name, $text));
+    };
+}
+
+fn report(options: &Options) -> Report {
+    let (profile, symbols) = sample_profile();
+    Report::new(&profile, &symbols, options).expect("the options name what there is")
+}
+
+fn text(write: impl FnOnce(&mut Vec<u8>) -> Result<(), ReportError>) -> String {
+    let mut out = Vec::new();
+    write(&mut out).expect("a vector takes all");
+    String::from_utf8(out).expect("text")
+}
+
+fn table(options: &Options, style: Style) -> String {
+    text(|out| table::write(&report(options), &style, out))
+}
+
+fn by(by: Grouping) -> Options {
+    Options { by, ..Options::default() }
+}
+
+fn of(side: Side, function: &str) -> Options {
+    Options { neighbours: Some(Neighbours { side, function: function.to_owned() }), ..Options::default() }
+}
+
+fn own_joules(report: &Report, name: &str) -> f64 {
+    let row = report.rows.iter().find(|row| row.name.as_str() == name).expect("there is such a row");
+    row.own.joules.as_joules()
+}
+
+#[test]
+fn table_by_function() {
+    let options = Options { own_only: true, ..Options::default() };
+    golden!("table_by_function", table(&options, Style::default()));
+}
+
+#[test]
+fn table_with_totals_and_color() {
+    golden!("table_with_totals", table(&Options::default(), Style { width: 120, color: true, children: true }));
+}
+
+#[test]
+fn table_of_everything_measured() {
+    let options = Options { whole: true, own_only: true, ..Options::default() };
+    golden!("table_of_everything", table(&options, Style::default()));
+}
+
+#[test]
+fn table_by_other_groupings() {
+    let groupings = [
+        Grouping::Line,
+        Grouping::Module,
+        Grouping::Thread,
+        Grouping::Process,
+        Grouping::Command,
+        Grouping::Core,
+        Grouping::Domain,
+    ];
+    let tables = groupings.map(|grouping| {
+        let table = table(&by(grouping), Style { children: grouping == Grouping::Domain, ..Style::default() });
+        // The head and the balance are the same in all.
+        table.splitn(3, "\n\n").nth(2).unwrap_or_default().to_owned()
+    });
+    golden!("table_by_other_groupings", tables.join("\n"));
+}
+
+#[test]
+fn table_by_samples_of_one_event_cut_and_filtered() {
+    let options = Options {
+        selection: Selection {
+            weight: Some(Weight::Samples),
+            event: Some("cpu-clock".to_owned()),
+            ..Selection::default()
+        },
+        rows: Some(Regex::new("app|libz").expect("valid")),
+        limit: Some(1),
+        own_only: true,
+        ..Options::default()
+    };
+    golden!("table_by_samples", table(&options, Style::default()));
+}
+
+#[test]
+fn json_and_csv() {
+    golden!("report_json", text(|out| json::write(&report(&Options::default()), out)));
+    golden!("report_csv", text(|out| csv::write(&report(&by(Grouping::Line)), out)));
+}
+
+#[test]
+fn folded_stacks_and_flamegraph() {
+    let (profile, symbols) = sample_profile();
+    let options = TreeOptions { root: Root::Thread, whole: true, ..TreeOptions::default() };
+    let tree = CallTree::new(&profile, &symbols, &options).expect("there are samples");
+    golden!("folded", text(|out| folded::write(&tree, out)));
+    let look = FlamegraphOptions { plain: true, ..FlamegraphOptions::default() };
+    golden!("flamegraph", text(|out| flamegraph::write(&tree, &look, out)));
+}
+
+#[test]
+fn from_the_innermost_frame() {
+    let (profile, symbols) = sample_profile();
+    let options = TreeOptions { direction: Direction::FromInnermost, ..TreeOptions::default() };
+    let tree = CallTree::new(&profile, &symbols, &options).expect("there are samples");
+    insta::assert_snapshot!(text(|out| folded::write(&tree, out)), @r"
+    LazyCompile:~sum app.js:3_[j];main 1250000
+    ksys_write_[k];work;main 500000
+    mix_[i];work;main 13500000
+    walk;walk;deflate;work;main 2750000
+    ");
+}
+
+#[test]
+fn a_difference_is_red_where_more_is_spent() {
+    let one = |deflate, mix| {
+        let mut fixture = Fixture::default();
+        fixture.domain("package-0", None, Method::Measured, "power PMU", [0.0; 4]);
+        fixture.event("cpu-clock", 0);
+        fixture.thread(1, 1, "app", "app");
+        let mut cell = |stack, joules| {
+            fixture.cell(0, 0, 0, stack, Spent { samples: 10, millis: 10, joules: &[joules] });
+        };
+        cell("app`main  app`deflate", deflate);
+        cell("app`main  app`mix", mix);
+        fixture.finish()
+    };
+    let (older, newer) = (one(4.0, 1.0), one(2.0, 2.0));
+    let tree = |profile| CallTree::new(profile, &older.1, &TreeOptions::default()).expect("there are samples");
+    let draw = |normalize| {
+        let look = FlamegraphOptions { plain: true, normalize, ..FlamegraphOptions::default() };
+        text(|out| flamegraph::write_difference(&tree(&older.0), &tree(&newer.0), &look, out))
+    };
+    let absolute = draw(false);
+    let fill = |svg: &str, function: &str| {
+        let frame = &svg[svg.find(&format!("<title>{function} (")).expect("it is drawn")..];
+        let fill = frame.split_once("fill=\"").expect("it has a color").1;
+        fill.split_once('"').expect("a quoted color").0.to_owned()
+    };
+    // deflate: 2 J less, the largest change; mix: 1 J more; main itself: nothing.
+    assert_eq!(fill(&absolute, "deflate"), "rgb(100,100,255)");
+    assert_eq!(fill(&absolute, "mix"), "rgb(255,175,175)");
+    assert_eq!(fill(&absolute, "main"), "rgb(250,250,250)");
+    assert!(absolute.contains("mix (2,000,000 µJ, 50.00%; +25.00%)"));
+    // Scaled from 5 J to 4 J, deflate had 3.2 J and mix 0.8 J: both change by 1.2 J.
+    assert_eq!(fill(&draw(true), "deflate"), "rgb(100,100,255)");
+    assert_eq!(fill(&draw(true), "mix"), "rgb(255,100,100)");
+}
+
+#[test]
+fn callers_and_callees_by_hand() {
+    // work: 0.5 in the kernel, 13.5 in mix, 2.75 in deflate; all from main.
+    let callees = report(&of(Side::Callees, "work"));
+    assert_eq!(own_joules(&callees, "ksys_write"), 0.5);
+    assert_eq!(own_joules(&callees, "mix"), 13.5);
+    assert_eq!(own_joules(&callees, "deflate"), 2.75);
+    let callers = report(&of(Side::Callers, "work"));
+    assert_eq!(own_joules(&callers, "main"), 16.75);
+    // walk calls itself: it was called by deflate, and all it spends it spends itself.
+    assert_eq!(own_joules(&report(&of(Side::Callers, "walk")), "deflate"), 2.75);
+    assert_eq!(own_joules(&report(&of(Side::Callees, "walk")), "[itself]"), 2.75);
+    assert_eq!(own_joules(&report(&of(Side::Callers, "main")), "[nobody: outermost frame]"), 18.0);
+    // No function is named `^wa`, but one matches.
+    assert_eq!(own_joules(&report(&of(Side::Callers, "^wa")), "deflate"), 2.75);
+}
+
+#[test]
+fn without_inlined_functions_their_joules_are_the_outer_functions() {
+    let without = report(&Options { inline: false, ..Options::default() });
+    assert_eq!(own_joules(&without, "work"), 13.5);
+    assert!(without.rows.iter().all(|row| row.name.as_str() != "mix"));
+}
+
+#[test]
+fn one_domain_alone_is_the_whole() {
+    let selection = Selection { domain: Some("dram-0".to_owned()), ..Selection::default() };
+    let dram = report(&Options { selection, ..Options::default() });
+    assert_eq!(dram.summary.balance.measured, Joules::from_joules(4.0));
+    assert_eq!(own_joules(&dram, "mix"), 1.5);
+    assert_eq!(dram.share(&dram.rows[0].own), Some(0.75));
+}
+
+#[test]
+fn selections_leave_the_rest_as_a_sum() {
+    let pattern = |text| Some(Regex::new(text).expect("valid"));
+    let thread = Selection { thread: pattern("^worker$"), ..Selection::default() };
+    let worker = report(&Options { selection: thread, ..Options::default() });
+    assert_eq!(worker.whole.joules, Joules::from_joules(14.0));
+    assert_eq!(worker.not_selected.joules, Joules::from_joules(4.0));
+    let through = Selection { through: pattern("deflate"), ..Selection::default() };
+    let deflate = report(&Options { selection: through, ..Options::default() });
+    assert_eq!(own_joules(&deflate, "walk"), 2.75);
+    assert_eq!(deflate.whole.joules, Joules::from_joules(2.75));
+    assert_eq!(deflate.not_selected.joules, Joules::from_joules(15.25));
+}
+
+#[test]
+fn rows_are_sorted_as_asked() {
+    let first = |sort| report(&Options { sort, ..Options::default() }).rows[0].name.to_string();
+    assert_eq!(first(SortKey::Own), "mix");
+    assert_eq!(first(SortKey::Total), "main");
+    assert_eq!(first(SortKey::Watts), "ksys_write");
+    assert_eq!(first(SortKey::Name), "LazyCompile:~sum app.js:3");
+}
+
+#[test]
+fn without_energy_the_report_is_by_samples_and_says_so() {
+    let (mut profile, symbols) = sample_profile();
+    profile.domains.clear();
+    profile.cell_joules.clear();
+    profile.cell_variances.clear();
+    let report = Report::new(&profile, &symbols, &Options::default()).expect("samples are there");
+    assert_eq!(report.weight, Weight::Samples);
+    golden!("table_without_energy", text(|out| table::write(&report, &Style::default(), out)));
+    let json = text(|out| json::write(&report, out));
+    let json: serde_json::Value = serde_json::from_str(&json).expect("valid");
+    assert_eq!(json["method"], "none");
+    assert!(json["total_joules"].is_null() && json["rows"][0]["self_joules"].is_null());
+    let asked =
+        Options { selection: Selection { weight: Some(Weight::Joules), ..Selection::default() }, ..Options::default() };
+    assert!(matches!(Report::new(&profile, &symbols, &asked), Err(ReportError::NoJoules)));
+}
+
+#[test]
+fn a_meter_that_never_moved_is_told_and_not_shown_as_zero_joules() {
+    let (mut profile, symbols) = sample_profile();
+    profile.cell_joules.fill(Joules::ZERO);
+    for domain in &mut profile.domains {
+        let zero = Joules::ZERO;
+        (domain.measured, domain.attributed, domain.static_energy) = (zero, zero, zero);
+        (domain.other_processes, domain.recorder, domain.lost) = (zero, zero, zero);
+    }
+    let report = Report::new(&profile, &symbols, &Options::default()).expect("samples are there");
+    assert_eq!(report.weight, Weight::Samples);
+    assert!(report.warnings.iter().any(|text| text.as_str().contains("did not move")));
+}
+
+#[test]
+fn a_balance_that_does_not_add_up_is_told() {
+    let (mut profile, symbols) = sample_profile();
+    profile.domains[0].measured += Joules::from_joules(1e-6);
+    let report = Report::new(&profile, &symbols, &Options::default()).expect("samples are there");
+    assert!(report.warnings.iter().any(|text| text.as_str().starts_with("the balance of package-0 is off")));
+    let table = text(|out| table::write(&report, &Style::default(), out));
+    assert!(table.contains("THE PARTS DO NOT ADD UP"));
+}
+
+#[test]
+fn joules_missing_from_the_cells_are_told() {
+    let (mut profile, symbols) = sample_profile();
+    profile.cell_joules[0] += Joules::from_joules(0.001);
+    let report = Report::new(&profile, &symbols, &Options::default()).expect("samples are there");
+    assert!(report.warnings.iter().any(|text| text.as_str().starts_with("the samples of package-0")));
+}
+
+#[test]
+fn unknown_names_are_errors_that_tell_the_known_ones() {
+    let (profile, symbols) = sample_profile();
+    let error = |options: &Options| Report::new(&profile, &symbols, options).expect_err("not there").to_string();
+    let domain = Selection { domain: Some("psys".to_owned()), ..Selection::default() };
+    assert_eq!(
+        error(&Options { selection: domain, ..Options::default() }),
+        "there is no energy domain \"psys\" in this recording; there are: package-0, package-0-cores, dram-0"
+    );
+    let event = Selection { event: Some("cycles".to_owned()), ..Selection::default() };
+    assert!(error(&Options { selection: event, ..Options::default() }).contains("cpu-clock, instructions"));
+    assert!(error(&of(Side::Callers, "nothing like it")).contains("no function is named"));
+}
+
+#[test]
+fn an_empty_profile_makes_a_report_but_no_flamegraph() {
+    let (profile, symbols) = Fixture::default().finish();
+    let report = Report::new(&profile, &symbols, &Options::default()).expect("nothing is asked for");
+    assert!(report.rows.is_empty());
+    assert!(text(|out| table::write(&report, &Style::default(), out)).starts_with("no joules"));
+    let tree = CallTree::new(&profile, &symbols, &TreeOptions::default());
+    assert!(matches!(tree.err(), Some(ReportError::NothingSelected)));
+}
+
+#[test]
+fn samples_without_a_stack_are_a_row() {
+    let mut fixture = Fixture::default();
+    fixture.profile.duration = Nanoseconds::from_millis(10);
+    fixture.event("cycles", 0);
+    fixture.thread(1, 1, "app", "app");
+    fixture.cell(0, 0, 0, "", Spent { samples: 3, millis: 3, joules: &[] });
+    let (profile, symbols) = fixture.finish();
+    let report = Report::new(&profile, &symbols, &Options::default()).expect("nothing is asked for");
+    assert_eq!((report.rows[0].name.as_str(), report.rows[0].total.samples), ("[unknown]", 3));
+    let tree = CallTree::new(&profile, &symbols, &TreeOptions::default()).expect("there are samples");
+    assert_eq!(text(|out| folded::write(&tree, out)), "[unknown] 3\n");
+}

@@ -1,0 +1,232 @@
+//! The call tree with names and weights: what flamegraphs and folded stacks are written from.
+
+use std::borrow::Cow;
+
+use rustc_hash::FxHashMap;
+
+use super::frames::{Detail, FrameClass, FrameTable};
+use super::select::{Selected, Selection, Weight};
+use super::summary::Summary;
+use super::text::Label;
+pub use super::walk::Direction;
+use super::walk::{Node, TreeFrame, TreeShape, WeighedStack, walk};
+use super::{ReportError, stacks_of};
+use crate::profile::{Profile, Thread};
+use crate::symbolize::Symbols;
+
+/// What a call tree is made of.
+#[derive(Debug, Clone, Default)]
+pub struct TreeOptions {
+    /// Which samples, and what weighs.
+    pub selection: Selection,
+    /// Leave out inlined functions.
+    pub no_inline: bool,
+    /// The frame above all stacks.
+    pub root: Root,
+    /// From which end stacks are read.
+    pub direction: Direction,
+    /// Frames for what was measured but not attributed: static energy, other processes, eprof, lost.
+    pub whole: bool,
+}
+
+/// What stands above the outermost functions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Root {
+    /// The name of the process if the profile has processes of several names, else nothing.
+    #[default]
+    Automatic,
+    /// Nothing.
+    None,
+    /// The name of the process.
+    Command,
+    /// The process.
+    Process,
+    /// The process's name and the thread.
+    Thread,
+}
+
+/// What a frame of a flamegraph is, as its name's ending says it to inferno.
+pub(super) fn mark(class: FrameClass) -> &'static str {
+    match class {
+        FrameClass::Native => "",
+        FrameClass::Inlined => "_[i]",
+        FrameClass::Jit => "_[j]",
+        FrameClass::Kernel => "_[k]",
+    }
+}
+
+/// A call tree.
+pub struct CallTree<'a> {
+    profile: &'a Profile,
+    frames: FrameTable,
+    stacks: Vec<WeighedStack>,
+    /// Place of each key among all keys in the order of names.
+    rank: Vec<u32>,
+    direction: Direction,
+    /// Names of the frames above all stacks.
+    roots: Vec<Label>,
+    /// Frames beside all stacks, and their weights.
+    beside: Vec<(&'static str, f64)>,
+    /// What weighs.
+    pub weight: Weight,
+    /// What the whole profile is about.
+    pub summary: Summary,
+}
+
+impl<'a> CallTree<'a> {
+    /// Makes a call tree.
+    ///
+    /// # Errors
+    /// If the options name something that the profile does not have, or nothing is selected.
+    pub fn new(profile: &'a Profile, symbols: &Symbols, options: &TreeOptions) -> Result<Self, ReportError> {
+        let selected = Selected::resolve(&options.selection, profile)?;
+        let frames = FrameTable::new(profile, symbols, Detail::ClassedFunction, !options.no_inline);
+        let taken: Vec<bool> = stacks_of(profile, symbols, &selected, &options.selection)
+            .iter()
+            .map(|totals| !totals.is_empty())
+            .collect();
+        let (roots, root_of_thread) = roots(profile, options.root);
+        let stacks = weigh(profile, &selected, &taken, &root_of_thread);
+        let summary = Summary::new(profile, &selected);
+        let mut beside = Vec::new();
+        if options.whole && selected.weight == Weight::Joules {
+            let parts = summary.balance.unattributed().into_iter();
+            beside.extend(parts.map(|(name, joules)| (name, joules.as_joules())));
+        }
+        let tree = Self {
+            profile,
+            rank: ranks(&frames),
+            frames,
+            stacks,
+            direction: options.direction,
+            roots,
+            beside,
+            weight: selected.weight,
+            summary,
+        };
+        if tree.total() > 0.0 { Ok(tree) } else { Err(ReportError::NothingSelected) }
+    }
+
+    /// From which end stacks are read.
+    pub fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    /// What the whole tree weighs: joules, samples or events.
+    pub fn total(&self) -> f64 {
+        let beside: f64 = self.beside.iter().map(|(_, weight)| weight).sum();
+        beside + self.stacks.iter().map(|stack| stack.weight).sum::<f64>()
+    }
+
+    /// Calls `visit` with the names from the root to each frame that has weight of its own, and that
+    /// weight. Branches lighter than `threshold` are their parent's own. The order is always the same.
+    ///
+    /// # Errors
+    /// Those of `visit`.
+    pub fn for_each_own<E>(
+        &self,
+        threshold: f64,
+        mut visit: impl FnMut(&[Cow<'_, str>], f64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let names: Vec<Cow<'_, str>> = self.key_names();
+        let mut path: Vec<Cow<'_, str>> = Vec::new();
+        for &(name, weight) in self.beside.iter().filter(|(_, weight)| *weight > 0.0) {
+            visit(&[Cow::Borrowed(name)], weight)?;
+        }
+        let shape = TreeShape { direction: self.direction, threshold, rank: &self.rank };
+        walk(self.profile, &self.frames, &self.stacks, shape, |node: Node<'_>| {
+            path.truncate(node.path.len().saturating_sub(1));
+            path.extend(node.path.last().map(|frame| match frame {
+                TreeFrame::Above(root) => self.roots[*root as usize].folded(),
+                TreeFrame::Key(key) => Cow::Borrowed(&*names[*key as usize]),
+            }));
+            match (node.own > 0.0, path.is_empty()) {
+                (false, _) => Ok(()),
+                (true, false) => visit(&path, node.own),
+                // Too light to be drawn even at the lowest level.
+                (true, true) => visit(&[Cow::Borrowed("[small]")], node.own),
+            }
+        })
+    }
+
+    /// The name of each key with its mark.
+    fn key_names(&self) -> Vec<Cow<'_, str>> {
+        (0..self.frames.keys.len())
+            .map(|key| {
+                let name = self.frames.function(key as u32).name.folded();
+                match mark(self.frames.keys[key].class) {
+                    "" => name,
+                    mark => Cow::Owned(format!("{name}{mark}")),
+                }
+            })
+            .collect()
+    }
+}
+
+/// The names of the frames above all stacks, and which one each thread has.
+fn roots(profile: &Profile, root: Root) -> (Vec<Label>, Vec<Option<u32>>) {
+    let several_commands =
+        || profile.threads.windows(2).any(|pair| pair[0].process_name != pair[1].process_name);
+    let name = |thread: &Thread| match root {
+        Root::None => None,
+        Root::Automatic => several_commands().then(|| thread.process_name.clone()),
+        Root::Command => Some(thread.process_name.clone()),
+        Root::Process => Some(format!("{} ({})", thread.process_name, thread.pid)),
+        Root::Thread => Some(format!("{} ({}/{})", thread.name, thread.pid, thread.tid)),
+    };
+    let mut labels: Vec<Label> = Vec::new();
+    let mut known: FxHashMap<Label, u32> = FxHashMap::default();
+    let of_thread = profile.threads.iter().map(|thread| {
+        let label = Label::new(&name(thread)?);
+        Some(*known.entry(label).or_insert_with_key(|label| {
+            labels.push(label.clone());
+            labels.len() as u32 - 1
+        }))
+    });
+    let of_thread = of_thread.collect();
+    (labels, of_thread)
+}
+
+/// The weight of each stack below each root.
+fn weigh(
+    profile: &Profile,
+    selected: &Selected,
+    taken: &[bool],
+    root_of_thread: &[Option<u32>],
+) -> Vec<WeighedStack> {
+    let mut stacks: Vec<WeighedStack> = selected
+        .cells(profile)
+        .filter(|(_, cell, _)| taken[cell.stack.0 as usize])
+        .map(|(_, cell, totals)| WeighedStack {
+            above: root_of_thread[cell.thread.0 as usize],
+            stack: cell.stack,
+            weight: totals.weight(selected.weight),
+        })
+        .filter(|stack| stack.weight > 0.0)
+        .collect();
+    let key = |stack: &WeighedStack| (stack.stack, stack.above);
+    stacks.sort_by_key(key);
+    stacks.dedup_by(|next, first| {
+        let same = key(next) == key(first);
+        if same {
+            first.weight += next.weight;
+        }
+        same
+    });
+    stacks
+}
+
+/// The place of each key in the order of names.
+fn ranks(frames: &FrameTable) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..frames.keys.len() as u32).collect();
+    let sort_key = |key: &u32| {
+        let function = frames.function(*key);
+        (&function.name, &function.module, function.address, frames.keys[*key as usize].class)
+    };
+    order.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
+    let mut ranks = vec![0; order.len()];
+    for (place, key) in order.into_iter().enumerate() {
+        ranks[key as usize] = place as u32;
+    }
+    ranks
+}
