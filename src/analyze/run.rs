@@ -7,7 +7,9 @@ use super::replay::Replay;
 use super::spans::{EventUnit, SpanTracker};
 use super::survey::{Survey, survey};
 use crate::attribute::{self, Attribution, Attributor, Charge, EventWeights, Quantum};
-use crate::profile::{DomainEnergy, EventTotals, Profile};
+use rustc_hash::FxHashMap;
+
+use crate::profile::{DomainEnergy, EventTotals, Module, Profile};
 use crate::recording::Recording;
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{DomainInfo, Metadata, Target};
@@ -42,6 +44,7 @@ pub fn analyze(recording: &Recording, options: &Options) -> Profile {
     let mut run = Run::new(recording, &roles, &survey, options);
     let end = Replay::new(recording).for_each(|context, record| run.record(context, record));
     let mut profile = run.finish(&survey, options);
+    add_build_ids(&mut profile.modules, recording);
     profile.warnings.extend(end.warnings());
     profile
 }
@@ -289,6 +292,15 @@ impl<'r> Run<'r> {
             ));
         }
         profile
+    }
+}
+
+/// Mappings name the build-id themselves or the recorder lists it by path.
+fn add_build_ids(modules: &mut [Module], recording: &Recording) {
+    let listed: FxHashMap<&[u8], &[u8]> =
+        recording.features().build_ids.iter().map(|listed| (&listed.path[..], &listed.id[..])).collect();
+    for module in modules.iter_mut().filter(|module| module.build_id.is_none()) {
+        module.build_id = listed.get(module.path.as_bytes()).map(|id| id.to_vec());
     }
 }
 

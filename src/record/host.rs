@@ -6,8 +6,8 @@ use nix::sys::utsname::uname;
 use nix::time::{ClockId, clock_getres, clock_gettime};
 
 use crate::record::readings::monotonic_now;
-use crate::recording::trailer::{ClockReference, Features};
 use crate::recording::metadata::MachineInfo;
+use crate::recording::trailer::{ClockReference, Features};
 use crate::units::Nanoseconds;
 
 /// The machine, as far as the kernel's own calls and files tell.

@@ -80,7 +80,8 @@ pub fn write_difference(
     }
     let lines: Vec<String> =
         paths.into_iter().map(|(path, [older, newer])| format!("{path} {older} {newer}")).collect();
-    let (unit_name, is) = (unit.name, if options.normalize { " after scaling to the same total" } else { "" });
+    let (unit_name, is) =
+        (unit.name, if options.normalize { " after scaling to the same total" } else { "" });
     let subtitle = format!(
         "red: more {unit_name} in the frame itself than before{is}, blue: less; before {} {unit_name}, now {} {unit_name}; {}",
         grouped((older.total() * unit.per_weight).round() as u64),
@@ -140,8 +141,13 @@ impl Unit {
 fn default_title(tree: &CallTree<'_>) -> String {
     match tree.weight {
         Weight::Joules => {
-            let domains: Vec<&str> =
-                tree.summary.domains.iter().filter(|domain| domain.counted).map(|domain| domain.name.as_str()).collect();
+            let domains: Vec<&str> = tree
+                .summary
+                .domains
+                .iter()
+                .filter(|domain| domain.counted)
+                .map(|domain| domain.name.as_str())
+                .collect();
             let joules = crate::units::Joules::from_joules(tree.total());
             format!("Energy: {joules} of {}", domains.join(" + "))
         }
@@ -166,7 +172,8 @@ fn provenance(summary: &Summary, weight: Weight) -> String {
     format!("{how} ({})", sources.join(", "))
 }
 
-const COLORS: &str = "red: native, yellow: C++ and Rust, aqua: inlined, green: compiled at run time, orange: kernel";
+const COLORS: &str =
+    "red: native, yellow: C++ and Rust, aqua: inlined, green: compiled at run time, orange: kernel";
 
 /// Gives a name its color: the kind of code decides the hue, the name the shade, so that a function
 /// looks the same in every picture.
@@ -175,9 +182,9 @@ fn color(palette: &mut PaletteMap, name: &str) {
         return;
     }
     // FNV-1a: https://datatracker.ietf.org/doc/html/draft-eastlake-fnv
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let shade = |from: u8, range: u8| from + ((hash >> 32) % (u64::from(range) + 1)) as u8;
     let (r, g, b) = match name {
         "[static]" | "[other processes]" | "[eprof]" | "[lost]" | "[small]" => (190, 190, 190),

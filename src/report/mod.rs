@@ -9,10 +9,10 @@
 
 mod cells;
 pub mod csv;
-pub mod flamegraph;
-pub mod folded;
 #[cfg(test)]
 mod fixture;
+pub mod flamegraph;
+pub mod folded;
 mod frames;
 mod head;
 pub mod json;
@@ -73,7 +73,9 @@ pub enum ReportError {
     #[error("nothing to draw: the recording has no samples, or the options select none")]
     NothingSelected,
     /// Two profiles are weighed differently.
-    #[error("cannot compare a profile weighed by {older} with one weighed by {newer}: choose one for both with `--weight`")]
+    #[error(
+        "cannot compare a profile weighed by {older} with one weighed by {newer}: choose one for both with `--weight`"
+    )]
     NotComparable {
         /// Weight of the older profile.
         older: &'static str,

@@ -54,7 +54,10 @@ fn table_by_function() {
 
 #[test]
 fn table_with_totals_and_color() {
-    golden!("table_with_totals", table(&Options::default(), Style { width: 120, color: true, children: true }));
+    golden!(
+        "table_with_totals",
+        table(&Options::default(), Style { width: 120, color: true, children: true })
+    );
 }
 
 #[test]
@@ -75,7 +78,8 @@ fn table_by_other_groupings() {
         Grouping::Domain,
     ];
     let tables = groupings.map(|grouping| {
-        let table = table(&by(grouping), Style { children: grouping == Grouping::Domain, ..Style::default() });
+        let table =
+            table(&by(grouping), Style { children: grouping == Grouping::Domain, ..Style::default() });
         // The head and the balance are the same in all.
         table.splitn(3, "\n\n").nth(2).unwrap_or_default().to_owned()
     });
@@ -142,7 +146,8 @@ fn a_difference_is_red_where_more_is_spent() {
         fixture.finish()
     };
     let (older, newer) = (one(4.0, 1.0), one(2.0, 2.0));
-    let tree = |profile| CallTree::new(profile, &older.1, &TreeOptions::default()).expect("there are samples");
+    let tree =
+        |profile| CallTree::new(profile, &older.1, &TreeOptions::default()).expect("there are samples");
     let draw = |normalize| {
         let look = FlamegraphOptions { plain: true, normalize, ..FlamegraphOptions::default() };
         text(|out| flamegraph::write_difference(&tree(&older.0), &tree(&newer.0), &look, out))
@@ -232,8 +237,10 @@ fn without_energy_the_report_is_by_samples_and_says_so() {
     let json: serde_json::Value = serde_json::from_str(&json).expect("valid");
     assert_eq!(json["method"], "none");
     assert!(json["total_joules"].is_null() && json["rows"][0]["self_joules"].is_null());
-    let asked =
-        Options { selection: Selection { weight: Some(Weight::Joules), ..Selection::default() }, ..Options::default() };
+    let asked = Options {
+        selection: Selection { weight: Some(Weight::Joules), ..Selection::default() },
+        ..Options::default()
+    };
     assert!(matches!(Report::new(&profile, &symbols, &asked), Err(ReportError::NoJoules)));
 }
 
@@ -272,7 +279,8 @@ fn joules_missing_from_the_cells_are_told() {
 #[test]
 fn unknown_names_are_errors_that_tell_the_known_ones() {
     let (profile, symbols) = sample_profile();
-    let error = |options: &Options| Report::new(&profile, &symbols, options).expect_err("not there").to_string();
+    let error =
+        |options: &Options| Report::new(&profile, &symbols, options).expect_err("not there").to_string();
     let domain = Selection { domain: Some("psys".to_owned()), ..Selection::default() };
     assert_eq!(
         error(&Options { selection: domain, ..Options::default() }),
