@@ -3,12 +3,15 @@
 pub mod cpu_list;
 pub mod cpuinfo;
 pub mod microarchitecture;
+pub mod platform;
+pub mod repair;
 pub mod roots;
 pub mod topology;
 
 pub mod event_names;
 pub mod event_spec;
 mod event_syntax;
+pub mod permissions;
 pub mod pmu;
 pub mod pmu_format;
 pub mod resolve;

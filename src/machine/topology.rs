@@ -137,6 +137,11 @@ fn core_kinds(roots: &Roots, online: &[u32]) -> BTreeMap<u32, CoreKind> {
         .collect()
 }
 
+/// Whether AMD made the CPU, or Hygon by AMD's design.
+pub fn is_amd(machine: &MachineInfo) -> bool {
+    ["AuthenticAMD", "HygonGenuine"].iter().any(|vendor| machine.cpu_identity.starts_with(vendor))
+}
+
 /// Facts about groups of CPUs, derived from a machine's list of them.
 pub trait CpuGroups {
     /// Numbers of the packages, ascending.

@@ -1,9 +1,29 @@
 //! Energy meters: everything that can tell how many joules a domain has used.
+//!
+//! [`discover`] finds the sources that the machine offers, opens them, watches their counters for a
+//! moment and keeps for each domain the best one.
 
 use std::io;
 
 use crate::recording::metadata::DomainInfo;
-use crate::units::Joules;
+use crate::units::{Joules, Nanoseconds};
+
+mod counters;
+mod discover;
+mod domain;
+mod estimate;
+mod power_core;
+mod powercap;
+mod probe;
+mod rapl_perf;
+mod source;
+mod watch;
+mod wrap;
+
+pub use discover::{Discovery, MeterOptions, discover};
+pub use estimate::AssumedWatts;
+pub use source::{Rejected, Source};
+pub use wrap::{WentBackwards, WrappingCounter};
 
 /// A meter reads one or more energy domains.
 ///
@@ -21,6 +41,28 @@ pub trait EnergyMeter: Send {
     /// # Errors
     /// An error of the interface as a whole, after which no reading can be expected any more.
     fn read(&mut self, readings: &mut Vec<Option<CounterReading>>) -> io::Result<()>;
+
+    /// How often it should be read.
+    fn pace(&self) -> Pace {
+        Pace::default()
+    }
+}
+
+/// The limits of how often a meter is read with profit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Reading more often costs more than it tells.
+    pub shortest: Nanoseconds,
+    /// Reading less often risks that a counter wraps unseen, in eprof or in the kernel.
+    pub longest: Nanoseconds,
+}
+
+impl Default for Pace {
+    /// RAPL's: its counters move once a millisecond, and a 32-bit counter of 2⁻¹⁶ J passes half its
+    /// range in 82 s at 400 W.
+    fn default() -> Self {
+        Self { shortest: Nanoseconds::from_millis(1), longest: Nanoseconds::from_millis(30_000) }
+    }
 }
 
 /// One reading of one domain's counter.

@@ -1,0 +1,181 @@
+//! What a user can do about a missing right, least privileged first.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// One way to get a right.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Repair {
+    /// For whom and for how long it works.
+    pub scope: String,
+    /// The commands or the text of a file, line by line.
+    pub commands: Vec<String>,
+}
+
+/// The ways to get a right, least privileged first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Repairs(pub Vec<Repair>);
+
+impl Repairs {
+    fn of<const N: usize>(ways: [(&str, Vec<String>); N]) -> Self {
+        Self(ways.map(|(scope, commands)| Repair { scope: scope.to_owned(), commands }).into())
+    }
+
+    /// The first way, for an error message.
+    pub fn one_line(&self) -> String {
+        self.0.first().map(|first| first.commands.join(" && ")).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Repairs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for repair in &self.0 {
+            writeln!(f, "{}:", repair.scope)?;
+            for command in &repair.commands {
+                writeln!(f, "    {command}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// This program's own file, as a user would write it in a shell.
+pub fn own_binary() -> String {
+    let path = std::env::current_exe().unwrap_or_else(|_| "eprof".into());
+    let text = path.display().to_string();
+    let is_plain = text.chars().all(|c| c.is_alphanumeric() || "/._-+:@,".contains(c));
+    if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+const THIS_BINARY: &str = "for this eprof only, until the file is replaced";
+const UNTIL_BOOT: &str = "for all users, until the next boot";
+const FOR_EVER: &str = "for all users, for good";
+
+/// To count and sample all tasks of a CPU, and so to read the power PMU.
+pub fn cpu_wide_events() -> Repairs {
+    Repairs::of([
+        (THIS_BINARY, vec![setcap("cap_perfmon")]),
+        (UNTIL_BOOT, vec![sysctl("perf_event_paranoid", "0")]),
+        (FOR_EVER, vec![sysctl_for_good("perf_event_paranoid", "0")]),
+    ])
+}
+
+/// The same on kernels before 5.8, which do not know CAP_PERFMON.
+pub fn cpu_wide_events_before_perfmon() -> Repairs {
+    Repairs::of([
+        (UNTIL_BOOT, vec![sysctl("perf_event_paranoid", "0")]),
+        (FOR_EVER, vec![sysctl_for_good("perf_event_paranoid", "0")]),
+        (THIS_BINARY, vec![setcap("cap_sys_admin")]),
+    ])
+}
+
+/// To sample one's own programs, kernel included.
+pub fn own_events(with_kernel: bool) -> Repairs {
+    let level = if with_kernel { "1" } else { "2" };
+    Repairs::of([
+        (THIS_BINARY, vec![setcap("cap_perfmon")]),
+        (UNTIL_BOOT, vec![sysctl("perf_event_paranoid", level)]),
+        (FOR_EVER, vec![sysctl_for_good("perf_event_paranoid", level)]),
+    ])
+}
+
+/// To see the addresses of kernel functions.
+pub fn kernel_symbols() -> Repairs {
+    Repairs::of([
+        (THIS_BINARY, vec![setcap("cap_perfmon,cap_syslog")]),
+        (UNTIL_BOOT, vec!["sudo sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1".to_owned()]),
+    ])
+}
+
+/// To read powercap's energy counters, closed since CVE-2020-8694 to all but root.
+pub fn powercap() -> Repairs {
+    const RULE: &str = r#"SUBSYSTEM=="powercap", ACTION=="add", RUN+="/bin/sh -c 'chgrp power-readers /sys%p/energy_uj && chmod g+r /sys%p/energy_uj'""#;
+    Repairs::of([
+        (
+            "for members of one group, for good",
+            vec![
+                "sudo groupadd --system power-readers && sudo usermod -aG power-readers \"$USER\"".to_owned(),
+                format!("echo {} | sudo tee /etc/udev/rules.d/70-energy.rules", quoted(RULE)),
+                "sudo udevadm control --reload && sudo udevadm trigger --action=add --subsystem-match=powercap".to_owned(),
+            ],
+        ),
+        (UNTIL_BOOT, vec!["sudo chmod a+r /sys/class/powercap/*/energy_uj".to_owned()]),
+    ])
+}
+
+/// To read model-specific registers.
+pub fn msr() -> Repairs {
+    Repairs::of([("for root", vec![format!("sudo modprobe msr && sudo {} record ...", own_binary())])])
+}
+
+/// To have larger sample buffers.
+pub fn locked_memory() -> Repairs {
+    Repairs::of([
+        (THIS_BINARY, vec![setcap("cap_perfmon,cap_ipc_lock")]),
+        (UNTIL_BOOT, vec![sysctl("perf_event_mlock_kb", "4096")]),
+    ])
+}
+
+/// To open enough files.
+pub fn open_files(wanted: u64) -> Repairs {
+    Repairs::of([
+        ("for this shell", vec![format!("ulimit -n {wanted}")]),
+        (
+            "for one user, from the next login",
+            vec![format!("echo \"$USER hard nofile {wanted}\" | sudo tee /etc/security/limits.d/eprof.conf")],
+        ),
+    ])
+}
+
+/// To use perf_event_open within a container.
+pub fn container() -> Repairs {
+    Repairs::of([
+        ("docker or podman", vec!["docker run --cap-add PERFMON ...".to_owned()]),
+        (
+            "docker or podman whose filter of system calls does not heed CAP_PERFMON",
+            vec!["docker run --cap-add PERFMON --security-opt seccomp=unconfined ...".to_owned()],
+        ),
+        (
+            "Kubernetes",
+            vec![
+                "securityContext: {capabilities: {add: [PERFMON]}, seccompProfile: {type: Unconfined}}"
+                    .to_owned(),
+            ],
+        ),
+    ])
+}
+
+fn setcap(capabilities: &str) -> String {
+    format!("sudo setcap {capabilities}=ep {}", own_binary())
+}
+
+fn sysctl(name: &str, value: &str) -> String {
+    format!("sudo sysctl kernel.{name}={value}")
+}
+
+fn sysctl_for_good(name: &str, value: &str) -> String {
+    format!("echo kernel.{name}={value} | sudo tee /etc/sysctl.d/70-eprof.conf && sudo sysctl --system")
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn least_privileged_first() {
+        let repairs = cpu_wide_events();
+        assert!(repairs.one_line().starts_with("sudo setcap cap_perfmon=ep "));
+        assert!(repairs.to_string().contains("kernel.perf_event_paranoid=0"));
+    }
+
+    #[test]
+    fn quotes_survive_the_shell() {
+        assert_eq!(quoted("a 'b'"), r"'a '\''b'\'''");
+    }
+}

@@ -1,0 +1,113 @@
+//! The meter of every source that has counters: raw readings become joules since the start.
+
+use std::io;
+
+use super::source::{Candidate, Source};
+use super::wrap::WrappingCounter;
+use super::{CounterReading, EnergyMeter, Pace};
+use crate::recording::metadata::DomainInfo;
+use crate::units::Joules;
+
+/// Reads the raw counters of one source.
+pub(super) trait CounterReader: Send {
+    /// Fills `raw` with one value per counter, `None` for those that cannot be read this time.
+    fn read(&mut self, raw: &mut Vec<Option<u64>>) -> io::Result<()>;
+    /// No longer reads the counter at this index; later ones move up by one.
+    fn remove(&mut self, index: usize);
+}
+
+/// How one counter is to be understood.
+#[derive(Debug, Clone)]
+pub(super) struct Channel {
+    pub domain: DomainInfo,
+    pub counter: WrappingCounter,
+    pub joules_per_count: f64,
+    /// The counter's own step, where it is coarser than one count.
+    pub resolution: Option<Joules>,
+}
+
+pub(super) struct CounterMeter {
+    source: Source,
+    reader: Box<dyn CounterReader>,
+    domains: Vec<DomainInfo>,
+    channels: Vec<Channel>,
+    counts_since_boot: bool,
+    pace: Pace,
+    raw: Vec<Option<u64>>,
+}
+
+impl CounterMeter {
+    pub fn new(
+        source: Source,
+        reader: Box<dyn CounterReader>,
+        channels: Vec<Channel>,
+        counts_since_boot: bool,
+    ) -> Self {
+        let domains = channels.iter().map(|channel| channel.domain.clone()).collect();
+        Self { source, reader, domains, channels, counts_since_boot, pace: Pace::default(), raw: Vec::new() }
+    }
+
+    pub fn with_pace(mut self, pace: Pace) -> Self {
+        self.pace = pace;
+        self
+    }
+}
+
+impl EnergyMeter for CounterMeter {
+    fn domains(&self) -> &[DomainInfo] {
+        &self.domains
+    }
+
+    fn read(&mut self, readings: &mut Vec<Option<CounterReading>>) -> io::Result<()> {
+        readings.clear();
+        self.reader.read(&mut self.raw)?;
+        let raw = self.raw.iter().copied().chain(std::iter::repeat(None));
+        readings.extend(self.channels.iter_mut().zip(raw).map(|(channel, raw)| {
+            let raw = raw?;
+            // A step backwards loses what was counted since the last reading; better than 262 kJ too many.
+            let counts = channel.counter.advance(raw).ok()?;
+            Some(CounterReading {
+                energy: Joules::from_joules(counts as f64 * channel.joules_per_count),
+                raw,
+            })
+        }));
+        Ok(())
+    }
+
+    fn pace(&self) -> Pace {
+        self.pace
+    }
+}
+
+impl Candidate for CounterMeter {
+    fn source(&self) -> Source {
+        self.source
+    }
+
+    fn retain(&mut self, keep: &mut dyn FnMut(&DomainInfo) -> bool) {
+        let mut index = 0;
+        while let Some(domain) = self.domains.get(index) {
+            if keep(domain) {
+                index += 1;
+            } else {
+                self.domains.remove(index);
+                self.channels.remove(index);
+                self.reader.remove(index);
+            }
+        }
+    }
+
+    fn domains_mut(&mut self) -> &mut [DomainInfo] {
+        &mut self.domains
+    }
+
+    fn resolution(&self, domain: usize, seen_step: Option<u64>) -> Option<Joules> {
+        let channel = self.channels.get(domain)?;
+        let seen = seen_step.map(|step| Joules::from_joules(step as f64 * channel.joules_per_count));
+        channel.resolution.or(seen)
+    }
+
+    fn counts_since_boot(&self) -> bool {
+        self.counts_since_boot
+    }
+}

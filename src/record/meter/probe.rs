@@ -1,0 +1,140 @@
+//! What must be tried on the machine itself, and what stands for it where there is only a tree of files.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::source::{self, Candidate, Finding, Needs, Rejected, Source};
+use super::watch::Observation;
+use super::{CounterReading, EnergyMeter};
+use crate::machine::permissions::Permissions;
+use crate::recording::metadata::DomainInfo;
+use crate::units::{Joules, Nanoseconds};
+
+/// How long counters that have not moved yet are watched, in multiples of the shortest watch.
+const LONGEST_WATCH: u32 = 2;
+/// Pause between two readings while watching.
+const WATCH_PAUSE: Duration = Duration::from_micros(50);
+
+/// Opens sources and watches them.
+pub(super) trait Probe {
+    /// Opens what was found.
+    fn open(&self, found: Box<dyn Finding>, rejected: &mut Vec<Rejected>) -> Option<Box<dyn Candidate>>;
+
+    /// Watches all candidates side by side: for each of them, what its domains did.
+    fn watch(&self, candidates: &mut [Box<dyn Candidate>], shortest: Duration) -> Vec<Vec<Observation>>;
+}
+
+/// The machine that eprof runs on.
+pub(super) struct Kernel;
+
+impl Probe for Kernel {
+    fn open(&self, found: Box<dyn Finding>, rejected: &mut Vec<Rejected>) -> Option<Box<dyn Candidate>> {
+        found.open(rejected)
+    }
+
+    /// Reads all candidates in turn for a while; longer if a counter rests.
+    fn watch(&self, candidates: &mut [Box<dyn Candidate>], shortest: Duration) -> Vec<Vec<Observation>> {
+        let mut readings: Vec<Vec<Vec<(Nanoseconds, CounterReading)>>> =
+            candidates.iter().map(|candidate| vec![Vec::new(); candidate.domains().len()]).collect();
+        let mut scratch = Vec::new();
+        let start = Instant::now();
+        let now = || Nanoseconds::from_nanos(start.elapsed().as_nanos() as u64);
+        while !candidates.is_empty() {
+            for (candidate, readings) in candidates.iter_mut().zip(&mut readings) {
+                let before = now();
+                if candidate.read(&mut scratch).is_err() {
+                    continue;
+                }
+                let middle = Nanoseconds::from_nanos((before.as_nanos() + now().as_nanos()) / 2);
+                for (readings, reading) in readings.iter_mut().zip(&scratch) {
+                    readings.extend(reading.map(|reading| (middle, reading)));
+                }
+            }
+            let elapsed = start.elapsed();
+            let all_moved = || readings.iter().flatten().all(|readings| has_moved(readings));
+            if elapsed >= shortest * LONGEST_WATCH || (elapsed >= shortest && all_moved()) {
+                break;
+            }
+            std::thread::sleep(WATCH_PAUSE);
+        }
+        let observed =
+            |domains: &Vec<Vec<_>>| domains.iter().map(|readings| Observation::of(readings)).collect();
+        readings.iter().map(observed).collect()
+    }
+}
+
+fn has_moved(readings: &[(Nanoseconds, CounterReading)]) -> bool {
+    match (readings.first(), readings.last()) {
+        (Some((_, first)), Some((_, last))) => first.raw != last.raw,
+        _ => false,
+    }
+}
+
+/// A machine of which there are only files: rights are judged by what they say, and counters are
+/// taken to move.
+pub(super) struct Files {
+    pub rights: Permissions,
+}
+
+impl Probe for Files {
+    fn open(&self, found: Box<dyn Finding>, rejected: &mut Vec<Rejected>) -> Option<Box<dyn Candidate>> {
+        let source = found.source();
+        match found.needs() {
+            Needs::CpuWideEvents if !self.rights.cpu_wide_events() => {
+                rejected.push(source::cpu_wide_events_refused(source));
+                return None;
+            }
+            Needs::Files(paths) => {
+                if let Some(path) = paths.iter().find(|path| !self.rights.may_read(path)) {
+                    rejected.push(source::closed_file(source, path));
+                    return None;
+                }
+            }
+            Needs::CpuWideEvents | Needs::Nothing => {}
+        }
+        Some(Box::new(OnPaper { source, domains: found.domains().to_vec() }))
+    }
+
+    fn watch(&self, candidates: &mut [Box<dyn Candidate>], _shortest: Duration) -> Vec<Vec<Observation>> {
+        let moved = Observation { moves: 1, last_raw: Some(1), ..Observation::default() };
+        candidates.iter().map(|candidate| vec![moved; candidate.domains().len()]).collect()
+    }
+}
+
+/// A meter that was found but is not on this machine.
+struct OnPaper {
+    source: Source,
+    domains: Vec<DomainInfo>,
+}
+
+impl EnergyMeter for OnPaper {
+    fn domains(&self) -> &[DomainInfo] {
+        &self.domains
+    }
+
+    fn read(&mut self, _readings: &mut Vec<Option<CounterReading>>) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "this meter is on another machine"))
+    }
+}
+
+impl Candidate for OnPaper {
+    fn source(&self) -> Source {
+        self.source
+    }
+
+    fn retain(&mut self, keep: &mut dyn FnMut(&DomainInfo) -> bool) {
+        self.domains.retain(|domain| keep(domain));
+    }
+
+    fn domains_mut(&mut self) -> &mut [DomainInfo] {
+        &mut self.domains
+    }
+
+    fn resolution(&self, domain: usize, _seen_step: Option<u64>) -> Option<Joules> {
+        self.domains.get(domain)?.resolution
+    }
+
+    fn counts_since_boot(&self) -> bool {
+        false
+    }
+}

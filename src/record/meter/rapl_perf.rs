@@ -1,0 +1,226 @@
+//! RAPL through the kernel's PMU `power`: the best source, since the kernel widens its counters to 64
+//! bits and all domains of a package come in one read.
+
+use std::io;
+
+use perf_event::events::Raw;
+use perf_event::{Builder, Counter, ReadFormat};
+
+use super::Pace;
+use super::counters::{Channel, CounterMeter, CounterReader};
+use super::domain::{self, Place};
+use super::source::{self, Candidate, Finding, Needs, Rejected, Search, Source};
+use super::wrap::WrappingCounter;
+use crate::machine::event_spec::EventSpec;
+use crate::machine::platform;
+use crate::machine::pmu::Pmu;
+use crate::machine::resolve::resolve_event;
+use crate::machine::roots::Roots;
+use crate::machine::topology::is_amd;
+use crate::recording::metadata::{DomainInfo, DomainKind, MachineInfo};
+
+/// The events of PMU `power` and what they count.
+const EVENTS: [(&str, DomainKind); 5] = [
+    ("energy-pkg", DomainKind::Package),
+    ("energy-cores", DomainKind::Cores),
+    ("energy-gpu", DomainKind::Uncore),
+    ("energy-ram", DomainKind::Dram),
+    ("energy-psys", DomainKind::Platform),
+];
+
+/// Counters of one PMU, each on one CPU.
+pub(super) struct EnergyEvents {
+    pub source: Source,
+    pub counters: Vec<(u32, EventSpec)>,
+    pub domains: Vec<DomainInfo>,
+    pub pace: Pace,
+}
+
+/// Looks for the PMU.
+pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
+    let Some(pmu) = Pmu::named(roots, "power") else {
+        return Search::rejecting(no_pmu(roots, machine));
+    };
+    let mut rejected = Vec::new();
+    let (mut counters, mut domains): (Vec<(u32, EventSpec)>, Vec<DomainInfo>) = (Vec::new(), Vec::new());
+    let names = pmu.event_names();
+    for (event, kind) in EVENTS.iter().filter(|(event, _)| names.iter().any(|name| name == event)) {
+        let spec = match resolve_event(roots, &format!("power/{event}/")) {
+            Ok(specs) => specs.into_iter().next(),
+            Err(error) => {
+                rejected.push(Rejected::new(Source::PowerPmu, error.to_string()));
+                None
+            }
+        };
+        let Some(spec) = spec else { continue };
+        if spec.unit.as_deref() != Some("Joules") {
+            let unit = spec.unit.as_deref().unwrap_or("no unit");
+            rejected.push(Rejected::new(Source::PowerPmu, format!("{event} is in {unit}, not in Joules")));
+            continue;
+        }
+        let cpus = spec.cpus.clone().unwrap_or_default();
+        for &cpu in &cpus {
+            let place = match kind {
+                // The platform has one counter, which the first package shows.
+                DomainKind::Platform => Place::MACHINE,
+                // From Linux 6.9 to 6.13 AMD's event came once per die, each time the package's counter.
+                _ if is_amd(machine) => Place { die: None, ..Place::of_cpu(machine, cpu) },
+                _ => Place::of_cpu(machine, cpu),
+            };
+            let domain = domain::describe(machine, *kind, place, &Source::PowerPmu.to_string());
+            if domains.iter().any(|have| have.name == domain.name) {
+                let why = format!("on CPU {cpu} it shows the counter of {} once more", domain.name);
+                rejected.push(Rejected::new(format!("{} {event}", Source::PowerPmu), why));
+                continue;
+            }
+            counters.push((cpu, spec.clone()));
+            domains.push(domain);
+        }
+    }
+    if counters.is_empty() {
+        rejected
+            .push(Rejected::new(Source::PowerPmu, "the PMU has no energy events or names no CPU for them"));
+        return Search { found: Vec::new(), rejected };
+    }
+    Search::of(EnergyEvents { source: Source::PowerPmu, counters, domains, pace: Pace::default() }, rejected)
+}
+
+fn no_pmu(roots: &Roots, machine: &MachineInfo) -> Rejected {
+    if let Some(hypervisor) = platform::hypervisor(roots) {
+        return Rejected::new(Source::PowerPmu, format!("{hypervisor} shows its guests no energy counters"));
+    }
+    let rejected = Rejected::new(Source::PowerPmu, "the kernel offers no PMU 'power'");
+    match machine.arch.as_str() {
+        "x86_64" | "i686" => rejected.with_repair("load its driver: sudo modprobe rapl"),
+        _ => rejected,
+    }
+}
+
+impl Finding for EnergyEvents {
+    fn source(&self) -> Source {
+        self.source
+    }
+
+    fn domains(&self) -> &[DomainInfo] {
+        &self.domains
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::CpuWideEvents
+    }
+
+    fn open(self: Box<Self>, rejected: &mut Vec<Rejected>) -> Option<Box<dyn Candidate>> {
+        let mut groups = Groups::default();
+        let mut channels = Vec::new();
+        let mut refused = false;
+        for ((cpu, spec), domain) in self.counters.into_iter().zip(self.domains) {
+            match groups.open(cpu, &spec) {
+                Ok(()) => channels.push(Channel {
+                    domain,
+                    counter: WrappingCounter::of_bits(64),
+                    joules_per_count: spec.scale,
+                    resolution: None,
+                }),
+                Err(error) if is_denied(&error) => refused = true,
+                Err(error) => {
+                    let source = format!("{} {}", self.source, domain.name);
+                    rejected.push(Rejected::new(source, format!("cannot be opened: {error}")));
+                }
+            }
+        }
+        if let Err(error) = groups.enable() {
+            rejected.push(Rejected::new(self.source, format!("cannot be enabled: {error}")));
+            return None;
+        }
+        if refused {
+            rejected.push(source::cpu_wide_events_refused(self.source));
+        }
+        (!channels.is_empty()).then(|| {
+            let meter =
+                CounterMeter::new(self.source, Box::new(groups), channels, false).with_pace(self.pace);
+            Box::new(meter) as Box<dyn Candidate>
+        })
+    }
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
+}
+
+/// Open counters, grouped by CPU so that one read takes all of a package.
+#[derive(Default)]
+struct Groups {
+    groups: Vec<Group>,
+    /// For each counter: its group, and its place within.
+    places: Vec<(usize, usize)>,
+}
+
+struct Group {
+    cpu: u32,
+    /// The leader comes first; one that was removed stays open, since others depend on it.
+    counters: Vec<Counter>,
+    values: Vec<Option<u64>>,
+}
+
+impl Groups {
+    fn open(&mut self, cpu: u32, spec: &EventSpec) -> io::Result<()> {
+        if let Some((index, group)) = self.groups.iter_mut().enumerate().find(|(_, group)| group.cpu == cpu) {
+            let leader = group.counters.first_mut().ok_or(io::ErrorKind::NotFound)?;
+            // Not every kernel groups them: a second group for the same CPU costs one more read.
+            if let Ok(counter) = builder(cpu, spec).build_with_group(leader) {
+                self.places.push((index, group.counters.len()));
+                group.counters.push(counter);
+                return Ok(());
+            }
+        }
+        let counter = builder(cpu, spec).build()?;
+        self.places.push((self.groups.len(), 0));
+        self.groups.push(Group { cpu, counters: vec![counter], values: Vec::new() });
+        Ok(())
+    }
+
+    /// Starts to count. A member that joins a group already enabled may never be scheduled, so all
+    /// are opened first.
+    fn enable(&mut self) -> io::Result<()> {
+        let leaders = self.groups.iter_mut().filter_map(|group| group.counters.first_mut());
+        for leader in leaders {
+            leader.enable_group()?;
+        }
+        Ok(())
+    }
+}
+
+impl CounterReader for Groups {
+    fn read(&mut self, raw: &mut Vec<Option<u64>>) -> io::Result<()> {
+        raw.clear();
+        for (index, group) in self.groups.iter_mut().enumerate() {
+            group.values.clear();
+            if !self.places.iter().any(|(used, _)| *used == index) {
+                continue;
+            }
+            if let Some(leader) = group.counters.first_mut()
+                && let Ok(data) = leader.read_group()
+            {
+                group.values.extend(group.counters.iter().map(|counter| Some(data.get(counter)?.value())));
+            }
+        }
+        let value = |(group, at): &(usize, usize)| *self.groups.get(*group)?.values.get(*at)?;
+        raw.extend(self.places.iter().map(value));
+        Ok(())
+    }
+
+    fn remove(&mut self, index: usize) {
+        if index < self.places.len() {
+            self.places.remove(index);
+        }
+    }
+}
+
+/// RAPL's PMU takes no period and no exclusion of modes: they mean nothing to it, and it says EINVAL.
+fn builder(cpu: u32, spec: &EventSpec) -> Builder<'static> {
+    let mut builder = Builder::new(Raw::new(spec.config));
+    builder.attrs_mut().type_ = spec.perf_type;
+    builder.any_pid().one_cpu(cpu as usize).include_kernel().include_hv();
+    builder.read_format(ReadFormat::GROUP | ReadFormat::ID);
+    builder
+}
