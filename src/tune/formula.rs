@@ -11,13 +11,31 @@ const DEGREE: usize = 2;
 /// Most functions of one spline: degree 2 and one interior knot, as in the paper.
 const FREEDOM: usize = 3;
 
+/// Whether a spline runs over the values themselves or over their logarithms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    /// `bs(x)`, as in the paper.
+    Plain,
+    /// `bs(log(x))`: for what falls as 1/x.
+    Logarithmic,
+}
+
+impl Scale {
+    fn apply(self, value: f64) -> f64 {
+        match self {
+            Scale::Plain => value,
+            Scale::Logarithmic => value.ln(),
+        }
+    }
+}
+
 /// How one variable enters a term.
 #[derive(Debug, Clone, PartialEq)]
 enum Basis {
     /// The value itself: one column.
     Linear,
-    /// `bs(x)`: as many columns as the spline has functions.
-    Spline(BSplineBasis),
+    /// `bs(x)` or `bs(log(x))`: as many columns as the spline has functions.
+    Spline(Scale, BSplineBasis),
     /// `C(x)`: one column for every level but the first.
     Categories(Vec<Level>),
 }
@@ -35,7 +53,7 @@ impl Factor {
     fn width(&self) -> usize {
         match &self.basis {
             Basis::Linear => 1,
-            Basis::Spline(basis) => basis.dimension(),
+            Basis::Spline(_, basis) => basis.dimension(),
             Basis::Categories(levels) => levels.len(),
         }
     }
@@ -45,7 +63,7 @@ impl Factor {
         let number = level.and_then(Level::number).unwrap_or(0.0);
         match &self.basis {
             Basis::Linear => vec![number],
-            Basis::Spline(basis) => basis.evaluate(number),
+            Basis::Spline(scale, basis) => basis.evaluate(scale.apply(number)),
             Basis::Categories(levels) => {
                 levels.iter().map(|own| f64::from(level.is_some_and(|level| level.same(own)))).collect()
             }
@@ -55,7 +73,7 @@ impl Factor {
     fn column_names(&self) -> Vec<String> {
         match &self.basis {
             Basis::Linear => vec![self.text.clone()],
-            Basis::Spline(basis) => (1..=basis.dimension()).map(|n| format!("{}[{n}]", self.text)).collect(),
+            Basis::Spline(_, basis) => (1..=basis.dimension()).map(|n| format!("{}[{n}]", self.text)).collect(),
             Basis::Categories(levels) => levels.iter().map(|level| format!("{}[{level}]", self.text)).collect(),
         }
     }
@@ -68,22 +86,36 @@ pub struct Formula {
 }
 
 impl Formula {
-    /// The paper's formula for the variables that this space has:
-    /// `bs(nodes) + bs(threads) + freq + bs(threads):freq + bs(nodes):bs(threads)`.
+    /// The paper's terms for the variables that this space has, with splines over logarithms:
+    /// `bs(log(nodes)) + bs(log(threads)) + freq` and the products of threads with both others.
     ///
-    /// A power cap takes part as threads do (`bs(cap)`, with the frequency and with threads), names
-    /// shift the logarithm by one constant each, any other number has a curve of its own. A variable
-    /// with one level has no term; one with two is linear, one with three a parabola.
+    /// A power cap takes part as threads do, with the frequency and with threads; names shift the
+    /// logarithm by one constant each; any other number has a curve of its own. A variable with one
+    /// level has no term; one with two is linear, one with three a parabola.
+    ///
+    /// Why logarithms: time falls about as 1/threads until something saturates. In ln(threads) that
+    /// is a line that bends; in threads it is a hyperbola, which a parabola per piece cannot follow at
+    /// few threads. On the 48-core runs of `tests/tune_data.rs` the error is a third.
     pub fn usual(space: &Space) -> Self {
+        Self::with_scale(space, Scale::Logarithmic)
+    }
+
+    /// The paper's formula to the letter: `bs(nodes) + bs(threads) + freq + bs(nodes):bs(threads) +
+    /// bs(threads):freq`.
+    pub fn as_in_the_paper(space: &Space) -> Self {
+        Self::with_scale(space, Scale::Plain)
+    }
+
+    fn with_scale(space: &Space, scale: Scale) -> Self {
         let mut mains = Vec::new();
         let mut products = Vec::new();
         let chosen: Vec<(usize, &Variable)> =
             space.variables().iter().enumerate().filter(|(_, variable)| variable.levels().len() > 1).collect();
         for (place, &(index, variable)) in chosen.iter().enumerate() {
-            let factor = usual_factor(index, variable);
+            let factor = usual_factor(index, variable, scale);
             for &(other_index, other) in &chosen[..place] {
                 if interact(variable.role, other.role) && !variable.is_categorical() && !other.is_categorical() {
-                    products.push(vec![usual_factor(other_index, other), factor.clone()]);
+                    products.push(vec![usual_factor(other_index, other, scale), factor.clone()]);
                 }
             }
             mains.push(vec![factor]);
@@ -94,11 +126,15 @@ impl Formula {
 
     /// Reads a formula such as `bs(threads) + freq + bs(threads):freq + C(flags)`.
     ///
-    /// `a*b` is short for `a + b + a:b`; `bs(x, df=4)` sets the number of functions.
+    /// `a*b` is short for `a + b + a:b`; `bs(x, df=4)` sets the number of functions; `bs(log(x))` is a
+    /// spline over logarithms. The word `paper` alone is [`Formula::as_in_the_paper`].
     ///
     /// # Errors
     /// A term that cannot be read or names a variable that the space does not have.
     pub fn parse(text: &str, space: &Space) -> Result<Self, TuneError> {
+        if text.trim() == "paper" {
+            return Ok(Self::as_in_the_paper(space));
+        }
         let right = text.split_once('~').map_or(text, |(_, right)| right);
         let mut formula = Self { terms: Vec::new() };
         for term in split_outside_brackets(right, '+') {
@@ -221,14 +257,14 @@ fn interact(a: Role, b: Role) -> bool {
         || pair(Role::PowerCap, Role::Threads)
 }
 
-fn usual_factor(index: usize, variable: &Variable) -> Factor {
+fn usual_factor(index: usize, variable: &Variable, scale: Scale) -> Factor {
     if variable.is_categorical() {
         return categories(index, variable);
     }
     if variable.role == Role::Frequency {
         return linear(index, variable);
     }
-    spline(index, variable, FREEDOM).unwrap_or_else(|| linear(index, variable))
+    spline(index, variable, scale, FREEDOM).unwrap_or_else(|| linear(index, variable))
 }
 
 fn linear(index: usize, variable: &Variable) -> Factor {
@@ -242,8 +278,11 @@ fn categories(index: usize, variable: &Variable) -> Factor {
 
 /// A spline over the whole range of the space, with its interior knots at quantiles of the space's
 /// levels: so it does not depend on where the runs lie. `None` for fewer than three levels.
-fn spline(index: usize, variable: &Variable, freedom: usize) -> Option<Factor> {
+fn spline(index: usize, variable: &Variable, scale: Scale, freedom: usize) -> Option<Factor> {
     let numbers: Vec<f64> = variable.levels().iter().filter_map(Level::number).collect();
+    // A logarithm needs values above 0.
+    let scale = if numbers.first().is_some_and(|&least| least > 0.0) { scale } else { Scale::Plain };
+    let numbers: Vec<f64> = numbers.into_iter().map(|number| scale.apply(number)).collect();
     let freedom = freedom.min(numbers.len() - 1);
     if freedom < DEGREE {
         return None;
@@ -251,7 +290,11 @@ fn spline(index: usize, variable: &Variable, freedom: usize) -> Option<Factor> {
     let knots = freedom - DEGREE;
     let interior: Vec<f64> = (1..=knots).map(|n| quantile(&numbers, n as f64 / (knots + 1) as f64)).collect();
     let basis = BSplineBasis::new(DEGREE, *numbers.first()?, *numbers.last()?, &interior)?;
-    Some(Factor { variable: index, basis: Basis::Spline(basis), text: format!("bs({})", variable.name) })
+    let text = match scale {
+        Scale::Plain => format!("bs({})", variable.name),
+        Scale::Logarithmic => format!("bs(log({}))", variable.name),
+    };
+    Some(Factor { variable: index, basis: Basis::Spline(scale, basis), text })
 }
 
 /// The quantile of sorted numbers, interpolated.
@@ -276,7 +319,12 @@ fn parse_factor(text: &str, space: &Space) -> Result<Factor, TuneError> {
     };
     let arguments = rest.strip_suffix(')').ok_or_else(|| refuse("the closing bracket is missing"))?;
     let mut arguments = arguments.split(',').map(str::trim);
-    let (index, variable) = find(arguments.next().unwrap_or_default())?;
+    let mut name = arguments.next().unwrap_or_default();
+    let mut scale = Scale::Plain;
+    if let Some(inner) = name.strip_prefix("log(").and_then(|rest| rest.strip_suffix(')')) {
+        (name, scale) = (inner.trim(), Scale::Logarithmic);
+    }
+    let (index, variable) = find(name)?;
     match function.trim() {
         "C" => Ok(categories(index, variable)),
         "bs" => {
@@ -291,7 +339,7 @@ fn parse_factor(text: &str, space: &Space) -> Result<Factor, TuneError> {
                     _ => return Err(refuse("after the name only df=2..100 may follow")),
                 };
             }
-            spline(index, variable, freedom).ok_or_else(|| refuse("a spline needs at least three values"))
+            spline(index, variable, scale, freedom).ok_or_else(|| refuse("a spline needs at least three values"))
         }
         _ => Err(refuse("only bs(x), C(x) and x itself are known")),
     }
@@ -322,13 +370,13 @@ mod tests {
 
     #[test]
     fn the_papers_formula_has_20_coefficients_and_8_for_one_node_count() {
-        let whole = Formula::usual(&space(&["nodes=20,42,64,86", "threads=4..44:4", "freq=1.2..2.2GHz"]));
+        let whole = Formula::as_in_the_paper(&space(&["nodes=20,42,64,86", "threads=4..44:4", "freq=1.2..2.2GHz"]));
         assert_eq!(
             whole.to_string(),
             "bs(nodes) + bs(threads) + freq + bs(nodes):bs(threads) + bs(threads):freq"
         );
         assert_eq!(whole.coefficients(), 20);
-        let one = Formula::usual(&space(&["nodes=64", "threads=4..44:4", "freq=1.2..2.2GHz"]));
+        let one = Formula::as_in_the_paper(&space(&["nodes=64", "threads=4..44:4", "freq=1.2..2.2GHz"]));
         assert_eq!(one.to_string(), "bs(threads) + freq + bs(threads):freq");
         assert_eq!(one.coefficients(), 8);
         assert_eq!(one.levels_needed(), [(1, 4), (2, 2)]);
@@ -357,7 +405,11 @@ mod tests {
     fn a_written_formula_is_the_usual_one() {
         let space = space(&["threads=4..44:4", "freq=1.2..2.2GHz"]);
         let written = Formula::parse("bs(threads) + freq + bs(threads):freq", &space).expect("valid");
-        assert_eq!(written, Formula::usual(&space));
+        assert_eq!(written, Formula::as_in_the_paper(&space));
+        assert_eq!(Formula::parse("paper", &space).expect("valid"), written);
+        let usual = Formula::usual(&space);
+        assert_eq!(usual.to_string(), "bs(log(threads)) + freq + bs(log(threads)):freq");
+        assert_eq!(Formula::parse(&usual.to_string(), &space).expect("valid"), usual);
         let finer = Formula::parse("bs(threads, df=5)", &space).expect("valid");
         assert_eq!(finer.coefficients(), 6);
     }

@@ -114,7 +114,8 @@ impl LeastSquares {
 
     /// Variance of the model's value at a row, as a multiple of an observation's variance.
     pub fn leverage_of(&self, row: &[f64]) -> f64 {
-        (DVector::from_column_slice(row).transpose() * &self.root_of_inverse).norm_squared()
+        let columns = self.root_of_inverse.as_slice().chunks_exact(row.len().max(1));
+        columns.map(|column| column.iter().zip(row).map(|(a, b)| a * b).sum::<f64>().powi(2)).sum()
     }
 
     /// Observed minus fitted.

@@ -10,8 +10,13 @@
 //! All of it is arithmetic: values in, values out. Running programs, changing the machine's settings
 //! and reading meters is the work of [`crate::record`].
 
+pub mod accuracy;
+pub mod analysis;
+pub mod choice;
+pub mod design;
 mod error;
 pub mod formula;
+pub mod front;
 pub mod least_squares;
 pub mod levels;
 pub mod model;
@@ -19,5 +24,7 @@ pub mod random;
 pub mod runs;
 pub mod space;
 pub mod spline;
+pub mod validate;
+pub mod zone;
 
 pub use error::TuneError;

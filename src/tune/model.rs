@@ -69,6 +69,17 @@ impl LogModel {
         self.variance.map(|(variance, _)| self.fit.standard_errors(variance))
     }
 
+    /// Variance of an observation's logarithm about the model and the degrees of freedom behind it;
+    /// `None` where the runs say nothing of their error.
+    pub fn variance(&self) -> Option<(f64, usize)> {
+        self.variance
+    }
+
+    /// The expected value at a setting.
+    pub fn value_at(&self, setting: &Setting) -> f64 {
+        self.fit.predict(&self.formula.row(setting)).exp()
+    }
+
     /// The expected value at a setting, with the interval in which a new measurement of it will lie
     /// with probability `level`.
     pub fn predict(&self, setting: &Setting, level: f64) -> Estimate {
@@ -167,7 +178,7 @@ mod tests {
         let space = space(&["threads=4..44:4", "freq=1.2..2.2GHz"]);
         let surface = |threads: f64, freq: f64| (3.0 - 0.05 * threads + 0.0006 * threads * threads - 0.4 * freq + 0.002 * threads * freq).exp();
         let measured = runs(&space, |position| position % 7 == 0, surface);
-        let model = LogModel::fit(&Formula::usual(&space), &space, &measured, Axis::Speed).expect("determined");
+        let model = LogModel::fit(&Formula::as_in_the_paper(&space), &space, &measured, Axis::Speed).expect("determined");
         for setting in space.settings() {
             let at = |index: usize| setting.0[index].number().expect("a number");
             let expected = surface(at(0), at(1));

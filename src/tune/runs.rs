@@ -137,6 +137,14 @@ impl Measurements {
         self.places.get(&setting.key()).map(|&place| &self.settings[place])
     }
 
+    /// The settings at these places alone.
+    pub fn only(&self, places: &[usize]) -> Self {
+        let settings: Vec<MeasuredSetting> =
+            places.iter().filter_map(|&place| self.settings.get(place)).cloned().collect();
+        let places = settings.iter().enumerate().map(|(place, measured)| (measured.setting.key(), place)).collect();
+        Self { responses: self.responses, settings, places }
+    }
+
     /// Number of runs.
     pub fn runs(&self) -> usize {
         self.settings.iter().map(|measured| measured.runs).sum()
