@@ -1,1 +1,30 @@
-//! The best settings of a program from a dozen runs: model, Pareto front, trade-off zone.
+//! Which settings of a program spend the least energy for their speed, from a dozen runs.
+//!
+//! ```text
+//!   space ──► design ──► runs ──► model ──► front ──► zone ──► choice
+//!   what can  which      time,    ln(y) ~   nothing   cannot   least energy
+//!   be set    settings   energy   splines   is better be told  under a limit
+//!             to run              for both            apart
+//! ```
+//!
+//! All of it is arithmetic: values in, values out. Running programs, changing the machine's settings
+//! and reading meters is the work of [`crate::record`].
+
+pub mod accuracy;
+pub mod analysis;
+pub mod choice;
+pub mod design;
+mod error;
+pub mod formula;
+pub mod front;
+pub mod least_squares;
+pub mod levels;
+pub mod model;
+pub mod random;
+pub mod runs;
+pub mod space;
+pub mod spline;
+pub mod validate;
+pub mod zone;
+
+pub use error::TuneError;
