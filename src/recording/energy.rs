@@ -149,8 +149,11 @@ mod tests {
 
     #[test]
     fn an_infinite_energy_is_refused() {
-        let reading =
-            EnergyReading { energy: Joules::from_joules(f64::INFINITY), raw: 0, uncertainty: Nanoseconds::ZERO };
+        let reading = EnergyReading {
+            energy: Joules::from_joules(f64::INFINITY),
+            raw: 0,
+            uncertainty: Nanoseconds::ZERO,
+        };
         assert_eq!(EnergyReading::from_bytes(&reading.to_bytes()), None);
     }
 
