@@ -1,1 +1,15 @@
-//! GPU sensors corrected, GPU power modelled, GPU instructions measured.
+//! GPU sensors corrected, GPU power modelled, GPU instructions measured: arithmetic only.
+//!
+//! ```text
+//!   text ──► trace ──► refresh ──► correct ──► edges ──► phases
+//!            polls     values      true power  steps     joules per burst
+//! ```
+
+pub mod correct;
+pub mod curve;
+pub mod edges;
+pub mod phases;
+pub mod refresh;
+pub mod sensor;
+pub mod trace;
+pub mod trace_csv;

@@ -1,0 +1,257 @@
+//! From what a lagging sensor said to what the GPU drew.
+
+use thiserror::Error;
+
+use super::curve::{PowerCurve, Segment};
+use super::edges;
+use super::refresh::{self, Refresh, RefreshPeriod};
+use super::sensor::{SensorKind, SensorModel};
+use super::trace::PowerTrace;
+use crate::units::{Nanoseconds, Timestamp, Watts};
+
+/// Why a trace cannot be corrected.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CorrectError {
+    /// Too little to see the sensor at work.
+    #[error(
+        "{0} readings with {1} changes of value are too few to see how the sensor refreshes (at least 4 changes)"
+    )]
+    TooShort(usize, usize),
+    /// The sensor was polled too seldom for its time constant.
+    #[error(
+        "readings come {0} apart, too far for a sensor with a time constant of {1}: its lag cannot be undone. \
+         Poll at least every {2}"
+    )]
+    PolledTooSeldom(Nanoseconds, Nanoseconds, Nanoseconds),
+}
+
+/// A corrected trace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Corrected {
+    /// Mean power between refreshes, without gaps.
+    pub segments: Vec<Segment>,
+    /// The refreshes as found or given.
+    pub refresh: RefreshPeriod,
+    /// Standard deviation of one segment's power on a steady load.
+    pub noise: Watts,
+    /// What happens within less than this cannot be told apart.
+    pub resolution: Nanoseconds,
+    /// Share of the time that the sensor's window covers; the rest is assumed to be like it.
+    pub observed: f64,
+}
+
+impl Corrected {
+    /// The staircase of the segments.
+    pub fn curve(&self) -> PowerCurve {
+        PowerCurve::from_segments(&self.segments)
+    }
+}
+
+/// Undoes a sensor's lag.
+///
+/// `rc`: between two refreshes `s0` and `s1`, `dt` apart, the mean power is that which charges the
+/// capacitor from `s0` to `s1`: `(s1 - q s0) / (1 - q)` with `q = exp(-dt / C)`. It is the paper's
+/// `P = s + C ds/dt` solved exactly for power that is constant between refreshes, and it conserves
+/// energy whatever the spacing. `boxcar`: a reading stands for the middle of its window. No
+/// deconvolution: inverting a moving average feeds its own error back for ever. `counter`: nothing.
+/// Last, a transition that takes no longer than the sensor smears one is put back to a step at
+/// the time that keeps its energy ([`edges`]).
+///
+/// # Errors
+/// [`CorrectError`] when the trace is too short or too coarse for its sensor.
+pub fn correct(trace: &PowerTrace, model: &SensorModel) -> Result<Corrected, CorrectError> {
+    let refresh = refresh_of(trace, model)?;
+    let refreshes = refresh::refreshes(trace, &refresh);
+    let period = refresh.period;
+    let (mut segments, smear, observed) = match model.kind {
+        SensorKind::Rc { time_constant } => {
+            let limit = Nanoseconds::from_nanos(time_constant.as_nanos().saturating_mul(3));
+            if period > limit {
+                return Err(CorrectError::PolledTooSeldom(period, time_constant, time_constant));
+            }
+            (uncharge(&refreshes, time_constant), period, 1.0)
+        }
+        SensorKind::Boxcar { window } => {
+            let observed = (window.as_secs_f64() / period.as_secs_f64()).min(1.0);
+            (center(&refreshes, window), window + period + period, observed)
+        }
+        SensorKind::Counter => (center(&refreshes, period), Nanoseconds::ZERO, 1.0),
+    };
+    for segment in &mut segments {
+        segment.power = model.scaled(segment.power);
+    }
+    let noise = noise(&segments);
+    if smear > Nanoseconds::ZERO {
+        segments = edges::sharpen(&segments, smear, noise);
+    }
+    let resolution = match model.kind {
+        SensorKind::Boxcar { window } => period.max(window),
+        _ => period,
+    };
+    Ok(Corrected { segments, refresh, noise, resolution, observed })
+}
+
+/// The paper's own four steps: repeats dropped, `P = s + C (s[i+1] - s[i-1]) / (t[i+1] - t[i-1])`, and
+/// straight lines between for the integral by time stamps.
+///
+/// # Errors
+/// [`CorrectError::TooShort`] with fewer than three readings left.
+pub fn correct_as_published(
+    trace: &PowerTrace,
+    time_constant: Nanoseconds,
+) -> Result<PowerCurve, CorrectError> {
+    let new = refresh::drop_repeats(trace, Nanoseconds::from_millis(4));
+    let readings = new.readings();
+    if readings.len() < 3 {
+        return Err(CorrectError::TooShort(trace.readings().len(), readings.len()));
+    }
+    let knots = readings.windows(3).map(|around| {
+        let slope = (around[2].power - around[0].power) / around[2].time.since(around[0].time).as_secs_f64();
+        (around[1].time, around[1].power + slope * time_constant.as_secs_f64())
+    });
+    Ok(PowerCurve::new(knots.collect()))
+}
+
+/// The refresh period that the model gives or the trace shows.
+fn refresh_of(trace: &PowerTrace, model: &SensorModel) -> Result<RefreshPeriod, CorrectError> {
+    let inferred = refresh::infer_period(trace);
+    match (model.refresh, inferred) {
+        (Some(period), Some(inferred)) => {
+            let resolved = inferred.poll_interval.as_secs_f64() < 0.8 * period.as_secs_f64();
+            let period = if resolved { period } else { inferred.poll_interval };
+            Ok(RefreshPeriod { period, resolved, ..inferred })
+        }
+        (None, Some(inferred)) => Ok(inferred),
+        (_, None) => {
+            let changes = trace.readings().windows(2).filter(|pair| pair[0].power != pair[1].power).count();
+            Err(CorrectError::TooShort(trace.readings().len(), changes))
+        }
+    }
+}
+
+fn uncharge(refreshes: &[Refresh], time_constant: Nanoseconds) -> Vec<Segment> {
+    let pairs = refreshes.windows(2).filter(|pair| pair[1].time() > pair[0].time());
+    pairs
+        .map(|pair| {
+            let (start, end) = (pair[0].time(), pair[1].time());
+            let kept = (-(end.since(start).as_secs_f64() / time_constant.as_secs_f64())).exp();
+            Segment { start, end, power: (pair[1].power - pair[0].power * kept) / (1.0 - kept) }
+        })
+        .collect()
+}
+
+/// Each refresh stands for the time around the middle of its window, up to half way to its neighbours.
+fn center(refreshes: &[Refresh], window: Nanoseconds) -> Vec<Segment> {
+    let half = window.as_nanos() / 2;
+    let middle = |refresh: &Refresh| refresh.time().as_nanos().saturating_sub(half);
+    let mut segments = Vec::with_capacity(refreshes.len());
+    for (index, refresh) in refreshes.iter().enumerate() {
+        let own = middle(refresh);
+        let before = index.checked_sub(1).map(|i| middle(&refreshes[i]));
+        let after = refreshes.get(index + 1).map(middle);
+        let reach = after.map(|after| after - own).or(before.map(|before| own - before)).unwrap_or(0) / 2;
+        let start = before.map_or(own.saturating_sub(reach), |before| before + (own - before) / 2);
+        let end = after.map_or(own + reach, |after| own + (after - own) / 2);
+        if end > start {
+            segments.push(Segment {
+                start: Timestamp::from_nanos(start),
+                end: Timestamp::from_nanos(end),
+                power: refresh.power,
+            });
+        }
+    }
+    segments
+}
+
+/// Standard deviation from second differences, by their median, so that steps do not count.
+fn noise(segments: &[Segment]) -> Watts {
+    let mut bends: Vec<f64> = segments
+        .windows(3)
+        .map(|three| (three[2].power - three[1].power * 2.0 + three[0].power).as_watts().abs())
+        .collect();
+    if bends.is_empty() {
+        return Watts::ZERO;
+    }
+    bends.sort_by(f64::total_cmp);
+    // The median of |x| is 0.6745 standard deviations; a second difference has sqrt(1 + 4 + 1) of them.
+    Watts::from_watts(bends[bends.len() / 2] / 0.6745 / 6f64.sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::gpu::trace::PowerReading;
+    use crate::units::Joules;
+
+    fn ms(millis: f64) -> Timestamp {
+        Timestamp::from_nanos((millis * 1e6) as u64)
+    }
+
+    #[test]
+    fn a_capacitor_is_uncharged_exactly() {
+        // 100 W from t = 0 into an empty capacitor of 50 ms, read every 10 ms.
+        let refreshes: Vec<Refresh> = (0..20)
+            .map(|i| {
+                let time = ms(f64::from(i) * 10.0);
+                let power = Watts::from_watts(100.0 * (1.0 - (-f64::from(i) * 0.2).exp()));
+                Refresh { earliest: time, latest: time, power }
+            })
+            .collect();
+        for segment in uncharge(&refreshes, Nanoseconds::from_millis(50)) {
+            assert!((segment.power.as_watts() - 100.0).abs() < 1e-6, "{segment:?}");
+        }
+    }
+
+    #[test]
+    fn a_window_is_moved_to_its_middle() {
+        let refreshes: Vec<Refresh> = [(100.0, 1.0), (200.0, 2.0), (300.0, 3.0)]
+            .map(|(t, w)| Refresh { earliest: ms(t), latest: ms(t), power: Watts::from_watts(w) })
+            .to_vec();
+        let segments = center(&refreshes, Nanoseconds::from_millis(100));
+        assert_eq!(segments[1], Segment { start: ms(100.0), end: ms(200.0), power: Watts::from_watts(2.0) });
+        assert_eq!((segments[0].start, segments[2].end), (ms(0.0), ms(300.0)));
+    }
+
+    #[test]
+    fn too_coarse_a_trace_is_refused() {
+        let trace = PowerTrace::new(
+            (0..20)
+                .map(|i| PowerReading {
+                    time: ms(f64::from(i) * 1000.0),
+                    power: Watts::from_watts(f64::from(i % 3)),
+                })
+                .collect(),
+        );
+        let model = SensorModel::new(SensorKind::Rc { time_constant: Nanoseconds::from_millis(50) });
+        assert!(matches!(correct(&trace, &model), Err(CorrectError::PolledTooSeldom(..))));
+    }
+
+    proptest! {
+        /// `int P dt = int s dt + C (s_end - s_start)`, whatever the readings: checked on the exact
+        /// integral of the sensor's own exponential curve between refreshes.
+        #[test]
+        fn unchanging_a_capacitor_conserves_energy(
+            steps in prop::collection::vec((1.0f64..130.0, 0.0f64..300.0), 3..40),
+            millis in 20.0f64..900.0,
+        ) {
+            let constant = Nanoseconds::from_secs_f64(millis * 1e-3);
+            let c = constant.as_secs_f64();
+            let (mut time, mut refreshes) = (0.0, Vec::new());
+            for (gap, watts) in &steps {
+                time += gap;
+                refreshes.push(Refresh { earliest: ms(time), latest: ms(time), power: Watts::from_watts(*watts) });
+            }
+            let segments = uncharge(&refreshes, constant);
+            let energy: Joules = segments.iter().map(Segment::energy).sum();
+            let sensor: f64 = segments.iter().zip(&refreshes).map(|(segment, from)| {
+                let dt = segment.duration().as_secs_f64();
+                let power = segment.power.as_watts();
+                power * dt + (from.power.as_watts() - power) * c * (1.0 - (-dt / c).exp())
+            }).sum();
+            let ends = steps[steps.len() - 1].1 - steps[0].1;
+            prop_assert!((energy.as_joules() - sensor - c * ends).abs() < 1e-6 * (1.0 + energy.as_joules().abs()));
+        }
+    }
+}

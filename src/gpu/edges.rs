@@ -1,0 +1,114 @@
+//! Steps that a sensor smeared, put back to where they were.
+
+use super::curve::Segment;
+use crate::units::{Joules, Nanoseconds, Watts};
+
+/// Replaces smeared transitions by steps.
+///
+/// Between two levels A and B, segments that only rise (or only fall) and last no longer than `smear`,
+/// the time over which the sensor spreads a step, or are no more than two, are replaced by one step from A to B. Its time is
+/// where the energy of the replaced segments is kept exactly. A change counts from four times `noise`
+/// and 5 % of the trace's range. A slower or less regular transition is left as it is: then power did
+/// change gradually.
+pub fn sharpen(segments: &[Segment], smear: Nanoseconds, noise: Watts) -> Vec<Segment> {
+    let powers = || segments.iter().map(|segment| segment.power.as_watts());
+    let range = powers().fold(f64::MIN, f64::max) - powers().fold(f64::MAX, f64::min);
+    let least_step = (4.0 * noise.as_watts()).max(0.05 * range);
+    let least_move = noise.as_watts().max(0.005 * range);
+
+    // A step falls into one segment, or two where the time of the refresh between is uncertain.
+    const MIXED: usize = 2;
+    let mut sharp: Vec<Segment> = Vec::with_capacity(segments.len());
+    let mut index = 0;
+    while index < segments.len() {
+        // The level after a change starts the search for the next one.
+        let length = change(&segments[index..], least_move);
+        let run = &segments[index..segments.len().min(index + length + 1)];
+        sharp.push(segments[index]);
+        match run {
+            [first, between @ .., last] if !between.is_empty() => {
+                let duration: Nanoseconds = between.iter().map(Segment::duration).sum();
+                let smeared = between.len() <= MIXED || duration <= smear;
+                if smeared && (last.power - first.power).as_watts().abs() > least_step {
+                    sharp.extend(as_step(first, between, last));
+                } else {
+                    sharp.extend(between);
+                }
+            }
+            _ => {}
+        }
+        index += length;
+    }
+    sharp
+}
+
+/// How many segments further the monotone change that starts after the first segment ends; 1 if the
+/// power does not change there.
+fn change(segments: &[Segment], least_move: f64) -> usize {
+    let step = |index: usize| Some((segments.get(index + 1)?.power - segments.get(index)?.power).as_watts());
+    let Some(direction) = step(0).filter(|step| step.abs() > least_move).map(f64::signum) else { return 1 };
+    let mut level = 1;
+    while step(level).is_some_and(|step| step * direction > least_move) {
+        level += 1;
+    }
+    level
+}
+
+/// The segments between two levels as one step from the first's power to the last's.
+fn as_step(first: &Segment, between: &[Segment], last: &Segment) -> impl Iterator<Item = Segment> {
+    let start = first.end;
+    let end = last.start;
+    let duration = end.since(start);
+    let energy: Joules = between.iter().map(Segment::energy).sum();
+    let excess = energy - first.power * duration;
+    let high = excess.as_joules() / (last.power - first.power).as_watts();
+    let high = Nanoseconds::from_secs_f64(high.clamp(0.0, duration.as_secs_f64())).as_nanos();
+    let edge = start + Nanoseconds::from_nanos(duration.as_nanos().saturating_sub(high));
+    [Segment { start, end: edge, power: first.power }, Segment { start: edge, end, power: last.power }]
+        .into_iter()
+        .filter(|segment| segment.end > segment.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::units::Timestamp;
+
+    fn staircase(powers: &[f64]) -> Vec<Segment> {
+        let at = |index: usize| Timestamp::from_nanos(index as u64 * 10_000_000);
+        (0..powers.len())
+            .map(|i| Segment { start: at(i), end: at(i + 1), power: Watts::from_watts(powers[i]) })
+            .collect()
+    }
+
+    #[test]
+    fn a_mixed_interval_is_split_where_its_energy_says() {
+        let sharp =
+            sharpen(&staircase(&[10.0, 10.0, 85.0, 110.0, 110.0]), Nanoseconds::from_millis(20), Watts::ZERO);
+        // 85 W is three quarters of the way from 10 to 110: the step came after a quarter of 10 ms.
+        let step =
+            sharp.iter().find(|segment| segment.power == Watts::from_watts(110.0)).expect("high level");
+        assert_eq!(step.start, Timestamp::from_nanos(22_500_000));
+    }
+
+    #[test]
+    fn a_slow_ramp_is_left_alone() {
+        let ramp = staircase(&[10.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 60.0]);
+        assert_eq!(sharpen(&ramp, Nanoseconds::from_millis(30), Watts::ZERO), ramp);
+        assert_ne!(sharpen(&ramp, Nanoseconds::from_millis(40), Watts::ZERO), ramp);
+    }
+
+    proptest! {
+        #[test]
+        fn energy_and_time_are_kept(powers in prop::collection::vec(-10.0f64..300.0, 1..60), smear in 0u64..80) {
+            let before = staircase(&powers);
+            let after = sharpen(&before, Nanoseconds::from_millis(smear), Watts::from_watts(2.0));
+            let energy = |segments: &[Segment]| segments.iter().map(Segment::energy).sum::<Joules>();
+            prop_assert!((energy(&before) - energy(&after)).abs().as_joules() < 1e-6);
+            prop_assert!(after.windows(2).all(|pair| pair[0].end == pair[1].start));
+            prop_assert_eq!(after.last().map(|s| s.end), before.last().map(|s| s.end));
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Bursts of load in a corrected trace, and the level that the GPU waits at between them.
+
+use super::curve::Segment;
+use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
+
+/// A stretch of time in which the GPU worked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Phase {
+    /// When it began.
+    pub start: Timestamp,
+    /// When it ended.
+    pub end: Timestamp,
+    /// All energy in it, idle included.
+    pub energy: Joules,
+}
+
+impl Phase {
+    /// Its length.
+    pub fn duration(&self) -> Nanoseconds {
+        self.end.since(self.start)
+    }
+
+    /// Its mean power.
+    pub fn mean(&self) -> Watts {
+        self.energy / self.duration()
+    }
+}
+
+/// The power that the GPU falls back to right after a load ends: the "active idle" level, at which a
+/// context is kept ready. It is above the level of a GPU that nobody uses, to which it may fall later.
+///
+/// The median, over all ends of load, of the level that follows within a second. `None` if no load
+/// ends in the trace or the power hardly varies.
+pub fn active_idle(segments: &[Segment], noise: Watts) -> Option<Watts> {
+    let middle = middle_level(segments, noise)?;
+    let mut levels: Vec<f64> = Vec::new();
+    for end in 1..segments.len() {
+        if segments[end - 1].power <= middle || segments[end].power > middle {
+            continue;
+        }
+        let until = segments[end].start + Nanoseconds::from_millis(1000);
+        let after: Vec<&Segment> = segments[end..]
+            .iter()
+            .take_while(|segment| segment.start < until && segment.power <= middle)
+            .collect();
+        // The first may still hold a rest of the transition.
+        let settled = if after.len() > 2 { &after[1..] } else { &after[..] };
+        let mut powers: Vec<f64> = settled.iter().map(|segment| segment.power.as_watts()).collect();
+        powers.sort_by(f64::total_cmp);
+        levels.push(powers[powers.len() / 2]);
+    }
+    levels.sort_by(f64::total_cmp);
+    levels.get(levels.len() / 2).map(|level| Watts::from_watts(*level))
+}
+
+/// The level half way between quiet and the highest power; `None` if there is no such contrast.
+pub fn middle_level(segments: &[Segment], noise: Watts) -> Option<Watts> {
+    let mut powers: Vec<f64> = segments.iter().map(|segment| segment.power.as_watts()).collect();
+    powers.sort_by(f64::total_cmp);
+    let (low, high) = (*powers.get(powers.len() / 20)?, *powers.last()?);
+    (high - low > 10.0 * noise.as_watts() && high - low > 0.1 * high.abs())
+        .then(|| Watts::from_watts((low + high) / 2.0))
+}
+
+/// A level a little above active idle: what lies above it is work.
+///
+/// Five standard deviations of a segment, or 5 % of the way to the highest power.
+pub fn work_threshold(segments: &[Segment], active_idle: Watts, noise: Watts) -> Watts {
+    let highest = segments.iter().map(|segment| segment.power.as_watts()).fold(f64::MIN, f64::max);
+    let margin = (5.0 * noise.as_watts()).max(0.05 * (highest - active_idle.as_watts()));
+    active_idle + Watts::from_watts(margin.max(0.0))
+}
+
+/// Stretches whose power is above `threshold`.
+pub fn above(segments: &[Segment], threshold: Watts) -> Vec<Phase> {
+    let mut phases: Vec<Phase> = Vec::new();
+    for segment in segments.iter().filter(|segment| segment.power > threshold) {
+        match phases.last_mut() {
+            Some(phase) if phase.end == segment.start => {
+                phase.end = segment.end;
+                phase.energy += segment.energy();
+            }
+            _ => phases.push(Phase { start: segment.start, end: segment.end, energy: segment.energy() }),
+        }
+    }
+    phases
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn staircase(levels: &[(f64, f64)]) -> Vec<Segment> {
+        let mut time = 0.0;
+        let mut segments = Vec::new();
+        for (seconds, watts) in levels {
+            for _ in 0..(seconds * 100.0) as usize {
+                let at = |t: f64| Timestamp::from_nanos((t * 1e9).round() as u64);
+                segments.push(Segment {
+                    start: at(time),
+                    end: at(time + 0.01),
+                    power: Watts::from_watts(*watts),
+                });
+                time += 0.01;
+            }
+        }
+        segments
+    }
+
+    #[test]
+    fn active_idle_is_the_level_after_a_load_not_the_lowest() {
+        let segments = staircase(&[(2.0, 20.0), (1.0, 158.5), (3.5, 52.5), (1.0, 44.0), (4.0, 20.0)]);
+        assert_eq!(active_idle(&segments, Watts::ZERO), Some(Watts::from_watts(52.5)));
+    }
+
+    #[test]
+    fn a_flat_trace_has_no_active_idle() {
+        assert_eq!(active_idle(&staircase(&[(2.0, 20.0), (2.0, 20.5)]), Watts::from_watts(0.2)), None);
+        assert_eq!(active_idle(&[], Watts::ZERO), None);
+    }
+
+    #[test]
+    fn bursts_are_found_with_their_energy() {
+        let segments = staircase(&[(1.0, 20.0), (0.5, 150.0), (1.0, 50.0), (0.2, 120.0), (1.0, 50.0)]);
+        let threshold = work_threshold(&segments, Watts::from_watts(50.0), Watts::from_watts(0.5));
+        let phases = above(&segments, threshold);
+        assert_eq!(phases.len(), 2);
+        assert!((phases[0].energy.as_joules() - 75.0).abs() < 1e-9);
+        assert!((phases[1].mean().as_watts() - 120.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,72 @@
+//! What is known about one GPU's power sensor.
+
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Nanoseconds, Watts};
+
+/// How a sensor's answer follows the true power.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SensorKind {
+    /// Like a capacitor that charges: `P = s + C ds/dt` (Kepler and Maxwell; Burtscher et al. 2014).
+    Rc {
+        /// C, the time constant.
+        time_constant: Nanoseconds,
+    },
+    /// The mean over a window that ends at the refresh (Pascal and later). A window shorter than the
+    /// refresh period leaves the rest of the time unobserved.
+    Boxcar {
+        /// Length of the window.
+        window: Nanoseconds,
+    },
+    /// A counter of joules: nothing to correct.
+    Counter,
+}
+
+/// A sensor and its board.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SensorModel {
+    /// How it follows the power.
+    pub kind: SensorKind,
+    /// Time between refreshes; `None` to infer it from each trace.
+    pub refresh: Option<Nanoseconds>,
+    /// True power per reported power. Boards differ by up to 11 %; 1 unless measured with a meter.
+    pub gain: f64,
+    /// Added to the reported power times `gain`.
+    pub offset: Watts,
+    /// Power that the GPU draws with a context but no kernel; `None` if not known.
+    pub active_idle: Option<Watts>,
+}
+
+impl SensorModel {
+    /// A sensor of a kind, with nothing else known.
+    pub fn new(kind: SensorKind) -> Self {
+        Self { kind, refresh: None, gain: 1.0, offset: Watts::ZERO, active_idle: None }
+    }
+
+    /// The Tesla K20 of Burtscher et al.: C = 0.8333 s (the paper's "833.333 s" is in milliseconds),
+    /// a refresh every 15 ms, active idle at 52.5 W.
+    pub fn k20() -> Self {
+        Self {
+            refresh: Some(Nanoseconds::from_millis(15)),
+            active_idle: Some(Watts::from_watts(52.5)),
+            ..Self::new(SensorKind::Rc { time_constant: Nanoseconds::from_nanos(833_333_333) })
+        }
+    }
+
+    /// A reported power with this board's gain and offset put right.
+    pub fn scaled(&self, reported: Watts) -> Watts {
+        reported * self.gain + self.offset
+    }
+
+    /// Time by which a change of power is fully seen: the window, or five time constants.
+    pub fn settling_time(&self) -> Nanoseconds {
+        match self.kind {
+            SensorKind::Rc { time_constant } => {
+                Nanoseconds::from_nanos(time_constant.as_nanos().saturating_mul(5))
+            }
+            SensorKind::Boxcar { window } => window,
+            SensorKind::Counter => Nanoseconds::ZERO,
+        }
+    }
+}
