@@ -1,5 +1,7 @@
 //! The second pass: from records to the profile.
 
+use rustc_hash::FxHashMap;
+
 use super::collect::{Collector, Dimensions};
 use super::estimate::{WattsRange, estimate};
 use super::events::{EventRole, EventRoles, SampledEvent};
@@ -7,8 +9,6 @@ use super::replay::Replay;
 use super::spans::{EventUnit, SpanTracker};
 use super::survey::{Survey, survey};
 use crate::attribute::{self, Attribution, Attributor, Charge, EventWeights, Quantum};
-use rustc_hash::FxHashMap;
-
 use crate::profile::{DomainEnergy, EventTotals, Module, Profile};
 use crate::recording::Recording;
 use crate::recording::energy::{CpuTimes, EnergyReading};
