@@ -1,11 +1,10 @@
 //! From a record's bytes to what it says. Pure: bytes in, borrowed values out, nothing allocated.
 
-use rustc_hash::FxHashMap;
-
 use super::attr::EventAttr;
 use super::bytes::{u32_at, u64_at};
 use super::error::RecordingError;
 use super::format::record_type;
+use super::ids::EventIds;
 use super::layout::EventLayout;
 use super::raw::RawRecord;
 use super::record::{EventIndex, Record, RecordContext};
@@ -25,7 +24,7 @@ type Missing = &'static str;
 #[derive(Debug, Clone, Default)]
 pub struct Decoder {
     layouts: Vec<EventLayout>,
-    events_by_id: FxHashMap<u64, EventIndex>,
+    ids: EventIds,
     /// Offset of the event's id in a sample's body; `None` if there is nothing to tell apart.
     id_in_sample: Option<u16>,
     /// Distance of the event's id from the end of other records.
@@ -42,10 +41,12 @@ impl Decoder {
         events: impl IntoIterator<Item = (&'a EventAttr, &'a [u64])>,
     ) -> Result<Self, RecordingError> {
         let mut decoder = Self::default();
+        let mut all_ids = Vec::new();
         for (index, (attr, ids)) in events.into_iter().enumerate() {
             decoder.layouts.push(EventLayout::new(attr));
-            decoder.events_by_id.extend(ids.iter().map(|&id| (id, EventIndex(index as u32))));
+            all_ids.extend(ids.iter().map(|&id| (id, EventIndex(index as u32))));
         }
+        decoder.ids = all_ids.into_iter().collect();
         if decoder.layouts.len() > 1 {
             decoder.id_in_sample = common(decoder.layouts.iter().map(EventLayout::id_in_sample));
             decoder.id_before_end = common(decoder.layouts.iter().map(EventLayout::id_before_end));
@@ -80,18 +81,22 @@ impl Decoder {
         raw: &RawRecord<'a>,
         context: &RecordContext,
     ) -> Result<Record<'a>, RecordingError> {
-        let layout = self.layouts.get(context.event.map_or(0, |event| event.0 as usize));
-        let decoded = match (raw.kind, layout) {
-            (record_type::SAMPLE, Some(layout)) => {
-                sample::decode(layout, raw.misc, raw.body).map(Record::Sample)
-            }
-            (record_type::FINISHED_ROUND, _) => Ok(Record::FinishedRound),
-            (record_type::USER_START.., _) | (_, None) => Ok(Record::Other(raw.kind)),
-            (_, Some(layout)) => kernel::decode(layout, raw),
+        let malformed = |field| RecordingError::Malformed { offset: raw.offset, kind: raw.kind, field };
+        let Some(layout) = self.layouts.get(context.event.map_or(0, |event| event.0 as usize)) else {
+            return Ok(Record::Other(raw.kind));
         };
-        decoded.map_err(|field| RecordingError::Malformed { offset: raw.offset, kind: raw.kind, field })
+        match raw.kind {
+            record_type::SAMPLE => match sample::decode(layout, raw.misc, raw.body) {
+                Ok(sample) => Ok(Record::Sample(sample)),
+                Err(field) => Err(malformed(field)),
+            },
+            record_type::FINISHED_ROUND => Ok(Record::FinishedRound),
+            record_type::USER_START.. => Ok(Record::Other(raw.kind)),
+            _ => kernel::decode(layout, raw).map_err(malformed),
+        }
     }
 
+    #[inline]
     fn sample_context(&self, body: &[u8]) -> RecordContext {
         let event = match self.id_in_sample {
             None => Some(EventIndex(0)),
@@ -141,7 +146,7 @@ impl Decoder {
     /// The event of an id. Id 0 is in records that the recorder made up: they go to the first event.
     #[inline]
     fn event_of_id(&self, id: u64) -> Option<EventIndex> {
-        if id == 0 { Some(EventIndex(0)) } else { self.events_by_id.get(&id).copied() }
+        if id == 0 { Some(EventIndex(0)) } else { self.ids.get(id) }
     }
 }
 

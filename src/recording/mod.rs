@@ -20,6 +20,7 @@ mod decode;
 mod error;
 mod expand;
 mod header;
+mod ids;
 mod layout;
 mod names;
 mod pipe;

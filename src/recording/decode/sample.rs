@@ -56,6 +56,7 @@ pub(super) fn decode<'a>(layout: &EventLayout, misc: u16, body: &'a [u8]) -> Res
     Ok(sample)
 }
 
+#[inline]
 fn decode_variable<'a>(
     layout: &EventLayout,
     fields: &'a [u8],
@@ -126,6 +127,7 @@ fn user_stack<'a>(fields: &mut Fields<'a>) -> Option<&'a [u8]> {
     Some(&stack[..filled.min(stack.len())])
 }
 
+#[cold]
 fn pass_over_rest(layout: &EventLayout, fields: &mut Fields<'_>) -> Result<(), Missing> {
     let words = |mask: u64| 8 * (layout.sample_type & mask).count_ones() as usize;
     // WEIGHT and WEIGHT_STRUCT are two readings of one word.
