@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,6 +10,9 @@ use clap::Args;
 use eprof::record::{self, CallGraph, RecordError, RecordOptions, SamplingRate, TargetOptions};
 
 use super::Outcome;
+
+/// Where control groups are.
+const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
 /// Record a program's samples and the energy that the machine used meanwhile.
 #[derive(Args)]
@@ -26,7 +29,11 @@ pub struct RecordArgs {
     #[arg(short, long, conflicts_with_all = ["pid", "tid"])]
     all_cpus: bool,
 
-    /// End after this many seconds.
+    /// Record a control group: its name below /sys/fs/cgroup, or its folder.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["pid", "tid", "all_cpus"])]
+    cgroup: Option<PathBuf>,
+
+    /// End the recording after this many seconds; COMMAND may go on and is waited for.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
 
@@ -89,18 +96,28 @@ pub fn run(args: RecordArgs) -> Outcome {
         }
         writeln!(io::stderr(), "{summary}")?;
     }
-    Ok(ExitCode::from(summary.outcome.exit_status()))
+    let status = summary.outcome.exit_status();
+    if let Some(failure) = &summary.failure {
+        let path = summary.output.display();
+        writeln!(io::stderr(), "eprof: error: recording stopped early, {path} ends there: {failure}")?;
+        // A program that failed by itself says more than we do.
+        return Ok(if status == 0 { ExitCode::FAILURE } else { ExitCode::from(status) });
+    }
+    Ok(ExitCode::from(status))
 }
 
 fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
     let command = (!args.command.is_empty()).then_some(args.command);
-    let target = match (command, args.all_cpus, args.pid.is_empty(), args.tid.is_empty()) {
+    let target = match (command, args.all_cpus, args.pid.is_empty(), args.tid.is_empty(), args.cgroup) {
         (command, true, ..) => TargetOptions::System(command),
-        (None, _, false, _) => TargetOptions::Processes(args.pid),
-        (None, _, _, false) => TargetOptions::Threads(args.tid),
-        (Some(command), _, true, true) => TargetOptions::Command(command),
-        (Some(_), ..) => anyhow::bail!("a command and -p or -t at once: one recording has one target"),
-        (None, ..) => anyhow::bail!("nothing to record: give a command, -p PID, -t TID or -a"),
+        (None, _, false, ..) => TargetOptions::Processes(args.pid),
+        (None, _, _, false, _) => TargetOptions::Threads(args.tid),
+        (None, .., Some(group)) => TargetOptions::ControlGroup(Path::new(CONTROL_GROUPS).join(group)),
+        (Some(command), _, true, true, None) => TargetOptions::Command(command),
+        (Some(_), ..) => {
+            anyhow::bail!("a command and -p, -t or --cgroup at once: one recording has one target")
+        }
+        (None, ..) => anyhow::bail!("nothing to record: give a command, -p PID, -t TID, --cgroup NAME or -a"),
     };
     let rate = match (args.freq, args.count) {
         (Some(frequency), _) => SamplingRate::Frequency(frequency),

@@ -38,6 +38,8 @@ pub enum TargetOptions {
     Processes(Vec<u32>),
     /// Running threads and what they start.
     Threads(Vec<u32>),
+    /// All tasks of a control group, by its folder (or a folder's path below `/sys/fs/cgroup`).
+    ControlGroup(PathBuf),
     /// Everything on every CPU, until the command ends if there is one.
     System(Option<Vec<OsString>>),
 }
