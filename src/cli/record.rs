@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use eprof::record::meter::{AssumedWatts, MeterOptions, Source};
 use eprof::record::{self, CallGraph, RecordError, RecordOptions, SamplingRate, TargetOptions};
 
 use super::Outcome;
@@ -65,6 +66,14 @@ pub struct RecordArgs {
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
 
+    /// Watts of the whole machine when idle and when busy, for an estimate where nothing is measured.
+    #[arg(long, value_name = "IDLE:BUSY", value_parser = AssumedWatts::parse)]
+    watts: Option<AssumedWatts>,
+
+    /// Read only this kind of meter: power, power-core, powercap, msr, hwmon, battery or estimate.
+    #[arg(long, value_name = "METER", value_delimiter = ',', value_parser = source)]
+    meter: Vec<Source>,
+
     /// Milliseconds between two readings of a fast meter.
     #[arg(long, value_name = "MS", default_value_t = 10, hide = true)]
     meter_interval: u64,
@@ -82,7 +91,7 @@ pub struct RecordArgs {
 pub fn run(args: RecordArgs) -> Outcome {
     let quiet = args.quiet;
     let options = options(args)?;
-    let summary = match record::record(&options, Vec::new()) {
+    let summary = match record::record(&options) {
         Ok(summary) => summary,
         Err(RecordError::Launch(error)) => {
             writeln!(io::stderr(), "eprof: {error}")?;
@@ -131,6 +140,11 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         call_graph: args.call_graph,
         user_only: args.user_only,
         duration: args.duration,
+        meters: MeterOptions {
+            watts: args.watts,
+            only: (!args.meter.is_empty()).then_some(args.meter),
+            ..MeterOptions::default()
+        },
         meter_interval: Duration::from_millis(args.meter_interval.max(1)),
         output: args.output,
         run_as: args.user,
@@ -141,6 +155,15 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn source(text: &str) -> Result<Source, String> {
+    let same = |source: &Source| {
+        let name = source.to_string().to_lowercase().replace([' ', '_'], "-");
+        name == text || name.strip_suffix("-pmu") == Some(text)
+    };
+    let names = "power, power-core, powercap, msr, hwmon, battery or estimate";
+    Source::ALL.into_iter().find(same).ok_or_else(|| format!("one of {names}"))
 }
 
 fn call_graph(text: &str) -> Result<CallGraph, String> {

@@ -56,6 +56,16 @@ impl SampledEvent {
         Self { spec, interval, role, joules_per_event: BTreeMap::new() }
     }
 
+    /// Counts time, not something that happens.
+    pub fn is_clock(&self) -> bool {
+        is_clock(&self.spec)
+    }
+
+    /// Takes no samples of the idle task.
+    pub fn leave_out_idle(&mut self) {
+        self.spec.modifiers.exclude_idle = true;
+    }
+
     /// What the recording says of it.
     pub fn info(&self) -> EventInfo {
         EventInfo {

@@ -51,6 +51,10 @@ impl Sampling {
     ) -> Result<Self, RecordError> {
         let cpus = topology::online(roots)?;
         let mut events = choose_events(roots, &options.events, options.rate)?;
+        if matches!(scope, Scope::System) {
+            // A clock goes on while nothing runs; the idle task's samples would say nothing and cost energy.
+            events.iter_mut().filter(|event| event.is_clock()).for_each(SampledEvent::leave_out_idle);
+        }
         add_tracking_event(roots, &mut events, &cpus)?;
         allow_files(&events, scope, &cpus)?;
 

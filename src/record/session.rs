@@ -1,7 +1,7 @@
 //! One recording from start to end.
 
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::unistd::Pid;
 
@@ -16,7 +16,7 @@ use crate::record::events::SampledEvent;
 use crate::record::host;
 use crate::record::kernel_state;
 use crate::record::launch::{Credentials, Waiting};
-use crate::record::meter::EnergyMeter;
+use crate::record::meter::{Discovery, EnergyMeter, Pace, discover};
 use crate::record::options::{CallGraph, RecordOptions, TargetOptions};
 use crate::record::output::PendingOutput;
 use crate::record::process_state::ProcessState;
@@ -29,12 +29,16 @@ use crate::record::summary::Summary;
 use crate::record::target;
 use crate::recording::EventDesc;
 use crate::recording::encode::RecordTooLong;
-use crate::recording::metadata::{METADATA_FORMAT, Metadata};
+use crate::recording::metadata::{METADATA_FORMAT, Metadata, Method};
 use crate::recording::own_events;
 use crate::recording::trailer::{ClockReference, Trailer};
 use crate::recording::writer::RecordingWriter;
 
-/// Records as `options` say, with these meters.
+/// An estimate follows the CPU times, which move in steps of 10 ms: to ask for it more often than this
+/// costs more than it tells.
+const ESTIMATE_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Records as `options` say.
 ///
 /// Signals of the calling thread are taken over meanwhile, and a program is started with `fork`: to be
 /// called before other threads are made.
@@ -42,7 +46,7 @@ use crate::recording::writer::RecordingWriter;
 /// # Errors
 /// Whatever keeps the recording from starting. Once it has started, an error of writing ends it and is
 /// in the summary, while the program goes on.
-pub fn record(options: &RecordOptions, meters: Vec<Box<dyn EnergyMeter>>) -> Result<Summary, RecordError> {
+pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     let roots = Roots::default();
     let signals = Signals::take_over()?;
     let mut output = PendingOutput::create(&options.output)?;
@@ -57,8 +61,9 @@ pub fn record(options: &RecordOptions, meters: Vec<Box<dyn EnergyMeter>>) -> Res
     let process_state = ProcessState::new(&roots);
     let scope = target::scope(&options.target, pid, &process_state)?;
     let mut sampling = Sampling::open(options, &roots, &scope, is_command)?;
+    let energy = discover(&roots, &options.meters)?;
     let clock = host::clock_reference();
-    let metadata = metadata(options, &roots, &sampling, &meters, pid, clock)?;
+    let metadata = metadata(options, &roots, &sampling, &energy, pid, clock)?;
 
     let failed = |cause| RecordError::Output { path: options.output.clone(), cause };
     let file = output.take_file().map_err(failed)?;
@@ -68,7 +73,7 @@ pub fn record(options: &RecordOptions, meters: Vec<Box<dyn EnergyMeter>>) -> Res
     let head = head_records(&metadata, &sampling, &roots).map_err(|error| failed(io::Error::other(error)))?;
     drain.round(&mut [], &head, &mut census).map_err(failed)?;
 
-    let meters = start_meters(meters, options)?;
+    let meters = start_meters(energy.meters, options.meter_interval)?;
     if !is_command {
         sampling.counters.enable().map_err(RecordError::system("starting the counters"))?;
         let mut running = Vec::new();
@@ -125,13 +130,17 @@ pub fn record(options: &RecordOptions, meters: Vec<Box<dyn EnergyMeter>>) -> Res
 
 fn start_meters(
     meters: Vec<Box<dyn EnergyMeter>>,
-    options: &RecordOptions,
+    wanted: Duration,
 ) -> Result<Vec<MeterThread>, RecordError> {
     let mut first_domain = 0;
     let mut threads = Vec::new();
     for meter in meters {
         let count = meter.domains().len();
-        let thread = MeterThread::start(meter, first_domain, options.meter_interval);
+        let Pace { shortest, longest } = meter.pace();
+        let [shortest, longest] = [shortest, longest].map(|span| Duration::from_nanos(span.as_nanos()));
+        let measures = meter.domains().iter().any(|domain| domain.method == Method::Measured);
+        let wanted = if measures { wanted } else { wanted.max(ESTIMATE_INTERVAL) };
+        let thread = MeterThread::start(meter, first_domain, wanted.min(longest).max(shortest));
         threads.push(thread.map_err(RecordError::system("reading an energy meter"))?);
         first_domain += count;
     }
@@ -142,7 +151,7 @@ fn metadata(
     options: &RecordOptions,
     roots: &Roots,
     sampling: &Sampling,
-    meters: &[Box<dyn EnergyMeter>],
+    energy: &Discovery,
     pid: Option<Pid>,
     started: Option<ClockReference>,
 ) -> Result<Metadata, RecordError> {
@@ -156,9 +165,9 @@ fn metadata(
         recorder_pid: std::process::id(),
         system_wide_samples: matches!(options.target, TargetOptions::System(_)),
         machine: topology::detect(roots)?,
-        domains: meters.iter().flat_map(|meter| meter.domains().to_vec()).collect(),
+        domains: energy.domains.clone(),
         events: sampling.events.iter().map(SampledEvent::info).collect(),
-        warnings: sampling.warnings.clone(),
+        warnings: [&sampling.warnings[..], &energy.warnings].concat(),
     })
 }
 
