@@ -2,14 +2,18 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use eprof::record::meter::{AssumedWatts, MeterOptions, Source};
 use eprof::record::{self, CallGraph, RecordError, RecordOptions, SamplingRate, TargetOptions};
 
 use super::Outcome;
+
+/// Where control groups are.
+const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
 /// Record a program's samples and the energy that the machine used meanwhile.
 #[derive(Args)]
@@ -26,7 +30,11 @@ pub struct RecordArgs {
     #[arg(short, long, conflicts_with_all = ["pid", "tid"])]
     all_cpus: bool,
 
-    /// End after this many seconds.
+    /// Record a control group: its name below /sys/fs/cgroup, or its folder.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["pid", "tid", "all_cpus"])]
+    cgroup: Option<PathBuf>,
+
+    /// End the recording after this many seconds; COMMAND may go on and is waited for.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
 
@@ -58,6 +66,14 @@ pub struct RecordArgs {
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
 
+    /// Watts of the whole machine when idle and when busy, for an estimate where nothing is measured.
+    #[arg(long, value_name = "IDLE:BUSY", value_parser = AssumedWatts::parse)]
+    watts: Option<AssumedWatts>,
+
+    /// Read only this kind of meter: power, power-core, powercap, msr, hwmon, battery or estimate.
+    #[arg(long, value_name = "METER", value_delimiter = ',', value_parser = source)]
+    meter: Vec<Source>,
+
     /// Milliseconds between two readings of a fast meter.
     #[arg(long, value_name = "MS", default_value_t = 10, hide = true)]
     meter_interval: u64,
@@ -75,7 +91,7 @@ pub struct RecordArgs {
 pub fn run(args: RecordArgs) -> Outcome {
     let quiet = args.quiet;
     let options = options(args)?;
-    let summary = match record::record(&options, Vec::new()) {
+    let summary = match record::record(&options) {
         Ok(summary) => summary,
         Err(RecordError::Launch(error)) => {
             writeln!(io::stderr(), "eprof: {error}")?;
@@ -89,18 +105,28 @@ pub fn run(args: RecordArgs) -> Outcome {
         }
         writeln!(io::stderr(), "{summary}")?;
     }
-    Ok(ExitCode::from(summary.outcome.exit_status()))
+    let status = summary.outcome.exit_status();
+    if let Some(failure) = &summary.failure {
+        let path = summary.output.display();
+        writeln!(io::stderr(), "eprof: error: recording stopped early, {path} ends there: {failure}")?;
+        // A program that failed by itself says more than we do.
+        return Ok(if status == 0 { ExitCode::FAILURE } else { ExitCode::from(status) });
+    }
+    Ok(ExitCode::from(status))
 }
 
 fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
     let command = (!args.command.is_empty()).then_some(args.command);
-    let target = match (command, args.all_cpus, args.pid.is_empty(), args.tid.is_empty()) {
+    let target = match (command, args.all_cpus, args.pid.is_empty(), args.tid.is_empty(), args.cgroup) {
         (command, true, ..) => TargetOptions::System(command),
-        (None, _, false, _) => TargetOptions::Processes(args.pid),
-        (None, _, _, false) => TargetOptions::Threads(args.tid),
-        (Some(command), _, true, true) => TargetOptions::Command(command),
-        (Some(_), ..) => anyhow::bail!("a command and -p or -t at once: one recording has one target"),
-        (None, ..) => anyhow::bail!("nothing to record: give a command, -p PID, -t TID or -a"),
+        (None, _, false, ..) => TargetOptions::Processes(args.pid),
+        (None, _, _, false, _) => TargetOptions::Threads(args.tid),
+        (None, .., Some(group)) => TargetOptions::ControlGroup(Path::new(CONTROL_GROUPS).join(group)),
+        (Some(command), _, true, true, None) => TargetOptions::Command(command),
+        (Some(_), ..) => {
+            anyhow::bail!("a command and -p, -t or --cgroup at once: one recording has one target")
+        }
+        (None, ..) => anyhow::bail!("nothing to record: give a command, -p PID, -t TID, --cgroup NAME or -a"),
     };
     let rate = match (args.freq, args.count) {
         (Some(frequency), _) => SamplingRate::Frequency(frequency),
@@ -114,6 +140,11 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         call_graph: args.call_graph,
         user_only: args.user_only,
         duration: args.duration,
+        meters: MeterOptions {
+            watts: args.watts,
+            only: (!args.meter.is_empty()).then_some(args.meter),
+            ..MeterOptions::default()
+        },
         meter_interval: Duration::from_millis(args.meter_interval.max(1)),
         output: args.output,
         run_as: args.user,
@@ -124,6 +155,15 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn source(text: &str) -> Result<Source, String> {
+    let same = |source: &Source| {
+        let name = source.to_string().to_lowercase().replace([' ', '_'], "-");
+        name == text || name.strip_suffix("-pmu") == Some(text)
+    };
+    let names = "power, power-core, powercap, msr, hwmon, battery or estimate";
+    Source::ALL.into_iter().find(same).ok_or_else(|| format!("one of {names}"))
 }
 
 fn call_graph(text: &str) -> Result<CallGraph, String> {

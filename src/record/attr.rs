@@ -3,19 +3,13 @@
 use perf_event::events::Raw;
 use perf_event::{Builder, Clock};
 
+use crate::machine::EventSpec;
 use crate::record::events::{SampleInterval, SampledEvent};
 use crate::record::options::CallGraph;
 use crate::record::support::KernelSupport;
-use crate::recording::encode::sample_type;
-
-const SAMPLE_BRANCH_STACK: u64 = 1 << 11;
-const SAMPLE_REGS_USER: u64 = 1 << 12;
-const SAMPLE_STACK_USER: u64 = 1 << 13;
-
-const FORMAT_TOTAL_TIME_ENABLED: u64 = 1 << 0;
-const FORMAT_TOTAL_TIME_RUNNING: u64 = 1 << 1;
-const FORMAT_ID: u64 = 1 << 2;
-const FORMAT_LOST: u64 = 1 << 4;
+use crate::recording::ByteOrder;
+use crate::recording::attr::EventAttr;
+use crate::recording::format::{event_type, read_format, sample_type};
 
 const BRANCH_USER: u64 = 1 << 0;
 const BRANCH_CALL_STACK: u64 = 1 << 11;
@@ -41,37 +35,52 @@ pub struct AttrSettings {
     pub enable_on_exec: bool,
     /// What the kernel can do.
     pub support: KernelSupport,
-    /// Bytes in a ring that are worth waking up for.
-    pub watermark: u32,
 }
 
 /// The attribute of one event. The `tracking` one also tells of tasks and mappings.
 pub fn builder(event: &SampledEvent, settings: &AttrSettings, tracking: bool) -> Builder<'static> {
-    let spec = &event.spec;
-    let mut builder = Builder::new(Raw::new(spec.config[0]).config1(spec.config[1]).config2(spec.config[2]));
-    let attr = builder.attrs_mut();
-    attr.type_ = spec.pmu_type;
-    attr.sample_type = samples(settings.call_graph);
-    attr.read_format = FORMAT_ID | FORMAT_TOTAL_TIME_ENABLED | FORMAT_TOTAL_TIME_RUNNING;
-    if settings.support.lost_counts {
-        attr.read_format |= FORMAT_LOST;
-    }
-    attr.set_precise_ip(u64::from(spec.precise));
-
-    let exclude_kernel = spec.exclude_kernel || settings.exclude_kernel;
-    builder.exclude_user(spec.exclude_user).exclude_kernel(exclude_kernel).exclude_hv(exclude_kernel);
-    match event.interval {
-        SampleInterval::Period(period) => builder.sample_period(period),
-        SampleInterval::Frequency(frequency) => builder.sample_frequency(frequency),
-    };
+    let EventSpec { perf_type, config, config1, config2, modifiers, .. } = event.spec;
+    let exclude_kernel = modifiers.exclude_kernel || settings.exclude_kernel;
+    let mut builder = Builder::new(Raw::new(config).config1(config1).config2(config2));
     builder
+        .exclude_user(modifiers.exclude_user)
+        .exclude_kernel(exclude_kernel)
+        .exclude_hv(modifiers.exclude_hv || settings.exclude_kernel)
+        .exclude_host(modifiers.exclude_host)
+        .exclude_guest(modifiers.exclude_guest)
+        .exclude_idle(modifiers.exclude_idle)
+        .pinned(modifiers.pinned)
         .enabled(false)
         .enable_on_exec(settings.enable_on_exec)
         .inherit(true)
         .sample_id_all(true)
-        .clockid(Clock::MONOTONIC)
-        .wakeup_watermark(settings.watermark as usize);
-    match settings.call_graph {
+        .clockid(Clock::MONOTONIC);
+    match event.interval {
+        SampleInterval::Period(period) => builder.sample_period(period),
+        SampleInterval::Frequency(frequency) => builder.sample_frequency(frequency),
+    };
+    let attr = builder.attrs_mut();
+    attr.type_ = perf_type;
+    attr.sample_type = sample_fields(settings.call_graph);
+    if perf_type == event_type::TRACEPOINT {
+        attr.sample_type |= sample_type::RAW;
+    }
+    attr.read_format = read_format::ID | read_format::TOTAL_TIME_ENABLED | read_format::TOTAL_TIME_RUNNING;
+    if settings.support.lost_counts {
+        attr.read_format |= read_format::LOST;
+    }
+    attr.set_precise_ip(u64::from(modifiers.precise));
+    // A watermark of zero bytes wakes the recorder when the ring is half full, whatever its size.
+    attr.set_watermark(1);
+    follow_calls(&mut builder, settings.call_graph, exclude_kernel);
+    if tracking {
+        track_tasks(&mut builder, settings, exclude_kernel);
+    }
+    builder
+}
+
+fn follow_calls(builder: &mut Builder<'_>, call_graph: CallGraph, exclude_kernel: bool) {
+    match call_graph {
         CallGraph::None => {}
         CallGraph::FramePointers => {
             builder.exclude_callchain_kernel(exclude_kernel);
@@ -88,10 +97,6 @@ pub fn builder(event: &SampledEvent, settings: &AttrSettings, tracking: bool) ->
                 BRANCH_USER | BRANCH_CALL_STACK | BRANCH_NO_FLAGS | BRANCH_NO_CYCLES;
         }
     }
-    if tracking {
-        track_tasks(&mut builder, settings, exclude_kernel);
-    }
-    builder
 }
 
 fn track_tasks(builder: &mut Builder<'_>, settings: &AttrSettings, exclude_kernel: bool) {
@@ -102,26 +107,73 @@ fn track_tasks(builder: &mut Builder<'_>, settings: &AttrSettings, exclude_kerne
     }
 }
 
-fn samples(call_graph: CallGraph) -> u64 {
-    let common = sample_type::IDENTIFIER
+fn sample_fields(call_graph: CallGraph) -> u64 {
+    let call_path = match call_graph {
+        CallGraph::None => 0,
+        CallGraph::FramePointers => sample_type::CALLCHAIN,
+        CallGraph::Dwarf { .. } => sample_type::CALLCHAIN | sample_type::REGS_USER | sample_type::STACK_USER,
+        CallGraph::LastBranches => sample_type::CALLCHAIN | sample_type::BRANCH_STACK,
+    };
+    sample_type::IDENTIFIER
         | sample_type::IP
         | sample_type::TID
         | sample_type::TIME
         | sample_type::CPU
-        | sample_type::PERIOD;
-    common
-        | match call_graph {
-            CallGraph::None => 0,
-            CallGraph::FramePointers => sample_type::CALLCHAIN,
-            CallGraph::Dwarf { .. } => sample_type::CALLCHAIN | SAMPLE_REGS_USER | SAMPLE_STACK_USER,
-            CallGraph::LastBranches => sample_type::CALLCHAIN | SAMPLE_BRANCH_STACK,
-        }
+        | sample_type::PERIOD
+        | call_path
 }
 
-/// The attribute as bytes, for the file.
-pub fn bytes(builder: &Builder<'_>) -> Vec<u8> {
+/// The attribute as the file has it.
+pub fn of(builder: &Builder<'_>) -> EventAttr {
     let attr = builder.attrs();
     let start = std::ptr::from_ref(attr).cast::<u8>();
     // SAFETY: `perf_event_attr` is plain data in the kernel's layout, without padding, and borrowed.
-    unsafe { std::slice::from_raw_parts(start, size_of_val(attr)) }.to_vec()
+    let bytes = unsafe { std::slice::from_raw_parts(start, size_of_val(attr)) };
+    // It is longer than the shortest attribute, so it is always read.
+    EventAttr::from_bytes(bytes, ByteOrder::Little).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Roots, resolve_event};
+    use crate::record::options::SamplingRate;
+    use crate::recording::attr::flag;
+
+    fn attr_of(event: &str, call_graph: CallGraph, tracking: bool) -> EventAttr {
+        let folder = tempfile::tempdir().expect("folder");
+        let spec = resolve_event(&Roots::under(folder.path()), event).expect("known").remove(0);
+        let support = KernelSupport { lost_counts: true, build_ids: false, kernel_symbols: true };
+        let settings = AttrSettings { call_graph, exclude_kernel: false, enable_on_exec: true, support };
+        of(&builder(&SampledEvent::new(spec, SamplingRate::Period(5)), &settings, tracking))
+    }
+
+    #[test]
+    fn an_event_says_what_was_asked_of_it() {
+        let attr = attr_of("cycles:uP", CallGraph::FramePointers, true);
+        assert_eq!((attr.kind, attr.config, attr.sample_period), (0, 0, 5));
+        assert!(attr.has(flag::DISABLED | flag::INHERIT | flag::ENABLE_ON_EXEC | flag::SAMPLE_ID_ALL));
+        assert!(
+            attr.has(flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV | flag::MMAP2 | flag::COMM_EXEC | flag::TASK)
+        );
+        assert!(!attr.has(flag::EXCLUDE_USER) && !attr.has(flag::BUILD_ID) && !attr.has(flag::KSYMBOL));
+        assert_eq!(attr.clock(), Some(libc::CLOCK_MONOTONIC));
+        assert!(attr.samples(sample_type::IDENTIFIER | sample_type::CALLCHAIN | sample_type::PERIOD));
+        assert_eq!(attr.read_format, 0b10111);
+    }
+
+    #[test]
+    fn only_the_tracking_event_tells_of_tasks() {
+        let attr = attr_of("instructions", CallGraph::None, false);
+        assert!(!attr.has(flag::MMAP) && !attr.has(flag::COMM) && !attr.has(flag::TASK));
+        assert!(!attr.samples(sample_type::CALLCHAIN));
+    }
+
+    #[test]
+    fn a_copied_stack_comes_with_registers_and_without_the_users_callchain() {
+        let attr = attr_of("cpu-clock", CallGraph::Dwarf { stack_bytes: 1024 }, false);
+        assert_eq!(attr.sample_stack_user, 1024);
+        assert_ne!(attr.sample_regs_user, 0);
+        assert!(attr.has(flag::EXCLUDE_CALLCHAIN_USER));
+    }
 }

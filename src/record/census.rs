@@ -1,4 +1,21 @@
-//! Counts records on their way to the file, by their headers alone.
+//! Looks at records on their way to the file, no further than their headers, and counts them.
+//!
+//! The one exception are mappings, which are few: the files that code came from are noted, so that the
+//! recording can name their build-ids.
+
+use std::collections::BTreeMap;
+
+use crate::recording::encode::CounterValue;
+use crate::recording::format::{RECORD_HEADER_SIZE, misc, record_type};
+
+/// More files than this are not noted: a program that maps ever new ones must not fill the memory.
+const MOST_FILES: usize = 1 << 16;
+/// Where MMAP2 has the size of the build-id, the build-id and the path.
+const MMAP2_BUILD_ID_SIZE_AT: usize = 40;
+const MMAP2_BUILD_ID_AT: usize = 44;
+const MMAP2_PATH_AT: usize = 72;
+/// Where LOST has its count.
+const LOST_COUNT_AT: usize = 16;
 
 /// What went into the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -9,37 +26,58 @@ pub struct Census {
     pub lost: u64,
     /// Times the kernel stopped an event because it came too often.
     pub throttled: u64,
+    /// Samples that the kernel says it dropped, by its own count; `None` where it does not count them.
+    pub lost_samples: Option<u64>,
+    /// Files that were mapped, with their build-ids where the kernel told them.
+    pub files: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
 }
-
-const RECORD_LOST: u32 = 2;
-const RECORD_THROTTLE: u32 = 5;
-const RECORD_SAMPLE: u32 = 9;
 
 impl Census {
     /// Counts the records in the two pieces of a ring. A record may go over from one to the other.
-    pub fn count(&mut self, pieces: &[&[u8]; 2]) {
+    pub fn count(&mut self, pieces: [&[u8]; 2]) {
         let total = pieces[0].len() + pieces[1].len();
         let mut at = 0;
         while let Some(header) = word(pieces, at) {
-            let kind = header as u32;
-            // The size cannot be zero in the kernel's records; if it is, the rest cannot be counted.
             let size = (header >> 48) as usize;
-            if size < 8 || at + size > total {
+            // The kernel writes whole records; what else this were could not be counted.
+            if size < RECORD_HEADER_SIZE || at + size > total {
                 break;
             }
-            match kind {
-                RECORD_SAMPLE => self.samples += 1,
-                RECORD_THROTTLE => self.throttled += 1,
-                RECORD_LOST => self.lost += word(pieces, at + 16).unwrap_or(0),
+            match header as u32 {
+                record_type::SAMPLE => self.samples += 1,
+                record_type::THROTTLE => self.throttled += 1,
+                record_type::LOST => self.lost += word(pieces, at + LOST_COUNT_AT).unwrap_or(0),
+                record_type::MMAP2 => self.note_file(&copied(pieces, at, size), (header >> 32) as u16),
                 _ => {}
             }
             at += size;
         }
     }
+
+    /// Notes the last value of a counter.
+    pub fn note_final_value(&mut self, value: &CounterValue) {
+        self.lost_samples =
+            value.lost.map(|lost| self.lost_samples.unwrap_or(0) + lost).or(self.lost_samples);
+    }
+
+    fn note_file(&mut self, record: &[u8], flags: u16) {
+        let Some(path) = record.get(MMAP2_PATH_AT..).and_then(|text| text.split(|&byte| byte == 0).next())
+        else {
+            return;
+        };
+        if !path.starts_with(b"/") || path.starts_with(b"//") || self.files.len() >= MOST_FILES {
+            return;
+        }
+        let size = usize::from(record[MMAP2_BUILD_ID_SIZE_AT]).min(20);
+        let build_id = (flags & misc::MMAP_BUILD_ID != 0)
+            .then(|| record[MMAP2_BUILD_ID_AT..MMAP2_BUILD_ID_AT + size].to_vec());
+        let known = self.files.entry(path.to_vec()).or_default();
+        *known = build_id.or(known.take());
+    }
 }
 
 /// The eight bytes at `at`. Rings and records are multiples of eight, so none goes over the ring's end.
-fn word(pieces: &[&[u8]; 2], at: usize) -> Option<u64> {
+fn word(pieces: [&[u8]; 2], at: usize) -> Option<u64> {
     let (piece, at) = match at.checked_sub(pieces[0].len()) {
         None => (pieces[0], at),
         Some(rest) => (pieces[1], rest),
@@ -47,9 +85,15 @@ fn word(pieces: &[&[u8]; 2], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(piece.get(at..at + 8)?.try_into().ok()?))
 }
 
+/// A record in one piece.
+fn copied(pieces: [&[u8]; 2], at: usize, size: usize) -> Vec<u8> {
+    pieces[0].iter().chain(pieces[1]).skip(at).take(size).copied().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recording::encode::{self, MappingFields, SampleId};
 
     fn record(kind: u32, words: &[u64]) -> Vec<u8> {
         let size = 8 + 8 * words.len() as u64;
@@ -57,22 +101,53 @@ mod tests {
         std::iter::once(&header).chain(words).flat_map(|word| word.to_ne_bytes()).collect()
     }
 
+    fn mapping(path: &[u8]) -> Vec<u8> {
+        let fields = MappingFields {
+            pid: 1,
+            tid: 1,
+            addresses: 0x1000..0x2000,
+            file_offset: 0,
+            inode: (8, 1, 5),
+            protection: 5,
+            flags: 2,
+            path,
+        };
+        let mut out = Vec::new();
+        encode::mmap2(&fields, &SampleId::default(), &mut out).expect("short");
+        out
+    }
+
     #[test]
-    fn counts_samples_and_losses_across_the_rings_end() {
-        let records: Vec<u8> =
-            [record(9, &[1, 2, 3]), record(2, &[7, 40]), record(5, &[]), record(9, &[])].concat();
+    fn counts_across_the_rings_end() {
+        let records =
+            [record(9, &[1, 2, 3]), record(2, &[7, 40]), mapping(b"/bin/x"), record(5, &[]), record(9, &[])];
+        let records = records.concat();
         for split in (0..=records.len()).step_by(8) {
             let mut census = Census::default();
-            census.count(&[&records[..split], &records[split..]]);
-            assert_eq!(census, Census { samples: 2, lost: 40, throttled: 1 });
+            census.count([&records[..split], &records[split..]]);
+            assert_eq!((census.samples, census.lost, census.throttled), (2, 40, 1));
+            assert_eq!(census.files.keys().collect::<Vec<_>>(), [b"/bin/x"]);
         }
     }
 
     #[test]
     fn a_senseless_size_ends_the_count() {
         let mut census = Census::default();
-        census.count(&[&[0; 64], &[]]);
-        census.count(&[&[0xff; 64], &[]]);
+        census.count([&[0; 64], &[]]);
+        census.count([&[0xff; 64], &[]]);
         assert_eq!(census, Census::default());
+    }
+
+    #[test]
+    fn a_build_id_in_the_mapping_is_kept() {
+        let mut record = mapping(b"/lib/x.so");
+        record[4..6].copy_from_slice(&(misc::USER | misc::MMAP_BUILD_ID).to_ne_bytes());
+        record[40..64].copy_from_slice(&[&[20, 0, 0, 0][..], &[0xab; 20]].concat());
+        let mut census = Census::default();
+        census.count([&record, &[]]);
+        census.count([&mapping(b"/lib/x.so"), &[]]);
+        census.count([&mapping(b"//anon"), &[]]);
+        census.count([&mapping(b"[vdso]"), &[]]);
+        assert_eq!(census.files, BTreeMap::from([(b"/lib/x.so".to_vec(), Some(vec![0xab; 20]))]));
     }
 }

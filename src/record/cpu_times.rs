@@ -2,10 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::path::Path;
 
 use nix::time::{ClockId, clock_gettime};
 
+use crate::machine::Roots;
 use crate::recording::energy::CpuTimes;
 use crate::units::Nanoseconds;
 
@@ -18,13 +18,13 @@ pub struct CpuTimesReader {
 }
 
 impl CpuTimesReader {
-    /// Opens `stat` below the root of a proc file system.
-    pub fn open(proc_root: &Path) -> io::Result<Self> {
+    /// Opens the statistics of the running kernel.
+    pub fn open(roots: &Roots) -> io::Result<Self> {
         // SAFETY: sysconf only reads a constant of the system.
         let ticks_per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
         let ticks_per_second = u64::try_from(ticks_per_second).unwrap_or(100).max(1);
         Ok(Self {
-            stat: File::open(proc_root.join("stat"))?,
+            stat: File::open(roots.procfs.join("stat"))?,
             text: String::new(),
             nanos_per_tick: 1_000_000_000 / ticks_per_second,
         })

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::record::census::Census;
 use crate::record::counters::CpuRing;
+use crate::record::ring::Unread;
 use crate::recording::encode;
 use crate::recording::writer::RecordingWriter;
 
@@ -22,8 +23,6 @@ pub struct Drain {
     writer: RecordingWriter<File>,
     last_commit: Instant,
     round_mark: Vec<u8>,
-    /// Where each ring will be released to when its records are in the file.
-    heads: Vec<u64>,
 }
 
 impl Drain {
@@ -31,7 +30,7 @@ impl Drain {
     pub fn new(writer: RecordingWriter<File>) -> Self {
         let mut round_mark = Vec::new();
         encode::finished_round(&mut round_mark);
-        Self { writer, last_commit: Instant::now(), round_mark, heads: Vec::new() }
+        Self { writer, last_commit: Instant::now(), round_mark }
     }
 
     /// One round: all that the rings hold, then `own_records`, then the mark. Records are counted into
@@ -45,26 +44,23 @@ impl Drain {
         own_records: &[u8],
         census: &mut Census,
     ) -> io::Result<()> {
-        self.heads.clear();
-        let mut pieces: Vec<IoSlice<'_>> = Vec::with_capacity(2 * rings.len() + 2);
-        for ring in rings.iter() {
-            let unread = ring.ring.unread();
-            census.count(&unread.pieces);
-            self.heads.push(unread.head);
-            pieces.extend(
-                unread.pieces.iter().filter(|piece| !piece.is_empty()).map(|piece| IoSlice::new(piece)),
-            );
-        }
-        if !own_records.is_empty() {
-            pieces.push(IoSlice::new(own_records));
-        }
-        if pieces.is_empty() {
+        let unread: Vec<Unread<'_>> = rings.iter().map(|ring| ring.ring.unread()).collect();
+        if own_records.is_empty() && unread.iter().all(Unread::is_empty) {
             return Ok(());
         }
-        pieces.push(IoSlice::new(&self.round_mark));
+        let kernel_records = unread.iter().flat_map(|unread| unread.pieces);
+        let mut pieces: Vec<IoSlice<'_>> =
+            kernel_records.chain([own_records, &self.round_mark]).map(IoSlice::new).collect();
         self.writer.write_raw_vectored(&mut pieces)?;
-        for (ring, head) in rings.iter_mut().zip(&self.heads) {
-            ring.ring.release(*head);
+        let heads: Vec<u64> = unread
+            .iter()
+            .map(|unread| {
+                census.count(unread.pieces);
+                unread.head
+            })
+            .collect();
+        for (ring, head) in rings.iter_mut().zip(heads) {
+            ring.ring.release(head);
         }
         if self.last_commit.elapsed() >= COMMIT_INTERVAL {
             self.writer.commit()?;

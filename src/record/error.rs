@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::machine::EventError;
+use crate::machine::topology::TopologyError;
 use crate::record::launch::LaunchError;
 
 /// Recording failed.
@@ -15,11 +17,12 @@ pub enum RecordError {
 
     /// The kernel does not let this user sample at all.
     #[error(
-        "the kernel refuses to sample {event}: {cause}\n  \
-         perf_event_paranoid is {paranoid}; to allow it until the next boot: \
-         sudo sysctl kernel.perf_event_paranoid=1\n  \
-         or give eprof the right alone: sudo setcap cap_perfmon,cap_sys_ptrace=ep {executable}\n  \
-         in a container, its seccomp profile must allow perf_event_open as well"
+        "the kernel does not permit to sample {event}: {cause}\n  \
+         perf_event_paranoid is {paranoid}, at most {enough} is needed; until the next boot: \
+         sudo sysctl kernel.perf_event_paranoid={enough}\n  \
+         or give the right to eprof alone: sudo setcap cap_perfmon,cap_sys_ptrace=ep {executable}\n  \
+         in a container, its seccomp profile must allow perf_event_open as well \
+         (docker run --cap-add PERFMON)"
     )]
     NotPermitted {
         /// The event that was refused.
@@ -28,6 +31,8 @@ pub enum RecordError {
         cause: io::Error,
         /// The kernel's setting.
         paranoid: String,
+        /// The highest setting that would do.
+        enough: i32,
         /// Path of this program.
         executable: String,
     },
@@ -43,14 +48,13 @@ pub enum RecordError {
         hint: &'static str,
     },
 
-    /// An event's name means nothing.
-    #[error("unknown event {name}: {why}")]
-    UnknownEvent {
-        /// As it was written.
-        name: String,
-        /// What is wrong with it.
-        why: String,
-    },
+    /// An event's name means nothing here.
+    #[error(transparent)]
+    UnknownEvent(#[from] EventError),
+
+    /// The machine cannot be described.
+    #[error(transparent)]
+    Machine(#[from] TopologyError),
 
     /// More descriptors are needed than the process may have.
     #[error(
@@ -77,13 +81,22 @@ pub enum RecordError {
     )]
     RingMemory(io::Error),
 
+    /// All tasks to watch have ended before they could be watched.
+    #[error("nothing to record: the processes or threads have ended")]
+    NothingToWatch,
+
     /// There is nobody to attach to.
     #[error("no process or thread {0} to attach to")]
     NoSuchTask(u32),
 
-    /// Another user's process.
-    #[error("process {0} may not be recorded by this user; try sudo")]
-    ForeignTask(u32),
+    /// There is no such control group.
+    #[error("control group {path}: {cause}")]
+    ControlGroup {
+        /// Its folder.
+        path: PathBuf,
+        /// Why it cannot be opened.
+        cause: io::Error,
+    },
 
     /// The recording cannot be created.
     #[error("cannot write {path}: {cause}")]

@@ -2,28 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::machine::{EventSpec, Roots, resolve_events};
 use crate::record::error::RecordError;
 use crate::record::options::SamplingRate;
-use crate::recording::metadata::{CoreKind, EventInfo};
-
-/// An event as `perf_event_open` takes it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EventSpec {
-    /// Name for people and for the file.
-    pub name: String,
-    /// Type of PMU (`perf_event_attr.type`).
-    pub pmu_type: u32,
-    /// Encodings, as the PMU understands them.
-    pub config: [u64; 3],
-    /// Does not count in programs.
-    pub exclude_user: bool,
-    /// Does not count in the kernel.
-    pub exclude_kernel: bool,
-    /// How exact the instruction pointer must be (`precise_ip`, 0 to 3).
-    pub precise: u8,
-    /// The CPUs that can count it; `None` for all.
-    pub cpus: Option<Vec<u32>>,
-}
+use crate::recording::format::event_type;
+use crate::recording::metadata::EventInfo;
 
 /// An event to sample, and its place in the power model.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,8 +19,6 @@ pub struct SampledEvent {
     pub role: Option<String>,
     /// Model joules per event, by domain kind.
     pub joules_per_event: BTreeMap<String, f64>,
-    /// Kind of core that counts it.
-    pub core_kind: CoreKind,
 }
 
 /// The distance between two samples of an event.
@@ -49,98 +30,100 @@ pub enum SampleInterval {
     Frequency(u64),
 }
 
-impl SampledEvent {
-    /// What the recording says of it.
-    pub fn info(&self) -> EventInfo {
-        let [config, config1, config2] = self.spec.config;
-        EventInfo {
-            name: self.spec.name.clone(),
-            role: self.role.clone(),
-            encoding: format!(
-                "type={},config={config:#x},config1={config1:#x},config2={config2:#x}",
-                self.spec.pmu_type
-            ),
-            joules_per_event: self.joules_per_event.clone(),
-            core_kind: self.core_kind,
-        }
-    }
-}
-
-const TYPE_HARDWARE: u32 = 0;
-const TYPE_SOFTWARE: u32 = 1;
-const TYPE_RAW: u32 = 4;
-
 /// Nanoseconds of CPU time between two samples of a clock: a thousand samples a second, but a prime
-/// number, so that sampling does not fall into step with a program that works in whole milliseconds.
+/// number, so that sampling does not fall into step with a program that works in whole milliseconds. A
+/// period and not a frequency, because the kernel counts nanoseconds exactly.
 const CLOCK_PERIOD: u64 = 999_983;
 /// Samples a second of an event of which nothing more is known.
 const DEFAULT_FREQUENCY: u64 = 999;
+/// `config` of cpu-clock and task-clock.
+const CPU_CLOCK: u64 = 0;
+const TASK_CLOCK: u64 = 1;
 
-/// The events for these names, or those that eprof chooses if there are none.
-pub fn choose_events(names: &[String], rate: SamplingRate) -> Result<Vec<SampledEvent>, RecordError> {
-    if names.is_empty() {
-        return Ok(vec![sampled(resolve("cpu-clock")?, rate)]);
+impl SampledEvent {
+    /// An event that is sampled as the rate says, or as suits it.
+    pub fn new(spec: EventSpec, rate: SamplingRate) -> Self {
+        let own = spec.period.map(SampleInterval::Period).or(spec.frequency.map(SampleInterval::Frequency));
+        let interval = own.unwrap_or(match rate {
+            SamplingRate::Frequency(frequency) => SampleInterval::Frequency(frequency),
+            SamplingRate::Period(period) => SampleInterval::Period(period),
+            SamplingRate::Default if is_clock(&spec) => SampleInterval::Period(CLOCK_PERIOD),
+            SamplingRate::Default if spec.perf_type == event_type::TRACEPOINT => SampleInterval::Period(1),
+            SamplingRate::Default => SampleInterval::Frequency(DEFAULT_FREQUENCY),
+        });
+        // Without hardware events CPU time stands for the clock ticks of the power model.
+        let role = is_clock(&spec).then(|| "clk".to_owned());
+        Self { spec, interval, role, joules_per_event: BTreeMap::new() }
     }
-    names.iter().map(|name| Ok(sampled(resolve(name)?, rate))).collect()
-}
 
-fn sampled(spec: EventSpec, rate: SamplingRate) -> SampledEvent {
-    let is_clock = spec.pmu_type == TYPE_SOFTWARE && spec.config[0] < 2;
-    let interval = match rate {
-        SamplingRate::Frequency(frequency) => SampleInterval::Frequency(frequency),
-        SamplingRate::Period(period) => SampleInterval::Period(period),
-        SamplingRate::Default if is_clock => SampleInterval::Period(CLOCK_PERIOD),
-        SamplingRate::Default => SampleInterval::Frequency(DEFAULT_FREQUENCY),
-    };
-    let role = (spec.pmu_type == TYPE_SOFTWARE && spec.config[0] == 0).then(|| "clk".to_owned());
-    SampledEvent { spec, interval, role, joules_per_event: BTreeMap::new(), core_kind: CoreKind::default() }
-}
+    /// Counts time, not something that happens.
+    pub fn is_clock(&self) -> bool {
+        is_clock(&self.spec)
+    }
 
-fn resolve(name: &str) -> Result<EventSpec, RecordError> {
-    const HARDWARE: [&str; 10] = [
-        "cycles",
-        "instructions",
-        "cache-references",
-        "cache-misses",
-        "branches",
-        "branch-misses",
-        "bus-cycles",
-        "stalled-cycles-frontend",
-        "stalled-cycles-backend",
-        "ref-cycles",
-    ];
-    const SOFTWARE: [&str; 9] = [
-        "cpu-clock",
-        "task-clock",
-        "page-faults",
-        "context-switches",
-        "cpu-migrations",
-        "minor-faults",
-        "major-faults",
-        "alignment-faults",
-        "emulation-faults",
-    ];
-    let (base, modifiers) = name.split_once(':').unwrap_or((name, ""));
-    let unknown = |why: &str| RecordError::UnknownEvent { name: name.to_owned(), why: why.to_owned() };
-    let position = |table: &[&str]| table.iter().position(|&known| known == base).map(|at| at as u64);
-    let (pmu_type, config) = if let Some(number) = position(&HARDWARE) {
-        (TYPE_HARDWARE, number)
-    } else if let Some(number) = position(&SOFTWARE) {
-        (TYPE_SOFTWARE, number)
-    } else if let Some(Ok(raw)) = base.strip_prefix('r').map(|raw| u64::from_str_radix(raw, 16)) {
-        (TYPE_RAW, raw)
-    } else {
-        return Err(unknown("neither a hardware nor a software event nor rNNNN"));
-    };
-    let mut spec =
-        EventSpec { name: name.to_owned(), pmu_type, config: [config, 0, 0], ..EventSpec::default() };
-    for modifier in modifiers.chars() {
-        match modifier {
-            'u' => spec.exclude_kernel = true,
-            'k' => spec.exclude_user = true,
-            'p' if spec.precise < 3 => spec.precise += 1,
-            _ => return Err(unknown("modifiers are u, k and p")),
+    /// Takes no samples of the idle task.
+    pub fn leave_out_idle(&mut self) {
+        self.spec.modifiers.exclude_idle = true;
+    }
+
+    /// What the recording says of it.
+    pub fn info(&self) -> EventInfo {
+        EventInfo {
+            name: self.spec.name.clone(),
+            role: self.role.clone(),
+            encoding: self.spec.encoding(),
+            joules_per_event: self.joules_per_event.clone(),
+            core_kind: self.spec.core_kind,
         }
     }
-    Ok(spec)
+}
+
+fn is_clock(spec: &EventSpec) -> bool {
+    spec.perf_type == event_type::SOFTWARE && matches!(spec.config, CPU_CLOCK | TASK_CLOCK)
+}
+
+/// The events of these lists, or those that eprof chooses if there are none.
+///
+/// # Errors
+/// The first event that this machine does not know.
+pub fn choose_events(
+    roots: &Roots,
+    lists: &[String],
+    rate: SamplingRate,
+) -> Result<Vec<SampledEvent>, RecordError> {
+    let default = ["cpu-clock".to_owned()];
+    let lists = if lists.is_empty() { &default[..] } else { lists };
+    let mut events = Vec::new();
+    for list in lists {
+        events.extend(resolve_events(roots, list)?.into_iter().map(|spec| SampledEvent::new(spec, rate)));
+    }
+    Ok(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(lists: &[&str], rate: SamplingRate) -> Vec<SampledEvent> {
+        let folder = tempfile::tempdir().expect("folder");
+        let lists: Vec<String> = lists.iter().map(|&list| list.to_owned()).collect();
+        choose_events(&Roots::under(folder.path()), &lists, rate).expect("known events")
+    }
+
+    #[test]
+    fn without_hardware_cpu_time_is_sampled_by_an_exact_period() {
+        let [event] = &chosen(&[], SamplingRate::Default)[..] else { panic!("one event") };
+        assert_eq!(event.spec.name, "cpu-clock");
+        assert_eq!(event.interval, SampleInterval::Period(999_983));
+        assert_eq!(event.role.as_deref(), Some("clk"));
+    }
+
+    #[test]
+    fn several_lists_and_rates_of_their_own() {
+        let events = chosen(&["page-faults,cpu-clock:u", "task-clock"], SamplingRate::Frequency(100));
+        let names: Vec<&str> = events.iter().map(|event| event.spec.name.as_str()).collect();
+        assert_eq!(names, ["page-faults", "cpu-clock:u", "task-clock"]);
+        assert!(events.iter().all(|event| event.interval == SampleInterval::Frequency(100)));
+        assert!(events[1].spec.modifiers.exclude_kernel);
+    }
 }

@@ -2,44 +2,36 @@
 
 use std::fs;
 
-use nix::sys::utsname::uname;
 use nix::time::{ClockId, clock_getres, clock_gettime};
 
+use crate::machine::pmu::Pmu;
+use crate::machine::{Roots, cpu_list};
 use crate::record::readings::monotonic_now;
 use crate::recording::metadata::MachineInfo;
-use crate::recording::trailer::{ClockReference, Features};
+use crate::recording::trailer::{ClockReference, Trailer};
 use crate::units::Nanoseconds;
 
-/// The machine, as far as the kernel's own calls and files tell.
-pub fn machine() -> MachineInfo {
-    let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
-    let mut machine = MachineInfo { cpu_model: cpu_model(), ..MachineInfo::default() };
-    if let Ok(names) = uname() {
-        machine.hostname = text(names.nodename());
-        machine.kernel = text(names.release());
-        machine.arch = text(names.machine());
-    }
-    machine
-}
-
-/// The features that are known when the recording starts.
-pub fn features(machine: &MachineInfo, command_line: &[String], clock: Option<ClockReference>) -> Features {
+/// What the trailer says of the machine.
+pub fn trailer(
+    roots: &Roots,
+    machine: &MachineInfo,
+    command_line: &[String],
+    clock: Option<ClockReference>,
+) -> Trailer {
     let some = |text: &String| (!text.is_empty()).then(|| text.clone());
-    let present = count_cpus("present");
-    let online = count_cpus("online");
-    Features {
+    Trailer {
         hostname: some(&machine.hostname),
         os_release: some(&machine.kernel),
-        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        version: Some(concat!("eprof ", env!("CARGO_PKG_VERSION")).to_owned()),
         arch: some(&machine.arch),
-        cpus: present.zip(online),
+        cpus: count_cpus(roots, "present").zip(count_cpus(roots, "online")),
         cpu_description: some(&machine.cpu_model),
         cpu_id: some(&machine.cpu_identity),
-        total_memory_kib: total_memory_kib(),
+        total_memory_kib: total_memory_kib(roots),
         command_line: command_line.to_vec(),
-        pmus: pmus(),
+        pmus: pmus(roots),
         clock,
-        ..Features::default()
+        ..Trailer::default()
     }
 }
 
@@ -58,34 +50,19 @@ pub fn clock_reference() -> Option<ClockReference> {
     })
 }
 
-fn cpu_model() -> String {
-    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let value = |line: &str| Some(line.strip_prefix("model name")?.split_once(':')?.1.trim().to_owned());
-    info.lines().find_map(value).unwrap_or_default()
-}
-
-fn total_memory_kib() -> Option<u64> {
-    let info = fs::read_to_string("/proc/meminfo").ok()?;
+fn total_memory_kib(roots: &Roots) -> Option<u64> {
+    let info = fs::read_to_string(roots.procfs.join("meminfo")).ok()?;
     let value = |line: &str| line.strip_prefix("MemTotal:")?.split_ascii_whitespace().next()?.parse().ok();
     info.lines().find_map(value)
 }
 
-fn count_cpus(which: &str) -> Option<u32> {
-    let text = fs::read_to_string(format!("/sys/devices/system/cpu/{which}")).ok()?;
-    let ranges = text.trim().split(',').filter_map(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        Some(last.parse::<u32>().ok()?.saturating_sub(first.parse().ok()?) + 1)
-    });
-    Some(ranges.sum())
+fn count_cpus(roots: &Roots, which: &str) -> Option<u32> {
+    let text = fs::read_to_string(roots.sysfs.join("devices/system/cpu").join(which)).ok()?;
+    Some(cpu_list::parse(text.trim())?.len() as u32)
 }
 
-fn pmus() -> Vec<(u32, String)> {
-    let Ok(entries) = fs::read_dir("/sys/bus/event_source/devices") else { return Vec::new() };
-    let pmu = |entry: fs::DirEntry| {
-        let number = fs::read_to_string(entry.path().join("type")).ok()?.trim().parse().ok()?;
-        Some((number, entry.file_name().into_string().ok()?))
-    };
-    let mut pmus: Vec<_> = entries.flatten().filter_map(pmu).collect();
+fn pmus(roots: &Roots) -> Vec<(u32, String)> {
+    let mut pmus: Vec<_> = Pmu::all(roots).into_iter().map(|pmu| (pmu.perf_type, pmu.name)).collect();
     pmus.sort();
     pmus
 }

@@ -5,7 +5,7 @@
 //! streams, process group, signal mask and signal dispositions, as if it had been started without it.
 
 use std::convert::Infallible;
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -14,7 +14,11 @@ use std::os::unix::ffi::OsStrExt;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::signal::{self, SigHandler, SigSet, Signal};
+use nix::sys::wait::waitpid;
 use nix::unistd::{self, ForkResult, Gid, Pid, Uid, User};
+
+/// Exit status for errors on the way to the program, as `env` and `timeout` have it.
+const EXIT_UNSTARTED: i32 = 125;
 
 /// The program could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +44,9 @@ pub enum LaunchError {
     /// There is no such user.
     #[error("no user {0}")]
     NoSuchUser(String),
+    /// The recorder may not become this user.
+    #[error("cannot run the program as another user: {0}")]
+    Credentials(io::Error),
     /// No process could be made.
     #[error("cannot start a process: {0}")]
     Fork(io::Error),
@@ -51,7 +58,7 @@ impl LaunchError {
         match self {
             Self::NotFound { .. } => 127,
             Self::NotExecutable { .. } => 126,
-            _ => 125,
+            _ => EXIT_UNSTARTED as u8,
         }
     }
 }
@@ -89,8 +96,9 @@ impl Credentials {
 pub struct Waiting {
     pid: Pid,
     program: String,
-    go: File,
-    exec_error: File,
+    /// Where it is told to go; taken when it was.
+    go: Option<File>,
+    failure: File,
 }
 
 impl Waiting {
@@ -102,7 +110,7 @@ impl Waiting {
     pub fn spawn(
         argv: &[OsString],
         signal_mask: SigSet,
-        run_as: Option<&Credentials>,
+        run_as: Option<Credentials>,
     ) -> Result<Self, LaunchError> {
         let arguments = argv
             .iter()
@@ -113,8 +121,9 @@ impl Waiting {
         let (wait_end, go_end) = pipe()?;
         let (error_end, report_end) = pipe()?;
 
-        // SAFETY: the child calls only functions that are safe between fork and exec (read, close,
-        // sigaction, sigprocmask, set*id, exec, write, _exit); everything that allocates was done above.
+        // SAFETY: the child does what a child of a process with one thread may do, and with several
+        // threads too: system calls, and the little that glibc's exec allocates, whose allocator stays
+        // usable after fork.
         match unsafe { unistd::fork() }.map_err(|errno| LaunchError::Fork(errno.into()))? {
             ForkResult::Parent { child } => Ok(Self {
                 pid: child,
@@ -122,20 +131,17 @@ impl Waiting {
                     .first()
                     .map(|program| program.to_string_lossy().into_owned())
                     .unwrap_or_default(),
-                go: File::from(go_end),
-                exec_error: File::from(error_end),
+                go: Some(File::from(go_end)),
+                failure: File::from(error_end),
             }),
             ForkResult::Child => {
                 // The child's copy of the pipe's other end would hide the recorder's death from it.
                 drop(go_end);
                 drop(error_end);
-                let errno = match become_program(&arguments, wait_end, signal_mask, run_as) {
-                    Err(errno) => errno,
-                    Ok(never) => match never {},
-                };
-                let _ = unistd::write(&report_end, &(errno as i32).to_le_bytes());
-                // SAFETY: _exit is always safe; nothing of the recorder's is flushed or dropped twice.
-                unsafe { libc::_exit(127) }
+                let Err((step, errno)) = become_program(&arguments, wait_end, signal_mask, run_as.as_ref());
+                let _ = unistd::write(&report_end, &step_and_errno(step, errno));
+                // SAFETY: _exit ends the process and flushes nothing of the recorder's.
+                unsafe { libc::_exit(EXIT_UNSTARTED) }
             }
         }
     }
@@ -146,29 +152,53 @@ impl Waiting {
     }
 
     /// Lets the program go and waits until its `exec` has succeeded or failed.
+    ///
+    /// # Errors
+    /// Why the program could not be executed; the process has ended then.
     pub fn release(mut self) -> Result<Pid, LaunchError> {
-        // If the child is gone already, its exec error is not there either: both ends are closed.
-        let _ = self.go.write_all(&[1]);
-        let mut errno = [0; 4];
-        match self.exec_error.read_exact(&mut errno) {
-            Err(_) => Ok(self.pid),
-            Ok(()) => {
-                let _ = nix::sys::wait::waitpid(self.pid, None);
-                let cause = io::Error::from_raw_os_error(i32::from_le_bytes(errno));
-                let program = self.program;
-                Err(match cause.kind() {
-                    io::ErrorKind::NotFound => LaunchError::NotFound { program },
-                    _ => LaunchError::NotExecutable { program, cause },
-                })
-            }
+        if let Some(mut go) = self.go.take() {
+            // If the child is gone already it cannot hear this, and says nothing below either.
+            let _ = go.write_all(&[1]);
+        }
+        let mut failure = [0; 8];
+        if self.failure.read_exact(&mut failure).is_err() {
+            // Closed by exec without a word: the program runs.
+            return Ok(self.pid);
+        }
+        let _ = waitpid(self.pid, None);
+        let [step, errno] = [0, 4]
+            .map(|at| i32::from_le_bytes([failure[at], failure[at + 1], failure[at + 2], failure[at + 3]]));
+        let cause = io::Error::from_raw_os_error(errno);
+        let program = std::mem::take(&mut self.program);
+        Err(match cause.kind() {
+            _ if step == Step::Credentials as i32 => LaunchError::Credentials(cause),
+            io::ErrorKind::NotFound => LaunchError::NotFound { program },
+            _ => LaunchError::NotExecutable { program, cause },
+        })
+    }
+}
+
+impl Drop for Waiting {
+    /// A process that was never told to go ends without having become the program.
+    fn drop(&mut self) {
+        if self.go.take().is_some() {
+            let _ = waitpid(self.pid, None);
         }
     }
+}
 
-    /// Gives up: the process ends without having become the program.
-    pub fn cancel(self) {
-        drop(self.go);
-        let _ = nix::sys::wait::waitpid(self.pid, None);
-    }
+/// What the child was at when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Credentials = 1,
+    Exec = 2,
+}
+
+fn step_and_errno(step: Step, errno: Errno) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&(step as i32).to_le_bytes());
+    bytes[4..].copy_from_slice(&(errno as i32).to_le_bytes());
+    bytes
 }
 
 /// The child's way from `fork` to `exec`.
@@ -177,28 +207,67 @@ fn become_program(
     wait_end: OwnedFd,
     signal_mask: SigSet,
     run_as: Option<&Credentials>,
-) -> nix::Result<Infallible> {
+) -> Result<Infallible, (Step, Errno)> {
+    let at_exec = |errno| (Step::Exec, errno);
     let mut byte = [0];
-    if unistd::read(&wait_end, &mut byte)? == 0 {
+    if unistd::read(&wait_end, &mut byte).map_err(at_exec)? == 0 {
         // The recorder gave up, and has said why itself.
-        // SAFETY: as above.
-        unsafe { libc::_exit(125) }
+        // SAFETY: _exit ends the process and nothing else.
+        unsafe { libc::_exit(EXIT_UNSTARTED) }
     }
     // Rust's runtime ignores SIGPIPE, and the recorder SIGXFSZ; a program expects to die by them.
     for ignored in [Signal::SIGPIPE, Signal::SIGXFSZ] {
         // SAFETY: the default disposition installs no handler.
-        unsafe { signal::signal(ignored, SigHandler::SigDfl) }?;
+        unsafe { signal::signal(ignored, SigHandler::SigDfl) }.map_err(at_exec)?;
     }
     if let Some(credentials) = run_as {
-        credentials.assume()?;
+        credentials.assume().map_err(|errno| (Step::Credentials, errno))?;
     }
-    signal_mask.thread_set_mask()?;
-    let program = arguments.first().ok_or(Errno::ENOENT)?;
-    unistd::execvp(program, arguments)
+    signal_mask.thread_set_mask().map_err(at_exec)?;
+    let program = arguments.first().ok_or((Step::Exec, Errno::ENOENT))?;
+    unistd::execvp(program, arguments).map_err(at_exec)
 }
 
-/// The program's name without its folder, for messages.
-pub fn base_name(program: &OsStr) -> String {
-    let path = std::path::Path::new(program);
-    path.file_name().unwrap_or(program).to_string_lossy().into_owned()
+#[cfg(test)]
+mod tests {
+    use nix::sys::wait::WaitStatus;
+
+    use super::*;
+
+    fn launch(argv: &[&str]) -> Result<Pid, LaunchError> {
+        let argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
+        Waiting::spawn(&argv, SigSet::empty(), None)?.release()
+    }
+
+    #[test]
+    fn the_program_runs_once_it_is_released() {
+        let pid = launch(&["sh", "-c", "exit 7"]).expect("started");
+        assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 7)));
+    }
+
+    #[test]
+    fn what_cannot_be_started_says_so_as_a_shell_would() {
+        let missing = launch(&["/nonexistent/program"]).expect_err("not there");
+        assert_eq!(missing.exit_status(), 127);
+        assert_eq!(missing.to_string(), "/nonexistent/program: command not found");
+        assert_eq!(launch(&["/"]).expect_err("a folder").exit_status(), 126);
+        assert_eq!(launch(&["a\0b"]).expect_err("a zero").exit_status(), 125);
+        assert_eq!(launch(&[]).expect_err("nothing").exit_status(), 127);
+    }
+
+    #[test]
+    fn a_program_that_is_not_released_never_runs() {
+        let folder = tempfile::tempdir().expect("folder");
+        let trace = folder.path().join("trace");
+        let argv = ["touch".into(), trace.clone().into_os_string()];
+        drop(Waiting::spawn(&argv, SigSet::empty(), None).expect("process"));
+        assert!(!trace.exists());
+    }
+
+    #[test]
+    fn users_are_found_by_name_and_number() {
+        assert_eq!(Credentials::of_user("root").expect("there").uid, Uid::from_raw(0));
+        assert_eq!(Credentials::of_user("0").expect("there").gid, Gid::from_raw(0));
+        assert!(matches!(Credentials::of_user("no such user"), Err(LaunchError::NoSuchUser(_))));
+    }
 }

@@ -1,25 +1,41 @@
 //! Step 1: launch or attach to a program, sample it, drain the rings into a recording.
+//!
+//! ```text
+//! options ──► events ──► sampling: counters, rings ──► recorder ──► drain ──► perf.data
+//! target ───► launch ──────┘            meters ──► readings ──┘
+//! ```
+//!
+//! The kernel's records go from its rings to the file as they are; what they say is found out later,
+//! by [`crate::recording`]. All that eprof adds is made by [`crate::recording::own_events`].
 
 mod attr;
+mod build_ids;
 mod census;
 mod counters;
 mod cpu_times;
 mod drain;
+mod energy_log;
 mod error;
 mod events;
 mod host;
+mod kernel_state;
 mod launch;
 pub mod meter;
 mod options;
 mod output;
-mod own_events;
+mod process_state;
+mod program_end;
 mod readings;
+mod recorder;
 mod ring;
+mod sampling;
 mod session;
 mod signals;
 mod summary;
 mod support;
+mod target;
 
+pub use energy_log::EnergySummary;
 pub use error::RecordError;
 pub use launch::LaunchError;
 pub use options::{CallGraph, RecordOptions, SamplingRate, TargetOptions};

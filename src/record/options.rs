@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::record::meter::MeterOptions;
+
 /// Everything that can be chosen about a recording.
 #[derive(Debug, Clone)]
 pub struct RecordOptions {
@@ -19,7 +21,9 @@ pub struct RecordOptions {
     pub user_only: bool,
     /// End after this time, whatever still runs.
     pub duration: Option<Duration>,
-    /// Time between two readings of a meter that moves about every millisecond.
+    /// Which meters to read, and what to assume without any.
+    pub meters: MeterOptions,
+    /// Time between two readings of a meter, if its own pace permits.
     pub meter_interval: Duration,
     /// File to write.
     pub output: PathBuf,
@@ -38,6 +42,8 @@ pub enum TargetOptions {
     Processes(Vec<u32>),
     /// Running threads and what they start.
     Threads(Vec<u32>),
+    /// All tasks of a control group, by its folder (or a folder's path below `/sys/fs/cgroup`).
+    ControlGroup(PathBuf),
     /// Everything on every CPU, until the command ends if there is one.
     System(Option<Vec<OsString>>),
 }

@@ -8,6 +8,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::machine::Roots;
 use crate::recording::encode::{self, MappingFields, RecordTooLong, SampleId};
 use crate::units::Timestamp;
 
@@ -21,13 +22,12 @@ const MAP_PRIVATE: u32 = 2;
 #[derive(Debug, Clone)]
 pub struct ProcessState {
     proc_root: PathBuf,
-    id: u64,
 }
 
 impl ProcessState {
-    /// Records are made for the event with this id.
-    pub fn new(proc_root: &Path, id: u64) -> Self {
-        Self { proc_root: proc_root.to_owned(), id }
+    /// Processes of the machine that `roots` stand for.
+    pub fn new(roots: &Roots) -> Self {
+        Self { proc_root: roots.procfs.clone() }
     }
 
     /// Numbers of all processes.
@@ -46,18 +46,29 @@ impl ProcessState {
         status_field(&status, "Tgid:")
     }
 
-    /// Appends the state of a process: birth, name and mappings, then birth and name of each thread.
-    pub fn describe(&self, pid: u32, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
-        let Ok(status) = fs::read_to_string(self.proc_root.join(format!("{pid}/status"))) else { return Ok(()) };
+    /// Whether there is such a process or thread that has not ended.
+    pub fn is_alive(&self, tid: u32) -> bool {
+        let status = fs::read_to_string(self.proc_root.join(format!("{tid}/status"))).unwrap_or_default();
+        let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+        state.is_some_and(|state| !state.trim_start().starts_with(['Z', 'X']))
+    }
+
+    /// Appends the state of a process, in records of the event `id`: birth, name and mappings, then
+    /// birth and name of each thread.
+    pub fn describe(&self, pid: u32, id: u64, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
+        let Ok(status) = fs::read_to_string(self.proc_root.join(format!("{pid}/status"))) else {
+            return Ok(());
+        };
         let parent = status_field(&status, "PPid:").unwrap_or(0);
-        self.describe_thread(pid, pid, (parent, parent), out)?;
+        self.describe_thread(pid, pid, (parent, parent), id, out)?;
         if let Ok(maps) = fs::read(self.proc_root.join(format!("{pid}/maps"))) {
-            for mapping in maps.split(|&byte| byte == b'\n').filter_map(|line| executable_mapping(pid, line)) {
-                encode::mmap2(&mapping, &self.sample_id(pid, pid), out)?;
+            for mapping in maps.split(|&byte| byte == b'\n').filter_map(|line| executable_mapping(pid, line))
+            {
+                encode::mmap2(&mapping, &sample_id(pid, pid, id), out)?;
             }
         }
         for tid in self.threads(pid).into_iter().filter(|&tid| tid != pid) {
-            self.describe_thread(pid, tid, (pid, pid), out)?;
+            self.describe_thread(pid, tid, (pid, pid), id, out)?;
         }
         Ok(())
     }
@@ -67,17 +78,18 @@ impl ProcessState {
         pid: u32,
         tid: u32,
         parent: (u32, u32),
+        id: u64,
         out: &mut Vec<u8>,
     ) -> Result<(), RecordTooLong> {
         let Ok(name) = fs::read(self.proc_root.join(format!("{pid}/task/{tid}/comm"))) else { return Ok(()) };
-        let id = self.sample_id(pid, tid);
+        let id = sample_id(pid, tid, id);
         encode::fork((pid, tid), parent, &id, out)?;
         encode::comm(pid, tid, name.strip_suffix(b"\n").unwrap_or(&name), false, &id, out)
     }
+}
 
-    fn sample_id(&self, pid: u32, tid: u32) -> SampleId {
-        SampleId { pid, tid, time: Timestamp::default(), cpu: 0, id: self.id }
-    }
+fn sample_id(pid: u32, tid: u32, id: u64) -> SampleId {
+    SampleId { pid, tid, time: Timestamp::default(), cpu: 0, id }
 }
 
 fn numbers_in(folder: &Path) -> Vec<u32> {
@@ -158,17 +170,20 @@ mod tests {
             fs::create_dir_all(path.parent().expect("below the root")).expect("folder");
             fs::write(path, text).expect("file");
         };
-        write("12/status", "Name:\tx\nTgid:\t12\nPPid:\t3\n");
+        write("12/status", "Name:\tx\nState:\tS (sleeping)\nTgid:\t12\nPPid:\t3\n");
         write("12/task/12/comm", "main\n");
         write("12/task/13/comm", "worker\n");
         write("12/maps", "1000-2000 r-xp 0 08:01 5 /bin/x\n3000-4000 rw-p 0 00:00 0\n");
         write("version", "");
-        let state = ProcessState::new(root.path(), 77);
+        let state = ProcessState { proc_root: root.path().to_owned() };
         assert_eq!(state.processes(), [12]);
         assert_eq!(state.threads(12), [12, 13]);
         assert_eq!(state.process_of(12), Some(12));
+        assert!(state.is_alive(12) && !state.is_alive(99));
+        write("14/status", "Name:\tx\nState:\tZ (zombie)\n");
+        assert!(!state.is_alive(14));
         let mut out = Vec::new();
-        state.describe(12, &mut out).expect("short");
+        state.describe(12, 77, &mut out).expect("short");
         let mut types = Vec::new();
         let mut at = 0;
         while at < out.len() {
@@ -177,6 +192,6 @@ mod tests {
         }
         // FORK, COMM, MMAP2, then FORK and COMM of the thread.
         assert_eq!(types, [7, 3, 10, 7, 3]);
-        state.describe(99, &mut out).expect("nothing to describe");
+        state.describe(99, 77, &mut out).expect("nothing to describe");
     }
 }

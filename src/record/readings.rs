@@ -13,7 +13,6 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::record::meter::{CounterReading, EnergyMeter};
 use crate::recording::energy::EnergyReading;
-use crate::recording::metadata::DomainInfo;
 use crate::units::Timestamp;
 
 /// A reading of one domain.
@@ -119,9 +118,4 @@ pub fn monotonic_now() -> Timestamp {
         |_| Timestamp::default(),
         |time| Timestamp::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64),
     )
-}
-
-/// The domains of several meters, in the order of their numbers.
-pub fn all_domains(meters: &[Box<dyn EnergyMeter>]) -> Vec<DomainInfo> {
-    meters.iter().flat_map(|meter| meter.domains().to_vec()).collect()
 }

@@ -49,11 +49,6 @@ impl Ring {
         self.counter(DATA_HEAD_AT + 8).store(head, Ordering::Release);
     }
 
-    /// Bytes that the ring holds.
-    pub fn capacity(&self) -> u64 {
-        self.data_size
-    }
-
     fn counter(&self, at: usize) -> &AtomicU64 {
         // SAFETY: the first page is mapped as long as `self` lives, `at` is one of two aligned u64s in
         // it, and the kernel accesses them as whole words too.

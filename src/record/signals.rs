@@ -1,5 +1,9 @@
 //! Signals, read from a descriptor like everything else the recorder waits for.
 
+use std::os::fd::AsFd;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{self, SigHandler, SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
@@ -18,7 +22,7 @@ pub enum RecorderSignal {
     /// A child may have ended.
     ChildChanged,
     /// The terminal sends this to the program as well (ctrl-C, ctrl-\).
-    FromTerminal,
+    FromTerminal(Signal),
     /// Somebody asks the recorder to end.
     Stop(Signal),
 }
@@ -52,6 +56,21 @@ impl Signals {
         &self.descriptor
     }
 
+    /// Waits for the next signal; `None` if waiting is not possible.
+    pub fn wait(&self) -> Option<RecorderSignal> {
+        let mut descriptors = [PollFd::new(self.descriptor.as_fd(), PollFlags::POLLIN)];
+        loop {
+            match poll(&mut descriptors, PollTimeout::NONE) {
+                Ok(_) => {}
+                Err(Errno::EINTR) => continue,
+                Err(_) => return None,
+            }
+            if let Some(signal) = self.next() {
+                return Some(signal);
+            }
+        }
+    }
+
     /// The next signal that has come; `None` when there is none.
     pub fn next(&self) -> Option<RecorderSignal> {
         let info = self.descriptor.read_signal().ok().flatten()?;
@@ -59,7 +78,7 @@ impl Signals {
         let from_terminal = info.ssi_code == libc::SI_KERNEL;
         Some(match signal {
             Signal::SIGCHLD => RecorderSignal::ChildChanged,
-            Signal::SIGINT | Signal::SIGQUIT if from_terminal => RecorderSignal::FromTerminal,
+            Signal::SIGINT | Signal::SIGQUIT if from_terminal => RecorderSignal::FromTerminal(signal),
             other => RecorderSignal::Stop(other),
         })
     }

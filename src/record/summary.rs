@@ -1,9 +1,13 @@
 //! What is said when a recording has ended.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 
 use nix::sys::signal::Signal;
+
+use crate::record::energy_log::EnergySummary;
+use crate::recording::metadata::Method;
 
 /// How the recording ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +18,8 @@ pub enum Outcome {
     Killed(Signal),
     /// Somebody stopped the recorder with this signal.
     Stopped(Signal),
+    /// The watched processes or threads have ended.
+    TargetsEnded,
     /// The time was up.
     TimeUp,
 }
@@ -25,14 +31,14 @@ impl Outcome {
             Self::Exited(status) => status as u8,
             Self::Killed(signal) => 128 + signal as i32 as u8,
             // To be interrupted is how a recording of running processes ends.
-            Self::Stopped(Signal::SIGINT) | Self::TimeUp => 0,
+            Self::Stopped(Signal::SIGINT) | Self::TargetsEnded | Self::TimeUp => 0,
             Self::Stopped(signal) => 128 + signal as i32 as u8,
         }
     }
 }
 
 /// A finished recording.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Summary {
     /// How it ended.
     pub outcome: Outcome,
@@ -42,24 +48,29 @@ pub struct Summary {
     pub lost: u64,
     /// Times the kernel stopped an event because it came too often.
     pub throttled: u64,
+    /// What the meters read.
+    pub energy: Option<EnergySummary>,
     /// Bytes of the file.
     pub file_size: u64,
     /// The file.
     pub output: PathBuf,
     /// What the recording had to do without.
     pub warnings: Vec<String>,
+    /// Why the recording ended before its time.
+    pub failure: Option<io::Error>,
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "[ eprof: {} samples, {} lost, {} {}; eprof report ]",
-            grouped(self.samples),
-            grouped(self.lost),
-            self.output.display(),
-            size(self.file_size)
-        )
+        write!(f, "[ eprof: {} samples, {} lost, ", grouped(self.samples), grouped(self.lost))?;
+        match &self.energy {
+            Some(EnergySummary { total, method: Method::Measured, sources }) => {
+                write!(f, "{total} measured by {}", sources.join(" and "))?;
+            }
+            Some(EnergySummary { total, method: Method::Estimated, .. }) => write!(f, "{total} estimated")?,
+            None => f.write_str("energy unknown")?,
+        }
+        write!(f, ", {} {}; eprof report ]", self.output.display(), size(self.file_size))
     }
 }
 

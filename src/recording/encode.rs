@@ -7,50 +7,16 @@
 
 use std::ops::Range;
 
+use crate::recording::format::{RECORD_HEADER_SIZE, event_update, misc, record_type, sample_type};
 use crate::recording::record::CpuMode;
 use crate::units::Timestamp;
 
-/// Bits of `perf_event_attr.sample_type` that this encoder knows.
-pub mod sample_type {
-    /// Instruction pointer.
-    pub const IP: u64 = 1 << 0;
-    /// Process and thread.
-    pub const TID: u64 = 1 << 1;
-    /// Time.
-    pub const TIME: u64 = 1 << 2;
-    /// Callchain.
-    pub const CALLCHAIN: u64 = 1 << 5;
-    /// CPU.
-    pub const CPU: u64 = 1 << 7;
-    /// Period.
-    pub const PERIOD: u64 = 1 << 8;
-    /// Raw data.
-    pub const RAW: u64 = 1 << 10;
-    /// The event's id, first in a sample and last in a trailer.
-    pub const IDENTIFIER: u64 = 1 << 16;
-
-    /// What [`super::SampleId`] puts behind a record that is no sample.
-    pub const TRAILER: u64 = TID | TIME | CPU | IDENTIFIER;
-    /// All that [`super::sample`] can write.
-    pub const WRITABLE: u64 = IP | TID | TIME | CALLCHAIN | CPU | PERIOD | RAW | IDENTIFIER;
-}
-
-/// `PERF_RECORD_*` types that this encoder writes.
-mod record_type {
-    pub const MMAP: u32 = 1;
-    pub const COMM: u32 = 3;
-    pub const FORK: u32 = 7;
-    pub const READ: u32 = 8;
-    pub const SAMPLE: u32 = 9;
-    pub const MMAP2: u32 = 10;
-    pub const LOST_SAMPLES: u32 = 13;
-    pub const FINISHED_ROUND: u32 = 68;
-    pub const EVENT_UPDATE: u32 = 78;
-}
-
-const MISC_COMM_EXEC: u16 = 1 << 13;
-/// `PERF_EVENT_UPDATE__NAME`: the update carries the event's name.
-const EVENT_UPDATE_NAME: u64 = 2;
+/// Fields that [`SampleId`] puts behind a record that is no sample.
+pub const TRAILER_FIELDS: u64 =
+    sample_type::TID | sample_type::TIME | sample_type::CPU | sample_type::IDENTIFIER;
+/// Fields that [`sample`] can write.
+pub const WRITABLE_FIELDS: u64 =
+    TRAILER_FIELDS | sample_type::IP | sample_type::CALLCHAIN | sample_type::PERIOD | sample_type::RAW;
 
 /// A record would be longer than the 16-bit size of its header can say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -217,7 +183,7 @@ pub fn comm(
     id: &SampleId,
     out: &mut Vec<u8>,
 ) -> Result<(), RecordTooLong> {
-    let misc = if exec { MISC_COMM_EXEC } else { 0 };
+    let misc = if exec { misc::COMM_EXEC } else { 0 };
     let mut record = RecordBuilder::begin(out, record_type::COMM, misc);
     record.u32(pid);
     record.u32(tid);
@@ -277,7 +243,7 @@ pub fn finished_round(out: &mut Vec<u8>) {
 /// Appends the name of the event with this id, so that a file cut off before its features has names.
 pub fn event_name(id: u64, name: &[u8], out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
     let mut record = RecordBuilder::begin(out, record_type::EVENT_UPDATE, 0);
-    record.u64(EVENT_UPDATE_NAME);
+    record.u64(event_update::NAME);
     record.u64(id);
     record.text(name);
     record.finish()
@@ -286,11 +252,11 @@ pub fn event_name(id: u64, name: &[u8], out: &mut Vec<u8>) -> Result<(), RecordT
 fn misc_of(mode: CpuMode) -> u16 {
     match mode {
         CpuMode::Unknown => 0,
-        CpuMode::Kernel => 1,
-        CpuMode::User => 2,
-        CpuMode::Hypervisor => 3,
-        CpuMode::GuestKernel => 4,
-        CpuMode::GuestUser => 5,
+        CpuMode::Kernel => misc::KERNEL,
+        CpuMode::User => misc::USER,
+        CpuMode::Hypervisor => misc::HYPERVISOR,
+        CpuMode::GuestKernel => misc::GUEST_KERNEL,
+        CpuMode::GuestUser => misc::GUEST_USER,
     }
 }
 
@@ -359,7 +325,7 @@ impl<'a> RecordBuilder<'a> {
 
     /// Ends a record of nothing but its header.
     fn finish_short(mut self) {
-        self.set_size(8);
+        self.set_size(RECORD_HEADER_SIZE as u16);
     }
 
     fn set_size(&mut self, size: u16) {
@@ -400,7 +366,7 @@ mod tests {
     fn a_sample_holds_only_what_its_type_names() {
         let fields = SampleFields { id: 42, raw: &[5; 28], callchain: &[1, 2], ..Default::default() };
         let mut out = Vec::new();
-        sample(sample_type::TRAILER | sample_type::RAW, &fields, &mut out).expect("short");
+        sample(TRAILER_FIELDS | sample_type::RAW, &fields, &mut out).expect("short");
         assert_eq!(out.len(), 8 + 8 + 8 + 8 + 8 + 4 + 28);
         out.clear();
         sample(sample_type::IDENTIFIER | sample_type::CALLCHAIN, &fields, &mut out).expect("short");

@@ -11,6 +11,7 @@ pub mod energy;
 pub mod feature_sections;
 pub mod format;
 pub mod metadata;
+pub mod own_events;
 pub mod record;
 pub mod trailer;
 pub mod writer;

@@ -1,33 +1,16 @@
 //! The sections behind the data of a perf.data file: what perf calls features.
 
-use crate::recording::writer::EventDescription;
+use crate::recording::EventDesc;
+use crate::recording::format::{BUILD_ID_SIZE, feature, misc, record_type};
+use crate::recording::writer::encoded_attrs;
 use crate::units::{Nanoseconds, Timestamp};
 
-/// Numbers of the features in the header's bitmap (`HEADER_*` in perf).
-mod feature {
-    pub const TRACING_DATA: u32 = 1;
-    pub const BUILD_ID: u32 = 2;
-    pub const HOSTNAME: u32 = 3;
-    pub const OSRELEASE: u32 = 4;
-    pub const VERSION: u32 = 5;
-    pub const ARCH: u32 = 6;
-    pub const NRCPUS: u32 = 7;
-    pub const CPUDESC: u32 = 8;
-    pub const CPUID: u32 = 9;
-    pub const TOTAL_MEM: u32 = 10;
-    pub const CMDLINE: u32 = 11;
-    pub const EVENT_DESC: u32 = 12;
-    pub const BRANCH_STACK: u32 = 15;
-    pub const PMU_MAPPINGS: u32 = 16;
-    pub const SAMPLE_TIME: u32 = 21;
-    pub const CLOCKID: u32 = 23;
-    pub const COMPRESSED: u32 = 27;
-    pub const CLOCK_DATA: u32 = 29;
-}
+/// perf pads texts to a multiple of this.
+const TEXT_ALIGNMENT: usize = 64;
 
 /// What a recording says about itself behind its data. What is `None` or empty is left out.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Features {
+pub struct Trailer {
     /// Host name.
     pub hostname: Option<String>,
     /// Kernel release.
@@ -97,9 +80,9 @@ pub struct Compression {
     pub chunk: u32,
 }
 
-impl Features {
+impl Trailer {
     /// The sections in the order of their numbers.
-    pub(super) fn sections(&self, events: &[EventDescription]) -> Vec<(u32, Vec<u8>)> {
+    pub(super) fn sections(&self, events: &[EventDesc]) -> Vec<(u32, Vec<u8>)> {
         let text = |number, value: &Option<String>| value.as_ref().map(|value| (number, text_section(value)));
         let mut sections: Vec<(u32, Vec<u8>)> = [
             text(feature::HOSTNAME, &self.hostname),
@@ -141,7 +124,7 @@ fn numbers_u32(numbers: &[u32]) -> Vec<u8> {
 
 /// perf's text: padded length, then the text with zeros up to it.
 fn push_text(text: &[u8], out: &mut Vec<u8>) {
-    let padded = (text.len() + 1).next_multiple_of(64);
+    let padded = (text.len() + 1).next_multiple_of(TEXT_ALIGNMENT);
     out.extend((padded as u32).to_le_bytes());
     out.extend(text);
     out.resize(out.len() + padded - text.len(), 0);
@@ -168,12 +151,11 @@ fn pmus(pmus: &[(u32, String)]) -> Vec<u8> {
     out
 }
 
-fn event_descriptions(events: &[EventDescription]) -> Vec<u8> {
-    let attr_size = events.iter().map(|event| event.attr.len()).max().unwrap_or(0);
-    let mut out = numbers_u32(&[events.len() as u32, attr_size as u32]);
-    for event in events {
-        out.extend(&event.attr);
-        out.resize(out.len() + attr_size - event.attr.len(), 0);
+fn event_descriptions(events: &[EventDesc]) -> Vec<u8> {
+    let attrs = encoded_attrs(events);
+    let mut out = numbers_u32(&[events.len() as u32, attrs.first().map_or(0, Vec::len) as u32]);
+    for (event, attr) in events.iter().zip(attrs) {
+        out.extend(attr);
         out.extend((event.ids.len() as u32).to_le_bytes());
         push_text(event.name.as_bytes(), &mut out);
         event.ids.iter().for_each(|id| out.extend(id.to_le_bytes()));
@@ -183,23 +165,19 @@ fn event_descriptions(events: &[EventDescription]) -> Vec<u8> {
 
 /// Each is a record of its own kind: header, process, 20 bytes of id with their number, padded path.
 fn build_ids(build_ids: &[BuildId]) -> Vec<u8> {
-    const TYPE: u32 = 67;
-    const MISC_KERNEL: u16 = 1;
-    const MISC_USER: u16 = 2;
-    const MISC_HAS_SIZE: u16 = 1 << 15;
-    const FIXED: usize = 8 + 4 + 24;
+    const FIXED: usize = 8 + 4 + BUILD_ID_SIZE + 4;
     let mut out = Vec::new();
     for build_id in build_ids {
-        let padded = (build_id.path.len() + 1).next_multiple_of(64);
+        let padded = (build_id.path.len() + 1).next_multiple_of(TEXT_ALIGNMENT);
         let Ok(size) = u16::try_from(FIXED + padded) else { continue };
-        let mode = if build_id.kernel { MISC_KERNEL } else { MISC_USER };
-        let id = &build_id.id[..build_id.id.len().min(20)];
-        out.extend(TYPE.to_le_bytes());
-        out.extend((mode | MISC_HAS_SIZE).to_le_bytes());
+        let mode = if build_id.kernel { misc::KERNEL } else { misc::USER };
+        let id = &build_id.id[..build_id.id.len().min(BUILD_ID_SIZE)];
+        out.extend(record_type::HEADER_BUILD_ID.to_le_bytes());
+        out.extend((mode | misc::BUILD_ID_SIZE).to_le_bytes());
         out.extend(size.to_le_bytes());
         out.extend(u32::MAX.to_le_bytes());
         out.extend(id);
-        out.resize(out.len() + 20 - id.len(), 0);
+        out.resize(out.len() + BUILD_ID_SIZE - id.len(), 0);
         out.extend([id.len() as u8, 0, 0, 0]);
         out.extend(&build_id.path);
         out.resize(out.len() + padded - build_id.path.len(), 0);
@@ -227,14 +205,14 @@ mod tests {
 
     #[test]
     fn sections_come_in_the_order_of_their_numbers() {
-        let features = Features {
+        let trailer = Trailer {
             hostname: Some("host".into()),
             command_line: vec!["eprof".into(), "record".into()],
             build_ids: vec![BuildId { kernel: false, id: vec![1; 20], path: b"/bin/true".to_vec() }],
             sample_times: Some((Timestamp::from_nanos(1), Timestamp::from_nanos(2))),
-            ..Features::default()
+            ..Trailer::default()
         };
-        let numbers: Vec<u32> = features.sections(&[]).iter().map(|(number, _)| *number).collect();
+        let numbers: Vec<u32> = trailer.sections(&[]).iter().map(|(number, _)| *number).collect();
         assert_eq!(numbers, [2, 3, 11, 12, 21]);
     }
 

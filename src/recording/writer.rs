@@ -1,49 +1,37 @@
 //! Writes perf.data, version 2, to anything that can be written and rewound.
 //!
 //! ```text
-//! header | ids of each event | attributes | data … | table of features | features
+//! header | ids of each event | attributes | data … | table of sections | sections (trailer)
 //!    └── says where all of it is; the data's size is rewritten now and then
 //! ```
 //!
-//! The data come last but for the features, so a recording that is cut off anywhere reads up to the
-//! size last written to the header. What the features would say of the events (their names) stands at
+//! The data come last but for the trailer, so a recording that is cut off anywhere reads up to the
+//! size last written to the header. What the trailer would say of the events (their names) stands at
 //! the start of the data too, as EVENT_UPDATE records.
 
 use std::io::{self, IoSlice, Seek, SeekFrom, Write};
 
-use crate::recording::encode::{self, SampleFields, sample_type};
-use crate::recording::trailer::Features;
+use crate::recording::EventDesc;
+use crate::recording::attr::EventAttr;
+use crate::recording::encode::{self, SampleFields};
+use crate::recording::format::{FILE_HEADER_SIZE, MAGIC};
+use crate::recording::trailer::Trailer;
 
-/// Bytes of the file header.
-const HEADER_SIZE: u64 = 104;
 /// Where the header keeps the size of the data.
 const DATA_SIZE_AT: u64 = 48;
-/// Size of the first version of `perf_event_attr`.
-const SHORTEST_ATTR: usize = 64;
-/// Size of `perf_event_attr` in its version 5, which perf has read since Linux 4.1.
-const COMMON_ATTR: usize = 112;
+/// Where the header keeps the bits of the sections that the trailer has, and how many bytes they take.
+const SECTION_BITS_AT: u64 = 72;
+const SECTION_BITS_SIZE: usize = 32;
 /// Where `perf_event_attr` keeps its own size.
 const ATTR_SIZE_AT: usize = 4;
-/// Where `perf_event_attr` keeps `sample_type`.
-const ATTR_SAMPLE_TYPE_AT: usize = 24;
-
-/// One event of a recording.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventDescription {
-    /// `perf_event_attr` as the kernel lays it out, at least 64 bytes.
-    pub attr: Vec<u8>,
-    /// Ids of its samples, one per opened counter.
-    pub ids: Vec<u64>,
-    /// Name.
-    pub name: String,
-}
+/// Size of `perf_event_attr` in its version 5, which perf has read since Linux 4.1.
+const COMMON_ATTR_SIZE: usize = 112;
 
 /// A perf.data file being written.
 #[derive(Debug)]
 pub struct RecordingWriter<W> {
     file: W,
-    events: Vec<EventDescription>,
-    sample_types: Vec<u64>,
+    events: Vec<EventDesc>,
     data_start: u64,
     data_size: u64,
     scratch: Vec<u8>,
@@ -53,57 +41,58 @@ impl<W: Write + Seek> RecordingWriter<W> {
     /// Starts a recording at the start of `file`: header, attributes and the events' names.
     ///
     /// # Errors
-    /// Errors of writing, and `InvalidInput` for an attribute that is shorter than the first version
-    /// of the interface had it, or no multiple of eight bytes.
-    pub fn create(mut file: W, mut events: Vec<EventDescription>) -> io::Result<Self> {
-        let sample_types = events.iter().map(sample_type_of).collect::<io::Result<Vec<_>>>()?;
-        make_equally_long(&mut events);
+    /// Errors of writing, and `InvalidInput` for an event whose name is too long for a record.
+    pub fn create(mut file: W, events: Vec<EventDesc>) -> io::Result<Self> {
         let head = file_head(&events);
         file.write_all(&head)?;
-        let mut writer = Self {
-            file,
-            events,
-            sample_types,
-            data_start: head.len() as u64,
-            data_size: 0,
-            scratch: Vec::new(),
-        };
+        let data_start = head.len() as u64;
+        let mut writer = Self { file, events, data_start, data_size: 0, scratch: Vec::new() };
         writer.write_event_names()?;
         writer.commit()?;
         Ok(writer)
     }
 
     /// The events, in the order of the attributes.
-    pub fn events(&self) -> &[EventDescription] {
+    pub fn events(&self) -> &[EventDesc] {
         &self.events
     }
 
-    /// Bytes of data so far.
-    pub fn data_size(&self) -> u64 {
-        self.data_size
+    /// Bytes of the file up to the end of the data.
+    pub fn data_end(&self) -> u64 {
+        self.data_start + self.data_size
+    }
+
+    /// The file itself.
+    pub fn get_ref(&self) -> &W {
+        &self.file
     }
 
     /// Appends whole records.
+    ///
+    /// # Errors
+    /// Errors of writing. What was written of these records then is not part of the recording: the
+    /// next records take its place.
     pub fn write_raw(&mut self, records: &[u8]) -> io::Result<()> {
-        self.file.write_all(records)?;
-        self.data_size += records.len() as u64;
-        Ok(())
+        self.write_raw_vectored(&mut [IoSlice::new(records)])
     }
 
     /// Appends whole records that lie in several places, with as few system calls as possible.
-    pub fn write_raw_vectored(&mut self, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
-        while !pieces.is_empty() {
-            match self.file.write_vectored(pieces) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => {
-                    self.data_size += written as u64;
-                    IoSlice::advance_slices(&mut pieces, written);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+    ///
+    /// # Errors
+    /// As for [`RecordingWriter::write_raw`].
+    pub fn write_raw_vectored(&mut self, pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+        let length: usize = pieces.iter().map(|piece| piece.len()).sum();
+        match write_all_vectored(&mut self.file, pieces) {
+            Ok(()) => {
+                self.data_size += length as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // The first error is the one that matters; a second one will come again.
+                let _ = self.file.seek(SeekFrom::Start(self.data_end()));
+                Err(error)
             }
         }
-        Ok(())
     }
 
     /// Appends a sample of the event number `event`.
@@ -112,8 +101,8 @@ impl<W: Write + Seek> RecordingWriter<W> {
     /// Errors of writing, and `InvalidInput` for an event that does not exist or whose samples hold
     /// fields that cannot be written, and for a sample that is too long for a record.
     pub fn write_sample(&mut self, event: usize, fields: &SampleFields<'_>) -> io::Result<()> {
-        let kind = *self.sample_types.get(event).ok_or_else(|| invalid("no such event"))?;
-        if kind & !sample_type::WRITABLE != 0 {
+        let kind = self.events.get(event).ok_or_else(|| invalid("no such event"))?.attr.sample_type;
+        if kind & !encode::WRITABLE_FIELDS != 0 {
             return Err(invalid("samples of this event hold fields that cannot be made"));
         }
         let mut record = std::mem::take(&mut self.scratch);
@@ -128,16 +117,20 @@ impl<W: Write + Seek> RecordingWriter<W> {
     pub fn commit(&mut self) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(DATA_SIZE_AT))?;
         self.file.write_all(&self.data_size.to_le_bytes())?;
-        self.file.seek(SeekFrom::Start(self.data_start + self.data_size))?;
+        self.file.seek(SeekFrom::Start(self.data_end()))?;
         self.file.flush()
     }
 
-    /// Writes the features behind the data and closes the recording.
-    pub fn finish(mut self, features: &Features) -> io::Result<W> {
+    /// Writes the trailer behind the data and closes the recording.
+    ///
+    /// # Errors
+    /// Errors of writing; the recording is readable without its trailer if [`RecordingWriter::commit`]
+    /// was called before.
+    pub fn finish(mut self, trailer: &Trailer) -> io::Result<W> {
         self.commit()?;
-        let sections = features.sections(&self.events);
-        let mut offset = self.data_start + self.data_size + 16 * sections.len() as u64;
-        let mut bits = [0u8; 32];
+        let sections = trailer.sections(&self.events);
+        let mut offset = self.data_end() + 16 * sections.len() as u64;
+        let mut bits = [0u8; SECTION_BITS_SIZE];
         let mut table = Vec::new();
         let mut contents = Vec::new();
         for (number, content) in &sections {
@@ -148,7 +141,8 @@ impl<W: Write + Seek> RecordingWriter<W> {
         }
         self.file.write_all(&table)?;
         self.file.write_all(&contents)?;
-        self.file.seek(SeekFrom::Start(HEADER_SIZE - bits.len() as u64))?;
+        // Only now: a trailer that does not fit must not be promised.
+        self.file.seek(SeekFrom::Start(SECTION_BITS_AT))?;
         self.file.write_all(&bits)?;
         self.file.seek(SeekFrom::Start(offset))?;
         self.file.flush()?;
@@ -166,51 +160,58 @@ impl<W: Write + Seek> RecordingWriter<W> {
     }
 }
 
-fn sample_type_of(event: &EventDescription) -> io::Result<u64> {
-    if event.attr.len() < SHORTEST_ATTR || event.attr.len() % 8 != 0 {
-        return Err(invalid(format!("{} bytes are no attribute (event {})", event.attr.len(), event.name)));
+fn write_all_vectored(file: &mut impl Write, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+    // Skips pieces that are empty from the start.
+    IoSlice::advance_slices(&mut pieces, 0);
+    while !pieces.is_empty() {
+        match file.write_vectored(pieces) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut pieces, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
-    let bytes = &event.attr[ATTR_SAMPLE_TYPE_AT..ATTR_SAMPLE_TYPE_AT + 8];
-    bytes.try_into().map(u64::from_le_bytes).map_err(invalid)
+    Ok(())
 }
 
-/// Gives all attributes the same length and lets each say so, since perf reads the table of attributes
-/// by the size that each says of itself. Bytes that are zero at the end of all are dropped: an older
-/// perf refuses attributes that are longer than those it knows.
-fn make_equally_long(events: &mut [EventDescription]) {
-    let used =
-        |event: &EventDescription| event.attr.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
-    let length = events.iter().map(used).max().unwrap_or(0).max(COMMON_ATTR).next_multiple_of(8);
-    for event in events {
-        event.attr.resize(length, 0);
-        event.attr[ATTR_SIZE_AT..ATTR_SIZE_AT + 4].copy_from_slice(&(length as u32).to_le_bytes());
-    }
+/// The attributes as bytes, all of the same length and each saying so, since perf reads a table of
+/// attributes by the size that each says of itself. Bytes that are zero at the end of all are dropped:
+/// an older perf refuses attributes that are longer than those it knows.
+pub(super) fn encoded_attrs(events: &[EventDesc]) -> Vec<Vec<u8>> {
+    let mut attrs: Vec<[u8; EventAttr::SIZE]> = events.iter().map(|event| event.attr.to_bytes()).collect();
+    let used = |attr: &[u8; EventAttr::SIZE]| attr.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
+    let length = attrs.iter().map(used).max().unwrap_or(0).max(COMMON_ATTR_SIZE).next_multiple_of(8);
+    let with_size = |attr: &mut [u8; EventAttr::SIZE]| {
+        attr[ATTR_SIZE_AT..ATTR_SIZE_AT + 4].copy_from_slice(&(length as u32).to_le_bytes());
+        attr[..length].to_vec()
+    };
+    attrs.iter_mut().map(with_size).collect()
 }
 
 /// Header, ids and attributes, with no data yet.
-fn file_head(events: &[EventDescription]) -> Vec<u8> {
-    let attr_size = events.first().map_or(COMMON_ATTR, |event| event.attr.len()) as u64;
-    let entry_size = attr_size + 16;
+fn file_head(events: &[EventDesc]) -> Vec<u8> {
+    let attrs = encoded_attrs(events);
+    let entry_size = attrs.first().map_or(COMMON_ATTR_SIZE, Vec::len) as u64 + 16;
     let ids_size: u64 = events.iter().map(|event| 8 * event.ids.len() as u64).sum();
-    let attrs_start = HEADER_SIZE + ids_size;
+    let attrs_start = FILE_HEADER_SIZE + ids_size;
     let attrs_size = entry_size * events.len() as u64;
 
     let mut head = Vec::new();
-    head.extend(b"PERFILE2");
-    head.extend(HEADER_SIZE.to_le_bytes());
+    head.extend(MAGIC.to_le_bytes());
+    head.extend(FILE_HEADER_SIZE.to_le_bytes());
     head.extend(entry_size.to_le_bytes());
     push_section(attrs_start, attrs_size, &mut head);
     push_section(attrs_start + attrs_size, 0, &mut head);
-    // The section of event types, long out of use, and the bits of the features.
+    // The section of event types, long out of use, and the bits of the trailer's sections.
     push_section(0, 0, &mut head);
-    head.extend([0; 32]);
+    head.extend([0; SECTION_BITS_SIZE]);
 
     for event in events {
         event.ids.iter().for_each(|id| head.extend(id.to_le_bytes()));
     }
-    let mut ids_at = HEADER_SIZE;
-    for event in events {
-        head.extend(&event.attr);
+    let mut ids_at = FILE_HEADER_SIZE;
+    for (event, attr) in events.iter().zip(attrs) {
+        head.extend(attr);
         let size = 8 * event.ids.len() as u64;
         push_section(ids_at, size, &mut head);
         ids_at += size;

@@ -1,19 +1,18 @@
 //! The events that the kernel knows nothing of: metadata, CPU times and energy readings.
 //!
 //! They are of a software type that exists for data handed in by others (bpf-output), so that every
-//! reader of perf.data knows how to skip them.
+//! reader of perf.data knows how to skip them. A recording that has them says so by the events'
+//! [`descriptions`], and carries their samples, which the other functions here make.
 
-use crate::record::readings::DomainReading;
-use crate::recording::encode::{self, RecordTooLong, SampleFields, sample_type};
-use crate::recording::energy::{CpuTimes, event_name, metadata_payloads};
+use crate::recording::EventDesc;
+use crate::recording::attr::{EventAttr, flag};
+use crate::recording::encode::{self, RecordTooLong, SampleFields};
+use crate::recording::energy::{CpuTimes, EnergyReading, event_name, metadata_payloads};
+use crate::recording::format::{event_type, sample_type};
 use crate::recording::metadata::{CPU_TIMES_EVENT, DomainInfo, METADATA_EVENT, Metadata};
-use crate::recording::writer::EventDescription;
 use crate::units::Timestamp;
 
-const TYPE_SOFTWARE: u32 = 1;
-const CONFIG_BPF_OUTPUT: u64 = 10;
-const SAMPLE_TYPE: u64 = sample_type::TRAILER | sample_type::RAW;
-const SAMPLE_ID_ALL: u64 = 1 << 18;
+const SAMPLE_TYPE: u64 = encode::TRAILER_FIELDS | sample_type::RAW;
 
 /// Ids of our own events start here. The kernel counts its ids from one, so they never meet.
 const FIRST_ID: u64 = 1 << 62;
@@ -22,8 +21,8 @@ const CPU_TIMES_ID: u64 = FIRST_ID + 1;
 const ENERGY_ID: u64 = FIRST_ID + 2;
 
 /// The descriptions of all of them, to follow those of the sampled events.
-pub fn descriptions(domains: &[DomainInfo]) -> Vec<EventDescription> {
-    let describe = |name: String, id| EventDescription { attr: attr(), ids: vec![id], name };
+pub fn descriptions(domains: &[DomainInfo]) -> Vec<EventDesc> {
+    let describe = |name: String, id| EventDesc { attr: attr(), ids: vec![id], name };
     let own = [(METADATA_EVENT.to_owned(), METADATA_ID), (CPU_TIMES_EVENT.to_owned(), CPU_TIMES_ID)];
     let energy = domains
         .iter()
@@ -32,19 +31,16 @@ pub fn descriptions(domains: &[DomainInfo]) -> Vec<EventDescription> {
     own.into_iter().chain(energy).map(|(name, id)| describe(name, id)).collect()
 }
 
-/// A `perf_event_attr` that could be opened, though it never is.
-fn attr() -> Vec<u8> {
-    const SIZE: usize = 112;
-    let mut attr = vec![0; SIZE];
-    let mut put = |at: usize, bytes: &[u8]| attr[at..at + bytes.len()].copy_from_slice(bytes);
-    put(0, &TYPE_SOFTWARE.to_le_bytes());
-    put(4, &(SIZE as u32).to_le_bytes());
-    put(8, &CONFIG_BPF_OUTPUT.to_le_bytes());
-    // One sample per occurrence.
-    put(16, &1u64.to_le_bytes());
-    put(24, &SAMPLE_TYPE.to_le_bytes());
-    put(40, &SAMPLE_ID_ALL.to_le_bytes());
-    attr
+/// An attribute that could be opened, though it never is: one sample per occurrence.
+fn attr() -> EventAttr {
+    EventAttr {
+        kind: event_type::SOFTWARE,
+        config: event_type::SOFTWARE_BPF_OUTPUT,
+        sample_period: 1,
+        sample_type: SAMPLE_TYPE,
+        flags: flag::SAMPLE_ID_ALL,
+        ..EventAttr::default()
+    }
 }
 
 /// Appends the metadata, in as many samples as they need.
@@ -58,10 +54,15 @@ pub fn cpu_times(times: &CpuTimes, time: Timestamp, out: &mut Vec<u8>) -> Result
     sample(CPU_TIMES_ID, time, 0, &times.to_bytes(), out)
 }
 
-/// Appends the reading of a domain that belongs to `cpu`.
-pub fn energy(reading: &DomainReading, cpu: u32, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
-    let id = ENERGY_ID + reading.domain as u64;
-    sample(id, reading.time, cpu, &reading.reading.to_bytes(), out)
+/// Appends a reading of the domain of this index, whose first CPU is `cpu`.
+pub fn energy(
+    domain: usize,
+    reading: &EnergyReading,
+    time: Timestamp,
+    cpu: u32,
+    out: &mut Vec<u8>,
+) -> Result<(), RecordTooLong> {
+    sample(ENERGY_ID + domain as u64, time, cpu, &reading.to_bytes(), out)
 }
 
 fn sample(id: u64, time: Timestamp, cpu: u32, raw: &[u8], out: &mut Vec<u8>) -> Result<(), RecordTooLong> {

@@ -1,0 +1,223 @@
+//! A recording under way: waits for rings, readings, signals and the program's end.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::unistd::Pid;
+
+use crate::record::census::Census;
+use crate::record::counters::Counters;
+use crate::record::cpu_times::CpuTimesReader;
+use crate::record::drain::Drain;
+use crate::record::energy_log::EnergyLog;
+use crate::record::error::RecordError;
+use crate::record::process_state::ProcessState;
+use crate::record::program_end;
+use crate::record::readings::{MeterThread, monotonic_now};
+use crate::record::signals::{RecorderSignal, Signals};
+use crate::record::summary::Outcome;
+use crate::recording::encode::{self, RecordTooLong, SampleId};
+use crate::recording::own_events;
+use crate::recording::trailer::Trailer;
+
+/// How often rings are emptied that have not asked for it, so that little is missing from the file if
+/// the recorder is killed.
+const TICK: Duration = Duration::from_millis(100);
+/// Reading the CPU times may take this share of the recorder's time: on machines with many CPUs and
+/// interrupts one reading takes milliseconds.
+const CPU_TIMES_SHARE: u32 = 500;
+
+/// A recording under way.
+pub struct Recorder {
+    /// The recorder's signals.
+    pub signals: Signals,
+    /// What is counted.
+    pub counters: Counters,
+    /// The way to the file.
+    pub drain: Drain,
+    /// What went there.
+    pub census: Census,
+    /// The meters.
+    pub meters: Vec<MeterThread>,
+    /// How busy the CPUs are.
+    pub cpu_times: Option<CpuTimesReader>,
+    /// The meters' readings.
+    pub energy: EnergyLog,
+    /// The program, if the recorder started one.
+    pub program: Option<Pid>,
+    /// Tasks whose end ends the recording, if it is not a program's.
+    pub watched: Vec<u32>,
+    /// Where their state is read.
+    pub process_state: ProcessState,
+    /// When the time is up.
+    pub deadline: Option<Instant>,
+    /// The first error of writing; nothing is recorded after it.
+    pub failure: Option<io::Error>,
+}
+
+const SIGNAL_TOKEN: u64 = u64::MAX;
+
+impl Recorder {
+    /// Empties the rings until the program, the watched tasks, the time or somebody's patience ends.
+    pub fn run(&mut self) -> Result<Outcome, RecordError> {
+        let epoll =
+            Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(RecordError::system("epoll_create1"))?;
+        let readable = |token| EpollEvent::new(EpollFlags::EPOLLIN, token);
+        epoll
+            .add(self.signals.descriptor().as_fd(), readable(SIGNAL_TOKEN))
+            .map_err(RecordError::system("waiting for signals"))?;
+        for ring in &self.counters.rings {
+            let owner = self.counters.counters[ring.owner].descriptor();
+            epoll
+                .add(owner, readable(ring.owner as u64))
+                .map_err(RecordError::system("waiting for a ring"))?;
+        }
+        let mut ready = [EpollEvent::empty(); 64];
+        let mut next_tick = Instant::now();
+        let mut next_cpu_times = Instant::now();
+        loop {
+            let until = self.deadline.map_or(next_tick, |deadline| deadline.min(next_tick));
+            let count = epoll.wait(&mut ready, timeout_until(until)).unwrap_or(0);
+            for event in &ready[..count] {
+                self.forget_if_ended(&epoll, event);
+            }
+            let now = Instant::now();
+            let is_tick = now >= next_tick;
+            if is_tick {
+                next_tick = now + TICK;
+            }
+            let outcome = self.ending(is_tick);
+            let with_cpu_times = outcome.is_some() || now >= next_cpu_times;
+            self.round(with_cpu_times);
+            if with_cpu_times {
+                next_cpu_times = now + TICK.max(now.elapsed() * CPU_TIMES_SHARE);
+            }
+            if let Some(outcome) = outcome {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    /// The tasks of a ring's owner have ended: its descriptor would say so for ever. The ring is still
+    /// emptied, at every tick.
+    fn forget_if_ended(&self, epoll: &Epoll, event: &EpollEvent) {
+        if event.events().contains(EpollFlags::EPOLLHUP) {
+            if let Some(owner) = self.counters.counters.get(event.data() as usize) {
+                let _ = epoll.delete(owner.descriptor());
+            }
+        }
+    }
+
+    /// One round. An error of writing ends the recording, but not the program.
+    fn round(&mut self, with_cpu_times: bool) {
+        if self.failure.is_some() {
+            return;
+        }
+        if let Err(error) = self.try_round(with_cpu_times) {
+            self.failure = Some(error);
+            self.counters = Counters::default();
+            self.meters.clear();
+        }
+    }
+
+    fn try_round(&mut self, with_cpu_times: bool) -> io::Result<()> {
+        let mut own = Vec::new();
+        for meter in &self.meters {
+            meter.collect(self.energy.waiting());
+        }
+        self.energy.encode(&mut own).map_err(io::Error::other)?;
+        if let (true, Some(reader)) = (with_cpu_times, &mut self.cpu_times) {
+            let time = monotonic_now();
+            own_events::cpu_times(&reader.read()?, time, &mut own).map_err(io::Error::other)?;
+        }
+        self.drain.round(&mut self.counters.rings, &own, &mut self.census)
+    }
+
+    /// Whether and how the recording ends now.
+    fn ending(&mut self, tick: bool) -> Option<Outcome> {
+        while let Some(signal) = self.signals.next() {
+            match signal {
+                RecorderSignal::ChildChanged => {
+                    if let Some(outcome) = self.program.and_then(program_end::reap) {
+                        self.program = None;
+                        return Some(outcome);
+                    }
+                }
+                // The program has got it too, and decides what it means.
+                RecorderSignal::FromTerminal(_) if self.program.is_some() => {}
+                RecorderSignal::FromTerminal(signal) | RecorderSignal::Stop(signal) => {
+                    return Some(Outcome::Stopped(signal));
+                }
+            }
+        }
+        if tick
+            && !self.watched.is_empty()
+            && !self.watched.iter().any(|&tid| self.process_state.is_alive(tid))
+        {
+            return Some(Outcome::TargetsEnded);
+        }
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(Outcome::TimeUp)
+    }
+
+    /// The last round: final readings, what is left in the rings, and the counters' final values.
+    pub fn last_round(&mut self) {
+        if self.failure.is_some() {
+            return;
+        }
+        for meter in std::mem::take(&mut self.meters) {
+            meter.stop(self.energy.waiting());
+        }
+        self.counters.disable();
+        let mut own = Vec::new();
+        let encoded = self.energy.encode(&mut own).and_then(|()| self.final_values(&mut own));
+        let written = encoded
+            .map_err(io::Error::other)
+            .and_then(|()| self.drain.round(&mut self.counters.rings, &own, &mut self.census));
+        self.failure = written.err();
+    }
+
+    fn final_values(&mut self, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
+        let time = monotonic_now();
+        for open in &mut self.counters.counters {
+            let Ok(value) = open.value() else { continue };
+            self.census.note_final_value(&value);
+            let id = SampleId { pid: u32::MAX, tid: u32::MAX, time, cpu: open.cpu, id: open.id() };
+            encode::read(&value, &id, out)?;
+        }
+        Ok(())
+    }
+
+    /// Closes the file, readable whatever went wrong.
+    pub fn close(self, trailer: &Trailer) -> Closed {
+        let writer = self.drain.into_writer();
+        let mut file_size = writer.data_end();
+        // A failed write may have left a part of its records, which also takes the trailer's room.
+        let cut = writer.get_ref().set_len(file_size);
+        let closed = cut.and_then(|()| writer.finish(trailer)).and_then(|file| {
+            file_size = file.metadata()?.len();
+            Ok(())
+        });
+        let failure = self.failure.or(closed.err());
+        Closed { file_size, failure, signals: self.signals, program: self.program }
+    }
+}
+
+/// What is left of a recorder when its file is closed.
+pub struct Closed {
+    /// Bytes of the file.
+    pub file_size: u64,
+    /// The first error of writing.
+    pub failure: Option<io::Error>,
+    /// The recorder's signals.
+    pub signals: Signals,
+    /// The program, if it still runs.
+    pub program: Option<Pid>,
+}
+
+/// Milliseconds from now, rounded up so that a wait does not end just before its time.
+fn timeout_until(instant: Instant) -> EpollTimeout {
+    let left = instant.saturating_duration_since(Instant::now()) + Duration::from_micros(999);
+    EpollTimeout::try_from(left).unwrap_or(EpollTimeout::ZERO)
+}

@@ -1,0 +1,212 @@
+//! Opens what was asked for, or the next best that the kernel permits.
+
+use std::fs;
+use std::io;
+
+use nix::errno::Errno;
+use nix::sys::resource::{self, Resource};
+
+use crate::machine::{Roots, resolve_event, topology};
+use crate::record::attr::AttrSettings;
+use crate::record::counters::{Counters, OpenCounter, Refusal, Scope};
+use crate::record::error::RecordError;
+use crate::record::events::{SampledEvent, choose_events};
+use crate::record::options::{CallGraph, RecordOptions, SamplingRate};
+use crate::record::ring::page_size;
+use crate::record::support::KernelSupport;
+
+/// Bytes of a ring, if the kernel gives them. perf_event_mlock_kb is 516 by default: just this and a
+/// page for the ring's head.
+const RING_SIZE: usize = 512 * 1024;
+/// The same where each sample brings a copy of its stack.
+const RING_SIZE_WITH_STACKS: usize = 4 * 1024 * 1024;
+/// A ring that is smaller than this may overrun at usual rates.
+const SMALL_RING: usize = 64 * 1024;
+/// Descriptors that the recorder needs besides its counters.
+const OTHER_FILES: u64 = 64;
+
+/// Counters that are ready to start.
+#[derive(Debug)]
+pub struct Sampling {
+    /// The counters and their rings.
+    pub counters: Counters,
+    /// What they count.
+    pub events: Vec<SampledEvent>,
+    /// The kernel's own work is not sampled.
+    pub exclude_kernel: bool,
+    /// What had to be done without.
+    pub warnings: Vec<String>,
+}
+
+impl Sampling {
+    /// Opens the events of `options` for `scope`.
+    ///
+    /// # Errors
+    /// Events that are not known or not to be had, and rights or memory that are missing.
+    pub fn open(
+        options: &RecordOptions,
+        roots: &Roots,
+        scope: &Scope,
+        on_exec: bool,
+    ) -> Result<Self, RecordError> {
+        let cpus = topology::online(roots)?;
+        let mut events = choose_events(roots, &options.events, options.rate)?;
+        if matches!(scope, Scope::System) {
+            // A clock goes on while nothing runs; the idle task's samples would say nothing and cost energy.
+            events.iter_mut().filter(|event| event.is_clock()).for_each(SampledEvent::leave_out_idle);
+        }
+        add_tracking_event(roots, &mut events, &cpus)?;
+        allow_files(&events, scope, &cpus)?;
+
+        let settings = AttrSettings {
+            call_graph: options.call_graph,
+            exclude_kernel: options.user_only,
+            enable_on_exec: on_exec,
+            support: KernelSupport::probe(),
+        };
+        let is_online = |cpu| topology::online(roots).is_ok_and(|online| online.contains(&cpu));
+        let open = |events: &[SampledEvent], settings: &AttrSettings| {
+            Counters::open(events, scope, &cpus, settings, is_online)
+        };
+        let mut warnings = Vec::new();
+        let (mut counters, settings) = match open(&events, &settings) {
+            Err(refusal) if is_permission(&refusal.cause) && !settings.exclude_kernel => {
+                let user_only = AttrSettings { exclude_kernel: true, ..settings };
+                // If that is refused too, the first refusal says more.
+                let counters =
+                    open(&events, &user_only).map_err(|_| refused(roots, &events, refusal, scope))?;
+                warnings.push(
+                    "this user may not sample the kernel, so only the programs' own code was sampled; \
+                     to change that: sudo sysctl kernel.perf_event_paranoid=1"
+                        .to_owned(),
+                );
+                (counters, user_only)
+            }
+            Err(refusal) => return Err(refused(roots, &events, refusal, scope)),
+            Ok(counters) => (counters, settings),
+        };
+        if counters.counters.is_empty() {
+            return Err(RecordError::NothingToWatch);
+        }
+        if settings.exclude_kernel {
+            events.iter_mut().for_each(name_user_only);
+        }
+        map_rings(&mut counters, options.call_graph, &mut warnings)?;
+        Ok(Self { counters, events, exclude_kernel: settings.exclude_kernel, warnings })
+    }
+
+    /// The id of some counter of the first event, for records that eprof makes in the kernel's place.
+    pub fn first_id(&self) -> u64 {
+        self.counters.counters.first().map_or(0, OpenCounter::id)
+    }
+}
+
+/// Where no event counts on some CPU, an event that never happens tells of tasks and mappings there.
+fn add_tracking_event(
+    roots: &Roots,
+    events: &mut Vec<SampledEvent>,
+    cpus: &[u32],
+) -> Result<(), RecordError> {
+    let counted = |cpu: &&u32| events.iter().any(|event| event.spec.counts_on(**cpu));
+    let silent: Vec<u32> = cpus.iter().filter(|cpu| !counted(cpu)).copied().collect();
+    if !silent.is_empty() {
+        for mut spec in resolve_event(roots, "dummy:u")? {
+            spec.cpus = Some(silent.clone());
+            events.push(SampledEvent::new(spec, SamplingRate::Period(1)));
+        }
+    }
+    Ok(())
+}
+
+/// An event is called as perf would call what it became.
+fn name_user_only(event: &mut SampledEvent) {
+    let modifiers = &mut event.spec.modifiers;
+    if !modifiers.exclude_kernel && !event.spec.name.contains(':') {
+        event.spec.name.push_str(":u");
+    }
+    modifiers.exclude_kernel = true;
+}
+
+fn map_rings(
+    counters: &mut Counters,
+    call_graph: CallGraph,
+    warnings: &mut Vec<String>,
+) -> Result<(), RecordError> {
+    let wanted = match call_graph {
+        CallGraph::Dwarf { .. } => RING_SIZE_WITH_STACKS,
+        _ => RING_SIZE,
+    };
+    let smallest = 2 * page_size();
+    let mut size = wanted;
+    while let Err(cause) = counters.map_rings(size) {
+        if size <= smallest {
+            return Err(RecordError::RingMemory(cause));
+        }
+        size /= 2;
+    }
+    if size < SMALL_RING {
+        warnings.push(format!(
+            "the kernel gave rings of {} kB only, which may overrun; more: sudo sysctl \
+             kernel.perf_event_mlock_kb=2048 (or end other recordings of this user)",
+            size / 1024
+        ));
+    }
+    Ok(())
+}
+
+/// Raises the limit of open files as far as the counters need.
+fn allow_files(events: &[SampledEvent], scope: &Scope, cpus: &[u32]) -> Result<(), RecordError> {
+    let tasks = scope.counters_per_cpu();
+    let per_task: usize =
+        events.iter().map(|event| cpus.iter().filter(|&&cpu| event.spec.counts_on(cpu)).count()).sum();
+    let needed = (per_task * tasks) as u64 + OTHER_FILES;
+    let Ok((soft, hard)) = resource::getrlimit(Resource::RLIMIT_NOFILE) else { return Ok(()) };
+    if soft >= needed || hard >= needed && resource::setrlimit(Resource::RLIMIT_NOFILE, needed, hard).is_ok()
+    {
+        return Ok(());
+    }
+    // Beyond the hard limit only with CAP_SYS_RESOURCE.
+    resource::setrlimit(Resource::RLIMIT_NOFILE, needed, needed).map_err(|_| RecordError::TooManyFiles {
+        needed,
+        events: events.len(),
+        cpus: cpus.len(),
+        tasks,
+        limit: hard,
+    })
+}
+
+fn is_permission(error: &io::Error) -> bool {
+    matches!(error.raw_os_error().map(Errno::from_raw), Some(Errno::EACCES | Errno::EPERM))
+}
+
+/// What a refusal of the kernel means for the one who asked.
+fn refused(roots: &Roots, events: &[SampledEvent], refusal: Refusal, scope: &Scope) -> RecordError {
+    let Refusal { event, cause } = refusal;
+    let event = events[event].spec.name.clone();
+    if is_permission(&cause) {
+        let paranoid = fs::read_to_string(roots.procfs.join("sys/kernel/perf_event_paranoid"));
+        let executable = std::env::current_exe();
+        return RecordError::NotPermitted {
+            event,
+            cause,
+            paranoid: paranoid.map_or_else(|_| "unknown".into(), |text| text.trim().to_owned()),
+            enough: match scope {
+                Scope::Tasks(_) => 2,
+                Scope::ControlGroup(_) | Scope::System => 0,
+            },
+            executable: executable.map_or_else(|_| "eprof".into(), |path| path.display().to_string()),
+        };
+    }
+    let hint = match cause.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ENOENT) => {
+            "this machine has no such event; virtual machines often have no hardware events"
+        }
+        Some(Errno::EOPNOTSUPP) => "it cannot be sampled in this way; try --call-graph fp, or no :p",
+        Some(Errno::ENOSYS) => "this kernel was built without perf events",
+        Some(Errno::EBUSY) => "another program keeps the counters for itself",
+        Some(Errno::EINVAL) => "the kernel takes this combination of event and options for wrong",
+        Some(Errno::EMFILE | Errno::ENFILE) => "too many files are open; raise the limit with ulimit -n",
+        _ => "see perf_event_open(2)",
+    };
+    RecordError::EventNotSupported { event, cause, hint }
+}
