@@ -3,11 +3,15 @@
 use rustc_hash::FxHashMap;
 
 use super::demangle::Demangler;
-use super::dwarf::{DebugInfo, DebugLookup};
+use super::dwarf::{DebugLookup, DebugMap};
 use super::elf::Segments;
-use super::split_dwarf::DwoArena;
 use super::symbol_table::{Symbol, SymbolTable};
 use super::symbols::{FileId, FoundFrames, FoundFunction, FunctionId, Item, SourceFrame};
+
+/// Addresses that one thread looks up at a time: enough to be worth the trouble, few enough that all threads
+/// end at about the same time. Larger units are looked into by several threads.
+const RUN: usize = 1_024;
+const LONGEST_RUN: usize = 8_192;
 
 /// What is known of a module's code.
 #[derive(Debug, Default)]
@@ -15,7 +19,7 @@ pub(crate) struct CodeMap<'a> {
     pub(crate) table: SymbolTable<'a>,
     /// The way from file offsets to the table's addresses; without it they are the same.
     pub(crate) segments: Option<Segments>,
-    pub(crate) info: Option<&'a DebugInfo>,
+    pub(crate) debug: Option<DebugMap<'a>>,
 }
 
 /// What a lookup is to find.
@@ -26,33 +30,51 @@ pub(crate) struct Wanted {
     pub(crate) demangler: Demangler,
 }
 
-impl CodeMap<'_> {
-    /// Looks up addresses in ascending order. `label` names code without a symbol, together with its address.
-    pub(crate) fn find(&self, items: &[Item], label: &str, wanted: Wanted) -> FoundFrames {
-        let dwos = DwoArena::default();
-        let lookup = self.info.and_then(|info| DebugLookup::new(info, &dwos));
-        let mut search = Search { wanted, label, found: FoundFrames::default(), ids: Ids::default() };
-        for same_address in items.chunk_by(|a, b| a.address == b.address) {
-            let offset = same_address[0].address;
-            match &self.segments {
-                None => search.add(offset, offset, self.symbol(offset, wanted), None),
-                Some(segments) => match segments.address_of(offset) {
-                    None => search.add(offset, offset, None, None),
-                    Some(address) => {
-                        let symbol = self.symbol(address, wanted);
-                        search.add(offset, address, symbol, lookup.as_ref());
-                    }
-                },
+impl<'a> CodeMap<'a> {
+    /// Cuts addresses, given in ascending order, into runs that threads can take, such that the addresses of
+    /// a unit of debug information stay together. Equal addresses stay together too.
+    pub(crate) fn runs(&self, items: &[Item]) -> Vec<Vec<Item>> {
+        let unit_of = |item: &Item| {
+            let address = self.address(item.address)?;
+            self.debug.as_ref()?.units.unit_of(address)
+        };
+        let mut by_unit: Vec<(Option<u32>, Item)> = items.iter().map(|item| (unit_of(item), *item)).collect();
+        by_unit.sort_by_key(|(unit, _)| *unit);
+        let mut runs: Vec<Vec<Item>> = Vec::new();
+        let mut last = None;
+        for (unit, item) in by_unit {
+            let fits = runs.last().is_some_and(|run| {
+                let limit = if last == Some(unit) { LONGEST_RUN } else { RUN };
+                run.len() < limit || run.last().is_some_and(|before| before.address == item.address)
+            });
+            match runs.last_mut() {
+                Some(run) if fits => run.push(item),
+                _ => runs.push(vec![item]),
             }
+            last = Some(unit);
+        }
+        runs
+    }
+
+    /// Looks up one run. `label` names code without a symbol, together with its address.
+    pub(crate) fn find(
+        &self,
+        lookup: Option<&DebugLookup<'_, 'a>>,
+        items: &[Item],
+        label: &str,
+        wanted: Wanted,
+    ) -> FoundFrames {
+        let (found, ids, frames) = (FoundFrames::default(), Ids::default(), Vec::new());
+        let mut search = Search { map: self, lookup, wanted, label, found, ids, frames };
+        for same_address in items.chunk_by(|a, b| a.address == b.address) {
+            search.add(same_address[0].address);
         }
         search.found
     }
 
-    fn symbol(&self, address: u64, wanted: Wanted) -> Option<Symbol<'_>> {
-        self.table.find(address, |symbol| {
-            let raw_name = symbol.raw_name();
-            wanted.demangler.demangle(&raw_name).unwrap_or_else(|| raw_name.into_owned())
-        })
+    /// The address in the symbol table that an address of the profile means.
+    fn address(&self, address: u64) -> Option<u64> {
+        self.segments.as_ref().map_or(Some(address), |segments| segments.address_of(address))
     }
 }
 
@@ -67,74 +89,68 @@ struct Ids {
     files: FxHashMap<Box<str>, FileId>,
 }
 
-struct Search<'s> {
+struct Search<'s, 'a> {
+    map: &'s CodeMap<'a>,
+    lookup: Option<&'s DebugLookup<'s, 'a>>,
     wanted: Wanted,
     label: &'s str,
     found: FoundFrames,
     ids: Ids,
+    /// Frames of the address at hand.
+    frames: Vec<NamedFrame>,
 }
 
-impl Search<'_> {
+/// A frame of debug information; its function may have no name.
+type NamedFrame = (Option<FunctionId>, Option<FileId>, Option<u32>);
+
+impl<'a> Search<'_, 'a> {
     /// Adds the frames of one address.
-    fn add(
-        &mut self,
-        offset: u64,
-        address: u64,
-        symbol: Option<Symbol<'_>>,
-        lookup: Option<&DebugLookup<'_>>,
-    ) {
-        let first = self.found.frames.len();
-        let symbol = symbol.map(|symbol| self.symbol_function(&symbol));
-        match lookup {
-            Some(lookup) if self.wanted.inlines => lookup.frames(address, |frame| {
-                let function = frame.function.map(|name| self.named_function(name));
-                let file = frame.file.filter(|_| self.wanted.lines).map(|path| self.file(path));
-                let line = frame.line.filter(|_| self.wanted.lines);
-                self.found.frames.push(SourceFrame {
-                    // Without a name of its own, inlined code counts as part of what it is inlined into.
-                    function: function.unwrap_or(FunctionId(u32::MAX)),
-                    file,
-                    line,
-                    inlined: true,
-                });
-            }),
-            Some(lookup) => {
-                if let Some((file, line)) = lookup.location(address) {
-                    let file = file.map(|path| self.file(path));
-                    let function = FunctionId(u32::MAX);
-                    self.found.frames.push(SourceFrame { function, file, line, inlined: true });
+    fn add(&mut self, offset: u64) {
+        let mut frames = std::mem::take(&mut self.frames);
+        let mut symbol = None;
+        if let Some(address) = self.map.address(offset) {
+            symbol = self.symbol(address).map(|symbol| self.symbol_function(&symbol));
+            self.debug_frames(address, &mut frames);
+        }
+        // Innermost first. The outermost is the symbol's function, whatever debug information calls it.
+        let (outermost, file, line) = frames.pop().unwrap_or_default();
+        let function = symbol.or(outermost).unwrap_or_else(|| self.unknown_function(offset));
+        self.found.frames.push(SourceFrame { function, file, line, inlined: false });
+        while let Some((function, file, line)) = frames.pop() {
+            match (function, self.found.frames.last_mut()) {
+                (Some(function), _) => {
+                    self.found.frames.push(SourceFrame { function, file, line, inlined: true })
                 }
+                // Code without a name of its own is part of what it is inlined into.
+                (None, Some(outer)) => (outer.file, outer.line) = (file, line),
+                (None, None) => {}
             }
-            None => {}
         }
-        self.found.frames[first..].reverse();
-        if self.found.frames.len() == first {
-            let function = FunctionId(u32::MAX);
-            self.found.frames.push(SourceFrame { function, file: None, line: None, inlined: false });
-        }
-        self.name_frames(first, symbol, offset);
         self.found.ends.push(self.found.frames.len() as u32);
+        self.frames = frames;
     }
 
-    /// The outermost frame is the symbol's; frames without a name merge into the one before.
-    fn name_frames(&mut self, first: usize, symbol: Option<FunctionId>, offset: u64) {
-        const NAMELESS: FunctionId = FunctionId(u32::MAX);
-        let outermost = self.found.frames[first].function;
-        let mut function = match symbol {
-            Some(function) => function,
-            None if outermost != NAMELESS => outermost,
-            None => self.unknown_function(offset),
-        };
-        let mut kept = first;
-        for index in first..self.found.frames.len() {
-            let frame = self.found.frames[index];
-            if index > first && frame.function != NAMELESS {
-                function = frame.function;
-                kept += 1;
+    fn debug_frames(&mut self, address: u64, frames: &mut Vec<NamedFrame>) {
+        let Some(lookup) = self.lookup else { return };
+        if !self.wanted.inlines {
+            if let Some((file, line)) = lookup.location(address) {
+                frames.push((None, file.map(|path| self.file(path)), line));
             }
-            self.found.frames[kept] = SourceFrame { function, inlined: kept > first, ..frame };
+            return;
         }
-        self.found.frames.truncate(kept + 1);
+        let lines = self.wanted.lines;
+        lookup.frames(address, |frame| {
+            let function = frame.function.map(|name| self.named_function(name));
+            let file = frame.file.filter(|_| lines).map(|path| self.file(path));
+            frames.push((function, file, frame.line.filter(|_| lines)));
+        });
+    }
+
+    fn symbol(&self, address: u64) -> Option<Symbol<'a>> {
+        self.map.table.find(address, |symbol| {
+            let raw_name = symbol.raw_name();
+            self.wanted.demangler.demangle(&raw_name).unwrap_or_else(|| raw_name.into_owned())
+        })
     }
 
     fn symbol_function(&mut self, symbol: &Symbol<'_>) -> FunctionId {

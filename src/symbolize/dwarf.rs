@@ -4,12 +4,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use addr2line::{Context, LookupContinuation, LookupResult, SplitDwarfLoad};
+use addr2line::{Context, LookupContinuation, LookupResult};
 use gimli::{EndianSlice, RunTimeEndian, SectionId};
 use object::{CompressionFormat, Object, ObjectSection};
 
 use super::elf::MappedFile;
-use super::split_dwarf::SplitFiles;
+use super::split_dwarf::{DwoArena, SplitFiles};
+use super::units::UnitIndex;
 
 pub(crate) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 
@@ -135,33 +136,56 @@ pub(crate) struct DebugInfo {
     pub(crate) sysroot: Option<PathBuf>,
 }
 
+/// The debug information of a module made ready for lookups by several threads.
+#[derive(Debug)]
+pub(crate) struct DebugMap<'a> {
+    info: &'a DebugInfo,
+    dwos: &'a DwoArena,
+    dwarf: Arc<gimli::Dwarf<Reader<'a>>>,
+    pub(crate) units: UnitIndex<'a>,
+}
+
+impl<'a> DebugMap<'a> {
+    /// `None` if the debug information is damaged. Split files that lookups need are kept in `dwos`.
+    pub(crate) fn new(info: &'a DebugInfo, dwos: &'a DwoArena) -> Option<Self> {
+        let mut dwarf = info.main.dwarf();
+        let units = UnitIndex::new(&mut dwarf)?;
+        if let Some(supplement) = &info.supplement {
+            let mut supplement = supplement.dwarf();
+            UnitIndex::new(&mut supplement)?;
+            dwarf.set_sup(supplement);
+        }
+        Some(Self { info, dwos, dwarf: Arc::new(dwarf), units })
+    }
+}
+
 /// A frame as debug information tells it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct DebugFrame<'a, 'c> {
-    pub(crate) function: Option<&'a [u8]>,
-    pub(crate) file: Option<&'c str>,
+pub(crate) struct DebugFrame<'n, 'f> {
+    pub(crate) function: Option<&'n [u8]>,
+    pub(crate) file: Option<&'f str>,
     pub(crate) line: Option<u32>,
 }
 
 /// Looks addresses up. Units are parsed when first needed and kept; one lookup serves one thread.
-pub(crate) struct DebugLookup<'a> {
+pub(crate) struct DebugLookup<'m, 'a> {
+    map: &'m DebugMap<'a>,
     context: Context<Reader<'a>>,
     split: SplitFiles<'a>,
 }
 
-impl<'a> DebugLookup<'a> {
+impl<'m, 'a> DebugLookup<'m, 'a> {
     /// `None` if the debug information is damaged.
-    pub(crate) fn new(info: &'a DebugInfo, dwos: &'a super::split_dwarf::DwoArena) -> Option<Self> {
-        let mut dwarf = info.main.dwarf();
-        if let Some(supplement) = &info.supplement {
-            dwarf.set_sup(supplement.dwarf());
-        }
-        let context = Context::from_dwarf(dwarf).ok()?;
-        Some(Self { context, split: SplitFiles::new(info, dwos) })
+    pub(crate) fn new(map: &'m DebugMap<'a>) -> Option<Self> {
+        let context = Context::from_arc_dwarf(map.dwarf.clone()).ok()?;
+        Some(Self { map, context, split: SplitFiles::new(map.info, map.dwos) })
     }
 
     /// Calls `each` for the frames at an address, innermost first. Damaged parts give no frames.
     pub(crate) fn frames(&self, address: u64, mut each: impl FnMut(DebugFrame<'a, '_>)) {
+        if address == u64::MAX || !self.map.units.is_safe(&self.map.dwarf, address) {
+            return;
+        }
         let Ok(mut frames) = self.complete(self.context.find_frames(address)) else { return };
         while let Ok(Some(frame)) = frames.next() {
             let location = frame.location.as_ref();
@@ -175,6 +199,9 @@ impl<'a> DebugLookup<'a> {
 
     /// File and line of the code at an address.
     pub(crate) fn location(&self, address: u64) -> Option<(Option<&str>, Option<u32>)> {
+        if address == u64::MAX {
+            return None;
+        }
         let location = self.context.find_location(address).ok()??;
         Some((location.file, location.line))
     }
@@ -184,14 +211,10 @@ impl<'a> DebugLookup<'a> {
             match result {
                 LookupResult::Output(output) => return output,
                 LookupResult::Load { load, continuation } => {
-                    result = continuation.resume(self.load(load));
+                    result = continuation.resume(self.split.load(&load).map(Arc::new));
                 }
             }
         }
-    }
-
-    fn load(&self, load: SplitDwarfLoad<Reader<'a>>) -> Option<Arc<gimli::Dwarf<Reader<'a>>>> {
-        self.split.load(&load).map(Arc::new)
     }
 }
 

@@ -6,11 +6,12 @@ use object::{Object, ObjectSection};
 
 use super::code_map::CodeMap;
 use super::debug_file::{find_debug_file, find_supplement, open_image};
-use super::dwarf::{DebugInfo, DebugSections, SectionNames, package_path};
+use super::dwarf::{DebugInfo, DebugMap, DebugSections, SectionNames, package_path};
 use super::elf::{MappedFile, Segments};
 use super::elf_symbols::{dynamic_symbols, linkage_stubs, static_symbols};
 use super::error::SymbolizeError;
 use super::options::SymbolizeOptions;
+use super::split_dwarf::DwoArena;
 use super::symbol_table::{GapRule, SymbolTable};
 use crate::profile::Module;
 
@@ -54,7 +55,7 @@ impl ElfFiles {
     }
 
     /// Builds the symbol table.
-    pub(crate) fn code_map(&self) -> Result<CodeMap<'_>, SymbolizeError> {
+    pub(crate) fn code_map<'a>(&'a self, dwos: &'a DwoArena) -> Result<CodeMap<'a>, SymbolizeError> {
         let image = parse(&self.image)?;
         let mut symbols = static_symbols(&parse(&self.debug)?);
         if symbols.is_empty() {
@@ -64,7 +65,8 @@ impl ElfFiles {
             symbols = dynamic_symbols(&image);
         }
         let table = SymbolTable::new(symbols, linkage_stubs(&image), GapRule::NextSymbol);
-        Ok(CodeMap { table, segments: Some(Segments::of(&image)), info: self.info.as_ref() })
+        let debug = self.info.as_ref().and_then(|info| DebugMap::new(info, dwos));
+        Ok(CodeMap { table, segments: Some(Segments::of(&image)), debug })
     }
 }
 

@@ -25,6 +25,8 @@ mod split_dwarf;
 mod symbol_table;
 mod symbolizer;
 mod symbols;
+mod unit_limits;
+mod units;
 
 pub use error::SymbolizeError;
 pub use options::SymbolizeOptions;

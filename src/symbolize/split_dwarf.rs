@@ -1,30 +1,30 @@
 //! Split DWARF: debug information that stayed in `.dwo` files beside the object files, or was collected in a
 //! `.dwp` package.
 
-use std::cell::Cell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use addr2line::SplitDwarfLoad;
-use gimli::{Dwarf, DwarfPackage, EndianSlice, Reader as _};
+use gimli::{Dwarf, DwarfPackage, EndianSlice, Reader as _, UnitRef};
 
 use super::dwarf::{DebugInfo, DebugSections, Reader, SectionNames};
 use super::elf::MappedFile;
+use super::unit_limits::{abbreviations_are_bounded, functions_are_bounded};
 
 /// Keeps opened `.dwo` files in place while lookups refer to them: elements never move, as each bucket,
 /// twice as large as the one before, is allocated once.
 #[derive(Debug, Default)]
 pub(crate) struct DwoArena {
-    used: Cell<usize>,
+    used: AtomicUsize,
     buckets: [OnceLock<Box<[OnceLock<DebugSections>]>>; 32],
 }
 
 impl DwoArena {
     fn add(&self, sections: DebugSections) -> Option<&DebugSections> {
-        let number = self.used.get() + 1;
-        self.used.set(number);
+        let number = self.used.fetch_add(1, Ordering::Relaxed) + 1;
         let bucket = number.ilog2();
         let slots = self.buckets.get(bucket as usize)?;
         let slots = slots.get_or_init(|| (0..1usize << bucket).map(|_| OnceLock::new()).collect());
@@ -53,7 +53,7 @@ impl<'a> SplitFiles<'a> {
         if let Some(package) = &self.package
             && let Ok(Some(found)) = package.find_cu(wanted.dwo_id, &wanted.parent)
         {
-            return Some(found);
+            return is_bounded(&found).then_some(found);
         }
         let path = self.path(wanted)?;
         let file = Arc::new(MappedFile::open(&path).ok()?);
@@ -63,7 +63,7 @@ impl<'a> SplitFiles<'a> {
         // The object file may have been compiled again since the program was linked.
         let first = dwarf.units().next().ok()??;
         let unit = dwarf.unit(first).ok()?;
-        (unit.dwo_id == Some(wanted.dwo_id)).then_some(dwarf)
+        (unit.dwo_id == Some(wanted.dwo_id) && is_bounded(&dwarf)).then_some(dwarf)
     }
 
     fn path(&self, wanted: &SplitDwarfLoad<Reader<'a>>) -> Option<PathBuf> {
@@ -75,4 +75,12 @@ impl<'a> SplitFiles<'a> {
             None => path,
         })
     }
+}
+
+fn is_bounded(dwarf: &Dwarf<Reader<'_>>) -> bool {
+    let mut units = dwarf.units();
+    abbreviations_are_bounded(dwarf).is_some()
+        && std::iter::from_fn(|| units.next().ok().flatten()).all(|header| {
+            dwarf.unit(header).is_ok_and(|unit| functions_are_bounded(UnitRef::new(dwarf, &unit)))
+        })
 }

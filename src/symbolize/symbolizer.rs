@@ -1,23 +1,20 @@
 //! All addresses of a profile at once: grouped by module, spread over threads.
 
+use std::panic::resume_unwind;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use super::code_map::{CodeMap, Wanted};
 use super::demangle::Demangler;
+use super::dwarf::DebugLookup;
 use super::elf_module::ElfFiles;
 use super::error::SymbolizeError;
 use super::options::SymbolizeOptions;
+use super::split_dwarf::DwoArena;
 use super::symbol_table::{Binding, GapRule, Symbol, SymbolTable};
-use super::symbols::{Item, Symbols, SymbolsBuilder};
+use super::symbols::{FoundFrames, Item, Symbols, SymbolsBuilder};
 use crate::profile::{CodeAddress, Module, ModuleId, ModuleKind};
-
-/// Fewer addresses than this are not worth a second thread: it would parse the same units again.
-const FEWEST_PER_RUN: usize = 2_000;
-/// Parts per thread that a module's addresses are cut into, so that threads end at about the same time.
-const RUNS_PER_THREAD: usize = 4;
 
 /// Turns addresses into functions, inlined frames and lines.
 #[derive(Debug)]
@@ -70,9 +67,10 @@ impl Symbolizer {
             })
             .collect();
 
+        let dwos = DwoArena::default();
         let opened = self.in_parallel(groups.len(), |index| self.open(groups[index].module));
         let maps = self.in_parallel(groups.len(), |index| match &opened[index] {
-            Ok(source) => source.code_map(groups[index].module),
+            Ok(source) => source.code_map(groups[index].module, &dwos),
             Err(_) => Ok(CodeMap::default()),
         });
         let mut warnings: Vec<String> =
@@ -87,18 +85,16 @@ impl Symbolizer {
             })
             .collect();
 
-        let runs = self.runs(&groups);
-        let found = self.in_parallel(runs.len(), |index| {
-            let (group, items) = runs[index];
-            let label = label(groups[group].module);
-            maps[group].find(items, &label, self.wanted())
-        });
+        let runs = self.in_parallel(groups.len(), |index| maps[index].runs(groups[index].items));
+        let runs: Vec<(usize, Vec<Item>)> =
+            (0..).zip(runs).flat_map(|(group, runs)| runs.into_iter().map(move |run| (group, run))).collect();
+        let found = self.find(&groups, &maps, &runs);
 
         let mut builder = SymbolsBuilder::new(addresses.len());
-        let runs: Vec<_> = runs.into_iter().zip(found).collect();
+        let runs: Vec<_> = runs.iter().zip(&found).collect();
         for runs in runs.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
-            let ((group, _), _) = &runs[0];
-            let runs: Vec<_> = runs.iter().map(|((_, items), found)| (*items, found)).collect();
+            let ((group, _), _) = runs[0];
+            let runs: Vec<_> = runs.iter().map(|((_, items), found)| (&items[..], *found)).collect();
             builder.merge(groups[*group].id, &runs);
         }
         builder.finish(warnings)
@@ -122,59 +118,67 @@ impl Symbolizer {
         }
     }
 
-    /// Cuts the addresses of each module into runs that threads can take.
-    fn runs<'a>(&self, groups: &[Group<'a>]) -> Vec<(usize, &'a [Item])> {
-        let threads = self.threads();
-        let mut runs = Vec::new();
-        for (index, group) in groups.iter().enumerate() {
-            let parts = if threads == 1 { 1 } else { threads * RUNS_PER_THREAD };
-            let length = group.items.len().div_ceil(parts).max(FEWEST_PER_RUN);
-            let mut rest = group.items;
-            while !rest.is_empty() {
-                // Equal addresses stay together.
-                let mut end = length.min(rest.len());
-                while end < rest.len() && rest[end].address == rest[end - 1].address {
-                    end += 1;
+    /// Looks up all runs. A thread keeps the units that it parsed until it comes to another module.
+    fn find(
+        &self,
+        groups: &[Group<'_>],
+        maps: &[CodeMap<'_>],
+        runs: &[(usize, Vec<Item>)],
+    ) -> Vec<FoundFrames> {
+        let labels: Vec<String> = groups.iter().map(|group| label(group.module)).collect();
+        let wanted = self.wanted();
+        self.in_threads(runs.len(), |indices| {
+            let mut current = None;
+            let mut found = Vec::new();
+            for index in indices {
+                let (group, items) = &runs[index];
+                if current.as_ref().is_none_or(|(before, _)| before != group) {
+                    let map = maps[*group].debug.as_ref();
+                    current = Some((*group, map.and_then(DebugLookup::new)));
                 }
-                let (run, behind) = rest.split_at(end);
-                runs.push((index, run));
-                rest = behind;
+                let lookup = current.as_ref().and_then(|(_, lookup)| lookup.as_ref());
+                found.push((index, maps[*group].find(lookup, items, &labels[*group], wanted)));
             }
-        }
-        runs
+            found
+        })
     }
 
     /// Results of `work` for 0..count, in order, from all threads.
     fn in_parallel<T: Send>(&self, count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+        self.in_threads(count, |indices| indices.map(|index| (index, work(index))).collect())
+    }
+
+    /// Runs `work` in each thread; it takes indices of 0..count until there are no more, and returns results by
+    /// index, which come back in order.
+    fn in_threads<T: Send>(
+        &self,
+        count: usize,
+        work: impl Fn(&mut dyn Iterator<Item = usize>) -> Vec<(usize, T)> + Sync,
+    ) -> Vec<T> {
+        let next = AtomicUsize::new(0);
+        let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&index| index < count);
         let threads = self.threads().min(count);
-        if threads <= 1 {
-            return (0..count).map(work).collect();
-        }
-        let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(count)));
-        thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        if index >= count {
-                            break;
-                        }
-                        let result = work(index);
-                        results.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push((index, result));
-                    }
-                });
-            }
-        });
-        let mut results = results.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut results = if threads <= 1 {
+            work(&mut std::iter::from_fn(take))
+        } else {
+            thread::scope(|scope| {
+                let workers: Vec<_> =
+                    (0..threads).map(|_| scope.spawn(|| work(&mut std::iter::from_fn(take)))).collect();
+                workers
+                    .into_iter()
+                    .flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+                    .collect()
+            })
+        };
         results.sort_unstable_by_key(|(index, _)| *index);
         results.into_iter().map(|(_, result)| result).collect()
     }
 }
 
 impl Source {
-    fn code_map<'a>(&'a self, module: &'a Module) -> Result<CodeMap<'a>, SymbolizeError> {
+    fn code_map<'a>(&'a self, module: &'a Module, dwos: &'a DwoArena) -> Result<CodeMap<'a>, SymbolizeError> {
         match self {
-            Self::Elf(files) => files.code_map(),
+            Self::Elf(files) => files.code_map(dwos),
             Self::Named => {
                 let name = module.path.as_bytes();
                 let whole = Symbol { start: 0, end: u64::MAX, binding: Binding::Global, plt: false, name };

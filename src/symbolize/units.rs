@@ -1,0 +1,121 @@
+//! Which units of debug information hold which addresses.
+//!
+//! Lookups go unit by unit, so that each unit is parsed by one thread, and into no unit that is not safe to parse.
+
+use std::sync::OnceLock;
+
+use gimli::{Dwarf, Section as _, Unit, UnitRef, UnitType};
+use rustc_hash::FxHashMap;
+
+use super::dwarf::Reader;
+use super::unit_limits::{Budget, abbreviations_are_bounded, functions_are_bounded};
+
+/// Most units that hold one address. There should be one; linkers that drop a function leave more at zero.
+const MOST_AT_ONCE: usize = 64;
+
+/// The units with code, by address.
+#[derive(Debug)]
+pub(crate) struct UnitIndex<'a> {
+    ranges: Vec<UnitRange>,
+    units: Vec<IndexedUnit<'a>>,
+    /// Units that declare no ranges; a lookup may find them by their line tables.
+    undeclared: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct UnitRange {
+    begin: u64,
+    end: u64,
+    unit: u32,
+    /// Highest end of the ranges up to this one.
+    reach: u64,
+}
+
+#[derive(Debug)]
+struct IndexedUnit<'a> {
+    unit: Unit<Reader<'a>>,
+    bounded: OnceLock<bool>,
+}
+
+impl<'a> UnitIndex<'a> {
+    /// Prepares the sections for lookups and indexes their units; `None` if they are damaged.
+    pub(crate) fn new(dwarf: &mut Dwarf<Reader<'a>>) -> Option<Self> {
+        abbreviations_are_bounded(dwarf)?;
+        dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::All);
+        let listed = listed_ranges(dwarf);
+        let mut line_tables = Budget::of(dwarf.debug_line.reader());
+        let (mut ranges, mut units, mut undeclared) = (Vec::new(), Vec::new(), Vec::new());
+        let mut headers = dwarf.units();
+        while let Some(header) = headers.next().ok()? {
+            if !matches!(header.type_(), UnitType::Compilation | UnitType::Skeleton(_) | UnitType::Partial) {
+                continue;
+            }
+            let listed = header.debug_info_offset().and_then(|offset| listed.get(&offset));
+            let Ok(unit) = dwarf.unit(header) else { continue };
+            let (number, declared) = (units.len() as u32, ranges.len());
+            let mut add = |range: gimli::Range| {
+                if range.begin < range.end {
+                    let unit = number;
+                    ranges.push(UnitRange { begin: range.begin, end: range.end, unit, reach: 0 });
+                }
+            };
+            listed.into_iter().flatten().copied().for_each(&mut add);
+            let mut own = dwarf.unit_ranges(&unit).ok()?;
+            while let Ok(Some(range)) = own.next() {
+                add(range);
+            }
+            if ranges.len() == declared {
+                undeclared.push(number);
+            }
+            if let Some(program) = &unit.line_program {
+                line_tables.take(program.header().unit_length() as u64)?;
+            }
+            units.push(IndexedUnit { unit, bounded: OnceLock::new() });
+        }
+        ranges.sort_unstable();
+        let mut reach = 0;
+        for range in &mut ranges {
+            reach = reach.max(range.end);
+            range.reach = reach;
+        }
+        Some(Self { ranges, units, undeclared })
+    }
+
+    /// The unit whose lookups an address belongs to.
+    pub(crate) fn unit_of(&self, address: u64) -> Option<u32> {
+        self.containing(address).next().map(|range| range.unit)
+    }
+
+    /// May functions be looked up at this address?
+    pub(crate) fn is_safe(&self, dwarf: &Dwarf<Reader<'a>>, address: u64) -> bool {
+        let mut ranges = self.containing(address);
+        let declared = ranges.by_ref().take(MOST_AT_ONCE).map(|range| range.unit);
+        let mut units = declared.chain(self.undeclared.iter().copied());
+        units.all(|unit| self.is_bounded(dwarf, unit)) && ranges.next().is_none()
+    }
+
+    fn is_bounded(&self, dwarf: &Dwarf<Reader<'a>>, unit: u32) -> bool {
+        let Some(IndexedUnit { unit, bounded }) = self.units.get(unit as usize) else { return false };
+        *bounded.get_or_init(|| functions_are_bounded(UnitRef::new(dwarf, unit)))
+    }
+
+    fn containing(&self, address: u64) -> impl Iterator<Item = &UnitRange> {
+        let behind = self.ranges.partition_point(|range| range.begin <= address);
+        let reaching = self.ranges[..behind].iter().rev().take_while(move |range| range.reach > address);
+        reaching.filter(move |range| range.end > address)
+    }
+}
+
+/// Ranges of units as `.debug_aranges` lists them.
+fn listed_ranges(dwarf: &Dwarf<Reader<'_>>) -> FxHashMap<gimli::DebugInfoOffset, Vec<gimli::Range>> {
+    let mut listed = FxHashMap::<_, Vec<_>>::default();
+    let mut sets = dwarf.debug_aranges.headers();
+    while let Ok(Some(set)) = sets.next() {
+        let ranges = listed.entry(set.debug_info_offset()).or_default();
+        let mut entries = set.entries();
+        while let Some(entry) = entries.next().transpose() {
+            ranges.extend(entry.ok().map(|entry| entry.range()));
+        }
+    }
+    listed
+}
