@@ -5,7 +5,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod flamegraph;
+mod input;
+mod output;
 mod record;
+mod report;
 
 /// Where the joules of a program go, by function, line and call path.
 #[derive(Parser)]
@@ -18,6 +22,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Record(record::RecordArgs),
+    Report(report::ReportArgs),
+    Flamegraph(flamegraph::FlamegraphArgs),
 }
 
 /// What a verb answers: the exit status, or an error that `main` prints as one chain.
@@ -40,6 +46,8 @@ pub fn main() -> ExitCode {
 fn run(verb: Verb) -> Outcome {
     match verb {
         Verb::Record(args) => record::run(args),
+        Verb::Report(args) => report::run(args),
+        Verb::Flamegraph(args) => flamegraph::run(args),
     }
 }
 

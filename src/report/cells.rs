@@ -9,7 +9,7 @@ use crate::profile::{DomainEnergy, Profile};
 use crate::recording::metadata::CpuInfo;
 use crate::units::Joules;
 
-/// Rows by thread, process, name of process, or core. `stacks` says which stacks count.
+/// Rows by thread, process, name of process, core or event. `stacks` says which stacks count.
 pub(super) fn by_cell(
     profile: &Profile,
     selected: &Selected,
@@ -17,13 +17,25 @@ pub(super) fn by_cell(
     grouping: Grouping,
 ) -> Vec<Row> {
     let mut rows = Vec::new();
-    let by_core = grouping == Grouping::Core;
-    let row_of_thread = if by_core { Vec::new() } else { thread_rows(profile, grouping, &mut rows) };
-    let row_of_cpu = if by_core { cpu_rows(profile, &mut rows) } else { FxHashMap::default() };
-    for (_, cell, totals) in selected.cells(profile).filter(|(_, cell, _)| stacks[cell.stack.0 as usize]) {
-        let row = if by_core { row_of_cpu[&cell.cpu] } else { row_of_thread[cell.thread.0 as usize] };
+    let cells = selected.cells(profile).filter(|(_, cell, _)| stacks[cell.stack.0 as usize]);
+    let add = |rows: &mut Vec<Row>, row: usize, totals: Totals| {
         rows[row].own += totals;
         rows[row].total += totals;
+    };
+    match grouping {
+        Grouping::Core => {
+            let row_of_cpu = cpu_rows(profile, &mut rows);
+            cells.for_each(|(_, cell, totals)| add(&mut rows, row_of_cpu[&cell.cpu], totals));
+        }
+        Grouping::Event => {
+            let empty = Totals::default();
+            rows.extend(profile.events.iter().map(|event| Row::new(Label::new(&event.name), empty, empty)));
+            cells.for_each(|(_, cell, totals)| add(&mut rows, cell.event as usize, totals));
+        }
+        _ => {
+            let row_of_thread = thread_rows(profile, grouping, &mut rows);
+            cells.for_each(|(_, cell, totals)| add(&mut rows, row_of_thread[cell.thread.0 as usize], totals));
+        }
     }
     rows.retain(|row| !row.total.is_empty());
     rows

@@ -5,8 +5,7 @@ use crate::profile::{
     ThreadIndex,
 };
 use crate::recording::metadata::{CoreKind, CpuInfo, DomainInfo, DomainKind, Method};
-use crate::symbolize::symbols::{FoundFrames, FoundFunction, Item, SymbolsBuilder};
-use crate::symbolize::{FileId, SourceFrame, Symbols};
+use crate::symbolize::{FileId, FoundFrames, FoundFunction, Item, SourceFrame, Symbols, SymbolsBuilder};
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// One function at an address: its name and, if known, file and line.
@@ -137,7 +136,7 @@ impl Fixture {
                 }
                 found.end_address();
             }
-            builder.merge(ModuleId(module as u32), &[(&items, found)]);
+            builder.merge(ModuleId(module as u32), &[(&items, &found)]);
         }
         (self.profile, builder.finish(Vec::new()))
     }

@@ -16,6 +16,7 @@ use super::text::Label;
 use super::tree::{CallTree, Direction};
 use super::{ReportError, Weight};
 use crate::profile::ProfileMethod;
+use crate::units::Joules;
 
 /// Frames narrower than this share of the picture are not drawn: a tenth of a pixel.
 const THINNEST: f64 = 1e-4;
@@ -138,21 +139,20 @@ impl Unit {
     }
 }
 
+/// How much of what, and what was recorded.
 fn default_title(tree: &CallTree<'_>) -> String {
-    match tree.weight {
+    let amount = match tree.weight {
         Weight::Joules => {
-            let domains: Vec<&str> = tree
-                .summary
-                .domains
-                .iter()
-                .filter(|domain| domain.counted)
-                .map(|domain| domain.name.as_str())
-                .collect();
-            let joules = crate::units::Joules::from_joules(tree.total());
-            format!("Energy: {joules} of {}", domains.join(" + "))
+            let counted = tree.summary.domains.iter().filter(|domain| domain.counted);
+            let domains: Vec<&str> = counted.map(|domain| domain.name.as_str()).collect();
+            format!("{} ({})", Joules::from_joules(tree.total()), domains.join(" + "))
         }
         Weight::Samples => format!("{} samples", grouped(tree.total() as u64)),
         Weight::Count => format!("{} events", grouped(tree.total() as u64)),
+    };
+    match &tree.summary.subject {
+        Some(subject) => format!("{amount}: {}", subject.shortened(80)),
+        None => amount,
     }
 }
 

@@ -15,7 +15,7 @@ use crate::symbolize::{FileId, SourceFrame, Symbols};
 pub(super) enum Detail {
     /// By function and module.
     Function,
-    /// By function and [`FrameClass`].
+    /// By function and [`FrameClass`], as call trees show it: code without symbols is its module.
     ClassedFunction,
     /// By line of the source, and function.
     Line,
@@ -85,10 +85,12 @@ impl FrameTable {
                     profile.modules.get(module).map(|module| module.kind),
                     Some(ModuleKind::Jit | ModuleKind::Anonymous)
                 );
+                let label = modules.get(module).unwrap_or(&unknown.module);
+                let as_module = detail == Detail::ClassedFunction && !function.known;
                 functions.intern(FunctionLabel {
-                    name: Label::new(&function.name),
-                    module: modules.get(module).unwrap_or(&unknown.module).clone(),
-                    address: function.address.filter(|_| !made_at_run_time),
+                    name: if as_module { in_brackets(label) } else { Label::new(&function.name) },
+                    module: label.clone(),
+                    address: function.address.filter(|_| !made_at_run_time && !as_module),
                 })
             })
             .collect();
@@ -169,6 +171,12 @@ fn module_label(module: &Module) -> Label {
         _ if module.path.is_empty() => Label::new("[unknown]"),
         _ => Label::new(&module.path),
     }
+}
+
+/// `[libz.so.1]` for `/usr/lib/libz.so.1`.
+fn in_brackets(module: &Label) -> Label {
+    let name = module.file_name();
+    if name.starts_with('[') { module.clone() } else { Label::new(&format!("[{name}]")) }
 }
 
 /// Numbers for distinct values, in the order they were first seen.

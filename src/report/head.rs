@@ -20,6 +20,9 @@ const NAME: usize = 18;
 
 pub(super) fn write(summary: &Summary, style: &Style, out: &mut impl Write) -> io::Result<()> {
     let (bold, plain) = if style.color { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
+    if let Some(subject) = &summary.subject {
+        writeln!(out, "{}", subject.shortened(style.width))?;
+    }
     if !summary.has_joules() {
         writeln!(
             out,

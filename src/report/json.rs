@@ -29,6 +29,7 @@ pub fn write(report: &Report, mut out: impl Write) -> Result<(), ReportError> {
 #[derive(Serialize)]
 struct JsonReport<'a> {
     eprof_version: &'static str,
+    subject: Option<&'a Label>,
     total_joules: Option<Joules>,
     method: &'static str,
     duration_s: f64,
@@ -136,6 +137,7 @@ impl<'a> JsonReport<'a> {
             |wanted| report.neighbours_of.as_ref().filter(|(side, _)| *side == wanted).map(|(_, name)| name);
         Self {
             eprof_version: env!("CARGO_PKG_VERSION"),
+            subject: summary.subject.as_ref(),
             total_joules: has_joules.then_some(summary.balance.measured),
             method: method_name(summary.method),
             duration_s: summary.duration.as_secs_f64(),

@@ -15,7 +15,11 @@ pub mod flamegraph;
 pub mod folded;
 mod frames;
 mod head;
+#[cfg(test)]
+mod hostile;
 pub mod json;
+#[cfg(test)]
+mod laws;
 mod neighbours;
 mod rows;
 mod scale;
@@ -93,6 +97,8 @@ pub enum ReportError {
 /// What a report shows. The default: all functions by their own joules.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// What was recorded, for people.
+    pub subject: Option<String>,
     /// What a row stands for.
     pub by: Grouping,
     /// What the report is made from, and what weighs.
@@ -116,6 +122,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            subject: None,
             by: Grouping::Function,
             selection: Selection::default(),
             neighbours: None,
@@ -138,6 +145,8 @@ pub struct Report {
     pub weight: Weight,
     /// What a row stands for.
     pub by: Grouping,
+    /// The only event whose samples count, if one was asked for.
+    pub event: Option<Label>,
     /// Whose callers or callees the rows are.
     pub neighbours_of: Option<(Side, Label)>,
     /// The rows, sorted.
@@ -203,10 +212,11 @@ impl Report {
             }
         };
 
-        let summary = Summary::new(profile, &selected);
+        let summary = Summary::new(profile, &selected, options.subject.as_deref());
         let mut report = Self {
             weight,
             by: options.by,
+            event: options.selection.event.as_deref().map(Label::new),
             not_selected: not_selected(profile, &selected, chosen),
             whole: if neighbours_of.is_some() { rows.iter().map(|row| row.own).sum() } else { chosen },
             neighbours_of,
@@ -229,7 +239,7 @@ impl Report {
             self.whole.joules = self.summary.balance.measured;
         }
         if let Some(pattern) = &options.rows {
-            let (kept, filtered) =
+            let (kept, filtered): (Vec<Row>, Vec<Row>) =
                 std::mem::take(&mut self.rows).into_iter().partition(|row| rows::matches(row, pattern));
             self.filtered = count_and_sum(&filtered);
             self.rows = kept;
@@ -257,7 +267,7 @@ impl Report {
     }
 }
 
-fn count_and_sum(rows: &Vec<Row>) -> (usize, Totals) {
+fn count_and_sum(rows: &[Row]) -> (usize, Totals) {
     (rows.len(), rows.iter().map(|row| row.own).sum())
 }
 

@@ -26,6 +26,8 @@ pub enum Grouping {
     Command,
     /// A core with its SMT siblings; a CPU where the topology is not known.
     Core,
+    /// A sampled event.
+    Event,
     /// An energy domain. Its own joules are those that are in no domain inside it.
     Domain,
 }
@@ -41,6 +43,7 @@ impl Grouping {
             Self::Process => "process",
             Self::Command => "command",
             Self::Core => "core",
+            Self::Event => "event",
             Self::Domain => "domain",
         }
     }

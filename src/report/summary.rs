@@ -117,6 +117,8 @@ pub struct EventSummary {
 /// What the whole profile is about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
+    /// What was recorded, if that is known: a command.
+    pub subject: Option<Label>,
     /// How the joules were found.
     pub method: ProfileMethod,
     /// From the first to the last sample or reading.
@@ -130,7 +132,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub(super) fn new(profile: &Profile, selected: &Selected) -> Self {
+    pub(super) fn new(profile: &Profile, selected: &Selected, subject: Option<&str>) -> Self {
         let counted = |index: &usize| selected.domains.contains(index);
         let domains: Vec<DomainSummary> = profile
             .domains
@@ -158,6 +160,7 @@ impl Summary {
             .filter(|domain| domain.counted)
             .fold(Balance::default(), |sum, domain| sum.plus(domain.balance));
         Self {
+            subject: subject.map(Label::new),
             method: profile.method(),
             duration: profile.duration,
             events: events.collect(),

@@ -11,6 +11,9 @@ use super::text::{Label, padded};
 use super::{Report, ReportError, head};
 use crate::units::Joules;
 
+/// Columns of a table that is not on a terminal.
+pub const DEFAULT_WIDTH: usize = 80;
+
 /// How the table looks.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
@@ -24,7 +27,7 @@ pub struct Style {
 
 impl Default for Style {
     fn default() -> Self {
-        Self { width: 80, color: false, children: false }
+        Self { width: DEFAULT_WIDTH, color: false, children: false }
     }
 }
 
@@ -216,7 +219,7 @@ fn names(report: &Report, row: &Row) -> (Label, Option<Label>) {
         (Grouping::Process, (Some(pid), _)) => Some(Label::new(&pid.to_string())),
         _ => match &row.place {
             Some(place) => Some(place.function.clone()),
-            None => row.module.as_ref().map(|module| Label::new(file_name(module.as_str()))),
+            None => row.module.as_ref().map(|module| Label::new(module.file_name())),
         },
     };
     (row.name.clone(), second)
@@ -228,7 +231,7 @@ fn titles(by: Grouping) -> (&'static str, Option<&'static str>) {
         Grouping::Line => Some("function"),
         Grouping::Thread => Some("pid/tid"),
         Grouping::Process => Some("pid"),
-        Grouping::Module | Grouping::Command | Grouping::Core | Grouping::Domain => None,
+        Grouping::Module | Grouping::Command | Grouping::Core | Grouping::Event | Grouping::Domain => None,
     };
     (by.name(), second)
 }
@@ -244,19 +247,15 @@ fn whole_name(report: &Report) -> &'static str {
 
 fn footer(report: &Report) -> String {
     if report.weight != Weight::Joules {
-        return String::new();
+        let events = report.summary.events.iter().filter(|event| event.samples > 0).count();
+        let several = report.event.is_none() && report.by != Grouping::Event && events > 1;
+        let text =
+            if several { "samples of all events together; --event NAME takes those of one" } else { "" };
+        return text.to_owned();
     }
     let has_errors = report.rows.iter().any(|row| row.own.variance > 0.0);
     let errors = if has_errors { "±: one standard error; " } else { "" };
     format!("{errors}watts: while running; share: of {}", whole_name(report))
-}
-
-/// The last part of a path; names in brackets and the like are no paths.
-fn file_name(path: &str) -> &str {
-    if !path.starts_with('/') {
-        return path;
-    }
-    path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
 fn right(text: &str, width: usize) -> String {

@@ -41,6 +41,14 @@ impl Label {
         &self.0
     }
 
+    /// The last part of a path; what is no absolute path stays as it is.
+    pub fn file_name(&self) -> &str {
+        if !self.0.starts_with('/') {
+            return &self.0;
+        }
+        self.0.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&self.0)
+    }
+
     /// The text as the name of a frame in a folded stack, where `;` parts frames and the number
     /// after the last space is the weight.
     pub fn folded(&self) -> Cow<'_, str> {

@@ -17,6 +17,8 @@ use crate::symbolize::Symbols;
 /// What a call tree is made of.
 #[derive(Debug, Clone, Default)]
 pub struct TreeOptions {
+    /// What was recorded, for people.
+    pub subject: Option<String>,
     /// Which samples, and what weighs.
     pub selection: Selection,
     /// Leave out inlined functions.
@@ -87,7 +89,7 @@ impl<'a> CallTree<'a> {
             .collect();
         let (roots, root_of_thread) = roots(profile, options.root);
         let stacks = weigh(profile, &selected, &taken, &root_of_thread);
-        let summary = Summary::new(profile, &selected);
+        let summary = Summary::new(profile, &selected, options.subject.as_deref());
         let mut beside = Vec::new();
         if options.whole && selected.weight == Weight::Joules {
             let parts = summary.balance.unattributed().into_iter();

@@ -43,8 +43,6 @@ pub(super) struct Node<'a> {
     pub path: &'a [TreeFrame],
     /// What ends here, the branches below the threshold included.
     pub own: f64,
-    /// What passes through here.
-    pub total: f64,
 }
 
 /// Walks the call tree in preorder, siblings in the order of `rank` (by key; frames above all stacks
@@ -61,7 +59,7 @@ pub(super) fn walk<E>(
     let mut cursors: Vec<Cursor> = stacks.iter().map(|stack| walker.start(stack)).collect();
     let mut path = Vec::new();
     // Parts still to be visited: a range of cursors whose stacks share `depth` frames.
-    let mut parts = vec![Part { start: 0, end: cursors.len(), depth: 0, total: sum(&cursors), frame: None }];
+    let mut parts = vec![Part { start: 0, end: cursors.len(), depth: 0, frame: None }];
     while let Some(part) = parts.pop() {
         if let Some(frame) = part.frame {
             path.truncate(part.depth - 1);
@@ -69,7 +67,7 @@ pub(super) fn walk<E>(
         }
         let own = walker.divide(&mut cursors[part.start..part.end], &part, &mut parts);
         if !path.is_empty() || own != 0.0 {
-            visit(Node { path: &path, own, total: part.total })?;
+            visit(Node { path: &path, own })?;
         }
     }
     Ok(())
@@ -87,7 +85,6 @@ struct Part {
     start: usize,
     end: usize,
     depth: usize,
-    total: f64,
     frame: Option<TreeFrame>,
 }
 
@@ -166,7 +163,7 @@ impl Walker<'_> {
                     for cursor in group.iter_mut() {
                         cursor.next = self.read_after(frame, cursor);
                     }
-                    parts.push(Part { start, end, depth: part.depth + 1, total, frame: Some(frame) });
+                    parts.push(Part { start, end, depth: part.depth + 1, frame: Some(frame) });
                 }
                 _ => own += total,
             }

@@ -32,3 +32,5 @@ pub use error::SymbolizeError;
 pub use options::SymbolizeOptions;
 pub use symbolizer::Symbolizer;
 pub use symbols::{FileId, Function, FunctionId, SourceFrame, Symbols};
+#[cfg(test)]
+pub(crate) use symbols::{FoundFrames, FoundFunction, Item, SymbolsBuilder};

@@ -1,0 +1,251 @@
+//! What all verbs that read a recording have in common: options, and the way from the file to a
+//! profile with symbols.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use eprof::analyze::{self, Dimensions, WattsRange, analyze};
+use eprof::profile::{ModuleKind, Profile};
+use eprof::recording::Recording;
+use eprof::recording::metadata::{Metadata, Target};
+use eprof::report::{Selection, Weight};
+use eprof::symbolize::{SymbolizeOptions, Symbolizer, Symbols};
+use eprof::units::Watts;
+use regex::Regex;
+
+/// The recording that verbs read if they are told no other.
+const DEFAULT_RECORDING: &str = "eprof.data";
+
+/// Which recording is read, and how its addresses get names.
+#[derive(Args)]
+pub struct InputArgs {
+    /// Recording to read, of eprof or perf; `-` is standard input.
+    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_RECORDING)]
+    pub input: PathBuf,
+
+    /// Estimate joules from CPU time by the machine's watts when idle and when all CPUs are busy, if
+    /// the recording has no joules.
+    #[arg(long, value_name = "IDLE:BUSY", value_parser = watts_range)]
+    watts: Option<WattsRange>,
+
+    /// Count inlined functions as part of the function they were put into.
+    #[arg(long)]
+    pub no_inline: bool,
+
+    /// Show C++ and Rust names as the linker knows them.
+    #[arg(long)]
+    no_demangle: bool,
+
+    /// Folder in which the recorded machine's files are found by their paths.
+    #[arg(long, value_name = "FOLDER")]
+    symfs: Option<PathBuf>,
+
+    /// Another folder of separate debug files, beside /usr/lib/debug.
+    #[arg(long, value_name = "FOLDER")]
+    debug_dir: Vec<PathBuf>,
+}
+
+/// Which samples count, and what weighs.
+#[derive(Args)]
+pub struct SelectArgs {
+    /// What rows and frames are weighed by: joules where there are any, else samples.
+    #[arg(long, value_enum)]
+    weight: Option<WeightArg>,
+
+    /// Only joules of this energy domain; by default all that lie in no other.
+    #[arg(long, value_name = "NAME")]
+    domain: Option<String>,
+
+    /// Only samples of this event.
+    #[arg(long, value_name = "NAME")]
+    event: Option<String>,
+
+    /// Only samples of threads whose name matches.
+    #[arg(long, value_name = "REGEX")]
+    thread: Option<Regex>,
+
+    /// Only samples of processes whose name matches.
+    #[arg(long, value_name = "REGEX")]
+    process: Option<Regex>,
+
+    /// Only samples with a function whose name matches anywhere on their stack.
+    #[arg(long, value_name = "REGEX")]
+    through: Option<Regex>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum WeightArg {
+    Joules,
+    Samples,
+    Count,
+}
+
+impl SelectArgs {
+    /// As the library takes it.
+    pub fn selection(&self) -> Selection {
+        Selection {
+            weight: self.weight.map(|weight| match weight {
+                WeightArg::Joules => Weight::Joules,
+                WeightArg::Samples => Weight::Samples,
+                WeightArg::Count => Weight::Count,
+            }),
+            domain: self.domain.clone(),
+            event: self.event.clone(),
+            thread: self.thread.clone(),
+            process: self.process.clone(),
+            through: self.through.clone(),
+        }
+    }
+
+    /// Whether threads must be told apart.
+    pub fn needs_threads(&self) -> bool {
+        self.thread.is_some() || self.process.is_some()
+    }
+
+    /// Whether whole stacks are needed.
+    pub fn needs_stacks(&self) -> bool {
+        self.through.is_some()
+    }
+}
+
+/// A recording's profile, with names.
+pub struct Loaded {
+    pub profile: Profile,
+    pub symbols: Symbols,
+    /// The recorded command, if it is known.
+    pub subject: Option<String>,
+}
+
+impl InputArgs {
+    /// Reads the recording.
+    pub fn load(&self, dimensions: Dimensions, lines: bool) -> anyhow::Result<Loaded> {
+        self.load_file(&self.input, dimensions, lines)
+    }
+
+    /// Reads another recording with the same options.
+    pub fn load_file(&self, path: &Path, dimensions: Dimensions, lines: bool) -> anyhow::Result<Loaded> {
+        let recording = open(path)?;
+        let options = analyze::Options { dimensions, watts: self.watts, ..analyze::Options::default() };
+        let mut profile = analyze(&recording, &options);
+        fill_in_build_ids(&mut profile, &recording);
+        let options = self.symbolize_options(path, &recording, &profile, lines);
+        let symbols = Symbolizer::new(options).symbolize(&profile.modules, &profile.addresses);
+        profile.warnings.extend(symbols.warnings.iter().cloned());
+        let has_meter = recording.metadata().is_some_and(|metadata| !metadata.domains.is_empty());
+        if self.watts.is_some() && has_meter {
+            profile.warnings.push("--watts was not used: the recording has joules of its own".to_owned());
+        }
+        Ok(Loaded { profile, symbols, subject: subject(&recording) })
+    }
+
+    fn symbolize_options(
+        &self,
+        path: &Path,
+        recording: &Recording,
+        profile: &Profile,
+        lines: bool,
+    ) -> SymbolizeOptions {
+        let defaults = SymbolizeOptions::default();
+        let features = recording.features();
+        let metadata = recording.metadata();
+        let is_kernel = |path: &[u8]| path.starts_with(b"[kernel.kallsyms]");
+        let kernel = features.build_ids.iter().find(|file| is_kernel(&file.path));
+        let mut debug_dirs = defaults.debug_dirs.clone();
+        debug_dirs.extend(self.debug_dir.iter().cloned());
+        SymbolizeOptions {
+            inlines: !self.no_inline,
+            lines,
+            demangle: !self.no_demangle,
+            debug_dirs,
+            sysroot: self.symfs.clone(),
+            kernel_build_id: kernel.map(|file| file.id.clone()),
+            kernel_release: metadata
+                .map(|metadata| metadata.machine.kernel.clone())
+                .or_else(|| features.os_release.clone()),
+            recorded_at: metadata.and_then(|metadata| end(metadata, profile)).or_else(|| modified(path)),
+            ..defaults
+        }
+    }
+}
+
+fn open(path: &Path) -> anyhow::Result<Recording> {
+    let recording = Recording::open(path);
+    if path == Path::new(DEFAULT_RECORDING) && !path.exists() {
+        return recording.with_context(|| {
+            format!(
+                "no {DEFAULT_RECORDING} here: make one with `eprof record COMMAND`, or name a file with -i"
+            )
+        });
+    }
+    Ok(recording?)
+}
+
+/// perf writes the build-ids of files behind the records, eprof into the mappings.
+fn fill_in_build_ids(profile: &mut Profile, recording: &Recording) {
+    for module in profile.modules.iter_mut().filter(|module| module.kind == ModuleKind::File) {
+        if module.build_id.is_none() {
+            let path = module.path.as_bytes();
+            let known = recording.features().build_ids.iter().find(|file| file.path == path);
+            module.build_id = known.map(|file| file.id.clone()).filter(|id| id.iter().any(|&byte| byte != 0));
+        }
+    }
+}
+
+fn end(metadata: &Metadata, profile: &Profile) -> Option<SystemTime> {
+    let start = SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(metadata.started_unix_ns))?;
+    start.checked_add(Duration::from_nanos(profile.duration.as_nanos()))
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    path.metadata().ok()?.modified().ok()
+}
+
+/// What was recorded, in a line.
+fn subject(recording: &Recording) -> Option<String> {
+    let numbers = |ids: &[u32]| ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    match recording.metadata() {
+        Some(metadata) => Some(match &metadata.target {
+            Target::Command { argv, .. } => argv.join(" "),
+            Target::Processes(pids) => format!("process {}", numbers(pids)),
+            Target::Threads(tids) => format!("thread {}", numbers(tids)),
+            Target::System => "the whole system".to_owned(),
+        }),
+        None => {
+            let command = &recording.features().command_line;
+            let program = Path::new(command.first()?).file_name().and_then(OsStr::to_str)?;
+            let arguments = command.iter().skip(1).map(String::as_str);
+            Some([program].into_iter().chain(arguments).collect::<Vec<_>>().join(" "))
+        }
+    }
+}
+
+fn watts_range(text: &str) -> Result<WattsRange, String> {
+    const EXPECTED: &str = "expected two numbers of watts, such as 10:65";
+    let (idle, busy) = text.split_once(':').ok_or(EXPECTED)?;
+    let watts =
+        |text: &str| text.trim().parse::<f64>().ok().filter(|watts| watts.is_finite() && *watts >= 0.0);
+    match (watts(idle), watts(busy)) {
+        (Some(idle), Some(busy)) if busy >= idle => {
+            Ok(WattsRange { idle: Watts::from_watts(idle), busy: Watts::from_watts(busy) })
+        }
+        (Some(_), Some(_)) => Err("a busy machine needs no less than an idle one".to_owned()),
+        _ => Err(EXPECTED.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watts_are_two_numbers() {
+        let range = watts_range("10:65.5").expect("valid");
+        assert_eq!((range.idle.as_watts(), range.busy.as_watts()), (10.0, 65.5));
+        for wrong in ["10", "65:10", "a:b", "-1:5", "1:inf", ""] {
+            assert!(watts_range(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! `eprof report`: where the joules of a recording went, as a table or for programs.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use eprof::analyze::Dimensions;
+use eprof::report::table::Style;
+use eprof::report::tree::{CallTree, TreeOptions};
+use eprof::report::{self, Grouping, Neighbours, Options, Report, Side, SortKey, csv, folded, json, table};
+use regex::Regex;
+
+use super::Outcome;
+use super::input::{InputArgs, Loaded, SelectArgs};
+use super::output::{self, Color};
+
+const EXAMPLES: &str = "\
+Examples:
+  eprof report                                functions by their own joules
+  eprof report --children --limit 20          with what they called
+  eprof report --by line --filter 'lz_'       lines of matching files and functions
+  eprof report --callers memcpy               who spends in memcpy
+  eprof report --by thread --domain dram-0    memory's joules by thread
+  eprof report -i perf.data --watts 10:65     joules of a perf recording, estimated
+  eprof report --format json | jq '.rows[0]'";
+
+/// Rows of a table if nothing else is said.
+const DEFAULT_LIMIT: usize = 40;
+
+/// Show where the joules of a recording went.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ReportArgs {
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// What a row stands for.
+    #[arg(long, value_enum, default_value_t = By::Function)]
+    by: By,
+
+    /// Add each row's total: with all that it called.
+    #[arg(long)]
+    children: bool,
+
+    /// Show who called this function (its name, or a regular expression).
+    #[arg(long, value_name = "FUNCTION", conflicts_with = "callees")]
+    callers: Option<String>,
+
+    /// Show what this function called.
+    #[arg(long, value_name = "FUNCTION")]
+    callees: Option<String>,
+
+    /// What rows are sorted by [default: self; with --children: total].
+    #[arg(long, value_enum)]
+    sort: Option<Sort>,
+
+    /// Show at most so many rows; 0: all [default: 40 in a table, all in other formats].
+    #[arg(long, value_name = "ROWS")]
+    limit: Option<usize>,
+
+    /// Show only rows whose name or module matches.
+    #[arg(long, value_name = "REGEX")]
+    filter: Option<Regex>,
+
+    /// Shares of everything measured, with rows for what was not charged to the program.
+    #[arg(long)]
+    whole: bool,
+
+    /// How the report is written.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+
+    /// File to write instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Columns of a table [default: the terminal's, or 80].
+    #[arg(long, value_name = "COLUMNS")]
+    width: Option<usize>,
+
+    /// When to use color.
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    color: Color,
+
+    #[command(flatten)]
+    select: SelectArgs,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum By {
+    Function,
+    Line,
+    Module,
+    Thread,
+    Process,
+    Command,
+    Core,
+    Event,
+    Domain,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Sort {
+    /// Weight of the row itself.
+    #[value(name = "self")]
+    Own,
+    /// Weight with all that it called.
+    Total,
+    Joules,
+    Samples,
+    Time,
+    Watts,
+    Name,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+    Csv,
+    /// Folded stacks in microjoules, one line per call path.
+    Collapsed,
+}
+
+/// Runs the verb.
+pub fn run(args: ReportArgs) -> Outcome {
+    let loaded = args.input.load(args.dimensions(), args.by == By::Line)?;
+    let Loaded { profile, symbols, subject } = &loaded;
+    let to = args.output.as_deref();
+    if args.format == Format::Collapsed {
+        output::warn(&profile.warnings)?;
+        let options = TreeOptions {
+            selection: args.select.selection(),
+            no_inline: args.input.no_inline,
+            whole: args.whole,
+            ..TreeOptions::default()
+        };
+        let tree = CallTree::new(profile, symbols, &options)?;
+        output::write_to(to, |out| folded::write(&tree, out))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let report = Report::new(profile, symbols, &args.options(subject.clone()))?;
+    output::write_to(to, |out| match args.format {
+        Format::Json => json::write(&report, out),
+        Format::Csv => csv::write(&report, out),
+        Format::Table | Format::Collapsed => table::write(&report, &args.style(), out),
+    })?;
+    if args.format == Format::Csv {
+        output::warn(&profile.warnings)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl ReportArgs {
+    fn options(&self, subject: Option<String>) -> Options {
+        let is_table = self.format == Format::Table;
+        let limit = self.limit.or(is_table.then_some(DEFAULT_LIMIT)).filter(|&limit| limit > 0);
+        let of = |side, function: &Option<String>| {
+            function.as_ref().map(|function| Neighbours { side, function: function.clone() })
+        };
+        Options {
+            subject,
+            by: self.grouping(),
+            selection: self.select.selection(),
+            neighbours: of(Side::Callers, &self.callers).or_else(|| of(Side::Callees, &self.callees)),
+            rows: self.filter.clone(),
+            inline: !self.input.no_inline,
+            sort: self.sort_key(),
+            limit,
+            own_only: is_table && !self.children,
+            whole: self.whole,
+        }
+    }
+
+    fn grouping(&self) -> Grouping {
+        match self.by {
+            By::Function => Grouping::Function,
+            By::Line => Grouping::Line,
+            By::Module => Grouping::Module,
+            By::Thread => Grouping::Thread,
+            By::Process => Grouping::Process,
+            By::Command => Grouping::Command,
+            By::Core => Grouping::Core,
+            By::Event => Grouping::Event,
+            By::Domain => Grouping::Domain,
+        }
+    }
+
+    fn sort_key(&self) -> SortKey {
+        match self.sort {
+            None if self.children => SortKey::Total,
+            None | Some(Sort::Own) => SortKey::Own,
+            Some(Sort::Total) => SortKey::Total,
+            Some(Sort::Joules) => SortKey::Joules,
+            Some(Sort::Samples) => SortKey::Samples,
+            Some(Sort::Time) => SortKey::Time,
+            Some(Sort::Watts) => SortKey::Watts,
+            Some(Sort::Name) => SortKey::Name,
+        }
+    }
+
+    /// What must be told apart for this report; less is faster.
+    fn dimensions(&self) -> Dimensions {
+        let own_only =
+            self.format == Format::Table && !self.children && !matches!(self.sort, Some(Sort::Total));
+        let neighbours = self.callers.is_some() || self.callees.is_some();
+        Dimensions {
+            stacks: !own_only || neighbours || self.select.needs_stacks(),
+            threads: matches!(self.by, By::Thread | By::Process | By::Command)
+                || self.format == Format::Collapsed
+                || self.select.needs_threads(),
+            cpus: self.by == By::Core,
+        }
+    }
+
+    fn style(&self) -> Style {
+        let to_stdout = self.output.is_none();
+        let terminal = || output::terminal_width().filter(|_| to_stdout);
+        Style {
+            width: self.width.or_else(terminal).unwrap_or(report::table::DEFAULT_WIDTH),
+            color: to_stdout && self.color.on_stdout(),
+            children: self.children || self.by == By::Domain,
+        }
+    }
+}

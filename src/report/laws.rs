@@ -1,0 +1,220 @@
+//! What holds for every report of every profile.
+
+use proptest::prelude::*;
+
+use super::fixture::{Fixture, Spent};
+use super::folded::WholeNumbers;
+use super::tree::{CallTree, Direction, Root, TreeOptions};
+use super::*;
+use crate::recording::metadata::Method;
+use crate::symbolize::Symbols;
+
+const FUNCTIONS: [&str; 6] = ["main", "work", "work>mix", "mix", "walk>work", "leaf"];
+const MODULES: [&str; 3] = ["/bin/app", "/lib/libz.so", "[kernel]"];
+
+#[derive(Debug, Clone)]
+struct AnyCell {
+    thread: u32,
+    cpu: u32,
+    event: u32,
+    frames: Vec<(usize, usize)>,
+    samples: u64,
+    joules: [f64; 3],
+}
+
+fn any_cell() -> impl Strategy<Value = AnyCell> {
+    let frames = prop::collection::vec((0..MODULES.len(), 0..FUNCTIONS.len()), 0..8);
+    let joules = prop::array::uniform3(0.0f64..10.0);
+    (0u32..3, 0u32..4, 0u32..2, frames, 1u64..50, joules).prop_map(
+        |(thread, cpu, event, frames, samples, joules)| AnyCell {
+            thread,
+            cpu,
+            event,
+            frames,
+            samples,
+            joules,
+        },
+    )
+}
+
+fn any_profile() -> impl Strategy<Value = (Profile, Symbols)> {
+    // Never nothing: without joules there is no balance.
+    let rest = prop::array::uniform4(0.1f64..5.0);
+    (prop::collection::vec(any_cell(), 1..40), rest).prop_map(|(cells, rest)| {
+        let mut fixture = Fixture::default();
+        fixture.domain("package-0", None, Method::Measured, "power PMU", rest);
+        fixture.domain("package-0-cores", Some("package-0"), Method::Measured, "power PMU", rest);
+        fixture.domain("dram-0", None, Method::Estimated, "estimate", rest);
+        fixture.event("cpu-clock", 0);
+        fixture.event("cycles", 0);
+        for (tid, process) in [(1, "a"), (2, "a"), (3, "b")] {
+            fixture.thread(tid / 3 + 1, tid, &format!("thread {tid}"), process);
+        }
+        fixture.cpu(0, 0);
+        fixture.cpu(1, 0);
+        for cell in &cells {
+            let frames: Vec<(&str, &str)> = cell
+                .frames
+                .iter()
+                .map(|&(module, function)| (MODULES[module], FUNCTIONS[function]))
+                .collect();
+            let spent = Spent { samples: cell.samples, millis: cell.samples, joules: &cell.joules };
+            fixture.cell_of(cell.thread, cell.cpu, cell.event, &frames, spent);
+        }
+        fixture.finish()
+    })
+}
+
+fn any_grouping() -> impl Strategy<Value = Grouping> {
+    prop::sample::select(vec![
+        Grouping::Function,
+        Grouping::Line,
+        Grouping::Module,
+        Grouping::Thread,
+        Grouping::Process,
+        Grouping::Command,
+        Grouping::Core,
+        Grouping::Event,
+        Grouping::Domain,
+    ])
+}
+
+fn any_selection() -> impl Strategy<Value = Selection> {
+    let pattern = |text: &'static str| prop::option::of(Just(Regex::new(text).expect("valid")));
+    let domain = prop::option::of(prop::sample::select(vec!["package-0", "package-0-cores", "dram-0"]));
+    let event = prop::option::of(prop::sample::select(vec!["cpu-clock", "cycles"]));
+    (domain, event, pattern("2|3"), pattern("a"), pattern("w"), pattern("mix")).prop_map(
+        |(domain, event, thread, process, through, _)| Selection {
+            weight: None,
+            domain: domain.map(str::to_owned),
+            event: event.map(str::to_owned),
+            thread,
+            process,
+            through,
+        },
+    )
+}
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
+}
+
+fn own_sum(report: &Report) -> f64 {
+    report.rows.iter().map(|row| row.own.joules.as_joules()).sum()
+}
+
+proptest! {
+    /// Shown + cut + filtered + not selected = attributed; with the balance's rows: = measured.
+    #[test]
+    fn rows_add_up_to_the_balance(
+        (profile, symbols) in any_profile(),
+        by in any_grouping(),
+        selection in any_selection(),
+        limit in prop::option::of(0usize..6),
+        filtered in any::<bool>(),
+        whole in any::<bool>(),
+        inline in any::<bool>(),
+    ) {
+        let rows = filtered.then(|| Regex::new("a|w").expect("valid"));
+        let options = Options { by, selection, limit, rows, whole, inline, ..Options::default() };
+        let report = Report::new(&profile, &symbols, &options).expect("the options name what there is");
+        let sum = own_sum(&report)
+            + (report.cut.1.joules + report.filtered.1.joules + report.not_selected.joules).as_joules();
+        let balance = &report.summary.balance;
+        let all = if whole { balance.measured } else { balance.attributed };
+        prop_assert!(near(sum, all.as_joules()), "{sum} J in rows, {all} in the balance");
+        prop_assert!(balance.holds());
+        prop_assert!(report.warnings.is_empty(), "{:?}", report.warnings);
+    }
+
+    /// A row's own part is at most its total, and no total is more than the whole.
+    #[test]
+    fn own_is_at_most_total((profile, symbols) in any_profile(), by in any_grouping()) {
+        let report = Report::new(&profile, &symbols, &Options { by, ..Options::default() }).expect("valid");
+        for row in &report.rows {
+            prop_assert!(row.own.joules.as_joules() <= row.total.joules.as_joules() + 1e-9);
+            prop_assert!(row.own.samples <= row.total.samples);
+            prop_assert!(row.total.joules.as_joules() <= report.whole.joules.as_joules() + 1e-9);
+            prop_assert!(row.total.samples <= report.whole.samples);
+        }
+    }
+
+    /// What its callers brought, and what it spent itself and in what it called, is a function's total.
+    #[test]
+    fn callers_and_callees_add_up_to_the_total((profile, symbols) in any_profile(), inline in any::<bool>()) {
+        let plain = Options { by: Grouping::Module, inline, ..Options::default() };
+        let report = Report::new(&profile, &symbols, &plain).expect("valid");
+        let functions = Report::new(&profile, &symbols, &Options { by: Grouping::Function, ..plain }).expect("valid");
+        prop_assert!(near(own_sum(&report), own_sum(&functions)));
+        for name in ["main", "work", "mix", "leaf"] {
+            // Exactly one module, so that the name means one row.
+            let mut of_name = functions.rows.iter().filter(|row| row.name.as_str() == name);
+            let (Some(row), None) = (of_name.next(), of_name.next()) else { continue };
+            for side in [Side::Callers, Side::Callees] {
+                let neighbours = Some(Neighbours { side, function: name.to_owned() });
+                let options = Options { neighbours, inline, ..Options::default() };
+                let report = Report::new(&profile, &symbols, &options).expect("it has samples");
+                prop_assert!(near(own_sum(&report), row.total.joules.as_joules()));
+                prop_assert!(report.rows.iter().all(|row| row.name.as_str() != name));
+            }
+        }
+    }
+
+    /// However a call tree is read and wherever it is cut, its weight stays.
+    #[test]
+    fn call_trees_keep_their_weight(
+        (profile, symbols) in any_profile(),
+        innermost in any::<bool>(),
+        root in prop::sample::select(vec![Root::Automatic, Root::None, Root::Command, Root::Process, Root::Thread]),
+        threshold in 0.0f64..0.5,
+        whole in any::<bool>(),
+    ) {
+        let direction = if innermost { Direction::FromInnermost } else { Direction::FromOutermost };
+        let options = TreeOptions { direction, root, whole, ..TreeOptions::default() };
+        let tree = CallTree::new(&profile, &symbols, &options).expect("there are samples");
+        let balance = &tree.summary.balance;
+        let all = if whole { balance.measured } else { balance.attributed };
+        prop_assert!(near(tree.total(), all.as_joules()));
+        let (mut sum, mut numbers) = (0.0, 0);
+        let mut whole_numbers = WholeNumbers::new(1e6);
+        tree.for_each_own(threshold * tree.total(), |_, weight| {
+            sum += weight;
+            numbers += whole_numbers.next(weight);
+            Ok::<(), ReportError>(())
+        }).expect("nothing fails");
+        prop_assert!(near(sum, tree.total()));
+        prop_assert!((numbers as f64 - tree.total() * 1e6).abs() <= 1.0);
+    }
+
+    /// The order in which cells and stacks come changes nothing but the last bits of sums.
+    #[test]
+    fn order_changes_nothing(
+        cells in prop::collection::vec(any_cell(), 1..20),
+        by in any_grouping(),
+    ) {
+        let build = |cells: &mut dyn Iterator<Item = &AnyCell>| {
+            let mut fixture = Fixture::default();
+            fixture.domain("package-0", None, Method::Measured, "power PMU", [0.0; 4]);
+            fixture.event("cpu-clock", 0);
+            fixture.event("cycles", 0);
+            for tid in 1..4 {
+                fixture.thread(tid, tid, "thread", "app");
+            }
+            for cell in cells {
+                let frames: Vec<(&str, &str)> =
+                    cell.frames.iter().map(|&(module, function)| (MODULES[module], FUNCTIONS[function])).collect();
+                // Whole numbers of joules add up exactly in any order.
+                let joules = [cell.joules[0].round()];
+                let spent = Spent { samples: cell.samples, millis: 1, joules: &joules };
+                fixture.cell_of(cell.thread, cell.cpu, cell.event, &frames, spent);
+            }
+            let (profile, symbols) = fixture.finish();
+            let report = Report::new(&profile, &symbols, &Options { by, ..Options::default() }).ok()?;
+            let rows: Vec<String> = report.rows.iter().map(|row| {
+                format!("{} {:?} {:?} {} {}", row.name, row.module, row.ids, row.own.joules, row.total.joules)
+            }).collect();
+            Some(rows)
+        };
+        prop_assert_eq!(build(&mut cells.iter()), build(&mut cells.iter().rev()));
+    }
+}
