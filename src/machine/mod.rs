@@ -11,6 +11,8 @@ pub mod topology;
 pub mod event_names;
 pub mod event_spec;
 mod event_syntax;
+pub mod model_events;
+pub mod model_table;
 pub mod permissions;
 pub mod pmu;
 pub mod pmu_format;
@@ -21,5 +23,6 @@ mod tracepoint;
 pub(crate) mod fixture;
 
 pub use event_spec::{EventError, EventSpec, Modifiers};
+pub use model_events::{ModelEvent, ModelEvents, Role, choose_model_events};
 pub use resolve::{resolve_event, resolve_events};
 pub use roots::Roots;

@@ -13,7 +13,7 @@ use crate::machine::permissions::Permissions;
 use crate::machine::roots::Roots;
 use crate::machine::topology::{self, TopologyError};
 use crate::recording::metadata::{DomainInfo, DomainKind, MachineInfo, Method};
-use crate::units::Joules;
+use crate::units::{Joules, Watts};
 
 /// Two sources of one domain may differ by this much before it is worth a warning.
 const TOLERANCE: f64 = 0.05;
@@ -159,21 +159,23 @@ fn at_rest(
     }
 }
 
-/// A warning if two sources of one domain tell too different energies over the same time.
+/// A warning if two sources of one domain tell too different powers.
+///
+/// Powers, not energies: the two are read one after the other, and a pause of the reader between
+/// them makes one of the watches longer.
 fn disagreement(
     domain: &str,
     (better, by_better): (Source, &Observation),
     (other, by_other): (Source, &Observation),
 ) -> Option<String> {
-    let (a, b) = (by_better.energy, by_other.energy);
-    let apart = (a - b).abs() / a.max(b).max(Joules::from_joules(f64::MIN_POSITIVE));
+    let (a, b) = (by_better.power(), by_other.power());
+    let apart = (a - b).as_watts().abs() / a.as_watts().max(b.as_watts()).max(f64::MIN_POSITIVE);
     let unsure = by_better.granularity() + by_other.granularity();
     (apart > TOLERANCE + unsure).then(|| {
+        let percent = apart * 100.0;
         format!(
-            "{domain}: the {better} counted {a} and {other} {b} within the same {}, {:.0} % apart; \
-             one of them is wrong",
-            by_better.span,
-            apart * 100.0
+            "{domain}: while both were watched the {better} told {a} and {other} {b}, {percent:.0} % apart; one of \
+             them is wrong"
         )
     })
 }
@@ -195,14 +197,13 @@ fn drop_false_platforms(
             let inside =
                 all.iter().filter(|other| other.kind == DomainKind::Package && contains(domain, other));
             let packages: Vec<Observation> = inside.map(observed).collect();
-            let inside: Joules = packages.iter().map(|seen| seen.energy).sum();
+            let inside: Watts = packages.iter().map(Observation::power).sum();
             let platform = observed(domain);
             let unsure =
                 platform.granularity() + packages.iter().map(Observation::granularity).fold(0.0, f64::max);
-            let is_false = platform.energy < inside * (1.0 - TOLERANCE - unsure);
+            let is_false = platform.power() < inside * (1.0 - TOLERANCE - unsure);
             if is_false {
-                let why =
-                    format!("it counted {} where the packages inside it counted {inside}", platform.energy);
+                let why = format!("it told {} where the packages inside it told {inside}", platform.power());
                 rejected.push(Rejected::new(format!("{source} {}", domain.name), why));
             }
             !is_false

@@ -1,7 +1,7 @@
 //! Watching counters for a moment: do they move, how often, and by what steps?
 
 use super::CounterReading;
-use crate::units::{Joules, Nanoseconds};
+use crate::units::{Joules, Nanoseconds, Watts};
 
 /// What a short watch of one domain told.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -47,6 +47,11 @@ impl Observation {
             step: (step > 0).then_some(step),
             last_raw: Some(last.raw),
         }
+    }
+
+    /// Mean power over the watch; none if it was too short to tell.
+    pub fn power(&self) -> Watts {
+        if self.span == Nanoseconds::ZERO { Watts::ZERO } else { self.energy / self.span }
     }
 
     /// How far two counters of the same thing may seem apart only because each shows its last update

@@ -1,0 +1,58 @@
+//! Runs a test of this very test program in a Linux guest with simulated meters of known truth.
+//!
+//! The guest needs QEMU and the test bench beside the project; where either is missing, a test says so
+//! and passes, unless `EPROF_REQUIRE_LIVE=1` asks for it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Set for the part of a test that runs within the guest.
+const INSIDE: &str = "EPROF_INSIDE_GUEST";
+
+/// Whether this is the guest. Tests marked `ignore` for it return at once elsewhere.
+pub fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
+/// Boots a guest with these options of the bench and runs `test` of this program in it, as `user`.
+pub fn run(options: &[&str], test: &str) {
+    let Some(bench) = bench() else { return };
+    let program = std::env::current_exe().expect("a test program has a file");
+    let mut command = Command::new(bench);
+    command.args(options).args(["--timeout", "240", "-f"]).arg(format!("{}:tests", program.display())).args(
+        [
+            "--",
+            &format!(
+                "{INSIDE}=1 RUST_BACKTRACE=0 ./tests --exact {test} --ignored --nocapture --test-threads 1"
+            ),
+        ],
+    );
+    let output = command.output().expect("the bench can be started");
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    println!("{text}");
+    assert!(output.status.success(), "{test} failed within the guest, see above");
+    assert!(text.contains("1 passed"), "{test} did not run");
+}
+
+/// The bench's command, if it can be used here.
+fn bench() -> Option<PathBuf> {
+    let bench = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/guest/guest.sh");
+    let missing = if cfg!(not(target_arch = "x86_64")) {
+        "it is made for x86-64 hosts".to_owned()
+    } else if !bench.exists() {
+        format!("{} is missing", bench.display())
+    } else if !has_program("qemu-system-x86_64") {
+        "qemu-system-x86_64 is not installed".to_owned()
+    } else {
+        return Some(bench);
+    };
+    assert!(std::env::var_os("EPROF_REQUIRE_LIVE").is_none(), "the guest is required, but {missing}");
+    eprintln!("skipped: no guest, {missing}");
+    None
+}
+
+fn has_program(name: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|folder| folder.join(name).is_file())
+}

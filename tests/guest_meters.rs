@@ -1,0 +1,243 @@
+//! The energy meters on a real kernel, against the simulated hardware's own account.
+
+mod guest;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use eprof::machine::Roots;
+use eprof::record::meter::{Discovery, EnergyMeter, MeterOptions, Source, discover};
+
+/// What one package has used, by the simulation's exact account.
+#[derive(Debug, Clone, Copy)]
+struct Truth {
+    seconds: f64,
+    package: f64,
+    cores: f64,
+    dram: f64,
+}
+
+/// `package PACKAGE TIME_NS PKG_UJ CORES_UJ DRAM_UJ`
+fn truth() -> Vec<Truth> {
+    let text = fs::read_to_string("/proc/simhw").expect("the guest has simulated hardware");
+    let packages = text.lines().filter_map(|line| line.strip_prefix("package "));
+    packages
+        .map(|line| {
+            let fields: Vec<f64> =
+                line.split_whitespace().map(|field| field.parse().expect("a number")).collect();
+            Truth {
+                seconds: fields[1] * 1e-9,
+                package: fields[2] * 1e-6,
+                cores: fields[3] * 1e-6,
+                dram: fields[4] * 1e-6,
+            }
+        })
+        .collect()
+}
+
+fn discovered(only: &[Source]) -> Discovery {
+    let options = MeterOptions { only: Some(only.to_vec()), ..MeterOptions::default() };
+    let discovery = discover(&Roots::default(), &options).expect("the machine can be described");
+    for rejected in &discovery.rejected {
+        println!("rejected {rejected}");
+    }
+    for warning in &discovery.warnings {
+        println!("warning {warning}");
+    }
+    for domain in &discovery.domains {
+        println!(
+            "{} {} parent {:?} resolution {:?} refresh {:?}",
+            domain.source, domain.name, domain.parent, domain.resolution, domain.refresh
+        );
+    }
+    discovery
+}
+
+/// Domain names and their joules so far.
+fn read(meters: &mut [Box<dyn EnergyMeter>]) -> Vec<(String, f64)> {
+    let mut all = Vec::new();
+    let mut readings = Vec::new();
+    for meter in meters {
+        meter.read(&mut readings).expect("the meter can be read");
+        let named = meter.domains().iter().zip(&readings);
+        all.extend(named.map(|(domain, reading)| {
+            (domain.name.clone(), reading.expect("the domain can be read").energy.as_joules())
+        }));
+    }
+    all
+}
+
+/// Burns and sleeps in turn for a while, reading often enough for narrow counters.
+fn work(meters: &mut [Box<dyn EnergyMeter>], duration: Duration) {
+    let start = Instant::now();
+    let mut sum = 0u64;
+    while start.elapsed() < duration {
+        let burst = Instant::now();
+        while burst.elapsed() < Duration::from_millis(20) {
+            sum = std::hint::black_box(sum.wrapping_mul(31).wrapping_add(7));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+        read(meters);
+    }
+}
+
+/// Compares two seconds of all domains with the truth.
+fn compare(mut discovery: Discovery) {
+    let (truth_before, before) = (truth(), read(&mut discovery.meters));
+    work(&mut discovery.meters, Duration::from_secs(2));
+    let (after, truth_after) = (read(&mut discovery.meters), truth());
+    let mut compared = 0;
+    for ((name, before), (_, after)) in before.iter().zip(&after) {
+        let measured = after - before;
+        let used =
+            |of: fn(&Truth) -> f64, package: usize| of(&truth_after[package]) - of(&truth_before[package]);
+        let package: usize = name.chars().find_map(|c| c.to_digit(10)).map_or(0, |digit| digit as usize);
+        let expected =
+            match name.trim_start_matches(|c: char| c != '-').trim_matches(|c: char| !c.is_alphabetic()) {
+                "cores" => used(|truth| truth.cores, package),
+                _ if name.starts_with("dram") => used(|truth| truth.dram, package),
+                "" => used(|truth| truth.package, package),
+                _ => continue,
+            };
+        let apart = (measured - expected) / expected;
+        println!("{name}: measured {measured:.4} J, true {expected:.4} J, {:+.2} %", apart * 100.0);
+        assert!(apart.abs() < 0.01, "{name} is {:.2} % off", apart * 100.0);
+        compared += 1;
+    }
+    assert!(compared >= 2, "only {compared} domains were compared");
+}
+
+fn names(discovery: &Discovery) -> Vec<(&str, &str)> {
+    discovery.domains.iter().map(|domain| (domain.source.as_str(), domain.name.as_str())).collect()
+}
+
+#[test]
+fn power_pmu() {
+    guest::run(&[], "inside_power_pmu");
+}
+
+#[test]
+#[ignore = "runs within the guest"]
+fn inside_power_pmu() {
+    if !guest::is_inside() {
+        return;
+    }
+    let discovery = discovered(&Source::ALL);
+    let told = names(&discovery);
+    let expected = ["package-0", "package-0-cores", "dram-0"].map(|name| ("power PMU", name));
+    assert_eq!(told, expected);
+    assert_eq!(discovery.warnings, Vec::<String>::new(), "the two views of the counters agree");
+    assert_eq!(discovery.domains[1].parent.as_deref(), Some("package-0"));
+    for domain in &discovery.domains {
+        let resolution = domain.resolution.expect("it moved").as_joules();
+        assert!((resolution * 65536.0).fract().abs() < 1e-9, "a multiple of 2^-16 J, but {resolution}");
+        let refresh = domain.refresh.expect("it moved twice").as_secs_f64();
+        assert!((0.0005..0.02).contains(&refresh), "about a millisecond, but {refresh}");
+    }
+    compare(discovery);
+}
+
+#[test]
+fn two_packages() {
+    guest::run(&["--smp", "4,sockets=2"], "inside_two_packages");
+}
+
+#[test]
+#[ignore = "runs within the guest"]
+fn inside_two_packages() {
+    if !guest::is_inside() {
+        return;
+    }
+    let discovery = discovered(&[Source::PowerPmu]);
+    let told: Vec<&str> = discovery.domains.iter().map(|domain| domain.name.as_str()).collect();
+    assert_eq!(told, ["package-0", "package-1", "package-0-cores", "package-1-cores", "dram-0", "dram-1"]);
+    compare(discovery);
+    compare(discovered(&[Source::Powercap]));
+}
+
+#[test]
+fn powercap_that_wraps() {
+    guest::run(&["--sim", "wrap_bits=18"], "inside_powercap_that_wraps");
+}
+
+#[test]
+#[ignore = "runs within the guest"]
+fn inside_powercap_that_wraps() {
+    if !guest::is_inside() {
+        return;
+    }
+    let discovery = discovered(&[Source::Powercap]);
+    let expected = ["package-0", "package-0-cores", "dram-0"].map(|name| ("powercap", name));
+    assert_eq!(names(&discovery), expected);
+    // 4 J a wrap at more than 16 W: some eight wraps in two seconds.
+    compare(discovery);
+}
+
+#[test]
+fn power_core() {
+    guest::run(&["--smp", "2", "--sim", "power_core=1"], "inside_power_core");
+}
+
+#[test]
+#[ignore = "runs within the guest"]
+fn inside_power_core() {
+    if !guest::is_inside() {
+        return;
+    }
+    let mut discovery = discovered(&Source::ALL);
+    let cores: Vec<&str> = names(&discovery)
+        .into_iter()
+        .filter(|(source, _)| *source == "power_core PMU")
+        .map(|(_, name)| name)
+        .collect();
+    assert_eq!(cores, ["package-0-core-0", "package-0-core-1"]);
+    let parents: Vec<_> = discovery.domains.iter().filter(|domain| domain.name.contains("-core-")).collect();
+    assert!(parents.iter().all(|domain| domain.parent.as_deref() == Some("package-0-cores")));
+    // The cores' dynamic energies are what the package's cores use beyond their constant 12.41 W.
+    let sum = |readings: Vec<(String, f64)>| -> f64 {
+        readings.iter().filter(|(name, _)| name.contains("-core-")).map(|(_, joules)| joules).sum()
+    };
+    let (truth_before, before) = (truth()[0], sum(read(&mut discovery.meters)));
+    work(&mut discovery.meters, Duration::from_secs(2));
+    let (after, truth_after) = (sum(read(&mut discovery.meters)), truth()[0]);
+    let constant = 12.41 * (truth_after.seconds - truth_before.seconds);
+    let dynamic = truth_after.cores - truth_before.cores - constant;
+    let apart = (after - before - dynamic) / dynamic;
+    println!("cores: measured {:.4} J, true {dynamic:.4} J, {:+.2} %", after - before, apart * 100.0);
+    assert!(apart.abs() < 0.01, "{:.2} % off", apart * 100.0);
+}
+
+#[test]
+fn an_ordinary_user() {
+    guest::run(&["--user", "tester", "--paranoid", "2"], "inside_refused");
+    guest::run(&["--user", "tester", "--paranoid", "0"], "inside_power_pmu_alone");
+}
+
+#[test]
+#[ignore = "runs within the guest"]
+fn inside_refused() {
+    if !guest::is_inside() {
+        return;
+    }
+    let discovery = discovered(&Source::ALL);
+    assert_eq!(names(&discovery), [("estimate", "package-0")]);
+    let repair = |source: &str| {
+        let rejected = discovery.rejected.iter().find(|rejected| rejected.source == source);
+        rejected.and_then(|rejected| rejected.repair.clone()).unwrap_or_default()
+    };
+    assert!(repair("power PMU").contains("setcap cap_perfmon=ep /guest/tests"), "{}", repair("power PMU"));
+    assert!(repair("powercap").contains("udev"), "{}", repair("powercap"));
+    assert!(!discovery.measures_cpus());
+}
+
+#[test]
+#[ignore = "runs within the guest"]
+fn inside_power_pmu_alone() {
+    if !guest::is_inside() {
+        return;
+    }
+    let discovery = discovered(&Source::ALL);
+    assert!(names(&discovery).iter().all(|(source, _)| *source == "power PMU"));
+    assert!(discovery.rejected.iter().any(|rejected| rejected.source == "powercap"));
+    compare(discovery);
+}
