@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod gpu;
 mod record;
 
 /// Where the joules of a program go, by function, line and call path.
@@ -17,6 +18,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    Gpu(gpu::GpuArgs),
     Record(record::RecordArgs),
 }
 
@@ -39,6 +41,7 @@ pub fn main() -> ExitCode {
 
 fn run(verb: Verb) -> Outcome {
     match verb {
+        Verb::Gpu(args) => gpu::run(args),
         Verb::Record(args) => record::run(args),
     }
 }

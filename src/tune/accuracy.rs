@@ -42,13 +42,19 @@ pub fn compare_fronts(space: &Space, observed: &[Cost], predicted: &[Cost], defa
     let apart = |from: &[usize], to: &[usize]| {
         let alone = from.iter().filter(|position| !to.contains(position));
         let mut distances: Vec<f64> = alone
-            .filter_map(|&position| to.iter().map(|&other| distance(space, position, other)).min_by(f64::total_cmp))
+            .filter_map(|&position| {
+                to.iter().map(|&other| distance(space, position, other)).min_by(f64::total_cmp)
+            })
             .collect();
         distances.sort_by(f64::total_cmp);
         distances
     };
-    let ends = FrontPair { observed: ends(observed, &fronts.observed), predicted: ends(predicted, &fronts.predicted) };
-    let against = |ends: [[f64; 2]; 2], default: Cost| [0, 1].map(|axis| ends[axis].map(|end| end / default[axis]));
+    let ends = FrontPair {
+        observed: ends(observed, &fronts.observed),
+        predicted: ends(predicted, &fronts.predicted),
+    };
+    let against =
+        |ends: [[f64; 2]; 2], default: Cost| [0, 1].map(|axis| ends[axis].map(|end| end / default[axis]));
     FrontAccuracy {
         overlapping: fronts.observed.iter().filter(|position| fronts.predicted.contains(position)).count(),
         observed_only: apart(&fronts.observed, &fronts.predicted),
@@ -71,9 +77,10 @@ fn distance(space: &Space, a: usize, b: usize) -> f64 {
 
 fn ends(costs: &[Cost], front: &[usize]) -> [[f64; 2]; 2] {
     [0, 1].map(|axis| {
-        front.iter().map(|&position| costs[position][axis]).fold([f64::INFINITY, 0.0], |[least, most], cost| {
-            [least.min(cost), most.max(cost)]
-        })
+        front
+            .iter()
+            .map(|&position| costs[position][axis])
+            .fold([f64::INFINITY, 0.0], |[least, most], cost| [least.min(cost), most.max(cost)])
     })
 }
 
@@ -92,7 +99,9 @@ pub fn front_error(observed: &[Cost], predicted: &[Cost]) -> Option<[f64; 2]> {
         let other = 1 - axis;
         let squares: f64 = points
             .iter()
-            .map(|&position| (at(&line, other, observed[position][other]) / observed[position][axis] - 1.0).powi(2))
+            .map(|&position| {
+                (at(&line, other, observed[position][other]) / observed[position][axis] - 1.0).powi(2)
+            })
             .sum();
         (squares / points.len() as f64).sqrt()
     }))

@@ -95,7 +95,12 @@ impl Analysis {
     /// # Errors
     /// Runs without a logarithm or too few of them, a formula that cannot be read, a default setting
     /// outside of the space.
-    pub fn new(space: Space, responses: Responses, runs: &[Run], question: Question) -> Result<Self, TuneError> {
+    pub fn new(
+        space: Space,
+        responses: Responses,
+        runs: &[Run],
+        question: Question,
+    ) -> Result<Self, TuneError> {
         let measured = Measurements::gather(responses, runs)?;
         let formula = match &question.formula {
             Some(text) => Formula::parse(text, &space)?,
@@ -125,7 +130,19 @@ impl Analysis {
         let measured_zone = TradeOffZone::behind(&runs, limits.measured.values);
         let front = pareto_front(&costs);
         let chosen = choose(question.goal, &costs, default).unwrap_or(default);
-        Ok(Self { space, measured, models, question, costs, default, front, zone, measured_zone, limits, chosen })
+        Ok(Self {
+            space,
+            measured,
+            models,
+            question,
+            costs,
+            default,
+            front,
+            zone,
+            measured_zone,
+            limits,
+            chosen,
+        })
     }
 
     /// The search space.
@@ -249,7 +266,8 @@ fn predicted_limits(space: &Space, models: &[LogModel; 2], question: &Question) 
         return Limits { values: [given; 2], source: LimitSource::Given };
     }
     // Both models have the same rows, so the leverages are the same.
-    let leverage: f64 = space.settings().map(|setting| models[0].leverage_of(&setting)).sum::<f64>() / space.size() as f64;
+    let leverage: f64 =
+        space.settings().map(|setting| models[0].leverage_of(&setting)).sum::<f64>() / space.size() as f64;
     let limit = |model: &LogModel| {
         let (variance, freedom) = model.variance()?;
         Some((t_quantile(question.level, freedom)? * (variance * leverage).sqrt()).exp_m1())
@@ -280,7 +298,9 @@ mod tests {
     fn saturating(repeats: usize) -> (Space, Vec<Run>) {
         let space = Space::new(vec![parse_named_variable("threads=1..8").expect("valid")]).expect("valid");
         let runs = (0..repeats)
-            .flat_map(|repeat| space.settings().collect::<Vec<_>>().into_iter().map(move |setting| (repeat, setting)))
+            .flat_map(|repeat| {
+                space.settings().collect::<Vec<_>>().into_iter().map(move |setting| (repeat, setting))
+            })
             .map(|(repeat, setting)| {
                 let threads = setting.0[0].number().expect("a number");
                 let time = 8.0 / threads.min(4.0) * (1.0 + 0.002 * repeat as f64);
@@ -306,10 +326,13 @@ mod tests {
     #[test]
     fn rates_and_totals_say_the_same() {
         let (space, runs) = saturating(2);
-        let rates: Vec<Run> =
-            runs.iter().map(|run| Run { setting: run.setting.clone(), values: run.values.map(|v| 1000.0 / v) }).collect();
+        let rates: Vec<Run> = runs
+            .iter()
+            .map(|run| Run { setting: run.setting.clone(), values: run.values.map(|v| 1000.0 / v) })
+            .collect();
         let asked = question(&space, Goal::EnergyDelay);
-        let totals = Analysis::new(space.clone(), Responses::Totals, &runs, asked.clone()).expect("determined");
+        let totals =
+            Analysis::new(space.clone(), Responses::Totals, &runs, asked.clone()).expect("determined");
         let rates = Analysis::new(space, Responses::Rates, &rates, asked).expect("determined");
         assert_eq!(totals.front(), rates.front());
         assert_eq!(totals.chosen(), rates.chosen());

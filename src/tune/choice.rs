@@ -19,7 +19,9 @@ impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Goal::LeastEnergy => f.write_str("least energy"),
-            Goal::MaxSlowdown(limit) => write!(f, "least energy at no more than {} % slow-down", tenths(limit * 100.0)),
+            Goal::MaxSlowdown(limit) => {
+                write!(f, "least energy at no more than {} % slow-down", tenths(limit * 100.0))
+            }
             Goal::EnergyDelay => f.write_str("least energy times time"),
         }
     }
@@ -45,7 +47,9 @@ pub fn choose(goal: Goal, points: &[Cost], default: usize) -> Option<usize> {
         }
     };
     (0..points.len())
-        .filter(|&position| points[position].iter().all(|cost| cost.is_finite()) && points[position][0] <= limit)
+        .filter(|&position| {
+            points[position].iter().all(|cost| cost.is_finite()) && points[position][0] <= limit
+        })
         .min_by(|a, b| {
             let (a, b) = (score(a), score(b));
             a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1]))

@@ -12,7 +12,8 @@ use super::space::{Role, Space};
 pub fn uniform(space: &Space, counts: &[usize]) -> Vec<usize> {
     let mut positions = vec![Vec::new()];
     for (variable, &count) in space.variables().iter().zip(counts) {
-        let chosen = spread(variable.levels().len(), count, variable.position(variable.usual_level()).unwrap_or(0));
+        let chosen =
+            spread(variable.levels().len(), count, variable.position(variable.usual_level()).unwrap_or(0));
         positions = positions
             .into_iter()
             .flat_map(|head| chosen.iter().map(move |&level| [head.as_slice(), &[level]].concat()))
@@ -57,7 +58,9 @@ pub fn latin_hypercube(space: &Space, count: usize, seed: u64) -> Vec<usize> {
                 let levels = variable.levels().len();
                 let mut strata: Vec<usize> = (0..count).collect();
                 random.shuffle(&mut strata);
-                let level = |stratum: usize, within: f64| ((stratum as f64 + within) * levels as f64 / count as f64) as usize;
+                let level = |stratum: usize, within: f64| {
+                    ((stratum as f64 + within) * levels as f64 / count as f64) as usize
+                };
                 strata.into_iter().map(|stratum| level(stratum, random.unit()).min(levels - 1)).collect()
             })
             .collect();
@@ -89,7 +92,11 @@ pub fn random(space: &Space, count: usize, seed: u64) -> Vec<usize> {
 ///
 /// Its variance depends only on where the runs lie, not on what they measured, so one model stands
 /// for both responses.
-pub fn next_best(space: &Space, model: &LogModel, candidates: impl IntoIterator<Item = usize>) -> Option<usize> {
+pub fn next_best(
+    space: &Space,
+    model: &LogModel,
+    candidates: impl IntoIterator<Item = usize>,
+) -> Option<usize> {
     let mut best: Option<(f64, usize)> = None;
     for position in candidates {
         let variance = model.leverage_of(&space.setting(position));
@@ -115,7 +122,8 @@ mod tests {
     use super::*;
 
     fn space(variables: &[&str]) -> Space {
-        Space::new(variables.iter().map(|text| parse_named_variable(text).expect("valid")).collect()).expect("valid")
+        Space::new(variables.iter().map(|text| parse_named_variable(text).expect("valid")).collect())
+            .expect("valid")
     }
 
     fn shown(space: &Space, positions: &[usize]) -> Vec<String> {
@@ -131,7 +139,12 @@ mod tests {
         assert_eq!(runs.len(), 12);
         assert_eq!(
             shown(&space, &runs)[..4],
-            ["threads=4 freq=1.2GHz", "threads=4 freq=1.7GHz", "threads=4 freq=2.2GHz", "threads=16 freq=1.2GHz"]
+            [
+                "threads=4 freq=1.2GHz",
+                "threads=4 freq=1.7GHz",
+                "threads=4 freq=2.2GHz",
+                "threads=16 freq=1.2GHz"
+            ]
         );
         assert!(runs.contains(&space.position(&space.usual_setting()).expect("in the space")));
     }
@@ -155,7 +168,8 @@ mod tests {
         let runs = latin_hypercube(&space, 12, 7);
         assert_eq!(runs.len(), 12);
         for variable in 0..2 {
-            let mut used: Vec<usize> = runs.iter().map(|&position| space.coordinates(position)[variable]).collect();
+            let mut used: Vec<usize> =
+                runs.iter().map(|&position| space.coordinates(position)[variable]).collect();
             used.sort_unstable();
             assert_eq!(used, (0..12).collect::<Vec<_>>());
         }
@@ -176,7 +190,8 @@ mod tests {
     fn the_next_run_is_the_corner_that_nobody_has_seen() {
         let space = space(&["x=0..2", "freq=1,2,3"]);
         let formula = Formula::parse("x + freq", &space).expect("valid");
-        let runs: Vec<Run> = [0, 1, 3].map(|position| Run { setting: space.setting(position), values: [1.0, 1.0] }).into();
+        let runs: Vec<Run> =
+            [0, 1, 3].map(|position| Run { setting: space.setting(position), values: [1.0, 1.0] }).into();
         let measured = Measurements::gather(Responses::Totals, &runs).expect("valid");
         let model = LogModel::fit(&formula, &space, &measured, Axis::Speed).expect("determined");
         assert_eq!(next_best(&space, &model, 0..space.size()), Some(8));

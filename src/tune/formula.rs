@@ -73,8 +73,12 @@ impl Factor {
     fn column_names(&self) -> Vec<String> {
         match &self.basis {
             Basis::Linear => vec![self.text.clone()],
-            Basis::Spline(_, basis) => (1..=basis.dimension()).map(|n| format!("{}[{n}]", self.text)).collect(),
-            Basis::Categories(levels) => levels.iter().map(|level| format!("{}[{level}]", self.text)).collect(),
+            Basis::Spline(_, basis) => {
+                (1..=basis.dimension()).map(|n| format!("{}[{n}]", self.text)).collect()
+            }
+            Basis::Categories(levels) => {
+                levels.iter().map(|level| format!("{}[{level}]", self.text)).collect()
+            }
         }
     }
 }
@@ -109,12 +113,19 @@ impl Formula {
     fn with_scale(space: &Space, scale: Scale) -> Self {
         let mut mains = Vec::new();
         let mut products = Vec::new();
-        let chosen: Vec<(usize, &Variable)> =
-            space.variables().iter().enumerate().filter(|(_, variable)| variable.levels().len() > 1).collect();
+        let chosen: Vec<(usize, &Variable)> = space
+            .variables()
+            .iter()
+            .enumerate()
+            .filter(|(_, variable)| variable.levels().len() > 1)
+            .collect();
         for (place, &(index, variable)) in chosen.iter().enumerate() {
             let factor = usual_factor(index, variable, scale);
             for &(other_index, other) in &chosen[..place] {
-                if interact(variable.role, other.role) && !variable.is_categorical() && !other.is_categorical() {
+                if interact(variable.role, other.role)
+                    && !variable.is_categorical()
+                    && !other.is_categorical()
+                {
                     products.push(vec![usual_factor(other_index, other, scale), factor.clone()]);
                 }
             }
@@ -156,7 +167,10 @@ impl Formula {
                     choices = with;
                 }
                 if choices.len() > 256 {
-                    return Err(TuneError::Formula { text: term.trim().into(), reason: "too many products".into() });
+                    return Err(TuneError::Formula {
+                        text: term.trim().into(),
+                        reason: "too many products".into(),
+                    });
                 }
             }
             for choice in choices {
@@ -166,7 +180,10 @@ impl Formula {
             }
         }
         if formula.coefficients() > 1000 {
-            return Err(TuneError::Formula { text: text.into(), reason: "more than 1000 coefficients".into() });
+            return Err(TuneError::Formula {
+                text: text.into(),
+                reason: "more than 1000 coefficients".into(),
+            });
         }
         Ok(formula)
     }
@@ -183,7 +200,8 @@ impl Formula {
             let mut products = vec![1.0];
             for factor in term {
                 let columns = factor.columns(setting);
-                products = products.iter().flat_map(|product| columns.iter().map(move |c| product * c)).collect();
+                products =
+                    products.iter().flat_map(|product| columns.iter().map(move |c| product * c)).collect();
             }
             row.extend(products);
         }
@@ -315,7 +333,11 @@ fn parse_factor(text: &str, space: &Space) -> Result<Factor, TuneError> {
     };
     let Some((function, rest)) = text.split_once('(') else {
         let (index, variable) = find(text)?;
-        return Ok(if variable.is_categorical() { categories(index, variable) } else { linear(index, variable) });
+        return Ok(if variable.is_categorical() {
+            categories(index, variable)
+        } else {
+            linear(index, variable)
+        });
     };
     let arguments = rest.strip_suffix(')').ok_or_else(|| refuse("the closing bracket is missing"))?;
     let mut arguments = arguments.split(',').map(str::trim);
@@ -333,13 +355,15 @@ fn parse_factor(text: &str, space: &Space) -> Result<Factor, TuneError> {
             }
             let mut freedom = FREEDOM;
             for argument in arguments {
-                let value = argument.strip_prefix("df").map(str::trim_start).and_then(|rest| rest.strip_prefix('='));
+                let value =
+                    argument.strip_prefix("df").map(str::trim_start).and_then(|rest| rest.strip_prefix('='));
                 freedom = match value.map(|value| value.trim().parse()) {
                     Some(Ok(value)) if (DEGREE..=100).contains(&value) => value,
                     _ => return Err(refuse("after the name only df=2..100 may follow")),
                 };
             }
-            spline(index, variable, scale, freedom).ok_or_else(|| refuse("a spline needs at least three values"))
+            spline(index, variable, scale, freedom)
+                .ok_or_else(|| refuse("a spline needs at least three values"))
         }
         _ => Err(refuse("only bs(x), C(x) and x itself are known")),
     }
@@ -365,12 +389,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn space(variables: &[&str]) -> Space {
-        Space::new(variables.iter().map(|text| parse_named_variable(text).expect("valid")).collect()).expect("valid")
+        Space::new(variables.iter().map(|text| parse_named_variable(text).expect("valid")).collect())
+            .expect("valid")
     }
 
     #[test]
     fn the_papers_formula_has_20_coefficients_and_8_for_one_node_count() {
-        let whole = Formula::as_in_the_paper(&space(&["nodes=20,42,64,86", "threads=4..44:4", "freq=1.2..2.2GHz"]));
+        let whole =
+            Formula::as_in_the_paper(&space(&["nodes=20,42,64,86", "threads=4..44:4", "freq=1.2..2.2GHz"]));
         assert_eq!(
             whole.to_string(),
             "bs(nodes) + bs(threads) + freq + bs(nodes):bs(threads) + bs(threads):freq"
@@ -396,7 +422,10 @@ mod tests {
     fn rows_and_names_agree() {
         let space = space(&["threads=1..3", "freq=1,2", "flags=a,b"]);
         let formula = Formula::parse("ln(y) ~ freq*C(flags) + threads", &space).expect("valid");
-        assert_eq!(formula.coefficient_names(), ["(intercept)", "freq", "C(flags)[b]", "freq:C(flags)[b]", "threads"]);
+        assert_eq!(
+            formula.coefficient_names(),
+            ["(intercept)", "freq", "C(flags)[b]", "freq:C(flags)[b]", "threads"]
+        );
         let setting = Setting(vec![Level::Number(3.0), Level::Number(2.0), Level::Label("b".into())]);
         assert_eq!(formula.row(&setting), [1.0, 2.0, 1.0, 2.0, 3.0]);
     }
@@ -417,7 +446,9 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_refused() {
         let space = space(&["threads=4..44:4", "flags=a,b"]);
-        for text in ["bs(cores)", "sin(threads)", "bs(flags)", "bs(threads", "bs(threads, df=1)", "threads + ", "a*"] {
+        for text in
+            ["bs(cores)", "sin(threads)", "bs(flags)", "bs(threads", "bs(threads, df=1)", "threads + ", "a*"]
+        {
             assert!(Formula::parse(text, &space).is_err(), "{text}");
         }
     }

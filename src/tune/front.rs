@@ -16,7 +16,8 @@ pub fn dominates(a: Cost, b: Cost) -> bool {
 /// Points that are equal in both costs are all on the front or all off it. Of points equal in one
 /// cost only the better in the other stays. Points that are not finite are never on it.
 pub fn pareto_front(points: &[Cost]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..points.len()).filter(|&p| points[p].iter().all(|cost| cost.is_finite())).collect();
+    let mut order: Vec<usize> =
+        (0..points.len()).filter(|&p| points[p].iter().all(|cost| cost.is_finite())).collect();
     order.sort_by(|&a, &b| {
         let [time, energy] = [0, 1].map(|axis| points[a][axis].total_cmp(&points[b][axis]));
         time.then(energy).then(a.cmp(&b))

@@ -59,9 +59,8 @@ impl LeastSquares {
         }
 
         let deficient = || RankDeficient { rank: columns, redundant: Vec::new() };
-        let inverse_of_r = r
-            .solve_upper_triangular(&DMatrix::identity(columns, columns))
-            .ok_or_else(deficient)?;
+        let inverse_of_r =
+            r.solve_upper_triangular(&DMatrix::identity(columns, columns)).ok_or_else(deficient)?;
         let mut root_of_inverse = DMatrix::zeros(columns, columns);
         for (position, &column) in order.iter().enumerate() {
             root_of_inverse.row_mut(column).copy_from(&(inverse_of_r.row(position) / scales[column]));
@@ -131,7 +130,9 @@ impl LeastSquares {
     /// Residual of each observation from the model fitted without it, by the identity `e / (1 - h)`.
     /// `None` where the others do not determine the model.
     pub fn leave_one_out_residuals(&self) -> Vec<Option<f64>> {
-        let without = |(residual, leverage): (&f64, &f64)| (*leverage < 1.0 - 1e-9).then(|| residual / (1.0 - leverage));
+        let without = |(residual, leverage): (&f64, &f64)| {
+            (*leverage < 1.0 - 1e-9).then(|| residual / (1.0 - leverage))
+        };
         self.residuals.iter().zip(&self.leverages).map(without).collect()
     }
 

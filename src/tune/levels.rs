@@ -19,7 +19,10 @@ pub fn parse_named_variable(text: &str) -> Result<Variable, TuneError> {
     };
     let name = name.trim();
     if name.is_empty() {
-        return Err(TuneError::Levels { variable: text.into(), reason: "the name is missing before `=`".into() });
+        return Err(TuneError::Levels {
+            variable: text.into(),
+            reason: "the name is missing before `=`".into(),
+        });
     }
     parse_variable(name, role_of_name(name), values)
 }
@@ -40,9 +43,15 @@ pub fn parse_variable(name: &str, role: Role, values: &str) -> Result<Variable, 
         match parse_item(item) {
             Some(item) => quantities.push(item),
             None if role == Role::Other => {
-                return Variable::new(name, role, items.iter().map(|&label| Level::Label(label.into())).collect());
+                return Variable::new(
+                    name,
+                    role,
+                    items.iter().map(|&label| Level::Label(label.into())).collect(),
+                );
             }
-            None => return Err(refuse(format!("`{item}` is no number or range such as 1..16 or 1.2..2.2:0.1"))),
+            None => {
+                return Err(refuse(format!("`{item}` is no number or range such as 1..16 or 1.2..2.2:0.1")));
+            }
         }
     }
     let last_unit = quantities
@@ -67,7 +76,8 @@ pub fn parse_variable(name: &str, role: Role, values: &str) -> Result<Variable, 
         };
         let step = match item.step.map(convert).transpose()? {
             Some(step) => step,
-            None => default_step(role, from, to).ok_or_else(|| refuse("a range of fractions needs a step, as in 0.5..2:0.5".into()))?,
+            None => default_step(role, from, to)
+                .ok_or_else(|| refuse("a range of fractions needs a step, as in 0.5..2:0.5".into()))?,
         };
         levels.extend(range(from, to, step).map_err(refuse)?);
     }
@@ -84,15 +94,16 @@ pub fn parse_variable(name: &str, role: Role, values: &str) -> Result<Variable, 
 pub fn role_of_name(name: &str) -> Role {
     let plain: String = name.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
     match plain.as_str() {
-        "threads" | "thread" | "nthreads" | "numthreads" | "ompnumthreads" | "cores" | "core" | "ncores" | "numcores"
-        | "cpus" | "ncpus" | "workers" => Role::Threads,
-        "nodes" | "node" | "nnodes" | "numnodes" | "ranks" | "nranks" | "procs" | "nprocs" | "processes" | "np" => {
-            Role::Nodes
+        "threads" | "thread" | "nthreads" | "numthreads" | "ompnumthreads" | "cores" | "core" | "ncores"
+        | "numcores" | "cpus" | "ncpus" | "workers" => Role::Threads,
+        "nodes" | "node" | "nnodes" | "numnodes" | "ranks" | "nranks" | "procs" | "nprocs" | "processes"
+        | "np" => Role::Nodes,
+        "freq" | "frequency" | "f" | "ghz" | "mhz" | "khz" | "clock" | "cpufreq" | "corefreq" | "gpufreq"
+        | "gpuclock" | "coreclock" | "smclock" | "cpufrequency" | "corefrequency" | "frequencyghz"
+        | "frequencymhz" | "frequencykhz" | "freqghz" | "freqmhz" | "freqkhz" | "clockmhz" => Role::Frequency,
+        "cap" | "powercap" | "powerlimit" | "limit" | "pl" | "capw" | "powercapw" | "powerlimitw" | "tdp" => {
+            Role::PowerCap
         }
-        "freq" | "frequency" | "f" | "ghz" | "mhz" | "khz" | "clock" | "cpufreq" | "corefreq" | "gpufreq" | "gpuclock"
-        | "coreclock" | "smclock" | "cpufrequency" | "corefrequency" | "frequencyghz" | "frequencymhz" | "frequencykhz"
-        | "freqghz" | "freqmhz" | "freqkhz" | "clockmhz" => Role::Frequency,
-        "cap" | "powercap" | "powerlimit" | "limit" | "pl" | "capw" | "powercapw" | "powerlimitw" | "tdp" => Role::PowerCap,
         _ => Role::Other,
     }
 }
@@ -139,7 +150,9 @@ pub fn split_unit(text: &str) -> Option<(f64, &str)> {
         .char_indices()
         .find(|&(at, c)| {
             let exponent = matches!(c, 'e' | 'E')
-                && text[at + 1..].trim_start_matches(['+', '-']).starts_with(|next: char| next.is_ascii_digit());
+                && text[at + 1..]
+                    .trim_start_matches(['+', '-'])
+                    .starts_with(|next: char| next.is_ascii_digit());
             let sign = matches!(c, '+' | '-') && (at == 0 || text[..at].ends_with(['e', 'E']));
             !(c.is_ascii_digit() || c == '.' || exponent || sign)
         })

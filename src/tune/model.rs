@@ -37,7 +37,12 @@ impl LogModel {
     /// # Errors
     /// [`TuneError::RankDeficient`] if the settings that were run do not determine every
     /// coefficient; it says how many runs are needed, and of which variable.
-    pub fn fit(formula: &Formula, space: &Space, measured: &Measurements, axis: Axis) -> Result<Self, TuneError> {
+    pub fn fit(
+        formula: &Formula,
+        space: &Space,
+        measured: &Measurements,
+        axis: Axis,
+    ) -> Result<Self, TuneError> {
         let settings = measured.settings();
         let rows: Vec<f64> = settings.iter().flat_map(|measured| formula.row(&measured.setting)).collect();
         let design = DMatrix::from_row_slice(settings.len(), formula.coefficients(), &rows);
@@ -132,12 +137,19 @@ fn what_is_missing(formula: &Formula, space: &Space, measured: &Measurements) ->
     let mut lacking = Vec::new();
     for (index, needed) in formula.levels_needed() {
         let variable = &space.variables()[index];
-        let mut present: Vec<String> =
-            measured.settings().iter().filter_map(|measured| Some(variable.show(measured.setting.0.get(index)?))).collect();
+        let mut present: Vec<String> = measured
+            .settings()
+            .iter()
+            .filter_map(|measured| Some(variable.show(measured.setting.0.get(index)?)))
+            .collect();
         present.sort_unstable();
         present.dedup();
         if present.len() < needed {
-            lacking.push(format!("{} needs {needed} different values and has {}", variable.name, present.len()));
+            lacking.push(format!(
+                "{} needs {needed} different values and has {}",
+                variable.name,
+                present.len()
+            ));
         }
     }
     match lacking.is_empty() {
@@ -145,7 +157,10 @@ fn what_is_missing(formula: &Formula, space: &Space, measured: &Measurements) ->
             ": combine the variables' values more evenly (`--plan` prints settings that do)".into()
         }
         true => " (`--plan` prints settings that do)".into(),
-        false => format!(": {} (`--plan` prints settings that do; `--formula` takes a smaller model)", lacking.join(", ")),
+        false => format!(
+            ": {} (`--plan` prints settings that do; `--formula` takes a smaller model)",
+            lacking.join(", ")
+        ),
     }
 }
 
@@ -157,7 +172,8 @@ mod tests {
     use super::*;
 
     fn space(variables: &[&str]) -> Space {
-        Space::new(variables.iter().map(|text| parse_named_variable(text).expect("valid")).collect()).expect("valid")
+        Space::new(variables.iter().map(|text| parse_named_variable(text).expect("valid")).collect())
+            .expect("valid")
     }
 
     fn runs(space: &Space, keep: impl Fn(usize) -> bool, time: impl Fn(f64, f64) -> f64) -> Measurements {
@@ -176,9 +192,12 @@ mod tests {
     #[test]
     fn a_surface_of_the_models_own_form_is_found_exactly() {
         let space = space(&["threads=4..44:4", "freq=1.2..2.2GHz"]);
-        let surface = |threads: f64, freq: f64| (3.0 - 0.05 * threads + 0.0006 * threads * threads - 0.4 * freq + 0.002 * threads * freq).exp();
+        let surface = |threads: f64, freq: f64| {
+            (3.0 - 0.05 * threads + 0.0006 * threads * threads - 0.4 * freq + 0.002 * threads * freq).exp()
+        };
         let measured = runs(&space, |position| position % 7 == 0, surface);
-        let model = LogModel::fit(&Formula::as_in_the_paper(&space), &space, &measured, Axis::Speed).expect("determined");
+        let model = LogModel::fit(&Formula::as_in_the_paper(&space), &space, &measured, Axis::Speed)
+            .expect("determined");
         for setting in space.settings() {
             let at = |index: usize| setting.0[index].number().expect("a number");
             let expected = surface(at(0), at(1));
@@ -191,7 +210,8 @@ mod tests {
     fn too_few_runs_are_refused_with_the_number_needed() {
         let space = space(&["threads=4..44:4", "freq=1.2..2.2GHz"]);
         let measured = runs(&space, |position| position < 7, |threads, freq| threads / freq);
-        let error = LogModel::fit(&Formula::usual(&space), &space, &measured, Axis::Speed).expect_err("one thread count");
+        let error = LogModel::fit(&Formula::usual(&space), &space, &measured, Axis::Speed)
+            .expect_err("one thread count");
         let text = error.to_string();
         assert!(text.contains("8 coefficients"), "{text}");
         assert!(text.contains("at least 8 different settings"), "{text}");
@@ -203,7 +223,8 @@ mod tests {
         let space = space(&["threads=1..8", "freq=1,2,3"]);
         let mut turn = 0.0;
         let measured = runs(&space, |_| true, |threads, freq| threads + freq);
-        let model = LogModel::fit(&Formula::usual(&space), &space, &measured, Axis::Energy).expect("determined");
+        let model =
+            LogModel::fit(&Formula::usual(&space), &space, &measured, Axis::Energy).expect("determined");
         for setting in space.settings() {
             let ratio = model.ratio(&setting, &setting, 0.95);
             assert_eq!(ratio.interval, Some((1.0, 1.0)));
@@ -218,13 +239,18 @@ mod tests {
     #[test]
     fn without_spare_settings_repeats_tell_the_error() {
         let space = space(&["threads=1..2"]);
-        let run = |threads: f64, time: f64| Run { setting: Setting(vec![Level::Number(threads)]), values: [time, time] };
+        let run = |threads: f64, time: f64| Run {
+            setting: Setting(vec![Level::Number(threads)]),
+            values: [time, time],
+        };
         let once = Measurements::gather(Responses::Totals, &[run(1.0, 2.0), run(2.0, 1.0)]).expect("valid");
         let model = LogModel::fit(&Formula::usual(&space), &space, &once, Axis::Speed).expect("determined");
         assert_eq!(model.predict(&space.setting(0), 0.95).interval, None);
-        let twice =
-            Measurements::gather(Responses::Totals, &[run(1.0, 2.0), run(2.0, 1.0), run(1.0, 2.2), run(2.0, 1.1)])
-                .expect("valid");
+        let twice = Measurements::gather(
+            Responses::Totals,
+            &[run(1.0, 2.0), run(2.0, 1.0), run(1.0, 2.2), run(2.0, 1.1)],
+        )
+        .expect("valid");
         let model = LogModel::fit(&Formula::usual(&space), &space, &twice, Axis::Speed).expect("determined");
         assert!(model.predict(&space.setting(0), 0.95).interval.is_some());
     }

@@ -141,7 +141,8 @@ impl Measurements {
     pub fn only(&self, places: &[usize]) -> Self {
         let settings: Vec<MeasuredSetting> =
             places.iter().filter_map(|&place| self.settings.get(place)).cloned().collect();
-        let places = settings.iter().enumerate().map(|(place, measured)| (measured.setting.key(), place)).collect();
+        let places =
+            settings.iter().enumerate().map(|(place, measured)| (measured.setting.key(), place)).collect();
         Self { responses: self.responses, settings, places }
     }
 

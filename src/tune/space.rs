@@ -96,7 +96,10 @@ impl Variable {
             return Err(TuneError::Levels { variable: name, reason: "it has no values".into() });
         }
         if levels.iter().any(|level| level.number().is_some_and(|number| !number.is_finite())) {
-            return Err(TuneError::Levels { variable: name, reason: "a value is not a finite number".into() });
+            return Err(TuneError::Levels {
+                variable: name,
+                reason: "a value is not a finite number".into(),
+            });
         }
         if numbers != 0 && numbers != levels.len() {
             return Err(TuneError::Levels { variable: name, reason: "numbers and names are mixed".into() });
@@ -191,7 +194,8 @@ impl Space {
                 return Err(TuneError::TwiceTheSameVariable(variable.name.clone()));
             }
         }
-        let size = variables.iter().try_fold(1usize, |size, variable| size.checked_mul(variable.levels.len()));
+        let size =
+            variables.iter().try_fold(1usize, |size, variable| size.checked_mul(variable.levels.len()));
         match size {
             Some(size) if size <= MOST_SETTINGS => Ok(Self { variables }),
             _ => Err(TuneError::SpaceTooLarge { most: MOST_SETTINGS }),
@@ -265,7 +269,8 @@ impl Space {
             && self.variables.iter().zip(&setting.0).all(|(variable, level)| match level.number() {
                 Some(number) if !variable.is_categorical() => {
                     let bounds = (variable.levels.first(), variable.levels.last());
-                    let (Some(low), Some(high)) = (bounds.0.and_then(Level::number), bounds.1.and_then(Level::number))
+                    let (Some(low), Some(high)) =
+                        (bounds.0.and_then(Level::number), bounds.1.and_then(Level::number))
                     else {
                         return false;
                     };
@@ -324,7 +329,9 @@ mod tests {
     #[test]
     fn spans_what_lies_between_its_levels() {
         let space = sample();
-        let at = |threads: f64| Setting(vec![Level::Number(threads), Level::Number(1.3), Level::Label("-O3".into())]);
+        let at = |threads: f64| {
+            Setting(vec![Level::Number(threads), Level::Number(1.3), Level::Label("-O3".into())])
+        };
         assert!(space.spans(&at(2.0)));
         assert!(!space.spans(&at(9.0)));
         assert_eq!(space.position(&at(2.0)), None);
@@ -333,7 +340,8 @@ mod tests {
     #[test]
     fn hostile_spaces_are_refused() {
         let variable = |name: &str, count: usize| {
-            Variable::new(name, Role::Other, (0..count).map(|n| Level::Number(n as f64)).collect()).expect("valid")
+            Variable::new(name, Role::Other, (0..count).map(|n| Level::Number(n as f64)).collect())
+                .expect("valid")
         };
         assert!(Variable::new("x", Role::Other, vec![]).is_err());
         assert!(Variable::new("x", Role::Other, numbers(&[f64::NAN])).is_err());

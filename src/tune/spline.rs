@@ -22,7 +22,8 @@ impl BSplineBasis {
         if !(lower.is_finite() && upper.is_finite() && lower < upper) {
             return None;
         }
-        let mut between: Vec<f64> = interior.iter().copied().filter(|knot| (lower..upper).contains(knot)).collect();
+        let mut between: Vec<f64> =
+            interior.iter().copied().filter(|knot| (lower..upper).contains(knot)).collect();
         between.retain(|&knot| knot > lower);
         between.sort_by(f64::total_cmp);
         let mut knots = vec![lower; degree + 1];

@@ -22,7 +22,8 @@ impl TradeOffZone {
     /// The zone behind the front of these points. `limits` are the error limits of time and energy as
     /// shares of the value (0.05 for 5 %); negative ones count as 0.
     pub fn behind(points: &[Cost], limits: [f64; 2]) -> Self {
-        let mut front: Vec<Cost> = pareto_front(points).into_iter().map(|position| points[position]).collect();
+        let mut front: Vec<Cost> =
+            pareto_front(points).into_iter().map(|position| points[position]).collect();
         front.dedup();
         Self { front, limits: limits.map(|limit| limit.max(0.0)) }
     }
@@ -99,8 +100,16 @@ mod tests {
     fn the_polygon_lies_between_the_front_and_its_copy() {
         let zone = TradeOffZone::behind(&[[1.0, 10.0], [2.0, 5.0]], [0.5, 0.2]);
         let expected = [
-            [1.0, 20.0], [1.0, 10.0], [2.0, 10.0], [2.0, 5.0], [4.0, 5.0],
-            [4.0, 6.0], [3.0, 6.0], [3.0, 12.0], [1.5, 12.0], [1.5, 20.0],
+            [1.0, 20.0],
+            [1.0, 10.0],
+            [2.0, 10.0],
+            [2.0, 5.0],
+            [4.0, 5.0],
+            [4.0, 6.0],
+            [3.0, 6.0],
+            [3.0, 12.0],
+            [1.5, 12.0],
+            [1.5, 20.0],
         ];
         assert_eq!(zone.polygon([4.0, 20.0]), expected);
     }
