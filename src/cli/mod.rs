@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod flamegraph;
+mod gpu;
 mod input;
 mod output;
 mod record;
@@ -21,6 +22,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    Gpu(gpu::GpuArgs),
     Record(record::RecordArgs),
     Report(report::ReportArgs),
     Flamegraph(flamegraph::FlamegraphArgs),
@@ -45,6 +47,7 @@ pub fn main() -> ExitCode {
 
 fn run(verb: Verb) -> Outcome {
     match verb {
+        Verb::Gpu(args) => gpu::run(args),
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args),

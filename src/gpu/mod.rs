@@ -8,6 +8,7 @@
 pub mod correct;
 pub mod curve;
 pub mod edges;
+pub mod infer;
 pub mod phases;
 pub mod refresh;
 pub mod sensor;

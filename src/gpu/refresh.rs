@@ -61,7 +61,8 @@ pub fn infer_period(trace: &PowerTrace) -> Option<RefreshPeriod> {
     let rough = means[means.len() / 5];
 
     // A single period shows as a gap of at most one period and one poll; longer gaps hide refreshes.
-    let longest = rough + 1.1 * slow_poll;
+    // A late poll makes one gap longer and the next shorter by as much.
+    let longest = (rough + 1.1 * slow_poll).max(1.45 * rough);
     let mut runs: Vec<(f64, usize)> = Vec::new();
     let mut previous_was_single = false;
     for gap in gaps {

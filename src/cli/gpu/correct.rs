@@ -1,0 +1,242 @@
+//! `eprof gpu correct`: what the GPU really drew.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use eprof::gpu::correct::{Corrected, correct, correct_as_published};
+use eprof::gpu::curve::PowerCurve;
+use eprof::gpu::infer;
+use eprof::gpu::phases::{self, Phase};
+use eprof::gpu::sensor::{SensorKind, SensorModel};
+use eprof::units::{Joules, Timestamp, Watts};
+use serde::Serialize;
+
+use super::inputs::{Inputs, TraceArgs, describe, parse_sensor};
+use crate::cli::Outcome;
+
+/// Correct the power trace of a lagging GPU sensor and print the energy of each burst of load.
+///
+/// Without --sensor its kind is inferred from the trace, as `eprof gpu calibrate` does.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  eprof gpu correct trace.csv
+  eprof gpu correct k20.csv --sensor k20
+  eprof gpu correct trace.csv --sensor sensor.json --steps switched.csv --meter meter.csv --output corrected.csv")]
+pub struct CorrectArgs {
+    #[command(flatten)]
+    input: TraceArgs,
+    /// The sensor: k20, rc:TIME, boxcar:TIME, counter, or a file written by `eprof gpu calibrate --save`.
+    #[arg(long, value_parser = parse_sensor)]
+    sensor: Option<SensorModel>,
+    /// Use the published formula (central difference, straight lines) for an rc sensor.
+    #[arg(long)]
+    as_published: bool,
+    /// Power above which the GPU counts as working, in watts; found from the active idle level otherwise.
+    #[arg(long, value_name = "WATTS")]
+    threshold: Option<f64>,
+    /// Write the corrected power over time as CSV.
+    #[arg(long, value_name = "CSV")]
+    output: Option<PathBuf>,
+    /// How to print the bursts.
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    Table,
+    Json,
+}
+
+/// Runs the verb.
+pub fn run(args: &CorrectArgs) -> Outcome {
+    let inputs = args.input.read()?;
+    let model = match args.sensor {
+        Some(model) => model,
+        None => {
+            infer::calibrate(&inputs.trace)
+                .context("the trace does not tell the sensor's kind; name it with --sensor")?
+                .model
+        }
+    };
+    let corrected = correct(&inputs.trace, &model)?;
+    let curve = match (model.kind, args.as_published) {
+        (SensorKind::Rc { time_constant }, true) => correct_as_published(&inputs.trace, time_constant)?,
+        _ => corrected.curve(),
+    };
+    let report = Report::new(args, &inputs, &model, &corrected, &curve)?;
+    let mut out = io::stdout().lock();
+    match args.format {
+        Format::Table => report.print(&mut out)?,
+        Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?,
+    }
+    if let Some(path) = &args.output {
+        write_curve(path, &curve).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct Report {
+    trace: String,
+    sensor: String,
+    refresh_s: f64,
+    noise_w: f64,
+    active_idle_w: Option<f64>,
+    threshold_w: Option<f64>,
+    bursts: Vec<Burst>,
+    total: Burst,
+    notes: Vec<String>,
+}
+
+/// One line of the table; seconds from the trace's start.
+#[derive(Serialize)]
+struct Burst {
+    start_s: f64,
+    end_s: f64,
+    raw_j: f64,
+    corrected_j: f64,
+    above_idle_j: Option<f64>,
+    mean_w: f64,
+    meter_j: Option<f64>,
+}
+
+impl Report {
+    fn new(
+        args: &CorrectArgs,
+        inputs: &Inputs,
+        model: &SensorModel,
+        corrected: &Corrected,
+        curve: &PowerCurve,
+    ) -> anyhow::Result<Self> {
+        let (first, last) = curve.span().context("nothing is left of the trace")?;
+        let noise = corrected.noise;
+        let idle = model.active_idle.or_else(|| phases::active_idle(&corrected.segments, noise));
+        let threshold = args
+            .threshold
+            .map(Watts::from_watts)
+            .or_else(|| idle.map(|idle| phases::work_threshold(&corrected.segments, idle, noise)))
+            .or_else(|| phases::middle_level(&corrected.segments, noise));
+        let mut notes = inputs.notes.clone();
+        let spans: Vec<(Timestamp, Timestamp)> = if inputs.switches.is_empty() {
+            let found = threshold.map_or_else(Vec::new, |level| phases::above(&corrected.segments, level));
+            found.iter().map(|Phase { start, end, .. }| (*start, *end)).collect()
+        } else {
+            inputs.switches.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
+        };
+        let short = spans.iter().filter(|(start, end)| end.since(*start) < corrected.resolution).count();
+        let burst = |start: Timestamp, end: Timestamp, curve: &PowerCurve| {
+            let energy = curve.energy(start, end);
+            let duration = end.since(start);
+            Burst {
+                start_s: start.since(first).as_secs_f64(),
+                end_s: end.since(first).as_secs_f64(),
+                raw_j: inputs.trace.as_polled().energy(start, end).as_joules(),
+                corrected_j: energy.as_joules(),
+                above_idle_j: idle.map(|idle| (energy - idle * duration).as_joules()),
+                mean_w: (energy / duration).as_watts(),
+                meter_j: inputs.meter.as_ref().map(|meter| meter.energy(start, end).as_joules()),
+            }
+        };
+        let (bursts, total) = if short * 2 > spans.len() && !inputs.switches.is_empty() {
+            notes.push(format!(
+                "the load switches faster than the sensor resolves ({}): two levels of power were fitted to all \
+                 readings together, and single bursts are their means",
+                corrected.resolution
+            ));
+            let load = infer::load_curve(&inputs.switches, (first, last));
+            let levels = infer::fit_to_reference(&inputs.trace, &load, false)
+                .context("fitting two levels to the switching times")?;
+            let levels = infer::two_levels(&levels, &load, model);
+            let (from, to) = (inputs.switches[0], inputs.switches[inputs.switches.len() - 1]);
+            (Vec::new(), burst(from, to, &levels))
+        } else {
+            if short > 0 {
+                notes.push(format!(
+                    "{short} of {} bursts are shorter than {}, which this sensor does not resolve: their energy is \
+                     right, their length and power are not",
+                    spans.len(),
+                    corrected.resolution
+                ));
+            }
+            // Beside a meter, only the time that both cover can be compared.
+            let (from, to) = inputs.meter.as_ref().and_then(PowerCurve::span).unwrap_or((first, last));
+            let whole = burst(first.max(from), last.min(to), curve);
+            (spans.into_iter().map(|(start, end)| burst(start, end, curve)).collect(), whole)
+        };
+        if corrected.observed < 0.45 {
+            notes.push(format!(
+                "the sensor's window covers {:.0} % of the time; a load that repeats in step with its refresh \
+                 period is seen wrongly",
+                corrected.observed * 100.0
+            ));
+        }
+        Ok(Self {
+            trace: inputs.title.clone(),
+            sensor: describe(model),
+            refresh_s: corrected.refresh.period.as_secs_f64(),
+            noise_w: noise.as_watts(),
+            active_idle_w: idle.map(Watts::as_watts),
+            threshold_w: threshold.map(Watts::as_watts),
+            bursts,
+            total,
+            notes,
+        })
+    }
+
+    fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        writeln!(out, "{}: {}, refresh every {:.1} ms", self.trace, self.sensor, self.refresh_s * 1e3)?;
+        if let (Some(idle), Some(threshold)) = (self.active_idle_w, self.threshold_w) {
+            writeln!(out, "active idle {idle:.1} W; work is what lies above {threshold:.1} W")?;
+        }
+        let meter = self.total.meter_j.is_some();
+        write!(
+            out,
+            "\n{:>9} {:>9} {:>9} {:>11} {:>11} {:>11}",
+            "start s", "length s", "mean W", "raw J", "corrected J", "above idle"
+        )?;
+        writeln!(
+            out,
+            "{}",
+            if meter { format!(" {:>11} {:>8} {:>8}", "meter J", "raw", "corr.") } else { String::new() }
+        )?;
+        for burst in &self.bursts {
+            burst.print(out, &format!("{:>9.3}", burst.start_s))?;
+        }
+        self.total.print(out, &format!("{:>9}", "all"))?;
+        self.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+    }
+}
+
+impl Burst {
+    fn print(&self, out: &mut impl Write, first: &str) -> io::Result<()> {
+        let idle = self.above_idle_j.map_or_else(|| "-".to_owned(), |joules| format!("{joules:.2}"));
+        write!(
+            out,
+            "{first} {:>9.3} {:>9.1} {:>11.2} {:>11.2} {idle:>11}",
+            self.end_s - self.start_s,
+            self.mean_w,
+            self.raw_j,
+            self.corrected_j
+        )?;
+        if let Some(meter) = self.meter_j {
+            let error = |joules: f64| (joules / meter - 1.0) * 100.0;
+            write!(out, " {meter:>11.2} {:>+6.1} % {:>+6.1} %", error(self.raw_j), error(self.corrected_j))?;
+        }
+        writeln!(out)
+    }
+}
+
+fn write_curve(path: &Path, curve: &PowerCurve) -> io::Result<()> {
+    let mut file = io::BufWriter::new(std::fs::File::create(path)?);
+    writeln!(file, "time_ns,power_w,energy_j")?;
+    let Some((first, _)) = curve.span() else { return Ok(()) };
+    for (time, power) in curve.knots() {
+        let energy: Joules = curve.energy(first, *time);
+        writeln!(file, "{},{:.4},{:.6}", time.as_nanos(), power.as_watts(), energy.as_joules())?;
+    }
+    file.flush()
+}

@@ -1,0 +1,155 @@
+//! Traces, sensors, meters and switching times as given on the command line.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use eprof::gpu::curve::PowerCurve;
+use eprof::gpu::infer;
+use eprof::gpu::sensor::{SensorKind, SensorModel};
+use eprof::gpu::trace::PowerTrace;
+use eprof::gpu::trace_csv::{self, NamedTrace};
+use eprof::units::{Nanoseconds, Timestamp};
+
+/// A trace and what was recorded beside it.
+#[derive(Args)]
+pub struct TraceArgs {
+    /// Power trace: CSV of `nvidia-smi --query-gpu=timestamp,power.draw --format=csv -lms 10`, or any
+    /// table with a time and a power column.
+    pub trace: PathBuf,
+    /// Power column to use; without it INSTANT is preferred to plain and average power.
+    #[arg(long, value_name = "NAME")]
+    pub column: Option<String>,
+    /// GPU to use, as the trace names it (index, uuid or bus id).
+    #[arg(long)]
+    pub gpu: Option<String>,
+    /// Log of a power meter on the same card; its power columns are added up.
+    #[arg(long, value_name = "CSV")]
+    pub meter: Option<PathBuf>,
+    /// Times at which the load was switched on and off in turn, one a line.
+    #[arg(long, value_name = "FILE")]
+    pub steps: Option<PathBuf>,
+}
+
+/// What [`TraceArgs`] name, read.
+pub struct Inputs {
+    /// Column and GPU that were chosen.
+    pub title: String,
+    /// The trace, on the meter's clock if there is one.
+    pub trace: PowerTrace,
+    /// Rows without a reading.
+    pub skipped: usize,
+    /// The meter.
+    pub meter: Option<PowerCurve>,
+    /// The switching times.
+    pub switches: Vec<Timestamp>,
+    /// What was done to make them fit.
+    pub notes: Vec<String>,
+}
+
+impl TraceArgs {
+    /// Reads all files.
+    pub fn read(&self) -> anyhow::Result<Inputs> {
+        let text = read(&self.trace)?;
+        let traces = match &self.column {
+            Some(column) => trace_csv::parse_column(&text, column),
+            None => trace_csv::parse(&text),
+        };
+        let traces = traces.with_context(|| format!("{} is no power trace", self.trace.display()))?;
+        let NamedTrace { column, gpu, trace, skipped } = self.choose(traces)?;
+        let title = gpu.map_or_else(|| column.clone(), |gpu| format!("GPU {gpu} {column}"));
+        let mut inputs =
+            Inputs { title, trace, skipped, meter: None, switches: Vec::new(), notes: Vec::new() };
+        if let Some(path) = &self.meter {
+            let meter = trace_csv::parse_sum(&read(path)?)
+                .with_context(|| format!("{} is no meter's log", path.display()))?;
+            inputs.meter = Some(meter.as_polled());
+        }
+        if let Some(path) = &self.steps {
+            inputs.switches = trace_csv::parse_times(&read(path)?);
+            if inputs.switches.len() < 2 {
+                bail!("{} holds fewer than two times", path.display());
+            }
+        }
+        inputs.align()?;
+        Ok(inputs)
+    }
+
+    fn choose(&self, mut traces: Vec<NamedTrace>) -> anyhow::Result<NamedTrace> {
+        if let Some(gpu) = &self.gpu {
+            let known: Vec<String> = traces.iter().filter_map(|trace| trace.gpu.clone()).collect();
+            traces.retain(|trace| trace.gpu.as_ref() == Some(gpu));
+            if traces.is_empty() {
+                bail!("no GPU `{gpu}` in the trace; it has: {}", known.join(", "));
+            }
+        } else if traces.iter().any(|trace| trace.gpu != traces[0].gpu) {
+            let known: Vec<String> = traces.iter().filter_map(|trace| trace.gpu.clone()).collect();
+            bail!("the trace holds several GPUs: choose one with --gpu ({})", known.join(", "));
+        }
+        let preferred = |trace: &NamedTrace| match trace.column.as_str() {
+            column if column.contains("instant") => 0,
+            column if column.contains("average") => 2,
+            _ => 1,
+        };
+        traces.into_iter().min_by_key(preferred).context("the trace holds no power column")
+    }
+}
+
+impl Inputs {
+    /// Moves the trace onto the clock of the meter or of the switching times.
+    fn align(&mut self) -> anyhow::Result<()> {
+        let steps = || Some((*self.switches.first()?, *self.switches.last()?));
+        let Some(span) = self.meter.as_ref().and_then(PowerCurve::span).or_else(steps) else { return Ok(()) };
+        let (trace, alignment) = infer::aligned(&self.trace, span)?;
+        self.trace = trace;
+        if alignment.quarters != 0 {
+            self.notes.push(format!(
+                "the trace's time stamps were moved by {:+.2} h to meet the reference: a time zone",
+                alignment.quarters as f64 / 4.0
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A sensor as `k20`, `rc:53ms`, `boxcar:1s`, `counter`, or the file that `calibrate --save` wrote.
+pub fn parse_sensor(text: &str) -> Result<SensorModel, String> {
+    let length =
+        |text: &str| parse_span(text).ok_or_else(|| format!("`{text}` is no time such as 53ms or 0.8333s"));
+    match text.split_once(':') {
+        _ if text == "k20" => Ok(SensorModel::k20()),
+        _ if text == "counter" => Ok(SensorModel::new(SensorKind::Counter)),
+        Some(("rc", constant)) => Ok(SensorModel::new(SensorKind::Rc { time_constant: length(constant)? })),
+        Some(("boxcar", window)) => Ok(SensorModel::new(SensorKind::Boxcar { window: length(window)? })),
+        _ => {
+            let json = std::fs::read_to_string(text)
+                .map_err(|error| format!("{error}; expected k20, rc:TIME, boxcar:TIME, counter or a file"))?;
+            serde_json::from_str(&json).map_err(|error| format!("no sensor in the file: {error}"))
+        }
+    }
+}
+
+fn parse_span(text: &str) -> Option<Nanoseconds> {
+    let units = [("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("s", 1.0)];
+    let (number, unit) = units.iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)))?;
+    let seconds = number.trim().parse::<f64>().ok()? * unit;
+    (seconds > 0.0 && seconds < 3600.0).then(|| Nanoseconds::from_secs_f64(seconds))
+}
+
+/// One line about a sensor.
+pub fn describe(model: &SensorModel) -> String {
+    let kind = match model.kind {
+        SensorKind::Rc { time_constant } => format!("rc, time constant {time_constant}"),
+        SensorKind::Boxcar { window } => format!("boxcar, window {window}"),
+        SensorKind::Counter => "counter".to_owned(),
+    };
+    if model.gain == 1.0 && model.offset.as_watts() == 0.0 {
+        kind
+    } else {
+        format!("{kind}; true power = {:.4} x reported {:+.2} W", model.gain, model.offset.as_watts())
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}

@@ -1,0 +1,313 @@
+//! The verdict with help: a meter beside the GPU, or the times at which the load was switched.
+
+use thiserror::Error;
+
+use super::step::minimize;
+use crate::gpu::curve::PowerCurve;
+use crate::gpu::refresh::{self, RefreshPeriod};
+use crate::gpu::sensor::{SensorKind, SensorModel};
+use crate::gpu::trace::PowerTrace;
+use crate::units::{Nanoseconds, Timestamp, Watts};
+
+/// Why a reference does not help.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ReferenceError {
+    /// Trace and reference cover different times.
+    #[error(
+        "trace and reference share less than {0} readings, even after shifting by whole quarters of an hour (time \
+         zones): they are of different runs"
+    )]
+    Apart(usize),
+    /// The trace has no refreshes.
+    #[error("the trace changes too seldom to see the sensor's refreshes")]
+    TooShort,
+    /// The best answer does not follow the reference.
+    #[error(
+        "bad fit: the sensor follows the reference only to {residual} of its range; at most {limit} is accepted"
+    )]
+    BadFit {
+        /// Residual, a percentage as text.
+        residual: String,
+        /// The limit.
+        limit: String,
+    },
+}
+
+/// How a trace's clock relates to the reference's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Alignment {
+    /// Quarters of an hour to add to the trace's times: a time zone.
+    pub quarters: i64,
+}
+
+/// A sensor fitted to a reference.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReferenceFit {
+    /// The sensor, with the board's gain and offset if the reference is in watts.
+    pub model: SensorModel,
+    /// The refreshes as found.
+    pub refresh: RefreshPeriod,
+    /// Time from the end of the window to the refresh, and the difference of the clocks.
+    pub delay: f64,
+    /// Root mean square residual in watts.
+    pub residual: Watts,
+    /// The same as a share of the reference's range.
+    pub residual_share: f64,
+    /// The sensor reports `line.0 + line.1 * reference`, watts and watts per unit of the reference. With
+    /// switching times as the reference these are the levels without load and what the load adds.
+    pub line: (Watts, Watts),
+    /// Residual of the best time constant as a share, for comparison.
+    pub rc_residual_share: f64,
+    /// Shortest and longest window whose residual is at most 5 % above the best.
+    pub plausible: (Nanoseconds, Nanoseconds),
+}
+
+/// Power over time from a load that switches faster than the sensor refreshes: two levels, found from
+/// all readings together by [`fit_to_reference`] on [`load_curve`], put back onto the switching times.
+///
+/// One reading then tells nothing, as it catches an unknown part of the load, but all together tell
+/// how they follow the share of load in their windows.
+pub fn two_levels(fit: &ReferenceFit, load: &PowerCurve, model: &SensorModel) -> PowerCurve {
+    let power = |share: Watts| model.scaled(fit.line.0 + fit.line.1 * share.as_watts());
+    PowerCurve::new(load.knots().iter().map(|(time, share)| (*time, power(*share))).collect())
+}
+
+/// Moves a trace by the whole number of quarters of an hour that brings it over the reference.
+///
+/// # Errors
+/// [`ReferenceError::Apart`] when no shift does.
+pub fn aligned(
+    trace: &PowerTrace,
+    reference: (Timestamp, Timestamp),
+) -> Result<(PowerTrace, Alignment), ReferenceError> {
+    const QUARTER: i128 = 900_000_000_000;
+    const LEAST: usize = 20;
+    let (start, end) = trace.span().ok_or(ReferenceError::TooShort)?;
+    let middle = |a: Timestamp, b: Timestamp| (i128::from(a.as_nanos()) + i128::from(b.as_nanos())) / 2;
+    let distance = middle(reference.0, reference.1) - middle(start, end);
+    let quarters = (distance as f64 / QUARTER as f64).round() as i128;
+    let shift = |time: Timestamp| {
+        Some(Timestamp::from_nanos(u64::try_from(i128::from(time.as_nanos()) + quarters * QUARTER).ok()?))
+    };
+    let moved: Vec<_> = trace
+        .readings()
+        .iter()
+        .filter_map(|reading| {
+            Some(crate::gpu::trace::PowerReading { time: shift(reading.time)?, ..*reading })
+        })
+        .collect();
+    let inside = moved.iter().filter(|reading| (reference.0..=reference.1).contains(&reading.time)).count();
+    if inside < LEAST {
+        return Err(ReferenceError::Apart(LEAST));
+    }
+    Ok((PowerTrace::new(moved), Alignment { quarters: quarters as i64 }))
+}
+
+/// A reference from switching times alone: 0 W before the first, then 1 W and 0 W in turn.
+///
+/// Its levels mean nothing, so a fit to it finds no gain: only the window.
+pub fn load_curve(switches: &[Timestamp], span: (Timestamp, Timestamp)) -> PowerCurve {
+    let mut knots = vec![(span.0, Watts::ZERO)];
+    let mut level = Watts::ZERO;
+    for switch in switches {
+        knots.push((*switch, level));
+        level = Watts::from_watts(1.0) - level;
+        knots.push((*switch, level));
+    }
+    knots.push((span.1, level));
+    PowerCurve::new(knots)
+}
+
+/// Finds the window, or the time constant, through which a reference looks like the trace.
+///
+/// For each window and delay the reference is averaged before each refresh and fitted by gain and
+/// offset. The least sum of squares wins. `calibrate_gain`: the reference is in watts, so gain and
+/// offset tell the board's error.
+///
+/// # Errors
+/// [`ReferenceError`] when the two do not overlap or do not agree.
+pub fn fit_to_reference(
+    trace: &PowerTrace,
+    reference: &PowerCurve,
+    calibrate_gain: bool,
+) -> Result<ReferenceFit, ReferenceError> {
+    const LIMIT: f64 = 0.15;
+    let refresh = refresh::infer_period(trace).ok_or(ReferenceError::TooShort)?;
+    let (first, last) = reference.span().ok_or(ReferenceError::Apart(20))?;
+    let tick = refresh.period.as_secs_f64();
+    let longest_window = (12.0 * tick).max(1.5);
+    let margin = Nanoseconds::from_secs_f64(longest_window.min(last.since(first).as_secs_f64() / 4.0));
+    let readings: Vec<(f64, f64)> = refresh::refreshes(trace, &refresh)
+        .iter()
+        .filter(|refresh| refresh.time() > first + margin && refresh.time() < last)
+        .map(|refresh| (refresh.time().since(first).as_secs_f64(), refresh.power.as_watts()))
+        .collect();
+    if readings.len() < 20 {
+        return Err(ReferenceError::Apart(20));
+    }
+    let cumulative = Cumulative::new(reference, first);
+    let window_at = |window: f64, delay: f64| {
+        affine(&readings, |time| cumulative.mean(time - delay - window, time - delay))
+    };
+    let rc_at =
+        |constant: f64, delay: f64| affine(&readings, |time| cumulative.charged(time - delay, constant));
+
+    let windows: Vec<f64> = log_grid(0.05 * tick.min(0.25), longest_window, 28);
+    let boxcar = search(&windows, tick, window_at);
+    let constants: Vec<f64> = log_grid(0.05 * tick, longest_window / 2.0, 20);
+    let rc = search(&constants, tick, rc_at);
+    // An exponential much shorter than the refresh period is a window for all that can be seen.
+    let use_rc = rc.fit.residual < 0.8 * boxcar.fit.residual && rc.length > 0.3 * tick;
+    let best = if use_rc { &rc } else { &boxcar };
+
+    let range = readings.iter().map(|r| r.1).fold(f64::MIN, f64::max)
+        - readings.iter().map(|r| r.1).fold(f64::MAX, f64::min);
+    let share = best.fit.residual / range.max(1e-9);
+    if share > LIMIT {
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        return Err(ReferenceError::BadFit { residual: percent(share), limit: percent(LIMIT) });
+    }
+    let kind = match use_rc {
+        true => SensorKind::Rc { time_constant: Nanoseconds::from_secs_f64(rc.length) },
+        false => SensorKind::Boxcar { window: Nanoseconds::from_secs_f64(boxcar.length) },
+    };
+    let mut model = SensorModel { refresh: Some(refresh.period), ..SensorModel::new(kind) };
+    // Whatever the shape is called, the line through the closer fit is the better scale.
+    let scale = if rc.fit.residual < boxcar.fit.residual { &rc.fit } else { &boxcar.fit };
+    if calibrate_gain && scale.slope > 0.0 {
+        model.gain = 1.0 / scale.slope;
+        model.offset = Watts::from_watts(-scale.constant / scale.slope);
+    }
+    Ok(ReferenceFit {
+        model,
+        refresh,
+        delay: best.delay,
+        residual: Watts::from_watts(best.fit.residual),
+        residual_share: share,
+        line: (Watts::from_watts(scale.constant), Watts::from_watts(scale.slope)),
+        rc_residual_share: rc.fit.residual / range.max(1e-9),
+        plausible: (
+            Nanoseconds::from_secs_f64(best.plausible.0),
+            Nanoseconds::from_secs_f64(best.plausible.1),
+        ),
+    })
+}
+
+struct Found {
+    length: f64,
+    delay: f64,
+    fit: Affine,
+    plausible: (f64, f64),
+}
+
+/// The best length and delay: a grid of both, refined around its best point.
+fn search(lengths: &[f64], tick: f64, fit: impl Fn(f64, f64) -> Affine) -> Found {
+    // The clocks of meter and host, and the driver between refresh and answer, may differ by this.
+    let reach = (1.2 * tick).max(0.1);
+    let best_delay = |length: f64, from: f64, to: f64, steps: u32| {
+        (0..=steps)
+            .map(|step| from + (to - from) * f64::from(step) / f64::from(steps))
+            .map(|delay| (delay, fit(length, delay)))
+            .min_by(|a, b| a.1.residual.total_cmp(&b.1.residual))
+            .unwrap_or((0.0, fit(length, 0.0)))
+    };
+    let refined = |length: f64| {
+        let (coarse, _) = best_delay(length, -reach, reach, 24);
+        best_delay(length, coarse - reach / 12.0, coarse + reach / 12.0, 12)
+    };
+    let residual_of = |length: f64| refined(length).1.residual;
+    let residuals: Vec<f64> = lengths.iter().map(|length| residual_of(*length)).collect();
+    let best = (0..lengths.len()).min_by(|a, b| residuals[*a].total_cmp(&residuals[*b])).unwrap_or(0);
+    let log = |index: usize| lengths[index.min(lengths.len() - 1)].ln();
+    let length = minimize(log(best.saturating_sub(1)), log(best + 1), |log| residual_of(log.exp())).exp();
+    let (delay, fit) = refined(length);
+    // How far the length may be from the best before the sum of squares grows by a tenth.
+    let limit = 1.05 * fit.residual;
+    let plausible = |towards: usize| {
+        let (mut inside, mut outside) = (length.ln(), log(towards));
+        for _ in 0..8 {
+            let middle = (inside + outside) / 2.0;
+            if residual_of(middle.exp()) <= limit { inside = middle } else { outside = middle }
+        }
+        inside.exp()
+    };
+    let plausible = (plausible(best.saturating_sub(3)), plausible(best + 3));
+    Found { length, delay, fit, plausible }
+}
+
+fn log_grid(low: f64, high: f64, points: u32) -> Vec<f64> {
+    (0..=points).map(|point| low * (high / low).powf(f64::from(point) / f64::from(points))).collect()
+}
+
+struct Affine {
+    slope: f64,
+    constant: f64,
+    residual: f64,
+}
+
+/// Readings as a line of what the sensor should have seen.
+fn affine(readings: &[(f64, f64)], seen: impl Fn(f64) -> f64) -> Affine {
+    let count = readings.len() as f64;
+    let x: Vec<f64> = readings.iter().map(|(time, _)| seen(*time)).collect();
+    let mean_x = x.iter().sum::<f64>() / count;
+    let mean_y = readings.iter().map(|(_, watts)| watts).sum::<f64>() / count;
+    let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
+    for (x, (_, y)) in x.iter().zip(readings) {
+        xx += (x - mean_x).powi(2);
+        xy += (x - mean_x) * (y - mean_y);
+        yy += (y - mean_y).powi(2);
+    }
+    let slope = if xx > 0.0 { xy / xx } else { 0.0 };
+    Affine { slope, constant: mean_y - slope * mean_x, residual: ((yy - slope * xy).max(0.0) / count).sqrt() }
+}
+
+/// The reference in seconds from its start, with running integrals.
+struct Cumulative {
+    times: Vec<f64>,
+    watts: Vec<f64>,
+    joules: Vec<f64>,
+}
+
+impl Cumulative {
+    fn new(reference: &PowerCurve, start: Timestamp) -> Self {
+        let times: Vec<f64> =
+            reference.knots().iter().map(|(time, _)| time.since(start).as_secs_f64()).collect();
+        let watts: Vec<f64> = reference.knots().iter().map(|(_, watts)| watts.as_watts()).collect();
+        let mut joules = vec![0.0; times.len()];
+        for i in 1..times.len() {
+            joules[i] = joules[i - 1] + (watts[i] + watts[i - 1]) / 2.0 * (times[i] - times[i - 1]);
+        }
+        Self { times, watts, joules }
+    }
+
+    fn until(&self, time: f64) -> f64 {
+        let after = self.times.partition_point(|knot| *knot <= time);
+        match (after.checked_sub(1), self.times.get(after)) {
+            (None, _) => 0.0,
+            (Some(before), None) => self.joules[before],
+            (Some(before), Some(next)) => {
+                let share = (time - self.times[before]) / (next - self.times[before]);
+                let watts = self.watts[before] + (self.watts[after] - self.watts[before]) * share;
+                self.joules[before] + (self.watts[before] + watts) / 2.0 * (time - self.times[before])
+            }
+        }
+    }
+
+    fn mean(&self, from: f64, to: f64) -> f64 {
+        (self.until(to) - self.until(from)) / (to - from)
+    }
+
+    /// What a capacitor shows: means of slices of the past, weighted by `exp(-age / constant)`.
+    fn charged(&self, time: f64, constant: f64) -> f64 {
+        const SLICES: u32 = 12;
+        let edge = |slice: u32| 6.0 * constant * f64::from(slice) / f64::from(SLICES);
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for slice in 0..SLICES {
+            let (young, old) = (edge(slice), edge(slice + 1));
+            let weight = (-young / constant).exp() - (-old / constant).exp();
+            sum += weight * self.mean(time - old, time - young);
+            weights += weight;
+        }
+        sum / weights
+    }
+}

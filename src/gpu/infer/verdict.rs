@@ -1,0 +1,325 @@
+//! The verdict from the trace alone.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::step::{Shape, Transition, minimize, transitions};
+use crate::gpu::correct;
+use crate::gpu::phases;
+use crate::gpu::refresh::{self, RefreshPeriod};
+use crate::gpu::sensor::{SensorKind, SensorModel};
+use crate::gpu::trace::PowerTrace;
+use crate::units::{Nanoseconds, Watts};
+
+/// What a trace tells about its sensor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// The sensor.
+    pub model: SensorModel,
+    /// How its refresh period was found.
+    pub refresh: RefreshPeriod,
+    /// The best exponential answer.
+    pub rc: ShapeFit,
+    /// The best straight answer.
+    pub boxcar: ShapeFit,
+    /// Load steps that were fitted.
+    pub steps: usize,
+    /// What a reader must know about this verdict.
+    pub notes: Vec<String>,
+}
+
+/// One shape put through all steps with one length.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShapeFit {
+    /// Time constant or window.
+    pub length: Nanoseconds,
+    /// The length each step would have had by itself.
+    pub by_step: Vec<Nanoseconds>,
+    /// Root mean square residual as a share of the step.
+    pub residual: f64,
+}
+
+/// Why a trace does not tell its sensor's kind.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum Refusal {
+    /// Not enough changes to see a period.
+    #[error(
+        "{readings} readings with {changes} changes of value are too few; record at least ten seconds with a load in the middle"
+    )]
+    TooShort {
+        /// Polls.
+        readings: usize,
+        /// Changes of value.
+        changes: usize,
+    },
+    /// The power hardly varies.
+    #[error(
+        "no load step: power only varies from {lowest} to {highest}. Record a trace in which a load starts or ends, \
+         with two seconds of idle before and after it"
+    )]
+    NoStep {
+        /// Lowest power.
+        lowest: Watts,
+        /// Highest power.
+        highest: Watts,
+    },
+    /// Steps were found, but not one with enough readings around it.
+    #[error(
+        "{found} load steps, but none with steady readings on both sides: the load must stay on and off for longer \
+         than the sensor takes to settle"
+    )]
+    NoCleanStep {
+        /// Steps found.
+        found: usize,
+    },
+    /// Neither shape describes the steps.
+    #[error(
+        "bad fit: the best exponential (time constant {rc}) misses by {rc_residual} of the step and the best straight \
+         line (window {boxcar}) by {boxcar_residual}; at most {limit} is accepted. The load may not switch at once, \
+         or clocks may have changed during it"
+    )]
+    BadFit {
+        /// Best time constant.
+        rc: Nanoseconds,
+        /// Its residual, a percentage as text.
+        rc_residual: String,
+        /// Best window.
+        boxcar: Nanoseconds,
+        /// Its residual.
+        boxcar_residual: String,
+        /// The limit.
+        limit: String,
+    },
+    /// Both shapes describe the steps alike.
+    #[error(
+        "kinds cannot be told apart: an exponential of {rc} and a window of {boxcar} fit alike ({rc_residual}, \
+         {boxcar_residual}). Record more load steps, or give the switching times (--steps) or a meter's log (--meter)"
+    )]
+    Ambiguous {
+        /// Best time constant.
+        rc: Nanoseconds,
+        /// Its residual.
+        rc_residual: String,
+        /// Best window.
+        boxcar: Nanoseconds,
+        /// Its residual.
+        boxcar_residual: String,
+    },
+}
+
+/// Largest residual that is accepted, as a share of the step.
+const WORST_RESIDUAL: f64 = 0.06;
+/// The kinds are told apart if the sum of squares of one is this many times the other's.
+const CLEAR_RATIO: f64 = 1.5;
+
+/// Finds out what sensor wrote a trace.
+///
+/// Each step of load is fitted with an exponential and with a straight answer, all steps sharing one
+/// length. A lag that ends within one and a half refreshes shows too few readings to tell its
+/// shape: then the sensor is taken for a boxcar of at most that window, for which nothing is deconvolved.
+///
+/// # Errors
+/// [`Refusal`] with the reason.
+pub fn calibrate(trace: &PowerTrace) -> Result<Calibration, Refusal> {
+    let readings = trace.readings();
+    let changes = readings.windows(2).filter(|pair| pair[0].power != pair[1].power).count();
+    let period =
+        refresh::infer_period(trace).ok_or(Refusal::TooShort { readings: readings.len(), changes })?;
+    let refreshes = refresh::refreshes(trace, &period);
+    let Some(origin) = refreshes.first().map(|refresh| refresh.time()) else {
+        return Err(Refusal::TooShort { readings: readings.len(), changes });
+    };
+    let times: Vec<f64> =
+        refreshes.iter().map(|refresh| refresh.time().since(origin).as_secs_f64()).collect();
+    let watts: Vec<f64> = refreshes.iter().map(|refresh| refresh.power.as_watts()).collect();
+    let noise = jitter(&watts);
+    let lowest = watts.iter().copied().fold(f64::MAX, f64::min);
+    let highest = watts.iter().copied().fold(f64::MIN, f64::max);
+    if highest - lowest < (12.0 * noise).max(0.08 * highest).max(2.0) {
+        return Err(Refusal::NoStep {
+            lowest: Watts::from_watts(lowest),
+            highest: Watts::from_watts(highest),
+        });
+    }
+
+    let tick = period.period.as_secs_f64();
+    let all = transitions(&times, &watts, tick, noise);
+    let found = all.len();
+    let steps = clean(all, tick, highest - lowest);
+    if steps.is_empty() {
+        return Err(Refusal::NoCleanStep { found });
+    }
+    let followed: Vec<Transition> = steps.iter().filter(|step| is_followed(step, tick)).cloned().collect();
+    let dropped = steps.len() - followed.len();
+    let steps = if followed.is_empty() { steps } else { followed };
+    let rc = fit_shape(&steps, Shape::Rc, tick);
+    let boxcar = fit_shape(&steps, Shape::Boxcar, tick);
+    let (kind, mut notes) = decide(&rc, &boxcar, &period)?;
+    if dropped > 0 {
+        notes.push(format!(
+            "{dropped} of {} load steps left out: the load did not switch at once there",
+            dropped + steps.len()
+        ));
+    }
+    let mut calibration = Calibration {
+        model: SensorModel { refresh: Some(period.period), ..SensorModel::new(kind) },
+        refresh: period,
+        rc,
+        boxcar,
+        steps: steps.len(),
+        notes,
+    };
+    calibration.model.active_idle = correct::correct(trace, &calibration.model)
+        .ok()
+        .and_then(|corrected| phases::active_idle(&corrected.segments, corrected.noise));
+    if calibration.model.active_idle.is_none() {
+        calibration.notes.push("no load ends in the trace, so the active idle level is not known".into());
+    }
+    Ok(calibration)
+}
+
+fn decide(
+    rc: &ShapeFit,
+    boxcar: &ShapeFit,
+    period: &RefreshPeriod,
+) -> Result<(SensorKind, Vec<String>), Refusal> {
+    let mut notes = Vec::new();
+    if !period.resolved {
+        notes.push(format!(
+            "every poll saw a new value: the sensor refreshes at least every {}, how often is not known",
+            period.poll_interval
+        ));
+    }
+    let tick = period.period.as_secs_f64();
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    if rc.residual.min(boxcar.residual) > WORST_RESIDUAL {
+        return Err(Refusal::BadFit {
+            rc: rc.length,
+            rc_residual: percent(rc.residual),
+            boxcar: boxcar.length,
+            boxcar_residual: percent(boxcar.residual),
+            limit: percent(WORST_RESIDUAL),
+        });
+    }
+    // Within two refreshes a step leaves too few readings to tell a shape, or from a load that rises in two.
+    let clearly_rc = rc.residual < 0.02
+        && (boxcar.residual / rc.residual).powi(2) > 4.0
+        && rc.length.as_secs_f64() > 0.4 * tick;
+    if boxcar.length.as_secs_f64() < 2.0 * tick && rc.length.as_secs_f64() < 1.2 * tick && !clearly_rc {
+        notes.push(format!(
+            "the sensor settles within about one refresh: its window is at most {0}, half of that is assumed, and \
+             nothing is deconvolved. The switching times of the load (--steps) or a meter's log (--meter) would tell \
+             the window",
+            period.period
+        ));
+        let window = Nanoseconds::from_nanos(period.period.as_nanos() / 2);
+        return Ok((SensorKind::Boxcar { window }, notes));
+    }
+    let (best, other) = if rc.residual <= boxcar.residual { (rc, boxcar) } else { (boxcar, rc) };
+    if (other.residual / best.residual).powi(2) < CLEAR_RATIO {
+        return Err(Refusal::Ambiguous {
+            rc: rc.length,
+            rc_residual: percent(rc.residual),
+            boxcar: boxcar.length,
+            boxcar_residual: percent(boxcar.residual),
+        });
+    }
+    let spread = spread(&best.by_step);
+    if spread > 0.3 {
+        notes.push(format!(
+            "the steps differ: lengths spread by {:.0} % around the common one",
+            spread * 100.0
+        ));
+    }
+    let kind = if rc.residual <= boxcar.residual {
+        SensorKind::Rc { time_constant: rc.length }
+    } else {
+        SensorKind::Boxcar { window: boxcar.length }
+    };
+    Ok((kind, notes))
+}
+
+/// Steps of at least a quarter of the range with readings on both sides, judged by a first fit.
+fn clean(steps: Vec<Transition>, tick: f64, range: f64) -> Vec<Transition> {
+    let usable = |step: &Transition| {
+        let before = step.times.iter().filter(|time| **time < step.switched.0 + 1.5 * tick).count();
+        step.times.len() >= 7 && before >= 2 && {
+            let change = step.watts[step.watts.len() - 1] - step.watts[0];
+            change.abs() > 0.25 * range
+        }
+    };
+    steps.into_iter().filter(usable).collect()
+}
+
+/// One of the shapes describes this step by itself.
+fn is_followed(step: &Transition, tick: f64) -> bool {
+    let alone = std::slice::from_ref(step);
+    [Shape::Rc, Shape::Boxcar]
+        .into_iter()
+        .any(|shape| misfit(alone, shape, best_length(alone, shape, tick)).sqrt() <= WORST_RESIDUAL)
+}
+
+/// Sum over the steps of squared residuals as shares of the step, per reading.
+fn misfit(steps: &[Transition], shape: Shape, length: f64) -> f64 {
+    let shares = |step: &Transition| {
+        let fit = step.fit(shape, length)?;
+        Some((fit.residual / step.range().powi(2).max(1e-9), step.times.len()))
+    };
+    let sums = steps.iter().filter_map(shares).fold((0.0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+    if sums.1 == 0 { f64::MAX } else { sums.0 / sums.1 as f64 }
+}
+
+fn fit_shape(steps: &[Transition], shape: Shape, tick: f64) -> ShapeFit {
+    let length = best_length(steps, shape, tick);
+    let by_step = steps
+        .iter()
+        .map(|step| Nanoseconds::from_secs_f64(best_length(std::slice::from_ref(step), shape, tick)));
+    ShapeFit {
+        length: Nanoseconds::from_secs_f64(length),
+        by_step: by_step.collect(),
+        residual: misfit(steps, shape, length).sqrt(),
+    }
+}
+
+/// The length with the least misfit: a logarithmic grid, then a search around its best point.
+fn best_length(steps: &[Transition], shape: Shape, tick: f64) -> f64 {
+    const POINTS: u32 = 28;
+    let longest =
+        steps.iter().filter_map(|step| Some(step.times.last()? - step.times.first()?)).fold(tick, f64::max);
+    let (low, high) = ((0.1 * tick).ln(), (0.8 * longest).max(tick).ln());
+    let width = (high - low) / f64::from(POINTS);
+    let misfit = |log: f64| misfit(steps, shape, log.exp());
+    let best = (0..=POINTS)
+        .map(|point| low + width * f64::from(point))
+        .map(|log| (log, misfit(log)))
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+        .map_or(low, |best| best.0);
+    minimize(best - width, best + width, misfit).exp()
+}
+
+/// Half the distance between the quartiles as a share of the median.
+fn spread(lengths: &[Nanoseconds]) -> f64 {
+    let mut sorted: Vec<f64> = lengths.iter().map(|length| length.as_secs_f64()).collect();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 | 1 => 0.0,
+        count => (sorted[count * 3 / 4] - sorted[count / 4]) / 2.0 / sorted[count / 2].max(1e-12),
+    }
+}
+
+/// Standard deviation of a reading from the median second difference.
+fn jitter(watts: &[f64]) -> f64 {
+    let mut bends: Vec<f64> = watts.windows(3).map(|w| (w[2] - 2.0 * w[1] + w[0]).abs()).collect();
+    bends.sort_by(f64::total_cmp);
+    bends.get(bends.len() / 2).map_or(0.0, |median| median / 0.6745 / 6f64.sqrt())
+}
+
+impl Calibration {
+    /// Residual of the kind that was chosen, as a share of the step.
+    pub fn residual(&self) -> f64 {
+        match self.model.kind {
+            SensorKind::Rc { .. } => self.rc.residual,
+            _ => self.boxcar.residual,
+        }
+    }
+}
