@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::{self, IoSlice};
-use std::time::{Duration, Instant};
 
 use crate::record::census::Census;
 use crate::record::counters::CpuRing;
@@ -14,14 +13,10 @@ use crate::record::ring::Unread;
 use crate::recording::encode;
 use crate::recording::writer::RecordingWriter;
 
-/// How often the header learns how much data there are.
-const COMMIT_INTERVAL: Duration = Duration::from_millis(100);
-
 /// The file's end of the rings.
 #[derive(Debug)]
 pub struct Drain {
     writer: RecordingWriter<File>,
-    last_commit: Instant,
     round_mark: Vec<u8>,
 }
 
@@ -30,7 +25,7 @@ impl Drain {
     pub fn new(writer: RecordingWriter<File>) -> Self {
         let mut round_mark = Vec::new();
         encode::finished_round(&mut round_mark);
-        Self { writer, last_commit: Instant::now(), round_mark }
+        Self { writer, round_mark }
     }
 
     /// One round: all that the rings hold, then `own_records`, then the mark. Records are counted into
@@ -62,11 +57,8 @@ impl Drain {
         for (ring, head) in rings.iter_mut().zip(heads) {
             ring.ring.release(head);
         }
-        if self.last_commit.elapsed() >= COMMIT_INTERVAL {
-            self.writer.commit()?;
-            self.last_commit = Instant::now();
-        }
-        Ok(())
+        // The header knows of each round, so that readers who go by it miss none if the recorder is killed.
+        self.writer.commit()
     }
 
     /// The writer, for the end.

@@ -1,0 +1,77 @@
+//! Full disks, small limits: the recording ends with a clear error, the program goes on.
+
+use std::process::Output;
+
+use crate::harness::{Contents, Folder, can_record, stderr};
+use crate::workload;
+
+/// Runs `eprof record OPTIONS -- WORKLOAD` in a shell that first does `setup`.
+fn record_in_shell(folder: &Folder, setup: &str, options: &str, workload: &str) -> Output {
+    let program: Vec<String> =
+        workload::command(workload).iter().map(|word| format!("'{}'", word.to_string_lossy())).collect();
+    let eprof = env!("CARGO_BIN_EXE_eprof");
+    let line = format!("{setup} && exec {eprof} record {options} -- {}", program.join(" "));
+    std::process::Command::new("sh").args(["-c", &line]).current_dir(folder.path()).output().expect("a shell")
+}
+
+#[test]
+fn a_limit_of_the_files_size_ends_the_recording_not_the_program() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    // Blocks of 512 bytes: 64 KiB, some 300 samples.
+    let output = record_in_shell(&folder, "ulimit -f 128", "-F 5000", "spin:600");
+    assert_eq!(output.status.code(), Some(1), "the program succeeded, the recording did not");
+    assert!(stderr(&output).contains("File too large"), "{}", stderr(&output));
+    let contents = Contents::read(&folder.data());
+    assert!(contents.samples > 50 && contents.error.is_none(), "{contents:?}");
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_not_the_program() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let small = folder.path().join("small");
+    std::fs::create_dir(&small).expect("folder");
+    let mounted = crate::common::has_program(
+        "mount",
+        &["-t", "tmpfs", "-o", "size=128k", "none", small.to_str().expect("text")],
+    );
+    if !mounted {
+        return crate::common::skip("only root can mount a small disk");
+    }
+    let output = record_in_shell(&folder, "true", "-o small/eprof.data -F 5000", "spin:600");
+    let contents = Contents::read(&small.join("eprof.data"));
+    assert!(crate::common::has_program("umount", &[small.to_str().expect("text")]));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("No space left on device"), "{}", stderr(&output));
+    assert!(contents.samples > 50 && contents.error.is_none(), "{contents:?}");
+}
+
+#[test]
+fn too_few_open_files_are_explained() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    // Root may raise even the hard limit, so root becomes somebody else, who may not.
+    let unprivileged = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    if nix::unistd::geteuid().is_root() && !crate::common::has_program("setpriv", &["--version"]) {
+        return crate::common::skip("no program `setpriv`");
+    }
+    let exec = if nix::unistd::geteuid().is_root() { unprivileged } else { "" };
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
+        .expect("mode");
+    let eprof = crate::rights::readable_eprof(&folder);
+    let line = format!("ulimit -n 20 && exec {exec} {} record true", eprof.display());
+    let output = std::process::Command::new("sh")
+        .args(["-c", &line])
+        .current_dir(folder.path())
+        .output()
+        .expect("a shell");
+    assert!(!output.status.success());
+    assert!(stderr(&output).contains("ulimit -n"), "{}", stderr(&output));
+}
