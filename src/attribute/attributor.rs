@@ -131,6 +131,9 @@ impl Booked {
     }
 }
 
+/// CPU times are read less often than meters; a bucket waits this long for them.
+const LONGEST_WAIT: Nanoseconds = Nanoseconds::from_millis(2000);
+
 impl Attributor {
     /// For these domains and events.
     ///
@@ -260,7 +263,10 @@ impl Attributor {
             // A domain that has stopped giving readings must not hold up the others for ever.
             domain.curve.last().is_none_or(|(last, _)| last >= end || end.since(last) > self.options.horizon)
         });
-        if all_have_come && all_are_read {
+        let cpu_times_are_read = self.domains.iter().all(|domain| {
+            domain.other_time.last().is_none_or(|last| last >= end || self.now.since(end) > LONGEST_WAIT)
+        });
+        if all_have_come && all_are_read && cpu_times_are_read {
             self.close_bucket(frontier, end, false);
             true
         } else {

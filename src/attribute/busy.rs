@@ -31,6 +31,11 @@ impl OtherTime {
         }
     }
 
+    /// Time of the last reading.
+    pub fn last(&self) -> Option<Timestamp> {
+        self.points.last().map(|point| point.time)
+    }
+
     /// CPU nanoseconds of others and of the recorder in the interval from `start` to `end`, in which
     /// the program itself ran `own` CPU nanoseconds.
     pub fn charge(&mut self, start: Timestamp, end: Timestamp, own: f64) -> (f64, f64) {

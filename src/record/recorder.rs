@@ -28,6 +28,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// Reading the CPU times may take this share of the recorder's time: on machines with many CPUs and
 /// interrupts one reading takes milliseconds.
 const CPU_TIMES_SHARE: u32 = 500;
+/// A reading can also seem slow because the recorder had to wait for a CPU. Without readings for long,
+/// nobody knows what others used.
+const LONGEST_WITHOUT_CPU_TIMES: Duration = Duration::from_millis(500);
 
 /// A recording under way.
 pub struct Recorder {
@@ -92,7 +95,8 @@ impl Recorder {
             let with_cpu_times = outcome.is_some() || now >= next_cpu_times;
             self.round(with_cpu_times);
             if with_cpu_times {
-                next_cpu_times = now + TICK.max(now.elapsed() * CPU_TIMES_SHARE);
+                let pause = now.elapsed() * CPU_TIMES_SHARE;
+                next_cpu_times = now + pause.clamp(TICK, LONGEST_WITHOUT_CPU_TIMES);
             }
             if let Some(outcome) = outcome {
                 return Ok(outcome);

@@ -132,9 +132,9 @@ impl Fixture {
                         FileId(found.files.len() as u32 - 1)
                     });
                     let line = line.as_ref().map(|(_, line)| *line);
-                    found.add_frame(SourceFrame { function, file, line, inlined: depth > 0 });
+                    found.frames.push(SourceFrame { function, file, line, inlined: depth > 0 });
                 }
-                found.end_address();
+                found.ends.push(found.frames.len() as u32);
             }
             builder.merge(ModuleId(module as u32), &[(&items, &found)]);
         }
