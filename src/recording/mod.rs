@@ -29,6 +29,7 @@ mod raw;
 mod reader;
 mod records;
 mod source;
+mod tracing_data;
 mod window;
 
 pub use bytes::ByteOrder;

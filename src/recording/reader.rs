@@ -17,6 +17,7 @@ use super::pipe::{Announced, Extent, announced};
 use super::record::{EventIndex, Record};
 use super::records::Records;
 use super::source::Bytes;
+use super::tracing_data::tracepoint_name;
 
 /// A recorded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -220,7 +221,7 @@ fn events(attrs: Vec<(EventAttr, Vec<u64>)>, features: &Features, found: &Announ
         let described = described.get(index).map(|event| event.name.as_str());
         match described.or_else(|| found.name_of(ids)).filter(|name| !name.is_empty()) {
             Some(name) => name.to_owned(),
-            None => derived_name(attr, &features.pmu_names, |_| None),
+            None => derived_name(attr, &features.pmu_names, |id| tracepoint_name(&features.tracing_data, id)),
         }
     };
     attrs
