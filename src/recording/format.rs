@@ -137,7 +137,7 @@ pub mod record_type {
     /// What follows was recorded, not synthesised at the start.
     pub const FINISHED_INIT: u32 = 82;
     /// Records compressed with zstd, their length given apart so that the record can be padded to a
-    /// multiple of 8 (Linux 6.14).
+    /// multiple of 8 (perf 6.16).
     pub const COMPRESSED2: u32 = 83;
 }
 

@@ -74,7 +74,7 @@ impl Recording {
                 let attrs = header::attrs(&bytes, order, &header)?;
                 let features = header::features(&bytes, order, &header);
                 let found = if features.event_descriptions.is_empty() {
-                    announced(&bytes[data.range.clone()], order, Extent::BeforeSamples)
+                    announced(&bytes, data.range.clone(), order, Extent::BeforeSamples)
                 } else {
                     Announced::default()
                 };
@@ -83,7 +83,7 @@ impl Recording {
             }
             Head::Pipe(order) => {
                 let range = PIPE_HEADER_SIZE as usize..bytes.len();
-                let mut found = announced(&bytes[range.clone()], order, Extent::All);
+                let mut found = announced(&bytes, range.clone(), order, Extent::All);
                 let attrs = std::mem::take(&mut found.attrs);
                 let features = std::mem::take(&mut found.features);
                 let events = events(attrs, &features, &found);
