@@ -94,6 +94,13 @@ impl<'a> Cursor<'a> {
         numbers
     }
 
+    /// Text up to its zero.
+    pub(super) fn text(&mut self) -> Option<&'a [u8]> {
+        let text = until_zero(self.rest);
+        self.rest = self.rest.get(text.len() + 1..)?;
+        Some(text)
+    }
+
     /// A string of the feature sections: its padded length, then its bytes up to a zero.
     pub(super) fn string(&mut self) -> Option<String> {
         let length = self.u32()? as usize;

@@ -5,10 +5,7 @@ use std::ops::Range;
 
 use zstd::stream::raw::{Decoder as ZstdDecoder, InBuffer, Operation, OutBuffer};
 
-use super::bytes::{ByteOrder, Cursor};
 use super::error::RecordingError;
-use super::format::record_type;
-use super::raw::RecordHeader;
 
 /// Most bytes that one compressed record may expand to, unless the recording says how large the
 /// recorder's rings were. perf's largest ring on a machine without special settings is 512 KiB.
@@ -90,27 +87,6 @@ impl Expander {
             return Err(RecordingError::Expansion { offset: self.offset, limit: self.limit });
         }
         Ok(())
-    }
-}
-
-/// Where the compressed bytes of a record lie in its body; `None` if it is not a compressed record.
-#[inline]
-pub(super) fn compressed_payload(
-    header: &RecordHeader,
-    body: &[u8],
-    order: ByteOrder,
-) -> Option<io::Result<Range<usize>>> {
-    match header.kind {
-        record_type::COMPRESSED => Some(Ok(0..body.len())),
-        record_type::COMPRESSED2 => Some(
-            Cursor::new(body, order)
-                .u64()
-                .and_then(|size| usize::try_from(size).ok()?.checked_add(8))
-                .filter(|&end| end <= body.len())
-                .map(|end| 8..end)
-                .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "more bytes than the record has")),
-        ),
-        _ => None,
     }
 }
 

@@ -47,37 +47,6 @@ impl FileHeader {
     pub fn has_feature(&self, bit: u32) -> bool {
         self.features.get(bit as usize / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
     }
-
-    /// Says that the section of this feature is in the file.
-    pub fn set_feature(&mut self, bit: u32) {
-        if let Some(word) = self.features.get_mut(bit as usize / 64) {
-            *word |= 1 << (bit % 64);
-        }
-    }
-
-    /// The header as it lies in a little-endian file.
-    pub fn to_bytes(&self) -> [u8; FILE_HEADER_SIZE as usize] {
-        let mut bytes = [0; FILE_HEADER_SIZE as usize];
-        let words = [
-            MAGIC,
-            FILE_HEADER_SIZE,
-            self.attr_size,
-            self.attrs.offset,
-            self.attrs.size,
-            self.data.offset,
-            self.data.size,
-            self.event_types.offset,
-            self.event_types.size,
-            self.features[0],
-            self.features[1],
-            self.features[2],
-            self.features[3],
-        ];
-        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
-        bytes
-    }
 }
 
 /// Types of record (`perf_event_header::type`).
@@ -168,7 +137,7 @@ pub mod record_type {
     /// What follows was recorded, not synthesised at the start.
     pub const FINISHED_INIT: u32 = 82;
     /// Records compressed with zstd, their length given apart so that the record can be padded to a
-    /// multiple of 8 (Linux 6.14).
+    /// multiple of 8 (perf 6.16).
     pub const COMPRESSED2: u32 = 83;
 }
 
@@ -263,8 +232,6 @@ pub mod sample_type {
     pub const CODE_PAGE_SIZE: u64 = 1 << 23;
     /// Costs of the sampled access, in parts; of the same size as WEIGHT.
     pub const WEIGHT_STRUCT: u64 = 1 << 24;
-    /// All bits whose place in a sample this version knows.
-    pub const KNOWN: u64 = (1 << 25) - 1;
 }
 
 /// Bits of `perf_event_attr::read_format`.

@@ -4,48 +4,45 @@ use rustc_hash::FxHashMap;
 
 use super::record::EventIndex;
 
-/// Ids are numbers that the kernel counts up, so those of one recording lie close together: a table
-/// finds an event in one step. Ids that do not, of a merged or damaged file, are hashed.
-#[derive(Debug, Clone)]
-pub(super) enum EventIds {
-    Close { lowest: u64, events: Vec<Option<EventIndex>> },
-    Scattered(FxHashMap<u64, EventIndex>),
-}
-
-impl Default for EventIds {
-    fn default() -> Self {
-        Self::Scattered(FxHashMap::default())
-    }
+/// Ids are numbers that the kernel counts up from one, so those of one recording lie close together: a
+/// table finds their events in one step. Others, which recorders give to events of their own, are hashed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct EventIds {
+    lowest: u64,
+    close: Vec<Option<EventIndex>>,
+    far: FxHashMap<u64, EventIndex>,
 }
 
 impl FromIterator<(u64, EventIndex)> for EventIds {
     /// Of events that claim the same id, the last has it.
     fn from_iter<T: IntoIterator<Item = (u64, EventIndex)>>(ids: T) -> Self {
-        /// Holes that the table may have for each id, and anyway.
+        /// Holes that the table may have: for each id, and anyway.
         const HOLES: (u64, u64) = (8, 4096);
         let ids: FxHashMap<u64, EventIndex> = ids.into_iter().collect();
-        let lowest = ids.keys().copied().min().unwrap_or(0);
-        let span = ids.keys().copied().max().unwrap_or(0) - lowest;
-        if span > HOLES.0 * ids.len() as u64 + HOLES.1 {
-            return Self::Scattered(ids);
+        let mut ids: Vec<(u64, EventIndex)> = ids.into_iter().collect();
+        ids.sort_unstable_by_key(|&(id, _)| id);
+        let lowest = ids.first().map_or(0, |&(id, _)| id);
+        let mut table = Self { lowest, ..Self::default() };
+        for (count, (id, event)) in (0..).zip(ids) {
+            let place = id - lowest;
+            if table.far.is_empty() && place <= HOLES.0 * count + HOLES.1 {
+                table.close.resize(place as usize, None);
+                table.close.push(Some(event));
+            } else {
+                table.far.insert(id, event);
+            }
         }
-        let mut events = vec![None; span as usize + 1];
-        for (id, event) in ids {
-            events[(id - lowest) as usize] = Some(event);
-        }
-        Self::Close { lowest, events }
+        table
     }
 }
 
 impl EventIds {
     #[inline]
     pub(super) fn get(&self, id: u64) -> Option<EventIndex> {
-        match self {
-            Self::Close { lowest, events } => {
-                let index = usize::try_from(id.wrapping_sub(*lowest)).unwrap_or(usize::MAX);
-                events.get(index).copied().flatten()
-            }
-            Self::Scattered(events) => events.get(&id).copied(),
+        let place = usize::try_from(id.wrapping_sub(self.lowest)).unwrap_or(usize::MAX);
+        match self.close.get(place) {
+            Some(event) => *event,
+            None => self.far.get(&id).copied(),
         }
     }
 }
@@ -56,11 +53,13 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn ids_of_one_kernel_make_a_table() {
-        let ids: EventIds = (0..64).map(|cpu| (1000 + 5 * cpu, EventIndex(cpu as u32))).collect();
-        assert!(matches!(ids, EventIds::Close { lowest: 1000, .. }));
-        let far: EventIds = [(1, EventIndex(0)), (u64::MAX, EventIndex(1))].into_iter().collect();
-        assert!(matches!(far, EventIds::Scattered(_)));
+    fn ids_of_the_kernel_make_a_table_and_others_take_no_memory() {
+        let kernels = (0..64).map(|cpu| (1000 + 5 * cpu, EventIndex(cpu as u32)));
+        let own = [(1 << 62, EventIndex(64)), (u64::MAX, EventIndex(65))];
+        let ids: EventIds = kernels.chain(own).collect();
+        assert_eq!((ids.close.len(), ids.far.len()), (63 * 5 + 1, 2));
+        assert_eq!((ids.get(1005), ids.get(1006)), (Some(EventIndex(1)), None));
+        assert_eq!((ids.get(1 << 62), ids.get(u64::MAX)), (Some(EventIndex(64)), Some(EventIndex(65))));
     }
 
     proptest! {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! source ──► header, features, pipe, names ──► reader: a Recording, its events and metadata
-//!   └──────► expand, window ──► records: raw records, by position ──► decode ──► record: what they say
+//!   └──────► walk, expand, window ──► records: raw records, by position ──► decode ──► record: what they say
 //! ```
 
 pub mod attr;
@@ -29,6 +29,8 @@ mod raw;
 mod reader;
 mod records;
 mod source;
+mod tracing_data;
+mod walk;
 mod window;
 
 pub use bytes::ByteOrder;

@@ -1,11 +1,13 @@
 //! What recorders say in records instead of header and sections: in pipes, and in files whose sections
 //! could not be written any more.
 
+use std::ops::Range;
+
 use super::attr::EventAttr;
 use super::bytes::{ByteOrder, Cursor, until_zero};
 use super::feature_sections::{Features, build_id};
 use super::format::{RECORD_HEADER_SIZE, event_update, record_type};
-use super::raw::RecordHeader;
+use super::walk::{Found, Walk};
 
 /// Attributes, names and features found among the records.
 #[derive(Debug, Default)]
@@ -25,21 +27,19 @@ pub(super) enum Extent {
     BeforeSamples,
 }
 
-/// Collects what the records of `data` announce, up to the first one that is damaged: the reader of
-/// the records will come to it and say so.
-pub(super) fn announced(data: &[u8], order: ByteOrder, extent: Extent) -> Announced {
+/// Collects what the records at `data` in the file announce, up to the first one that is damaged: the
+/// reader of the records will come to it and say so.
+pub(super) fn announced(file: &[u8], data: Range<usize>, order: ByteOrder, extent: Extent) -> Announced {
     let mut found = Announced::default();
-    let mut rest = data;
-    while let Some(header) = RecordHeader::from_bytes(rest, order) {
-        let Some((record, behind)) = rest.split_at_checked(header.size.into()) else { break };
-        let Some(body) = record.get(RECORD_HEADER_SIZE..) else { break };
+    let mut walk = Walk::new(file, order, data, 0);
+    while let Ok(Some(Found { offset, header, compressed })) = walk.next() {
         if header.kind == record_type::SAMPLE && extent == Extent::BeforeSamples {
             break;
         }
-        let Ok(appended) = usize::try_from(header.appended(body, order)) else { break };
-        let Some((appended, behind)) = behind.split_at_checked(appended) else { break };
+        let end = offset + usize::from(header.size);
+        let body = file.get(offset + RECORD_HEADER_SIZE..end).filter(|_| compressed.is_none());
+        let (Some(body), Some(appended)) = (body, file.get(end..walk.offset())) else { continue };
         found.take_in(header.kind, header.misc, body, appended, order);
-        rest = behind;
     }
     found
 }

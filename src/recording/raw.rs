@@ -1,7 +1,6 @@
 //! A record as it lies in the recording, found but not decoded.
 
 use super::bytes::{ByteOrder, Cursor, u64_at};
-use super::format::RECORD_HEADER_SIZE;
 use super::format::record_type::{AUXTRACE, HEADER_TRACING_DATA};
 
 /// Where a record stands in the recording: later records have higher positions.
@@ -66,11 +65,5 @@ impl RecordHeader {
             HEADER_TRACING_DATA => fields.u32().map_or(0, u64::from),
             _ => 0,
         }
-    }
-
-    /// Whether a record can have this size.
-    #[inline]
-    pub(super) fn has_possible_size(&self) -> bool {
-        usize::from(self.size) >= RECORD_HEADER_SIZE
     }
 }

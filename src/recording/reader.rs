@@ -17,6 +17,7 @@ use super::pipe::{Announced, Extent, announced};
 use super::record::{EventIndex, Record};
 use super::records::Records;
 use super::source::Bytes;
+use super::tracing_data::tracepoint_name;
 
 /// A recorded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +74,7 @@ impl Recording {
                 let attrs = header::attrs(&bytes, order, &header)?;
                 let features = header::features(&bytes, order, &header);
                 let found = if features.event_descriptions.is_empty() {
-                    announced(&bytes[data.range.clone()], order, Extent::BeforeSamples)
+                    announced(&bytes, data.range.clone(), order, Extent::BeforeSamples)
                 } else {
                     Announced::default()
                 };
@@ -82,7 +83,7 @@ impl Recording {
             }
             Head::Pipe(order) => {
                 let range = PIPE_HEADER_SIZE as usize..bytes.len();
-                let mut found = announced(&bytes[range.clone()], order, Extent::All);
+                let mut found = announced(&bytes, range.clone(), order, Extent::All);
                 let attrs = std::mem::take(&mut found.attrs);
                 let features = std::mem::take(&mut found.features);
                 let events = events(attrs, &features, &found);
@@ -220,7 +221,7 @@ fn events(attrs: Vec<(EventAttr, Vec<u64>)>, features: &Features, found: &Announ
         let described = described.get(index).map(|event| event.name.as_str());
         match described.or_else(|| found.name_of(ids)).filter(|name| !name.is_empty()) {
             Some(name) => name.to_owned(),
-            None => derived_name(attr, &features.pmu_names, |_| None),
+            None => derived_name(attr, &features.pmu_names, |id| tracepoint_name(&features.tracing_data, id)),
         }
     };
     attrs

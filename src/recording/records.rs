@@ -1,16 +1,16 @@
 //! The records of a recording, one after the other.
 
-use std::io;
 use std::ops::Range;
 
 use super::bytes::ByteOrder;
 use super::decode::Decoder;
 use super::error::RecordingError;
-use super::expand::{Expander, compressed_payload};
+use super::expand::Expander;
 use super::format::RECORD_HEADER_SIZE;
 use super::raw::{RawRecord, RecordHeader, RecordPosition};
 use super::reader::Recording;
 use super::record::{Record, RecordContext};
+use super::walk::Walk;
 use super::window::{Origin, Window, raw_record};
 
 /// Room for expanded records; a record has at most 64 KiB.
@@ -33,14 +33,9 @@ pub struct Records<'r> {
     decoder: &'r Decoder,
     file: &'r [u8],
     byte_order: ByteOrder,
-    /// Offset of the next record in the file.
-    at: usize,
-    /// Where the records end in the file.
-    end: usize,
-    /// The file was loaded into the CPU's cache up to here.
-    loaded: usize,
-    /// Bytes of records that the header promises beyond the file's end.
-    missing: u64,
+    walk: Walk<'r>,
+    /// Offset of the first record.
+    start: usize,
     /// Position of the next record.
     position: u64,
     window: Window<'r>,
@@ -61,10 +56,13 @@ impl<'r> Records<'r> {
             decoder: recording.decoder(),
             file: recording.bytes(),
             byte_order: recording.byte_order(),
-            at: data.start,
-            end: data.end,
-            loaded: data.start,
-            missing: recording.missing_bytes(),
+            walk: Walk::new(
+                recording.bytes(),
+                recording.byte_order(),
+                data.clone(),
+                recording.missing_bytes(),
+            ),
+            start: data.start,
             position: data.start as u64,
             window: Window::new(recording.bytes()),
             expander: None,
@@ -99,22 +97,22 @@ impl<'r> Records<'r> {
             if let Some(position) = self.next_expanded()? {
                 return Ok(self.window.record(position));
             }
-            let Some((offset, header)) = self.next_in_file()? else { return Ok(None) };
-            let bytes = &self.file[offset..offset + usize::from(header.size)];
-            let body = &bytes[RECORD_HEADER_SIZE..];
-            if let Some(payload) = compressed_payload(&header, body, self.byte_order) {
-                self.start_expanding(offset, payload)?;
+            let Some(found) = self.walk.next()? else { return self.finish().map(|()| None) };
+            let offset = found.offset;
+            if let Some(compressed) = found.compressed {
+                self.start_expanding(offset, compressed)?;
                 continue;
             }
+            let size = usize::from(found.header.size);
             if self.byte_order == ByteOrder::Big {
-                return Ok(self.turned(offset, usize::from(header.size)));
+                return Ok(self.turned(offset, size));
             }
             if !self.window.is_in_file() {
                 self.window.continue_in_file(self.position, offset as u64);
             }
             let position = RecordPosition(self.position);
-            self.position += (self.at - offset) as u64;
-            return Ok(raw_record(bytes, position, offset as u64));
+            self.position += (self.walk.offset() - offset) as u64;
+            return Ok(raw_record(&self.file[offset..offset + size], position, offset as u64));
         }
     }
 
@@ -131,7 +129,7 @@ impl<'r> Records<'r> {
 
     /// How far the reading is, of [`Recording::data_bytes`], for those who show progress.
     pub fn bytes_read(&self) -> u64 {
-        self.at as u64
+        (self.walk.offset() - self.start) as u64
     }
 
     /// The record of a big-endian machine at `offset`, copied and turned round.
@@ -150,76 +148,30 @@ impl<'r> Records<'r> {
         self.window.record(position)
     }
 
-    /// Finds the next record in the file itself and steps behind it and what is appended to it.
-    #[inline]
-    fn next_in_file(&mut self) -> Result<Option<(usize, RecordHeader)>, RecordingError> {
-        if self.at >= self.loaded {
-            self.load_ahead();
+    /// The file is walked to its end: was there a rest that the fragment is waiting for?
+    fn finish(&mut self) -> Result<(), RecordingError> {
+        if self.fragment.is_empty() {
+            return Ok(());
         }
-        let rest = &self.file[self.at..self.end];
-        let Some(header) = RecordHeader::from_bytes(rest, self.byte_order) else {
-            return self.finish(rest.len());
+        let needed = RecordHeader::from_bytes(&self.fragment, self.byte_order)
+            .map_or(RECORD_HEADER_SIZE as u64, |header| header.size.into());
+        let present = self.fragment.len() as u64;
+        let offset = self.walk.offset() as u64;
+        Err(self.stop(RecordingError::Truncated { offset, needed, present }))
+    }
+
+    fn start_expanding(&mut self, offset: usize, payload: Range<usize>) -> Result<(), RecordingError> {
+        let expander = match self.expander.take() {
+            Some(expander) => Ok(expander),
+            None => Expander::new(self.expansion_limit),
         };
-        let size = usize::from(header.size);
-        if !header.has_possible_size() {
-            return Err(self.stop(RecordingError::RecordSize { offset: self.at as u64, size: size as u64 }));
+        match expander {
+            Ok(expander) => {
+                self.expander.insert(expander).start(offset, payload);
+                Ok(())
+            }
+            Err(source) => Err(self.stop(RecordingError::Compressed { offset: offset as u64, source })),
         }
-        let Some(body) = rest.get(RECORD_HEADER_SIZE..size) else {
-            return Err(self.truncated(size as u64, rest.len()));
-        };
-        let appended = header.appended(body, self.byte_order);
-        let whole = appended.saturating_add(size as u64);
-        if whole > rest.len() as u64 {
-            return Err(self.truncated(whole, rest.len()));
-        }
-        let offset = self.at;
-        self.at += whole as usize;
-        Ok(Some((offset, header)))
-    }
-
-    /// Loads the next stretch of the file into the cache in one go.
-    ///
-    /// Headers lie at irregular distances, and where the next one is stands in the one before, so walking
-    /// them waits for the memory at each. Reading whole stretches first lets the CPU fetch many lines at
-    /// once, which takes a fifth of the time, and what is decoded next is there as well.
-    fn load_ahead(&mut self) {
-        const STRETCH: usize = 8 << 10;
-        const CACHE_LINE: usize = 64;
-        let end = self.end.min(self.at + STRETCH);
-        let lines = self.file.get(self.at..end).unwrap_or_default().iter().step_by(CACHE_LINE);
-        std::hint::black_box(lines.fold(0, |all, byte| all ^ byte));
-        self.loaded = end.max(self.at + 1);
-    }
-
-    /// The end of the file is reached: was it the end of the records?
-    fn finish<T>(&mut self, left: usize) -> Result<Option<T>, RecordingError> {
-        if left > 0 || self.missing > 0 {
-            return Err(self.truncated(RECORD_HEADER_SIZE as u64, left));
-        }
-        if !self.fragment.is_empty() {
-            let needed = RecordHeader::from_bytes(&self.fragment, self.byte_order)
-                .map_or(RECORD_HEADER_SIZE as u64, |header| header.size.into());
-            let present = std::mem::take(&mut self.fragment).len();
-            return Err(self.truncated(needed, present));
-        }
-        Ok(None)
-    }
-
-    fn start_expanding(
-        &mut self,
-        offset: usize,
-        payload: io::Result<Range<usize>>,
-    ) -> Result<(), RecordingError> {
-        let start = offset + RECORD_HEADER_SIZE;
-        let started = payload.and_then(|payload| {
-            let expander = match self.expander.take() {
-                Some(expander) => self.expander.insert(expander),
-                None => self.expander.insert(Expander::new(self.expansion_limit)?),
-            };
-            expander.start(offset, start + payload.start..start + payload.end);
-            Ok(())
-        });
-        started.map_err(|source| self.stop(RecordingError::Compressed { offset: offset as u64, source }))
     }
 
     /// The next record of the compressed record being expanded, if there is one.
@@ -251,7 +203,7 @@ impl<'r> Records<'r> {
         let rest = self.window.last_chunk().get(self.chunk_at..).unwrap_or_default();
         let Some(header) = RecordHeader::from_bytes(rest, self.byte_order) else { return Ok(None) };
         let size = usize::from(header.size);
-        if !header.has_possible_size() {
+        if size < RECORD_HEADER_SIZE {
             let offset = self.expander.as_ref().map_or(0, Expander::offset);
             return Err(self.stop(RecordingError::RecordSize { offset, size: size as u64 }));
         }
@@ -287,15 +239,9 @@ impl<'r> Records<'r> {
         Ok(true)
     }
 
-    fn truncated(&mut self, needed: u64, present: usize) -> RecordingError {
-        let offset = self.at as u64;
-        self.stop(RecordingError::Truncated { offset, needed, present: present as u64 })
-    }
-
     /// Nothing can be read behind this error.
     fn stop(&mut self, error: RecordingError) -> RecordingError {
-        self.at = self.end;
-        self.missing = 0;
+        self.walk.stop();
         self.fragment.clear();
         self.expander = None;
         error

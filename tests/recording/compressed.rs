@@ -223,3 +223,64 @@ fn an_expansion_beyond_the_recorders_rings_is_refused() {
     assert_eq!(limit, u64::from(ring_size));
     assert!(found.len() * 8 <= 2 * ring_size as usize);
 }
+
+/// Most compressed bytes that perf puts into one record.
+const LONGEST_PAYLOAD: usize = 65_519;
+
+/// Appends compressed bytes as perf 6.16 writes them when they are too many for the record's 16-bit size.
+fn add_overflowing(file: &mut File, compressed: &[u8]) {
+    let mut pieces = compressed.chunks(LONGEST_PAYLOAD);
+    let first = pieces.next().expect("more than nothing");
+    let rest: Vec<_> = pieces.collect();
+    let written = 16 * (1 + rest.len()) + compressed.len();
+    assert!(written.next_multiple_of(8) > usize::from(u16::MAX), "that would fit");
+    let size = written.next_multiple_of(8) as u16;
+    let head = file.bytes().u32(record_type::COMPRESSED2).u16(0).u16(size).u64(written as u64 - 16);
+    file.data.extend(head.raw(first).bytes);
+    for piece in rest {
+        let size = 16 + piece.len() as u16;
+        let head = file.bytes().u32(record_type::COMPRESSED2).u16(0).u16(size).u64(0xdead_beef);
+        file.data.extend(head.raw(piece).bytes);
+    }
+}
+
+/// Samples that hardly shrink.
+fn noise(file: &File, samples: u64) -> Vec<u8> {
+    let mut state = 1u64;
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state ^ state >> 33
+    };
+    let sample = |number| {
+        let chain: Vec<u64> = (0..40).map(|_| random()).collect();
+        let body = file.bytes().u64s(&[number, number, 40]).u64s(&chain).bytes;
+        file.record_bytes(record_type::SAMPLE, misc::USER, &body)
+    };
+    (0..samples).flat_map(sample).collect()
+}
+
+#[test]
+fn records_whose_length_overflowed_are_read_where_perf_gives_up() {
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        let mut file = File::new(vec![event()]).of_order(order);
+        let mut compressor = Compressor::new();
+        let stream: Vec<u8> =
+            noise(&file, 1200).chunks(50_000).flat_map(|piece| compressor.piece(piece)).collect();
+        // One record just too long when padded, two records, four, and a short one.
+        let (one, rest) = stream.split_at(65_515);
+        let (two, rest) = rest.split_at(80_001);
+        let (four, rest) = rest.split_at(200_003);
+        let (short, rest) = rest.split_at(4_000);
+        add_overflowing(&mut file, one);
+        file.record(record_type::FINISHED_ROUND, 0, b"");
+        add_overflowing(&mut file, two);
+        add_overflowing(&mut file, four);
+        add_compressed(&mut file, record_type::COMPRESSED2, short);
+        file.record(record_type::FINISHED_ROUND, 0, b"");
+        rest.chunks(60_000).for_each(|piece| add_compressed(&mut file, record_type::COMPRESSED2, piece));
+        for bytes in [file.build(), file.build_pipe()] {
+            let found = addresses(&Recording::from_bytes(bytes).expect("sound"));
+            assert_eq!(found, (0..1200).collect::<Vec<u64>>());
+        }
+    }
+}

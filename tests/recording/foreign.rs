@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use eprof::recording::format::feature;
 use eprof::recording::record::Record;
 use eprof::recording::{Recording, RecordingError};
 
@@ -151,4 +152,27 @@ fn the_file_corrupted_on_purpose_gives_an_offset_and_what_precedes_it() {
     };
     let bytes = fs::read(&path).expect("readable");
     assert_eq!(bytes[offset as usize + 6..offset as usize + 8], [0, 0]);
+}
+
+#[test]
+fn the_tracepoint_of_a_probe_is_named_by_its_format() {
+    let name = "perfparser/probe.data.file";
+    let Some(path) = recordings().remove(name) else { return };
+    let mut bytes = fs::read(&path).expect("readable");
+    // Without the section that describes the events (bit 12), the name comes from the tracepoint's format.
+    let sections = recorded_sections(&bytes);
+    let described = sections.iter().position(|&bit| bit == feature::EVENT_DESC).expect("described");
+    let table = u64_at(&bytes, 40) as usize + u64_at(&bytes, 48) as usize;
+    bytes[table + 16 * described + 8..][..8].fill(0);
+    let recording = Recording::from_bytes(bytes).expect("it opens");
+    assert_eq!(recording.events()[0].name, "probe_untitled1:main");
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// The bits of a file's feature sections, in their order.
+fn recorded_sections(bytes: &[u8]) -> Vec<u32> {
+    (0..64).filter(|bit| u64_at(bytes, 72) >> bit & 1 == 1).collect()
 }
