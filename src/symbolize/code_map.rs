@@ -117,18 +117,18 @@ impl<'a> Search<'_, 'a> {
         // Innermost first. The outermost is the symbol's function, whatever debug information calls it.
         let (outermost, file, line) = frames.pop().unwrap_or_default();
         let function = symbol.or(outermost).unwrap_or_else(|| self.unknown_function(offset));
-        self.found.frames.push(SourceFrame { function, file, line, inlined: false });
+        self.found.add_frame(SourceFrame { function, file, line, inlined: false });
         while let Some((function, file, line)) = frames.pop() {
             match (function, self.found.frames.last_mut()) {
                 (Some(function), _) => {
-                    self.found.frames.push(SourceFrame { function, file, line, inlined: true })
+                    self.found.add_frame(SourceFrame { function, file, line, inlined: true })
                 }
                 // Code without a name of its own is part of what it is inlined into.
                 (None, Some(outer)) => (outer.file, outer.line) = (file, line),
                 (None, None) => {}
             }
         }
-        self.found.ends.push(self.found.frames.len() as u32);
+        self.found.end_address();
         self.frames = frames;
     }
 

@@ -78,12 +78,13 @@ impl DebugSections {
             let data = file.data();
             let parsed = object::File::parse(data).ok()?;
             endian = if parsed.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-            let (more, name_of): (&[SectionId], fn(SectionId) -> Option<&'static str>) = match names {
-                SectionNames::Plain => (&[], |id| Some(id.name())),
-                SectionNames::Split => (&PACKAGE_SECTIONS, SectionId::dwo_name),
-            };
+            let more = if names == SectionNames::Split { &PACKAGE_SECTIONS[..] } else { &[] };
             for id in SECTIONS.iter().chain(more).copied() {
-                let Some(section) = name_of(id).and_then(|name| parsed.section_by_name(name)) else {
+                let name = match names {
+                    SectionNames::Plain => Some(id.name()),
+                    SectionNames::Split => id.dwo_name(),
+                };
+                let Some(section) = name.and_then(|name| parsed.section_by_name(name)) else {
                     continue;
                 };
                 if let Some(bytes) = locate(data, &section) {

@@ -143,7 +143,7 @@ mod tests {
             let found = parse(text.as_bytes());
             for address in 0..270 {
                 let covers = |&(_, (start, size)): &(usize, &(u64, u64))| (*start..start + size).contains(&address);
-                let expected = lines.iter().enumerate().filter(covers).last().map(|(index, _)| format!("f{index}"));
+                let expected = lines.iter().enumerate().rfind(covers).map(|(index, _)| format!("f{index}"));
                 let here = found.iter().find(|symbol| (symbol.start..symbol.end).contains(&address));
                 prop_assert_eq!(here.map(|symbol| symbol.raw_name().into_owned()), expected);
             }
