@@ -20,6 +20,7 @@ mod elf;
 mod elf_module;
 mod elf_symbols;
 mod error;
+pub mod jitdump;
 mod kallsyms;
 mod kernel;
 mod options;
