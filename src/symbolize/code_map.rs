@@ -20,6 +20,8 @@ pub(crate) struct CodeMap<'a> {
     /// The way from file offsets to the table's addresses; without it they are the same.
     pub(crate) segments: Option<Segments>,
     pub(crate) debug: Option<DebugMap<'a>>,
+    /// How far the table's addresses lie above those in debug information: the kernel is moved at boot.
+    pub(crate) debug_shift: u64,
 }
 
 /// What a lookup is to find.
@@ -36,7 +38,7 @@ impl<'a> CodeMap<'a> {
     pub(crate) fn runs(&self, items: &[Item]) -> Vec<Vec<Item>> {
         let unit_of = |item: &Item| {
             let address = self.address(item.address)?;
-            self.debug.as_ref()?.units.unit_of(address)
+            self.debug.as_ref()?.units.unit_of(address.wrapping_sub(self.debug_shift))
         };
         let mut by_unit: Vec<(Option<u32>, Item)> = items.iter().map(|item| (unit_of(item), *item)).collect();
         by_unit.sort_by_key(|(unit, _)| *unit);
@@ -110,23 +112,23 @@ impl<'a> Search<'_, 'a> {
         let mut symbol = None;
         if let Some(address) = self.map.address(offset) {
             symbol = self.symbol(address).map(|symbol| self.symbol_function(&symbol));
-            self.debug_frames(address, &mut frames);
+            self.debug_frames(address.wrapping_sub(self.map.debug_shift), &mut frames);
         }
         // Innermost first. The outermost is the symbol's function, whatever debug information calls it.
         let (outermost, file, line) = frames.pop().unwrap_or_default();
         let function = symbol.or(outermost).unwrap_or_else(|| self.unknown_function(offset));
-        self.found.frames.push(SourceFrame { function, file, line, inlined: false });
+        self.found.add_frame(SourceFrame { function, file, line, inlined: false });
         while let Some((function, file, line)) = frames.pop() {
             match (function, self.found.frames.last_mut()) {
                 (Some(function), _) => {
-                    self.found.frames.push(SourceFrame { function, file, line, inlined: true })
+                    self.found.add_frame(SourceFrame { function, file, line, inlined: true })
                 }
                 // Code without a name of its own is part of what it is inlined into.
                 (None, Some(outer)) => (outer.file, outer.line) = (file, line),
                 (None, None) => {}
             }
         }
-        self.found.ends.push(self.found.frames.len() as u32);
+        self.found.end_address();
         self.frames = frames;
     }
 

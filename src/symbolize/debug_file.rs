@@ -63,7 +63,8 @@ fn unchanged_by_inode(
     file: &MappedFile,
 ) -> Result<(), SymbolizeError> {
     let path = || file.path.clone();
-    let other_inode = module.inode.is_some_and(|(_, _, inode)| inode != 0 && inode != file.metadata.ino());
+    let Some(metadata) = &file.metadata else { return Ok(()) };
+    let other_inode = module.inode.is_some_and(|(_, _, inode)| inode != 0 && inode != metadata.ino());
     let Some(recorded_at) = options.recorded_at else {
         return if other_inode { Err(SymbolizeError::InodeDiffers { path: path() }) } else { Ok(()) };
     };
@@ -71,7 +72,6 @@ fn unchanged_by_inode(
         let (seconds, nanoseconds) = (u64::try_from(seconds).ok()?, u32::try_from(nanoseconds).ok()?);
         SystemTime::UNIX_EPOCH.checked_add(Duration::new(seconds, nanoseconds))
     };
-    let metadata = &file.metadata;
     let written = since_epoch(metadata.mtime(), metadata.mtime_nsec());
     let replaced = since_epoch(metadata.ctime(), metadata.ctime_nsec()).filter(|_| other_inode);
     if written.max(replaced).is_some_and(|changed| changed > recorded_at) {

@@ -15,7 +15,7 @@ use super::units::UnitIndex;
 pub(crate) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// The DWARF sections that lookups read.
-const SECTIONS: [SectionId; 13] = [
+const SECTIONS: [SectionId; 11] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
     SectionId::DebugAranges,
@@ -27,8 +27,17 @@ const SECTIONS: [SectionId; 13] = [
     SectionId::DebugStr,
     SectionId::DebugStrOffsets,
     SectionId::DebugTypes,
+];
+
+/// What a package of split DWARF has beyond these. Its index tells the place of a unit in all of its sections,
+/// and is refused where one is missing.
+const PACKAGE_SECTIONS: [SectionId; 6] = [
     SectionId::DebugCuIndex,
     SectionId::DebugTuIndex,
+    SectionId::DebugLoc,
+    SectionId::DebugLocLists,
+    SectionId::DebugMacinfo,
+    SectionId::DebugMacro,
 ];
 
 /// A compressed section may unfold to this many times its size, and this many bytes more. Real debug
@@ -69,12 +78,15 @@ impl DebugSections {
             let data = file.data();
             let parsed = object::File::parse(data).ok()?;
             endian = if parsed.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-            for id in SECTIONS {
+            let more = if names == SectionNames::Split { &PACKAGE_SECTIONS[..] } else { &[] };
+            for id in SECTIONS.iter().chain(more).copied() {
                 let name = match names {
                     SectionNames::Plain => Some(id.name()),
                     SectionNames::Split => id.dwo_name(),
                 };
-                let Some(section) = name.and_then(|name| parsed.section_by_name(name)) else { continue };
+                let Some(section) = name.and_then(|name| parsed.section_by_name(name)) else {
+                    continue;
+                };
                 if let Some(bytes) = locate(data, &section) {
                     sections.push((id, bytes));
                 }

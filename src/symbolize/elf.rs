@@ -1,6 +1,6 @@
 //! ELF files: mapping, build-ids, and the way from file offsets to virtual addresses.
 
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,15 @@ use object::{Object, ReadRef, elf};
 #[derive(Debug)]
 pub(crate) struct MappedFile {
     pub(crate) path: PathBuf,
-    pub(crate) metadata: std::fs::Metadata,
-    map: Mmap,
+    /// As of when it was opened; `None` if it is in no file.
+    pub(crate) metadata: Option<Metadata>,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Mapped(Mmap),
+    Copied(Vec<u8>),
 }
 
 impl MappedFile {
@@ -21,7 +28,7 @@ impl MappedFile {
     /// opening a device can do anything.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let refuse = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-        if !std::fs::metadata(path)?.is_file() {
+        if !fs::metadata(path)?.is_file() {
             return Err(refuse());
         }
         let file = File::open(path)?;
@@ -33,11 +40,19 @@ impl MappedFile {
         // content is valid. Should another process shorten the file meanwhile, reading beyond its new end
         // raises SIGBUS, which ends this process as it would end any other reader of a mapped binary.
         let map = unsafe { Mmap::map(&file)? };
-        Ok(Self { path: path.to_owned(), metadata, map })
+        Ok(Self { path: path.to_owned(), metadata: Some(metadata), content: Content::Mapped(map) })
+    }
+
+    /// An image that is in no file.
+    pub(crate) fn in_memory(name: &str, bytes: Vec<u8>) -> Self {
+        Self { path: PathBuf::from(name), metadata: None, content: Content::Copied(bytes) }
     }
 
     pub(crate) fn data(&self) -> &[u8] {
-        &self.map
+        match &self.content {
+            Content::Mapped(map) => map,
+            Content::Copied(bytes) => bytes,
+        }
     }
 }
 

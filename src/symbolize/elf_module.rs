@@ -1,19 +1,24 @@
 //! An ELF module: the files with its code, its symbols and its debug information.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use object::{Object, ObjectSection};
 
 use super::code_map::CodeMap;
-use super::debug_file::{find_debug_file, find_supplement, open_image};
+use super::debug_file::{
+    by_build_id, find_debug_file, find_supplement, open_image, open_with_build_id, same_build_id,
+};
 use super::dwarf::{DebugInfo, DebugMap, DebugSections, SectionNames, package_path};
-use super::elf::{MappedFile, Segments};
+use super::elf::{MappedFile, Segments, build_id};
 use super::elf_symbols::{dynamic_symbols, linkage_stubs, static_symbols};
 use super::error::SymbolizeError;
+use super::kernel::check_running;
 use super::options::SymbolizeOptions;
 use super::split_dwarf::DwoArena;
 use super::symbol_table::{GapRule, SymbolTable};
-use crate::profile::Module;
+use super::vdso;
+use crate::profile::{Module, ModuleKind};
 
 /// The files of a module, opened.
 #[derive(Debug)]
@@ -26,7 +31,10 @@ pub(crate) struct ElfFiles {
 
 impl ElfFiles {
     pub(crate) fn open(options: &SymbolizeOptions, module: &Module) -> Result<Self, SymbolizeError> {
-        let image = Arc::new(open_image(options, module)?);
+        let image = Arc::new(match module.kind {
+            ModuleKind::Vdso => open_vdso(options, module)?,
+            _ => open_image(options, module)?,
+        });
         let debug = {
             let parsed = parse(&image)?;
             let complete = parsed.section_by_name(".debug_info").is_some_and(|section| section.size() > 0);
@@ -66,8 +74,31 @@ impl ElfFiles {
         }
         let table = SymbolTable::new(symbols, linkage_stubs(&image), GapRule::NextSymbol);
         let debug = self.info.as_ref().and_then(|info| DebugMap::new(info, dwos));
-        Ok(CodeMap { table, segments: Some(Segments::of(&image)), debug })
+        Ok(CodeMap { table, segments: Some(Segments::of(&image)), debug, debug_shift: 0 })
     }
+}
+
+/// This process's own vdso, if it is the recorded one; or a copy of the recorded one in perf's cache.
+fn open_vdso(options: &SymbolizeOptions, module: &Module) -> Result<MappedFile, SymbolizeError> {
+    let own = vdso::read_own(&options.procfs).map(|bytes| MappedFile::in_memory(&module.path, bytes));
+    let own = own.map_err(|source| SymbolizeError::Open { path: PathBuf::from(&module.path), source });
+    let Some(recorded) = &module.build_id else {
+        check_running(options, options.kernel_build_id.as_deref())
+            .map_err(|_| SymbolizeError::VdsoDiffers)?;
+        return own;
+    };
+    let is_recorded = |file: &MappedFile| {
+        let parsed = object::File::parse(file.data()).ok();
+        parsed.as_ref().and_then(build_id).is_some_and(|id| same_build_id(id, recorded))
+    };
+    if let Ok(own) = own
+        && is_recorded(&own)
+    {
+        return Ok(own);
+    }
+    let cached = by_build_id(&options.build_id_caches, recorded, "/vdso");
+    let found = cached.iter().find_map(|path| open_with_build_id(path, recorded));
+    found.ok_or(SymbolizeError::VdsoDiffers)
 }
 
 fn parse(file: &MappedFile) -> Result<object::File<'_>, SymbolizeError> {

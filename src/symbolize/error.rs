@@ -52,4 +52,48 @@ pub enum SymbolizeError {
         /// The file.
         path: PathBuf,
     },
+    /// The running kernel is not the recorded one, and no image of that is at hand.
+    #[error(
+        "no kernel symbols: the recording was made on another kernel ({recorded}) than the running one ({running}); \
+         report on the machine and kernel that recorded, or install that kernel's debug package"
+    )]
+    KernelDiffers {
+        /// Build-id or release of the running kernel.
+        running: String,
+        /// Build-id or release of the recorded one.
+        recorded: String,
+    },
+    /// The recording does not tell its kernel.
+    #[error("no kernel symbols: the recording does not tell the build-id or release of its kernel")]
+    KernelUnknown,
+    /// An image of the recorded kernel is at hand, but not where it was loaded.
+    #[error("no kernel symbols: the recording does not tell where its kernel lay in memory")]
+    KernelMoved,
+    /// All addresses in kallsyms are zero.
+    #[error(
+        "no kernel symbols: the kernel hides its addresses from this user; report as root, or allow it: \
+         sudo sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1"
+    )]
+    KernelHidden,
+    /// The map that a just-in-time compiler wrote belongs to another user, who could have put anything in it.
+    #[error(
+        "no symbols of {}: it belongs to neither you nor root; if you trust it: sudo chown $USER {}",
+        path.display(),
+        path.display()
+    )]
+    PerfMapOwner {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The map that a just-in-time compiler wrote is too large to be read.
+    #[error("no symbols of {}: larger than {limit} bytes", path.display())]
+    PerfMapSize {
+        /// The file.
+        path: PathBuf,
+        /// The most that is read.
+        limit: u64,
+    },
+    /// The recorded vdso is not this kernel's.
+    #[error("no symbols of the vdso: the recording was made with another kernel than the running one")]
+    VdsoDiffers,
 }

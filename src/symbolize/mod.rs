@@ -20,16 +20,21 @@ mod elf;
 mod elf_module;
 mod elf_symbols;
 mod error;
+pub mod jitdump;
+mod kallsyms;
+mod kernel;
 mod options;
+mod perf_map;
 mod split_dwarf;
 mod symbol_table;
 mod symbolizer;
 mod symbols;
 mod unit_limits;
 mod units;
+mod vdso;
 
 pub use error::SymbolizeError;
-pub use options::SymbolizeOptions;
+pub use options::{KernelReference, SymbolizeOptions};
 pub use symbolizer::Symbolizer;
 pub use symbols::{FileId, Function, FunctionId, SourceFrame, Symbols};
 #[cfg(test)]

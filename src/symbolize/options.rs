@@ -3,6 +3,16 @@
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+/// Where a symbol of the kernel was when the recording was made. perf.data tells it in the name and offset of the
+/// kernel's own mapping (`[kernel.kallsyms]_text`): the kernel lies elsewhere after each boot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelReference {
+    /// Name of the symbol: `_text` or `_stext`.
+    pub symbol: String,
+    /// Its address.
+    pub address: u64,
+}
+
 /// How much is wanted, and where files are searched.
 #[derive(Debug, Clone)]
 pub struct SymbolizeOptions {
@@ -31,6 +41,8 @@ pub struct SymbolizeOptions {
     pub kernel_build_id: Option<Vec<u8>>,
     /// Release of the recorded kernel (`uname -r`), asked where there is no build-id.
     pub kernel_release: Option<String>,
+    /// Where the kernel lay when it was recorded; without it, it is taken to lie where it lies now.
+    pub kernel_reference: Option<KernelReference>,
     /// When the recording ended: a binary without build-id that is younger than this has changed.
     pub recorded_at: Option<SystemTime>,
     /// Threads to use; all available CPUs by default.
@@ -52,6 +64,7 @@ impl Default for SymbolizeOptions {
             perf_map_dir: PathBuf::from("/tmp"),
             kernel_build_id: None,
             kernel_release: None,
+            kernel_reference: None,
             recorded_at: None,
             threads: None,
         }

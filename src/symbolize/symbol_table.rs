@@ -46,7 +46,7 @@ pub(crate) enum GapRule {
     /// It reaches to the next symbol.
     NextSymbol,
     /// As above, but the last symbol of the kernel or of a module ends with its page. Module names
-    /// stand in brackets behind a tab in the symbol's name, as in kallsyms.
+    /// stand in brackets behind a tab in the symbol's name, as in kallsyms; they are cut off.
     Kallsyms,
 }
 
@@ -64,6 +64,11 @@ impl<'a> SymbolTable<'a> {
     pub(crate) fn new(mut symbols: Vec<Symbol<'a>>, exact: Vec<Symbol<'a>>, rule: GapRule) -> Self {
         symbols.sort_by_key(|symbol| symbol.start);
         fill_gaps(&mut symbols, rule);
+        if rule == GapRule::Kallsyms {
+            for symbol in &mut symbols {
+                symbol.name = symbol.name.split(|&byte| byte == b'\t').next().unwrap_or(symbol.name);
+            }
+        }
         if !exact.is_empty() {
             symbols.extend(exact);
             symbols.sort_by_key(|symbol| symbol.start);
@@ -77,10 +82,6 @@ impl<'a> SymbolTable<'a> {
             })
             .collect();
         Self { symbols, reach }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.symbols.is_empty()
     }
 
     /// The symbol that contains `address`, the innermost where several nest. `readable` turns a raw name into
@@ -227,8 +228,8 @@ mod tests {
         let at = |address| name_at(&symbols, GapRule::Kallsyms, address);
         assert_eq!(at(0x2fff).as_deref(), Some("last_of_kernel"));
         assert_eq!(at(0x3000), None);
-        assert_eq!(at(0x900f).as_deref(), Some("first\t[ext4]"));
-        assert_eq!(at(0xafff).as_deref(), Some("second\t[ext4]"));
+        assert_eq!(at(0x900f).as_deref(), Some("first"));
+        assert_eq!(at(0xafff).as_deref(), Some("second"));
         assert_eq!(at(0xb000), None);
     }
 

@@ -5,12 +5,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use rustc_hash::FxHashMap;
+
 use super::code_map::{CodeMap, Wanted};
 use super::demangle::Demangler;
 use super::dwarf::DebugLookup;
 use super::elf_module::ElfFiles;
 use super::error::SymbolizeError;
+use super::kernel::KernelFiles;
 use super::options::SymbolizeOptions;
+use super::perf_map;
 use super::split_dwarf::DwoArena;
 use super::symbol_table::{Binding, GapRule, Symbol, SymbolTable};
 use super::symbols::{FoundFrames, Item, Symbols, SymbolsBuilder};
@@ -27,14 +31,30 @@ struct Group<'a> {
     id: ModuleId,
     module: &'a Module,
     items: &'a [Item],
+    /// Index of where its symbols come from; several modules can share it.
+    origin: usize,
+}
+
+/// Where symbols come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Origin<'a> {
+    Elf(&'a Module),
+    /// The kernel and all its modules.
+    Kernel,
+    /// The map that a just-in-time compiler wrote for a process.
+    PerfMap(u32),
+    /// The module is one function, whose name is the module's path.
+    Named(&'a str),
+    Nowhere,
 }
 
 /// Files and texts that symbol tables refer to.
-enum Source {
+enum Source<'a> {
     Elf(ElfFiles),
-    /// The module is one function, whose name is the module's path.
-    Named,
-    None,
+    Kernel(KernelFiles),
+    PerfMap(Vec<u8>),
+    Named(&'a str),
+    Nowhere,
 }
 
 impl Symbolizer {
@@ -56,21 +76,28 @@ impl Symbolizer {
         let items: Vec<Item> = items.into_iter().map(|(_, item)| item).collect();
         let unknown =
             Module { kind: ModuleKind::Unknown, path: String::new(), build_id: None, inode: None, pid: None };
-        let mut start = 0;
+        let (mut start, mut origins) = (0, Origins::default());
         let groups: Vec<Group<'_>> = ids
             .chunk_by(|a, b| a == b)
             .map(|same| {
                 let (id, end) = (same[0], start + same.len());
-                let items = &items[start..end];
+                let module = modules.get(id.0 as usize).unwrap_or(&unknown);
+                let group = Group { id, module, items: &items[start..end], origin: origins.index_of(module) };
                 start = end;
-                Group { id, module: modules.get(id.0 as usize).unwrap_or(&unknown), items }
+                group
             })
             .collect();
+        let origins = origins.list;
 
+        let kernel_build_id = modules
+            .iter()
+            .filter(|module| module.kind == ModuleKind::Kernel)
+            .find_map(|module| module.build_id.as_deref());
+        let opened = self
+            .in_parallel(origins.len(), |index| Source::open(&self.options, origins[index], kernel_build_id));
         let dwos = DwoArena::default();
-        let opened = self.in_parallel(groups.len(), |index| self.open(groups[index].module));
-        let maps = self.in_parallel(groups.len(), |index| match &opened[index] {
-            Ok(source) => source.code_map(groups[index].module, &dwos),
+        let maps = self.in_parallel(origins.len(), |index| match &opened[index] {
+            Ok(source) => source.code_map(&dwos),
             Err(_) => Ok(CodeMap::default()),
         });
         let mut warnings: Vec<String> =
@@ -85,7 +112,8 @@ impl Symbolizer {
             })
             .collect();
 
-        let runs = self.in_parallel(groups.len(), |index| maps[index].runs(groups[index].items));
+        let runs =
+            self.in_parallel(groups.len(), |index| maps[groups[index].origin].runs(groups[index].items));
         let runs: Vec<(usize, Vec<Item>)> =
             (0..).zip(runs).flat_map(|(group, runs)| runs.into_iter().map(move |run| (group, run))).collect();
         let found = self.find(&groups, &maps, &runs);
@@ -110,14 +138,6 @@ impl Symbolizer {
         self.options.threads.unwrap_or_else(available).max(1)
     }
 
-    fn open(&self, module: &Module) -> Result<Source, SymbolizeError> {
-        match module.kind {
-            ModuleKind::File => ElfFiles::open(&self.options, module).map(Source::Elf),
-            ModuleKind::Jit => Ok(Source::Named),
-            _ => Ok(Source::None),
-        }
-    }
-
     /// Looks up all runs. A thread keeps the units that it parsed until it comes to another module.
     fn find(
         &self,
@@ -132,12 +152,13 @@ impl Symbolizer {
             let mut found = Vec::new();
             for index in indices {
                 let (group, items) = &runs[index];
-                if current.as_ref().is_none_or(|(before, _)| before != group) {
-                    let map = maps[*group].debug.as_ref();
-                    current = Some((*group, map.and_then(DebugLookup::new)));
+                let origin = groups[*group].origin;
+                if current.as_ref().is_none_or(|(before, _)| *before != origin) {
+                    let map = maps[origin].debug.as_ref();
+                    current = Some((origin, map.and_then(DebugLookup::new)));
                 }
                 let lookup = current.as_ref().and_then(|(_, lookup)| lookup.as_ref());
-                found.push((index, maps[*group].find(lookup, items, &labels[*group], wanted)));
+                found.push((index, maps[origin].find(lookup, items, &labels[*group], wanted)));
             }
             found
         })
@@ -175,26 +196,72 @@ impl Symbolizer {
     }
 }
 
-impl Source {
-    fn code_map<'a>(&'a self, module: &'a Module, dwos: &'a DwoArena) -> Result<CodeMap<'a>, SymbolizeError> {
+/// Origins without repetition.
+#[derive(Default)]
+struct Origins<'a> {
+    list: Vec<Origin<'a>>,
+    indices: FxHashMap<Origin<'a>, usize>,
+}
+
+impl<'a> Origins<'a> {
+    fn index_of(&mut self, module: &'a Module) -> usize {
+        let origin = match (module.kind, module.pid) {
+            (ModuleKind::File | ModuleKind::Vdso, _) => Origin::Elf(module),
+            (ModuleKind::Kernel | ModuleKind::KernelModule, _) => Origin::Kernel,
+            (ModuleKind::Jit, _) => Origin::Named(&module.path),
+            (ModuleKind::Anonymous, Some(pid)) => Origin::PerfMap(pid),
+            _ => Origin::Nowhere,
+        };
+        *self.indices.entry(origin).or_insert_with(|| {
+            self.list.push(origin);
+            self.list.len() - 1
+        })
+    }
+}
+
+impl<'o> Source<'o> {
+    fn open(
+        options: &SymbolizeOptions,
+        origin: Origin<'o>,
+        kernel_build_id: Option<&[u8]>,
+    ) -> Result<Self, SymbolizeError> {
+        match origin {
+            Origin::Elf(module) => ElfFiles::open(options, module).map(Self::Elf),
+            Origin::Kernel => KernelFiles::open(options, kernel_build_id).map(Self::Kernel),
+            Origin::PerfMap(pid) => perf_map::read(&options.perf_map_dir, pid).map(Self::PerfMap),
+            Origin::Named(name) => Ok(Self::Named(name)),
+            Origin::Nowhere => Ok(Self::Nowhere),
+        }
+    }
+
+    fn code_map<'a>(&'a self, dwos: &'a DwoArena) -> Result<CodeMap<'a>, SymbolizeError> {
+        let table_of = |symbols| {
+            let table = SymbolTable::new(symbols, Vec::new(), GapRule::NextSymbol);
+            CodeMap { table, ..CodeMap::default() }
+        };
         match self {
             Self::Elf(files) => files.code_map(dwos),
-            Self::Named => {
-                let name = module.path.as_bytes();
+            Self::Kernel(files) => files.code_map(dwos),
+            Self::PerfMap(text) => Ok(table_of(perf_map::parse(text))),
+            Self::Named(name) => {
+                let name = name.as_bytes();
                 let whole = Symbol { start: 0, end: u64::MAX, binding: Binding::Global, plt: false, name };
-                let table = SymbolTable::new(vec![whole], Vec::new(), GapRule::NextSymbol);
-                Ok(CodeMap { table, ..CodeMap::default() })
+                Ok(table_of(vec![whole]))
             }
-            Self::None => Ok(CodeMap::default()),
+            Self::Nowhere => Ok(CodeMap::default()),
         }
     }
 }
 
 /// What stands before the offset of code without a symbol.
 fn label(module: &Module) -> String {
-    if module.path.is_empty() {
-        return String::from("[unknown]");
-    }
-    let name = Path::new(&module.path).file_name();
-    name.map_or_else(|| module.path.clone(), |name| name.to_string_lossy().into_owned())
+    let name = match module.kind {
+        ModuleKind::File => {
+            Path::new(&module.path).file_name().map(|name| name.to_string_lossy().into_owned())
+        }
+        _ => None,
+    };
+    name.unwrap_or_else(
+        || if module.path.is_empty() { String::from("[unknown]") } else { module.path.clone() },
+    )
 }

@@ -119,6 +119,14 @@ impl FoundFrames {
         self.functions.push(function);
         FunctionId(self.functions.len() as u32 - 1)
     }
+
+    pub(crate) fn add_frame(&mut self, frame: SourceFrame) {
+        self.frames.push(frame);
+    }
+
+    pub(crate) fn end_address(&mut self) {
+        self.ends.push(self.frames.len() as u32);
+    }
 }
 
 /// Merges what workers found. The order of merging decides all ids, whatever the number of workers.
