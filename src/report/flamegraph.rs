@@ -11,7 +11,7 @@ use inferno::flamegraph::{self, Direction as Growth};
 
 use super::folded::WholeNumbers;
 use super::scale::grouped;
-use super::summary::Summary;
+use super::summary::{BALANCE_TOLERANCE, Summary};
 use super::text::Label;
 use super::tree::{CallTree, Direction};
 use super::{ReportError, Weight};
@@ -44,11 +44,12 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
     let mut whole = WholeNumbers::new(unit.per_weight);
     let mut lines = Vec::new();
     let mut palette = PaletteMap::default();
+    let names = tree.names();
     tree.for_each_own(tree.total() * THINNEST, |path, weight| {
-        for name in path {
-            color(&mut palette, name);
+        for &frame in path {
+            color(&mut palette, names.of(frame));
         }
-        lines.push(format!("{} {}", path.join(";"), whole.next(weight)));
+        lines.push(format!("{} {}", names.join(path), whole.next(weight)));
         Ok::<(), ReportError>(())
     })?;
     let subtitle = format!("{}; {COLORS}", provenance(&tree.summary, tree.weight));
@@ -74,8 +75,9 @@ pub fn write_difference(
     let mut paths: BTreeMap<String, [u64; 2]> = BTreeMap::new();
     for (side, (tree, scale)) in [(older, scale), (newer, 1.0)].into_iter().enumerate() {
         let mut whole = WholeNumbers::new(unit.per_weight * scale);
+        let names = tree.names();
         tree.for_each_own(tree.total() * THINNEST_OF_DIFFERENCE, |path, weight| {
-            paths.entry(path.join(";")).or_default()[side] += whole.next(weight);
+            paths.entry(names.join(path)).or_default()[side] += whole.next(weight);
             Ok::<(), ReportError>(())
         })?;
     }
@@ -143,9 +145,12 @@ impl Unit {
 fn default_title(tree: &CallTree<'_>) -> String {
     let amount = match tree.weight {
         Weight::Joules => {
+            let (drawn, measured) = (Joules::from_joules(tree.total()), tree.summary.balance.measured);
             let counted = tree.summary.domains.iter().filter(|domain| domain.counted);
             let domains: Vec<&str> = counted.map(|domain| domain.name.as_str()).collect();
-            format!("{} ({})", Joules::from_joules(tree.total()), domains.join(" + "))
+            let is_all = drawn.as_joules() >= measured.as_joules() * (1.0 - BALANCE_TOLERANCE);
+            let of = if is_all { String::new() } else { format!(" of {measured}") };
+            format!("{drawn}{of} ({})", domains.join(" + "))
         }
         Weight::Samples => format!("{} samples", grouped(tree.total() as u64)),
         Weight::Count => format!("{} events", grouped(tree.total() as u64)),

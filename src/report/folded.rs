@@ -15,16 +15,10 @@ const MICROJOULES: f64 = 1e6;
 /// If writing fails.
 pub fn write(tree: &CallTree<'_>, mut out: impl Write) -> Result<(), ReportError> {
     let mut whole = WholeNumbers::new(unit_factor(tree.weight));
-    tree.for_each_own(0.0, |path, weight| {
-        let number = whole.next(weight);
-        if number > 0 {
-            for (depth, name) in path.iter().enumerate() {
-                let separator = if depth == 0 { "" } else { ";" };
-                write!(out, "{separator}{name}")?;
-            }
-            writeln!(out, " {number}")?;
-        }
-        Ok::<(), std::io::Error>(())
+    let names = tree.names();
+    tree.for_each_own(0.0, |path, weight| match whole.next(weight) {
+        0 => Ok(()),
+        number => writeln!(out, "{} {number}", names.join(path)),
     })?;
     out.flush()?;
     Ok(())

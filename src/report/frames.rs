@@ -165,7 +165,7 @@ fn class_of(frame: &SourceFrame, kernel: bool, kind: Option<ModuleKind>) -> Fram
 
 /// What a module is called: the path says it, but for code made at run time the path is the
 /// function's name.
-fn module_label(module: &Module) -> Label {
+pub(super) fn module_label(module: &Module) -> Label {
     match module.kind {
         ModuleKind::Jit => Label::new("[jit]"),
         _ if module.path.is_empty() => Label::new("[unknown]"),

@@ -21,9 +21,12 @@ pub mod json;
 #[cfg(test)]
 mod laws;
 mod neighbours;
+pub mod pprof;
+mod protobuf;
 mod rows;
 mod scale;
 mod select;
+pub mod speedscope;
 mod summary;
 pub mod table;
 #[cfg(test)]

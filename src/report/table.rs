@@ -194,7 +194,8 @@ fn numbers(report: &Report, style: &Style, lines: &[&Row]) -> Vec<Column> {
     if has_joules {
         let title = if scale.unit == "J" { "joules" } else { scale.unit };
         columns.push(column(title, &|row| Some(scale.show(row.own.joules))));
-        if report.weight == Weight::Joules && !(narrow && style.children) {
+        let has_errors = lines.iter().any(|row| row.own.variance > 0.0);
+        if report.weight == Weight::Joules && has_errors && !(narrow && style.children) {
             columns.push(column("±", &|row| {
                 (row.own.variance > 0.0).then(|| scale.show(row.own.standard_error()))
             }));

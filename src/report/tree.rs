@@ -67,8 +67,9 @@ pub struct CallTree<'a> {
     direction: Direction,
     /// Names of the frames above all stacks.
     roots: Vec<Label>,
-    /// Frames beside all stacks, and their weights.
-    beside: Vec<(&'static str, f64)>,
+    /// Frames beside all stacks (indices of `roots`), and their weights.
+    beside: Vec<(u32, f64)>,
+    small: TreeFrame,
     /// What weighs.
     pub weight: Weight,
     /// What the whole profile is about.
@@ -87,14 +88,19 @@ impl<'a> CallTree<'a> {
             .iter()
             .map(|totals| !totals.is_empty())
             .collect();
-        let (roots, root_of_thread) = roots(profile, options.root);
+        let (mut roots, root_of_thread) = roots(profile, options.root);
         let stacks = weigh(profile, &selected, &taken, &root_of_thread);
         let summary = Summary::new(profile, &selected, options.subject.as_deref());
         let mut beside = Vec::new();
         if options.whole && selected.weight == Weight::Joules {
-            let parts = summary.balance.unattributed().into_iter();
-            beside.extend(parts.map(|(name, joules)| (name, joules.as_joules())));
+            for (name, joules) in summary.balance.unattributed() {
+                beside.push((roots.len() as u32, joules.as_joules()));
+                roots.push(Label::new(name));
+            }
         }
+        // What is too light to be drawn even at the lowest level.
+        let small = TreeFrame::Above(roots.len() as u32);
+        roots.push(Label::new("[small]"));
         let tree = Self {
             profile,
             rank: ranks(&frames),
@@ -103,6 +109,7 @@ impl<'a> CallTree<'a> {
             direction: options.direction,
             roots,
             beside,
+            small,
             weight: selected.weight,
             summary,
         };
@@ -120,48 +127,79 @@ impl<'a> CallTree<'a> {
         beside + self.stacks.iter().map(|stack| stack.weight).sum::<f64>()
     }
 
-    /// Calls `visit` with the names from the root to each frame that has weight of its own, and that
+    /// Calls `visit` with the frames from the root to each one that has weight of its own, and that
     /// weight. Branches lighter than `threshold` are their parent's own. The order is always the same.
     ///
     /// # Errors
     /// Those of `visit`.
-    pub fn for_each_own<E>(
+    pub(super) fn for_each_own<E>(
         &self,
         threshold: f64,
-        mut visit: impl FnMut(&[Cow<'_, str>], f64) -> Result<(), E>,
+        mut visit: impl FnMut(&[TreeFrame], f64) -> Result<(), E>,
     ) -> Result<(), E> {
-        let names: Vec<Cow<'_, str>> = self.key_names();
-        let mut path: Vec<Cow<'_, str>> = Vec::new();
-        for &(name, weight) in self.beside.iter().filter(|(_, weight)| *weight > 0.0) {
-            visit(&[Cow::Borrowed(name)], weight)?;
+        for &(frame, weight) in self.beside.iter().filter(|(_, weight)| *weight > 0.0) {
+            visit(&[TreeFrame::Above(frame)], weight)?;
         }
         let shape = TreeShape { direction: self.direction, threshold, rank: &self.rank };
-        walk(self.profile, &self.frames, &self.stacks, shape, |node: Node<'_>| {
-            path.truncate(node.path.len().saturating_sub(1));
-            path.extend(node.path.last().map(|frame| match frame {
-                TreeFrame::Above(root) => self.roots[*root as usize].folded(),
-                TreeFrame::Key(key) => Cow::Borrowed(&*names[*key as usize]),
-            }));
-            match (node.own > 0.0, path.is_empty()) {
-                (false, _) => Ok(()),
-                (true, false) => visit(&path, node.own),
-                // Too light to be drawn even at the lowest level.
-                (true, true) => visit(&[Cow::Borrowed("[small]")], node.own),
-            }
+        walk(self.profile, &self.frames, &self.stacks, shape, |node: Node<'_>| match node.path {
+            _ if node.own <= 0.0 => Ok(()),
+            [] => visit(&[self.small], node.own),
+            path => visit(path, node.own),
         })
     }
 
-    /// The name of each key with its mark.
-    fn key_names(&self) -> Vec<Cow<'_, str>> {
-        (0..self.frames.keys.len())
-            .map(|key| {
-                let name = self.frames.function(key as u32).name.folded();
-                match mark(self.frames.keys[key].class) {
-                    "" => name,
-                    mark => Cow::Owned(format!("{name}{mark}")),
-                }
-            })
-            .collect()
+    /// The names of all frames, as folded stacks have them.
+    pub(super) fn names(&self) -> FrameNames<'_> {
+        let name = |key: usize| {
+            let name = self.frames.function(key as u32).name.folded();
+            match mark(self.frames.keys[key].class) {
+                "" => name,
+                mark => Cow::Owned(format!("{name}{mark}")),
+            }
+        };
+        FrameNames {
+            keys: (0..self.frames.keys.len()).map(name).collect(),
+            roots: self.roots.iter().map(Label::folded).collect(),
+        }
+    }
+
+    /// A frame's name without mark, and its module.
+    pub(super) fn label(&self, frame: TreeFrame) -> (&Label, Option<&Label>) {
+        match frame {
+            TreeFrame::Above(root) => (&self.roots[root as usize], None),
+            TreeFrame::Key(key) => {
+                let function = self.frames.function(key);
+                (&function.name, Some(&function.module))
+            }
+        }
+    }
+}
+
+/// The names of the frames of a call tree.
+pub(super) struct FrameNames<'a> {
+    keys: Vec<Cow<'a, str>>,
+    roots: Vec<Cow<'a, str>>,
+}
+
+impl FrameNames<'_> {
+    /// A frame's name, with inferno's mark for what it is.
+    pub fn of(&self, frame: TreeFrame) -> &str {
+        match frame {
+            TreeFrame::Above(root) => &self.roots[root as usize],
+            TreeFrame::Key(key) => &self.keys[key as usize],
+        }
+    }
+
+    /// The names of a path, apart by `;`.
+    pub fn join(&self, path: &[TreeFrame]) -> String {
+        let mut text = String::new();
+        for (depth, &frame) in path.iter().enumerate() {
+            if depth > 0 {
+                text.push(';');
+            }
+            text += self.of(frame);
+        }
+        text
     }
 }
 

@@ -1,0 +1,254 @@
+//! A profile in pprof's format (<https://github.com/google/pprof/blob/main/proto/profile.proto>), not
+//! compressed, which pprof reads as well.
+//!
+//! Nothing is summed up: each stack of each thread is a sample with its addresses, its inlined functions and
+//! lines. The values of a sample are its joules, summed over the domains that no other contains and of each
+//! domain alone, its CPU time and its number of kernel samples.
+
+use std::io::Write;
+
+use rustc_hash::FxHashMap;
+
+use super::ReportError;
+use super::folded::WholeNumbers;
+use super::frames::module_label;
+use super::protobuf::Message;
+use super::select::{Selected, Selection};
+use super::text::Label;
+use crate::profile::{AddressId, ModuleKind, Profile};
+use crate::symbolize::Symbols;
+
+/// Units per joule of the values: microjoules.
+const MICROJOULES: f64 = 1e6;
+
+/// Field numbers of the format's messages.
+mod field {
+    pub mod profile {
+        pub const SAMPLE_TYPE: u64 = 1;
+        pub const SAMPLE: u64 = 2;
+        pub const MAPPING: u64 = 3;
+        pub const LOCATION: u64 = 4;
+        pub const FUNCTION: u64 = 5;
+        pub const STRING_TABLE: u64 = 6;
+        pub const DURATION_NANOS: u64 = 10;
+        pub const COMMENT: u64 = 13;
+        pub const DEFAULT_SAMPLE_TYPE: u64 = 14;
+    }
+    pub mod value_type {
+        pub const TYPE: u64 = 1;
+        pub const UNIT: u64 = 2;
+    }
+    pub mod sample {
+        pub const LOCATION_ID: u64 = 1;
+        pub const VALUE: u64 = 2;
+        pub const LABEL: u64 = 3;
+    }
+    pub mod label {
+        pub const KEY: u64 = 1;
+        pub const STR: u64 = 2;
+        pub const NUM: u64 = 3;
+    }
+    pub mod mapping {
+        pub const ID: u64 = 1;
+        pub const FILENAME: u64 = 5;
+        pub const BUILD_ID: u64 = 6;
+        pub const HAS_FUNCTIONS: u64 = 7;
+        pub const HAS_FILENAMES: u64 = 8;
+        pub const HAS_LINE_NUMBERS: u64 = 9;
+        pub const HAS_INLINE_FRAMES: u64 = 10;
+    }
+    pub mod location {
+        pub const ID: u64 = 1;
+        pub const MAPPING_ID: u64 = 2;
+        pub const ADDRESS: u64 = 3;
+        pub const LINE: u64 = 4;
+    }
+    pub mod line {
+        pub const FUNCTION_ID: u64 = 1;
+        pub const LINE: u64 = 2;
+    }
+    pub mod function {
+        pub const ID: u64 = 1;
+        pub const NAME: u64 = 2;
+        pub const SYSTEM_NAME: u64 = 3;
+        pub const FILENAME: u64 = 4;
+    }
+}
+
+/// Texts by their place in the format's table of texts.
+struct Texts {
+    places: FxHashMap<String, u64>,
+    table: Vec<String>,
+}
+
+impl Texts {
+    fn new() -> Self {
+        // The first text must be the empty one.
+        Self { places: FxHashMap::from_iter([(String::new(), 0)]), table: vec![String::new()] }
+    }
+
+    fn place(&mut self, text: &str) -> u64 {
+        if let Some(&place) = self.places.get(text) {
+            return place;
+        }
+        let place = self.table.len() as u64;
+        self.table.push(text.to_owned());
+        self.places.insert(text.to_owned(), place);
+        place
+    }
+}
+
+/// Writes a profile for pprof.
+///
+/// # Errors
+/// If the selection names something that the profile does not have, or writing fails.
+pub fn write(
+    profile: &Profile,
+    symbols: &Symbols,
+    selection: &Selection,
+    mut out: impl Write,
+) -> Result<(), ReportError> {
+    let selected = Selected::resolve(selection, profile)?;
+    let mut texts = Texts::new();
+    let mut message = Message::default();
+    let values = Values::new(profile, &selected);
+    for (kind, unit) in &values.types {
+        let mut value_type = Message::default();
+        value_type.number(field::value_type::TYPE, texts.place(kind));
+        value_type.number(field::value_type::UNIT, texts.place(unit));
+        message.message(field::profile::SAMPLE_TYPE, &value_type);
+    }
+    let default = texts.place(&values.types[0].0);
+    write_samples(profile, &selected, symbols, selection, values, &mut texts, &mut message);
+    write_code(profile, symbols, &mut texts, &mut message);
+    message.number(field::profile::DURATION_NANOS, profile.duration.as_nanos());
+    let comments: Vec<u64> =
+        profile.warnings.iter().map(|text| texts.place(Label::new(text).as_str())).collect();
+    message.numbers(field::profile::COMMENT, comments);
+    message.number(field::profile::DEFAULT_SAMPLE_TYPE, default);
+    for text in &texts.table {
+        message.text(field::profile::STRING_TABLE, text);
+    }
+    out.write_all(message.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// What the values of samples are, and the rounding of each.
+struct Values {
+    types: Vec<(String, String)>,
+    /// The profile's columns of joules that each value of energy sums.
+    columns: Vec<Vec<usize>>,
+    roundings: Vec<WholeNumbers>,
+}
+
+impl Values {
+    fn new(profile: &Profile, selected: &Selected) -> Self {
+        let mut types = Vec::new();
+        let mut columns = Vec::new();
+        if !profile.domains.is_empty() {
+            types.push(("energy".to_owned(), "microjoules".to_owned()));
+            columns.push(selected.domains.clone());
+            for (index, domain) in profile.domains.iter().enumerate() {
+                types
+                    .push((format!("energy of {}", Label::new(&domain.info.name)), "microjoules".to_owned()));
+                columns.push(vec![index]);
+            }
+        }
+        types.push(("cpu".to_owned(), "nanoseconds".to_owned()));
+        types.push(("samples".to_owned(), "count".to_owned()));
+        let roundings = columns.iter().map(|_| WholeNumbers::new(MICROJOULES)).collect();
+        Self { types, columns, roundings }
+    }
+}
+
+fn write_samples(
+    profile: &Profile,
+    selected: &Selected,
+    symbols: &Symbols,
+    selection: &Selection,
+    mut values: Values,
+    texts: &mut Texts,
+    message: &mut Message,
+) {
+    let taken = super::stacks_of(profile, symbols, selected, selection);
+    let keys = ["thread", "tid", "process", "pid"].map(|key| texts.place(key));
+    for (index, cell, totals) in selected.cells(profile) {
+        if taken[cell.stack.0 as usize].is_empty() {
+            continue;
+        }
+        let joules = profile.joules(index);
+        let mut numbers: Vec<u64> = Vec::with_capacity(values.types.len());
+        for (columns, rounding) in values.columns.iter().zip(&mut values.roundings) {
+            numbers.push(rounding.next(columns.iter().map(|&column| joules[column].as_joules()).sum()));
+        }
+        numbers.extend([totals.time.as_nanos(), totals.samples]);
+
+        let mut sample = Message::default();
+        // Innermost first; ids count from 1.
+        let frames = profile.stacks.frames(cell.stack).iter().rev();
+        sample.numbers(field::sample::LOCATION_ID, frames.map(|address| u64::from(address.0) + 1));
+        sample.numbers(field::sample::VALUE, numbers);
+        let thread = &profile.threads[cell.thread.0 as usize];
+        let names = [&thread.name, &thread.process_name].map(|name| texts.place(Label::new(name).as_str()));
+        for (key, kind, value) in [
+            (keys[0], field::label::STR, names[0]),
+            (keys[1], field::label::NUM, u64::from(thread.tid)),
+            (keys[2], field::label::STR, names[1]),
+            (keys[3], field::label::NUM, u64::from(thread.pid)),
+        ] {
+            let mut label = Message::default();
+            label.number(field::label::KEY, key).number(kind, value);
+            sample.message(field::sample::LABEL, &label);
+        }
+        message.message(field::profile::SAMPLE, &sample);
+    }
+}
+
+/// Modules, addresses and functions.
+fn write_code(profile: &Profile, symbols: &Symbols, texts: &mut Texts, message: &mut Message) {
+    for (module, id) in profile.modules.iter().zip(1..) {
+        let hex = module.build_id.iter().flatten().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let is_file = module.kind == ModuleKind::File;
+        let mut mapping = Message::default();
+        mapping
+            .number(field::mapping::ID, id)
+            .number(field::mapping::FILENAME, texts.place(module_label(module).as_str()))
+            .number(field::mapping::BUILD_ID, texts.place(&hex))
+            // All is symbolized as far as it can be: pprof need not try.
+            .flag(field::mapping::HAS_FUNCTIONS, true)
+            .flag(field::mapping::HAS_FILENAMES, is_file)
+            .flag(field::mapping::HAS_LINE_NUMBERS, is_file)
+            .flag(field::mapping::HAS_INLINE_FRAMES, is_file);
+        message.message(field::profile::MAPPING, &mapping);
+    }
+    let mut file_of_function = vec![0; symbols.functions().len()];
+    for (index, address) in profile.addresses.iter().enumerate() {
+        let mut location = Message::default();
+        location
+            .number(field::location::ID, index as u64 + 1)
+            .number(field::location::MAPPING_ID, u64::from(address.module.0) + 1)
+            .number(field::location::ADDRESS, address.address);
+        // Innermost first.
+        for frame in symbols.frames(AddressId(index as u32)).iter().rev() {
+            if let Some(file) = frame.file {
+                file_of_function[frame.function.0 as usize] =
+                    texts.place(Label::new(symbols.file(file)).as_str());
+            }
+            let mut line = Message::default();
+            line.number(field::line::FUNCTION_ID, u64::from(frame.function.0) + 1);
+            line.number(field::line::LINE, frame.line.map_or(0, u64::from));
+            location.message(field::location::LINE, &line);
+        }
+        message.message(field::profile::LOCATION, &location);
+    }
+    for ((function, file), id) in symbols.functions().iter().zip(file_of_function).zip(1..) {
+        let mut described = Message::default();
+        described
+            .number(field::function::ID, id)
+            .number(field::function::NAME, texts.place(Label::new(&function.name).as_str()))
+            .number(field::function::SYSTEM_NAME, texts.place(Label::new(&function.raw_name).as_str()))
+            .number(field::function::FILENAME, file);
+        message.message(field::profile::FUNCTION, &described);
+    }
+}
