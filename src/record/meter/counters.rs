@@ -3,6 +3,7 @@
 use std::io;
 
 use super::source::{Candidate, Source};
+use super::watch::Observation;
 use super::wrap::WrappingCounter;
 use super::{CounterReading, EnergyMeter, Pace};
 use crate::recording::metadata::DomainInfo;
@@ -101,10 +102,12 @@ impl Candidate for CounterMeter {
         &mut self.domains
     }
 
-    fn resolution(&self, domain: usize, seen_step: Option<u64>) -> Option<Joules> {
-        let channel = self.channels.get(domain)?;
-        let seen = seen_step.map(|step| Joules::from_joules(step as f64 * channel.joules_per_count));
-        channel.resolution.or(seen)
+    fn learn(&mut self, domain: usize, seen: &Observation) {
+        if let (Some(info), Some(channel)) = (self.domains.get_mut(domain), self.channels.get(domain)) {
+            let step = seen.step.map(|step| Joules::from_joules(step as f64 * channel.joules_per_count));
+            info.resolution = channel.resolution.or(step);
+            info.refresh = seen.refresh;
+        }
     }
 
     fn counts_since_boot(&self) -> bool {

@@ -8,12 +8,12 @@ use super::estimate::{AssumedWatts, Estimate};
 use super::probe::{Files, Kernel, Probe};
 use super::source::{Candidate, Rejected, Search, Source};
 use super::watch::Observation;
-use super::{EnergyMeter, power_core, powercap, rapl_perf};
+use super::{EnergyMeter, battery, hwmon, msr, power_core, powercap, rapl_perf};
 use crate::machine::permissions::Permissions;
 use crate::machine::roots::Roots;
 use crate::machine::topology::{self, TopologyError};
 use crate::recording::metadata::{DomainInfo, DomainKind, MachineInfo, Method};
-use crate::units::{Joules, Watts};
+use crate::units::Watts;
 
 /// Two sources of one domain may differ by this much before it is worth a warning.
 const TOLERANCE: f64 = 0.05;
@@ -68,76 +68,166 @@ pub fn discover(roots: &Roots, options: &MeterOptions) -> Result<Discovery, Topo
     Ok(arrange(roots, &machine, options, probe))
 }
 
-fn arrange(roots: &Roots, machine: &MachineInfo, options: &MeterOptions, probe: &dyn Probe) -> Discovery {
-    let wanted = |source: Source| options.only.as_ref().is_none_or(|only| only.contains(&source));
-    let mut rejected = Vec::new();
-    let mut candidates = Vec::new();
-    let sources: [(Source, fn(&Roots, &MachineInfo) -> Search); 3] = [
+/// Looks for the places of one source.
+type Find = fn(&Roots, &MachineInfo) -> Search;
+
+/// Sources that are tried together. The next tier is tried only while nothing measures the CPUs, but
+/// for graphics cards, which none of the better ones tells.
+const TIERS: [&[(Source, Find)]; 4] = [
+    &[
         (Source::PowerPmu, rapl_perf::find),
         (Source::PowerCorePmu, power_core::find),
         (Source::Powercap, powercap::find),
-    ];
-    for (_, find) in sources.iter().filter(|(source, _)| wanted(*source)) {
-        let search = find(roots, machine);
-        rejected.extend(search.rejected);
-        candidates.extend(search.found.into_iter().filter_map(|found| probe.open(found, &mut rejected)));
+    ],
+    &[(Source::Msr, msr::find)],
+    &[(Source::Hwmon, hwmon::find)],
+    &[(Source::Battery, battery::find)],
+];
+
+fn arrange(roots: &Roots, machine: &MachineInfo, options: &MeterOptions, probe: &dyn Probe) -> Discovery {
+    let wanted = |source: Source| options.only.as_ref().is_none_or(|only| only.contains(&source));
+    let mut choice = Choice::default();
+    for tier in TIERS {
+        let cpus_by = choice.measures_cpus();
+        let mut candidates = Vec::new();
+        for (source, find) in tier.iter().filter(|(source, _)| wanted(*source)) {
+            if cpus_by.is_some() && *source != Source::Hwmon {
+                continue;
+            }
+            let search = find(roots, machine);
+            choice.rejected.extend(search.rejected);
+            for found in search.found {
+                let is_needed = |domain: &DomainInfo| cpus_by.is_none() || domain.kind == DomainKind::Gpu;
+                let found_domains = found.domains().to_vec();
+                for domain in found_domains.iter().filter(|domain| !is_needed(domain)) {
+                    let better = cpus_by.as_ref().map(ToString::to_string).unwrap_or_default();
+                    let why = format!("{better} measures the CPUs better");
+                    choice.rejected.push(Rejected::new(format!("{} {}", domain.source, domain.name), why));
+                }
+                if found_domains.iter().any(is_needed)
+                    && let Some(mut candidate) = probe.open(found, &mut choice.rejected)
+                {
+                    candidate.retain(&mut |domain| is_needed(domain));
+                    candidates.push(candidate);
+                }
+            }
+        }
+        let observations = probe.watch(&mut candidates, options.watch);
+        choice.take(candidates, observations);
     }
-    let observations = probe.watch(&mut candidates, options.watch);
-    let mut warnings = Vec::new();
-    let mut choice = choose(candidates, observations, &mut rejected, &mut warnings);
-    if wanted(Source::Estimate)
-        && !choice.iter().any(|meter| meter.domains().iter().any(|d| feeds_cpus(d.kind)))
-    {
-        choice.extend(estimate(roots, machine, options.watts, &mut rejected, &mut warnings));
+    if wanted(Source::Estimate) && choice.measures_cpus().is_none() {
+        choice.estimate(roots, machine, options.watts);
     }
-    finish(choice, rejected, warnings)
+    choice.finish()
 }
 
-/// Keeps for each domain the best source whose counter moves.
-fn choose(
-    candidates: Vec<Box<dyn Candidate>>,
-    observations: Vec<Vec<Observation>>,
-    rejected: &mut Vec<Rejected>,
-    warnings: &mut Vec<String>,
-) -> Vec<Box<dyn Candidate>> {
-    let mut chosen: BTreeMap<String, (Source, Observation)> = BTreeMap::new();
-    let mut kept: Vec<Box<dyn Candidate>> = Vec::new();
-    for (mut candidate, observations) in candidates.into_iter().zip(observations) {
-        let source = candidate.source();
-        let resolutions: Vec<Option<Joules>> = observations
-            .iter()
-            .enumerate()
-            .map(|(index, seen)| candidate.resolution(index, seen.step))
-            .collect();
-        for ((domain, seen), resolution) in
-            candidate.domains_mut().iter_mut().zip(&observations).zip(resolutions)
-        {
-            domain.resolution = resolution;
-            domain.refresh = domain.refresh.or(seen.refresh);
-        }
-        let since_boot = candidate.counts_since_boot();
-        let any_core_moves = observations.iter().any(|seen| seen.moves > 0);
-        let mut seen = observations.into_iter();
-        candidate.retain(&mut |domain| {
-            let seen = seen.next().unwrap_or_default();
-            let label = || format!("{source} {}", domain.name);
-            if let Some(why) = at_rest(domain, &seen, since_boot, any_core_moves) {
-                rejected.push(Rejected::new(label(), why));
-                return false;
-            }
-            if let Some((better, by_better)) = chosen.get(&domain.name) {
-                warnings.extend(disagreement(&domain.name, (*better, by_better), (source, &seen)));
-                rejected.push(Rejected::new(label(), format!("the {better} tells the same")));
-                return false;
-            }
-            chosen.insert(domain.name.clone(), (source, seen));
-            true
-        });
-        kept.push(candidate);
+/// What has been chosen so far.
+#[derive(Default)]
+struct Choice {
+    meters: Vec<Box<dyn Candidate>>,
+    /// By a domain's name: which source tells it, and what was seen of it.
+    by_name: BTreeMap<String, (Source, Observation)>,
+    rejected: Vec<Rejected>,
+    warnings: Vec<String>,
+}
+
+impl Choice {
+    /// The source that measures the CPUs, if one does.
+    fn measures_cpus(&self) -> Option<Source> {
+        let measures =
+            |meter: &&Box<dyn Candidate>| meter.domains().iter().any(|domain| feeds_cpus(domain.kind));
+        self.meters.iter().find(measures).map(|meter| meter.source())
     }
-    drop_false_platforms(&mut kept, &chosen, rejected);
-    kept.retain(|candidate| !candidate.domains().is_empty());
-    kept
+
+    /// Keeps of each domain the best source whose counter moves.
+    fn take(&mut self, candidates: Vec<Box<dyn Candidate>>, observations: Vec<Vec<Observation>>) {
+        for (mut candidate, observations) in candidates.into_iter().zip(observations) {
+            let source = candidate.source();
+            for (index, seen) in observations.iter().enumerate() {
+                candidate.learn(index, seen);
+            }
+            let since_boot = candidate.counts_since_boot();
+            let any_core_moves = observations.iter().any(|seen| seen.moves > 0);
+            let mut seen = observations.into_iter();
+            candidate.retain(&mut |domain| {
+                let seen = seen.next().unwrap_or_default();
+                let label = || format!("{} {}", domain.source, domain.name);
+                if let Some(why) = at_rest(domain, &seen, since_boot, any_core_moves) {
+                    self.rejected.push(Rejected::new(label(), why));
+                    return false;
+                }
+                if let Some((better, by_better)) = self.by_name.get(&domain.name) {
+                    self.warnings.extend(disagreement(&domain.name, (*better, by_better), (source, &seen)));
+                    self.rejected.push(Rejected::new(label(), format!("the {better} tells the same")));
+                    return false;
+                }
+                self.by_name.insert(domain.name.clone(), (source, seen));
+                true
+            });
+            self.meters.push(candidate);
+        }
+        self.drop_false_platforms();
+        self.meters.retain(|meter| !meter.domains().is_empty());
+    }
+
+    /// The platform contains the packages; where it tells less than they do, the board does not wire it.
+    fn drop_false_platforms(&mut self) {
+        let all: Vec<DomainInfo> = self.meters.iter().flat_map(|meter| meter.domains().to_vec()).collect();
+        let observed =
+            |domain: &DomainInfo| self.by_name.get(&domain.name).map(|(_, seen)| *seen).unwrap_or_default();
+        for meter in &mut self.meters {
+            meter.retain(&mut |domain| {
+                if domain.kind != DomainKind::Platform {
+                    return true;
+                }
+                let inside =
+                    all.iter().filter(|other| other.kind == DomainKind::Package && contains(domain, other));
+                let packages: Vec<Observation> = inside.map(observed).collect();
+                let inside: Watts = packages.iter().map(Observation::power).sum();
+                let platform = observed(domain);
+                let coarsest = packages.iter().map(Observation::granularity).fold(0.0, f64::max);
+                let unsure = TOLERANCE + platform.granularity() + coarsest;
+                let is_false = platform.power() < inside * (1.0 - unsure);
+                if is_false {
+                    let why =
+                        format!("it told {} where the packages inside it told {inside}", platform.power());
+                    self.rejected.push(Rejected::new(format!("{} {}", domain.source, domain.name), why));
+                }
+                !is_false
+            });
+        }
+    }
+
+    /// No meter for the CPUs: CPU time and assumed watts.
+    fn estimate(&mut self, roots: &Roots, machine: &MachineInfo, watts: Option<AssumedWatts>) {
+        let (assumed, reason) = match watts {
+            Some(watts) => (watts, "as told by --watts"),
+            None => AssumedWatts::typical(machine),
+        };
+        match Estimate::start(roots, machine, assumed) {
+            Ok(estimate) => {
+                self.warnings.push(format!(
+                    "no energy meter for the CPUs: joules are estimated from CPU time, {} idle to {} busy ({reason})",
+                    assumed.idle, assumed.busy
+                ));
+                self.meters.push(Box::new(estimate));
+            }
+            Err(error) => {
+                let why = format!("{} cannot be read: {error}", roots.procfs.join("stat").display());
+                self.rejected.push(Rejected::new(Source::Estimate, why));
+            }
+        }
+    }
+
+    /// Links the tree of domains and lets the candidates become meters.
+    fn finish(mut self) -> Discovery {
+        let mut all: Vec<&mut DomainInfo> =
+            self.meters.iter_mut().flat_map(|meter| meter.domains_mut()).collect();
+        link_parents(&mut all);
+        let domains = self.meters.iter().flat_map(|meter| meter.domains().to_vec()).collect();
+        let meters = self.meters.into_iter().map(|meter| meter as Box<dyn EnergyMeter>).collect();
+        Discovery { meters, domains, rejected: self.rejected, warnings: self.warnings }
+    }
 }
 
 /// Why a counter that did not move is none; `None` if it moved or may well rest.
@@ -178,74 +268,6 @@ fn disagreement(
              them is wrong"
         )
     })
-}
-
-/// The platform contains the packages; where it tells less than they do, the board does not wire it.
-fn drop_false_platforms(
-    kept: &mut [Box<dyn Candidate>],
-    chosen: &BTreeMap<String, (Source, Observation)>,
-    rejected: &mut Vec<Rejected>,
-) {
-    let all: Vec<DomainInfo> = kept.iter().flat_map(|candidate| candidate.domains().to_vec()).collect();
-    let observed = |domain: &DomainInfo| chosen.get(&domain.name).map(|(_, seen)| *seen).unwrap_or_default();
-    for candidate in kept {
-        let source = candidate.source();
-        candidate.retain(&mut |domain| {
-            if domain.kind != DomainKind::Platform {
-                return true;
-            }
-            let inside =
-                all.iter().filter(|other| other.kind == DomainKind::Package && contains(domain, other));
-            let packages: Vec<Observation> = inside.map(observed).collect();
-            let inside: Watts = packages.iter().map(Observation::power).sum();
-            let platform = observed(domain);
-            let unsure =
-                platform.granularity() + packages.iter().map(Observation::granularity).fold(0.0, f64::max);
-            let is_false = platform.power() < inside * (1.0 - TOLERANCE - unsure);
-            if is_false {
-                let why = format!("it told {} where the packages inside it told {inside}", platform.power());
-                rejected.push(Rejected::new(format!("{source} {}", domain.name), why));
-            }
-            !is_false
-        });
-    }
-}
-
-fn estimate(
-    roots: &Roots,
-    machine: &MachineInfo,
-    watts: Option<AssumedWatts>,
-    rejected: &mut Vec<Rejected>,
-    warnings: &mut Vec<String>,
-) -> Option<Box<dyn Candidate>> {
-    let (assumed, reason) = match watts {
-        Some(watts) => (watts, "as told by --watts"),
-        None => AssumedWatts::typical(machine),
-    };
-    match Estimate::start(roots, machine, assumed) {
-        Ok(estimate) => {
-            warnings.push(format!(
-                "no energy meter: joules are estimated from CPU time, {} idle to {} busy ({reason})",
-                assumed.idle, assumed.busy
-            ));
-            Some(Box::new(estimate))
-        }
-        Err(error) => {
-            let why = format!("{} cannot be read: {error}", roots.procfs.join("stat").display());
-            rejected.push(Rejected::new(Source::Estimate, why));
-            None
-        }
-    }
-}
-
-/// Links the tree of domains and lets the candidates become meters.
-fn finish(mut choice: Vec<Box<dyn Candidate>>, rejected: Vec<Rejected>, warnings: Vec<String>) -> Discovery {
-    let mut all: Vec<&mut DomainInfo> =
-        choice.iter_mut().flat_map(|candidate| candidate.domains_mut()).collect();
-    link_parents(&mut all);
-    let domains = choice.iter().flat_map(|candidate| candidate.domains().to_vec()).collect();
-    let meters = choice.into_iter().map(|candidate| candidate as Box<dyn EnergyMeter>).collect();
-    Discovery { meters, domains, rejected, warnings }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use super::domain::{self, Place};
 use super::source::{Candidate, Source};
+use super::watch::Observation;
 use super::{CounterReading, EnergyMeter, Pace};
 use crate::machine::roots::Roots;
 use crate::machine::topology::CpuGroups;
@@ -213,9 +214,7 @@ impl Candidate for Estimate {
         &mut self.domains
     }
 
-    fn resolution(&self, domain: usize, _seen_step: Option<u64>) -> Option<Joules> {
-        self.domains.get(domain)?.resolution
-    }
+    fn learn(&mut self, _domain: usize, _seen: &Observation) {}
 
     fn counts_since_boot(&self) -> bool {
         false

@@ -8,10 +8,16 @@ use std::io;
 use crate::recording::metadata::DomainInfo;
 use crate::units::{Joules, Nanoseconds};
 
+mod battery;
 mod counters;
 mod discover;
 mod domain;
 mod estimate;
+mod hwmon;
+mod hwmon_names;
+mod integrate;
+mod msr;
+mod number_file;
 mod power_core;
 mod powercap;
 mod probe;

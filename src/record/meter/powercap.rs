@@ -2,13 +2,12 @@
 //!
 //! The kernel's driver serves Intel (by MSR, by MMIO and by TPMI) and, since Linux 5.11, AMD.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use super::counters::{Channel, CounterMeter, CounterReader};
 use super::domain::{self, Place};
+use super::number_file::NumberFile;
 use super::source::{self, Candidate, Finding, Needs, Rejected, Search, Source};
 use super::wrap::WrappingCounter;
 use crate::machine::roots::{Roots, read_number, read_trimmed, sorted_names};
@@ -153,7 +152,7 @@ impl Finding for Powercap {
         for zone in self.zones {
             let path = zone.folder.join("energy_uj");
             // An open file may still refuse to be read: no counter behind it, or the register is locked.
-            match File::open(&path).and_then(|file| read_counter(&file).map(|_| file)) {
+            match NumberFile::open(&path).and_then(|file| file.read::<u64>().map(|_| file)) {
                 Ok(file) => {
                     files.push(file);
                     channels.push(Channel {
@@ -182,13 +181,13 @@ impl Finding for Powercap {
 }
 
 struct Files {
-    files: Vec<File>,
+    files: Vec<NumberFile>,
 }
 
 impl CounterReader for Files {
     fn read(&mut self, raw: &mut Vec<Option<u64>>) -> io::Result<()> {
         raw.clear();
-        raw.extend(self.files.iter().map(|file| read_counter(file).ok()));
+        raw.extend(self.files.iter().map(|file| file.read().ok()));
         Ok(())
     }
 
@@ -199,21 +198,10 @@ impl CounterReader for Files {
     }
 }
 
-/// One number of at most 20 digits, from the start of an open sysfs file.
-fn read_counter(file: &File) -> io::Result<u64> {
-    let mut text = [0; 24];
-    let length = file.read_at(&mut text, 0)?;
-    let text = text.get(..length).and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default();
-    text.trim()
-        .parse()
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, format!("'{text}' is no number")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::machine::fixture::FixtureMachine;
-    use crate::record::meter::EnergyMeter;
     use crate::recording::metadata::{CoreKind, CpuInfo};
 
     const TWO_PACKAGES: &str = "

@@ -8,7 +8,7 @@ use super::watch::Observation;
 use super::{CounterReading, EnergyMeter};
 use crate::machine::permissions::Permissions;
 use crate::recording::metadata::DomainInfo;
-use crate::units::{Joules, Nanoseconds};
+use crate::units::Nanoseconds;
 
 /// How long counters that have not moved yet are watched, in multiples of the shortest watch.
 const LONGEST_WATCH: u32 = 2;
@@ -130,9 +130,7 @@ impl Candidate for OnPaper {
         &mut self.domains
     }
 
-    fn resolution(&self, domain: usize, _seen_step: Option<u64>) -> Option<Joules> {
-        self.domains.get(domain)?.resolution
-    }
+    fn learn(&mut self, _domain: usize, _seen: &Observation) {}
 
     fn counts_since_boot(&self) -> bool {
         false

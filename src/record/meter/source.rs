@@ -4,9 +4,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::EnergyMeter;
+use super::watch::Observation;
 use crate::machine::repair;
 use crate::recording::metadata::DomainInfo;
-use crate::units::Joules;
 
 /// The interfaces that tell energy, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -145,8 +145,8 @@ pub(super) trait Candidate: EnergyMeter {
     /// Forgets the domains for which `keep` says no, and no longer reads them.
     fn retain(&mut self, keep: &mut dyn FnMut(&DomainInfo) -> bool);
     fn domains_mut(&mut self) -> &mut [DomainInfo];
-    /// The smallest step of a domain's counter, if the interface says it, or else from the steps seen.
-    fn resolution(&self, domain: usize, seen_step: Option<u64>) -> Option<Joules>;
+    /// Takes resolution and refresh period of a domain from what was seen of it.
+    fn learn(&mut self, domain: usize, seen: &Observation);
     /// Whether raw readings count since boot, so that zero means that the counter never moved.
     fn counts_since_boot(&self) -> bool;
 }

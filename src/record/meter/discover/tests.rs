@@ -6,7 +6,7 @@ use super::*;
 use crate::machine::fixture::FixtureMachine;
 use crate::record::meter::CounterReading;
 use crate::record::meter::domain::{self, Place};
-use crate::units::Nanoseconds;
+use crate::units::{Joules, Nanoseconds};
 
 struct Scripted(Source, Vec<DomainInfo>);
 
@@ -29,9 +29,7 @@ impl Candidate for Scripted {
     fn domains_mut(&mut self) -> &mut [DomainInfo] {
         &mut self.1
     }
-    fn resolution(&self, _domain: usize, seen_step: Option<u64>) -> Option<Joules> {
-        seen_step.map(|step| Joules::from_joules(step as f64))
-    }
+    fn learn(&mut self, _domain: usize, _seen: &Observation) {}
     fn counts_since_boot(&self) -> bool {
         self.0 == Source::Powercap
     }
@@ -65,10 +63,11 @@ fn chosen(
     candidates: Vec<Box<dyn Candidate>>,
     observations: Vec<Vec<Observation>>,
 ) -> (Vec<String>, Vec<String>, Vec<String>) {
-    let (mut rejected, mut warnings) = (Vec::new(), Vec::new());
-    let kept = choose(candidates, observations, &mut rejected, &mut warnings);
-    let domains = kept.iter().flat_map(|meter| meter.domains()).map(|d| format!("{} {}", d.source, d.name));
-    (domains.collect(), rejected.iter().map(Rejected::to_string).collect(), warnings)
+    let mut choice = Choice::default();
+    choice.take(candidates, observations);
+    let domains =
+        choice.meters.iter().flat_map(|meter| meter.domains()).map(|d| format!("{} {}", d.source, d.name));
+    (domains.collect(), choice.rejected.iter().map(Rejected::to_string).collect(), choice.warnings)
 }
 
 #[test]
