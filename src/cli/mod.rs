@@ -11,6 +11,7 @@ mod input;
 mod output;
 mod record;
 mod report;
+mod tune;
 
 /// Where the joules of a program go, by function, line and call path.
 #[derive(Parser)]
@@ -26,6 +27,7 @@ enum Verb {
     Record(record::RecordArgs),
     Report(report::ReportArgs),
     Flamegraph(flamegraph::FlamegraphArgs),
+    Tune(tune::TuneArgs),
 }
 
 /// What a verb answers: the exit status, or an error that `main` prints as one chain.
@@ -51,6 +53,7 @@ fn run(verb: Verb) -> Outcome {
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args),
+        Verb::Tune(args) => tune::run(args),
     }
 }
 

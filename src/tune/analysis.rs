@@ -102,16 +102,14 @@ impl Analysis {
         question: Question,
     ) -> Result<Self, TuneError> {
         let measured = Measurements::gather(responses, runs)?;
-        let formula = match &question.formula {
-            Some(text) => Formula::parse(text, &space)?,
-            None => Formula::usual(&space),
+        let models = match &question.formula {
+            Some(text) => fit(&Formula::parse(text, &space)?, &space, &measured)?,
+            None => fit_best(&space, &measured)?,
         };
         let default = space.position(&question.default).ok_or_else(|| TuneError::Setting {
             text: space.show(&question.default),
             reason: "the default setting is not in the search space".into(),
         })?;
-        let [speed, energy] = AXES.map(|axis| LogModel::fit(&formula, &space, &measured, axis));
-        let models = [speed?, energy?];
         let costs: Vec<Cost> = space
             .settings()
             .map(|setting| AXES.map(|axis| responses.cost(models[axis as usize].value_at(&setting))))
@@ -250,6 +248,40 @@ impl Validation {
     }
 }
 
+fn fit(formula: &Formula, space: &Space, measured: &Measurements) -> Result<[LogModel; 2], TuneError> {
+    let [speed, energy] = AXES.map(|axis| LogModel::fit(formula, space, measured, axis));
+    Ok([speed?, energy?])
+}
+
+/// The first formula, unless another predicts settings that it has not seen clearly better.
+fn fit_best(space: &Space, measured: &Measurements) -> Result<[LogModel; 2], TuneError> {
+    const CLEARLY: f64 = 0.9;
+    let error = |models: &[LogModel; 2]| {
+        let squares: f64 = models
+            .iter()
+            .map(|model| {
+                let errors = leave_one_out(model);
+                match errors.undetermined {
+                    0 => errors.root_mean_square().map_or(f64::INFINITY, |error| error.powi(2)),
+                    _ => f64::INFINITY,
+                }
+            })
+            .sum();
+        squares.sqrt()
+    };
+    let mut formulas = Formula::candidates(space).into_iter();
+    let mut best = fit(&formulas.next().unwrap_or_else(|| Formula::usual(space)), space, measured)?;
+    for formula in formulas {
+        // A formula that the runs do not determine is no candidate.
+        if let Ok(models) = fit(&formula, space, measured) {
+            if error(&models) < CLEARLY * error(&best) {
+                best = models;
+            }
+        }
+    }
+    Ok(best)
+}
+
 fn measured_limits(measured: &Measurements, question: &Question) -> Limits {
     if let Some(given) = question.limits.measured {
         return Limits { values: [given; 2], source: LimitSource::Given };
@@ -342,6 +374,33 @@ mod tests {
                 assert!((a.value - b.value).abs() < 1e-9);
             }
         }
+    }
+
+    /// With flags that help at few threads only, a common factor is wrong; runs enough tell so.
+    #[test]
+    fn cross_validation_chooses_the_formula() {
+        let variables = ["threads=1..8", "flags=a,b"].map(|text| parse_named_variable(text).expect("valid"));
+        let space = Space::new(variables.into()).expect("valid");
+        let runs: Vec<Run> = space
+            .settings()
+            .map(|setting| {
+                let threads = setting.0[0].number().expect("a number");
+                let compute = if setting.0[1].to_string() == "b" { 4.0 } else { 8.0 };
+                let time = compute / threads + 1.0;
+                Run { setting, values: [time, time * (10.0 + threads)] }
+            })
+            .collect();
+        let mut asked = question(&space, Goal::EnergyDelay);
+        let analysis =
+            Analysis::new(space.clone(), Responses::Totals, &runs, asked.clone()).expect("determined");
+        let chosen = analysis.model(Axis::Speed).formula().to_string();
+        assert!(chosen.ends_with("bs(log(threads)):C(flags)"), "{chosen}");
+        asked.formula = Some("bs(log(threads)) + C(flags)".into());
+        let simple = Analysis::new(space, Responses::Totals, &runs, asked).expect("determined");
+        let error = |analysis: &Analysis| {
+            analysis.validate(Axis::Speed).expect("valid").left_out.root_mean_square().expect("predicted")
+        };
+        assert!(error(&analysis) < 0.5 * error(&simple));
     }
 
     #[test]

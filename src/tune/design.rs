@@ -3,17 +3,22 @@
 use super::formula::Formula;
 use super::model::LogModel;
 use super::random::Random;
-use super::space::{Role, Space};
+use super::space::{Role, Space, Variable};
 
 /// A uniform sample: every combination of evenly spaced levels, `counts[i]` of variable `i`.
 ///
 /// Both ends of every variable are among them, so that nothing has to be extrapolated; of a variable
 /// with one level wanted it is the usual one. Returned are positions of the space, in ascending order.
 pub fn uniform(space: &Space, counts: &[usize]) -> Vec<usize> {
+    let chosen: Vec<Vec<usize>> =
+        space.variables().iter().zip(counts).map(|(variable, &count)| spread(variable, count)).collect();
+    combinations(space, &chosen)
+}
+
+/// Every combination of chosen levels, `chosen[i]` being positions of levels of variable `i`.
+pub fn combinations(space: &Space, chosen: &[Vec<usize>]) -> Vec<usize> {
     let mut positions = vec![Vec::new()];
-    for (variable, &count) in space.variables().iter().zip(counts) {
-        let chosen =
-            spread(variable.levels().len(), count, variable.position(variable.usual_level()).unwrap_or(0));
+    for chosen in chosen {
         positions = positions
             .into_iter()
             .flat_map(|head| chosen.iter().map(move |&level| [head.as_slice(), &[level]].concat()))
@@ -107,10 +112,12 @@ pub fn next_best(
     best.map(|(_, position)| position)
 }
 
-/// `count` of `levels` positions, evenly spaced with both ends; the usual one if only one is wanted.
-fn spread(levels: usize, count: usize, usual: usize) -> Vec<usize> {
+/// Positions of `count` levels of a variable, evenly spaced with both ends; the usual one if only one
+/// is wanted.
+pub fn spread(variable: &Variable, count: usize) -> Vec<usize> {
+    let levels = variable.levels().len();
     match count.min(levels) {
-        0 | 1 => vec![usual],
+        0 | 1 => vec![variable.position(variable.usual_level()).unwrap_or(0)],
         count => (0..count).map(|n| (2 * n * (levels - 1) + count - 1) / (2 * (count - 1))).collect(),
     }
 }

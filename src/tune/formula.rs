@@ -11,6 +11,9 @@ const DEGREE: usize = 2;
 /// Most functions of one spline: degree 2 and one interior knot, as in the paper.
 const FREEDOM: usize = 3;
 
+/// Most coefficients of a formula; the work grows with their cube.
+const MOST_COEFFICIENTS: usize = 300;
+
 /// Whether a spline runs over the values themselves or over their logarithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scale {
@@ -102,6 +105,31 @@ impl Formula {
     /// few threads. On the 48-core runs of `tests/tune_data.rs` the error is a third.
     pub fn usual(space: &Space) -> Self {
         Self::with_scale(space, Scale::Logarithmic)
+    }
+
+    /// The formulas among which cross validation may choose: the usual one, and where there are names
+    /// or numbers of unknown meaning, one with their products with every other variable.
+    pub fn candidates(space: &Space) -> Vec<Self> {
+        let usual = Self::usual(space);
+        let chosen: Vec<(usize, &Variable)> = space
+            .variables()
+            .iter()
+            .enumerate()
+            .filter(|(_, variable)| variable.levels().len() > 1)
+            .collect();
+        let mut rich = usual.clone();
+        for (place, &(index, variable)) in chosen.iter().enumerate() {
+            for &(other_index, other) in &chosen[..place] {
+                if [variable, other].iter().any(|one| one.role == Role::Other || one.is_categorical()) {
+                    rich.terms.push(vec![
+                        usual_factor(other_index, other, Scale::Logarithmic),
+                        usual_factor(index, variable, Scale::Logarithmic),
+                    ]);
+                }
+            }
+        }
+        let richer = rich.terms.len() > usual.terms.len() && rich.coefficients() <= MOST_COEFFICIENTS;
+        if richer { vec![usual, rich] } else { vec![usual] }
     }
 
     /// The paper's formula to the letter: `bs(nodes) + bs(threads) + freq + bs(nodes):bs(threads) +
@@ -441,6 +469,19 @@ mod tests {
         assert_eq!(Formula::parse(&usual.to_string(), &space).expect("valid"), usual);
         let finer = Formula::parse("bs(threads, df=5)", &space).expect("valid");
         assert_eq!(finer.coefficients(), 6);
+    }
+
+    #[test]
+    fn names_and_unknown_numbers_may_interact_with_all() {
+        let formulas = |variables: &[&str]| -> Vec<String> {
+            Formula::candidates(&space(variables)).iter().map(Formula::to_string).collect()
+        };
+        assert_eq!(
+            formulas(&["threads=1..8", "flags=a,b"]),
+            ["bs(log(threads)) + C(flags)", "bs(log(threads)) + C(flags) + bs(log(threads)):C(flags)"]
+        );
+        assert_eq!(formulas(&["threads=4..44:4", "freq=1.2..2.2GHz"]).len(), 1);
+        assert_eq!(formulas(&["tile=1..8"]).len(), 1);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::analysis::{Analysis, LimitSource, Limits};
 use super::least_squares::LeastSquares;
 use super::model::Estimate;
 use super::runs::{AXES, Axis, Responses};
+use super::search::Verification;
 use super::space::Variable;
 use super::validate::Errors;
 use crate::units::{Joules, Nanoseconds};
@@ -35,6 +36,16 @@ pub fn describe(analysis: &Analysis, energy: &str) -> Result<String, TuneError> 
         count(measured.runs(), "run"),
         fit.condition(),
     );
+    let fixed: Vec<String> = analysis
+        .space()
+        .variables()
+        .iter()
+        .filter(|variable| variable.levels().len() == 1)
+        .map(|variable| format!("{}={}", variable.name, variable.show(variable.usual_level())))
+        .collect();
+    if !fixed.is_empty() {
+        let _ = writeln!(text, "fixed    {}", fixed.join(" "));
+    }
     let _ = writeln!(text, "energy   {energy}");
     let _ = writeln!(text);
     let _ =
@@ -225,6 +236,43 @@ fn recommendation(analysis: &Analysis) -> String {
             false => "  nothing tells how certain its saving is: repeat the runs, or run more settings\n",
         });
     }
+    text
+}
+
+/// What verifying a recommendation gave, in a few lines.
+pub fn describe_verification(analysis: &Analysis, verification: &Verification) -> String {
+    let responses = analysis.measured().responses;
+    let mut text = format!("verified {}:\n", analysis.space().show(&verification.setting));
+    for axis in AXES {
+        let predicted = verification.predicted[axis as usize];
+        let verdict = match verification.agrees[axis as usize] {
+            Some(true) => "agrees with the prediction",
+            Some(false) => "DISAGREES with the prediction",
+            None => "predicted, without an interval,",
+        };
+        let range = predicted.interval.map_or_else(String::new, |(low, high)| {
+            format!(" ({} .. {})", value(responses, axis, low), value(responses, axis, high))
+        });
+        let _ = writeln!(
+            text,
+            "  {} {} {verdict} {}{range}",
+            responses.name(axis),
+            value(responses, axis, verification.measured[axis as usize]),
+            value(responses, axis, predicted.value),
+        );
+    }
+    let [time, energy] = verification.against_default;
+    let _ = write!(
+        text,
+        "  against the default, run in turns: saving {}, slower {}",
+        signed_percent(1.0 - energy),
+        signed_percent(time - 1.0)
+    );
+    text.push_str(match verification.limit_kept {
+        Some(true) => " (within the limit)\n",
+        Some(false) => " (OVER THE LIMIT)\n",
+        None => "\n",
+    });
     text
 }
 

@@ -10,7 +10,7 @@ use self::raw::RawTable;
 use self::response_columns::ResponseColumns;
 use self::setting_columns::{check_hidden_factors, find_settings, make_space};
 use super::TuneError;
-use super::runs::{Responses, Run};
+use super::runs::{AXES, Measurements, Responses, Run};
 use super::space::{Level, Setting, Space, Variable};
 
 /// How to read a table; by default all is told by the columns' names.
@@ -56,8 +56,8 @@ pub fn read_runs(text: &str, options: &TableOptions) -> Result<RunsTable, TuneEr
     let rows = table.matching(&options.conditions)?;
     let mut notes = Vec::new();
     let columns = ResponseColumns::find(&table, options, &mut notes)?;
-    let settings = find_settings(&table, options, &columns)?;
-    check_hidden_factors(&table, &rows, &settings, &columns, &mut notes)?;
+    let settings = find_settings(&table, &rows, options, &columns)?;
+    let unused = check_hidden_factors(&table, &rows, &settings, &columns, &mut notes)?;
 
     let unordered: Vec<bool> = settings.iter().map(|setting| setting.is_unordered(&table, &rows)).collect();
     let mut runs = Vec::with_capacity(rows.len());
@@ -96,6 +96,7 @@ pub fn read_runs(text: &str, options: &TableOptions) -> Result<RunsTable, TuneEr
         ));
     }
     note_odd_power(&runs, columns.responses, &mut notes);
+    note_wide_spread(&runs, columns.responses, &unused, &mut notes)?;
     Ok(RunsTable { space, runs, responses: columns.responses, notes })
 }
 
@@ -109,6 +110,28 @@ fn note_odd_power(runs: &[Run], responses: Responses, notes: &mut Vec<String>) {
             "the mean power is {median:.3} W: if the units are not seconds and joules, name them, as in --time Time:ms"
         ));
     }
+}
+
+/// Repeats that differ by more than noise does are probably no repeats.
+fn note_wide_spread(
+    runs: &[Run],
+    responses: Responses,
+    unused: &[String],
+    notes: &mut Vec<String>,
+) -> Result<(), TuneError> {
+    const MORE_THAN_NOISE: f64 = 0.2;
+    let measured = Measurements::gather(responses, runs)?;
+    let widest =
+        AXES.iter().filter_map(|&axis| measured.pure_error(axis)).map(|(variance, _)| variance.sqrt());
+    let widest = widest.fold(0.0, f64::max);
+    if widest > MORE_THAN_NOISE && !unused.is_empty() {
+        notes.push(format!(
+            "runs of one setting differ by {:.0} % (one standard deviation): is one of {} a setting, too?",
+            widest.exp_m1() * 100.0,
+            unused.join(", ")
+        ));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -202,6 +225,21 @@ mod tests {
         let options =
             TableOptions { variables: vec!["threads".into(), "Language".into()], ..TableOptions::default() };
         assert_eq!(read_runs(text, &options).expect("a variable").space.size(), 4);
+    }
+
+    #[test]
+    fn energy_of_cores_is_no_core_count() {
+        let text = "PowerLimit,Package,Core,Time\n25,80,60.5,6\n10,70,50.25,9\n";
+        let table = read(text).expect("valid");
+        assert_eq!(table.space.variables().len(), 1);
+        assert!(table.notes.iter().any(|note| note.contains("energy is Package")), "{:?}", table.notes);
+    }
+
+    #[test]
+    fn repeats_that_are_none_are_noticed() {
+        let table = read("threads,batch,time,energy\n1,16,1,10\n1,64,4,40\n2,16,0.5,8\n").expect("valid");
+        let note = table.notes.iter().find(|note| note.contains("differ by")).expect("a note");
+        assert!(note.contains("is one of batch a setting"), "{note}");
     }
 
     #[test]

@@ -57,6 +57,7 @@ impl SettingColumn {
 
 pub(super) fn find_settings(
     table: &RawTable,
+    rows: &[usize],
     options: &TableOptions,
     columns: &ResponseColumns,
 ) -> Result<Vec<SettingColumn>, TuneError> {
@@ -97,7 +98,7 @@ pub(super) fn find_settings(
         for (column, heading) in table.headings.iter().enumerate() {
             if let Meaning::Setting(role) = heading.meaning {
                 let conditioned = options.conditions.iter().any(|(name, _)| heading.is_called(name));
-                if !conditioned && !columns.uses(column) {
+                if !conditioned && !columns.uses(column) && can_be(role, table, rows, column) {
                     settings.push(as_setting(column, &heading.name, role, false));
                 }
             }
@@ -111,14 +112,24 @@ pub(super) fn find_settings(
     Ok(settings)
 }
 
+/// Threads and nodes are whole: a column `Core` with fractions is RAPL's energy of the cores.
+fn can_be(role: Role, table: &RawTable, rows: &[usize], column: usize) -> bool {
+    !matches!(role, Role::Threads | Role::Nodes)
+        || rows
+            .iter()
+            .filter_map(|&row| read_number(table.cell(row, column), table.comma_is_point))
+            .all(|(value, _)| value.fract() == 0.0)
+}
+
 /// Refuses to mix different programs: names that differ between runs of one setting, but are none.
+/// Returns the other columns that differ so.
 pub(super) fn check_hidden_factors(
     table: &RawTable,
     rows: &[usize],
     settings: &[SettingColumn],
     columns: &ResponseColumns,
     notes: &mut Vec<String>,
-) -> Result<(), TuneError> {
+) -> Result<Vec<String>, TuneError> {
     let key = |row: usize| -> Vec<&str> {
         settings.iter().map(|setting| table.cell(row, setting.column)).collect()
     };
@@ -151,14 +162,14 @@ pub(super) fn check_hidden_factors(
             );
             return Err(TuneError::Table { reason });
         }
-        if heading.meaning == Meaning::Unknown {
-            unused.push(heading.name.as_str());
+        if heading.meaning == Meaning::Unknown || matches!(heading.meaning, Meaning::Setting(_)) {
+            unused.push(heading.name.clone());
         }
     }
     if !unused.is_empty() {
         notes.push(format!("not used: {} (--var COLUMN makes a column a variable)", unused.join(", ")));
     }
-    Ok(())
+    Ok(unused)
 }
 
 /// The given space, or one of the values that the runs have.

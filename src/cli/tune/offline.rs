@@ -1,0 +1,108 @@
+//! Tuning from a table of runs, without running anything.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use eprof::tune::analysis::Analysis;
+use eprof::tune::design;
+use eprof::tune::runs::{Axis, Run};
+use eprof::tune::space::Space;
+use eprof::tune::table::{TableOptions, read_runs};
+
+use super::options::TuneArgs;
+use super::{Outcome, note, result};
+
+/// Larger tables are no tables of runs.
+const MOST_BYTES: u64 = 1 << 30;
+
+pub fn run(args: &TuneArgs, path: &Path) -> Outcome {
+    let text = read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let options = table_options(args)?;
+    let table = read_runs(&text, &options).with_context(|| path.display().to_string())?;
+    for text in &table.notes {
+        note(text)?;
+    }
+    let question = args.question(&table.space)?;
+    let analysis = Analysis::new(table.space, table.responses, &table.runs, question)
+        .with_context(|| path.display().to_string())?;
+    if args.design.plan {
+        let next = next_settings(args, &analysis);
+        result::print(&result::plan_csv(analysis.space(), &next, analysis.measured().responses))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    result::save(args, &analysis, &table.runs)?;
+    result::show(args, &analysis, &[], &format!("as in {}", path.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table_options(args: &TuneArgs) -> anyhow::Result<TableOptions> {
+    let conditions = args.offline.conditions.iter().map(|text| {
+        let (column, value) = text.split_once('=').context("--where takes COLUMN=VALUE")?;
+        Ok((column.trim().to_owned(), value.trim().to_owned()))
+    });
+    Ok(TableOptions {
+        time: args.offline.time.clone(),
+        energy: args.offline.energy.clone(),
+        performance: args.offline.performance.clone(),
+        efficiency: args.offline.efficiency.clone(),
+        variables: args.space.columns(),
+        space: args.space.given()?,
+        conditions: conditions.collect::<anyhow::Result<_>>()?,
+    })
+}
+
+/// The settings whose runs would tell most, one after another; what they will measure does not matter
+/// to where the model is uncertain, so any value stands for it.
+fn next_settings(args: &TuneArgs, analysis: &Analysis) -> Vec<usize> {
+    let known = analysis.measured().settings().len();
+    let count = args.design.budget.map_or(3, |budget| budget.saturating_sub(known));
+    let space: &Space = analysis.space();
+    let mut runs: Vec<Run> = analysis
+        .measured()
+        .settings()
+        .iter()
+        .map(|measured| Run { setting: measured.setting.clone(), values: measured.log_mean.map(f64::exp) })
+        .collect();
+    let mut next = Vec::new();
+    let mut current = analysis.clone();
+    for _ in 0..count {
+        let open = |position: &usize| current.measured().find(&space.setting(*position)).is_none();
+        let model = current.model(Axis::Speed);
+        let best = design::next_best(space, model, current.in_zone().filter(open))
+            .or_else(|| design::next_best(space, model, (0..space.size()).filter(open)));
+        let Some(position) = best else { break };
+        next.push(position);
+        let setting = space.setting(position);
+        let values = [Axis::Speed, Axis::Energy].map(|axis| current.model(axis).value_at(&setting));
+        runs.push(Run { setting, values });
+        let question = analysis.question().clone();
+        match Analysis::new(space.clone(), analysis.measured().responses, &runs, question) {
+            Ok(analysis) => current = analysis,
+            Err(_) => break,
+        }
+    }
+    next
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    } else {
+        fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    }
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            "larger than 1 GiB: that is no table of runs",
+        ));
+    }
+    if bytes.contains(&0) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "binary data, not a table in text"));
+    }
+    // Names in an older encoding should not keep anyone from the numbers.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
