@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod demo;
 mod flamegraph;
 mod gpu;
 mod input;
@@ -23,6 +24,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+    Demo(demo::DemoArgs),
     Gpu(gpu::GpuArgs),
     Record(record::RecordArgs),
     Report(report::ReportArgs),
@@ -49,6 +51,7 @@ pub fn main() -> ExitCode {
 
 fn run(verb: Verb) -> Outcome {
     match verb {
+        Verb::Demo(args) => demo::run(args),
         Verb::Gpu(args) => gpu::run(args),
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args),

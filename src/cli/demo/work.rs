@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::thread;
+use std::time::Instant;
 
-/// Runs the work `rounds` times on two threads and returns a checksum.
-pub fn run(rounds: u32) -> u64 {
+/// Works on two threads until the given time and returns a checksum.
+pub fn run(until: Instant) -> u64 {
     thread::scope(|scope| {
-        let numbers = thread::Builder::new().name("numbers".into());
-        let texts = thread::Builder::new().name("texts".into());
-        let numbers = numbers.spawn_scoped(scope, move || (0..rounds).map(crunch_numbers).fold(0, u64::wrapping_add));
-        let texts = texts.spawn_scoped(scope, move || (0..rounds).map(process_text).fold(0, u64::wrapping_add));
-        [numbers, texts]
-            .into_iter()
-            .flatten()
-            .filter_map(|thread| thread.join().ok())
-            .fold(0, u64::wrapping_add)
+        let threads =
+            [("numbers", crunch_numbers as fn(u32) -> u64), ("texts", process_text)].map(|(name, work)| {
+                let rounds = (0..).take_while(move |_| Instant::now() < until);
+                let sum = move || rounds.map(work).fold(0, u64::wrapping_add);
+                thread::Builder::new().name(name.into()).spawn_scoped(scope, sum)
+            });
+        threads.into_iter().flatten().filter_map(|thread| thread.join().ok()).fold(0, u64::wrapping_add)
     })
 }
 
@@ -103,8 +102,13 @@ mod tests {
     #[test]
     fn the_work_is_real_and_repeatable() {
         assert_eq!(sieve_primes(100), 25);
-        assert_eq!(multiply_matrices(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0], 2), [19.0, 22.0, 43.0, 50.0]);
+        assert_eq!(
+            multiply_matrices(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0], 2),
+            [19.0, 22.0, 43.0, 50.0]
+        );
         assert_eq!(count_words("a b a")["a"], 2);
-        assert_eq!(run(1), run(1));
+        assert_eq!(crunch_numbers(1), crunch_numbers(1));
+        assert!(process_text(1) > 60_000, "as many words as there are, and the size of the packed text");
+        assert_eq!(run(Instant::now()), 0, "no time, no work");
     }
 }
