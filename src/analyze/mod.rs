@@ -8,6 +8,7 @@
 mod collect;
 mod estimate;
 mod events;
+mod jit;
 mod replay;
 mod run;
 mod spans;

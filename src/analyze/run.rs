@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::collect::{Collector, Dimensions};
 use super::estimate::{WattsRange, estimate};
 use super::events::{EventRole, EventRoles, SampledEvent};
+use super::jit::JitFunctions;
 use super::replay::Replay;
 use super::spans::{EventUnit, SpanTracker};
 use super::survey::{Survey, survey};
@@ -53,6 +54,7 @@ struct Run<'r> {
     roles: &'r EventRoles,
     metadata: Option<&'r Metadata>,
     tasks: Tasks,
+    jit: JitFunctions,
     collector: Collector,
     spans: SpanTracker,
     attributor: Attributor,
@@ -67,6 +69,8 @@ const BUCKET: Joules = Joules::from_joules(1.0);
 const FEWEST_BUCKETS: f64 = 50.0;
 /// A meter that moves every millisecond tells the energy of a bucket of 20 ms to 5 %.
 const SHORTEST_BUCKET_IN_REFRESHES: f64 = 20.0;
+/// `CLOCK_MONOTONIC` of the kernel's interface.
+const CLOCK_MONOTONIC: i32 = 1;
 /// How far back a sample's events can reach.
 const HORIZON: Nanoseconds = Nanoseconds::from_millis(200);
 
@@ -104,6 +108,9 @@ impl<'r> Run<'r> {
             roles,
             metadata,
             tasks: Tasks::default(),
+            jit: JitFunctions::new(
+                recording.events().iter().any(|event| event.attr.clock() == Some(CLOCK_MONOTONIC)),
+            ),
             collector: Collector::new(options.dimensions),
             spans: SpanTracker::default(),
             attributor,
@@ -114,9 +121,15 @@ impl<'r> Run<'r> {
     }
 
     fn record(&mut self, context: &RecordContext, record: &Record<'_>) {
+        if let Some(time) = context.time {
+            self.jit.advance(time, &mut self.tasks);
+        }
         match record {
             Record::Sample(sample) => self.sample(context, sample),
-            Record::Mmap(mmap) => self.tasks.map(mmap),
+            Record::Mmap(mmap) => {
+                self.tasks.map(mmap);
+                self.jit.mapped(mmap.path);
+            }
             Record::Comm { pid, tid, name, exec } => self.tasks.rename(*pid, *tid, name, *exec),
             Record::Fork(change) => self.tasks.fork(change),
             Record::Ksymbol { address, length, unregistered: false, name } => {
@@ -249,6 +262,7 @@ impl<'r> Run<'r> {
 
     fn finish(self, survey: &Survey, options: &Options) -> Profile {
         let attribution = self.attributor.finish();
+        let jit_warnings = self.jit.into_warnings();
         let (cells, stacks, code) = self.collector.into_parts();
         let (modules, threads) = self.tasks.into_parts();
         let (start, end) = time_range(self.time_range, survey);
@@ -261,6 +275,7 @@ impl<'r> Run<'r> {
             addresses: code.into_addresses(),
             stacks: stacks.into_stacks(),
             cells,
+            warnings: jit_warnings,
             ..Profile::default()
         };
         if let Some(metadata) = self.metadata {

@@ -1,0 +1,125 @@
+//! Functions of just-in-time compilers, placed in time.
+//!
+//! A compiler that writes a jitdump file maps it once, executable, so that the recording names it
+//! (`jit-1234.dump`). What the file says is then replayed beside the records.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::symbolize::jitdump::Jitdump;
+use crate::timeline::Tasks;
+use crate::units::Timestamp;
+
+/// Larger files are not read: compilers write some hundred bytes per function.
+const LARGEST_FILE: u64 = 1 << 30;
+
+/// Announced functions that are not yet mapped, by time.
+#[derive(Debug)]
+pub struct JitFunctions {
+    waiting: VecDeque<Function>,
+    /// The recording's clock is the one of jitdump files. If not, all functions are mapped at once.
+    same_clock: bool,
+    warnings: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Function {
+    time: Timestamp,
+    pid: u32,
+    address: u64,
+    size: u64,
+    name: String,
+}
+
+impl JitFunctions {
+    /// Nothing announced yet.
+    pub fn new(same_clock: bool) -> Self {
+        Self { waiting: VecDeque::new(), same_clock, warnings: Vec::new() }
+    }
+
+    /// A file was mapped: if it is a jitdump file, its functions will come.
+    pub fn mapped(&mut self, path: &[u8]) {
+        let Ok(path) = std::str::from_utf8(path) else { return };
+        if !is_jitdump(path) {
+            return;
+        }
+        match read(Path::new(path)) {
+            Ok(file) => self.add(path, &file),
+            Err(error) => {
+                self.warnings.push(format!("{path}: {error}; functions compiled at run time have no names"));
+            }
+        }
+    }
+
+    /// Maps all functions that were announced up to `now`.
+    pub fn advance(&mut self, now: Timestamp, tasks: &mut Tasks) {
+        while self.waiting.front().is_some_and(|next| next.time <= now || !self.same_clock) {
+            let Some(next) = self.waiting.pop_front() else { return };
+            tasks.map_jit_function(next.pid, next.address, next.size, &next.name);
+        }
+    }
+
+    /// What went wrong.
+    pub fn into_warnings(mut self) -> Vec<String> {
+        self.warnings.sort();
+        self.warnings.dedup();
+        self.warnings
+    }
+
+    fn add(&mut self, path: &str, file: &[u8]) {
+        let dump = match Jitdump::new(file) {
+            Ok(dump) => dump,
+            Err(error) => return self.warnings.push(format!("{path}: {error}")),
+        };
+        let mut functions: Vec<Function> = std::mem::take(&mut self.waiting).into();
+        functions.extend(dump.map(|event| Function {
+            time: event.time,
+            pid: event.pid,
+            address: event.address,
+            size: event.size,
+            name: String::from_utf8_lossy(event.name).into_owned(),
+        }));
+        // Stable: a function and the one that replaces it may have one time.
+        functions.sort_by_key(|function| function.time);
+        self.waiting = functions.into();
+    }
+}
+
+fn is_jitdump(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let pid = name.strip_prefix("jit-").and_then(|rest| rest.strip_suffix(".dump"));
+    pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    // A name in a recording can lead to a pipe or a device, which would never end.
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST_FILE).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_jitdump_files_are_opened() {
+        assert!(is_jitdump("/tmp/.debug/jit/x/jit-123.dump"));
+        assert!(!is_jitdump("/tmp/jit-.dump"));
+        assert!(!is_jitdump("/tmp/jit-12x.dump"));
+        assert!(!is_jitdump("/usr/lib/libjit-1.so"));
+    }
+
+    #[test]
+    fn a_missing_file_is_a_warning() {
+        let mut functions = JitFunctions::new(true);
+        functions.mapped(b"/nonexistent/jit-1.dump");
+        assert_eq!(functions.into_warnings().len(), 1);
+    }
+}
