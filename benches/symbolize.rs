@@ -21,13 +21,15 @@ fn main() {
         [(None, true, true), (Some(1), true, true), (Some(1), false, true), (Some(1), false, false)]
     {
         for _ in 0..2 {
-            let t = Instant::now(); let c = cpu();
+            let t = Instant::now();
+            let c = cpu();
             let symbols = Symbolizer::new(SymbolizeOptions { threads, inlines, lines, ..Default::default() })
                 .symbolize(std::slice::from_ref(&module), &addresses);
             let frames: usize = (0..n as u32).map(|i| symbols.frames(AddressId(i)).len()).sum();
             println!(
                 "{threads:?} {inlines} {lines}: {:?} cpu {:?} frames {frames} functions {} files {}",
-                t.elapsed(), cpu() - c,
+                t.elapsed(),
+                cpu() - c,
                 symbols.functions().len(),
                 symbols.files().len()
             );
@@ -35,4 +37,6 @@ fn main() {
     }
 }
 
-fn cpu() -> std::time::Duration { nix::time::clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID).unwrap().into() }
+fn cpu() -> std::time::Duration {
+    nix::time::clock_gettime(nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID).unwrap().into()
+}
