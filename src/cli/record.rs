@@ -58,6 +58,11 @@ pub struct RecordArgs {
     #[arg(long, value_name = "HOW", default_value = "fp", value_parser = call_graph)]
     call_graph: CallGraph,
 
+    /// Compress the file (zstd level 1 to 22; 1 if none is given).
+    #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", value_parser = clap::value_parser!(i32).range(1..=22))]
+    compress: Option<i32>,
+
     /// Leave the kernel out.
     #[arg(long)]
     user_only: bool,
@@ -147,6 +152,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         },
         meter_interval: Duration::from_millis(args.meter_interval.max(1)),
         output: args.output,
+        compression_level: args.compress,
         run_as: args.user,
         command_line: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
     })

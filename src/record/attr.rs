@@ -55,10 +55,6 @@ pub fn builder(event: &SampledEvent, settings: &AttrSettings, tracking: bool) ->
         .inherit(true)
         .sample_id_all(true)
         .clockid(Clock::MONOTONIC);
-    match event.interval {
-        SampleInterval::Period(period) => builder.sample_period(period),
-        SampleInterval::Frequency(frequency) => builder.sample_frequency(frequency),
-    };
     let attr = builder.attrs_mut();
     attr.type_ = perf_type;
     attr.sample_type = sample_fields(settings.call_graph);
@@ -70,8 +66,16 @@ pub fn builder(event: &SampledEvent, settings: &AttrSettings, tracking: bool) ->
         attr.read_format |= read_format::LOST;
     }
     attr.set_precise_ip(u64::from(modifiers.precise));
+    match event.interval {
+        SampleInterval::Period(period) => builder.sample_period(period),
+        SampleInterval::Frequency(frequency) => {
+            // Each sample has a period of its own.
+            attr.sample_type |= sample_type::PERIOD;
+            builder.sample_frequency(frequency)
+        }
+    };
     // A watermark of zero bytes wakes the recorder when the ring is half full, whatever its size.
-    attr.set_watermark(1);
+    builder.attrs_mut().set_watermark(1);
     follow_calls(&mut builder, settings.call_graph, exclude_kernel);
     if tracking {
         track_tasks(&mut builder, settings, exclude_kernel);
@@ -119,7 +123,6 @@ fn sample_fields(call_graph: CallGraph) -> u64 {
         | sample_type::TID
         | sample_type::TIME
         | sample_type::CPU
-        | sample_type::PERIOD
         | call_path
 }
 
@@ -145,7 +148,7 @@ mod tests {
         let spec = resolve_event(&Roots::under(folder.path()), event).expect("known").remove(0);
         let support = KernelSupport { lost_counts: true, build_ids: false, kernel_symbols: true };
         let settings = AttrSettings { call_graph, exclude_kernel: false, enable_on_exec: true, support };
-        of(&builder(&SampledEvent::new(spec, SamplingRate::Period(5)), &settings, tracking))
+        of(&builder(&SampledEvent::new(spec, None, SamplingRate::Period(5)), &settings, tracking))
     }
 
     #[test]
@@ -158,7 +161,8 @@ mod tests {
         );
         assert!(!attr.has(flag::EXCLUDE_USER) && !attr.has(flag::BUILD_ID) && !attr.has(flag::KSYMBOL));
         assert_eq!(attr.clock(), Some(libc::CLOCK_MONOTONIC));
-        assert!(attr.samples(sample_type::IDENTIFIER | sample_type::CALLCHAIN | sample_type::PERIOD));
+        assert!(attr.samples(sample_type::IDENTIFIER | sample_type::CALLCHAIN));
+        assert!(!attr.samples(sample_type::PERIOD), "each sample's period is the attribute's");
         assert_eq!(attr.read_format, 0b10111);
     }
 

@@ -10,7 +10,9 @@ use std::io::{self, IoSlice};
 use crate::record::census::Census;
 use crate::record::counters::CpuRing;
 use crate::record::ring::Unread;
+use crate::recording::compress::{CHUNK, RecordCompressor};
 use crate::recording::encode;
+use crate::recording::trailer::Compression;
 use crate::recording::writer::RecordingWriter;
 
 /// The file's end of the rings.
@@ -18,14 +20,16 @@ use crate::recording::writer::RecordingWriter;
 pub struct Drain {
     writer: RecordingWriter<File>,
     round_mark: Vec<u8>,
+    compressor: Option<RecordCompressor>,
+    compressed: Vec<u8>,
 }
 
 impl Drain {
-    /// Writes to `writer`, which has its head already.
-    pub fn new(writer: RecordingWriter<File>) -> Self {
+    /// Writes to `writer`, which has its head already, with or without compression.
+    pub fn new(writer: RecordingWriter<File>, compressor: Option<RecordCompressor>) -> Self {
         let mut round_mark = Vec::new();
         encode::finished_round(&mut round_mark);
-        Self { writer, round_mark }
+        Self { writer, round_mark, compressor, compressed: Vec::new() }
     }
 
     /// One round: all that the rings hold, then `own_records`, then the mark. Records are counted into
@@ -44,9 +48,17 @@ impl Drain {
             return Ok(());
         }
         let kernel_records = unread.iter().flat_map(|unread| unread.pieces);
-        let mut pieces: Vec<IoSlice<'_>> =
-            kernel_records.chain([own_records, &self.round_mark]).map(IoSlice::new).collect();
-        self.writer.write_raw_vectored(&mut pieces)?;
+        let records = kernel_records.chain([own_records]);
+        if let Some(compressor) = &mut self.compressor {
+            self.compressed.clear();
+            compressor.compress(records, &mut self.compressed)?;
+            self.compressed.extend(&self.round_mark);
+            self.writer.write_raw(&self.compressed)?;
+        } else {
+            let mut pieces: Vec<IoSlice<'_>> =
+                records.chain([&self.round_mark[..]]).map(IoSlice::new).collect();
+            self.writer.write_raw_vectored(&mut pieces)?;
+        }
         let heads: Vec<u64> = unread
             .iter()
             .map(|unread| {
@@ -59,6 +71,12 @@ impl Drain {
         }
         // The header knows of each round, so that readers who go by it miss none if the recorder is killed.
         self.writer.commit()
+    }
+
+    /// How the records were compressed, for the trailer.
+    pub fn compression(&self) -> Option<Compression> {
+        let compressor = self.compressor.as_ref()?;
+        Some(Compression { level: compressor.level(), ratio: compressor.ratio(), chunk: CHUNK as u32 })
     }
 
     /// The writer, for the end.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::{EventSpec, Roots, resolve_events};
+use crate::machine::{EventSpec, Role, Roots, choose_model_events, resolve_events};
 use crate::record::error::RecordError;
 use crate::record::options::SamplingRate;
 use crate::recording::format::event_type;
-use crate::recording::metadata::EventInfo;
+use crate::recording::metadata::{EventInfo, MachineInfo};
 
 /// An event to sample, and its place in the power model.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,7 +16,7 @@ pub struct SampledEvent {
     /// How often a sample is taken.
     pub interval: SampleInterval,
     /// Role in the power model, if it has one.
-    pub role: Option<String>,
+    pub role: Option<Role>,
     /// Model joules per event, by domain kind.
     pub joules_per_event: BTreeMap<String, f64>,
 }
@@ -30,6 +30,17 @@ pub enum SampleInterval {
     Frequency(u64),
 }
 
+/// Events to sample, and what is to be known of their choice.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ChosenEvents {
+    /// The events.
+    pub events: Vec<SampledEvent>,
+    /// What was replaced or left out, and why.
+    pub notes: Vec<String>,
+    /// Nobody asked for these events by name.
+    pub by_eprof: bool,
+}
+
 /// Nanoseconds of CPU time between two samples of a clock: a thousand samples a second, but a prime
 /// number, so that sampling does not fall into step with a program that works in whole milliseconds. A
 /// period and not a frequency, because the kernel counts nanoseconds exactly.
@@ -40,19 +51,36 @@ const DEFAULT_FREQUENCY: u64 = 999;
 const CPU_CLOCK: u64 = 0;
 const TASK_CLOCK: u64 = 1;
 
+/// Events between two samples where no model of this machine's power says better. They are primes, and
+/// such that a core at 3 GHz gives at most some 500 samples a second of each event: the rates behind
+/// them are those of Zecena et al.'s six programs, 3.0e9 cycles, 9.1e9 instructions, 1.5e9 stalls,
+/// 3.6e8 requests to L2 and 6e7 misses of the last cache a second.
+fn unmodelled_period(role: Role) -> u64 {
+    match role {
+        Role::Clk => 5_999_993,
+        Role::Inst => 7_999_993,
+        Role::Resource => 2_999_999,
+        Role::L2 => 999_983,
+        Role::LlcMiss => 249_989,
+    }
+}
+
 impl SampledEvent {
-    /// An event that is sampled as the rate says, or as suits it.
-    pub fn new(spec: EventSpec, rate: SamplingRate) -> Self {
+    /// An event that is sampled as its own terms say, or else the rate, or else as suits it.
+    pub fn new(spec: EventSpec, role: Option<Role>, rate: SamplingRate) -> Self {
         let own = spec.period.map(SampleInterval::Period).or(spec.frequency.map(SampleInterval::Frequency));
-        let interval = own.unwrap_or(match rate {
-            SamplingRate::Frequency(frequency) => SampleInterval::Frequency(frequency),
-            SamplingRate::Period(period) => SampleInterval::Period(period),
-            SamplingRate::Default if is_clock(&spec) => SampleInterval::Period(CLOCK_PERIOD),
-            SamplingRate::Default if spec.perf_type == event_type::TRACEPOINT => SampleInterval::Period(1),
-            SamplingRate::Default => SampleInterval::Frequency(DEFAULT_FREQUENCY),
+        let interval = own.unwrap_or(match (rate, role) {
+            (SamplingRate::Frequency(frequency), _) => SampleInterval::Frequency(frequency),
+            (SamplingRate::Period(period), _) => SampleInterval::Period(period),
+            (SamplingRate::Default, _) if is_clock(&spec) => SampleInterval::Period(CLOCK_PERIOD),
+            (SamplingRate::Default, Some(role)) => SampleInterval::Period(unmodelled_period(role)),
+            (SamplingRate::Default, None) if spec.perf_type == event_type::TRACEPOINT => {
+                SampleInterval::Period(1)
+            }
+            (SamplingRate::Default, None) => SampleInterval::Frequency(DEFAULT_FREQUENCY),
         });
-        // Without hardware events CPU time stands for the clock ticks of the power model.
-        let role = is_clock(&spec).then(|| "clk".to_owned());
+        // Without hardware events CPU time stands for the cycles of the power model.
+        let role = role.or(is_clock(&spec).then_some(Role::Clk));
         Self { spec, interval, role, joules_per_event: BTreeMap::new() }
     }
 
@@ -70,7 +98,7 @@ impl SampledEvent {
     pub fn info(&self) -> EventInfo {
         EventInfo {
             name: self.spec.name.clone(),
-            role: self.role.clone(),
+            role: self.role.map(|role| role.to_string()),
             encoding: self.spec.encoding(),
             joules_per_event: self.joules_per_event.clone(),
             core_kind: self.spec.core_kind,
@@ -82,22 +110,37 @@ fn is_clock(spec: &EventSpec) -> bool {
     spec.perf_type == event_type::SOFTWARE && matches!(spec.config, CPU_CLOCK | TASK_CLOCK)
 }
 
-/// The events of these lists, or those that eprof chooses if there are none.
+/// The events of these lists, or those of the power model if there are none.
 ///
 /// # Errors
 /// The first event that this machine does not know.
 pub fn choose_events(
     roots: &Roots,
+    machine: &MachineInfo,
     lists: &[String],
     rate: SamplingRate,
-) -> Result<Vec<SampledEvent>, RecordError> {
-    let default = ["cpu-clock".to_owned()];
-    let lists = if lists.is_empty() { &default[..] } else { lists };
+) -> Result<ChosenEvents, RecordError> {
+    if lists.is_empty() {
+        let chosen = choose_model_events(roots, machine);
+        let sampled =
+            chosen.events.into_iter().map(|event| SampledEvent::new(event.spec, Some(event.role), rate));
+        return Ok(ChosenEvents { events: sampled.collect(), notes: chosen.notes, by_eprof: true });
+    }
     let mut events = Vec::new();
     for list in lists {
-        events.extend(resolve_events(roots, list)?.into_iter().map(|spec| SampledEvent::new(spec, rate)));
+        let specs = resolve_events(roots, list)?.into_iter();
+        events.extend(specs.map(|spec| SampledEvent::new(spec, None, rate)));
     }
-    Ok(events)
+    Ok(ChosenEvents { events, notes: Vec::new(), by_eprof: false })
+}
+
+/// What is sampled where the hardware's events turn out not to be there.
+///
+/// # Errors
+/// None in practice: every kernel has this event.
+pub fn clock_instead(roots: &Roots, rate: SamplingRate) -> Result<Vec<SampledEvent>, RecordError> {
+    let specs = resolve_events(roots, "cpu-clock")?.into_iter();
+    Ok(specs.map(|spec| SampledEvent::new(spec, Some(Role::Clk), rate)).collect())
 }
 
 #[cfg(test)]
@@ -107,7 +150,8 @@ mod tests {
     fn chosen(lists: &[&str], rate: SamplingRate) -> Vec<SampledEvent> {
         let folder = tempfile::tempdir().expect("folder");
         let lists: Vec<String> = lists.iter().map(|&list| list.to_owned()).collect();
-        choose_events(&Roots::under(folder.path()), &lists, rate).expect("known events")
+        let roots = Roots::under(folder.path());
+        choose_events(&roots, &MachineInfo::default(), &lists, rate).expect("known events").events
     }
 
     #[test]
@@ -115,7 +159,7 @@ mod tests {
         let [event] = &chosen(&[], SamplingRate::Default)[..] else { panic!("one event") };
         assert_eq!(event.spec.name, "cpu-clock");
         assert_eq!(event.interval, SampleInterval::Period(999_983));
-        assert_eq!(event.role.as_deref(), Some("clk"));
+        assert_eq!(event.info().role.as_deref(), Some("clk"));
     }
 
     #[test]
@@ -125,5 +169,14 @@ mod tests {
         assert_eq!(names, ["page-faults", "cpu-clock:u", "task-clock"]);
         assert!(events.iter().all(|event| event.interval == SampleInterval::Frequency(100)));
         assert!(events[1].spec.modifiers.exclude_kernel);
+    }
+
+    #[test]
+    fn the_models_events_have_periods_of_their_own() {
+        let spec = || resolve_events(&Roots::default(), "cycles").expect("known").remove(0);
+        let event = SampledEvent::new(spec(), Some(Role::Clk), SamplingRate::Default);
+        assert_eq!(event.interval, SampleInterval::Period(5_999_993));
+        let event = SampledEvent::new(spec(), None, SamplingRate::Default);
+        assert_eq!((event.interval, event.role), (SampleInterval::Frequency(999), None));
     }
 }

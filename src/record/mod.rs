@@ -34,6 +34,7 @@ mod signals;
 mod summary;
 mod support;
 mod target;
+mod tracing_data;
 
 pub use energy_log::EnergySummary;
 pub use error::RecordError;

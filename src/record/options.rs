@@ -27,6 +27,8 @@ pub struct RecordOptions {
     pub meter_interval: Duration,
     /// File to write.
     pub output: PathBuf,
+    /// Compress the records by zstd of this level.
+    pub compression_level: Option<i32>,
     /// The user to run the program as; `None` for the one who runs eprof.
     pub run_as: Option<String>,
     /// eprof's own command line, for the file.

@@ -10,10 +10,11 @@ use crate::machine::{Roots, resolve_event, topology};
 use crate::record::attr::AttrSettings;
 use crate::record::counters::{Counters, OpenCounter, Refusal, Scope};
 use crate::record::error::RecordError;
-use crate::record::events::{SampledEvent, choose_events};
+use crate::record::events::{ChosenEvents, SampledEvent, choose_events, clock_instead};
 use crate::record::options::{CallGraph, RecordOptions, SamplingRate};
 use crate::record::ring::page_size;
 use crate::record::support::KernelSupport;
+use crate::recording::metadata::MachineInfo;
 
 /// Bytes of a ring, if the kernel gives them. perf_event_mlock_kb is 516 by default: just this and a
 /// page for the ring's head.
@@ -34,8 +35,55 @@ pub struct Sampling {
     pub events: Vec<SampledEvent>,
     /// The kernel's own work is not sampled.
     pub exclude_kernel: bool,
-    /// What had to be done without.
+    /// What had to be done without, and how to have it.
     pub warnings: Vec<String>,
+    /// How the events were chosen.
+    pub notes: Vec<String>,
+}
+
+/// Opens events where and how they are wanted.
+struct Opener<'a> {
+    roots: &'a Roots,
+    cpus: &'a [u32],
+    scope: &'a Scope,
+    settings: AttrSettings,
+}
+
+/// What an [`Opener`] opened.
+struct Opened {
+    counters: Counters,
+    events: Vec<SampledEvent>,
+    settings: AttrSettings,
+}
+
+impl Opener<'_> {
+    fn open(&self, mut events: Vec<SampledEvent>, warnings: &mut Vec<String>) -> Result<Opened, RecordError> {
+        let Self { roots, cpus, scope, settings } = *self;
+        if matches!(scope, Scope::System) {
+            // A clock goes on while nothing runs; samples of the idle task would tell nothing and cost energy.
+            events.iter_mut().filter(|event| event.is_clock()).for_each(SampledEvent::leave_out_idle);
+        }
+        add_tracking_event(roots, &mut events, cpus)?;
+        allow_files(&events, scope, cpus)?;
+        let is_online = |cpu| topology::online(roots).is_ok_and(|online| online.contains(&cpu));
+        let open = |settings: &AttrSettings| Counters::open(&events, scope, cpus, settings, is_online);
+        let refusal = match open(&settings) {
+            Ok(counters) => return Ok(Opened { counters, events, settings }),
+            Err(refusal) => refusal,
+        };
+        if settings.exclude_kernel || !is_permission(&refusal.cause) {
+            return Err(refused(roots, &events, refusal, scope));
+        }
+        let settings = AttrSettings { exclude_kernel: true, ..settings };
+        // If that is refused too, the first refusal says more.
+        let counters = open(&settings).map_err(|_| refused(roots, &events, refusal, scope))?;
+        warnings.push(
+            "this user may not sample the kernel, so only the programs' own code was sampled; \
+             to change that: sudo sysctl kernel.perf_event_paranoid=1"
+                .to_owned(),
+        );
+        Ok(Opened { counters, events, settings })
+    }
 }
 
 impl Sampling {
@@ -46,45 +94,30 @@ impl Sampling {
     pub fn open(
         options: &RecordOptions,
         roots: &Roots,
+        machine: &MachineInfo,
         scope: &Scope,
         on_exec: bool,
     ) -> Result<Self, RecordError> {
-        let cpus = topology::online(roots)?;
-        let mut events = choose_events(roots, &options.events, options.rate)?;
-        if matches!(scope, Scope::System) {
-            // A clock goes on while nothing runs; the idle task's samples would say nothing and cost energy.
-            events.iter_mut().filter(|event| event.is_clock()).for_each(SampledEvent::leave_out_idle);
-        }
-        add_tracking_event(roots, &mut events, &cpus)?;
-        allow_files(&events, scope, &cpus)?;
-
+        let cpus: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.cpu).collect();
+        let ChosenEvents { events, notes, by_eprof } =
+            choose_events(roots, machine, &options.events, options.rate)?;
         let settings = AttrSettings {
             call_graph: options.call_graph,
             exclude_kernel: options.user_only,
             enable_on_exec: on_exec,
             support: KernelSupport::probe(),
         };
-        let is_online = |cpu| topology::online(roots).is_ok_and(|online| online.contains(&cpu));
-        let open = |events: &[SampledEvent], settings: &AttrSettings| {
-            Counters::open(events, scope, &cpus, settings, is_online)
-        };
+        let opener = Opener { roots, cpus: &cpus, scope, settings };
         let mut warnings = Vec::new();
-        let (mut counters, settings) = match open(&events, &settings) {
-            Err(refusal) if is_permission(&refusal.cause) && !settings.exclude_kernel => {
-                let user_only = AttrSettings { exclude_kernel: true, ..settings };
-                // If that is refused too, the first refusal says more.
-                let counters =
-                    open(&events, &user_only).map_err(|_| refused(roots, &events, refusal, scope))?;
-                warnings.push(
-                    "this user may not sample the kernel, so only the programs' own code was sampled; \
-                     to change that: sudo sysctl kernel.perf_event_paranoid=1"
-                        .to_owned(),
-                );
-                (counters, user_only)
+        let opened = match opener.open(events, &mut warnings) {
+            // Some virtual machines show a PMU that does not count.
+            Err(error @ RecordError::EventNotSupported { .. }) if by_eprof => {
+                warnings.push(format!("{error}; CPU time was sampled instead"));
+                opener.open(clock_instead(roots, options.rate)?, &mut warnings)
             }
-            Err(refusal) => return Err(refused(roots, &events, refusal, scope)),
-            Ok(counters) => (counters, settings),
+            other => other,
         };
+        let Opened { mut counters, mut events, settings } = opened?;
         if counters.counters.is_empty() {
             return Err(RecordError::NothingToWatch);
         }
@@ -92,7 +125,7 @@ impl Sampling {
             events.iter_mut().for_each(name_user_only);
         }
         map_rings(&mut counters, options.call_graph, &mut warnings)?;
-        Ok(Self { counters, events, exclude_kernel: settings.exclude_kernel, warnings })
+        Ok(Self { counters, events, exclude_kernel: settings.exclude_kernel, warnings, notes })
     }
 
     /// The id of some counter of the first event, for records that eprof makes in the kernel's place.
@@ -112,7 +145,7 @@ fn add_tracking_event(
     if !silent.is_empty() {
         for mut spec in resolve_event(roots, "dummy:u")? {
             spec.cpus = Some(silent.clone());
-            events.push(SampledEvent::new(spec, SamplingRate::Period(1)));
+            events.push(SampledEvent::new(spec, None, SamplingRate::Period(1)));
         }
     }
     Ok(())

@@ -3,8 +3,6 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use nix::unistd::Pid;
-
 use crate::machine::{Roots, topology};
 use crate::record::build_ids;
 use crate::record::census::Census;
@@ -27,11 +25,13 @@ use crate::record::sampling::Sampling;
 use crate::record::signals::Signals;
 use crate::record::summary::Summary;
 use crate::record::target;
+use crate::record::tracing_data;
 use crate::recording::EventDesc;
+use crate::recording::compress::RecordCompressor;
 use crate::recording::encode::RecordTooLong;
 use crate::recording::metadata::{METADATA_FORMAT, Metadata, Method};
 use crate::recording::own_events;
-use crate::recording::trailer::{ClockReference, Trailer};
+use crate::recording::trailer::Trailer;
 use crate::recording::writer::RecordingWriter;
 
 /// An estimate follows the CPU times, which move in steps of 10 ms: to ask for it more often than this
@@ -60,15 +60,31 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     let is_command = matches!(options.target, TargetOptions::Command(_));
     let process_state = ProcessState::new(&roots);
     let scope = target::scope(&options.target, pid, &process_state)?;
-    let mut sampling = Sampling::open(options, &roots, &scope, is_command)?;
+    let machine = topology::detect(&roots)?;
+    let mut sampling = Sampling::open(options, &roots, &machine, &scope, is_command)?;
     let energy = discover(&roots, &options.meters)?;
     let clock = host::clock_reference();
-    let metadata = metadata(options, &roots, &sampling, &energy, pid, clock)?;
+    let warnings = [sampling.warnings.clone(), unread_meters(&energy)].concat();
+    let metadata = Metadata {
+        format: METADATA_FORMAT,
+        eprof_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command_line: options.command_line.clone(),
+        target: target::describe(&options.target, pid),
+        clock: "CLOCK_MONOTONIC".to_owned(),
+        started_unix_ns: clock.map_or(0, |clock| clock.unix_ns),
+        recorder_pid: std::process::id(),
+        system_wide_samples: matches!(options.target, TargetOptions::System(_)),
+        machine,
+        domains: energy.domains.clone(),
+        events: sampling.events.iter().map(SampledEvent::info).collect(),
+        warnings: [&warnings[..], &sampling.notes, &energy.warnings].concat(),
+    };
 
     let failed = |cause| RecordError::Output { path: options.output.clone(), cause };
     let file = output.take_file().map_err(failed)?;
     let writer = RecordingWriter::create(file, descriptions(&sampling, &metadata)).map_err(failed)?;
-    let mut drain = Drain::new(writer);
+    let compressor = options.compression_level.map(RecordCompressor::new).transpose().map_err(failed)?;
+    let mut drain = Drain::new(writer, compressor);
     let mut census = Census::default();
     let head = head_records(&metadata, &sampling, &roots).map_err(|error| failed(io::Error::other(error)))?;
     drain.round(&mut [], &head, &mut census).map_err(failed)?;
@@ -107,6 +123,8 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     let trailer = Trailer {
         build_ids: build_ids::collect(&recorder.census, &roots, !sampling.exclude_kernel),
         sample_times: Some((started, monotonic_now())),
+        tracing_data: tracing_data::collect(&roots, sampling.events.iter().map(|event| &event.spec)),
+        compression: recorder.drain.compression(),
         has_branch_stacks: options.call_graph == CallGraph::LastBranches,
         ..host::trailer(&roots, &metadata.machine, &options.command_line, clock)
     };
@@ -123,7 +141,7 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
         energy,
         file_size: closed.file_size,
         output: options.output.clone(),
-        warnings: metadata.warnings,
+        warnings,
         failure: closed.failure,
     })
 }
@@ -147,28 +165,11 @@ fn start_meters(
     Ok(threads)
 }
 
-fn metadata(
-    options: &RecordOptions,
-    roots: &Roots,
-    sampling: &Sampling,
-    energy: &Discovery,
-    pid: Option<Pid>,
-    started: Option<ClockReference>,
-) -> Result<Metadata, RecordError> {
-    Ok(Metadata {
-        format: METADATA_FORMAT,
-        eprof_version: env!("CARGO_PKG_VERSION").to_owned(),
-        command_line: options.command_line.clone(),
-        target: target::describe(&options.target, pid),
-        clock: "CLOCK_MONOTONIC".to_owned(),
-        started_unix_ns: started.map_or(0, |started| started.unix_ns),
-        recorder_pid: std::process::id(),
-        system_wide_samples: matches!(options.target, TargetOptions::System(_)),
-        machine: topology::detect(roots)?,
-        domains: energy.domains.clone(),
-        events: sampling.events.iter().map(SampledEvent::info).collect(),
-        warnings: [&sampling.warnings[..], &energy.warnings].concat(),
-    })
+/// What keeps a meter from being read and can be repaired, where joules must be estimated for it.
+fn unread_meters(energy: &Discovery) -> Vec<String> {
+    let repairable = energy.rejected.iter().filter(|rejected| rejected.repair.is_some());
+    let rejected = if energy.measures_cpus() { Vec::new() } else { repairable.collect() };
+    rejected.iter().map(|rejected| format!("energy is not measured by {rejected}")).collect()
 }
 
 /// The events of the file: those sampled, then those of eprof's own.

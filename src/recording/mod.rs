@@ -6,6 +6,7 @@
 //! ```
 
 pub mod attr;
+pub mod compress;
 pub mod encode;
 pub mod energy;
 pub mod feature_sections;

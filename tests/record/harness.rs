@@ -7,10 +7,10 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use eprof::recording::Recording;
 use eprof::recording::energy::{CpuTimes, EnergyReading};
 use eprof::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
-use eprof::recording::record::Record;
+use eprof::recording::record::{Record, RecordContext};
+use eprof::recording::{EventDesc, Recording};
 use tempfile::TempDir;
 
 use crate::common;
@@ -114,8 +114,8 @@ impl Contents {
         loop {
             match records.next() {
                 Ok(Some((_, context, record))) => {
-                    let event = context.event.map(|index| recording.events()[index.0 as usize].name.clone());
-                    contents.add(event.unwrap_or_default(), context.tid, context.cpu, &record);
+                    let event = context.event.map(|index| &recording.events()[index.0 as usize]);
+                    contents.add(event, &context, &record);
                 }
                 Ok(None) => return contents,
                 Err(error) => {
@@ -126,7 +126,8 @@ impl Contents {
         }
     }
 
-    fn add(&mut self, event: String, tid: Option<u32>, cpu: Option<u32>, record: &Record<'_>) {
+    fn add(&mut self, desc: Option<&EventDesc>, context: &RecordContext, record: &Record<'_>) {
+        let event = desc.map(|desc| desc.name.clone()).unwrap_or_default();
         match record {
             Record::Sample(sample) if event == METADATA_EVENT => {
                 assert!(!sample.raw.is_empty());
@@ -140,8 +141,9 @@ impl Contents {
             }
             Record::Sample(sample) => {
                 self.samples += 1;
-                self.period += sample.period.expect("a period");
-                self.sampled_threads.extend(tid);
+                let fixed = desc.and_then(|desc| desc.attr.fixed_period());
+                self.period += sample.period.or(fixed).expect("a period");
+                self.sampled_threads.extend(context.tid);
             }
             Record::Comm { name, .. } => {
                 self.comms.insert(String::from_utf8_lossy(name).into_owned());
@@ -151,7 +153,7 @@ impl Contents {
             Record::FinishedRound => self.rounds += 1,
             Record::Mmap(mmap) if mmap.pid == u32::MAX => self.kernel_mappings += 1,
             Record::Lost { count } => self.lost += count,
-            Record::Read { .. } => self.final_values.push((event, cpu)),
+            Record::Read { .. } => self.final_values.push((event, context.cpu)),
             _ => {}
         }
     }
