@@ -4,3 +4,4 @@ mod kernel;
 mod like_perf;
 mod programs;
 mod support;
+mod unwinding;
