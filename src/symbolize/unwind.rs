@@ -258,6 +258,10 @@ impl UnwindFile {
             let range = start..start.checked_add(usize::try_from(place.compressed_size).ok()?)?;
             Some(SectionBytes { file: file.clone(), range })
         };
+        let header = bytes(".eh_frame_hdr").filter(|header| {
+            let bases = [addresses(".eh_frame_hdr"), addresses(".text"), addresses(".got")];
+            index_is_sound(header, bases.map(|range| range.map_or(0, |range| range.start)))
+        });
         let sections = ExplicitModuleSectionInfo {
             base_svma: 0,
             text_svma: addresses(".text"),
@@ -266,7 +270,7 @@ impl UnwindFile {
             eh_frame_svma: addresses(".eh_frame"),
             eh_frame: bytes(".eh_frame"),
             eh_frame_hdr_svma: addresses(".eh_frame_hdr"),
-            eh_frame_hdr: bytes(".eh_frame_hdr"),
+            eh_frame_hdr: header,
             debug_frame: bytes(".debug_frame"),
             // Of other systems' formats.
             stubs_svma: None,
@@ -285,4 +289,22 @@ impl UnwindFile {
         let name = mapping.module.path.clone();
         Some(framehop::Module::new(name, mapping.start..mapping.end, moved_by, self.sections.clone()))
     }
+}
+
+/// Does every entry of the index (`.eh_frame_hdr`) point behind the start of the tables? The unwinder takes the
+/// difference without asking; where it must do without the index, it makes one of its own.
+fn index_is_sound(header: &[u8], [own, text, got]: [u64; 3]) -> bool {
+    let bases = gimli::BaseAddresses::default().set_eh_frame_hdr(own).set_text(text).set_got(got);
+    let Ok(header) = gimli::EhFrameHdr::new(header, gimli::LittleEndian).parse(&bases, 8) else {
+        return false;
+    };
+    let Ok(start) = header.eh_frame_ptr().direct() else { return false };
+    let Some(table) = header.table() else { return false };
+    let mut entries = table.iter(&bases);
+    while let Ok(Some((_, entry))) = entries.next() {
+        if entry.direct().is_ok_and(|entry| entry < start) {
+            return false;
+        }
+    }
+    true
 }
