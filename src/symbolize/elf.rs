@@ -100,6 +100,19 @@ impl Segments {
             .or_else(|| self.0.iter().find(holds))?;
         found.address.checked_add(offset - found.offset)
     }
+
+    /// The virtual address of the first byte of a mapping of code. Mappings begin at a page, which may be before
+    /// the segment that they are for.
+    pub(crate) fn address_of_mapping(&self, offset: u64, length: u64) -> Option<u64> {
+        let end = offset.checked_add(length)?;
+        let is_mapped = |segment: &&LoadSegment| {
+            segment.executable
+                && segment.offset < end
+                && segment.offset.saturating_add(segment.file_size) > offset
+        };
+        let segment = self.0.iter().find(is_mapped)?;
+        Some(segment.address.wrapping_sub(segment.offset).wrapping_add(offset))
+    }
 }
 
 /// The build-id of an ELF file, if it has one.
@@ -132,6 +145,10 @@ mod tests {
         assert_eq!(segments.address_of(0x2eff), Some(0x403eff));
         assert_eq!(segments.address_of(0x2f00), None);
         assert_eq!(segments.address_of(u64::MAX), None);
+        assert_eq!(segments.address_of_mapping(0, 0x3000), Some(0x401000), "one page before the segment");
+        assert_eq!(segments.address_of_mapping(0x1000, 0x1000), Some(0x402000));
+        assert_eq!(segments.address_of_mapping(0x3000, 0x1000), None);
+        assert_eq!(segments.address_of_mapping(u64::MAX, 0x1000), None);
     }
 
     #[test]

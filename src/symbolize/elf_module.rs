@@ -31,10 +31,7 @@ pub(crate) struct ElfFiles {
 
 impl ElfFiles {
     pub(crate) fn open(options: &SymbolizeOptions, module: &Module) -> Result<Self, SymbolizeError> {
-        let image = Arc::new(match module.kind {
-            ModuleKind::Vdso => open_vdso(options, module)?,
-            _ => open_image(options, module)?,
-        });
+        let image = Arc::new(open_file(options, module)?);
         let debug = {
             let parsed = parse(&image)?;
             let complete = parsed.section_by_name(".debug_info").is_some_and(|section| section.size() > 0);
@@ -75,6 +72,14 @@ impl ElfFiles {
         let table = SymbolTable::new(symbols, linkage_stubs(&image), GapRule::NextSymbol);
         let debug = self.info.as_ref().and_then(|info| DebugMap::new(info, dwos));
         Ok(CodeMap { table, segments: Some(Segments::of(&image)), debug, debug_shift: 0 })
+    }
+}
+
+/// Opens what a module was loaded from, if it is still what was recorded.
+pub(crate) fn open_file(options: &SymbolizeOptions, module: &Module) -> Result<MappedFile, SymbolizeError> {
+    match module.kind {
+        ModuleKind::Vdso => open_vdso(options, module),
+        _ => open_image(options, module),
     }
 }
 

@@ -31,6 +31,7 @@ mod symbolizer;
 mod symbols;
 mod unit_limits;
 mod units;
+mod unwind;
 mod vdso;
 
 pub use error::SymbolizeError;
@@ -39,3 +40,4 @@ pub use symbolizer::Symbolizer;
 pub use symbols::{FileId, Function, FunctionId, SourceFrame, Symbols};
 #[cfg(test)]
 pub(crate) use symbols::{FoundFrames, FoundFunction, Item, SymbolsBuilder};
+pub use unwind::{Architecture, CodeMapping, StackRegisters, StackUnwinder};

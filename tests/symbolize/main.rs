@@ -1,6 +1,8 @@
 //! Symbolizing programs that are compiled here, in the forms in which programs come.
 
+mod hostile;
 mod kernel;
 mod like_perf;
 mod programs;
 mod support;
+mod unwinding;

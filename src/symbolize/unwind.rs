@@ -1,0 +1,310 @@
+//! Call stacks from a copy of the program's stack: who called whom is told by the unwind tables that
+//! compilers put into binaries for exceptions, for programs without frame pointers.
+//!
+//! The tables are those of this machine's files, so a module that changed since the recording is not used; code
+//! without tables (just-in-time code) is taken to keep frame pointers.
+
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use framehop::aarch64::{CacheAarch64, PtrAuthMask, UnwindRegsAarch64, UnwinderAarch64};
+use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
+use framehop::{ExplicitModuleSectionInfo, Unwinder};
+use object::{Object, ObjectSection};
+use rustc_hash::FxHashMap;
+
+use super::elf::{MappedFile, Segments};
+use super::elf_module::open_file;
+use super::options::SymbolizeOptions;
+use crate::profile::{Module, ModuleKind};
+
+/// Most frames of one stack.
+const DEEPEST: usize = 1_024;
+/// Address spaces kept at once.
+const MOST_SPACES: usize = 1_024;
+/// Modules added to these spaces. The cache of rules tells only 65,536 sets of modules apart.
+const MOST_MODULES: usize = 32_768;
+/// Addresses of 64-bit Arm programs are 48 bits; those above sign return addresses.
+const ARM_ADDRESS: u64 = (1 << 48) - 1;
+
+/// The processor that a stack was recorded on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Architecture {
+    /// 64-bit x86.
+    X86_64,
+    /// 64-bit Arm.
+    Aarch64,
+}
+
+impl Architecture {
+    /// From the name that `uname -m` gives, as recordings hold it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "x86_64" => Some(Self::X86_64),
+            "aarch64" | "arm64" => Some(Self::Aarch64),
+            _ => None,
+        }
+    }
+}
+
+/// The registers that unwinding starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackRegisters {
+    /// Address of the current instruction.
+    pub instruction: u64,
+    /// Top of the stack: the address of the first byte of its copy.
+    pub stack: u64,
+    /// Frame pointer (`rbp`, `x29`).
+    pub frame: u64,
+    /// Link register (`x30`); 0 on x86.
+    pub link: u64,
+}
+
+impl StackRegisters {
+    /// Out of all recorded registers, by their numbers in the kernel's `asm/perf_regs.h`; `None` if one is missing.
+    pub fn select(architecture: Architecture, register: impl Fn(u32) -> Option<u64>) -> Option<Self> {
+        let [instruction, stack, frame] = match architecture {
+            Architecture::X86_64 => [8, 7, 6],
+            Architecture::Aarch64 => [32, 31, 29],
+        }
+        .map(&register);
+        let link = match architecture {
+            Architecture::X86_64 => Some(0),
+            Architecture::Aarch64 => register(30),
+        };
+        Some(Self { instruction: instruction?, stack: stack?, frame: frame?, link: link? })
+    }
+}
+
+/// A part of a module mapped into a process.
+#[derive(Debug, Clone, Copy)]
+pub struct CodeMapping<'a> {
+    /// First address.
+    pub start: u64,
+    /// First address behind it.
+    pub end: u64,
+    /// What `start` is in the module, as its kind says: for files an offset in the file.
+    pub module_address: u64,
+    /// What is mapped.
+    pub module: &'a Module,
+}
+
+/// Unwinds stacks of many processes, keeping opened files and what was learnt of their code.
+#[derive(Debug)]
+pub struct StackUnwinder {
+    options: SymbolizeOptions,
+    files: FxHashMap<Module, Option<Arc<UnwindFile>>>,
+    engine: Engine,
+}
+
+enum Engine {
+    X86_64(Box<Spaces<UnwinderX86_64<SectionBytes>>>),
+    Aarch64(Box<Spaces<UnwinderAarch64<SectionBytes>>>),
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::X86_64(_) => "X86_64",
+            Self::Aarch64(_) => "Aarch64",
+        })
+    }
+}
+
+impl StackUnwinder {
+    /// For stacks of one kind of processor; files are found as for symbols.
+    pub fn new(options: SymbolizeOptions, architecture: Architecture) -> Self {
+        let engine = match architecture {
+            Architecture::X86_64 => {
+                Engine::X86_64(Box::new(Spaces::new(UnwinderX86_64::new, CacheX86_64::new)))
+            }
+            Architecture::Aarch64 => {
+                Engine::Aarch64(Box::new(Spaces::new(UnwinderAarch64::new, CacheAarch64::new)))
+            }
+        };
+        Self { options, files: FxHashMap::default(), engine }
+    }
+
+    /// Appends the frames of a stack to `frames`, innermost first: the current instruction, then return
+    /// addresses, as in a callchain of the kernel.
+    ///
+    /// `space` names a state of an address space: where it is the same, `mappings` would be too, and is not called
+    /// again.
+    pub fn unwind<'m, Mappings: IntoIterator<Item = CodeMapping<'m>>>(
+        &mut self,
+        space: u32,
+        mappings: impl FnOnce() -> Mappings,
+        registers: StackRegisters,
+        stack: &[u8],
+        frames: &mut Vec<u64>,
+    ) {
+        let Self { options, files, engine } = self;
+        let modules = || {
+            let modules = mappings().into_iter().filter_map(|mapping| {
+                let file = files
+                    .entry(mapping.module.clone())
+                    .or_insert_with(|| UnwindFile::open(options, mapping.module).map(Arc::new));
+                file.as_ref()?.mapped(&mapping)
+            });
+            modules.collect::<Vec<_>>()
+        };
+        let StackRegisters { instruction, stack: top, frame, link } = registers;
+        let read = |address: u64| {
+            let start = address.checked_sub(top).and_then(|at| usize::try_from(at).ok()).ok_or(())?;
+            let bytes = stack.get(start..).and_then(|rest| rest.first_chunk()).ok_or(())?;
+            Ok(u64::from_le_bytes(*bytes))
+        };
+        match engine {
+            Engine::X86_64(spaces) => {
+                let registers = UnwindRegsX86_64::new(instruction, top, frame);
+                spaces.unwind(space, modules, instruction, registers, read, frames);
+            }
+            Engine::Aarch64(spaces) => {
+                let mask = PtrAuthMask(ARM_ADDRESS);
+                let registers = UnwindRegsAarch64::new_with_ptr_auth_mask(mask, link, top, frame);
+                spaces.unwind(space, modules, instruction, registers, read, frames);
+            }
+        }
+    }
+}
+
+type MappedModule = framehop::Module<SectionBytes>;
+
+/// The unwinders of the address spaces seen, and the rules found for their addresses.
+struct Spaces<U: Unwinder> {
+    unwinders: FxHashMap<u32, U>,
+    cache: U::Cache,
+    modules: usize,
+    new_unwinder: fn() -> U,
+    new_cache: fn() -> U::Cache,
+}
+
+impl<U: Unwinder<Module = MappedModule>> Spaces<U> {
+    fn new(new_unwinder: fn() -> U, new_cache: fn() -> U::Cache) -> Self {
+        Self { unwinders: FxHashMap::default(), cache: new_cache(), modules: 0, new_unwinder, new_cache }
+    }
+
+    fn unwind(
+        &mut self,
+        space: u32,
+        modules: impl FnOnce() -> Vec<MappedModule>,
+        instruction: u64,
+        registers: U::UnwindRegs,
+        mut read: impl FnMut(u64) -> Result<u64, ()>,
+        frames: &mut Vec<u64>,
+    ) {
+        if !self.unwinders.contains_key(&space) {
+            let modules = modules();
+            self.modules += modules.len() + 1;
+            if self.unwinders.len() >= MOST_SPACES || self.modules > MOST_MODULES {
+                self.unwinders.clear();
+                self.cache = (self.new_cache)();
+                self.modules = modules.len() + 1;
+            }
+            let mut unwinder = (self.new_unwinder)();
+            modules.into_iter().for_each(|module| unwinder.add_module(module));
+            self.unwinders.insert(space, unwinder);
+        }
+        let Some(unwinder) = self.unwinders.get(&space) else { return };
+        let mut found = unwinder.iter_frames(instruction, registers, &mut self.cache, &mut read);
+        for _ in 0..DEEPEST {
+            // An error is the usual end: the copy of the stack is only so long.
+            let Ok(Some(frame)) = found.next() else { break };
+            frames.push(frame.address());
+        }
+    }
+}
+
+/// Bytes of a section of an opened file.
+#[derive(Debug, Clone)]
+struct SectionBytes {
+    file: Arc<MappedFile>,
+    range: Range<usize>,
+}
+
+impl Deref for SectionBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.file.data().get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+/// The unwind tables of a file.
+#[derive(Debug)]
+struct UnwindFile {
+    segments: Segments,
+    sections: ExplicitModuleSectionInfo<SectionBytes>,
+}
+
+impl UnwindFile {
+    fn open(options: &SymbolizeOptions, module: &Module) -> Option<Self> {
+        if !matches!(module.kind, ModuleKind::File | ModuleKind::Vdso) {
+            return None;
+        }
+        let file = Arc::new(open_file(options, module).ok()?);
+        let parsed = object::File::parse(file.data()).ok()?;
+        let section = |name: &str| parsed.section_by_name(name);
+        let addresses = |name: &str| {
+            let section = section(name)?;
+            Some(section.address()..section.address().checked_add(section.size())?)
+        };
+        let bytes = |name: &str| {
+            let place = section(name)?.compressed_file_range().ok()?;
+            if place.format != object::CompressionFormat::None {
+                return None;
+            }
+            let start = usize::try_from(place.offset).ok()?;
+            let range = start..start.checked_add(usize::try_from(place.compressed_size).ok()?)?;
+            Some(SectionBytes { file: file.clone(), range })
+        };
+        let header = bytes(".eh_frame_hdr").filter(|header| {
+            let bases = [addresses(".eh_frame_hdr"), addresses(".text"), addresses(".got")];
+            index_is_sound(header, bases.map(|range| range.map_or(0, |range| range.start)))
+        });
+        let sections = ExplicitModuleSectionInfo {
+            base_svma: 0,
+            text_svma: addresses(".text"),
+            text: bytes(".text"),
+            got_svma: addresses(".got"),
+            eh_frame_svma: addresses(".eh_frame"),
+            eh_frame: bytes(".eh_frame"),
+            eh_frame_hdr_svma: addresses(".eh_frame_hdr"),
+            eh_frame_hdr: header,
+            debug_frame: bytes(".debug_frame"),
+            // Of other systems' formats.
+            stubs_svma: None,
+            stub_helper_svma: None,
+            unwind_info: None,
+            text_segment_svma: None,
+            text_segment: None,
+        };
+        Some(Self { segments: Segments::of(&parsed), sections })
+    }
+
+    fn mapped(&self, mapping: &CodeMapping<'_>) -> Option<MappedModule> {
+        let length = mapping.end.checked_sub(mapping.start)?;
+        let address = self.segments.address_of_mapping(mapping.module_address, length)?;
+        let moved_by = mapping.start.wrapping_sub(address);
+        let name = mapping.module.path.clone();
+        Some(framehop::Module::new(name, mapping.start..mapping.end, moved_by, self.sections.clone()))
+    }
+}
+
+/// Does every entry of the index (`.eh_frame_hdr`) point behind the start of the tables? The unwinder takes the
+/// difference without asking; where it must do without the index, it makes one of its own.
+fn index_is_sound(header: &[u8], [own, text, got]: [u64; 3]) -> bool {
+    let bases = gimli::BaseAddresses::default().set_eh_frame_hdr(own).set_text(text).set_got(got);
+    let Ok(header) = gimli::EhFrameHdr::new(header, gimli::LittleEndian).parse(&bases, 8) else {
+        return false;
+    };
+    let Ok(start) = header.eh_frame_ptr().direct() else { return false };
+    let Some(table) = header.table() else { return false };
+    let mut entries = table.iter(&bases);
+    while let Ok(Some((_, entry))) = entries.next() {
+        if entry.direct().is_ok_and(|entry| entry < start) {
+            return false;
+        }
+    }
+    true
+}
