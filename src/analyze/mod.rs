@@ -10,6 +10,7 @@ mod estimate;
 mod events;
 mod replay;
 mod run;
+mod samples;
 mod spans;
 mod survey;
 
@@ -17,5 +18,6 @@ pub use collect::Dimensions;
 pub use estimate::WattsRange;
 pub use events::EventRoles;
 pub use replay::{Replay, ReplayEnd};
-pub use run::{Options, analyze};
+pub use run::{Options, analyze, analyze_samples};
+pub use samples::SampleEnergy;
 pub use survey::{Survey, survey};
