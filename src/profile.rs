@@ -231,9 +231,14 @@ impl Profile {
 
     /// Domains that no other domain of this profile contains: the ones that add up to the whole.
     pub fn top_domains(&self) -> impl Iterator<Item = (usize, &DomainEnergy)> {
-        self.domains.iter().enumerate().filter(|(_, domain)| {
-            let parent = domain.info.parent.as_deref();
-            !self.domains.iter().any(|other| Some(other.info.name.as_str()) == parent)
-        })
+        top_level(&self.domains)
     }
+}
+
+/// Domains, with their index, that no other of them contains: the ones that add up to the whole.
+pub fn top_level(domains: &[DomainEnergy]) -> impl Iterator<Item = (usize, &DomainEnergy)> {
+    domains.iter().enumerate().filter(|(_, domain)| {
+        let parent = domain.info.parent.as_deref();
+        !domains.iter().any(|other| Some(other.info.name.as_str()) == parent)
+    })
 }

@@ -11,6 +11,7 @@ mod events;
 mod jit;
 mod replay;
 mod run;
+mod samples;
 mod spans;
 mod survey;
 
@@ -18,5 +19,6 @@ pub use collect::Dimensions;
 pub use estimate::WattsRange;
 pub use events::EventRoles;
 pub use replay::{Replay, ReplayEnd};
-pub use run::{Options, analyze};
+pub use run::{Options, analyze, analyze_samples};
+pub use samples::SampleEnergy;
 pub use survey::{Survey, survey};

@@ -63,9 +63,12 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// Calls `visit` with every record in time order. Records without a time (made up by the recorder
+    /// Calls `visit` with every record and its place in the file, in time order. Records without a time (made up by the recorder
     /// about what was there before) come when they are found.
-    pub fn for_each(mut self, mut visit: impl FnMut(&RecordContext, &Record<'_>)) -> ReplayEnd {
+    pub fn for_each(
+        mut self,
+        mut visit: impl FnMut(RecordPosition, &RecordContext, &Record<'_>),
+    ) -> ReplayEnd {
         let decoder = self.recording.decoder();
         let stopped_by = loop {
             let raw = match self.records.next_raw() {
@@ -91,7 +94,7 @@ impl<'r> Replay<'r> {
                     }
                 }
                 None => match decoder.decode(&raw, &context) {
-                    Ok(record) => visit(&context, &record),
+                    Ok(record) => visit(raw.position, &context, &record),
                     Err(error) => self.malformed.add(error),
                 },
             }
@@ -102,7 +105,7 @@ impl<'r> Replay<'r> {
         ReplayEnd { stopped_by, malformed: self.malformed.count, first_malformed: self.malformed.first }
     }
 
-    fn finish_round(&mut self, visit: &mut impl FnMut(&RecordContext, &Record<'_>)) {
+    fn finish_round(&mut self, visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>)) {
         let decoder = self.recording.decoder();
         for (_, (position, context)) in self.sorter.finish_round() {
             deliver(&self.records, decoder, position, &context, &mut self.malformed, visit);
@@ -118,12 +121,12 @@ fn deliver(
     position: RecordPosition,
     context: &RecordContext,
     malformed: &mut Malformed,
-    visit: &mut impl FnMut(&RecordContext, &Record<'_>),
+    visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>),
 ) {
     // A position comes from `next_raw` and is released only after it was delivered.
     let Some(raw) = records.get(position) else { return };
     match decoder.decode(&raw, context) {
-        Ok(record) => visit(context, &record),
+        Ok(record) => visit(position, context, &record),
         Err(error) => malformed.add(error),
     }
 }

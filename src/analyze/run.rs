@@ -7,14 +7,15 @@ use super::estimate::{WattsRange, estimate};
 use super::events::{EventRole, EventRoles, SampledEvent};
 use super::jit::JitFunctions;
 use super::replay::Replay;
+use super::samples::{SampleEnergy, SampleList};
 use super::spans::{EventUnit, SpanTracker};
 use super::survey::{Survey, survey};
 use crate::attribute::{self, Attribution, Attributor, Charge, EventWeights, Quantum};
 use crate::profile::{DomainEnergy, EventTotals, Module, Profile};
-use crate::recording::Recording;
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{DomainInfo, Metadata, Target};
 use crate::recording::record::{Record, RecordContext, Sample};
+use crate::recording::{RecordPosition, Recording};
 use crate::timeline::{TaskId, Tasks};
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
@@ -43,11 +44,24 @@ pub fn analyze(recording: &Recording, options: &Options) -> Profile {
     let roles = EventRoles::new(recording);
     let survey = survey(recording, &roles);
     let mut run = Run::new(recording, &roles, &survey, options);
-    let end = Replay::new(recording).for_each(|context, record| run.record(context, record));
+    let end = Replay::new(recording).for_each(|at, context, record| run.record(at, context, record));
     let mut profile = run.finish(&survey, options);
     add_build_ids(&mut profile.modules, recording);
     profile.warnings.extend(end.warnings());
     profile
+}
+
+/// The energy of single samples, as [`analyze`] attributes it. Memory holds all samples.
+pub fn analyze_samples(recording: &Recording, options: &Options) -> SampleEnergy {
+    let roles = EventRoles::new(recording);
+    let survey = survey(recording, &roles);
+    let mut run = Run::new(recording, &roles, &survey, options);
+    run.samples = Some(SampleList::default());
+    let end = Replay::new(recording).for_each(|at, context, record| run.record(at, context, record));
+    let positions = run.samples.as_mut().map(SampleList::take_positions).unwrap_or_default();
+    let mut profile = run.finish(&survey, options);
+    profile.warnings.extend(end.warnings());
+    SampleEnergy::new(positions, profile)
 }
 
 struct Run<'r> {
@@ -61,6 +75,8 @@ struct Run<'r> {
     time_event: Option<u32>,
     totals: Vec<EventTotals>,
     time_range: Option<(Timestamp, Timestamp)>,
+    /// Where every sample is a cell of its own.
+    samples: Option<SampleList>,
 }
 
 /// The target energy of a bucket where the recording is long enough for it.
@@ -117,15 +133,16 @@ impl<'r> Run<'r> {
             time_event,
             totals,
             time_range: None,
+            samples: None,
         }
     }
 
-    fn record(&mut self, context: &RecordContext, record: &Record<'_>) {
+    fn record(&mut self, at: RecordPosition, context: &RecordContext, record: &Record<'_>) {
         if let Some(time) = context.time {
             self.jit.advance(time, &mut self.tasks);
         }
         match record {
-            Record::Sample(sample) => self.sample(context, sample),
+            Record::Sample(sample) => self.sample(at, context, sample),
             Record::Mmap(mmap) => {
                 self.tasks.map(mmap);
                 self.jit.mapped(mmap.path);
@@ -145,9 +162,9 @@ impl<'r> Run<'r> {
         }
     }
 
-    fn sample(&mut self, context: &RecordContext, sample: &Sample<'_>) {
+    fn sample(&mut self, at: RecordPosition, context: &RecordContext, sample: &Sample<'_>) {
         match self.roles.of(context.event.map(|event| event.0)) {
-            Some(EventRole::Sampled(event)) => self.program_sample(context, event, sample),
+            Some(EventRole::Sampled(event)) => self.program_sample(at, context, event, sample),
             Some(EventRole::Energy(domain)) => {
                 if let (Some(time), Some(reading)) = (context.time, EnergyReading::from_bytes(sample.raw)) {
                     self.attributor.reading(domain as usize, time, reading.energy);
@@ -162,7 +179,13 @@ impl<'r> Run<'r> {
         }
     }
 
-    fn program_sample(&mut self, context: &RecordContext, event: u32, sample: &Sample<'_>) {
+    fn program_sample(
+        &mut self,
+        at: RecordPosition,
+        context: &RecordContext,
+        event: u32,
+        sample: &Sample<'_>,
+    ) {
         let about = &self.roles.sampled()[event as usize];
         let count = sample.period.or(about.fixed_period).unwrap_or(1);
         let unit = about.unit;
@@ -180,9 +203,10 @@ impl<'r> Run<'r> {
             *first = (*first).min(time);
             *last = (*last).max(time);
         }
-        let charge = match self.charge_elsewhere(pid) {
-            Some(charge) => charge,
-            None => Charge::Cell(self.cell(context, task, event, sample, count, running)),
+        let charge = match (self.charge_elsewhere(pid), &mut self.samples) {
+            (Some(charge), _) => charge,
+            (None, Some(samples)) => Charge::Cell(samples.push(at, event, count, running)),
+            (None, None) => Charge::Cell(self.cell(context, task, event, sample, count, running)),
         };
         // A clock ticks on idle CPUs too; what they spend is the machine's, not a task's.
         let idle = pid == 0 && unit == EventUnit::Nanoseconds;
@@ -264,6 +288,7 @@ impl<'r> Run<'r> {
         let attribution = self.attributor.finish();
         let jit_warnings = self.jit.into_warnings();
         let (cells, stacks, code) = self.collector.into_parts();
+        let cells = self.samples.map_or(cells, SampleList::into_cells);
         let (modules, threads) = self.tasks.into_parts();
         let (start, end) = time_range(self.time_range, survey);
         let mut profile = Profile {

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use eprof::analyze::{self, Dimensions, WattsRange, analyze};
-use eprof::profile::{ModuleKind, Profile};
+use eprof::profile::Profile;
 use eprof::recording::Recording;
 use eprof::recording::metadata::{Metadata, Target};
 use eprof::report::{Selection, Weight};
@@ -128,9 +128,8 @@ impl InputArgs {
     /// Reads another recording with the same options.
     pub fn load_file(&self, path: &Path, dimensions: Dimensions, lines: bool) -> anyhow::Result<Loaded> {
         let recording = open(path)?;
-        let options = analyze::Options { dimensions, watts: self.watts, ..analyze::Options::default() };
+        let options = self.analyze_options(dimensions);
         let mut profile = analyze(&recording, &options);
-        fill_in_build_ids(&mut profile, &recording);
         let options = self.symbolize_options(path, &recording, &profile, lines);
         let symbols = Symbolizer::new(options).symbolize(&profile.modules, &profile.addresses);
         profile.warnings.extend(symbols.warnings.iter().cloned());
@@ -139,6 +138,16 @@ impl InputArgs {
             profile.warnings.push("--watts was not used: the recording has joules of its own".to_owned());
         }
         Ok(Loaded { profile, symbols, subject: subject(&recording) })
+    }
+
+    /// Reads only the recording itself.
+    pub fn open(&self) -> anyhow::Result<Recording> {
+        open(&self.input)
+    }
+
+    /// How the recording is to be analyzed.
+    pub fn analyze_options(&self, dimensions: Dimensions) -> analyze::Options {
+        analyze::Options { dimensions, watts: self.watts, ..analyze::Options::default() }
     }
 
     fn symbolize_options(
@@ -181,17 +190,6 @@ fn open(path: &Path) -> anyhow::Result<Recording> {
         });
     }
     Ok(recording?)
-}
-
-/// perf writes the build-ids of files behind the records, eprof into the mappings.
-fn fill_in_build_ids(profile: &mut Profile, recording: &Recording) {
-    for module in profile.modules.iter_mut().filter(|module| module.kind == ModuleKind::File) {
-        if module.build_id.is_none() {
-            let path = module.path.as_bytes();
-            let known = recording.features().build_ids.iter().find(|file| file.path == path);
-            module.build_id = known.map(|file| file.id.clone()).filter(|id| id.iter().any(|&byte| byte != 0));
-        }
-    }
 }
 
 fn end(metadata: &Metadata, profile: &Profile) -> Option<SystemTime> {

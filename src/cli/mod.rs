@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod demo;
+mod export;
 mod flamegraph;
 mod gpu;
 mod input;
@@ -30,6 +31,7 @@ enum Verb {
     Report(report::ReportArgs),
     Flamegraph(flamegraph::FlamegraphArgs),
     Tune(tune::TuneArgs),
+    Export(export::ExportArgs),
 }
 
 /// What a verb answers: the exit status, or an error that `main` prints as one chain.
@@ -57,6 +59,7 @@ fn run(verb: Verb) -> Outcome {
         Verb::Report(args) => report::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args),
         Verb::Tune(args) => tune::run(args),
+        Verb::Export(args) => export::run(args),
     }
 }
 

@@ -21,6 +21,7 @@ pub mod json;
 #[cfg(test)]
 mod laws;
 mod neighbours;
+pub mod perf_data;
 pub mod pprof;
 mod protobuf;
 mod rows;

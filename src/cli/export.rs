@@ -1,0 +1,148 @@
+//! `eprof export`: a recording's energy for other tools.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use eprof::analyze::{Dimensions, SampleEnergy, analyze_samples};
+use eprof::profile::top_level;
+use eprof::report::tree::{CallTree, TreeOptions};
+use eprof::report::{ReportError, Selection, folded, perf_data, pprof, speedscope};
+use eprof::units::Joules;
+
+use super::Outcome;
+use super::flamegraph::RootArg;
+use super::input::{InputArgs, SelectArgs};
+use super::output;
+
+const EXAMPLES: &str = "\
+Examples:
+  eprof export --format perf-data -o energy.data && perf report -i energy.data
+  eprof export --format collapsed -o energy.folded
+  eprof export --format speedscope -o energy.speedscope.json
+  eprof export --format pprof -o energy.pb && pprof -http : energy.pb";
+
+/// Write a recording's energy in the format of another tool.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ExportArgs {
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// The format.
+    #[arg(long, value_enum)]
+    format: Format,
+
+    /// File to write [default: energy.data for perf-data, else standard output].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// What stands before the outermost functions (collapsed, speedscope).
+    #[arg(long, value_enum, default_value_t = RootArg::Auto)]
+    root: RootArg,
+
+    /// Also what was measured but not charged to the program (collapsed, speedscope).
+    #[arg(long)]
+    whole: bool,
+
+    #[command(flatten)]
+    select: SelectArgs,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A recording whose samples weigh their nanojoules, for perf and all that read its files.
+    PerfData,
+    /// Folded stacks in microjoules, for flamegraph tools.
+    Collapsed,
+    /// JSON for speedscope.app.
+    Speedscope,
+    /// Protocol buffer for pprof.
+    Pprof,
+}
+
+/// Runs the verb.
+pub fn run(args: ExportArgs) -> Outcome {
+    if args.format == Format::PerfData {
+        return export_perf_data(&args);
+    }
+    let loaded = args
+        .input
+        .load(Dimensions { stacks: true, threads: true, cpus: false }, args.format == Format::Pprof)?;
+    output::warn(&loaded.profile.warnings)?;
+    let to = args.output.as_deref();
+    if args.format == Format::Pprof {
+        let selection = args.select.selection();
+        output::write_to(to, |out| pprof::write(&loaded.profile, &loaded.symbols, &selection, out))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let options = TreeOptions {
+        subject: loaded.subject.clone(),
+        selection: args.select.selection(),
+        no_inline: args.input.no_inline,
+        root: args.root.root(),
+        whole: args.whole,
+        ..TreeOptions::default()
+    };
+    let tree = CallTree::new(&loaded.profile, &loaded.symbols, &options)?;
+    output::write_to(to, |out| match args.format {
+        Format::Speedscope => speedscope::write(&tree, out),
+        _ => folded::write(&tree, out),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn export_perf_data(args: &ExportArgs) -> Outcome {
+    let recording = args.input.open()?;
+    let energy = analyze_samples(&recording, &args.input.analyze_options(Dimensions::ALL));
+    output::warn(&energy.warnings)?;
+    let columns = columns(&energy, &args.select.selection())?;
+    let path = args.output.as_deref().unwrap_or(Path::new("energy.data"));
+    if path == Path::new("-") {
+        bail!("perf-data needs a file: its header is written last");
+    }
+    if is_same_file(path, &args.input.input) {
+        bail!("{} is the recording itself", path.display());
+    }
+    let cannot = || format!("cannot write {}", path.display());
+    let file = io::BufWriter::new(File::create(path).with_context(cannot)?);
+    let joules = |position| {
+        let row: &[Joules] = energy.at(position)?;
+        Some(columns.iter().map(|&column| row[column]).sum())
+    };
+    let exported = perf_data::write(&recording, joules, file).with_context(cannot)?;
+    let mut err = io::stderr();
+    writeln!(
+        err,
+        "{}: {} in {} samples; perf report -i {0}",
+        path.display(),
+        exported.joules,
+        exported.samples
+    )?;
+    if exported.too_long > 0 {
+        writeln!(err, "eprof: warning: {} samples were left out: no room for a period", exported.too_long)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The domains whose joules are summed.
+fn columns(energy: &SampleEnergy, selection: &Selection) -> Result<Vec<usize>, ReportError> {
+    let known =
+        || energy.domains.iter().map(|domain| domain.info.name.as_str()).collect::<Vec<_>>().join(", ");
+    let columns: Vec<usize> = match &selection.domain {
+        None => top_level(&energy.domains).map(|(index, _)| index).collect(),
+        Some(name) => {
+            let found = energy.domains.iter().position(|domain| domain.info.name == *name);
+            vec![found.ok_or_else(|| ReportError::NoSuchDomain { name: name.clone(), known: known() })?]
+        }
+    };
+    let measured: Joules = columns.iter().map(|&column| energy.domains[column].measured).sum();
+    if measured > Joules::ZERO { Ok(columns) } else { Err(ReportError::NoJoules) }
+}
+
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
