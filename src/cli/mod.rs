@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod doctor;
 mod flamegraph;
 mod gpu;
 mod input;
@@ -26,6 +27,7 @@ enum Verb {
     Record(record::RecordArgs),
     Report(report::ReportArgs),
     Flamegraph(flamegraph::FlamegraphArgs),
+    Doctor(doctor::DoctorArgs),
 }
 
 /// What a verb answers: the exit status, or an error that `main` prints as one chain.
@@ -51,6 +53,7 @@ fn run(verb: Verb) -> Outcome {
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args),
+        Verb::Doctor(args) => doctor::run(args),
     }
 }
 
