@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod demo;
+mod doctor;
 mod export;
 mod flamegraph;
 mod gpu;
@@ -32,6 +33,7 @@ enum Verb {
     Flamegraph(flamegraph::FlamegraphArgs),
     Tune(tune::TuneArgs),
     Export(export::ExportArgs),
+    Doctor(doctor::DoctorArgs),
 }
 
 /// What a verb answers: the exit status, or an error that `main` prints as one chain.
@@ -60,6 +62,7 @@ fn run(verb: Verb) -> Outcome {
         Verb::Flamegraph(args) => flamegraph::run(args),
         Verb::Tune(args) => tune::run(args),
         Verb::Export(args) => export::run(args),
+        Verb::Doctor(args) => doctor::run(args),
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod cpu_list;
 pub mod cpuinfo;
+pub mod gpus;
 pub mod microarchitecture;
 pub mod platform;
 pub mod repair;

@@ -1,0 +1,158 @@
+//! What was found, as a value that text and JSON are made from.
+
+use eprof::machine::gpus::{self, Gpu};
+use eprof::machine::model_events::Counters;
+use eprof::machine::permissions::{Gap, Permissions};
+use eprof::machine::topology::{self, CpuGroups};
+use eprof::machine::{ModelEvents, Roots, choose_model_events};
+use eprof::record::meter::Discovery;
+use eprof::recording::metadata::{CoreKind, DomainInfo, MachineInfo};
+use serde::Serialize;
+
+use super::event_probe::{EventProbe, EventState, Kernel, Rights};
+use super::watch::Watched;
+
+/// What kind of profile can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Energy is measured and programs are sampled.
+    Measured,
+    /// Programs are sampled; energy is estimated.
+    Estimated,
+    /// Programs cannot be sampled.
+    Nothing,
+}
+
+/// All that doctor knows.
+#[derive(Debug, Serialize)]
+pub struct Diagnosis {
+    pub verdict: Verdict,
+    pub machine: Machine,
+    pub counters: Vec<CounterLine>,
+    pub events: Vec<EventLine>,
+    pub event_notes: Vec<String>,
+    pub domains: Vec<DomainInfo>,
+    pub not_used: Vec<NotUsed>,
+    pub warnings: Vec<String>,
+    pub gpus: Vec<Gpu>,
+    pub permissions: Permissions,
+    pub gaps: Vec<Gap>,
+    pub watched: Option<Watched>,
+}
+
+/// The machine in numbers.
+#[derive(Debug, Serialize)]
+pub struct Machine {
+    pub cpu_model: String,
+    pub cpu_identity: String,
+    pub microarchitecture: Option<String>,
+    pub arch: String,
+    pub kernel: String,
+    pub packages: usize,
+    pub cores: usize,
+    pub small_cores: usize,
+    pub threads: usize,
+}
+
+/// The counters of one PMU.
+#[derive(Debug, Serialize)]
+pub struct CounterLine {
+    pub pmu: String,
+    pub general: usize,
+    pub has_fixed: bool,
+    pub held_by_watchdog: bool,
+}
+
+/// A chosen event.
+#[derive(Debug, Serialize)]
+pub struct EventLine {
+    pub role: String,
+    pub name: String,
+    pub encoding: String,
+    pub core_kind: CoreKind,
+    pub reason: String,
+    #[serde(flatten)]
+    pub state: EventState,
+}
+
+/// A source that is not used.
+#[derive(Debug, Serialize)]
+pub struct NotUsed {
+    pub source: String,
+    pub why: String,
+    pub repair: Option<String>,
+}
+
+/// Puts it all together.
+pub fn diagnose(roots: &Roots, energy: &Discovery) -> anyhow::Result<Diagnosis> {
+    let machine = topology::detect(roots)?;
+    let permissions = Permissions::read(roots);
+    let chosen = choose_model_events(roots, &machine);
+    let states = if roots.are_live() {
+        Kernel.try_events(&chosen.events)
+    } else {
+        Rights(&permissions).try_events(&chosen.events)
+    };
+    let can_sample = states.iter().any(|state| !matches!(state, EventState::Refused { .. }));
+    let verdict = match (can_sample, energy.measures_cpus()) {
+        (false, _) => Verdict::Nothing,
+        (true, true) => Verdict::Measured,
+        (true, false) => Verdict::Estimated,
+    };
+    let rejected = energy.rejected.iter().map(|rejected| NotUsed {
+        source: rejected.source.clone(),
+        why: rejected.why.clone(),
+        repair: rejected.repair.clone(),
+    });
+    Ok(Diagnosis {
+        verdict,
+        gaps: permissions.gaps(machine.cpus.len(), chosen.events.len()),
+        machine: in_numbers(&machine),
+        counters: chosen.counters.iter().map(counter_line).collect(),
+        events: event_lines(&chosen, states),
+        event_notes: chosen.notes,
+        domains: energy.domains.clone(),
+        not_used: rejected.collect(),
+        warnings: energy.warnings.clone(),
+        gpus: gpus::list(roots),
+        permissions,
+        watched: None,
+    })
+}
+
+fn in_numbers(machine: &MachineInfo) -> Machine {
+    let cores = machine.first_of_each_core();
+    Machine {
+        cpu_model: machine.cpu_model.clone(),
+        cpu_identity: machine.cpu_identity.clone(),
+        microarchitecture: machine.microarchitecture.clone(),
+        arch: machine.arch.clone(),
+        kernel: machine.kernel.clone(),
+        packages: machine.packages().len(),
+        cores: cores.len(),
+        small_cores: cores.iter().filter(|core| core.kind == CoreKind::Efficiency).count(),
+        threads: machine.cpus.len(),
+    }
+}
+
+fn counter_line(counters: &Counters) -> CounterLine {
+    CounterLine {
+        pmu: counters.pmu.clone(),
+        general: counters.general,
+        has_fixed: counters.has_fixed,
+        held_by_watchdog: counters.watchdog,
+    }
+}
+
+fn event_lines(chosen: &ModelEvents, states: Vec<EventState>) -> Vec<EventLine> {
+    let line = |(event, state): (&eprof::machine::ModelEvent, EventState)| EventLine {
+        role: event.role.to_string(),
+        name: event.spec.name.clone(),
+        encoding: event.spec.encoding(),
+        core_kind: event.core_kind(),
+        reason: event.reason.clone(),
+        state,
+    };
+    chosen.events.iter().zip(states).map(line).collect()
+}
