@@ -1,0 +1,58 @@
+//! What can be wrong with data that a model is to be fitted to.
+
+use thiserror::Error;
+
+/// Why a model could not be fitted, stored or used.
+#[derive(Debug, Error, Clone, PartialEq)]
+pub enum ModelError {
+    /// Fewer rows than coefficients.
+    #[error("{rows} rows cannot determine {coefficients} coefficients; record more rows or name fewer events")]
+    TooFewRows {
+        /// Rows that there are.
+        rows: usize,
+        /// Coefficients wanted, the constant included.
+        coefficients: usize,
+    },
+    /// A column whose values are all (nearly) alike: nothing tells it from the static power.
+    #[error("column `{0}` hardly varies: its share cannot be told from the static power; leave it out")]
+    Constant(String),
+    /// Columns that say the same.
+    #[error(
+        "columns {} say the same: each is nearly a fixed combination of the others \
+         (condition number {condition:.1e}); leave one of them out",
+        quoted_list(.columns)
+    )]
+    Collinear {
+        /// The columns involved.
+        columns: Vec<String>,
+        /// Condition number of the column-scaled design.
+        condition: f64,
+    },
+    /// No column is usable.
+    #[error("no usable column: every one is constant or empty")]
+    NoColumns,
+    /// Leaving one out needs at least two.
+    #[error("{have} workload(s): leaving one out needs at least {need}; name a workload column or give more files")]
+    TooFewWorkloads {
+        /// Workloads there are.
+        have: usize,
+        /// Workloads needed.
+        need: usize,
+    },
+    /// A prior for other columns than the data has.
+    #[error("the prior model has {prior} coefficients, the data {columns} columns")]
+    PriorMismatch {
+        /// Coefficients of the prior.
+        prior: usize,
+        /// Columns of the data.
+        columns: usize,
+    },
+}
+
+fn quoted_list(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => quoted.join(""),
+    }
+}

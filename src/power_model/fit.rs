@@ -1,0 +1,379 @@
+//! The fit that periods are made of: watts as a constant plus joules per event, with standard errors.
+
+use nalgebra::{DMatrix, DVector};
+
+use super::dataset::Dataset;
+use super::error::ModelError;
+use super::least_squares::{NormalEquations, Sign};
+
+/// How a model is fitted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FitOptions {
+    /// Signs of the event coefficients. The constant is never negative.
+    pub sign: Sign,
+    /// What is made small.
+    pub weighting: Weighting,
+    /// What is believed before the data are seen.
+    pub prior: Option<Prior>,
+}
+
+impl Default for FitOptions {
+    fn default() -> Self {
+        Self { sign: Sign::NonNegative, weighting: Weighting::Relative, prior: None }
+    }
+}
+
+/// Which errors least squares makes small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weighting {
+    /// Errors relative to the measured power: a watt counts more when idle.
+    Relative,
+    /// Errors in watts.
+    Absolute,
+}
+
+/// A model that the fit is drawn to, as ridge regression draws to zero.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prior {
+    /// Joules per event, one per column.
+    pub coefficients: Vec<f64>,
+    /// How much it counts: 1 weighs as much as all data together, 0 nothing.
+    pub strength: f64,
+}
+
+/// One coefficient and how well it is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Coefficient {
+    /// Watts for the constant, joules per event (watts per unit of rate) else.
+    pub value: f64,
+    /// Its standard error, by the scatter of the rows; `None` if it is held at zero by its sign.
+    pub std_error: Option<f64>,
+}
+
+/// A fitted model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// Names of the events, in the order of `coefficients`.
+    pub columns: Vec<String>,
+    /// Power with no event at all.
+    pub constant: Coefficient,
+    /// Cost of each event.
+    pub coefficients: Vec<Coefficient>,
+    /// Share of the variance of watts that the model explains.
+    pub r_squared: f64,
+    /// Condition number of the weighted design with columns scaled to length one: above about 30 the
+    /// coefficients depend on each other.
+    pub condition: f64,
+    /// Mean of |estimate - measured| / measured over the rows of the fit.
+    pub mean_error: f64,
+    /// Rows fitted.
+    pub rows: usize,
+}
+
+/// A design worse than this has columns that differ by less than meters and counters can tell.
+const LARGEST_CONDITION: f64 = 1e4;
+/// Columns that take part in a near dependency have at least this share of the largest part.
+const PART_OF_DEPENDENCY: f64 = 0.1;
+
+impl Fit {
+    /// Fits all columns of `data`.
+    ///
+    /// # Errors
+    /// [`ModelError::TooFewRows`], [`ModelError::Constant`], [`ModelError::Collinear`],
+    /// [`ModelError::NoColumns`] or [`ModelError::PriorMismatch`].
+    pub fn new(data: &Dataset, options: &FitOptions) -> Result<Self, ModelError> {
+        let columns = data.columns().len();
+        if columns == 0 {
+            return Err(ModelError::NoColumns);
+        }
+        if data.len() < columns + 2 {
+            return Err(ModelError::TooFewRows { rows: data.len(), coefficients: columns + 1 });
+        }
+        check_variation(data)?;
+        let system = System::of(data, options)?;
+        let condition = system.condition(data.columns())?;
+        let active = system.active(options.sign)?;
+        let (solution, covariance) = system.solve(&active)?;
+        let value = |index: usize| Coefficient {
+            value: solution[index],
+            std_error: active[index].then(|| covariance[index].max(0.0).sqrt()),
+        };
+        let mut fit = Self {
+            columns: data.columns().to_vec(),
+            constant: value(0),
+            coefficients: (1..=columns).map(value).collect(),
+            r_squared: 0.0,
+            condition,
+            mean_error: 0.0,
+            rows: data.len(),
+        };
+        let mean = (0..data.len()).map(|row| data.watts(row)).sum::<f64>() / data.len() as f64;
+        let (mut residual, mut total, mut relative) = (0.0, 0.0, 0.0);
+        for row in 0..data.len() {
+            let error = fit.watts(data.rates(row)) - data.watts(row);
+            residual += error * error;
+            total += (data.watts(row) - mean).powi(2);
+            relative += (error / data.watts(row)).abs();
+        }
+        fit.r_squared = if total > 0.0 { 1.0 - residual / total } else { 0.0 };
+        fit.mean_error = relative / data.len() as f64;
+        Ok(fit)
+    }
+
+    /// The power of a row of rates, in watts.
+    pub fn watts(&self, rates: &[f64]) -> f64 {
+        self.constant.value + rates.iter().zip(&self.coefficients).map(|(rate, c)| rate * c.value).sum::<f64>()
+    }
+
+    /// Variance inflation has no meaning to most; this says it in words where it matters.
+    pub fn is_ill_conditioned(&self) -> bool {
+        const TROUBLING: f64 = 30.0;
+        self.condition > TROUBLING
+    }
+}
+
+fn check_variation(data: &Dataset) -> Result<(), ModelError> {
+    const LEAST_VARIATION: f64 = 1e-4;
+    for (column, name) in data.columns().iter().enumerate() {
+        let (low, high) = data
+            .column(column)
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), rate| (low.min(rate), high.max(rate)));
+        if high - low <= LEAST_VARIATION * low.abs().max(high.abs()) {
+            return Err(ModelError::Constant(name.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// The weighted design, a constant first, with columns scaled to length one.
+struct System {
+    design: DMatrix<f64>,
+    target: DVector<f64>,
+    scale: Vec<f64>,
+    /// Rows that are data, not prior.
+    data_rows: usize,
+}
+
+impl System {
+    fn of(data: &Dataset, options: &FitOptions) -> Result<Self, ModelError> {
+        let (rows, columns) = (data.len(), data.columns().len());
+        let prior = options.prior.as_ref().filter(|prior| prior.strength > 0.0);
+        if let Some(prior) = prior
+            && prior.coefficients.len() != columns
+        {
+            return Err(ModelError::PriorMismatch { prior: prior.coefficients.len(), columns });
+        }
+        let prior_rows = if prior.is_some() { columns } else { 0 };
+        let mut design = DMatrix::zeros(rows + prior_rows, columns + 1);
+        let mut target = DVector::zeros(rows + prior_rows);
+        for row in 0..rows {
+            let weight = match options.weighting {
+                Weighting::Relative => 1.0 / data.watts(row),
+                Weighting::Absolute => 1.0,
+            };
+            design[(row, 0)] = weight;
+            for (column, rate) in data.rates(row).iter().enumerate() {
+                design[(row, column + 1)] = weight * rate;
+            }
+            target[row] = weight * data.watts(row);
+        }
+        let scale: Vec<f64> = (0..=columns).map(|column| design.column(column).norm()).collect();
+        for (column, scale) in scale.iter().enumerate() {
+            if !(*scale > 0.0 && scale.is_finite()) {
+                return Err(ModelError::Constant(data.columns()[column.saturating_sub(1)].clone()));
+            }
+            design.column_mut(column).unscale_mut(*scale);
+        }
+        // The prior is one more observation of each coefficient, as heavy as `strength` times the data.
+        if let Some(prior) = prior {
+            for (column, coefficient) in prior.coefficients.iter().enumerate() {
+                let weight = prior.strength.sqrt();
+                design[(rows + column, column + 1)] = weight;
+                target[rows + column] = weight * coefficient * scale[column + 1];
+            }
+        }
+        Ok(Self { design, target, scale, data_rows: rows })
+    }
+
+    /// The condition number, or which columns make it too large.
+    fn condition(&self, names: &[String]) -> Result<f64, ModelError> {
+        let decomposition = self.design.clone().svd(false, true);
+        let values = &decomposition.singular_values;
+        let condition = values.max() / values.min();
+        if condition <= LARGEST_CONDITION {
+            return Ok(condition);
+        }
+        let Some(vectors) = decomposition.v_t else { return Ok(condition) };
+        let weakest = vectors.row(values.imin());
+        let largest = weakest.iter().fold(0.0f64, |max, part| max.max(part.abs()));
+        let columns: Vec<String> = (1..weakest.len())
+            .filter(|&index| weakest[index].abs() > PART_OF_DEPENDENCY * largest)
+            .map(|index| names[index - 1].clone())
+            .collect();
+        match columns.as_slice() {
+            [single] => Err(ModelError::Constant(single.clone())),
+            _ => Err(ModelError::Collinear { columns, condition }),
+        }
+    }
+
+    /// Which coefficients are not held at zero.
+    fn active(&self, sign: Sign) -> Result<Vec<bool>, ModelError> {
+        let columns: Vec<usize> = (0..self.design.ncols()).collect();
+        let solution = NormalEquations::of_rows(&self.design, &self.target).solve(&columns, sign);
+        let Some(solution) = solution else { return Err(ModelError::NoColumns) };
+        Ok(match sign {
+            Sign::Free => vec![true; columns.len()],
+            Sign::NonNegative => solution.iter().map(|value| *value > 0.0).collect(),
+        })
+    }
+
+    /// Coefficients, and the diagonal of their covariance, by orthogonal decomposition of the active
+    /// columns.
+    fn solve(&self, active: &[bool]) -> Result<(Vec<f64>, Vec<f64>), ModelError> {
+        let index: Vec<usize> = (0..active.len()).filter(|&column| active[column]).collect();
+        let mut solution = vec![0.0; active.len()];
+        let mut covariance = vec![0.0; active.len()];
+        if index.is_empty() {
+            return Ok((solution, covariance));
+        }
+        let design = self.design.select_columns(&index);
+        let decomposition = design.clone().svd(true, true);
+        let found = decomposition.solve(&self.target, 0.0).map_err(|_| ModelError::NoColumns)?;
+        let residual = &self.target - &design * &found;
+        let data_residual = residual.rows(0, self.data_rows).norm_squared();
+        let freedom = self.data_rows.saturating_sub(index.len()).max(1);
+        let variance = data_residual / freedom as f64;
+        let Some(vectors) = decomposition.v_t else { return Err(ModelError::NoColumns) };
+        for (at, &column) in index.iter().enumerate() {
+            let spread: f64 = (0..index.len())
+                .map(|k| (vectors[(k, at)] / decomposition.singular_values[k]).powi(2))
+                .sum();
+            solution[column] = found[at] / self.scale[column];
+            covariance[column] = variance * spread / self.scale[column].powi(2);
+        }
+        Ok((solution, covariance))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::power_model::dataset::Observation;
+
+    /// 10 W and 2 nJ per `a`, 30 nJ per `b`, with a deterministic ripple of `noise` watts.
+    fn machine(noise: f64) -> Dataset {
+        let mut data = Dataset::new(vec!["a".into(), "b".into()]);
+        for row in 0..60 {
+            let a = 1e9 * f64::from(row % 10);
+            let b = 1e8 * f64::from((row * 7) % 11);
+            let ripple = noise * f64::from((row * 13) % 5 - 2);
+            let watts = 10.0 + 2e-9 * a + 30e-9 * b + ripple;
+            assert!(data.push(Observation { rates: &[a, b], watts, workload: "w", frequency: None }));
+        }
+        data
+    }
+
+    #[test]
+    fn a_known_model_is_found() {
+        let fit = Fit::new(&machine(0.0), &FitOptions::default()).expect("regular data");
+        assert!((fit.constant.value - 10.0).abs() < 1e-9);
+        assert!((fit.coefficients[0].value - 2e-9).abs() < 1e-18);
+        assert!((fit.coefficients[1].value - 30e-9).abs() < 1e-17);
+        assert!(fit.r_squared > 0.999_999 && fit.mean_error < 1e-9);
+        assert!(!fit.is_ill_conditioned());
+    }
+
+    #[test]
+    fn standard_errors_cover_the_truth() {
+        let options = FitOptions { weighting: Weighting::Absolute, ..FitOptions::default() };
+        let fit = Fit::new(&machine(0.5), &options).expect("regular data");
+        for (coefficient, truth) in fit.coefficients.iter().zip([2e-9, 30e-9]) {
+            let error = coefficient.std_error.expect("not at its bound");
+            assert!(error > 0.0 && (coefficient.value - truth).abs() < 3.0 * error);
+            assert!(error < 0.05 * truth);
+        }
+    }
+
+    #[test]
+    fn the_standard_error_of_a_mean_is_the_textbooks() {
+        // One column of zeros and ones: two means, whose errors follow by hand.
+        let mut data = Dataset::new(vec!["on".into()]);
+        for (on, watts) in [(0.0, 9.0), (0.0, 11.0), (1.0, 19.0), (1.0, 21.0)] {
+            data.push(Observation { rates: &[on], watts, workload: "w", frequency: None });
+        }
+        let options = FitOptions { weighting: Weighting::Absolute, ..FitOptions::default() };
+        let fit = Fit::new(&data, &options).expect("regular data");
+        // Residuals are +-1, variance 4 / (4 - 2) = 2; constant: sqrt(2 / 2), difference: sqrt(2 / 2 + 2 / 2).
+        assert!((fit.constant.std_error.expect("free") - 1.0).abs() < 1e-9);
+        assert!((fit.coefficients[0].std_error.expect("free") - 2f64.sqrt()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_event_that_saves_energy_is_held_at_zero() {
+        let mut data = Dataset::new(vec!["a".into(), "saver".into()]);
+        for row in 0..20 {
+            let (a, saver) = (f64::from(row), f64::from((row * 7) % 5));
+            let watts = 30.0 + a - saver;
+            data.push(Observation { rates: &[a, saver], watts, workload: "w", frequency: None });
+        }
+        let fit = Fit::new(&data, &FitOptions::default()).expect("regular data");
+        assert_eq!(fit.coefficients[1], Coefficient { value: 0.0, std_error: None });
+        let free = Fit::new(&data, &FitOptions { sign: Sign::Free, ..FitOptions::default() }).expect("regular");
+        assert!((free.coefficients[1].value + 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn collinear_columns_are_named() {
+        let mut data = Dataset::new(vec!["cycles".into(), "other".into(), "ref-cycles".into()]);
+        for row in 0..30 {
+            let cycles = 1e9 * f64::from(row % 7 + 1);
+            let rates = [cycles, f64::from((row * 5) % 9), cycles * 1.5];
+            data.push(Observation { rates: &rates, watts: 5.0 + cycles * 1e-9, workload: "w", frequency: None });
+        }
+        let error = Fit::new(&data, &FitOptions::default()).expect_err("collinear");
+        let message = error.to_string();
+        assert!(message.starts_with("columns `cycles` and `ref-cycles` say the same"), "{message}");
+    }
+
+    #[test]
+    fn constant_and_missing_data_are_refused() {
+        let mut data = Dataset::new(vec!["numSockets".into()]);
+        for row in 0..5 {
+            data.push(Observation { rates: &[2.0], watts: 1.0 + f64::from(row), workload: "w", frequency: None });
+        }
+        assert_eq!(Fit::new(&data, &FitOptions::default()), Err(ModelError::Constant("numSockets".into())));
+        let few = data.filter(|row| row == 0);
+        assert_eq!(
+            Fit::new(&few, &FitOptions::default()),
+            Err(ModelError::TooFewRows { rows: 1, coefficients: 2 })
+        );
+    }
+
+    #[test]
+    fn a_strong_prior_is_kept_and_a_weak_one_is_not() {
+        let prior = |strength| Some(Prior { coefficients: vec![4e-9, 10e-9], strength });
+        let fit = |strength| {
+            Fit::new(&machine(0.0), &FitOptions { prior: prior(strength), ..FitOptions::default() })
+                .expect("regular data")
+        };
+        assert!((fit(1e6).coefficients[0].value / 4e-9 - 1.0).abs() < 1e-3);
+        assert!((fit(1e-9).coefficients[0].value / 2e-9 - 1.0).abs() < 1e-3);
+        let between = fit(0.3).coefficients[0].value;
+        assert!(between > 2e-9 && between < 4e-9);
+    }
+
+    #[test]
+    fn a_prior_repairs_what_data_cannot_tell() {
+        // Both columns always move together: only the prior says which of them costs what.
+        let mut data = Dataset::new(vec!["a".into(), "b".into()]);
+        for row in 0..20 {
+            let a = f64::from(row + 1);
+            data.push(Observation { rates: &[a, a], watts: 5.0 + 3.0 * a, workload: "w", frequency: None });
+        }
+        assert!(Fit::new(&data, &FitOptions::default()).is_err());
+        let prior = Some(Prior { coefficients: vec![1.0, 2.0], strength: 0.1 });
+        let fit = Fit::new(&data, &FitOptions { prior, ..FitOptions::default() }).expect("prior decides");
+        assert!((fit.coefficients[0].value - 1.0).abs() < 0.1);
+        assert!((fit.coefficients[1].value - 2.0).abs() < 0.1);
+    }
+}

@@ -1,0 +1,146 @@
+//! How wrong a model is for what it has not seen.
+
+use std::fmt;
+
+use super::dataset::Dataset;
+use super::error::ModelError;
+
+/// Which rows are held back from training, in turn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Protocol {
+    /// Each workload in turn: the error for programs that were not measured.
+    LeaveOneWorkloadOut,
+    /// Each of so many spans of the data in turn.
+    Blocks(usize),
+    /// The last rows, after training with this share of the first.
+    Forward(f64),
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LeaveOneWorkloadOut => write!(f, "each workload left out in turn, trained with the others"),
+            Self::Blocks(count) => write!(f, "each of {count} equal spans left out in turn, trained with the others"),
+            Self::Forward(share) => {
+                write!(f, "trained with the first {:.0} % of the rows, tested on the rest", share * 100.0)
+            }
+        }
+    }
+}
+
+impl Protocol {
+    /// The parts to hold back, with a name for each.
+    ///
+    /// # Errors
+    /// [`ModelError::TooFewWorkloads`] or [`ModelError::TooFewRows`] if nothing would be left.
+    pub fn folds(self, data: &Dataset) -> Result<Vec<(String, Vec<bool>)>, ModelError> {
+        let rows = data.len();
+        let spans = |bounds: &[(String, usize, usize)]| {
+            bounds
+                .iter()
+                .map(|(name, start, end)| (name.clone(), (0..rows).map(|row| (*start..*end).contains(&row)).collect()))
+                .collect()
+        };
+        match self {
+            Self::LeaveOneWorkloadOut => {
+                let held_back = |workload: usize| -> Vec<bool> {
+                    (0..rows).map(|row| data.workload_of(row) == workload).collect()
+                };
+                let folds: Vec<(String, Vec<bool>)> = (data.workloads().iter().enumerate())
+                    .map(|(workload, name)| (name.clone(), held_back(workload)))
+                    .filter(|(_, held_back)| held_back.contains(&true))
+                    .collect();
+                if folds.len() < 2 {
+                    return Err(ModelError::TooFewWorkloads { have: folds.len(), need: 2 });
+                }
+                Ok(folds)
+            }
+            Self::Blocks(count) => {
+                let count = count.max(2);
+                if rows < 2 * count {
+                    return Err(ModelError::TooFewRows { rows, coefficients: 2 * count });
+                }
+                let bound = |block: usize| rows * block / count;
+                let bounds: Vec<_> = (0..count)
+                    .map(|block| (format!("rows {}..{}", bound(block), bound(block + 1)), bound(block), bound(block + 1)))
+                    .collect();
+                Ok(spans(&bounds))
+            }
+            Self::Forward(share) => {
+                let start = (rows as f64 * share.clamp(0.0, 1.0)) as usize;
+                if start < 2 || start >= rows {
+                    return Err(ModelError::TooFewRows { rows, coefficients: 2 });
+                }
+                Ok(spans(&[(format!("rows {start}..{rows}"), start, rows)]))
+            }
+        }
+    }
+}
+
+/// The errors of one held-back part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoldErrors {
+    /// Its workload or its rows.
+    pub name: String,
+    /// Number of rows.
+    pub rows: usize,
+    /// Mean of |estimate - measured| / measured.
+    pub mean: f64,
+    /// The largest of them.
+    pub worst: f64,
+    /// Mean of (estimate - measured) / measured: what does not average out.
+    pub bias: f64,
+}
+
+/// The outcome of a validation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Validation {
+    /// One entry per held-back part.
+    pub folds: Vec<FoldErrors>,
+}
+
+impl Validation {
+    /// Mean relative error, each part counted once.
+    pub fn mean_over_folds(&self) -> f64 {
+        self.folds.iter().map(|fold| fold.mean).sum::<f64>() / self.folds.len() as f64
+    }
+
+    /// Mean relative error, each row counted once.
+    pub fn mean_over_rows(&self) -> f64 {
+        let rows: usize = self.folds.iter().map(|fold| fold.rows).sum();
+        self.folds.iter().map(|fold| fold.mean * fold.rows as f64).sum::<f64>() / rows as f64
+    }
+
+    /// The part with the largest mean error.
+    pub fn worst_fold(&self) -> Option<&FoldErrors> {
+        self.folds.iter().max_by(|a, b| a.mean.total_cmp(&b.mean))
+    }
+}
+
+/// Trains with what each fold leaves and tests on what it holds back. `train` gets the training rows only.
+///
+/// # Errors
+/// Those of [`Protocol::folds`] and of `train`.
+pub fn validate<Model>(
+    data: &Dataset,
+    protocol: Protocol,
+    mut train: impl FnMut(&Dataset) -> Result<Model, ModelError>,
+    watts: impl Fn(&Model, &[f64]) -> f64,
+) -> Result<Validation, ModelError> {
+    let mut folds = Vec::new();
+    for (name, held_back) in protocol.folds(data)? {
+        let model = train(&data.filter(|row| !held_back[row]))?;
+        let errors = (0..data.len())
+            .filter(|&row| held_back[row])
+            .map(|row| watts(&model, data.rates(row)) / data.watts(row) - 1.0);
+        let (mut rows, mut sum, mut bias, mut worst) = (0, 0.0, 0.0, 0.0f64);
+        for error in errors {
+            rows += 1;
+            sum += error.abs();
+            bias += error;
+            worst = worst.max(error.abs());
+        }
+        folds.push(FoldErrors { name, rows, mean: sum / rows as f64, worst, bias: bias / rows as f64 });
+    }
+    Ok(Validation { folds })
+}
