@@ -34,6 +34,7 @@ mod signals;
 mod summary;
 mod support;
 mod target;
+pub mod tuning;
 
 pub use energy_log::EnergySummary;
 pub use error::RecordError;
