@@ -31,9 +31,12 @@ enum Verb {
     Record(record::RecordArgs),
     Report(report::ReportArgs),
     Flamegraph(flamegraph::FlamegraphArgs),
-    Tune(tune::TuneArgs),
     Export(export::ExportArgs),
     Doctor(doctor::DoctorArgs),
+    Tune(Box<tune::TuneArgs>),
+    /// Restore the machine's settings when the tuning that changed them is gone.
+    #[command(name = tune::GUARD_VERB, hide = true)]
+    TuneGuard,
 }
 
 /// What a verb answers: the exit status, or an error that `main` prints as one chain.
@@ -60,9 +63,10 @@ fn run(verb: Verb) -> Outcome {
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args),
-        Verb::Tune(args) => tune::run(args),
         Verb::Export(args) => export::run(args),
         Verb::Doctor(args) => doctor::run(args),
+        Verb::Tune(args) => tune::run(*args),
+        Verb::TuneGuard => tune::run_guard(),
     }
 }
 

@@ -3,12 +3,18 @@
 mod live;
 mod offline;
 mod options;
+mod progress;
 mod result;
 
 use std::io::{self, Write};
+use std::process::ExitCode;
+
+use eprof::record::tuning::changes::NotRestored;
+use eprof::record::tuning::guard;
 
 use super::Outcome;
 
+pub use live::GUARD_VERB;
 pub use options::TuneArgs;
 
 /// Runs the verb.
@@ -19,7 +25,27 @@ pub fn run(args: TuneArgs) -> Outcome {
     }
 }
 
+/// The process that restores the machine's settings when a tuning was killed.
+pub fn run_guard() -> Outcome {
+    guard::ignore_signals();
+    let (steps, failures) = guard::watch(io::stdin());
+    if steps > 0 {
+        for NotRestored(what) in &failures {
+            warn(what)?;
+        }
+        warn(&format!(
+            "eprof tune was killed; {} of {steps} settings were restored",
+            steps - failures.len()
+        ))?;
+    }
+    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 /// A sentence that the user should know, on stderr.
 fn note(text: &str) -> io::Result<()> {
     writeln!(io::stderr(), "eprof: note: {text}")
+}
+
+fn warn(text: &str) -> io::Result<()> {
+    writeln!(io::stderr(), "eprof: warning: {text}")
 }

@@ -106,7 +106,8 @@ impl Dataset {
 
     /// Only the rows for which `keep` says so. Workloads keep their indices.
     pub fn filter(&self, keep: impl Fn(usize) -> bool) -> Self {
-        let mut kept = Self { columns: self.columns.clone(), workloads: self.workloads.clone(), ..Self::default() };
+        let mut kept =
+            Self { columns: self.columns.clone(), workloads: self.workloads.clone(), ..Self::default() };
         for row in (0..self.len()).filter(|&row| keep(row)) {
             kept.rates.extend_from_slice(self.rates(row));
             kept.watts.push(self.watts[row]);
@@ -167,7 +168,9 @@ impl Dataset {
         summed.columns = groups.iter().map(|(name, _)| name.clone()).collect();
         summed.rates = (0..self.len())
             .flat_map(|row| {
-                groups.iter().map(move |(_, members)| members.iter().map(|&column| self.rates(row)[column]).sum())
+                groups
+                    .iter()
+                    .map(move |(_, members)| members.iter().map(|&column| self.rates(row)[column]).sum())
             })
             .collect();
         (summed, notes)
@@ -224,7 +227,8 @@ mod tests {
 
     #[test]
     fn columns_of_single_cores_are_added_up() {
-        let names = ["Core_0", "Core_1", "Core_10", "Core_1CPU", "cpu_idle", "cpu-cycles", "Core 4 Event 0x1b"];
+        let names =
+            ["Core_0", "Core_1", "Core_10", "Core_1CPU", "cpu_idle", "cpu-cycles", "Core 4 Event 0x1b"];
         let mut data = Dataset::new(names.map(String::from).to_vec());
         let rates = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
         assert!(data.push(Observation { rates: &rates, watts: 1.0, workload: "w", frequency: None }));

@@ -6,7 +6,9 @@ use thiserror::Error;
 #[derive(Debug, Error, Clone, PartialEq)]
 pub enum ModelError {
     /// Fewer rows than coefficients.
-    #[error("{rows} rows cannot determine {coefficients} coefficients; record more rows or name fewer events")]
+    #[error(
+        "{rows} rows cannot determine {coefficients} coefficients; record more rows or name fewer events"
+    )]
     TooFewRows {
         /// Rows that there are.
         rows: usize,
@@ -32,7 +34,9 @@ pub enum ModelError {
     #[error("no usable column: every one is constant or empty")]
     NoColumns,
     /// Leaving one out needs at least two.
-    #[error("{have} workload(s): leaving one out needs at least {need}; name a workload column or give more files")]
+    #[error(
+        "{have} workload(s): leaving one out needs at least {need}; name a workload column or give more files"
+    )]
     TooFewWorkloads {
         /// Workloads there are.
         have: usize,

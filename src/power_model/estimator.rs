@@ -80,9 +80,12 @@ impl Candidate {
         let excess = self.error - best.error;
         let scale = match std::env::var("WEIGHT").as_deref() {
             Ok("rel") => 0.3 * best.error,
-            Ok("se") => (best.errors.iter().map(|e| (e - best.error).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt(),
+            Ok("se") => {
+                (best.errors.iter().map(|e| (e - best.error).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt()
+            }
             _ => {
-                let d = self.errors.iter().zip(&best.errors).map(|(a, b)| (a - b - excess).powi(2)).sum::<f64>();
+                let d =
+                    self.errors.iter().zip(&best.errors).map(|(a, b)| (a - b - excess).powi(2)).sum::<f64>();
                 (d / (n * (n - 1.0))).sqrt()
             }
         };
@@ -265,7 +268,8 @@ impl<'a> Search<'a> {
         let mut chosen: Vec<usize> = std::iter::once(0).chain(self.linear.iter().copied()).collect();
         all.extend(self.judge(chosen.clone(), sign));
         while chosen.len() > 2 {
-            let without = |drop: usize| chosen.iter().copied().filter(|&term| term != drop).collect::<Vec<_>>();
+            let without =
+                |drop: usize| chosen.iter().copied().filter(|&term| term != drop).collect::<Vec<_>>();
             let smaller = chosen[1..].iter().filter_map(|&drop| self.judge(without(drop), sign));
             let Some(best) = smaller.min_by(|a, b| a.error.total_cmp(&b.error)) else { return };
             chosen.clone_from(&best.chosen);

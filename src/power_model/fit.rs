@@ -122,7 +122,8 @@ impl Fit {
 
     /// The power of a row of rates, in watts.
     pub fn watts(&self, rates: &[f64]) -> f64 {
-        self.constant.value + rates.iter().zip(&self.coefficients).map(|(rate, c)| rate * c.value).sum::<f64>()
+        self.constant.value
+            + rates.iter().zip(&self.coefficients).map(|(rate, c)| rate * c.value).sum::<f64>()
     }
 
     /// Variance inflation has no meaning to most; this says it in words where it matters.
@@ -245,9 +246,8 @@ impl System {
         let variance = data_residual / freedom as f64;
         let Some(vectors) = decomposition.v_t else { return Err(ModelError::NoColumns) };
         for (at, &column) in index.iter().enumerate() {
-            let spread: f64 = (0..index.len())
-                .map(|k| (vectors[(k, at)] / decomposition.singular_values[k]).powi(2))
-                .sum();
+            let spread: f64 =
+                (0..index.len()).map(|k| (vectors[(k, at)] / decomposition.singular_values[k]).powi(2)).sum();
             solution[column] = found[at] / self.scale[column];
             covariance[column] = variance * spread / self.scale[column].powi(2);
         }
@@ -318,7 +318,8 @@ mod tests {
         }
         let fit = Fit::new(&data, &FitOptions::default()).expect("regular data");
         assert_eq!(fit.coefficients[1], Coefficient { value: 0.0, std_error: None });
-        let free = Fit::new(&data, &FitOptions { sign: Sign::Free, ..FitOptions::default() }).expect("regular");
+        let free =
+            Fit::new(&data, &FitOptions { sign: Sign::Free, ..FitOptions::default() }).expect("regular");
         assert!((free.coefficients[1].value + 1.0).abs() < 1e-9);
     }
 
@@ -328,7 +329,12 @@ mod tests {
         for row in 0..30 {
             let cycles = 1e9 * f64::from(row % 7 + 1);
             let rates = [cycles, f64::from((row * 5) % 9), cycles * 1.5];
-            data.push(Observation { rates: &rates, watts: 5.0 + cycles * 1e-9, workload: "w", frequency: None });
+            data.push(Observation {
+                rates: &rates,
+                watts: 5.0 + cycles * 1e-9,
+                workload: "w",
+                frequency: None,
+            });
         }
         let error = Fit::new(&data, &FitOptions::default()).expect_err("collinear");
         let message = error.to_string();
@@ -339,7 +345,12 @@ mod tests {
     fn constant_and_missing_data_are_refused() {
         let mut data = Dataset::new(vec!["numSockets".into()]);
         for row in 0..5 {
-            data.push(Observation { rates: &[2.0], watts: 1.0 + f64::from(row), workload: "w", frequency: None });
+            data.push(Observation {
+                rates: &[2.0],
+                watts: 1.0 + f64::from(row),
+                workload: "w",
+                frequency: None,
+            });
         }
         assert_eq!(Fit::new(&data, &FitOptions::default()), Err(ModelError::Constant("numSockets".into())));
         let few = data.filter(|row| row == 0);

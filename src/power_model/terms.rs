@@ -72,9 +72,10 @@ impl Terms {
         let mut largest = vec![0.0; columns];
         let mut terms = Vec::new();
         for (column, largest) in largest.iter_mut().enumerate() {
-            let (low, high) = data
-                .column(column)
-                .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), rate| (low.min(rate), high.max(rate)));
+            let (low, high) =
+                data.column(column).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), rate| {
+                    (low.min(rate), high.max(rate))
+                });
             *largest = high;
             if high > 0.0 && high - low > LEAST_VARIATION * high {
                 terms.extend(shapes.iter().map(|&shape| Term { column, shape }));

@@ -20,7 +20,9 @@ impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::LeaveOneWorkloadOut => write!(f, "each workload left out in turn, trained with the others"),
-            Self::Blocks(count) => write!(f, "each of {count} equal spans left out in turn, trained with the others"),
+            Self::Blocks(count) => {
+                write!(f, "each of {count} equal spans left out in turn, trained with the others")
+            }
             Self::Forward(share) => {
                 write!(f, "trained with the first {:.0} % of the rows, tested on the rest", share * 100.0)
             }
@@ -38,7 +40,9 @@ impl Protocol {
         let spans = |bounds: &[(String, usize, usize)]| {
             bounds
                 .iter()
-                .map(|(name, start, end)| (name.clone(), (0..rows).map(|row| (*start..*end).contains(&row)).collect()))
+                .map(|(name, start, end)| {
+                    (name.clone(), (0..rows).map(|row| (*start..*end).contains(&row)).collect())
+                })
                 .collect()
         };
         match self {
@@ -62,7 +66,13 @@ impl Protocol {
                 }
                 let bound = |block: usize| rows * block / count;
                 let bounds: Vec<_> = (0..count)
-                    .map(|block| (format!("rows {}..{}", bound(block), bound(block + 1)), bound(block), bound(block + 1)))
+                    .map(|block| {
+                        (
+                            format!("rows {}..{}", bound(block), bound(block + 1)),
+                            bound(block),
+                            bound(block + 1),
+                        )
+                    })
                     .collect();
                 Ok(spans(&bounds))
             }

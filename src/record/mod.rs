@@ -35,6 +35,7 @@ mod summary;
 mod support;
 mod target;
 mod tracing_data;
+pub mod tuning;
 
 pub use energy_log::EnergySummary;
 pub use error::RecordError;

@@ -133,8 +133,11 @@ impl PerfStatLog {
         stamps: &[f64],
         intervals: impl Iterator<Item = &'a Vec<&'b Entry<'b>>>,
     ) -> Vec<f64> {
-        let stamped: Vec<f64> =
-            stamps.iter().enumerate().map(|(i, stamp)| if i == 0 { *stamp } else { stamp - stamps[i - 1] }).collect();
+        let stamped: Vec<f64> = stamps
+            .iter()
+            .enumerate()
+            .map(|(i, stamp)| if i == 0 { *stamp } else { stamp - stamps[i - 1] })
+            .collect();
         // How long each event was enabled per second of its usual intervals: the number of its CPUs.
         let enabled: Vec<BTreeMap<&str, f64>> = intervals
             .map(|entries| {
@@ -158,7 +161,9 @@ impl PerfStatLog {
         for (index, (seconds, events)) in stamped.iter().zip(&enabled).enumerate() {
             let mut told: Vec<f64> = events
                 .iter()
-                .filter_map(|(event, enabled)| Some(enabled / usual.get(event).filter(|ratio| **ratio > 0.0)?))
+                .filter_map(|(event, enabled)| {
+                    Some(enabled / usual.get(event).filter(|ratio| **ratio > 0.0)?)
+                })
                 .collect();
             let length = match median(&mut told) {
                 Some(told) if (told - seconds).abs() > STAMP_TOLERANCE * seconds => {
@@ -205,7 +210,8 @@ pub fn observe(
     let columns: Vec<String> = match events {
         Some(events) => events.to_vec(),
         None => logs.first().map_or_else(Vec::new, |first| {
-            let shared = |name: &str| logs.iter().all(|log| log.events.iter().any(|event| event.name == name));
+            let shared =
+                |name: &str| logs.iter().all(|log| log.events.iter().any(|event| event.name == name));
             let counted = first.events.iter().filter(|event| !event.joules && shared(&event.name));
             counted.map(|event| event.name.clone()).collect()
         }),
@@ -376,7 +382,8 @@ mod tests {
         let log = PerfStatLog::parse("l", "w", text).expect("records");
         let data = observe(&[log], None, None).expect("rows").data;
         assert_eq!((data.rates(0), data.watts(0)), (&[30.0][..], 7.0));
-        let twice = "1.0,10,,cycles,4,100.00\n1.0,11,,cycles,4,100.00\n1.0,7,Joules,power/energy-pkg/,1,100.00\n";
+        let twice =
+            "1.0,10,,cycles,4,100.00\n1.0,11,,cycles,4,100.00\n1.0,7,Joules,power/energy-pkg/,1,100.00\n";
         let log = PerfStatLog::parse("l", "w", twice).expect("records");
         assert_eq!(observe(&[log], None, None).expect("rows").data.rates(0), [10.0]);
     }

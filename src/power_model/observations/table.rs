@@ -64,24 +64,32 @@ impl Table {
         } else {
             b','
         };
-        let not_a_table =
-            |error: csv::Error| ObservationError::NotATable { file: name.to_owned(), reason: error.to_string() };
+        let not_a_table = |error: csv::Error| ObservationError::NotATable {
+            file: name.to_owned(),
+            reason: error.to_string(),
+        };
         let mut reader = ReaderBuilder::new()
             .delimiter(delimiter)
             .flexible(true)
             .trim(csv::Trim::All)
             .from_reader(text.as_bytes());
-        let headers: Vec<String> =
-            reader.headers().map_err(not_a_table)?.iter().map(|header| header.trim_matches('\'').to_owned()).collect();
+        let headers: Vec<String> = reader
+            .headers()
+            .map_err(not_a_table)?
+            .iter()
+            .map(|header| header.trim_matches('\'').to_owned())
+            .collect();
         let rows = reader.records().collect::<Result<_, _>>().map_err(not_a_table)?;
         Ok(Self { name: name.to_owned(), workload: workload.to_owned(), headers, rows })
     }
 
     fn find(&self, column: &str) -> Result<usize, ObservationError> {
-        self.headers.iter().position(|header| header == column).ok_or_else(|| ObservationError::NoSuchColumn {
-            file: self.name.clone(),
-            column: column.to_owned(),
-            have: self.headers.clone(),
+        self.headers.iter().position(|header| header == column).ok_or_else(|| {
+            ObservationError::NoSuchColumn {
+                file: self.name.clone(),
+                column: column.to_owned(),
+                have: self.headers.clone(),
+            }
         })
     }
 
@@ -179,9 +187,7 @@ fn numeric_events(tables: &[Table], columns: &TableColumns) -> Vec<String> {
                 && !named.contains(&&Some((*header).clone()))
                 && !columns.except.contains(header)
                 && !NOT_EVENTS.iter().any(|word| lower.contains(word))
-                && tables
-                    .iter()
-                    .all(|table| table.find(header).is_ok_and(|column| table.is_numeric(column)))
+                && tables.iter().all(|table| table.find(header).is_ok_and(|column| table.is_numeric(column)))
         })
         .cloned()
         .collect()
