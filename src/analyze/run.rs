@@ -75,6 +75,8 @@ struct Run<'r> {
     time_event: Option<u32>,
     totals: Vec<EventTotals>,
     time_range: Option<(Timestamp, Timestamp)>,
+    /// CPUs of the machine, where the recording tells.
+    cpus_online: Option<u32>,
     /// Where every sample is a cell of its own.
     samples: Option<SampleList>,
 }
@@ -133,6 +135,7 @@ impl<'r> Run<'r> {
             time_event,
             totals,
             time_range: None,
+            cpus_online: recording.features().cpus.map(|count| count.online),
             samples: None,
         }
     }
@@ -311,8 +314,8 @@ impl<'r> Run<'r> {
         if let Some(watts) = options.watts
             && profile.domains.is_empty()
         {
-            let known = profile.cpus.len() as u32;
-            let cpus = if known > 0 { known } else { survey.highest_cpu.map_or(1, |cpu| cpu + 1) };
+            let seen = survey.highest_cpu.map_or(1, |cpu| cpu.saturating_add(1));
+            let cpus = self.cpus_online.unwrap_or(seen);
             let (domain, joules) = estimate(&profile.cells, profile.duration, cpus, watts);
             profile.domains = vec![domain];
             profile.cell_variances = vec![0.0; joules.len()];
