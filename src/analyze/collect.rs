@@ -170,12 +170,15 @@ fn in_the_call(tasks: &Tasks, mut code: CodeAddress, is_return: bool) -> CodeAdd
     code
 }
 
-/// A frame before it is located.
+/// A frame of a call stack before it is located.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Frame {
-    mode: CpuMode,
-    address: u64,
-    is_return: bool,
+pub struct Frame {
+    /// Where it runs.
+    pub mode: CpuMode,
+    /// Its address as recorded.
+    pub address: u64,
+    /// The address is that of the instruction behind the call.
+    pub is_return: bool,
 }
 
 /// Callchain entries from here on are markers of a change of mode (`PERF_CONTEXT_MAX`).
@@ -183,7 +186,7 @@ const FIRST_MARKER: u64 = -4095i64 as u64;
 
 /// The frames of a sample, innermost first: its own address, then the callchain without it, then
 /// what was unwound.
-fn frames_of<'a>(
+pub fn frames_of<'a>(
     sample: &'a Sample<'a>,
     chain: Callchain<'a>,
     unwound: &'a [u64],

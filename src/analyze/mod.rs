@@ -15,7 +15,7 @@ mod samples;
 mod spans;
 mod survey;
 
-pub use collect::Dimensions;
+pub use collect::{Dimensions, Frame, frames_of};
 pub use estimate::WattsRange;
 pub use events::EventRoles;
 pub use replay::{Replay, ReplayEnd};

@@ -1,5 +1,7 @@
 //! The records of a recording in the order of time.
 
+use std::ops::ControlFlow;
+
 use crate::recording::format::record_type;
 use crate::recording::record::{Record, RecordContext};
 use crate::recording::{Decoder, RecordPosition, Recording, RecordingError, Records};
@@ -63,14 +65,33 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// Calls `visit` with every record and its place in the file, in time order. Records without a time (made up by the recorder
-    /// about what was there before) come when they are found.
-    pub fn for_each(
+    /// Calls `visit` with every record and its place in the file, in time order. Records without a time
+    /// (made up by the recorder about what was there before) come when they are found.
+    pub fn for_each(self, mut visit: impl FnMut(RecordPosition, &RecordContext, &Record<'_>)) -> ReplayEnd {
+        self.try_for_each(|position, context, record| {
+            visit(position, context, record);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// As [`Replay::for_each`], until `visit` breaks off.
+    pub fn try_for_each(
         mut self,
-        mut visit: impl FnMut(RecordPosition, &RecordContext, &Record<'_>),
+        mut visit: impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
     ) -> ReplayEnd {
+        let mut stopped_by = None;
+        // Who breaks off wants to hear no more, so that it does not matter where.
+        let _ = self.walk(&mut visit, &mut stopped_by);
+        ReplayEnd { stopped_by, malformed: self.malformed.count, first_malformed: self.malformed.first }
+    }
+
+    fn walk(
+        &mut self,
+        visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
+        stopped_by: &mut Option<RecordingError>,
+    ) -> ControlFlow<()> {
         let decoder = self.recording.decoder();
-        let stopped_by = loop {
+        *stopped_by = loop {
             let raw = match self.records.next_raw() {
                 Ok(Some(raw)) => raw,
                 Ok(None) => break None,
@@ -81,7 +102,7 @@ impl<'r> Replay<'r> {
                 Err(error) => break Some(error),
             };
             if raw.kind == record_type::FINISHED_ROUND {
-                self.finish_round(&mut visit);
+                self.finish_round(visit)?;
                 continue;
             }
             let context = decoder.context(&raw);
@@ -90,28 +111,32 @@ impl<'r> Replay<'r> {
                 Some(time) => {
                     self.sorter.push(time, (raw.position, context));
                     if self.sorter.len() >= 2 * LONGEST_ROUND {
-                        self.finish_round(&mut visit);
+                        self.finish_round(visit)?;
                     }
                 }
                 None => match decoder.decode(&raw, &context) {
-                    Ok(record) => visit(raw.position, &context, &record),
+                    Ok(record) => visit(raw.position, &context, &record)?,
                     Err(error) => self.malformed.add(error),
                 },
             }
         };
         for (_, (position, context)) in self.sorter.finish() {
-            deliver(&self.records, decoder, position, &context, &mut self.malformed, &mut visit);
+            deliver(&self.records, decoder, position, &context, &mut self.malformed, visit)?;
         }
-        ReplayEnd { stopped_by, malformed: self.malformed.count, first_malformed: self.malformed.first }
+        ControlFlow::Continue(())
     }
 
-    fn finish_round(&mut self, visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>)) {
+    fn finish_round(
+        &mut self,
+        visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let decoder = self.recording.decoder();
         for (_, (position, context)) in self.sorter.finish_round() {
-            deliver(&self.records, decoder, position, &context, &mut self.malformed, visit);
+            deliver(&self.records, decoder, position, &context, &mut self.malformed, visit)?;
         }
         let oldest = self.sorter.iter().map(|(_, (position, _))| *position).min();
         self.records.release_before(oldest.unwrap_or(self.latest));
+        ControlFlow::Continue(())
     }
 }
 
@@ -121,14 +146,15 @@ fn deliver(
     position: RecordPosition,
     context: &RecordContext,
     malformed: &mut Malformed,
-    visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>),
-) {
+    visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     // A position comes from `next_raw` and is released only after it was delivered.
-    let Some(raw) = records.get(position) else { return };
+    let Some(raw) = records.get(position) else { return ControlFlow::Continue(()) };
     match decoder.decode(&raw, context) {
-        Ok(record) => visit(position, context, &record),
+        Ok(record) => return visit(position, context, &record),
         Err(error) => malformed.add(error),
     }
+    ControlFlow::Continue(())
 }
 
 impl Malformed {

@@ -17,7 +17,7 @@ use eprof::units::Watts;
 use regex::Regex;
 
 /// The recording that verbs read if they are told no other.
-const DEFAULT_RECORDING: &str = "eprof.data";
+pub const DEFAULT_RECORDING: &str = "eprof.data";
 
 /// Which recording is read, and how its addresses get names.
 #[derive(Args)]
@@ -180,7 +180,8 @@ impl InputArgs {
     }
 }
 
-fn open(path: &Path) -> anyhow::Result<Recording> {
+/// Opens a recording; says how to make one where the usual one is not there.
+pub fn open(path: &Path) -> anyhow::Result<Recording> {
     let recording = Recording::open(path);
     if path == Path::new(DEFAULT_RECORDING) && !path.exists() {
         return recording.with_context(|| {

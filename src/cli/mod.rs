@@ -14,6 +14,7 @@ mod input;
 mod output;
 mod record;
 mod report;
+mod script;
 mod tune;
 
 /// Where the joules of a program go, by function, line and call path.
@@ -37,6 +38,7 @@ enum Verb {
     /// Restore the machine's settings when the tuning that changed them is gone.
     #[command(name = tune::GUARD_VERB, hide = true)]
     TuneGuard,
+    Script(script::ScriptArgs),
 }
 
 /// What a verb answers: the exit status, or an error that `main` prints as one chain.
@@ -67,6 +69,7 @@ fn run(verb: Verb) -> Outcome {
         Verb::Doctor(args) => doctor::run(args),
         Verb::Tune(args) => tune::run(*args),
         Verb::TuneGuard => tune::run_guard(),
+        Verb::Script(args) => script::run(args),
     }
 }
 
