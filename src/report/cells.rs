@@ -54,10 +54,14 @@ fn thread_rows(profile: &Profile, grouping: Grouping, rows: &mut Vec<Row>) -> Ve
                 Grouping::Process => ((thread.pid, 0, ""), &thread.process_name, (Some(thread.pid), None)),
                 _ => ((0, 0, thread.process_name.as_str()), &thread.process_name, (None, None)),
             };
-            *known.entry(key).or_insert_with(|| {
-                rows.push(Row { ids, ..Row::new(Label::new(name), Totals::default(), Totals::default()) });
+            let name = Label::new(name);
+            let row = *known.entry(key).or_insert_with(|| {
+                rows.push(Row { ids, ..Row::new(name.clone(), Totals::default(), Totals::default()) });
                 rows.len() - 1
-            })
+            });
+            // A shell that became a program is known by the program: the last name counts.
+            rows[row].name = name;
+            row
         })
         .collect()
 }

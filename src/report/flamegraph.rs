@@ -14,6 +14,7 @@ use super::scale::grouped;
 use super::summary::{BALANCE_TOLERANCE, Summary};
 use super::text::Label;
 use super::tree::{CallTree, Direction};
+use super::walk::TreeFrame;
 use super::{ReportError, Weight};
 use crate::profile::ProfileMethod;
 use crate::units::Joules;
@@ -44,10 +45,12 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
     let mut whole = WholeNumbers::new(unit.per_weight);
     let mut lines = Vec::new();
     let mut palette = PaletteMap::default();
+    // inferno's frame below all others.
+    palette.insert("", Color { r: 225, g: 225, b: 200 });
     let names = tree.names();
     tree.for_each_own(tree.total() * THINNEST, |path, weight| {
         for &frame in path {
-            color(&mut palette, names.of(frame));
+            color(&mut palette, frame, names.of(frame));
         }
         lines.push(format!("{} {}", names.join(path), whole.next(weight)));
         Ok::<(), ReportError>(())
@@ -182,7 +185,7 @@ const COLORS: &str =
 
 /// Gives a name its color: the kind of code decides the hue, the name the shade, so that a function
 /// looks the same in every picture.
-fn color(palette: &mut PaletteMap, name: &str) {
+fn color(palette: &mut PaletteMap, frame: TreeFrame, name: &str) {
     if palette.get(name).is_some() {
         return;
     }
@@ -192,7 +195,8 @@ fn color(palette: &mut PaletteMap, name: &str) {
         .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let shade = |from: u8, range: u8| from + ((hash >> 32) % (u64::from(range) + 1)) as u8;
     let (r, g, b) = match name {
-        "[static]" | "[other processes]" | "[eprof]" | "[lost]" | "[small]" => (190, 190, 190),
+        // No code: processes, threads, parts of the balance.
+        _ if matches!(frame, TreeFrame::Above(_)) => (shade(185, 20), shade(185, 20), shade(185, 20)),
         name if name.ends_with("_[k]") => (shade(205, 40), shade(120, 40), 0),
         name if name.ends_with("_[i]") => (shade(70, 40), shade(180, 40), shade(180, 40)),
         name if name.ends_with("_[j]") => (shade(70, 50), shade(190, 50), shade(70, 50)),

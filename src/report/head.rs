@@ -15,6 +15,8 @@ use crate::units::{Joules, Nanoseconds};
 
 /// Columns of a number in the head.
 const NUMBER: usize = 10;
+/// The source of domains that no meter counts; it says nothing more than the method.
+const ESTIMATE: &str = "estimate";
 /// Columns that a domain's name may take.
 const NAME: usize = 18;
 
@@ -64,9 +66,12 @@ fn write_domain(
         Method::Measured => "measured",
         Method::Estimated => "estimated",
     };
-    let start = format!("  {}{}{}  {method}: ", name(domain), right(&joules), right(&power));
-    let source = domain.source.shortened(style.width.saturating_sub(start.width()).max(12));
-    writeln!(out, "{start}{source}")
+    let start = format!("  {}{}{}  {method}", name(domain), right(&joules), right(&power));
+    if domain.source.as_str() == ESTIMATE {
+        return writeln!(out, "{start}");
+    }
+    let source = domain.source.shortened(style.width.saturating_sub(start.width() + 2).max(12));
+    writeln!(out, "{start}: {source}")
 }
 
 fn write_samples(summary: &Summary, style: &Style, out: &mut impl Write) -> io::Result<()> {

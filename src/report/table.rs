@@ -220,10 +220,16 @@ fn names(report: &Report, row: &Row) -> (Label, Option<Label>) {
         (Grouping::Process, (Some(pid), _)) => Some(Label::new(&pid.to_string())),
         _ => match &row.place {
             Some(place) => Some(place.function.clone()),
-            None => row.module.as_ref().map(|module| Label::new(module.file_name())),
+            None => row.module.as_ref().map(module_name),
         },
     };
     (row.name.clone(), second)
+}
+
+/// A module in few columns.
+fn module_name(module: &Label) -> Label {
+    let name = module.file_name();
+    Label::new(if name.starts_with("[kernel.") { "[kernel]" } else { name })
 }
 
 fn titles(by: Grouping) -> (&'static str, Option<&'static str>) {

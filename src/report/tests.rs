@@ -302,6 +302,22 @@ fn an_empty_profile_makes_a_report_but_no_flamegraph() {
 }
 
 #[test]
+fn a_process_is_known_by_its_last_name() {
+    let mut fixture = Fixture::default();
+    fixture.event("cycles", 0);
+    for name in ["sh", "env", "python3"] {
+        fixture.thread(7, 7, name, name);
+    }
+    for thread in 0..3 {
+        fixture.cell(thread, 0, 0, "app`main", Spent { samples: 1, millis: 1, joules: &[] });
+    }
+    let (profile, symbols) = fixture.finish();
+    let report = Report::new(&profile, &symbols, &by(Grouping::Process)).expect("valid");
+    assert_eq!(report.rows.len(), 1);
+    assert_eq!((report.rows[0].name.as_str(), report.rows[0].own.samples), ("python3", 3));
+}
+
+#[test]
 fn samples_without_a_stack_are_a_row() {
     let mut fixture = Fixture::default();
     fixture.profile.duration = Nanoseconds::from_millis(10);

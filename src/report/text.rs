@@ -41,9 +41,9 @@ impl Label {
         &self.0
     }
 
-    /// The last part of a path; what is no absolute path stays as it is.
+    /// The last part of a path; what is no absolute path (`[vdso]`, `//anon`) stays as it is.
     pub fn file_name(&self) -> &str {
-        if !self.0.starts_with('/') {
+        if !self.0.starts_with('/') || self.0.starts_with("//") {
             return &self.0;
         }
         self.0.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&self.0)
@@ -193,6 +193,14 @@ mod tests {
         assert!(label.as_str().starts_with("start") && label.as_str().ends_with("end"));
         let escaped = Label::new(&"\u{1b}".repeat(MAX_LABEL_BYTES));
         assert!(escaped.as_str().len() <= MAX_LABEL_BYTES);
+    }
+
+    #[test]
+    fn the_last_part_of_a_path() {
+        let name = |path| Label::new(path).file_name().to_owned();
+        assert_eq!(name("/usr/lib/libz.so.1"), "libz.so.1");
+        assert_eq!(name("/usr/lib/"), "lib");
+        assert_eq!([name("//anon"), name("[vdso]"), name("/")], ["//anon", "[vdso]", "/"]);
     }
 
     #[test]
