@@ -15,6 +15,7 @@
 //!
 //! Lists in braces are unfolded together, one file per element of the longest; shorter ones start
 //! again. A number in brackets is the file's mode. A path that ends in a slash is an empty folder.
+//! `include NAME` takes in the text `parts/NAME` beside a text that was read from a file.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -65,12 +66,31 @@ impl FixtureMachine {
         Self { folder }
     }
 
+    /// Unfolds the text of a file.
+    ///
+    /// # Panics
+    /// As [`FixtureMachine::new`], and if the file or one that it includes cannot be read.
+    #[allow(dead_code, reason = "this file is compiled into the library's tests and into others")]
+    pub fn load(path: &Path) -> Self {
+        let read = |path: &Path| {
+            fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        };
+        let parts = path.with_file_name("parts");
+        let text = read(path);
+        let lines = text.lines().map(|line| match line.strip_prefix("include ") {
+            Some(part) => read(&parts.join(part)),
+            None => format!("{line}\n"),
+        });
+        Self::new(&lines.collect::<String>())
+    }
+
     /// Where its `sys`, `proc` and `dev` are.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
     /// Changes or adds a file.
+    #[allow(dead_code, reason = "this file is compiled into the library's tests and into others")]
     pub fn write(&self, path: &str, text: &str) {
         write(self.path(), path, text);
     }

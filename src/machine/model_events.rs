@@ -94,9 +94,8 @@ pub fn choose_model_events(roots: &Roots, machine: &MachineInfo) -> ModelEvents 
         clock_instead(roots, &mut chosen);
         return chosen;
     }
-    for pmu in &pmus {
-        let chooser = Chooser { roots, machine, pmu, several: pmus.len() > 1 };
-        chooser.choose(&mut chosen);
+    for (index, pmu) in pmus.iter().enumerate() {
+        Chooser { roots, machine, pmu, index }.choose(&mut chosen);
     }
     chosen
 }
@@ -114,7 +113,8 @@ struct Chooser<'a> {
     roots: &'a Roots,
     machine: &'a MachineInfo,
     pmu: &'a Pmu,
-    several: bool,
+    /// Its place among the cores' PMUs.
+    index: usize,
 }
 
 impl Chooser<'_> {
@@ -157,7 +157,7 @@ impl Chooser<'_> {
 
     fn counters(&self) -> Counters {
         let identity = CpuIdentity::read(self.roots);
-        let is_x86 = matches!(self.machine.arch.as_str(), "x86_64" | "i686");
+        let is_x86 = super::topology::is_x86(self.machine);
         let name = self.microarchitecture();
         let is_amd = super::topology::is_amd(self.machine);
         let general = match name {
@@ -180,8 +180,11 @@ impl Chooser<'_> {
     }
 
     fn generic(&self, role: Role, name: &str, reason: &str) -> Result<ModelEvent, String> {
-        let event = if self.several { format!("{}/{name}/", self.pmu.name) } else { name.to_owned() };
-        self.resolved(role, &event, reason)
+        // One event per PMU, in the order of the PMUs.
+        let specs = resolve_event(self.roots, name).map_err(|error| error.to_string())?;
+        let spec =
+            specs.into_iter().nth(self.index).ok_or_else(|| format!("{name} has no event on this PMU"))?;
+        Ok(ModelEvent { role, spec, reason: reason.to_owned() })
     }
 
     fn resolved(&self, role: Role, event: &str, reason: &str) -> Result<ModelEvent, String> {

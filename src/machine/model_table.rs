@@ -92,12 +92,19 @@ const SKYMONT: CoreEvents =
 
 const TOKEN_STALLS: &str =
     "cycles in which dispatch waited for any token; AMD has no reservation-station event";
-const L2_WITHOUT_PREFETCH: Encoding =
-    encoding("l2_request_g1.all_no_prefetch", 0x60, 0xf9, 0, "requests to L2 but for prefetches into it");
+const L2_WITHOUT_PREFETCH: Encoding = encoding(
+    "l2_request_g1.all_no_prefetch",
+    0x60,
+    0xf9,
+    0,
+    "all requests to L2 but its own prefetches; L2_TRANS is Intel's",
+);
 const DRAM_FILLS_NOTE: &str = "fills of L1 from memory; the generic cache-misses counts misses of L2 here";
 const DEMAND_DRAM_FILLS: Encoding = encoding("ls_refills_from_sys.dram", 0x43, 0x48, 0, DRAM_FILLS_NOTE);
 const ANY_DRAM_FILLS: Encoding =
     encoding("ls_any_fills_from_sys.dram_io_all", 0x44, 0x48, 0, DRAM_FILLS_NOTE);
+const ALL_REQUESTS_NOT_PREFETCHES_ALONE: &str =
+    "all requests to L2, not prefetches alone; L2_TRANS is Intel's";
 const BACKEND_SLOTS: Encoding = encoding(
     "de_no_dispatch_per_slot.backend_stalls",
     0x1a0,
@@ -115,11 +122,13 @@ const ZEN3: CoreEvents =
     CoreEvents { resource: ALL_TOKENS_ZEN2, l2: L2_WITHOUT_PREFETCH, memory: Some(ANY_DRAM_FILLS) };
 const ZEN4: CoreEvents = CoreEvents {
     resource: BACKEND_SLOTS,
-    l2: encoding("l2_request_g1.all", 0x60, 0xff, 0, "all requests to L2"),
+    l2: encoding("l2_request_g1.all", 0x60, 0xff, 0, ALL_REQUESTS_NOT_PREFETCHES_ALONE),
     memory: Some(ANY_DRAM_FILLS),
 };
-const ZEN5: CoreEvents =
-    CoreEvents { l2: encoding("l2_request_g1.all", 0x60, 0xf7, 0, "all requests to L2"), ..ZEN4 };
+const ZEN5: CoreEvents = CoreEvents {
+    l2: encoding("l2_request_g1.all", 0x60, 0xf7, 0, ALL_REQUESTS_NOT_PREFETCHES_ALONE),
+    ..ZEN4
+};
 
 /// The events of a microarchitecture's cores of one kind; `None` if it is not known.
 pub fn core_events(microarchitecture: &str, kind: CoreKind) -> Option<CoreEvents> {

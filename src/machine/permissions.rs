@@ -44,6 +44,8 @@ pub struct Permissions {
     pub open_files: Option<(u64, u64)>,
     /// Effective user id.
     pub uid: u32,
+    /// The kernel knows CAP_PERFMON: it is Linux 5.8 or later.
+    pub knows_perfmon: bool,
     /// Effective capabilities, as bits.
     pub capabilities: u64,
     /// The capabilities count for the whole machine, not only within a user namespace.
@@ -73,6 +75,7 @@ impl Permissions {
             mlock_kb: read_number(&kernel("perf_event_mlock_kb")).ok(),
             open_files: open_files(&read_trimmed(&roots.procfs.join("self/limits")).unwrap_or_default()),
             uid: field("Uid").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0),
+            knows_perfmon: version(&read_trimmed(&kernel("osrelease")).unwrap_or_default()) >= (5, 8),
             capabilities: field("CapEff").and_then(|bits| u64::from_str_radix(bits, 16).ok()).unwrap_or(0),
             in_initial_namespace: user_map.is_empty()
                 || user_map.split_whitespace().eq(["0", "0", "4294967295"]),
@@ -138,12 +141,15 @@ impl Permissions {
         let mut gaps = Vec::new();
         self.events(&mut gaps);
         if self.own_events() && !self.kernel_symbols() {
-            let kptr = self.kptr_restrict.map_or("unknown".to_owned(), |level| level.to_string());
+            let level = |level: Option<i32>| level.map_or("unknown".to_owned(), |level| level.to_string());
+            let (kptr, paranoid) = (level(self.kptr_restrict), level(self.paranoid));
             gaps.push(Gap::new(
                 Severity::Minor,
-                format!("addresses of kernel functions are hidden (kptr_restrict = {kptr})"),
+                format!(
+                    "addresses of kernel functions are hidden (kptr_restrict {kptr}, perf_event_paranoid {paranoid})"
+                ),
                 "time in the kernel has no function names",
-                repair::kernel_symbols(),
+                if self.container.is_some() { repair::container_symbols() } else { repair::kernel_symbols() },
             ));
         }
         if !self.unlimited_rings() && self.mlock_kb.is_some_and(|kb| kb < 516) {
@@ -180,33 +186,29 @@ impl Permissions {
             ));
             return;
         };
-        if let Some(container) = &self.container
-            && self.filtered
-            && !self.perfmon()
-        {
-            gaps.push(Gap::new(
-                Severity::Major,
-                format!(
-                    "{container} filters system calls, and perf_event_open is usually among those refused"
-                ),
-                "nothing can be recorded if it is; only an administrator of the host can change it",
-                repair::container(),
-            ));
-        }
-        let (severity, consequence, repairs) = if self.cpu_wide_events() {
+        let (severity, consequence) = if self.cpu_wide_events() {
             return;
         } else if !self.own_events() {
-            (Severity::Fatal, "nothing can be recorded", repair::cpu_wide_events())
+            (Severity::Fatal, "nothing can be recorded")
         } else if !self.own_kernel_events() {
             (
                 Severity::Major,
                 "no power PMU, no system-wide samples, and of one's own programs only the time outside the kernel",
-                repair::cpu_wide_events(),
             )
         } else {
-            (Severity::Major, "no power PMU and no system-wide samples", repair::cpu_wide_events())
+            (Severity::Major, "no power PMU and no system-wide samples")
         };
-        let mut what = format!("perf_event_paranoid is {level} and CAP_PERFMON is missing");
+        // Within a container rights come from whoever starts it; setcap and sysctl change nothing.
+        let repairs = match &self.container {
+            Some(_) => repair::container(),
+            None if self.knows_perfmon => repair::cpu_wide_events(),
+            None => repair::cpu_wide_events_before_perfmon(),
+        };
+        let capability = if self.knows_perfmon { "CAP_PERFMON" } else { "CAP_SYS_ADMIN" };
+        let mut what = format!("perf_event_paranoid is {level} and {capability} is missing");
+        if let Some(container) = self.container.as_ref().filter(|_| self.filtered) {
+            what += &format!("; {container}'s filter of system calls may refuse perf_event_open besides");
+        }
         if !self.in_initial_namespace {
             what += " (rights within a user namespace do not count)";
         }
@@ -246,6 +248,15 @@ pub enum Severity {
     Major,
     /// Nothing works.
     Fatal,
+}
+
+/// Major and minor number of a kernel's release; a release that is not understood counts as recent.
+fn version(release: &str) -> (u32, u32) {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor),
+        _ => (u32::MAX, 0),
+    }
 }
 
 /// `Max open files   1024   524288   files`
@@ -311,6 +322,15 @@ mod tests {
         assert!(gaps[2].what.contains("need 4672"), "{}", gaps[2].what);
         assert!(user("-1", "0").gaps(1, 1).is_empty());
         assert_eq!(user("", "0").gaps(1, 1)[0].severity, Severity::Fatal);
+    }
+
+    #[test]
+    fn kernels_before_perfmon_need_more() {
+        assert_eq!(version("5.4.0-26-generic"), (5, 4));
+        assert_eq!(version("6.18.44-fc"), (6, 18));
+        assert!(version("") > (5, 8));
+        let old = Permissions { knows_perfmon: false, ..user("2", "0") };
+        assert!(old.gaps(1, 1)[0].repairs.one_line().contains("sysctl"), "{:?}", old.gaps(1, 1));
     }
 
     #[test]

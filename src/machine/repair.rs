@@ -71,16 +71,6 @@ pub fn cpu_wide_events_before_perfmon() -> Repairs {
     ])
 }
 
-/// To sample one's own programs, kernel included.
-pub fn own_events(with_kernel: bool) -> Repairs {
-    let level = if with_kernel { "1" } else { "2" };
-    Repairs::of([
-        (THIS_BINARY, vec![setcap("cap_perfmon")]),
-        (UNTIL_BOOT, vec![sysctl("perf_event_paranoid", level)]),
-        (FOR_EVER, vec![sysctl_for_good("perf_event_paranoid", level)]),
-    ])
-}
-
 /// To see the addresses of kernel functions.
 pub fn kernel_symbols() -> Repairs {
     Repairs::of([
@@ -92,7 +82,10 @@ pub fn kernel_symbols() -> Repairs {
 /// To read powercap's energy counters, closed since CVE-2020-8694 to all but root.
 pub fn powercap() -> Repairs {
     const RULE: &str = r#"SUBSYSTEM=="powercap", ACTION=="add", RUN+="/bin/sh -c 'chgrp power-readers /sys%p/energy_uj && chmod g+r /sys%p/energy_uj'""#;
+    let own_group = "sudo chgrp \"$(id -gn)\" /sys/class/powercap/*/energy_uj && \
+                     sudo chmod g+r /sys/class/powercap/*/energy_uj";
     Repairs::of([
+        ("for your own group, until the next boot", vec![own_group.to_owned()]),
         (
             "for members of one group, for good",
             vec![
@@ -101,7 +94,6 @@ pub fn powercap() -> Repairs {
                 "sudo udevadm control --reload && sudo udevadm trigger --action=add --subsystem-match=powercap".to_owned(),
             ],
         ),
-        (UNTIL_BOOT, vec!["sudo chmod a+r /sys/class/powercap/*/energy_uj".to_owned()]),
     ])
 }
 
@@ -145,6 +137,11 @@ pub fn container() -> Repairs {
             ],
         ),
     ])
+}
+
+/// To see the addresses of kernel functions within a container.
+pub fn container_symbols() -> Repairs {
+    Repairs::of([("docker or podman", vec!["docker run --cap-add PERFMON --cap-add SYSLOG ...".to_owned()])])
 }
 
 fn setcap(capabilities: &str) -> String {

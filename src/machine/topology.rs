@@ -70,6 +70,8 @@ pub fn online(roots: &Roots) -> Result<Vec<u32>, TopologyError> {
 fn cpus(roots: &Roots) -> Result<Vec<CpuInfo>, TopologyError> {
     let online = online(roots)?;
     let kinds = core_kinds(roots, &online);
+    // Boards that are described by a device tree have one package; older kernels call their clusters so.
+    let is_board = roots.sysfs.join("firmware/devicetree/base/model").exists();
     let mut siblings = BTreeMap::new();
     let mut cpus: Vec<CpuInfo> = online
         .iter()
@@ -87,7 +89,7 @@ fn cpus(roots: &Roots) -> Result<Vec<CpuInfo>, TopologyError> {
                 cpu,
                 core: id("core_id").unwrap_or(cpu),
                 die: id("die_id").unwrap_or(0),
-                package: id("physical_package_id").unwrap_or(0),
+                package: id("physical_package_id").filter(|_| !is_board).unwrap_or(0),
                 kind: kinds.get(&cpu).copied().unwrap_or_default(),
             }
         })
@@ -140,6 +142,11 @@ fn core_kinds(roots: &Roots, online: &[u32]) -> BTreeMap<u32, CoreKind> {
 /// Whether AMD made the CPU, or Hygon by AMD's design.
 pub fn is_amd(machine: &MachineInfo) -> bool {
     ["AuthenticAMD", "HygonGenuine"].iter().any(|vendor| machine.cpu_identity.starts_with(vendor))
+}
+
+/// Whether this is an x86 machine, of 32 or 64 bits.
+pub fn is_x86(machine: &MachineInfo) -> bool {
+    matches!(machine.arch.as_str(), "x86_64" | "i686")
 }
 
 /// Facts about groups of CPUs, derived from a machine's list of them.
@@ -225,6 +232,19 @@ mod tests {
         let kinds: Vec<CoreKind> = machine.cpus.iter().map(|cpu| cpu.kind).collect();
         assert_eq!(kinds, [CoreKind::Efficiency, CoreKind::Performance, CoreKind::Performance]);
         assert_eq!(machine.packages(), [0], "-1 means not known");
+    }
+
+    #[test]
+    fn clusters_of_a_board_are_no_packages() {
+        let machine = detected(
+            "sys/devices/system/cpu/online: 0-3\n\
+             sys/firmware/devicetree/base/model: Some Board\n\
+             sys/devices/system/cpu/cpu{0-3}/topology/physical_package_id: {0,0,1,1}\n\
+             sys/devices/system/cpu/cpu{0-3}/topology/core_id: {0,1}\n\
+             sys/devices/system/cpu/cpu{0-3}/topology/core_cpus_list: {0-3}",
+        );
+        assert_eq!(machine.packages(), [0]);
+        assert_eq!(machine.first_of_each_core().len(), 4);
     }
 
     #[test]

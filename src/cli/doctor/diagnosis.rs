@@ -2,10 +2,11 @@
 
 use eprof::machine::gpus::{self, Gpu};
 use eprof::machine::model_events::Counters;
-use eprof::machine::permissions::{Gap, Permissions};
+use eprof::machine::permissions::{Gap, Permissions, Severity};
+use eprof::machine::repair;
 use eprof::machine::topology::{self, CpuGroups};
 use eprof::machine::{ModelEvents, Roots, choose_model_events};
-use eprof::record::meter::Discovery;
+use eprof::record::meter::{Discovery, Rejected, Source};
 use eprof::recording::metadata::{CoreKind, DomainInfo, MachineInfo};
 use serde::Serialize;
 
@@ -80,6 +81,7 @@ pub struct EventLine {
 #[derive(Debug, Serialize)]
 pub struct NotUsed {
     pub source: String,
+    pub what: Option<String>,
     pub why: String,
     pub repair: Option<String>,
 }
@@ -100,14 +102,22 @@ pub fn diagnose(roots: &Roots, energy: &Discovery) -> anyhow::Result<Diagnosis> 
         (true, true) => Verdict::Measured,
         (true, false) => Verdict::Estimated,
     };
+    let mut gaps = permissions.gaps(machine.cpus.len(), chosen.events.len());
+    gaps.extend(closed_powercap(verdict, energy));
+    gaps.sort_by_key(|gap| std::cmp::Reverse(gap.severity));
+    // Of a copied machine, paths are told as they are there.
+    let root = if roots.are_live() { String::new() } else { roots.folder().display().to_string() };
+    let as_there = |text: &str| if root.is_empty() { text.to_owned() } else { text.replace(&root, "") };
+    gaps.iter_mut().for_each(|gap| gap.what = as_there(&gap.what));
     let rejected = energy.rejected.iter().map(|rejected| NotUsed {
         source: rejected.source.clone(),
-        why: rejected.why.clone(),
+        what: rejected.what.clone(),
+        why: as_there(&rejected.why),
         repair: rejected.repair.clone(),
     });
     Ok(Diagnosis {
         verdict,
-        gaps: permissions.gaps(machine.cpus.len(), chosen.events.len()),
+        gaps,
         machine: in_numbers(&machine),
         counters: chosen.counters.iter().map(counter_line).collect(),
         events: event_lines(&chosen, states),
@@ -118,6 +128,20 @@ pub fn diagnose(roots: &Roots, energy: &Discovery) -> anyhow::Result<Diagnosis> 
         gpus: gpus::list(roots),
         permissions,
         watched: None,
+    })
+}
+
+/// Files that could tell the energy, but only to root.
+fn closed_powercap(verdict: Verdict, energy: &Discovery) -> Option<Gap> {
+    let powercap = Source::Powercap.to_string();
+    let is_closed =
+        |rejected: &&Rejected| rejected.source == powercap && rejected.why.contains("by root only");
+    let closed = energy.rejected.iter().find(is_closed)?;
+    (verdict != Verdict::Measured).then(|| Gap {
+        severity: Severity::Major,
+        what: closed.why.clone(),
+        consequence: "energy is estimated where the power PMU is closed, too".to_owned(),
+        repairs: repair::powercap(),
     })
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use eprof::machine::permissions::{Permissions, Severity};
-use eprof::recording::metadata::{CoreKind, Method};
+use eprof::recording::metadata::{CoreKind, DomainInfo, DomainKind, Method};
 
 use super::diagnosis::{CounterLine, Diagnosis, EventLine, NotUsed, Verdict};
 use super::event_probe::EventState;
@@ -38,8 +38,13 @@ fn heading(out: &mut dyn Write, text: &str) -> io::Result<()> {
 fn machine(out: &mut dyn Write, diagnosis: &Diagnosis) -> io::Result<()> {
     let machine = &diagnosis.machine;
     heading(out, "Machine")?;
-    let name = machine.microarchitecture.as_deref().unwrap_or("unknown microarchitecture");
-    paragraph(out, 2, &format!("{} ({name}, {})", machine.cpu_model, machine.cpu_identity))?;
+    let name = match machine.microarchitecture.as_deref() {
+        // Arm's models are named by their cores.
+        Some(name) if machine.cpu_model.contains(name) => String::new(),
+        Some(name) => format!("{name}, "),
+        None => "unknown microarchitecture, ".to_owned(),
+    };
+    paragraph(out, 2, &format!("{} ({name}{})", machine.cpu_model, machine.cpu_identity))?;
     let small = match machine.small_cores {
         0 => String::new(),
         count => format!(" ({count} small)"),
@@ -76,7 +81,8 @@ fn events(out: &mut dyn Write, diagnosis: &Diagnosis) -> io::Result<()> {
         paragraph(out, 2, &format!("PMU {pmu}: {general} general counters per thread{fixed}{watchdog}"))?;
     }
     for event in &diagnosis.events {
-        writeln!(out, "  {:<9} {:<39} {}", event.role, event.name, event.encoding)?;
+        let line = format!("  {:<9} {:<32} {}", event.role, event.name, event.encoding);
+        writeln!(out, "{line}")?;
         if let Some(trouble) = trouble(event) {
             paragraph(out, 12, &trouble)?;
         }
@@ -102,27 +108,51 @@ fn trouble(event: &EventLine) -> Option<String> {
 fn meters(out: &mut dyn Write, diagnosis: &Diagnosis) -> io::Result<()> {
     heading(out, "Energy meters")?;
     if !diagnosis.domains.is_empty() {
-        writeln!(out, "  {:<22} {:<16} {:<12} {:<12} part of", "domain", "source", "refresh", "resolution")?;
+        domain_line(out, ["domain", "source", "refresh", "resolution", "part of"])?;
     }
-    for domain in &diagnosis.domains {
+    // Cores are many and alike.
+    let is_alike = |a: &DomainInfo, b: &DomainInfo| {
+        a.kind == DomainKind::Core && b.kind == a.kind && (&a.source, &a.parent) == (&b.source, &b.parent)
+    };
+    for alike in diagnosis.domains.chunk_by(is_alike) {
+        let [domain, rest @ ..] = alike else { continue };
         let text = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-        let refresh = text(domain.refresh.map(|refresh| refresh.to_string()));
-        let resolution = text(domain.resolution.map(|resolution| resolution.to_string()));
+        let last_core = rest.last().and_then(|last| last.name.rsplit('-').next());
+        let name = last_core.map_or(domain.name.clone(), |last| format!("{}..{last}", domain.name));
         let parent = domain.parent.as_deref().unwrap_or(match domain.method {
             Method::Measured => "-",
-            Method::Estimated => "estimated!",
+            Method::Estimated => "(estimated)",
         });
-        writeln!(out, "  {:<22} {:<16} {refresh:<12} {resolution:<12} {parent}", domain.name, domain.source)?;
+        let refresh = text(domain.refresh.map(|refresh| refresh.to_string()));
+        let resolution = text(domain.resolution.map(|resolution| resolution.to_string()));
+        domain_line(out, [&name, &domain.source, &refresh, &resolution, parent])?;
     }
     for warning in &diagnosis.warnings {
         item(out, warning)?;
     }
-    if !diagnosis.not_used.is_empty() {
-        heading(out, "Not used")?;
+    not_used(out, &diagnosis.not_used)
+}
+
+fn domain_line(
+    out: &mut dyn Write,
+    [domain, source, refresh, resolution, parent]: [&str; 5],
+) -> io::Result<()> {
+    writeln!(out, "  {domain:<20} {source:<18} {refresh:<9} {resolution:<10} {parent}")
+}
+
+/// What is not used, for one reason in one item.
+fn not_used(out: &mut dyn Write, not_used: &[NotUsed]) -> io::Result<()> {
+    if not_used.is_empty() {
+        return Ok(());
     }
-    for NotUsed { source, why, repair } in &diagnosis.not_used {
-        item(out, &format!("{source}: {why}"))?;
-        if let Some(repair) = repair {
+    heading(out, "Not used")?;
+    let is_alike = |a: &NotUsed, b: &NotUsed| (&a.source, &a.why) == (&b.source, &b.why);
+    for alike in not_used.chunk_by(is_alike) {
+        let [first, ..] = alike else { continue };
+        let parts: Vec<&str> = alike.iter().filter_map(|one| one.what.as_deref()).collect();
+        let source = format!("{} {}", first.source, parts.join(", "));
+        item(out, &format!("{}: {}", source.trim_end(), first.why))?;
+        if let Some(repair) = &first.repair {
             writeln!(out, "{COMMAND_INDENT}{repair}")?;
         }
     }

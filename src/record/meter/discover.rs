@@ -91,18 +91,20 @@ fn arrange(roots: &Roots, machine: &MachineInfo, options: &MeterOptions, probe: 
         let cpus_by = choice.measures_cpus();
         let mut candidates = Vec::new();
         for (source, find) in tier.iter().filter(|(source, _)| wanted(*source)) {
-            if cpus_by.is_some() && *source != Source::Hwmon {
+            if cpus_by.is_some() && *source != Source::Hwmon || *source == Source::Msr && choice.has_rapl {
                 continue;
             }
             let search = find(roots, machine);
             choice.rejected.extend(search.rejected);
+            choice.has_rapl |=
+                matches!(source, Source::PowerPmu | Source::Powercap) && !search.found.is_empty();
             for found in search.found {
                 let is_needed = |domain: &DomainInfo| cpus_by.is_none() || domain.kind == DomainKind::Gpu;
                 let found_domains = found.domains().to_vec();
                 for domain in found_domains.iter().filter(|domain| !is_needed(domain)) {
                     let better = cpus_by.as_ref().map(ToString::to_string).unwrap_or_default();
                     let why = format!("{better} measures the CPUs better");
-                    choice.rejected.push(Rejected::new(format!("{} {}", domain.source, domain.name), why));
+                    choice.rejected.push(Rejected::new(&domain.source, why).of(&domain.name));
                 }
                 if found_domains.iter().any(is_needed)
                     && let Some(mut candidate) = probe.open(found, &mut choice.rejected)
@@ -129,6 +131,8 @@ struct Choice {
     by_name: BTreeMap<String, (Source, Observation)>,
     rejected: Vec<Rejected>,
     warnings: Vec<String>,
+    /// The kernel offers RAPL's counters, though perhaps not to this user.
+    has_rapl: bool,
 }
 
 impl Choice {
@@ -151,14 +155,14 @@ impl Choice {
             let mut seen = observations.into_iter();
             candidate.retain(&mut |domain| {
                 let seen = seen.next().unwrap_or_default();
-                let label = || format!("{} {}", domain.source, domain.name);
+                let reject = |why: String| Rejected::new(&domain.source, why).of(&domain.name);
                 if let Some(why) = at_rest(domain, &seen, since_boot, any_core_moves) {
-                    self.rejected.push(Rejected::new(label(), why));
+                    self.rejected.push(reject(why));
                     return false;
                 }
                 if let Some((better, by_better)) = self.by_name.get(&domain.name) {
                     self.warnings.extend(disagreement(&domain.name, (*better, by_better), (source, &seen)));
-                    self.rejected.push(Rejected::new(label(), format!("the {better} tells the same")));
+                    self.rejected.push(reject(format!("the {better} tells the same")));
                     return false;
                 }
                 self.by_name.insert(domain.name.clone(), (source, seen));
@@ -191,7 +195,7 @@ impl Choice {
                 if is_false {
                     let why =
                         format!("it told {} where the packages inside it told {inside}", platform.power());
-                    self.rejected.push(Rejected::new(format!("{} {}", domain.source, domain.name), why));
+                    self.rejected.push(Rejected::new(&domain.source, why).of(&domain.name));
                 }
                 !is_false
             });
@@ -221,6 +225,17 @@ impl Choice {
 
     /// Links the tree of domains and lets the candidates become meters.
     fn finish(mut self) -> Discovery {
+        if self.measures_cpus() == Some(Source::Battery) {
+            self.warnings.push(
+                "only the battery tells energy: of the whole machine, anew every few seconds; programs that run for \
+                 less than a minute are told badly"
+                    .to_owned(),
+            );
+        }
+        if self.measures_cpus().is_some_and(|source| source < Source::Hwmon) {
+            // Nothing is gained by opening a second way to the same counters.
+            self.rejected.iter_mut().for_each(|rejected| rejected.repair = None);
+        }
         let mut all: Vec<&mut DomainInfo> =
             self.meters.iter_mut().flat_map(|meter| meter.domains_mut()).collect();
         link_parents(&mut all);

@@ -11,7 +11,7 @@ use super::source::{Candidate, Source};
 use super::watch::Observation;
 use super::{CounterReading, EnergyMeter, Pace};
 use crate::machine::roots::Roots;
-use crate::machine::topology::CpuGroups;
+use crate::machine::topology::{CpuGroups, is_x86};
 use crate::recording::metadata::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method};
 use crate::units::{Joules, Nanoseconds, Watts};
 
@@ -80,7 +80,7 @@ impl Class {
     fn of(machine: &MachineInfo, core: CpuInfo) -> Self {
         let name = machine.microarchitecture.as_deref().unwrap_or_default();
         let is_server = name.starts_with("neoverse") || name.starts_with("ampere") || name == "thunderx2";
-        if matches!(machine.arch.as_str(), "x86_64" | "i686") {
+        if is_x86(machine) {
             if core.kind == CoreKind::Efficiency { Self::X86Small } else { Self::X86 }
         } else if is_server {
             Self::ArmServer

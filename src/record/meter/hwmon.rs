@@ -67,7 +67,7 @@ pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
             let Some(Meant { name, kind, place }) = hwmon_names::understand(&driver, &label, &folder) else {
                 let what = if label.is_empty() { "a sensor without label" } else { &label };
                 let why = format!("{what}: it is not known what part of the machine it counts");
-                rejected.push(Rejected::new(format!("{} {driver}", Source::Hwmon), why));
+                rejected.push(Rejected::new(Source::Hwmon, why).of(&driver));
                 continue;
             };
             let mut domain = domain::describe(machine, kind, place, &format!("{} {driver}", Source::Hwmon));
@@ -132,7 +132,7 @@ fn sensors(folder: &Path, driver: &str) -> Vec<Sensor> {
 }
 
 fn refused(domain: &DomainInfo, error: &io::Error) -> Rejected {
-    Rejected::new(format!("{} {}", domain.source, domain.name), format!("cannot be read: {error}"))
+    Rejected::new(&domain.source, format!("cannot be read: {error}")).of(&domain.name)
 }
 
 impl Finding for EnergySensors {
@@ -323,7 +323,7 @@ mod tests {
              sys/class/hwmon/hwmon4/in{1-3}_input: 5000\nsys/class/hwmon/hwmon4/curr{1-3}_input: {1000,400,300}\n";
         let (domains, _) = found(manifest);
         let kinds: Vec<DomainKind> = domains.iter().map(|(_, kind)| *kind).collect();
-        assert_eq!(kinds, [DomainKind::Platform, DomainKind::Package, DomainKind::Uncore]);
+        assert_eq!(kinds, [DomainKind::Platform, DomainKind::Cores, DomainKind::Uncore]);
 
         let files = FixtureMachine::new(manifest);
         let mut search = find(&Roots::under(files.path()), &MachineInfo::default());

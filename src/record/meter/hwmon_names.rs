@@ -71,7 +71,7 @@ fn jetson_rail(label: &str) -> Option<Meant> {
         "VDD_IN" | "POM_5V_IN" => DomainKind::Platform,
         // The rail of the CPUs feeds other engines, too; the smallest that has the CPUs in it.
         "VDD_CPU_GPU_CV" | "VDD_CPU_CV" | "VDD_CPU" | "CPU" | "POM_5V_CPU" | "VDD_SYS_CPU" => {
-            DomainKind::Package
+            DomainKind::Cores
         }
         "VDD_GPU_SOC" | "VDD_GPU" | "GPU" | "POM_5V_GPU" | "VDD_SYS_GPU" => DomainKind::Uncore,
         "VDD_SOC" | "SOC" | "VDD_SYS_SOC" | "CV" => DomainKind::Uncore,
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(meant("scmi_sensors", "socket1_cpu_power"), Some((DomainKind::Cores, Some(1))));
         assert_eq!(meant("scmi_sensors", "socket1"), Some((DomainKind::Package, Some(1))));
         assert_eq!(meant("scmi_sensors", "fan"), None);
-        assert_eq!(meant("ina3221", "VDD_CPU_CV"), Some((DomainKind::Package, Some(0))));
+        assert_eq!(meant("ina3221", "VDD_CPU_CV"), Some((DomainKind::Cores, Some(0))));
         assert_eq!(meant("ina3221", "sum of shunt voltages"), None);
         assert_eq!(meant("coretemp", ""), None);
     }

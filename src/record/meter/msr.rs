@@ -9,6 +9,7 @@ use super::counters::{Channel, CounterMeter, CounterReader};
 use super::domain::{self, Place};
 use super::source::{self, Candidate, Finding, Needs, Rejected, Search, Source};
 use super::wrap::WrappingCounter;
+use crate::machine::platform;
 use crate::machine::roots::Roots;
 use crate::machine::topology::{CpuGroups, is_amd};
 use crate::recording::metadata::{DomainInfo, DomainKind, MachineInfo};
@@ -67,6 +68,9 @@ pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
                 registers.push(Register { device: device.clone(), unit_register, register, domain });
             }
         }
+    }
+    if platform::is_virtual(roots) && !registers.iter().any(|register| register.device.exists()) {
+        return Search::default();
     }
     if !registers.iter().any(|register| register.device.exists()) {
         let why = format!("{} does not exist", roots.dev.join("cpu/0/msr").display());

@@ -9,7 +9,7 @@ use super::source::{Rejected, Search, Source};
 use crate::machine::resolve::resolve_event;
 use crate::machine::roots::Roots;
 use crate::machine::topology::{CpuGroups, is_amd};
-use crate::machine::{cpu_list, pmu::Pmu};
+use crate::machine::{cpu_list, platform, pmu::Pmu};
 use crate::recording::metadata::{DomainKind, MachineInfo};
 use crate::units::Nanoseconds;
 
@@ -21,7 +21,8 @@ pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
             Source::PowerCorePmu,
             "the kernel offers none; AMD's cores have it from Linux 6.14 on",
         );
-        return if is_amd(machine) { Search::rejecting(absent) } else { Search::default() };
+        let may_have_it = is_amd(machine) && !platform::is_virtual(roots);
+        return if may_have_it { Search::rejecting(absent) } else { Search::default() };
     };
     let spec = match resolve_event(roots, "power_core/energy-core/") {
         Ok(specs) => specs.into_iter().next(),
@@ -50,7 +51,8 @@ pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
         return Search { found: Vec::new(), rejected };
     }
     let pace = pace(counters.len());
-    Search::of(EnergyEvents { source: Source::PowerCorePmu, counters, domains, pace }, rejected)
+    let in_container = platform::container(roots).is_some();
+    Search::of(EnergyEvents { source: Source::PowerCorePmu, counters, domains, pace, in_container }, rejected)
 }
 
 /// Each core is read by an interrupt to it, about 3 µs: reading all of them must not take more than

@@ -10,8 +10,9 @@ use super::domain::{self, Place};
 use super::number_file::NumberFile;
 use super::source::{self, Candidate, Finding, Needs, Rejected, Search, Source};
 use super::wrap::WrappingCounter;
+use crate::machine::platform;
 use crate::machine::roots::{Roots, read_number, read_trimmed, sorted_names};
-use crate::machine::topology::is_amd;
+use crate::machine::topology::{is_amd, is_x86};
 use crate::recording::metadata::{DomainInfo, DomainKind, MachineInfo};
 use crate::units::Joules;
 
@@ -34,7 +35,7 @@ pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
     let class = roots.sysfs.join("class/powercap");
     let names = sorted_names(&class);
     if names.is_empty() {
-        return Search::rejecting(no_zones(roots, machine));
+        return no_zones(roots, machine);
     }
     let mut zones: Vec<Zone> = Vec::new();
     let mut rejected = Vec::new();
@@ -52,42 +53,48 @@ pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
             .and_then(|(number, control)| read_trimmed(&class.join(format!("{control}:{number}/name"))).ok())
             .unwrap_or_default();
         let Some((kind, place)) = understand(&told_name, &top_name) else {
-            rejected.push(Rejected::new(label(zone), format!("a zone named '{told_name}' is not known")));
+            let why = format!("a zone named '{told_name}' is not known");
+            rejected.push(Rejected::new(Source::Powercap, why).of(zone));
             continue;
         };
+        if kind == DomainKind::Cores && is_amd(machine) {
+            let why = "on AMD it is the counter of one core, not of all";
+            rejected.push(Rejected::new(Source::Powercap, why).of(zone));
+            continue;
+        }
         // AMD's counter is one per package, whatever the kernel calls a die (mended in Linux 6.14).
         let place = if is_amd(machine) { Place { die: None, ..place } } else { place };
         let domain = domain::describe(machine, kind, place, &Source::Powercap.to_string());
         if let Some(first) = zones.iter().find(|have| have.domain.name == domain.name) {
             let first = first.folder.file_name().unwrap_or_default().to_string_lossy();
             let why = format!("shows the same counter as {first} ({})", domain.name);
-            rejected.push(Rejected::new(label(zone), why));
+            rejected.push(Rejected::new(Source::Powercap, why).of(zone));
             continue;
         }
         let range_uj = read_number(&folder.join("max_energy_range_uj")).unwrap_or(0);
         zones.push(Zone { folder, domain, range_uj });
     }
     if zones.is_empty() {
-        rejected.push(no_zones(roots, machine));
+        rejected.extend(no_zones(roots, machine).rejected);
         return Search { found: Vec::new(), rejected };
     }
     let domains = zones.iter().map(|zone| zone.domain.clone()).collect();
     Search::of(Powercap { zones, domains }, rejected)
 }
 
-fn label(zone: &str) -> String {
-    format!("{} {zone}", Source::Powercap)
-}
-
-fn no_zones(roots: &Roots, machine: &MachineInfo) -> Rejected {
-    let rejected = Rejected::new(Source::Powercap, "the kernel offers no energy zones");
-    let x86 = matches!(machine.arch.as_str(), "x86_64" | "i686");
-    let module = if is_amd(machine) { "intel_rapl_msr (it serves AMD, too)" } else { "intel_rapl_msr" };
-    if x86 && !crate::machine::platform::is_virtual(roots) {
-        rejected.with_repair(format!("load its driver: sudo modprobe {}", module))
+fn no_zones(roots: &Roots, machine: &MachineInfo) -> Search {
+    let rejected = |why: &str| Rejected::new(Source::Powercap, why);
+    Search::rejecting(if !is_x86(machine) || platform::is_virtual(roots) {
+        return Search::default();
+    } else if platform::container(roots).is_some() {
+        // Docker masks the folder behind the links.
+        rejected("no energy zones are shown within this container")
+            .with_repair("docker run --security-opt systempaths=unconfined ...")
     } else {
-        rejected
-    }
+        let module = if is_amd(machine) { "intel_rapl_msr (it serves AMD, too)" } else { "intel_rapl_msr" };
+        rejected("the kernel offers no energy zones")
+            .with_repair(format!("load its driver: sudo modprobe {module}"))
+    })
 }
 
 /// What a zone counts, by its own name and that of the zone it lies in.
@@ -164,8 +171,8 @@ impl Finding for Powercap {
                 }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => closed = Some(path),
                 Err(error) => {
-                    let source = format!("{} {}", Source::Powercap, zone.domain.name);
-                    rejected.push(Rejected::new(source, format!("cannot be read: {error}")));
+                    let why = format!("cannot be read: {error}");
+                    rejected.push(Rejected::new(Source::Powercap, why).of(zone.domain.name));
                 }
             }
         }
@@ -237,7 +244,7 @@ sys/class/powercap/intel-rapl-mmio:0/energy_uj: 100
         let search = find(&Roots::under(files.path()), &machine("GenuineIntel-6-55-4", 1));
         assert_eq!(names(&search), ["package-0", "dram-0", "package-1", "dram-1", "psys"]);
         assert_eq!(search.rejected.len(), 1);
-        assert_eq!(search.rejected[0].source, "powercap intel-rapl-mmio:0");
+        assert_eq!(search.rejected[0].what.as_deref(), Some("intel-rapl-mmio:0"));
         assert!(search.rejected[0].why.contains("same counter as intel-rapl:0"));
     }
 
@@ -277,6 +284,17 @@ sys/class/powercap/intel-rapl-mmio:0/energy_uj: 100
         assert_eq!(step(65_712_999_613), 2f64.powi(-16), "the kernel rounds 15.26 to 15.3 microjoules");
         assert_eq!(step(3_999_984), 1e-6);
         assert_eq!(step(0), 1e-6);
+    }
+
+    #[test]
+    fn amds_zone_core_is_one_core_only() {
+        let files = FixtureMachine::new(
+            "sys/class/powercap/intel-rapl:0/name: package-0\nsys/class/powercap/intel-rapl:0/energy_uj: 100\n\
+             sys/class/powercap/intel-rapl:0:0/name: core\nsys/class/powercap/intel-rapl:0:0/energy_uj: 9",
+        );
+        let search = find(&Roots::under(files.path()), &machine("AuthenticAMD-25-11-1", 1));
+        assert_eq!(names(&search), ["package-0"]);
+        assert!(search.rejected[0].why.contains("one core"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::machine::platform;
 use crate::machine::pmu::Pmu;
 use crate::machine::resolve::resolve_event;
 use crate::machine::roots::Roots;
-use crate::machine::topology::is_amd;
+use crate::machine::topology::{is_amd, is_x86};
 use crate::recording::metadata::{DomainInfo, DomainKind, MachineInfo};
 
 /// The events of PMU `power` and what they count.
@@ -34,12 +34,14 @@ pub(super) struct EnergyEvents {
     pub counters: Vec<(u32, EventSpec)>,
     pub domains: Vec<DomainInfo>,
     pub pace: Pace,
+    /// Rights come from whoever starts the container.
+    pub in_container: bool,
 }
 
 /// Looks for the PMU.
 pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
     let Some(pmu) = Pmu::named(roots, "power") else {
-        return Search::rejecting(no_pmu(roots, machine));
+        return no_pmu(roots, machine);
     };
     let mut rejected = Vec::new();
     let (mut counters, mut domains): (Vec<(u32, EventSpec)>, Vec<DomainInfo>) = (Vec::new(), Vec::new());
@@ -70,7 +72,7 @@ pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
             let domain = domain::describe(machine, *kind, place, &Source::PowerPmu.to_string());
             if domains.iter().any(|have| have.name == domain.name) {
                 let why = format!("on CPU {cpu} it shows the counter of {} once more", domain.name);
-                rejected.push(Rejected::new(format!("{} {event}", Source::PowerPmu), why));
+                rejected.push(Rejected::new(Source::PowerPmu, why).of(*event));
                 continue;
             }
             counters.push((cpu, spec.clone()));
@@ -82,18 +84,24 @@ pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
             .push(Rejected::new(Source::PowerPmu, "the PMU has no energy events or names no CPU for them"));
         return Search { found: Vec::new(), rejected };
     }
-    Search::of(EnergyEvents { source: Source::PowerPmu, counters, domains, pace: Pace::default() }, rejected)
+    let in_container = platform::container(roots).is_some();
+    let pace = Pace::default();
+    Search::of(EnergyEvents { source: Source::PowerPmu, counters, domains, pace, in_container }, rejected)
 }
 
-fn no_pmu(roots: &Roots, machine: &MachineInfo) -> Rejected {
-    if let Some(hypervisor) = platform::hypervisor(roots) {
-        return Rejected::new(Source::PowerPmu, format!("{hypervisor} shows its guests no energy counters"));
-    }
-    let rejected = Rejected::new(Source::PowerPmu, "the kernel offers no PMU 'power'");
-    match machine.arch.as_str() {
-        "x86_64" | "i686" => rejected.with_repair("load its driver: sudo modprobe rapl"),
-        _ => rejected,
-    }
+fn no_pmu(roots: &Roots, machine: &MachineInfo) -> Search {
+    let why = match platform::hypervisor(roots) {
+        _ if !is_x86(machine) => return Search::default(),
+        Some(hypervisor) => format!("{hypervisor} shows its guests no energy counters"),
+        None => "the kernel offers no PMU 'power'".to_owned(),
+    };
+    let rejected = Rejected::new(Source::PowerPmu, why);
+    let is_bare = !platform::is_virtual(roots) && platform::container(roots).is_none();
+    Search::rejecting(if is_bare {
+        rejected.with_repair("load its driver: sudo modprobe rapl")
+    } else {
+        rejected
+    })
 }
 
 impl Finding for EnergyEvents {
@@ -123,8 +131,9 @@ impl Finding for EnergyEvents {
                 }),
                 Err(error) if is_denied(&error) => refused = true,
                 Err(error) => {
-                    let source = format!("{} {}", self.source, domain.name);
-                    rejected.push(Rejected::new(source, format!("cannot be opened: {error}")));
+                    rejected.push(
+                        Rejected::new(self.source, format!("cannot be opened: {error}")).of(domain.name),
+                    );
                 }
             }
         }
@@ -133,7 +142,7 @@ impl Finding for EnergyEvents {
             return None;
         }
         if refused {
-            rejected.push(source::cpu_wide_events_refused(self.source));
+            rejected.push(source::cpu_wide_events_refused(self.source, self.in_container));
         }
         (!channels.is_empty()).then(|| {
             let meter =

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::EnergyMeter;
 use super::watch::Observation;
-use crate::machine::repair;
+use crate::machine::repair::{self, Repairs};
 use crate::recording::metadata::DomainInfo;
 
 /// The interfaces that tell energy, best first.
@@ -57,17 +57,31 @@ impl fmt::Display for Source {
 /// A source or a domain that is not used, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
-    /// The interface, with the domain or device where only that is meant.
+    /// The interface.
     pub source: String,
+    /// Its domain or device, where only that is meant.
+    pub what: Option<String>,
     /// Why not.
     pub why: String,
+    /// It is there, but this user may not read it.
+    pub is_closed: bool,
     /// What would make it usable.
     pub repair: Option<String>,
 }
 
 impl Rejected {
     pub(super) fn new(source: impl fmt::Display, why: impl Into<String>) -> Self {
-        Self { source: source.to_string(), why: why.into(), repair: None }
+        Self { source: source.to_string(), what: None, why: why.into(), is_closed: false, repair: None }
+    }
+
+    pub(super) fn of(mut self, what: impl Into<String>) -> Self {
+        self.what = Some(what.into());
+        self
+    }
+
+    fn closed(mut self, repairs: &Repairs) -> Self {
+        self.is_closed = true;
+        self.with_repair(repairs.one_line())
     }
 
     pub(super) fn with_repair(mut self, repair: impl Into<String>) -> Self {
@@ -78,7 +92,11 @@ impl Rejected {
 
 impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.source, self.why)?;
+        f.write_str(&self.source)?;
+        if let Some(what) = &self.what {
+            write!(f, " {what}")?;
+        }
+        write!(f, ": {}", self.why)?;
         match &self.repair {
             Some(repair) => write!(f, "; {repair}"),
             None => Ok(()),
@@ -98,9 +116,9 @@ pub enum Needs {
 }
 
 /// The refusal of events that count all tasks of a CPU.
-pub(super) fn cpu_wide_events_refused(source: Source) -> Rejected {
-    Rejected::new(source, "this user may not count whole CPUs")
-        .with_repair(repair::cpu_wide_events().one_line())
+pub(super) fn cpu_wide_events_refused(source: Source, in_container: bool) -> Rejected {
+    let repairs = if in_container { repair::container() } else { repair::cpu_wide_events() };
+    Rejected::new(source, "this user may not count whole CPUs").closed(&repairs)
 }
 
 /// The refusal of a file that only root may read.
@@ -110,7 +128,7 @@ pub(super) fn closed_file(source: Source, path: &Path) -> Rejected {
         _ => repair::powercap(),
     };
     let why = format!("{} may be read by root only", path.display());
-    Rejected::new(source, why).with_repair(repairs.one_line())
+    Rejected::new(source, why).closed(&repairs)
 }
 
 /// A source that the machine's files show. Nothing has been opened yet.
