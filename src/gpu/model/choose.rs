@@ -1,0 +1,251 @@
+//! Which recipe? The one with the least error on rows that it was not fitted to, within the training
+//! rows alone.
+
+use nalgebra::{DMatrix, DVector};
+
+use super::fit::{Method, Model, Recipe, response, robust, similarity};
+use super::form::{Columns, Form, Prepared, Scale};
+use super::solve;
+use super::table::Table;
+
+/// Which recipes may be chosen from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allowed {
+    /// All.
+    All,
+    /// Those with coefficients.
+    Linear,
+    /// Plain least squares of counters per time, as in the paper.
+    Published,
+}
+
+/// A recipe with its error on left-out training rows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Choice {
+    /// The recipe.
+    pub recipe: Recipe,
+    /// Mean error as a share of the power.
+    pub error: f64,
+}
+
+/// More rows than this and fits by similarity take too long (cubic in the rows).
+const MOST_SIMILAR: usize = 420;
+/// A simpler recipe is preferred if it is worse by no more than this share.
+const SIMPLER: f64 = 1.02;
+
+/// The recipe with the least error when each group of rows is left out in turn.
+pub fn choose(table: &Table, allowed: Allowed) -> Option<Choice> {
+    ranked(table, allowed).into_iter().next()
+}
+
+/// All recipes that can be fitted, best first.
+pub fn ranked(table: &Table, allowed: Allowed) -> Vec<Choice> {
+    let folds = folds(table);
+    let mut choices = Vec::new();
+    for form in forms(table, allowed) {
+        let (_, rows) = Prepared::learn(form, table);
+        if rows.first().is_none_or(Vec::is_empty) {
+            continue;
+        }
+        for log_power in [false, true] {
+            if allowed == Allowed::Published && log_power {
+                continue;
+            }
+            let y = response(log_power, &table.power);
+            for method in methods(table, allowed) {
+                let recipe = Recipe { form, log_power, method };
+                let residuals = match method {
+                    Method::Similar { length, noise } => left_out_similar(&rows, &y, &folds, length, noise),
+                    Method::Ridge(ridge) => left_out_linear(&rows, &y, &folds, None, ridge),
+                    Method::Robust(ridge) => {
+                        let matrix = solve::with_constant(&rows);
+                        robust(&matrix, &y, ridge)
+                            .and_then(|(_, weights)| left_out_linear(&rows, &y, &folds, Some(&weights), ridge))
+                    }
+                    Method::NonNegative => left_out_by_fitting(table, recipe, &folds),
+                };
+                if let Some(residuals) = residuals {
+                    choices.push(Choice { recipe, error: mean_error(log_power, &table.power, &residuals) });
+                }
+            }
+        }
+    }
+    choices.retain(|choice| choice.error.is_finite());
+    let cost = |choice: &Choice| match choice.recipe.method {
+        Method::Similar { .. } => choice.error * SIMPLER,
+        _ => choice.error,
+    };
+    choices.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+    choices
+}
+
+fn forms(table: &Table, allowed: Allowed) -> Vec<Form> {
+    let per_time = table.time.is_some() && !table.counts.is_empty();
+    let rate = if per_time { Columns::PerTime } else { Columns::AsGiven };
+    let plain = |columns, scale| Form { columns, scale, clock_products: false };
+    if allowed == Allowed::Published {
+        return vec![plain(rate, Scale::Linear)];
+    }
+    let mut columns = vec![Columns::AsGiven];
+    if per_time {
+        columns.extend([Columns::PerTime, Columns::Pooled]);
+    }
+    let mut forms: Vec<Form> = columns
+        .into_iter()
+        .flat_map(|columns| [Scale::Linear, Scale::Root, Scale::Log].map(|scale| plain(columns, scale)))
+        .collect();
+    if !table.clocks.is_empty() && table.rows.len() > 4 * table.columns.len() * (1 + table.clocks.len()) {
+        forms.extend([Scale::Linear, Scale::Log].map(|scale| Form { clock_products: true, ..plain(rate, scale) }));
+    }
+    forms
+}
+
+fn methods(table: &Table, allowed: Allowed) -> Vec<Method> {
+    if allowed == Allowed::Published {
+        return vec![Method::Ridge(0.0)];
+    }
+    let mut methods: Vec<Method> = [0.0, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0].map(Method::Ridge).to_vec();
+    methods.extend([Method::Robust(1e-2), Method::Robust(0.1)]);
+    if table.rows.len() <= 1000 && table.columns.len() <= 40 {
+        methods.push(Method::NonNegative);
+    }
+    if allowed == Allowed::All && table.rows.len() <= MOST_SIMILAR {
+        for length in [0.6, 1.0, 2.0] {
+            methods.extend([0.003, 0.03, 0.15].map(|noise| Method::Similar { length, noise }));
+        }
+    }
+    methods
+}
+
+/// Rows of each fold: the groups, put together to at most 25 folds.
+fn folds(table: &Table) -> Vec<Vec<usize>> {
+    const MOST: usize = 25;
+    let groups = table.by_group();
+    if groups.len() <= MOST {
+        return groups.into_iter().map(|(_, rows)| rows).collect();
+    }
+    let mut folds = vec![Vec::new(); MOST];
+    for (index, (_, rows)) in groups.into_iter().enumerate() {
+        folds[index % MOST].extend(rows);
+    }
+    folds
+}
+
+/// Residuals of each fold when it is left out, without a fit for each: `(I - H_ff)^-1 r_f`, with H
+/// the matrix that projects the response onto the fit.
+fn left_out_linear(
+    rows: &[Vec<f64>],
+    y: &DVector<f64>,
+    folds: &[Vec<usize>],
+    weights: Option<&[f64]>,
+    ridge: f64,
+) -> Option<DVector<f64>> {
+    let matrix = solve::with_constant(rows);
+    let (inverse, right) = solve::normal(&matrix, y, weights, ridge)?;
+    let residuals = y - &matrix * (&inverse * right);
+    let mut left_out = DVector::zeros(y.len());
+    for fold in folds {
+        let part = matrix.select_rows(fold);
+        let mut weighted = part.clone();
+        if let Some(weights) = weights {
+            for (mut row, index) in weighted.row_iter_mut().zip(fold) {
+                row *= weights[*index];
+            }
+        }
+        let own = DMatrix::identity(fold.len(), fold.len()) - &part * &inverse * weighted.transpose();
+        let solved = own.lu().solve(&DVector::from_iterator(fold.len(), fold.iter().map(|i| residuals[*i])))?;
+        fold.iter().zip(solved.iter()).for_each(|(index, value)| left_out[*index] = *value);
+    }
+    Some(left_out)
+}
+
+/// The same for a fit by similarity: `([C^-1]_ff)^-1 [C^-1 y]_f`.
+fn left_out_similar(
+    rows: &[Vec<f64>],
+    y: &DVector<f64>,
+    folds: &[Vec<usize>],
+    length: f64,
+    noise: f64,
+) -> Option<DVector<f64>> {
+    let mean = y.mean();
+    let inverse = similarity(rows, length, noise).cholesky()?.inverse();
+    let solved = &inverse * y.map(|value| value - mean);
+    let mut left_out = DVector::zeros(y.len());
+    for fold in folds {
+        let own = DMatrix::from_fn(fold.len(), fold.len(), |i, j| inverse[(fold[i], fold[j])]);
+        let part = DVector::from_iterator(fold.len(), fold.iter().map(|i| solved[*i]));
+        let residuals = own.lu().solve(&part)?;
+        fold.iter().zip(residuals.iter()).for_each(|(index, value)| left_out[*index] = *value);
+    }
+    Some(left_out)
+}
+
+fn left_out_by_fitting(table: &Table, recipe: Recipe, folds: &[Vec<usize>]) -> Option<DVector<f64>> {
+    let y = response(recipe.log_power, &table.power);
+    let mut left_out = DVector::zeros(y.len());
+    for fold in folds {
+        let training: Vec<usize> = (0..table.rows.len()).filter(|row| !fold.contains(row)).collect();
+        let model = Model::fit(recipe, &table.subset(&training))?;
+        for row in fold {
+            let predicted = model.predict(&table.rows[*row]);
+            left_out[*row] = y[*row] - if recipe.log_power { predicted.ln() } else { predicted };
+        }
+    }
+    Some(left_out)
+}
+
+fn mean_error(log_power: bool, power: &[f64], residuals: &DVector<f64>) -> f64 {
+    let share = |(watts, residual): (&f64, &f64)| {
+        if log_power { ((-residual).min(5.0).exp() - 1.0).abs() } else { residual.abs() / watts }
+    };
+    power.iter().zip(residuals.iter()).map(share).sum::<f64>() / power.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let x = |i: u32, k: u32| f64::from((i * 7 + k * 13 + i * i * (k + 1)) % 11);
+        Table {
+            columns: vec!["a".into(), "b".into()],
+            rows: (0..18).map(|i| vec![x(i, 0), x(i, 1)]).collect(),
+            power: (0..18).map(|i| 50.0 + 3.0 * x(i, 0) + 5.0 * x(i, 1) + 0.5 * x(i, 2)).collect(),
+            groups: (0..18).map(|i| format!("g{}", i / 3)).collect(),
+            time: None,
+            counts: vec![],
+            clocks: vec![],
+            left_out: vec![],
+            skipped: 0,
+        }
+    }
+
+    /// The short cut equals leaving the rows out, with means and deviations kept.
+    #[test]
+    fn left_out_residuals_equal_refitting() {
+        let table = table();
+        let form = Form { columns: Columns::AsGiven, scale: Scale::Linear, clock_products: false };
+        let (_, rows) = Prepared::learn(form, &table);
+        let y = response(false, &table.power);
+        let folds = folds(&table);
+        let quick = left_out_linear(&rows, &y, &folds, None, 0.0).expect("a fit");
+        for fold in &folds {
+            let training: Vec<usize> = (0..rows.len()).filter(|row| !fold.contains(row)).collect();
+            let matrix = solve::with_constant(&training.iter().map(|row| rows[*row].clone()).collect::<Vec<_>>());
+            let x = solve::ridge(&matrix, &y.select_rows(&training), None, 0.0).expect("a fit");
+            for row in fold {
+                let predicted = x[0] + x[1] * rows[*row][0] + x[2] * rows[*row][1];
+                assert!((quick[*row] - (y[*row] - predicted)).abs() < 1e-5);
+            }
+        }
+    }
+
+    #[test]
+    fn a_linear_law_is_fitted_linearly() {
+        let best = choose(&table(), Allowed::All).expect("a choice");
+        assert!(best.error < 0.03, "{best:?}");
+        assert_eq!(best.recipe.form.scale, Scale::Linear);
+        let published = choose(&table(), Allowed::Published).expect("a choice");
+        assert_eq!(published.recipe.method, Method::Ridge(0.0));
+    }
+}

@@ -1,0 +1,156 @@
+//! Fits of power on standardised terms.
+
+use nalgebra::{DMatrix, DVector};
+use serde::{Deserialize, Serialize};
+
+use super::form::{Form, Prepared};
+use super::solve;
+use super::table::Table;
+
+/// How coefficients are found.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Least squares with a penalty on large coefficients; zero is plain least squares.
+    Ridge(f64),
+    /// The same, but rows far off the fit count less (Huber's weights).
+    Robust(f64),
+    /// Least squares without negative coefficients.
+    NonNegative,
+    /// Weighted means of similar rows: kernel ridge regression with a Gaussian of this length (in
+    /// standard deviations per root of the number of terms) and this noise, beside a linear part.
+    Similar {
+        /// Length over which rows are similar.
+        length: f64,
+        /// Variance of the noise as a share of that of the power.
+        noise: f64,
+    },
+}
+
+/// All that a fit is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Recipe {
+    /// Terms.
+    pub form: Form,
+    /// The logarithm of power is fitted: errors count as shares, effects multiply.
+    pub log_power: bool,
+    /// Coefficients.
+    pub method: Method,
+}
+
+/// A fitted model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Model {
+    /// What it is made of.
+    pub recipe: Recipe,
+    /// The terms.
+    pub prepared: Prepared,
+    fitted: Fitted,
+    /// Lowest and highest power of the training rows; predictions stay within half and twice.
+    range: (f64, f64),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum Fitted {
+    Linear { constant: f64, coefficients: Vec<f64> },
+    Similar { points: Vec<Vec<f64>>, weights: Vec<f64>, mean: f64, length: f64 },
+}
+
+impl Model {
+    /// Fits a recipe to a table. `None` if the rows do not determine it.
+    pub fn fit(recipe: Recipe, table: &Table) -> Option<Self> {
+        let (prepared, rows) = Prepared::learn(recipe.form, table);
+        let y = response(recipe.log_power, &table.power);
+        let fitted = match recipe.method {
+            Method::Similar { length, noise } => {
+                let mean = y.mean();
+                let matrix = similarity(&rows, length, noise);
+                let centered = y.map(|value| value - mean);
+                let weights = matrix.cholesky()?.solve(&centered);
+                Fitted::Similar { points: rows, weights: weights.iter().copied().collect(), mean, length }
+            }
+            linear => {
+                let matrix = solve::with_constant(&rows);
+                let x = match linear {
+                    Method::NonNegative => solve::non_negative(&matrix, &y),
+                    Method::Robust(ridge) => robust(&matrix, &y, ridge)?.0,
+                    Method::Ridge(ridge) => solve::ridge(&matrix, &y, None, ridge)?,
+                    Method::Similar { .. } => return None,
+                };
+                Fitted::Linear { constant: x[0], coefficients: x.iter().skip(1).copied().collect() }
+            }
+        };
+        let low = table.power.iter().copied().fold(f64::MAX, f64::min);
+        let high = table.power.iter().copied().fold(0.0, f64::max);
+        Some(Self { recipe, prepared, fitted, range: (low, high) })
+    }
+
+    /// Predicted power in watts of a row with the columns of the table it was fitted to.
+    pub fn predict(&self, row: &[f64]) -> f64 {
+        let terms = self.prepared.apply(row);
+        let value = match &self.fitted {
+            Fitted::Linear { constant, coefficients } => {
+                constant + coefficients.iter().zip(&terms).map(|(c, x)| c * x).sum::<f64>()
+            }
+            Fitted::Similar { points, weights, mean, length } => {
+                let similar = points.iter().zip(weights).map(|(point, w)| w * alike(point, &terms, *length));
+                mean + similar.sum::<f64>()
+            }
+        };
+        let watts = if self.recipe.log_power { value.min(50.0).exp() } else { value };
+        watts.clamp(0.5 * self.range.0, 2.0 * self.range.1)
+    }
+
+    /// Coefficients per standard deviation of their term, largest first: in watts, or in shares of the
+    /// power where its logarithm was fitted. Empty for a fit by similarity.
+    pub fn coefficients(&self) -> Vec<(String, f64)> {
+        let Fitted::Linear { coefficients, .. } = &self.fitted else { return Vec::new() };
+        let mut ranked: Vec<(String, f64)> =
+            self.prepared.names.iter().cloned().zip(coefficients.iter().copied()).collect();
+        ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+        ranked
+    }
+}
+
+/// Power as it is fitted.
+pub fn response(log_power: bool, power: &[f64]) -> DVector<f64> {
+    DVector::from_iterator(power.len(), power.iter().map(|watts| if log_power { watts.ln() } else { *watts }))
+}
+
+/// The matrix of similarities with the noise on its diagonal.
+pub fn similarity(rows: &[Vec<f64>], length: f64, noise: f64) -> DMatrix<f64> {
+    DMatrix::from_fn(rows.len(), rows.len(), |i, j| {
+        alike(&rows[i], &rows[j], length) + if i == j { noise } else { 0.0 }
+    })
+}
+
+/// Gaussian of the distance per term, plus a linear part.
+fn alike(a: &[f64], b: &[f64], length: f64) -> f64 {
+    let terms = a.len().max(1) as f64;
+    let (mut distance, mut product) = (0.0, 0.0);
+    for (a, b) in a.iter().zip(b) {
+        distance += (a - b).powi(2);
+        product += a * b;
+    }
+    (-distance / (2.0 * length * length * terms)).exp() + 0.3 * product / terms
+}
+
+/// Iteratively reweighted least squares with Huber's weights; the coefficients and the last weights.
+pub fn robust(matrix: &DMatrix<f64>, y: &DVector<f64>, ridge: f64) -> Option<(DVector<f64>, Vec<f64>)> {
+    // 1.345 standard deviations: 95 % as efficient as least squares where errors are normal.
+    const HUBER: f64 = 1.345;
+    let mut weights = vec![1.0; y.len()];
+    let mut x = solve::ridge(matrix, y, None, ridge)?;
+    for _ in 0..15 {
+        let residuals = y - matrix * &x;
+        let mut sizes: Vec<f64> = residuals.iter().map(|r| r.abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        let deviation = sizes[sizes.len() / 2] / 0.6745;
+        if deviation <= 0.0 {
+            break;
+        }
+        weights = residuals.iter().map(|r| (HUBER * deviation / r.abs().max(1e-300)).min(1.0)).collect();
+        x = solve::ridge(matrix, y, Some(&weights), ridge)?;
+    }
+    Some((x, weights))
+}

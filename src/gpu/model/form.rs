@@ -1,0 +1,265 @@
+//! Forms in which counters enter a fit, and their standardisation.
+
+use serde::{Deserialize, Serialize};
+
+use super::table::Table;
+
+/// What is done to the columns first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Columns {
+    /// As they are.
+    AsGiven,
+    /// Counts divided by the run time.
+    PerTime,
+    /// Counts of one unit (names that start alike) added up, per time.
+    Pooled,
+}
+
+/// What is done to each value then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// Nothing.
+    Linear,
+    /// The square root: power saturates.
+    Root,
+    /// The logarithm of the value plus a hundredth of its column's mean.
+    Log,
+}
+
+/// A form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Form {
+    /// Columns.
+    pub columns: Columns,
+    /// Scale of their values.
+    pub scale: Scale,
+    /// Products with the clock columns are added: dynamic power is activity times frequency.
+    pub clock_products: bool,
+}
+
+/// A form fitted to training rows: what must be remembered to treat another row alike.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prepared {
+    form: Form,
+    /// Names of the terms that are used.
+    pub names: Vec<String>,
+    floors: Vec<f64>,
+    kept: Vec<usize>,
+    mean: Vec<f64>,
+    deviation: Vec<f64>,
+    limits: Vec<(f64, f64)>,
+    /// Terms that were dropped, and why.
+    pub dropped: Vec<(String, String)>,
+    time: Option<usize>,
+    counts: Vec<usize>,
+    /// Columns of clocks, and their places among the terms before products.
+    clocks: Vec<(usize, usize)>,
+    columns: Vec<String>,
+}
+
+impl Prepared {
+    /// Learns means and deviations from the rows of a table, and gives them standardised.
+    ///
+    /// A term whose values are all equal, or in which a single row differs from all others, is
+    /// dropped: with that row left out it has no variance and its coefficient no meaning.
+    pub fn learn(form: Form, table: &Table) -> (Self, Vec<Vec<f64>>) {
+        let mut prepared = Self {
+            form,
+            names: Vec::new(),
+            floors: Vec::new(),
+            kept: Vec::new(),
+            mean: Vec::new(),
+            deviation: Vec::new(),
+            limits: Vec::new(),
+            dropped: Vec::new(),
+            time: table.time,
+            counts: table.counts.clone(),
+            clocks: Vec::new(),
+            columns: table.columns.clone(),
+        };
+        let singles = prepared.single_names();
+        let place = |clock: &usize| Some((*clock, singles.iter().position(|name| *name == table.columns[*clock])?));
+        prepared.clocks = table.clocks.iter().filter_map(place).collect();
+        let combined: Vec<Vec<f64>> = table.rows.iter().map(|row| prepared.combine(row)).collect();
+        let width = combined.first().map_or(0, Vec::len);
+        let count = combined.len() as f64;
+        prepared.floors =
+            (0..width).map(|j| 0.01 * combined.iter().map(|row| row[j].abs()).sum::<f64>() / count).collect();
+        let names = prepared.term_names();
+        let terms: Vec<Vec<f64>> = combined.iter().map(|row| prepared.scale(row)).collect();
+        for (index, name) in names.into_iter().enumerate() {
+            let values = || terms.iter().map(|row| row[index]);
+            let mean = values().sum::<f64>() / count;
+            let deviation = (values().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt();
+            let (low, high) = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
+            let at_low = values().filter(|value| value - low <= 1e-9 * (high - low)).count();
+            let at_high = values().filter(|value| high - value <= 1e-9 * (high - low)).count();
+            if !deviation.is_finite() || deviation <= 1e-9 * mean.abs().max(1e-12) {
+                prepared.dropped.push((name, "constant".to_owned()));
+            } else if at_low.max(at_high) + 1 >= terms.len() && terms.len() > 2 {
+                prepared.dropped.push((name, "only one row differs".to_owned()));
+            } else {
+                let reach = 0.5 * (high - low) / deviation;
+                prepared.limits.push(((low - mean) / deviation - reach, (high - mean) / deviation + reach));
+                prepared.kept.push(index);
+                prepared.names.push(name);
+                prepared.mean.push(mean);
+                prepared.deviation.push(deviation);
+            }
+        }
+        let standardised = terms.iter().map(|terms| prepared.standardise(terms)).collect();
+        (prepared, standardised)
+    }
+
+    /// A row of the original columns in this form, standardised. Values far outside what was learnt
+    /// (by more than half the learnt range) are brought back to that distance.
+    pub fn apply(&self, row: &[f64]) -> Vec<f64> {
+        self.standardise(&self.scale(&self.combine(row)))
+    }
+
+    /// The original columns that this form expects, in order.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    fn combine(&self, row: &[f64]) -> Vec<f64> {
+        let per_time = |index: usize| match self.time {
+            Some(time) if self.counts.contains(&index) && row[time] != 0.0 => row[index] / row[time],
+            _ => row[index],
+        };
+        let without_time = || (0..row.len()).filter(|index| Some(*index) != self.time);
+        match self.form.columns {
+            Columns::AsGiven => row.to_vec(),
+            Columns::PerTime => without_time().map(per_time).collect(),
+            Columns::Pooled => {
+                let mut pools: Vec<(&str, f64)> = Vec::new();
+                for index in without_time() {
+                    let pool = self.pool_of(index);
+                    match pools.iter_mut().find(|(known, _)| *known == pool) {
+                        Some((_, sum)) => *sum += per_time(index),
+                        None => pools.push((pool, per_time(index))),
+                    }
+                }
+                pools.into_iter().map(|(_, sum)| sum).collect()
+            }
+        }
+    }
+
+    /// What a count is added up under: its name up to the first underscore.
+    fn pool_of(&self, index: usize) -> &str {
+        let name = self.columns[index].as_str();
+        if self.counts.contains(&index) { name.split('_').next().unwrap_or(name) } else { name }
+    }
+
+    fn single_names(&self) -> Vec<String> {
+        let without_time = || (0..self.columns.len()).filter(|index| Some(*index) != self.time);
+        match self.form.columns {
+            Columns::AsGiven => self.columns.clone(),
+            Columns::PerTime => without_time().map(|index| self.columns[index].clone()).collect(),
+            Columns::Pooled => {
+                let mut pools: Vec<String> = Vec::new();
+                for index in without_time() {
+                    let pool = self.pool_of(index).to_owned();
+                    if !pools.contains(&pool) {
+                        pools.push(pool);
+                    }
+                }
+                pools
+            }
+        }
+    }
+
+    fn term_names(&self) -> Vec<String> {
+        let singles = self.single_names();
+        let mut names = singles.clone();
+        if self.form.clock_products {
+            for (clock, _) in &self.clocks {
+                names.extend(singles.iter().map(|name| format!("{} x {name}", self.columns[*clock])));
+            }
+        }
+        names
+    }
+
+    fn scale(&self, row: &[f64]) -> Vec<f64> {
+        let mut terms: Vec<f64> = row
+            .iter()
+            .enumerate()
+            .map(|(index, value)| match self.form.scale {
+                Scale::Linear => *value,
+                Scale::Root => value.abs().sqrt(),
+                Scale::Log => (value.abs() + self.floors[index] + 1e-12).ln(),
+            })
+            .collect();
+        if self.form.clock_products {
+            let singles = terms.clone();
+            for (_, place) in &self.clocks {
+                terms.extend(singles.iter().map(|term| term * singles[*place]));
+            }
+        }
+        terms
+    }
+
+    fn standardise(&self, terms: &[f64]) -> Vec<f64> {
+        let all = self.kept.iter().zip(&self.mean).zip(&self.deviation).zip(&self.limits);
+        all.map(|(((index, mean), deviation), (low, high))| ((terms[*index] - mean) / deviation).clamp(*low, *high))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        Table {
+            columns: ["time", "l1_read", "l1_write", "occupancy", "warp_serialize", "constant", "clock"]
+                .map(String::from)
+                .to_vec(),
+            rows: (1..=8)
+                .map(|i| {
+                    let x = f64::from(i);
+                    vec![x, 1000.0 * x * x, 500.0 * x, 0.1 * x, if i == 4 { 200.0 } else { 0.0 }, 3.0, 1.0 + x]
+                })
+                .collect(),
+            power: vec![100.0; 8],
+            groups: (0..8).map(|i| i.to_string()).collect(),
+            time: Some(0),
+            counts: vec![1, 2],
+            clocks: vec![6],
+            left_out: vec![],
+            skipped: 0,
+        }
+    }
+
+    #[test]
+    fn counts_become_rates_and_useless_columns_go() {
+        let form = Form { columns: Columns::PerTime, scale: Scale::Linear, clock_products: false };
+        let (prepared, rows) = Prepared::learn(form, &table());
+        // 500 x / x is constant, and only one row has any warp_serialize.
+        assert_eq!(prepared.names, ["l1_read", "occupancy", "clock"]);
+        assert_eq!(prepared.dropped.len(), 3);
+        let mean = rows.iter().map(|row| row[0]).sum::<f64>() / 8.0;
+        let variance = rows.iter().map(|row| row[0].powi(2)).sum::<f64>() / 8.0;
+        assert!(mean.abs() < 1e-12 && (variance - 1.0).abs() < 1e-12);
+        assert_eq!(prepared.apply(&table().rows[2]), rows[2]);
+    }
+
+    #[test]
+    fn pools_and_products_are_named() {
+        let form = Form { columns: Columns::Pooled, scale: Scale::Linear, clock_products: true };
+        let (prepared, _) = Prepared::learn(form, &table());
+        assert!(prepared.names.contains(&"l1".to_owned()), "{:?}", prepared.names);
+        assert!(prepared.names.contains(&"clock x l1".to_owned()), "{:?}", prepared.names);
+    }
+
+    #[test]
+    fn a_value_far_outside_does_not_explode() {
+        let form = Form { columns: Columns::PerTime, scale: Scale::Linear, clock_products: false };
+        let (prepared, _) = Prepared::learn(form, &table());
+        let mut row = table().rows[2].clone();
+        row[1] = 1e12;
+        assert!(prepared.apply(&row)[0] < 5.0);
+    }
+}

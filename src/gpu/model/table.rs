@@ -1,0 +1,297 @@
+//! Rows of counters with measured power.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Why a text is no table of counters.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TableError {
+    /// No heading or no row.
+    #[error("the table needs a line of column names and at least one row of numbers")]
+    Empty,
+    /// A column that was asked for is not there.
+    #[error("there is no column `{wanted}`; the columns are: {found}")]
+    NoColumn {
+        /// Name asked for.
+        wanted: String,
+        /// Names that are there.
+        found: String,
+    },
+    /// No column, or several, look like power.
+    #[error("which column is the measured power? Name it with --target; candidates: {0}")]
+    NoTarget(String),
+    /// The CSV itself is broken.
+    #[error("line {line}: {problem}")]
+    Csv {
+        /// Line, from 1.
+        line: u64,
+        /// What is wrong.
+        problem: String,
+    },
+    /// No column holds numbers in every row.
+    #[error("no column but the power holds a number in every row")]
+    NoCounters,
+    /// Too few rows for any fit.
+    #[error("{0} rows with positive power are too few for a fit; at least 6 are needed")]
+    TooFew(usize),
+}
+
+/// What the columns of a table are.
+#[derive(Debug, Clone, Default)]
+pub struct Roles {
+    /// Measured power; found by name if `None`.
+    pub target: Option<String>,
+    /// Rows with the same value are left out together (an application); each row alone if empty.
+    pub group: Vec<String>,
+    /// Run time or cycles, by which counts are divided.
+    pub time: Option<String>,
+    /// Columns that must not be used.
+    pub exclude: Vec<String>,
+}
+
+/// Counters and power, one row per kernel and setting.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// Names of the counters.
+    pub columns: Vec<String>,
+    /// Values: one row of `columns.len()` per observation.
+    pub rows: Vec<Vec<f64>>,
+    /// Measured mean power in watts, positive.
+    pub power: Vec<f64>,
+    /// Which rows belong together.
+    pub groups: Vec<String>,
+    /// Column of the run time.
+    pub time: Option<usize>,
+    /// Columns that grow with the run time.
+    pub counts: Vec<usize>,
+    /// Columns of clock frequencies.
+    pub clocks: Vec<usize>,
+    /// Columns that were left out, and why.
+    pub left_out: Vec<(String, String)>,
+    /// Rows that were left out because a number was missing.
+    pub skipped: usize,
+}
+
+impl Table {
+    /// Reads a CSV with a line of names, or the four-line heading of gpmTOOL's files.
+    ///
+    /// # Errors
+    /// [`TableError`], which names line and column.
+    pub fn parse(text: &str, roles: &Roles) -> Result<Self, TableError> {
+        let text = text.trim_start_matches('\u{feff}');
+        let heading = gpmtool_heading(text);
+        let body = heading.as_ref().map_or(text, |heading| heading.body);
+        let mut reader =
+            csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(body.as_bytes());
+        let mut records = Vec::new();
+        for record in reader.records() {
+            let record = record.map_err(|error| TableError::Csv {
+                line: error.position().map_or(0, csv::Position::line),
+                problem: error.to_string(),
+            })?;
+            if record.iter().any(|cell| !cell.is_empty()) {
+                records.push(record);
+            }
+        }
+        let names: Vec<String> = match heading {
+            Some(heading) => heading.names(records.first().map_or(0, |record| record.len())),
+            None if records.is_empty() => return Err(TableError::Empty),
+            None => records.remove(0).iter().map(str::to_owned).collect(),
+        };
+        if records.is_empty() {
+            return Err(TableError::Empty);
+        }
+        Self::from_records(&names, &records, roles)
+    }
+
+    fn from_records(names: &[String], records: &[csv::StringRecord], roles: &Roles) -> Result<Self, TableError> {
+        let find = |wanted: &str| {
+            names.iter().position(|name| name == wanted).ok_or_else(|| TableError::NoColumn {
+                wanted: wanted.to_owned(),
+                found: names.join(", "),
+            })
+        };
+        let target = match &roles.target {
+            Some(name) => find(name)?,
+            None => {
+                let candidates: Vec<usize> =
+                    (0..names.len()).filter(|i| names[*i].to_ascii_lowercase().contains("power")).collect();
+                match candidates[..] {
+                    [one] => one,
+                    _ => return Err(TableError::NoTarget(names.join(", "))),
+                }
+            }
+        };
+        let group = roles.group.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
+        let time_column = roles.time.as_deref().map(find).transpose()?;
+        let exclude = roles.exclude.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
+
+        let number = |record: &csv::StringRecord, column: usize| -> Option<f64> {
+            record.get(column)?.parse::<f64>().ok().filter(|value| value.is_finite())
+        };
+        let usable: Vec<&csv::StringRecord> =
+            records.iter().filter(|record| number(record, target).is_some_and(|watts| watts > 0.0)).collect();
+        let mut left_out = Vec::new();
+        let mut kept = Vec::new();
+        for column in 0..names.len() {
+            let filled = usable.iter().filter(|record| number(record, column).is_some()).count();
+            match () {
+                () if column == target || group.contains(&column) => {}
+                () if exclude.contains(&column) => left_out.push((names[column].clone(), "excluded".to_owned())),
+                () if names[column].is_empty() => {}
+                () if filled * 10 < usable.len() * 9 => {
+                    left_out.push((names[column].clone(), "not a number in every row".to_owned()));
+                }
+                () => kept.push(column),
+            }
+        }
+        if kept.is_empty() {
+            return Err(TableError::NoCounters);
+        }
+        let mut table = Self {
+            columns: kept.iter().map(|column| names[*column].clone()).collect(),
+            rows: Vec::new(),
+            power: Vec::new(),
+            groups: Vec::new(),
+            time: time_column.and_then(|time| kept.iter().position(|column| *column == time)),
+            counts: Vec::new(),
+            clocks: Vec::new(),
+            left_out,
+            skipped: records.len() - usable.len(),
+        };
+        for (index, record) in usable.into_iter().enumerate() {
+            let row: Option<Vec<f64>> = kept.iter().map(|column| number(record, *column)).collect();
+            let (Some(row), Some(power)) = (row, number(record, target)) else {
+                table.skipped += 1;
+                continue;
+            };
+            let label = group.iter().filter_map(|column| record.get(*column)).collect::<Vec<_>>().join(" ");
+            table.groups.push(if group.is_empty() { format!("row {}", index + 1) } else { label });
+            table.rows.push(row);
+            table.power.push(power);
+        }
+        if table.rows.len() < 6 {
+            return Err(TableError::TooFew(table.rows.len()));
+        }
+        table.find_roles();
+        Ok(table)
+    }
+
+    /// Which columns are clocks and which grow with time.
+    fn find_roles(&mut self) {
+        const RATES: [&str; 14] = [
+            "throughput", "util", "efficiency", "rate", "ratio", "ipc", "freq", "clock", "per_", "occupancy", "duty",
+            "activity", "percent", "size",
+        ];
+        for (index, name) in self.columns.iter().enumerate() {
+            let name = name.to_ascii_lowercase();
+            let largest = self.rows.iter().map(|row| row[index].abs()).fold(0.0, f64::max);
+            let is_clock = ["freq", "clock", "mhz"].iter().any(|word| name.contains(word))
+                || ["coref", "memf", "fc", "fm"].contains(&name.as_str());
+            if is_clock {
+                self.clocks.push(index);
+            } else if Some(index) != self.time && largest >= 1000.0 && !RATES.iter().any(|word| name.contains(word)) {
+                self.counts.push(index);
+            }
+        }
+    }
+
+    /// The table without some rows.
+    pub fn subset(&self, rows: &[usize]) -> Self {
+        Self {
+            rows: rows.iter().map(|row| self.rows[*row].clone()).collect(),
+            power: rows.iter().map(|row| self.power[*row]).collect(),
+            groups: rows.iter().map(|row| self.groups[*row].clone()).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// Row numbers by group, groups in order of first appearance.
+    pub fn by_group(&self) -> Vec<(String, Vec<usize>)> {
+        let mut known = hashbrown::HashMap::new();
+        let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
+        for (row, name) in self.groups.iter().enumerate() {
+            let slot = *known.entry(name.as_str()).or_insert_with(|| {
+                groups.push((name.clone(), Vec::new()));
+                groups.len() - 1
+            });
+            groups[slot].1.push(row);
+        }
+        groups
+    }
+}
+
+/// gpmTOOL's heading: number of clock domains, their defaults, components per domain, component names.
+struct GpmHeading<'a> {
+    domains: usize,
+    components: Vec<&'a str>,
+    body: &'a str,
+}
+
+impl GpmHeading<'_> {
+    fn names(&self, cells: usize) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        if cells == self.domains + self.components.len() + 2 {
+            names.push("name".to_owned());
+        }
+        names.push("power".to_owned());
+        names.extend(["core clock", "memory clock", "third clock"].iter().take(self.domains).map(|n| (*n).to_owned()));
+        names.extend(self.components.iter().map(|name| (*name).to_owned()));
+        names
+    }
+}
+
+fn gpmtool_heading(text: &str) -> Option<GpmHeading<'_>> {
+    let mut rest = text;
+    let mut line = || {
+        let (line, after) = rest.split_once('\n')?;
+        rest = after;
+        Some(line.trim())
+    };
+    let domains: usize = line()?.parse().ok().filter(|domains| (1..=3).contains(domains))?;
+    let numbers = |line: &str| line.split(',').map(|cell| cell.trim().parse::<f64>().ok()).collect::<Option<Vec<_>>>();
+    let defaults = numbers(line()?)?;
+    let counts = numbers(line()?)?;
+    let components: Vec<&str> = line()?.split(',').map(str::trim).collect();
+    let fits = defaults.len() == domains && counts.iter().sum::<f64>() == components.len() as f64;
+    fits.then_some(GpmHeading { domains, components, body: rest })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_are_found_by_name_and_size() {
+        let mut text = String::from("app,coreF,instructions,l2_read_throughput,note,power/W\n");
+        for i in 0..8 {
+            text += &format!("a{},{},{},{},x,{}\n", i / 2, 1000 + i, 5000 * i, 2000 + i, 50 + i);
+        }
+        let table =
+            Table::parse(&text, &Roles { group: vec!["app".into()], ..Roles::default() }).expect("a table");
+        assert_eq!(table.columns, ["coreF", "instructions", "l2_read_throughput"]);
+        assert_eq!((table.clocks.as_slice(), table.counts.as_slice()), (&[0][..], &[1][..]));
+        assert_eq!(table.by_group().len(), 4);
+        assert_eq!(table.left_out, [("note".to_owned(), "not a number in every row".to_owned())]);
+    }
+
+    #[test]
+    fn gpmtool_files_are_read_as_they_are() {
+        let mut text = String::from("2\n975,3505\n2,1\nSP,INT,DRAM\n");
+        for i in 0..7 {
+            text += &format!("k{i},{},975,3505,0.1,0.{i},0.3\n", 100 + i);
+        }
+        let table = Table::parse(&text, &Roles { group: vec!["name".into()], ..Roles::default() }).expect("a table");
+        assert_eq!(table.columns, ["core clock", "memory clock", "SP", "INT", "DRAM"]);
+        assert_eq!((table.power[3], table.clocks.len()), (103.0, 2));
+    }
+
+    #[test]
+    fn errors_say_what_to_do() {
+        let roles = Roles::default();
+        assert_eq!(Table::parse("", &roles), Err(TableError::Empty));
+        assert!(Table::parse("a,b\n1,2\n", &roles).expect_err("no power").to_string().contains("--target"));
+        let group = Roles { group: vec!["x".into()], ..Roles::default() };
+        assert!(Table::parse("power,b\n1,2\n", &group).expect_err("no x").to_string().contains("power, b"));
+    }
+}
