@@ -93,7 +93,7 @@ fn write_samples(summary: &Summary, style: &Style, out: &mut impl Write) -> io::
 fn write_balance(summary: &Summary, style: &Style, out: &mut impl Write) -> io::Result<()> {
     let (bold, plain) = if style.color { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     let scale = Scale::for_largest(summary.balance.measured);
-    let titles = ["measured", "=functions", "+static", "+others", "+eprof", "+lost"];
+    let titles = ["measured", "functions", "static", "others", "eprof", "lost"];
     let titles: String = titles.iter().map(|title| right(title)).collect();
     writeln!(out, "{bold}{}{titles}{plain}", padded(&format!("balance, {}", scale.unit), NAME + 2))?;
     let line = |balance: &Balance| -> String {
@@ -121,7 +121,7 @@ fn write_balance(summary: &Summary, style: &Style, out: &mut impl Write) -> io::
         );
     }
     let exactly = if error == 0.0 { "exactly".to_owned() } else { format!("to {error:.0e} of it") };
-    writeln!(out, "the parts add up to what was measured, {exactly}")
+    writeln!(out, "functions + static + others + eprof + lost = measured, {exactly}")
 }
 
 fn parts(balance: &Balance) -> [Joules; 6] {

@@ -58,6 +58,7 @@ struct Table {
     numbers: Vec<Column>,
     names: Vec<(Label, Option<Label>)>,
     titles: (&'static str, Option<&'static str>),
+    names_are_paths: bool,
     dim: Vec<bool>,
     /// Of the rows, how many are sums below the line.
     sums: usize,
@@ -72,6 +73,7 @@ impl Table {
             numbers: numbers(report, style, &lines),
             names: lines.iter().map(|row| names(report, row)).collect(),
             titles: titles(report.by),
+            names_are_paths: matches!(report.by, Grouping::Line | Grouping::Module),
             dim: lines.iter().map(|row| row.kind == RowKind::Balance).collect(),
             sums: sums.len(),
             footer: footer(report),
@@ -108,7 +110,8 @@ impl Table {
                 line += &right(&column.cells[row], *width);
                 line += GAP;
             }
-            line += &padded(&name.shortened(first), first);
+            let name = if self.names_are_paths { name.end_of(first) } else { name.shortened(first) };
+            line += &padded(&name, first);
             if let Some(module) = module {
                 line += &format!("{GAP}{}", module.shortened(second));
             }

@@ -96,6 +96,19 @@ impl Label {
     }
 }
 
+impl Label {
+    /// The text in at most `columns` columns of a terminal, shortened at the start: the end of a path
+    /// tells more than its start.
+    pub fn end_of(&self, columns: usize) -> Cow<'_, str> {
+        if self.0.width() <= columns {
+            return Cow::Borrowed(&self.0);
+        }
+        let tail = take_columns(self.0.chars().rev(), columns.saturating_sub(1));
+        let tail: String = tail.chars().rev().collect();
+        Cow::Owned(if columns == 0 { String::new() } else { format!("{ELLIPSIS}{tail}") })
+    }
+}
+
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -209,6 +222,7 @@ mod tests {
         assert_eq!(Label::new("compress_block").shortened(9), "comp…lock");
         assert_eq!(Label::new("日本語日本語").shortened(6), "日…語");
         assert_eq!(Label::new("abc").shortened(0), "");
+        assert_eq!(Label::new("/src/lib/file.c:12").end_of(10), "…file.c:12");
         assert_eq!(padded("日本", 6), "日本  ");
     }
 
@@ -242,6 +256,7 @@ mod tests {
         #[test]
         fn shortening_keeps_to_the_width(text in any::<String>(), columns in 0usize..60) {
             prop_assert!(Label::new(&text).shortened(columns).width() <= columns);
+            prop_assert!(Label::new(&text).end_of(columns).width() <= columns);
         }
 
         #[test]
