@@ -15,6 +15,7 @@ pub fn is_inside() -> bool {
 }
 
 /// Boots a guest with these options of the bench and runs `test` of this program in it, as `user`.
+#[allow(dead_code, reason = "each test uses its own part")]
 pub fn run(options: &[&str], test: &str) {
     let Some(bench) = bench() else { return };
     let program = std::env::current_exe().expect("a test program has a file");
@@ -33,6 +34,21 @@ pub fn run(options: &[&str], test: &str) {
     println!("{text}");
     assert!(output.status.success(), "{test} failed within the guest, see above");
     assert!(text.contains("1 passed"), "{test} did not run");
+}
+
+/// Boots a guest with these options of the bench and runs a shell command in it. Returns what it
+/// printed, `None` where there is no guest.
+#[allow(dead_code, reason = "each test uses its own part")]
+pub fn run_command(options: &[&str], shell_command: &str) -> Option<String> {
+    let output = Command::new(bench()?)
+        .args(options)
+        .args(["--timeout", "240", "--", shell_command])
+        .output()
+        .expect("the bench can be started");
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "`{shell_command}` failed within the guest:\n{text}");
+    Some(text)
 }
 
 /// The bench's command, if it can be used here.
