@@ -60,8 +60,8 @@ impl Collector {
         }
     }
 
-    /// The cell of a sample, made if need be. `unwound` are return addresses found by unwinding the
-    /// copied stack, innermost first; they follow the frames of the callchain.
+    /// The cell of a sample, made if need be. `unwound` is the user part of the call stack as found by
+    /// unwinding the copied stack, innermost first; it stands for that part of the callchain.
     pub fn cell(
         &mut self,
         tasks: &mut Tasks,
@@ -194,6 +194,7 @@ pub fn frames_of<'a>(
     let mut mode = sample.mode;
     let mut first_in_mode = true;
     let mut before_first = true;
+    let is_unwound = !unwound.is_empty();
     let own = sample.ip.map(|address| Frame { mode, address, is_return: false });
     let callers = chain.entries().filter_map(move |entry| {
         if entry >= FIRST_MARKER {
@@ -202,14 +203,23 @@ pub fn frames_of<'a>(
             return None;
         }
         let is_return = !std::mem::take(&mut first_in_mode);
+        if is_unwound && mode == CpuMode::User {
+            return None;
+        }
         // The chain begins with the sampled instruction itself.
         if std::mem::take(&mut before_first) && own.is_some() {
             return None;
         }
         Some(Frame { mode, address: entry, is_return })
     });
-    let unwound =
-        unwound.iter().map(|address| Frame { mode: CpuMode::User, address: *address, is_return: true });
+    // The innermost unwound frame is where the program is: the sampled instruction itself, or where it
+    // entered the kernel.
+    let in_user_mode = sample.mode == CpuMode::User && sample.ip.is_some();
+    let unwound = unwound.iter().enumerate().skip(usize::from(in_user_mode)).map(|(depth, address)| Frame {
+        mode: CpuMode::User,
+        address: *address,
+        is_return: depth > 0,
+    });
     own.into_iter().chain(callers).chain(unwound)
 }
 
@@ -252,6 +262,20 @@ mod tests {
                 (0x12, CpuMode::User, true),
             ]
         );
+    }
+
+    #[test]
+    fn an_unwound_stack_stands_for_the_user_part_of_the_callchain() {
+        let bytes = chain(&[KERNEL, 0xf001, USER, 0x11, 0x99]);
+        let in_kernel = Sample { ip: Some(0xf001), mode: CpuMode::Kernel, ..Sample::default() };
+        let frames = |sample: &Sample<'_>, bytes: &[u8]| -> Vec<_> {
+            frames_of(sample, Callchain(bytes), &[0x11, 0x12])
+                .map(|frame| (frame.address, frame.is_return))
+                .collect()
+        };
+        assert_eq!(frames(&in_kernel, &bytes), [(0xf001, false), (0x11, false), (0x12, true)]);
+        let in_user = Sample { ip: Some(0x11), mode: CpuMode::User, ..Sample::default() };
+        assert_eq!(frames(&in_user, &[]), [(0x11, false), (0x12, true)]);
     }
 
     #[test]

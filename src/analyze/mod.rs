@@ -14,6 +14,7 @@ mod run;
 mod samples;
 mod spans;
 mod survey;
+mod unwind;
 
 pub use collect::{Dimensions, Frame, frames_of};
 pub use estimate::WattsRange;

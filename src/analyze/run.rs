@@ -10,12 +10,14 @@ use super::replay::Replay;
 use super::samples::{SampleEnergy, SampleList};
 use super::spans::{EventUnit, SpanTracker};
 use super::survey::{Survey, survey};
+use super::unwind::SampleUnwinder;
 use crate::attribute::{self, Attribution, Attributor, Charge, EventWeights, Quantum};
 use crate::profile::{DomainEnergy, EventTotals, Module, Profile};
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{DomainInfo, Metadata, Target};
 use crate::recording::record::{Record, RecordContext, Sample};
 use crate::recording::{RecordPosition, Recording};
+use crate::symbolize::SymbolizeOptions;
 use crate::timeline::{TaskId, Tasks};
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
@@ -30,11 +32,19 @@ pub struct Options {
     pub bucket: Option<Joules>,
     /// Keep what happened in each bucket.
     pub keep_buckets: bool,
+    /// Where code is found that must be read to unwind copied stacks.
+    pub symbolize: SymbolizeOptions,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { dimensions: Dimensions::ALL, watts: None, bucket: None, keep_buckets: false }
+        Self {
+            dimensions: Dimensions::ALL,
+            watts: None,
+            bucket: None,
+            keep_buckets: false,
+            symbolize: SymbolizeOptions::default(),
+        }
     }
 }
 
@@ -70,6 +80,7 @@ struct Run<'r> {
     tasks: Tasks,
     jit: JitFunctions,
     collector: Collector,
+    unwinder: Option<SampleUnwinder>,
     spans: SpanTracker,
     attributor: Attributor,
     time_event: Option<u32>,
@@ -130,6 +141,8 @@ impl<'r> Run<'r> {
                 recording.events().iter().any(|event| event.attr.clock() == Some(CLOCK_MONOTONIC)),
             ),
             collector: Collector::new(options.dimensions),
+            unwinder: SampleUnwinder::for_recording(recording, &options.symbolize)
+                .filter(|_| options.dimensions.stacks),
             spans: SpanTracker::default(),
             attributor,
             time_event,
@@ -236,7 +249,11 @@ impl<'r> Run<'r> {
         count: u64,
         running: Nanoseconds,
     ) -> u32 {
-        let cell = self.collector.cell(&mut self.tasks, task, context.cpu, event, sample, &[]);
+        let unwound = match &mut self.unwinder {
+            Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
+            None => &[],
+        };
+        let cell = self.collector.cell(&mut self.tasks, task, context.cpu, event, sample, unwound);
         self.collector.count(cell, count, running);
         cell
     }

@@ -147,7 +147,8 @@ impl InputArgs {
 
     /// How the recording is to be analyzed.
     pub fn analyze_options(&self, dimensions: Dimensions) -> analyze::Options {
-        analyze::Options { dimensions, watts: self.watts, ..analyze::Options::default() }
+        let symbolize = SymbolizeOptions { sysroot: self.symfs.clone(), ..SymbolizeOptions::default() };
+        analyze::Options { dimensions, watts: self.watts, symbolize, ..analyze::Options::default() }
     }
 
     fn symbolize_options(

@@ -44,6 +44,8 @@ struct Process {
     parent: Option<u32>,
     space: AddressSpace,
     space_id: SpaceId,
+    /// Changes with every mapping, also those that change no known address's meaning.
+    layout_id: SpaceId,
     /// An address of this state was found to lie nowhere: a mapping added later changes its meaning.
     has_unresolved: bool,
 }
@@ -96,6 +98,11 @@ impl Tasks {
     /// The state of the memory map that a task sees in user mode.
     pub fn space_id(&self, task: TaskId) -> SpaceId {
         self.process_of(task).space_id
+    }
+
+    /// A number that changes whenever the mappings that a task sees do.
+    pub fn layout_id(&self, task: TaskId) -> SpaceId {
+        self.process_of(task).layout_id
     }
 
     /// The state of the kernel's memory map.
@@ -183,6 +190,7 @@ impl Tasks {
             let process = &mut self.processes[process];
             process.space = AddressSpace::default();
             process.space_id = space_id;
+            process.layout_id = space_id;
             process.has_unresolved = false;
         }
         self.new_task(pid, tid, name);
@@ -199,6 +207,7 @@ impl Tasks {
             let process = &mut self.processes[process];
             process.space = space;
             process.space_id = space_id;
+            process.layout_id = space_id;
             process.has_unresolved = false;
             process.parent = Some(change.parent_pid);
         }
@@ -273,6 +282,9 @@ impl Tasks {
         let process = self.process(pid);
         let effect =
             self.processes[process].space.map(Mapping { start: address, end, module_address, module });
+        if effect != Effect::Unchanged {
+            self.processes[process].layout_id = self.new_space_id();
+        }
         let new_meaning = match effect {
             Effect::Replaced => true,
             Effect::Added => self.processes[process].has_unresolved,
@@ -314,7 +326,14 @@ impl Tasks {
         }
         let space_id = self.new_space_id();
         let space = AddressSpace::default();
-        self.processes.push(Process { pid, parent: None, space, space_id, has_unresolved: false });
+        self.processes.push(Process {
+            pid,
+            parent: None,
+            space,
+            space_id,
+            layout_id: space_id,
+            has_unresolved: false,
+        });
         let index = self.processes.len() - 1;
         self.process_ids.insert(pid, index);
         index
