@@ -83,7 +83,7 @@ pub enum RecordingError {
         /// What did not fit.
         field: &'static str,
     },
-    /// Compressed records cannot be expanded, and what follows needs them.
+    /// Compressed records cannot be expanded. Others behind them can, unless they continue the same stream.
     #[error("the compressed records at byte {offset} are damaged")]
     Compressed {
         /// Where the compressed record begins.
@@ -125,7 +125,7 @@ pub enum RecordingError {
 impl RecordingError {
     /// Records behind the offending one can still be read.
     pub fn is_recoverable(&self) -> bool {
-        matches!(self, Self::Malformed { .. })
+        matches!(self, Self::Malformed { .. } | Self::Compressed { .. } | Self::Expansion { .. })
     }
 
     /// The end of the recording is missing, as when the recorder was killed or a copy is incomplete;

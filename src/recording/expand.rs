@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use zstd::stream::raw::{Decoder as ZstdDecoder, InBuffer, Operation, OutBuffer};
 
+use super::bytes::u32_at;
 use super::error::RecordingError;
 
 /// Most bytes that one compressed record may expand to, unless the recording says how large the
@@ -88,6 +89,14 @@ impl Expander {
         }
         Ok(())
     }
+}
+
+/// Whether these compressed bytes begin a zstd stream, rather than continue one.
+pub(super) fn begins_frame(compressed: &[u8]) -> bool {
+    const FRAME: u32 = 0xfd2f_b528;
+    /// The first of sixteen: frames that decoders pass over.
+    const SKIPPABLE_FRAME: u32 = 0x184d_2a50;
+    u32_at(compressed, 0).is_some_and(|magic| magic == FRAME || magic & !0xf == SKIPPABLE_FRAME)
 }
 
 impl std::fmt::Debug for Expander {

@@ -1,11 +1,12 @@
 //! The records of a recording, one after the other.
 
+use std::io;
 use std::ops::Range;
 
 use super::bytes::ByteOrder;
 use super::decode::Decoder;
 use super::error::RecordingError;
-use super::expand::Expander;
+use super::expand::{Expander, begins_frame};
 use super::format::RECORD_HEADER_SIZE;
 use super::raw::{RawRecord, RecordHeader, RecordPosition};
 use super::reader::Recording;
@@ -41,6 +42,8 @@ pub struct Records<'r> {
     window: Window<'r>,
     expander: Option<Expander>,
     expansion_limit: Option<u64>,
+    /// What comes next in the stream cannot be expanded for want of what precedes it.
+    stream_is_broken: bool,
     /// Bytes of the window's last chunk that were not given out yet start here.
     chunk_at: usize,
     /// Why expanding stopped, to be said when what was expanded before is given out.
@@ -67,6 +70,7 @@ impl<'r> Records<'r> {
             window: Window::new(recording.bytes()),
             expander: None,
             expansion_limit: recording.features().compression.map(|compression| compression.ring_size.into()),
+            stream_is_broken: false,
             chunk_at: 0,
             failure: None,
             fragment: Vec::new(),
@@ -97,7 +101,12 @@ impl<'r> Records<'r> {
             if let Some(position) = self.next_expanded()? {
                 return Ok(self.window.record(position));
             }
-            let Some(found) = self.walk.next()? else { return self.finish().map(|()| None) };
+            let found = match self.walk.next() {
+                Ok(Some(found)) => found,
+                Ok(None) => return self.finish().map(|()| None),
+                Err(error @ RecordingError::Compressed { .. }) => return Err(self.break_stream(error)),
+                Err(error) => return Err(error),
+            };
             let offset = found.offset;
             if let Some(compressed) = found.compressed {
                 self.start_expanding(offset, compressed)?;
@@ -157,10 +166,16 @@ impl<'r> Records<'r> {
             .map_or(RECORD_HEADER_SIZE as u64, |header| header.size.into());
         let present = self.fragment.len() as u64;
         let offset = self.walk.offset() as u64;
-        Err(self.stop(RecordingError::Truncated { offset, needed, present }))
+        self.fragment.clear();
+        Err(RecordingError::Truncated { offset, needed, present })
     }
 
     fn start_expanding(&mut self, offset: usize, payload: Range<usize>) -> Result<(), RecordingError> {
+        if self.stream_is_broken && !begins_frame(&self.file[payload.clone()]) {
+            let source = io::Error::new(io::ErrorKind::InvalidData, "they continue a damaged stream");
+            return Err(RecordingError::Compressed { offset: offset as u64, source });
+        }
+        self.stream_is_broken = false;
         let expander = match self.expander.take() {
             Some(expander) => Ok(expander),
             None => Expander::new(self.expansion_limit),
@@ -170,8 +185,16 @@ impl<'r> Records<'r> {
                 self.expander.insert(expander).start(offset, payload);
                 Ok(())
             }
-            Err(source) => Err(self.stop(RecordingError::Compressed { offset: offset as u64, source })),
+            Err(source) => Err(RecordingError::Compressed { offset: offset as u64, source }),
         }
+    }
+
+    /// Nothing more comes out of this stream. A later one may begin, for which nothing of this is kept.
+    fn break_stream(&mut self, error: RecordingError) -> RecordingError {
+        self.expander = None;
+        self.fragment.clear();
+        self.stream_is_broken = true;
+        error
     }
 
     /// The next record of the compressed record being expanded, if there is one.
@@ -205,7 +228,8 @@ impl<'r> Records<'r> {
         let size = usize::from(header.size);
         if size < RECORD_HEADER_SIZE {
             let offset = self.expander.as_ref().map_or(0, Expander::offset);
-            return Err(self.stop(RecordingError::RecordSize { offset, size: size as u64 }));
+            let source = io::Error::new(io::ErrorKind::InvalidData, format!("a record of {size} bytes"));
+            return Err(self.break_stream(RecordingError::Compressed { offset, source }));
         }
         Ok((size <= rest.len()).then_some(size))
     }
@@ -223,7 +247,7 @@ impl<'r> Records<'r> {
     /// Expands some more into a new chunk; `false` if the compressed record is used up.
     fn expand_chunk(&mut self) -> Result<bool, RecordingError> {
         if let Some(failure) = self.failure.take() {
-            return Err(self.stop(failure));
+            return Err(self.break_stream(failure));
         }
         let Some(expander) = self.expander.as_mut().filter(|expander| expander.has_more()) else {
             return Ok(false);
@@ -237,13 +261,5 @@ impl<'r> Records<'r> {
         self.window.continue_in_chunk(self.position, offset, Origin::Expanded, chunk);
         self.chunk_at = 0;
         Ok(true)
-    }
-
-    /// Nothing can be read behind this error.
-    fn stop(&mut self, error: RecordingError) -> RecordingError {
-        self.walk.stop();
-        self.fragment.clear();
-        self.expander = None;
-        error
     }
 }

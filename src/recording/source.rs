@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, Write};
 use std::ops::Deref;
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memmap2::{Advice, Mmap};
 
@@ -55,11 +55,20 @@ impl Bytes {
 /// Copies what comes out of a pipe to a file without a name, so that a recording of any size can be
 /// read back and forth without filling the memory.
 fn spool(mut pipe: impl Read) -> io::Result<File> {
-    let mut file = nameless_file(&std::env::temp_dir())?;
+    let mut file = nameless_file(&spool_folder())?;
     io::copy(&mut pipe, &mut file)?;
     file.flush()?;
     file.rewind()?;
     Ok(file)
+}
+
+/// The user's choice, or the folder for temporary files that is on a disk: `/tmp` is often in memory.
+fn spool_folder() -> PathBuf {
+    let on_disk = Path::new("/var/tmp");
+    match std::env::var_os("TMPDIR") {
+        None if on_disk.is_dir() => on_disk.to_owned(),
+        _ => std::env::temp_dir(),
+    }
 }
 
 fn nameless_file(folder: &Path) -> io::Result<File> {

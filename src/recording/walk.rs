@@ -51,12 +51,12 @@ impl<'r> Walk<'r> {
     }
 
     /// Finds nothing any more.
-    pub(super) fn stop(&mut self) {
+    fn stop(&mut self) {
         self.at = self.end;
         self.missing = 0;
     }
 
-    /// The next record; `None` at the end. After an error there is none.
+    /// The next record; `None` at the end. After an error that is not recoverable there is none.
     #[inline]
     pub(super) fn next(&mut self) -> Result<Option<Found>, RecordingError> {
         if self.at >= self.loaded {
@@ -125,7 +125,7 @@ impl<'r> Walk<'r> {
         let Some(counted) = counted else { return Err(self.truncated(COMPRESSED2_HEADER_SIZE as u64)) };
         let whole =
             usize::try_from(counted).ok().and_then(|counted| counted.checked_add(COMPRESSED2_HEADER_SIZE));
-        let Some(whole) = whole else { return Err(self.miscounted()) };
+        let Some(whole) = whole else { return Err(self.miscounted(size)) };
         if whole <= size {
             return Ok(Extent { payload: COMPRESSED2_HEADER_SIZE..whole, length: size });
         }
@@ -133,7 +133,7 @@ impl<'r> Walk<'r> {
         let fits_one = whole <= COMPRESSED2_HEADER_SIZE + LONGEST_PAYLOAD;
         let overflowed = padded > usize::from(u16::MAX) && (fits_one || padded as u16 == size as u16);
         if !overflowed {
-            return Err(self.miscounted());
+            return Err(self.miscounted(size));
         }
         if whole > rest.len() {
             return Err(self.truncated(whole as u64));
@@ -146,7 +146,7 @@ impl<'r> Walk<'r> {
     /// The extent of a record behind one whose length overflowed: all of it is compressed bytes.
     fn link(&mut self, size: usize) -> Result<Extent, RecordingError> {
         if size < COMPRESSED2_HEADER_SIZE || self.at + size > self.chain_end {
-            return Err(self.miscounted());
+            return Err(self.miscounted(size));
         }
         Ok(Extent { payload: COMPRESSED2_HEADER_SIZE..size, length: size })
     }
@@ -175,11 +175,16 @@ impl<'r> Walk<'r> {
         error
     }
 
-    fn miscounted(&mut self) -> RecordingError {
-        let source = io::Error::new(io::ErrorKind::InvalidData, "it counts more bytes than it has");
-        let error = RecordingError::Compressed { offset: self.at as u64, source };
-        self.stop();
-        error
+    /// The walk goes on behind a compressed record that miscounts, if its size is possible.
+    fn miscounted(&mut self, size: usize) -> RecordingError {
+        let source = io::Error::new(io::ErrorKind::InvalidData, "they are counted wrong");
+        let offset = self.at as u64;
+        if size >= RECORD_HEADER_SIZE && size <= self.end - self.at {
+            self.at += size;
+        } else {
+            self.stop();
+        }
+        RecordingError::Compressed { offset, source }
     }
 }
 

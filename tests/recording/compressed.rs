@@ -182,6 +182,50 @@ fn what_was_expanded_before_damage_is_given_out() {
     assert_eq!(at, offset + end as u64);
 }
 
+/// Reads on behind everything that can be read behind; gives the addresses and the offsets of errors.
+fn read_on(recording: &Recording) -> (Vec<u64>, Vec<u64>) {
+    let (mut found, mut offsets) = (Vec::new(), Vec::new());
+    let mut records = recording.records();
+    loop {
+        match records.next() {
+            Ok(Some((_, _, Record::Sample(sample)))) => found.extend(sample.ip),
+            Ok(Some(_)) => {}
+            Ok(None) => return (found, offsets),
+            Err(RecordingError::Compressed { offset, .. }) => offsets.push(offset),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn damage_costs_the_rest_of_its_stream_and_no_more() {
+    // Records of one frame each, then a stream of three records.
+    let mut file = File::new(vec![event()]);
+    let mut places = Vec::new();
+    for number in 0..6 {
+        places.push(file.data.len());
+        let frame = zstd::bulk::compress(&sample(&file, number), 1).expect("a compressor");
+        add_compressed(&mut file, record_type::COMPRESSED, &frame);
+        file.record(record_type::FINISHED_ROUND, 0, b"");
+    }
+    let mut compressor = Compressor::new();
+    for number in 6..9 {
+        places.push(file.data.len());
+        let compressed = compressor.piece(&sample(&file, number));
+        add_compressed(&mut file, record_type::COMPRESSED, &compressed);
+    }
+    let first = file.data_offset();
+    let read_damaged = |number: usize| {
+        let mut bytes = file.build();
+        // The frame's header, behind its magic number.
+        bytes[first + places[number] + 12..][..4].fill(0xff);
+        read_on(&Recording::from_bytes(bytes).expect("sound"))
+    };
+    let offset = |number: usize| (first + places[number]) as u64;
+    assert_eq!(read_damaged(2), (vec![0, 1, 3, 4, 5, 6, 7, 8], vec![offset(2)]));
+    assert_eq!(read_damaged(6), ((0..6).collect(), vec![offset(6), offset(7), offset(8)]));
+}
+
 #[test]
 fn an_incomplete_record_at_the_end_of_the_stream_is_a_truncation() {
     let mut file = File::new(vec![event()]);
