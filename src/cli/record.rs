@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,9 +11,6 @@ use eprof::record::meter::{AssumedWatts, MeterOptions, Source};
 use eprof::record::{self, CallGraph, RecordError, RecordOptions, SamplingRate, TargetOptions};
 
 use super::Outcome;
-
-/// Where control groups are.
-const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
 /// Record a program's samples and the energy that the machine used meanwhile.
 #[derive(Args)]
@@ -30,7 +27,7 @@ pub struct RecordArgs {
     #[arg(short, long, conflicts_with_all = ["pid", "tid"])]
     all_cpus: bool,
 
-    /// Record a control group: its name below /sys/fs/cgroup, or its folder.
+    /// Record a control group, such as /system.slice/nginx.service, or by its folder.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["pid", "tid", "all_cpus"])]
     cgroup: Option<PathBuf>,
 
@@ -62,6 +59,11 @@ pub struct RecordArgs {
     #[arg(short = 'z', long, value_name = "LEVEL", num_args = 0..=1, require_equals = true,
           default_missing_value = "1", value_parser = clap::value_parser!(i32).range(1..=22))]
     compress: Option<i32>,
+
+    /// Sample other processes too, so that their share of the energy is known by event and not by CPU
+    /// time alone (needs the right to sample everything).
+    #[arg(long, conflicts_with_all = ["tid", "cgroup"])]
+    neighbours: bool,
 
     /// Leave the kernel out.
     #[arg(long)]
@@ -126,7 +128,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         (command, true, ..) => TargetOptions::System(command),
         (None, _, false, ..) => TargetOptions::Processes(args.pid),
         (None, _, _, false, _) => TargetOptions::Threads(args.tid),
-        (None, .., Some(group)) => TargetOptions::ControlGroup(Path::new(CONTROL_GROUPS).join(group)),
+        (None, .., Some(group)) => TargetOptions::ControlGroup(group),
         (Some(command), _, true, true, None) => TargetOptions::Command(command),
         (Some(_), ..) => {
             anyhow::bail!("a command and -p, -t or --cgroup at once: one recording has one target")
@@ -140,6 +142,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
     };
     Ok(RecordOptions {
         target,
+        neighbours: args.neighbours,
         events: args.event,
         rate,
         call_graph: args.call_graph,

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::recording::encode::CounterValue;
 use crate::recording::format::{RECORD_HEADER_SIZE, misc, record_type};
 
 /// More files than this are not noted: a program that maps ever new ones must not fill the memory.
@@ -26,8 +25,6 @@ pub struct Census {
     pub lost: u64,
     /// Times the kernel stopped an event because it came too often.
     pub throttled: u64,
-    /// Samples that the kernel says it dropped, by its own count; `None` where it does not count them.
-    pub lost_samples: Option<u64>,
     /// Files that were mapped, with their build-ids where the kernel told them.
     pub files: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
 }
@@ -52,12 +49,6 @@ impl Census {
             }
             at += size;
         }
-    }
-
-    /// Notes the last value of a counter.
-    pub fn note_final_value(&mut self, value: &CounterValue) {
-        self.lost_samples =
-            value.lost.map(|lost| self.lost_samples.unwrap_or(0) + lost).or(self.lost_samples);
     }
 
     fn note_file(&mut self, record: &[u8], flags: u16) {

@@ -35,6 +35,8 @@ pub struct OpenCounter {
     pub event: usize,
     /// CPU it counts on.
     pub cpu: u32,
+    /// Task it counts, with what that starts; `None` for all.
+    pub task: Option<u32>,
     counter: Counter,
 }
 
@@ -96,7 +98,7 @@ impl Counters {
             {
                 for task in scope.tasks() {
                     match open_one(builder, scope, task, cpu) {
-                        Ok(counter) => counters.push(OpenCounter { event, cpu, counter }),
+                        Ok(counter) => counters.push(OpenCounter { event, cpu, task, counter }),
                         Err(cause) if is_gone(&cause, || is_online(cpu)) => {}
                         Err(cause) => return Err(Refusal { event, cause }),
                     }

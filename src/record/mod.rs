@@ -16,6 +16,7 @@ mod cpu_times;
 mod drain;
 mod energy_log;
 mod error;
+mod event_totals;
 mod events;
 mod host;
 mod kernel_state;

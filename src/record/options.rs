@@ -11,6 +11,9 @@ use crate::record::meter::MeterOptions;
 pub struct RecordOptions {
     /// What to record.
     pub target: TargetOptions,
+    /// Sample the other processes beside the target, so that their share of the energy is known by event
+    /// and not by CPU time alone.
+    pub neighbours: bool,
     /// Events by name; empty for those that eprof chooses.
     pub events: Vec<String>,
     /// How often to sample.
@@ -44,7 +47,8 @@ pub enum TargetOptions {
     Processes(Vec<u32>),
     /// Running threads and what they start.
     Threads(Vec<u32>),
-    /// All tasks of a control group, by its folder (or a folder's path below `/sys/fs/cgroup`).
+    /// All tasks of a control group: its path as the kernel tells it (`/system.slice/x.service`), or its
+    /// folder.
     ControlGroup(PathBuf),
     /// Everything on every CPU, until the command ends if there is one.
     System(Option<Vec<OsString>>),

@@ -30,6 +30,12 @@ impl ProcessState {
         Self { proc_root: roots.procfs.clone() }
     }
 
+    /// Where control groups for perf events are mounted: those of version 1, then those of version 2.
+    pub fn control_group_roots(&self) -> Vec<PathBuf> {
+        let mounts = fs::read_to_string(self.proc_root.join("self/mounts")).unwrap_or_default();
+        control_group_mounts(&mounts)
+    }
+
     /// Numbers of all processes.
     pub fn processes(&self) -> Vec<u32> {
         numbers_in(&self.proc_root)
@@ -100,6 +106,17 @@ fn numbers_in(folder: &Path) -> Vec<u32> {
     numbers
 }
 
+/// From lines of `/proc/self/mounts`: `device place type options ...`.
+fn control_group_mounts(mounts: &str) -> Vec<PathBuf> {
+    let mount = |line: &str, kind: &str, option: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let fits = words.get(2) == Some(&kind) && words.get(3)?.split(',').any(|word| word == option);
+        fits.then(|| PathBuf::from(words[1]))
+    };
+    let of = |kind, option| mounts.lines().filter_map(move |line| mount(line, kind, option));
+    of("cgroup", "perf_event").chain(of("cgroup2", "rw")).collect()
+}
+
 fn status_field(status: &str, name: &str) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
@@ -160,6 +177,13 @@ mod tests {
         assert_eq!(executable_mapping(9, b"7f00-7f80 rw-p 00000000 00:00 0 "), None);
         assert_eq!(executable_mapping(9, b""), None);
         assert_eq!(executable_mapping(9, b"7f00 rw-p"), None);
+    }
+
+    #[test]
+    fn control_groups_are_where_perf_events_are_grouped() {
+        let mounts = "cgroup /c/cpu cgroup rw,cpu 0 0\ncgroup2 /c/unified cgroup2 rw,relatime 0 0\n\
+                      cgroup /c/perf cgroup rw,perf_event 0 0\n";
+        assert_eq!(control_group_mounts(mounts), [Path::new("/c/perf"), Path::new("/c/unified")]);
     }
 
     #[test]

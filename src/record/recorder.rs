@@ -1,5 +1,6 @@
 //! A recording under way: waits for rings, readings, signals and the program's end.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use crate::record::cpu_times::CpuTimesReader;
 use crate::record::drain::Drain;
 use crate::record::energy_log::EnergyLog;
 use crate::record::error::RecordError;
+use crate::record::event_totals::EventTotals;
 use crate::record::process_state::ProcessState;
 use crate::record::program_end;
 use crate::record::readings::{MeterThread, monotonic_now};
@@ -21,6 +23,7 @@ use crate::record::summary::Outcome;
 use crate::recording::encode::{self, RecordTooLong, SampleId};
 use crate::recording::own_events;
 use crate::recording::trailer::Trailer;
+use crate::recording::writer::RecordingWriter;
 
 /// How often rings are emptied that have not asked for it, so that little is missing from the file if
 /// the recorder is killed.
@@ -42,6 +45,8 @@ pub struct Recorder {
     pub drain: Drain,
     /// What went there.
     pub census: Census,
+    /// What the counters say in the end.
+    pub totals: EventTotals,
     /// The meters.
     pub meters: Vec<MeterThread>,
     /// How busy the CPUs are.
@@ -186,7 +191,7 @@ impl Recorder {
         let time = monotonic_now();
         for open in &mut self.counters.counters {
             let Ok(value) = open.value() else { continue };
-            self.census.note_final_value(&value);
+            self.totals.add(open.event, open.task, &value);
             let id = SampleId { pid: u32::MAX, tid: u32::MAX, time, cpu: open.cpu, id: open.id() };
             encode::read(&value, &id, out)?;
         }
@@ -195,16 +200,31 @@ impl Recorder {
 
     /// Closes the file, readable whatever went wrong.
     pub fn close(self, trailer: &Trailer) -> Closed {
-        let writer = self.drain.into_writer();
-        let mut file_size = writer.data_end();
-        // A failed write may have left a part of its records, which also takes the trailer's room.
-        let cut = writer.get_ref().set_len(file_size);
-        let closed = cut.and_then(|()| writer.finish(trailer)).and_then(|file| {
-            file_size = file.metadata()?.len();
-            Ok(())
-        });
+        let (file_size, closed) = finish_file(self.drain.into_writer(), trailer);
         let failure = self.failure.or(closed.err());
         Closed { file_size, failure, signals: self.signals, program: self.program }
+    }
+}
+
+/// Writes the trailer, and leaves the file without one if that fails. Gives the file's size.
+fn finish_file(writer: RecordingWriter<File>, trailer: &Trailer) -> (u64, io::Result<()>) {
+    let data_end = writer.data_end();
+    let finish = || {
+        let file = writer.get_ref().try_clone()?;
+        // A failed write may have left a part of its records, which also takes the trailer's room.
+        file.set_len(data_end)?;
+        match writer.finish(trailer) {
+            Ok(file) => Ok(file.metadata()?.len()),
+            Err(error) => {
+                // Readers of a recording without trailer go on to the end of the file.
+                file.set_len(data_end)?;
+                Err(error)
+            }
+        }
+    };
+    match finish() {
+        Ok(size) => (size, Ok(())),
+        Err(error) => (data_end, Err(error)),
     }
 }
 

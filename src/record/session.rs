@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 use crate::machine::{Roots, topology};
 use crate::record::build_ids;
 use crate::record::census::Census;
+use crate::record::counters::Scope;
 use crate::record::cpu_times::CpuTimesReader;
 use crate::record::drain::Drain;
 use crate::record::energy_log::EnergyLog;
 use crate::record::error::RecordError;
+use crate::record::event_totals::EventTotals;
 use crate::record::events::SampledEvent;
 use crate::record::host;
 use crate::record::kernel_state;
@@ -57,14 +59,15 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     };
     // From here on an error drops `program`, which then ends without having started.
     let pid = program.as_ref().map(Waiting::pid);
-    let is_command = matches!(options.target, TargetOptions::Command(_));
     let process_state = ProcessState::new(&roots);
-    let scope = target::scope(&options.target, pid, &process_state)?;
+    let scope = target::scope(options, pid, &process_state)?;
+    // Counters of the program alone start with it; those that watch others too, before it.
+    let on_exec = matches!(options.target, TargetOptions::Command(_)) && matches!(scope, Scope::Tasks(_));
     let machine = topology::detect(&roots)?;
-    let mut sampling = Sampling::open(options, &roots, &machine, &scope, is_command)?;
+    let mut sampling = Sampling::open(options, &roots, &machine, &scope, on_exec)?;
     let energy = discover(&roots, &options.meters)?;
     let clock = host::clock_reference();
-    let warnings = [sampling.warnings.clone(), unread_meters(&energy)].concat();
+    let mut warnings = [sampling.warnings.clone(), unread_meters(&energy)].concat();
     let metadata = Metadata {
         format: METADATA_FORMAT,
         eprof_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -73,7 +76,7 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
         clock: "CLOCK_MONOTONIC".to_owned(),
         started_unix_ns: clock.map_or(0, |clock| clock.unix_ns),
         recorder_pid: std::process::id(),
-        system_wide_samples: matches!(options.target, TargetOptions::System(_)),
+        system_wide_samples: matches!(scope, Scope::System),
         machine,
         domains: energy.domains.clone(),
         events: sampling.events.iter().map(SampledEvent::info).collect(),
@@ -90,10 +93,10 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     drain.round(&mut [], &head, &mut census).map_err(failed)?;
 
     let meters = start_meters(energy.meters, options.meter_interval)?;
-    if !is_command {
+    if !on_exec {
         sampling.counters.enable().map_err(RecordError::system("starting the counters"))?;
         let mut running = Vec::new();
-        for pid in target::processes(&options.target, &process_state) {
+        for pid in target::processes(options, &process_state) {
             process_state
                 .describe(pid, sampling.first_id(), &mut running)
                 .map_err(|error| failed(io::Error::other(error)))?;
@@ -108,6 +111,7 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
         signals,
         drain,
         census,
+        totals: EventTotals::default(),
         meters,
         cpu_times: CpuTimesReader::open(&roots).ok(),
         energy: EnergyLog::new(&metadata),
@@ -129,6 +133,13 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
         ..host::trailer(&roots, &metadata.machine, &options.command_line, clock)
     };
     let Census { samples, lost, throttled, .. } = recorder.census;
+    let names: Vec<&str> = sampling.events.iter().map(|event| event.spec.name.as_str()).collect();
+    warnings.extend(recorder.totals.warnings(&names));
+    if throttled > 0 {
+        warnings.push(format!(
+            "the kernel held back events {throttled} times, since they came too often; lower the rate (-F, -c)"
+        ));
+    }
     let energy = recorder.energy.summary();
     let closed = recorder.close(&trailer);
     let outcome =

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use nix::unistd::Pid;
 
 use crate::record::counters::Scope;
 use crate::record::error::RecordError;
-use crate::record::options::TargetOptions;
+use crate::record::options::{RecordOptions, TargetOptions};
 use crate::record::process_state::ProcessState;
 use crate::recording::metadata::Target;
 
@@ -16,11 +17,11 @@ use crate::recording::metadata::Target;
 /// # Errors
 /// A process, thread or control group that does not exist.
 pub fn scope(
-    target: &TargetOptions,
+    options: &RecordOptions,
     program: Option<Pid>,
     state: &ProcessState,
 ) -> Result<Scope, RecordError> {
-    match target {
+    let own = match &options.target {
         TargetOptions::Command(_) => {
             Ok(Scope::Tasks(program.map(|pid| pid.as_raw() as u32).into_iter().collect()))
         }
@@ -40,13 +41,22 @@ pub fn scope(
             missing
                 .map_or_else(|| Ok(Scope::Tasks(threads.clone())), |&tid| Err(RecordError::NoSuchTask(tid)))
         }
-        TargetOptions::ControlGroup(folder) => {
-            let opened = File::open(folder);
-            let failed = |cause| RecordError::ControlGroup { path: folder.clone(), cause };
-            opened.map(Scope::ControlGroup).map_err(failed)
+        TargetOptions::ControlGroup(group) => {
+            let failed = |cause| RecordError::ControlGroup { path: group.clone(), cause };
+            let folder = control_group_folder(group, &state.control_group_roots());
+            File::open(folder).map(Scope::ControlGroup).map_err(failed)
         }
         TargetOptions::System(_) => Ok(Scope::System),
-    }
+    };
+    if options.neighbours { own.map(|_| Scope::System) } else { own }
+}
+
+/// The folder of a control group that is given as such or by its path in the hierarchy, in one of the
+/// file systems that show groups for perf events.
+fn control_group_folder(group: &Path, roots: &[PathBuf]) -> PathBuf {
+    let in_hierarchy = group.strip_prefix("/").unwrap_or(group);
+    let candidates = roots.iter().map(|root| root.join(in_hierarchy));
+    candidates.into_iter().find(|folder| folder.is_dir()).unwrap_or_else(|| group.to_owned())
 }
 
 /// The tasks whose end ends the recording.
@@ -58,8 +68,9 @@ pub fn watched(target: &TargetOptions) -> Vec<u32> {
 }
 
 /// The running processes that samples can come from.
-pub fn processes(target: &TargetOptions, state: &ProcessState) -> Vec<u32> {
-    match target {
+pub fn processes(options: &RecordOptions, state: &ProcessState) -> Vec<u32> {
+    match &options.target {
+        _ if options.neighbours => state.processes(),
         TargetOptions::Command(_) => Vec::new(),
         TargetOptions::Processes(processes) => processes.clone(),
         TargetOptions::Threads(threads) => {

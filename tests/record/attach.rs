@@ -75,6 +75,46 @@ fn one_thread_of_several_is_recorded_alone() {
 }
 
 #[test]
+fn a_control_group_is_recorded_alone() {
+    if !can_record() {
+        return;
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let Some(root) =
+        mounts.lines().find(|line| line.contains(" cgroup2 ")).and_then(|line| line.split(' ').nth(1))
+    else {
+        return crate::common::skip("no control groups of version 2 are mounted");
+    };
+    let name = format!("eprof-test-{}", std::process::id());
+    let group = std::path::Path::new(root).join(&name);
+    if std::fs::create_dir(&group).is_err() {
+        return crate::common::skip("this user may not make control groups");
+    }
+    let folder = Folder::new();
+    let mut inside = start("spin:60000");
+    let mut outside = start("spin:60000");
+    let moved = std::fs::write(group.join("cgroup.procs"), inside.id().to_string());
+    let output = folder.record(["--cgroup", &name, "--duration", "0.3"]).output().expect("eprof runs");
+    for child in [&mut inside, &mut outside] {
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+    }
+    std::fs::remove_dir(&group).expect("removed");
+    moved.expect("moved");
+    if !output.status.success() {
+        return crate::common::skip(&format!("this kernel does not count by group: {}", stderr(&output)));
+    }
+    let contents = Contents::read(&folder.data());
+    assert!(contents.samples > 20);
+    // The workload works in a thread of its own.
+    assert!(!contents.sampled_threads.contains(&outside.id()));
+    assert!(
+        contents.sampled_threads.iter().all(|&tid| tid >= inside.id() && tid < outside.id()),
+        "{contents:?}"
+    );
+}
+
+#[test]
 fn nobody_to_attach_to_is_said() {
     let folder = Folder::new();
     for option in ["-p", "-t"] {
@@ -83,6 +123,30 @@ fn nobody_to_attach_to_is_said() {
         assert!(stderr(&output).contains("4194305"), "{}", stderr(&output));
         assert!(!folder.data().exists());
     }
+}
+
+#[test]
+fn the_neighbours_of_a_program_are_sampled_on_request() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let mut neighbour = start("spin:60000");
+    let output = folder
+        .record(["--neighbours", "--"])
+        .args(workload::command("spin:300"))
+        .output()
+        .expect("eprof runs");
+    neighbour.kill().expect("killed");
+    neighbour.wait().expect("gone");
+    if !output.status.success() {
+        return crate::common::skip("this user may not sample all processes");
+    }
+    let recording = eprof::recording::Recording::open(&folder.data()).expect("readable");
+    let metadata = recording.metadata().expect("metadata");
+    assert!(metadata.system_wide_samples);
+    assert!(matches!(metadata.target, eprof::recording::metadata::Target::Command { .. }));
+    assert!(Contents::read(&folder.data()).sampled_threads.len() > 1);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -83,7 +84,7 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// A recording, summed up.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Contents {
     pub is_complete: bool,
     pub samples: u64,
@@ -103,6 +104,24 @@ pub struct Contents {
     pub final_values: Vec<(String, Option<u32>)>,
     /// Why reading ended before the end of the data.
     pub error: Option<String>,
+}
+
+/// Short: a failed test shows it.
+impl fmt::Debug for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { is_complete, samples, rounds, lost, forks, exits, error, .. } = self;
+        write!(
+            f,
+            "complete {is_complete}, {samples} samples, {rounds} rounds, {lost} lost, {forks} forks, {exits} exits, "
+        )?;
+        write!(
+            f,
+            "{} readings, threads {:?}, names {:?}, error {error:?}",
+            self.readings.len(),
+            self.sampled_threads,
+            self.comms
+        )
+    }
 }
 
 impl Contents {

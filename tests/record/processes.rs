@@ -100,6 +100,18 @@ fn each_kind_of_call_path_can_be_recorded() {
 }
 
 #[test]
+fn a_compressed_recording_is_much_smaller_and_holds_the_same() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let contents = folder.record_workload(&["-z", "-c", "100000"], "spin:300");
+    assert!(contents.samples > 1000 && contents.error.is_none() && contents.is_complete, "{contents:?}");
+    let bytes = std::fs::metadata(folder.data()).expect("there").len();
+    assert!(bytes / contents.samples < 50, "{bytes} bytes for {} samples", contents.samples);
+}
+
+#[test]
 fn what_goes_on_after_the_program_is_not_waited_for() {
     if !can_record() {
         return;

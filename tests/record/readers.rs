@@ -64,9 +64,13 @@ fn perf_reads_every_kind_of_recording() {
     if !common::has_program("perf", &["--version"]) {
         return common::skip("perf is not installed");
     }
-    for options in
-        [&["--call-graph", "dwarf,2048"][..], &["--call-graph", "none"], &["-F", "4000"], &["-c", "250000"]]
-    {
+    for options in [
+        &["--compress"][..],
+        &["--call-graph", "dwarf,2048"],
+        &["--call-graph", "none"],
+        &["-F", "4000"],
+        &["-c", "250000"],
+    ] {
         let folder = Folder::new();
         let contents = folder.record_workload(options, "spin:100");
         let output = perf(folder.path(), &["script", "-i", "eprof.data", "-F", "event"]);
