@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 mod demo;
 mod doctor;
@@ -11,6 +11,7 @@ mod export;
 mod flamegraph;
 mod gpu;
 mod input;
+mod manual;
 mod output;
 mod record;
 mod report;
@@ -39,6 +40,8 @@ enum Verb {
     #[command(name = tune::GUARD_VERB, hide = true)]
     TuneGuard,
     Script(script::ScriptArgs),
+    Completions(manual::CompletionsArgs),
+    Man(manual::ManArgs),
 }
 
 /// What a verb answers: the exit status, or an error that `main` prints as one chain.
@@ -70,6 +73,8 @@ fn run(verb: Verb) -> Outcome {
         Verb::Tune(args) => tune::run(*args),
         Verb::TuneGuard => tune::run_guard(),
         Verb::Script(args) => script::run(args),
+        Verb::Completions(args) => manual::completions(&args, Cli::command()),
+        Verb::Man(args) => manual::man(&args, Cli::command()),
     }
 }
 

@@ -252,3 +252,126 @@ fn write_code(profile: &Profile, symbols: &Symbols, texts: &mut Texts, message: 
         message.message(field::profile::FUNCTION, &described);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::report::fixture::sample_profile;
+
+    /// A field of a message: a number, or bytes.
+    #[derive(Debug, Clone, Copy)]
+    enum Value<'a> {
+        Number(u64),
+        Bytes(&'a [u8]),
+    }
+
+    fn varint(bytes: &mut &[u8]) -> u64 {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = bytes.split_first().expect("a byte");
+            *bytes = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        value
+    }
+
+    fn fields(mut bytes: &[u8]) -> Vec<(u64, Value<'_>)> {
+        let mut fields = Vec::new();
+        while !bytes.is_empty() {
+            let key = varint(&mut bytes);
+            let number = varint(&mut bytes);
+            let value = match key & 7 {
+                0 => Value::Number(number),
+                2 => {
+                    let (content, rest) = bytes.split_at(number as usize);
+                    bytes = rest;
+                    Value::Bytes(content)
+                }
+                kind => panic!("wire type {kind}"),
+            };
+            fields.push((key >> 3, value));
+        }
+        fields
+    }
+
+    fn numbers(mut packed: &[u8]) -> Vec<u64> {
+        let mut numbers = Vec::new();
+        while !packed.is_empty() {
+            numbers.push(varint(&mut packed));
+        }
+        numbers
+    }
+
+    fn messages<'a>(fields: &[(u64, Value<'a>)], wanted: u64) -> Vec<&'a [u8]> {
+        fields
+            .iter()
+            .filter_map(|(field, value)| match value {
+                Value::Bytes(bytes) if *field == wanted => Some(*bytes),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_reader_of_the_format_finds_joules_names_and_lines() {
+        let (profile, symbols) = sample_profile();
+        let mut out = Vec::new();
+        write(&profile, &symbols, &Selection::default(), &mut out).expect("a vector takes all");
+        let profile_fields = fields(&out);
+        let texts: Vec<String> = messages(&profile_fields, field::profile::STRING_TABLE)
+            .into_iter()
+            .map(|text| String::from_utf8(text.to_vec()).expect("UTF-8"))
+            .collect();
+        assert_eq!(texts[0], "");
+        let number = |fields: &[(u64, Value<'_>)], wanted| {
+            fields.iter().find_map(|(field, value)| match value {
+                Value::Number(number) if *field == wanted => Some(*number as usize),
+                _ => None,
+            })
+        };
+        let types: Vec<&str> = messages(&profile_fields, field::profile::SAMPLE_TYPE)
+            .into_iter()
+            .map(|kind| texts[number(&fields(kind), field::value_type::TYPE).expect("a type")].as_str())
+            .collect();
+        assert_eq!(
+            types,
+            [
+                "energy",
+                "energy of package-0",
+                "energy of package-0-cores",
+                "energy of dram-0",
+                "cpu",
+                "samples"
+            ]
+        );
+
+        let mut sums = vec![0; types.len()];
+        let mut by_leaf: BTreeMap<String, u64> = BTreeMap::new();
+        let name_of = |location: u64| {
+            let all = messages(&profile_fields, field::profile::LOCATION);
+            let lines = messages(&fields(all[location as usize - 1]), field::location::LINE)
+                .into_iter()
+                .map(fields)
+                .collect::<Vec<_>>();
+            let function = number(&lines[0], field::line::FUNCTION_ID).expect("a function");
+            let functions = messages(&profile_fields, field::profile::FUNCTION);
+            texts[number(&fields(functions[function - 1]), field::function::NAME).expect("a name")].clone()
+        };
+        for sample in messages(&profile_fields, field::profile::SAMPLE) {
+            let sample = fields(sample);
+            let values = numbers(messages(&sample, field::sample::VALUE)[0]);
+            sums.iter_mut().zip(&values).for_each(|(sum, value)| *sum += value);
+            let locations = numbers(messages(&sample, field::sample::LOCATION_ID)[0]);
+            *by_leaf.entry(name_of(locations[0])).or_default() += values[0];
+        }
+        // 18 J, 16 J, 11 J and 2 J; 1 s; 1,400 samples.
+        assert_eq!(sums, [18_000_000, 16_000_000, 11_000_000, 2_000_000, 1_000_000_000, 1400]);
+        assert_eq!(by_leaf["mix"], 13_500_000);
+        assert_eq!(by_leaf["walk"], 2_750_000);
+    }
+}
