@@ -127,7 +127,9 @@ impl Finding for Msr {
                         resolution: Some(Joules::from_joules(step)),
                     });
                 }
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => closed = Some(device),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    closed.get_or_insert(device);
+                }
                 Err(_) => {}
             }
         }

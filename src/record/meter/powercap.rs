@@ -169,7 +169,9 @@ impl Finding for Powercap {
                         domain: zone.domain,
                     });
                 }
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => closed = Some(path),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    closed.get_or_insert(path);
+                }
                 Err(error) => {
                     let why = format!("cannot be read: {error}");
                     rejected.push(Rejected::new(Source::Powercap, why).of(zone.domain.name));

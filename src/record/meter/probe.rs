@@ -10,8 +10,13 @@ use crate::machine::permissions::Permissions;
 use crate::recording::metadata::DomainInfo;
 use crate::units::Nanoseconds;
 
-/// How long counters that have not moved yet are watched, in multiples of the shortest watch.
+/// How long counters that rest are watched, in multiples of the shortest watch.
 const LONGEST_WATCH: u32 = 2;
+/// Counters that are read less often than this are not known to rest, however long it took: the
+/// reader may have been kept waiting between two of few readings.
+const FEWEST_ROUNDS: usize = 8;
+/// After so many moves a counter's refresh period is known well enough.
+const ENOUGH_MOVES: usize = 5;
 /// Pause between two readings while watching.
 const WATCH_PAUSE: Duration = Duration::from_micros(50);
 
@@ -34,12 +39,13 @@ impl Probe for Kernel {
 
     /// Reads all candidates in turn for a while; longer if a counter rests.
     fn watch(&self, candidates: &mut [Box<dyn Candidate>], shortest: Duration) -> Vec<Vec<Observation>> {
-        let mut readings: Vec<Vec<Vec<(Nanoseconds, CounterReading)>>> =
-            candidates.iter().map(|candidate| vec![Vec::new(); candidate.domains().len()]).collect();
+        let mut readings: Vec<Vec<Readings>> =
+            candidates.iter().map(|candidate| vec![Readings::new(); candidate.domains().len()]).collect();
         let mut scratch = Vec::new();
         let start = Instant::now();
         let now = || Nanoseconds::from_nanos(start.elapsed().as_nanos() as u64);
-        while !candidates.is_empty() {
+        let mut first_round_ended = None;
+        for round in 1.. {
             for (candidate, readings) in candidates.iter_mut().zip(&mut readings) {
                 let before = now();
                 if candidate.read(&mut scratch).is_err() {
@@ -50,25 +56,23 @@ impl Probe for Kernel {
                     readings.extend(reading.map(|reading| (middle, reading)));
                 }
             }
-            let elapsed = start.elapsed();
-            let all_moved = || readings.iter().flatten().all(|readings| has_moved(readings));
-            if elapsed >= shortest * LONGEST_WATCH || (elapsed >= shortest && all_moved()) {
+            let watched = first_round_ended.get_or_insert_with(Instant::now).elapsed();
+            let all_known =
+                || readings.iter().flatten().all(|readings| Observation::of(readings).moves >= ENOUGH_MOVES);
+            let is_long = watched >= shortest * LONGEST_WATCH || watched >= shortest && all_known();
+            if candidates.is_empty() || round >= FEWEST_ROUNDS && is_long {
                 break;
             }
             std::thread::sleep(WATCH_PAUSE);
         }
         let observed =
-            |domains: &Vec<Vec<_>>| domains.iter().map(|readings| Observation::of(readings)).collect();
+            |domains: &Vec<Readings>| domains.iter().map(|readings| Observation::of(readings)).collect();
         readings.iter().map(observed).collect()
     }
 }
 
-fn has_moved(readings: &[(Nanoseconds, CounterReading)]) -> bool {
-    match (readings.first(), readings.last()) {
-        (Some((_, first)), Some((_, last))) => first.raw != last.raw,
-        _ => false,
-    }
-}
+/// What was read of one domain, and when.
+type Readings = Vec<(Nanoseconds, CounterReading)>;
 
 /// A machine of which there are only files: rights are judged by what they say, and counters are
 /// taken to move.
