@@ -105,7 +105,10 @@ impl<'r> Records<'r> {
                 Ok(Some(found)) => found,
                 Ok(None) => return self.finish().map(|()| None),
                 Err(error @ RecordingError::Compressed { .. }) => return Err(self.break_stream(error)),
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.fragment.clear();
+                    return Err(error);
+                }
             };
             let offset = found.offset;
             if let Some(compressed) = found.compressed {

@@ -123,9 +123,9 @@ impl<'r> Walk<'r> {
     fn compressed2(&mut self, size: usize, rest: &[u8]) -> Result<Extent, RecordingError> {
         let counted = rest.get(RECORD_HEADER_SIZE..).and_then(|body| Cursor::new(body, self.order).u64());
         let Some(counted) = counted else { return Err(self.truncated(COMPRESSED2_HEADER_SIZE as u64)) };
-        let whole =
-            usize::try_from(counted).ok().and_then(|counted| counted.checked_add(COMPRESSED2_HEADER_SIZE));
-        let Some(whole) = whole else { return Err(self.miscounted(size)) };
+        // Nobody compresses 4 GiB at once, and no sum overflows below that.
+        let Ok(counted) = u32::try_from(counted) else { return Err(self.miscounted(size)) };
+        let whole = COMPRESSED2_HEADER_SIZE + counted as usize;
         if whole <= size {
             return Ok(Extent { payload: COMPRESSED2_HEADER_SIZE..whole, length: size });
         }

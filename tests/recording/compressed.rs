@@ -236,15 +236,27 @@ fn an_incomplete_record_at_the_end_of_the_stream_is_a_truncation() {
     assert!(found.is_empty());
     let Some(RecordingError::Truncated { needed, present, .. }) = error else { panic!("{error:?}") };
     assert_eq!((needed, present), (record.len() as u64, record.len() as u64 - 4));
+
+    // Where the file is cut off besides, that is said once.
+    let mut bytes = file.build();
+    bytes.truncate(file.data_offset() + file.data.len());
+    let promised = file.data.len() as u64 + 1_000_000;
+    bytes[48..56].copy_from_slice(&promised.to_le_bytes());
+    let recording = Recording::from_bytes(bytes).expect("sound");
+    let mut records = recording.records();
+    assert!(records.next().is_err_and(|error| error.is_truncation()));
+    assert!(records.next().is_ok_and(|record| record.is_none()));
 }
 
 #[test]
 fn a_length_beyond_the_record_is_damage() {
-    let mut file = File::new(vec![event()]);
-    let body = file.bytes().u64(1 << 40).u64(0).bytes;
-    file.record(record_type::COMPRESSED2, 0, &body);
-    let (_, error) = contents(&Recording::from_bytes(file.build()).expect("sound"));
-    assert!(matches!(error, Some(RecordingError::Compressed { .. })), "{error:?}");
+    for length in [17, 1 << 40, u64::MAX - 17, u64::MAX] {
+        let mut file = File::new(vec![event()]);
+        let body = file.bytes().u64(length).u64(0).bytes;
+        file.record(record_type::COMPRESSED2, 0, &body);
+        let (_, error) = contents(&Recording::from_bytes(file.build()).expect("sound"));
+        assert!(matches!(error, Some(RecordingError::Compressed { .. })), "{length}: {error:?}");
+    }
 }
 
 #[test]
