@@ -1,8 +1,10 @@
 //! Symbolizing programs that are compiled here, in the forms in which programs come.
 
 mod hostile;
+mod jit;
 mod kernel;
 mod like_perf;
+mod live;
 mod programs;
 mod support;
 mod unwinding;
