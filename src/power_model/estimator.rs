@@ -25,14 +25,10 @@ pub struct EstimatorOptions {
     pub max_terms: usize,
     /// Candidates of each size from which the next size is grown.
     pub beam: usize,
-    /// A candidate's weight falls by e for each so many standard errors of the best one's error that it
-    /// is worse.
+    /// A candidate's weight falls by e for each such share of error above the best one's.
     pub tolerance: f64,
     /// Most groups that training workloads are dealt into for judging candidates.
     pub folds: usize,
-    /// The set of all columns as straight lines is a candidate, and what dropping columns one after the
-    /// other makes of it, if there are at most so many columns.
-    pub max_complete: usize,
 }
 
 impl Default for EstimatorOptions {
@@ -40,14 +36,16 @@ impl Default for EstimatorOptions {
         Self {
             shapes: Shape::ALL.to_vec(),
             signs: vec![Sign::NonNegative, Sign::Free],
-            max_terms: 8,
-            beam: 10,
+            max_terms: 6,
+            beam: 30,
             tolerance: 1.0,
             folds: 8,
-            max_complete: 16,
         }
     }
 }
+
+/// With so many training workloads per coefficient, least squares over all columns is safe.
+const WORKLOADS_PER_COEFFICIENT: usize = 3;
 
 /// Candidates of less than this weight, relative to the best, are left out of the average.
 const LEAST_WEIGHT: f64 = 0.01;
@@ -67,30 +65,8 @@ pub struct Estimator {
 struct Candidate {
     chosen: Vec<usize>,
     sign: Sign,
-    /// Relative error of each fold when it is left out.
-    errors: Vec<f64>,
-    /// Their mean.
+    /// Mean relative error of the folds when left out.
     error: f64,
-}
-
-impl Candidate {
-    /// 1 for the best candidate, less for one that is worse by more than chance explains.
-    fn weight(&self, best: &Self, tolerance: f64) -> f64 {
-        let n = self.errors.len() as f64;
-        let excess = self.error - best.error;
-        let scale = match std::env::var("WEIGHT").as_deref() {
-            Ok("rel") => 0.3 * best.error,
-            Ok("se") => {
-                (best.errors.iter().map(|e| (e - best.error).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt()
-            }
-            _ => {
-                let d =
-                    self.errors.iter().zip(&best.errors).map(|(a, b)| (a - b - excess).powi(2)).sum::<f64>();
-                (d / (n * (n - 1.0))).sqrt()
-            }
-        };
-        if excess <= 0.0 { 1.0 } else { (-excess / (tolerance * scale)).exp() }
-    }
 }
 
 impl Estimator {
@@ -106,15 +82,15 @@ impl Estimator {
         }
         let search = Search::prepare(data, &terms, options);
         let candidates = search.candidates();
-        let Some(best) = candidates.iter().min_by(|a, b| a.error.total_cmp(&b.error)) else {
-            return Err(ModelError::NoColumns);
-        };
+        let best = candidates.iter().map(|candidate| candidate.error).fold(f64::INFINITY, f64::min);
+        // An exact fit leaves no error to compare by.
+        let scale = search.strategy.tolerance * best.max(1e-6);
         let mut sum = vec![0.0; terms.list().len() + 1];
         let mut total = 0.0;
         let mut averaged = 0;
         for candidate in &candidates {
-            let weight = candidate.weight(best, options.tolerance);
-            if weight < LEAST_WEIGHT {
+            let weight = (-(candidate.error - best) / scale).exp();
+            if weight.is_nan() || weight < LEAST_WEIGHT {
                 continue;
             }
             let Some(solution) = search.whole.solve(&candidate.chosen, candidate.sign) else { continue };
@@ -124,7 +100,6 @@ impl Estimator {
             total += weight;
             averaged += 1;
         }
-        let best = best.error;
         if averaged == 0 {
             return Err(ModelError::NoColumns);
         }
@@ -164,22 +139,55 @@ impl Estimator {
 }
 
 /// Sums of the training data by fold, and the search over them.
-struct Search<'a> {
-    options: &'a EstimatorOptions,
+struct Search {
     folds: Vec<NormalEquations>,
     /// For each fold, the sums of all others.
     others: Vec<NormalEquations>,
     whole: NormalEquations,
     usable: Vec<usize>,
-    /// Those of the usable terms that are straight lines.
-    linear: Vec<usize>,
-    max_terms: usize,
+    strategy: Strategy,
 }
 
-impl<'a> Search<'a> {
-    fn prepare(data: &Dataset, terms: &Terms, options: &'a EstimatorOptions) -> Self {
+/// Where the search for candidates begins and how far it goes.
+#[derive(Debug, Clone, PartialEq)]
+struct Strategy {
+    start: Vec<usize>,
+    signs: Vec<Sign>,
+    growth: usize,
+    beam: usize,
+    tolerance: f64,
+}
+
+impl Strategy {
+    /// Few workloads: sets grown from the constant alone, averaged widely.
+    fn sparse(options: &EstimatorOptions, groups: usize) -> Self {
+        Self {
+            start: vec![0],
+            signs: options.signs.clone(),
+            growth: options.max_terms.min(groups.saturating_sub(2).max(1)),
+            beam: options.beam,
+            tolerance: options.tolerance,
+        }
+    }
+
+    /// Workloads enough for all columns: every candidate has them all, and at most a few curves besides.
+    /// Signs need no guard then, and errors tell candidates apart well.
+    fn complete(linear: &[usize]) -> Self {
+        Self {
+            start: std::iter::once(0).chain(linear.iter().copied()).collect(),
+            signs: vec![Sign::Free],
+            growth: 3,
+            beam: 5,
+            tolerance: 0.1,
+        }
+    }
+}
+
+impl Search {
+    fn prepare(data: &Dataset, terms: &Terms, options: &EstimatorOptions) -> Self {
         let columns = terms.list().len() + 1;
-        let folds: Vec<NormalEquations> = inner_folds(data, options.folds)
+        let (rows_of_folds, groups) = inner_folds(data, options.folds);
+        let folds: Vec<NormalEquations> = rows_of_folds
             .iter()
             .map(|rows| {
                 let (design, target) = terms.relative_design(data, rows);
@@ -203,38 +211,40 @@ impl<'a> Search<'a> {
             .collect();
         let usable: Vec<usize> = (1..columns).filter(|&term| whole.mean_square(term) > 0.0).collect();
         let is_linear = |term: &&usize| terms.list()[**term - 1].shape == Shape::Linear;
-        let linear = usable.iter().filter(is_linear).copied().collect();
-        let groups = count_groups(data);
-        let max_terms = options.max_terms.min(groups.saturating_sub(2).max(1));
-        Self { options, folds, others, whole, usable, linear, max_terms }
+        let linear: Vec<usize> = usable.iter().filter(is_linear).copied().collect();
+        let strategy = if groups >= WORKLOADS_PER_COEFFICIENT * (linear.len() + 1) {
+            Strategy::complete(&linear)
+        } else {
+            Strategy::sparse(options, groups)
+        };
+        Self { folds, others, whole, usable, strategy }
     }
 
     /// How wrong a set of terms is for each fold when it is left out.
     fn judge(&self, chosen: Vec<usize>, sign: Sign) -> Option<Candidate> {
-        let mut errors = Vec::with_capacity(self.folds.len());
+        let mut sum = 0.0;
         for (fold, others) in self.folds.iter().zip(&self.others) {
             let solution = others.solve(&chosen, sign)?;
-            errors.push(fold.mean_squared_error(&chosen, &solution).sqrt());
+            sum += fold.mean_squared_error(&chosen, &solution).sqrt();
         }
-        let error = errors.iter().sum::<f64>() / errors.len() as f64;
-        error.is_finite().then_some(Candidate { chosen, sign, errors, error })
+        let error = sum / self.folds.len() as f64;
+        error.is_finite().then_some(Candidate { chosen, sign, error })
     }
 
+    /// Sets grown term by term from the strategy's start, the best of each size going on.
     fn candidates(&self) -> Vec<Candidate> {
         let mut all = Vec::new();
-        for &sign in &self.options.signs {
+        for &sign in &self.strategy.signs {
             self.grow(sign, &mut all);
-            self.shrink(sign, &mut all);
         }
         all
     }
 
-    /// Sets grown term by term from the constant alone, the best of each size going on.
     fn grow(&self, sign: Sign, all: &mut Vec<Candidate>) {
-        let mut beam = vec![vec![0]];
+        let mut beam = vec![self.strategy.start.clone()];
         let mut best = f64::INFINITY;
-        all.extend(self.judge(vec![0], sign));
-        for _ in 0..self.max_terms {
+        all.extend(self.judge(self.strategy.start.clone(), sign));
+        for _ in 0..self.strategy.growth {
             let mut grown: BTreeMap<Vec<usize>, Candidate> = BTreeMap::new();
             for base in &beam {
                 for &term in self.usable.iter().filter(|term| !base.contains(term)) {
@@ -250,46 +260,20 @@ impl<'a> Search<'a> {
             }
             let mut ranked: Vec<Candidate> = grown.into_values().collect();
             ranked.sort_by(|a, b| a.error.total_cmp(&b.error));
-            beam = ranked.iter().take(self.options.beam).map(|candidate| candidate.chosen.clone()).collect();
-            let better = ranked.first().is_some_and(|candidate| candidate.error < best);
-            best = ranked.first().map_or(best, |candidate| best.min(candidate.error));
+            beam = ranked.iter().take(self.strategy.beam).map(|candidate| candidate.chosen.clone()).collect();
+            let found = ranked.first().map_or(f64::INFINITY, |candidate| candidate.error);
             all.extend(ranked);
-            if !better {
+            if found >= best {
                 break;
             }
-        }
-    }
-
-    /// All columns as straight lines, then without the one that is missed least, and so on.
-    fn shrink(&self, sign: Sign, all: &mut Vec<Candidate>) {
-        if self.linear.len() > self.options.max_complete || self.linear.len() <= self.max_terms.min(2) {
-            return;
-        }
-        let mut chosen: Vec<usize> = std::iter::once(0).chain(self.linear.iter().copied()).collect();
-        all.extend(self.judge(chosen.clone(), sign));
-        while chosen.len() > 2 {
-            let without =
-                |drop: usize| chosen.iter().copied().filter(|&term| term != drop).collect::<Vec<_>>();
-            let smaller = chosen[1..].iter().filter_map(|&drop| self.judge(without(drop), sign));
-            let Some(best) = smaller.min_by(|a, b| a.error.total_cmp(&b.error)) else { return };
-            chosen.clone_from(&best.chosen);
-            all.push(best);
+            best = found;
         }
     }
 }
 
-fn count_groups(data: &Dataset) -> usize {
-    let mut seen = vec![false; data.workloads().len()];
-    (0..data.len()).for_each(|row| seen[data.workload_of(row)] = true);
-    match seen.into_iter().filter(|seen| *seen).count() {
-        few if few < 3 => 6,
-        groups => groups,
-    }
-}
-
-/// Rows of the folds that candidates are judged by: workloads dealt into at most `limit` groups, or equal
-/// spans of the data where there are too few workloads.
-fn inner_folds(data: &Dataset, limit: usize) -> Vec<Vec<usize>> {
+/// Rows of the folds that candidates are judged by, and the number of workloads in them: workloads dealt
+/// into at most `limit` groups, or equal spans of the data where there are too few workloads.
+fn inner_folds(data: &Dataset, limit: usize) -> (Vec<Vec<usize>>, usize) {
     const LEAST: usize = 3;
     const SPANS: usize = 6;
     let mut by_workload = vec![Vec::new(); data.workloads().len()];
@@ -297,16 +281,83 @@ fn inner_folds(data: &Dataset, limit: usize) -> Vec<Vec<usize>> {
         by_workload[data.workload_of(row)].push(row);
     }
     by_workload.retain(|rows: &Vec<usize>| !rows.is_empty());
-    if by_workload.len() < LEAST {
+    let workloads = by_workload.len();
+    if workloads < LEAST {
         let spans = SPANS.min(data.len());
-        return (0..spans)
-            .map(|span| (data.len() * span / spans..data.len() * (span + 1) / spans).collect())
-            .collect();
+        let span = |at: usize| (data.len() * at / spans..data.len() * (at + 1) / spans).collect();
+        return ((0..spans).map(span).collect(), spans);
     }
-    let groups = by_workload.len().min(limit.max(LEAST));
-    let mut folds = vec![Vec::new(); groups];
+    let mut folds = vec![Vec::new(); workloads.min(limit.max(LEAST))];
+    let count = folds.len();
     for (index, rows) in by_workload.into_iter().enumerate() {
-        folds[index % groups].extend(rows);
+        folds[index % count].extend(rows);
     }
-    folds
+    (folds, workloads)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::power_model::dataset::Observation;
+
+    /// Workloads that load a machine of 20 W + 3 nJ per `a` + 40 W * sqrt(b / 1e9) at several levels.
+    /// `decoy` follows `a` in all workloads but the last.
+    fn machine() -> Dataset {
+        let mut data = Dataset::new(vec!["a".into(), "b".into(), "decoy".into()]);
+        for workload in 0..6 {
+            for level in 1..=20 {
+                let a = 1e8 * f64::from(level * (workload + 1));
+                let b = 1e9 * f64::from(level * (7 - workload)) / 140.0;
+                let decoy = if workload == 5 { a * 0.1 } else { a };
+                let watts = 20.0 + 3e-9 * a + 40.0 * (b / 1e9).sqrt();
+                let workload = format!("w{workload}");
+                let row = Observation { rates: &[a, b, decoy], watts, workload: &workload, frequency: None };
+                assert!(data.push(row));
+            }
+        }
+        data
+    }
+
+    #[test]
+    fn a_curved_machine_is_learnt_for_unseen_workloads() {
+        let data = machine();
+        let training = data.filter(|row| data.workload_of(row) != 2);
+        let estimator = Estimator::train(&training, &EstimatorOptions::default()).expect("enough rows");
+        let held_back: Vec<usize> = (0..data.len()).filter(|&row| data.workload_of(row) == 2).collect();
+        let errors = held_back.iter().map(|&row| (estimator.watts(data.rates(row)) / data.watts(row) - 1.0).abs());
+        let mean = errors.sum::<f64>() / held_back.len() as f64;
+        assert!(mean < 0.03, "{mean}");
+        assert!(estimator.candidates() > 10);
+    }
+
+    #[test]
+    fn training_is_deterministic() {
+        let data = machine();
+        let training = data.filter(|row| data.workload_of(row) != 0);
+        let train = |data: &Dataset| Estimator::train(data, &EstimatorOptions::default()).expect("enough rows");
+        assert_eq!(train(&training), train(&training.clone()));
+    }
+
+    #[test]
+    fn non_negative_models_average_to_a_non_negative_one() {
+        let options = EstimatorOptions { signs: vec![Sign::NonNegative], ..EstimatorOptions::default() };
+        let estimator = Estimator::train(&machine(), &options).expect("enough rows");
+        assert!(estimator.contributions().iter().all(|(_, watts)| *watts > 0.0));
+        assert!(estimator.watts(&[0.0; 3]) >= 0.0);
+    }
+
+    #[test]
+    fn rates_beyond_the_training_data_are_taken_as_the_largest() {
+        let estimator = Estimator::train(&machine(), &EstimatorOptions::default()).expect("enough rows");
+        assert_eq!(estimator.watts(&[1e12, 1e12, 1e12]), estimator.watts(&[1e15, 1e15, 1e15]));
+    }
+
+    #[test]
+    fn nothing_to_learn_from_is_an_error() {
+        let mut data = Dataset::new(vec!["same".into()]);
+        for _ in 0..10 {
+            data.push(Observation { rates: &[1.0], watts: 5.0, workload: "w", frequency: None });
+        }
+        assert_eq!(Estimator::train(&data, &EstimatorOptions::default()), Err(ModelError::NoColumns));
+    }
 }

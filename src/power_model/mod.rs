@@ -1,10 +1,21 @@
 //! Watts as a linear function of event rates: presets, fit, store, and the periods `R = P / C`.
+//!
+//! The way of the data: text becomes a [`dataset::Dataset`] ([`observations`]); a data set becomes a
+//! [`fit::Fit`], whose coefficients make periods, or an [`estimator::Estimator`], which estimates power as
+//! well as the data allow; [`validate`] says how wrong either is for what it has not seen. A
+//! [`model::PowerModel`] comes from a fit, from a preset or from a file ([`stored`]).
+
+pub mod model;
+pub mod paper;
+pub mod presets;
+pub mod stored;
 
 pub mod dataset;
+pub mod observations;
+
 pub mod error;
 pub mod estimator;
 pub mod fit;
 pub mod least_squares;
-pub mod observations;
 pub mod terms;
 pub mod validate;

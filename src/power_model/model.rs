@@ -1,0 +1,141 @@
+//! The power model itself: `watts = static + sum of C_e * rate_e`, domain by domain, and the sampling
+//! periods that follow from it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::recording::metadata::CoreKind;
+use crate::units::{Joules, Watts};
+
+/// Watts from event rates, for one kind of CPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PowerModel {
+    /// Name: a preset's, or what calibration called it.
+    pub name: String,
+    /// Where the numbers come from, for people.
+    pub source: String,
+    /// How much is claimed for the coefficients.
+    pub scale: Scale,
+    /// The events, by role; a role appears once per kind of core.
+    pub events: Vec<ModelEvent>,
+    /// The domains by kind: `package`, `cores`, `dram`.
+    pub domains: BTreeMap<String, DomainModel>,
+}
+
+/// What a model's numbers are worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// Joules, as measured on this kind of CPU.
+    Joules,
+    /// Proportions only: what an event costs beside the others. Measured energy gives the scale.
+    Relative,
+}
+
+/// An event of the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelEvent {
+    /// `clk`, `inst`, `resource`, `l2` or `llc-miss`.
+    pub role: String,
+    /// The vendor's name.
+    pub name: String,
+    /// Encoding as sysfs or perf would write it: the coefficient is of this event, not of its role.
+    pub encoding: String,
+    /// Kind of core that counts it.
+    #[serde(default)]
+    pub core_kind: CoreKind,
+}
+
+/// The model of one domain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DomainModel {
+    /// Power of one package with no event at all.
+    pub static_power: Watts,
+    /// Its standard error, where fitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub static_std_error: Option<Watts>,
+    /// Power of each core that is not halted, where the source has it as a term of its own. It then stands
+    /// for the cycles when watts are computed; their joules per event serve to sample and to share out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_core: Option<Watts>,
+    /// Joules per event, in the order of [`PowerModel::events`].
+    pub joules_per_event: Vec<f64>,
+    /// Their standard errors, where fitted; 0 for a coefficient held at zero.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub std_errors: Vec<f64>,
+    /// How well it fits, where fitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quality: Option<FitQuality>,
+}
+
+/// How well a model describes what it was fitted to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FitQuality {
+    /// Share of the variance of watts explained.
+    pub r_squared: f64,
+    /// Mean relative error with each workload left out in turn; `None` with fewer than two.
+    pub left_out_error: Option<f64>,
+    /// Condition number of the column-scaled design.
+    pub condition: f64,
+    /// Observations fitted.
+    pub rows: usize,
+}
+
+impl PowerModel {
+    /// Index of an event by role and kind of core.
+    pub fn event(&self, role: &str, core_kind: CoreKind) -> Option<usize> {
+        self.events.iter().position(|event| event.role == role && event.core_kind == core_kind)
+    }
+
+    /// The model of a domain kind; kinds without one of their own follow the package or the cores.
+    pub fn domain(&self, kind: &str) -> Option<&DomainModel> {
+        let fallback: &[&str] = match kind {
+            "cores" | "core" => &["cores", "package"],
+            "package" | "platform" | "battery" => &["package", "cores"],
+            other => return self.domains.get(other),
+        };
+        fallback.iter().find_map(|kind| self.domains.get(*kind))
+    }
+
+    /// Joules per event by domain kind, as a recording's metadata carries them.
+    pub fn joules_per_event(&self, event: usize) -> BTreeMap<String, f64> {
+        let of = |domain: &DomainModel| domain.joules_per_event.get(event).copied();
+        self.domains.iter().filter_map(|(kind, domain)| Some((kind.clone(), of(domain)?))).collect()
+    }
+
+    /// The sampling period `R = P / C`: so many events stand for `energy` in a domain. `None` if the
+    /// event costs nothing there.
+    pub fn period(&self, domain: &str, event: usize, energy: Joules) -> Option<u64> {
+        let cost = *self.domain(domain)?.joules_per_event.get(event)?;
+        let period = energy.as_joules() / cost;
+        // The largest period the kernel takes is a signed number.
+        (cost > 0.0 && period >= 1.0 && period < i64::MAX as f64).then(|| period.round() as u64)
+    }
+
+    /// The power of a domain of one package while events happen at these rates per second, summed over
+    /// its cores, of which `active` are not halted.
+    pub fn watts(&self, domain: &str, rates: &[f64], active: f64) -> Option<Watts> {
+        let domain = self.domain(domain)?;
+        let costs = self.events.iter().zip(&domain.joules_per_event).zip(rates);
+        let dynamic: f64 = costs
+            .filter(|((event, _), _)| domain.active_core.is_none() || event.role != "clk")
+            .map(|((_, cost), rate)| cost * rate)
+            .sum();
+        let active = domain.active_core.unwrap_or(Watts::ZERO) * active;
+        Some(domain.static_power + active + Watts::from_watts(dynamic))
+    }
+
+    /// Whether the numbers make sense: as many as events, none negative, none infinite.
+    pub fn is_sound(&self) -> bool {
+        let sound = |value: f64| value.is_finite() && value >= 0.0;
+        self.domains.values().all(|domain| {
+            domain.joules_per_event.len() == self.events.len()
+                && domain.joules_per_event.iter().all(|value| sound(*value))
+                && (domain.std_errors.is_empty() || domain.std_errors.len() == self.events.len())
+                && domain.std_errors.iter().all(|value| sound(*value))
+                && sound(domain.static_power.as_watts())
+                && domain.active_core.is_none_or(|watts| sound(watts.as_watts()))
+        })
+    }
+}
