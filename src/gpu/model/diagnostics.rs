@@ -91,7 +91,8 @@ mod tests {
             skipped: 0,
         };
         let (rows, mean) = diagnose(&table).expect("a fit");
-        let leverage: Vec<usize> = rows.iter().filter(|row| row.is_leverage_point(mean)).map(|row| row.row).collect();
+        let leverage: Vec<usize> =
+            rows.iter().filter(|row| row.is_leverage_point(mean)).map(|row| row.row).collect();
         assert_eq!(leverage, [3]);
         assert_eq!(rows[3].farthest.as_ref().map(|f| f.0.as_str()), Some("warp_serialize"));
         let outliers: Vec<usize> = rows.iter().filter(|row| row.is_outlier()).map(|row| row.row).collect();

@@ -24,14 +24,22 @@ pub fn coefficients(ranked: &[(String, f64)], unit: &str) -> String {
          viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"sans-serif\" font-size=\"12\">"
     ));
     line(format!("<rect width=\"{width:.0}\" height=\"{height:.0}\" fill=\"white\"/>"));
-    line(format!("<text x=\"8\" y=\"20\" font-weight=\"bold\">{} per standard deviation</text>", escape(unit)));
+    line(format!(
+        "<text x=\"8\" y=\"20\" font-weight=\"bold\">{} per standard deviation</text>",
+        escape(unit)
+    ));
     for (index, (name, value)) in ranked.iter().enumerate() {
         let top = 34.0 + ROW * index as f64;
         let (from, to) = (x(value.min(0.0)), x(value.max(0.0)));
         let colour = if *value >= 0.0 { "#c0392b" } else { "#2471a3" };
         let middle = top + ROW * 0.7;
         let mut row = String::new();
-        let _ = write!(row, "<text x=\"{:.0}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>", LABELS - 8.0, escape(name));
+        let _ = write!(
+            row,
+            "<text x=\"{:.0}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>",
+            LABELS - 8.0,
+            escape(name)
+        );
         let _ = write!(
             row,
             "<rect x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"{colour}\"/>",
@@ -43,7 +51,10 @@ pub fn coefficients(ranked: &[(String, f64)], unit: &str) -> String {
         line(row);
     }
     let zero = x(0.0);
-    line(format!("<line x1=\"{zero:.1}\" y1=\"30\" x2=\"{zero:.1}\" y2=\"{:.1}\" stroke=\"black\"/>", height - 12.0));
+    line(format!(
+        "<line x1=\"{zero:.1}\" y1=\"30\" x2=\"{zero:.1}\" y2=\"{:.1}\" stroke=\"black\"/>",
+        height - 12.0
+    ));
     line("</svg>".to_owned());
     svg
 }

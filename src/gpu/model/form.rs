@@ -80,7 +80,8 @@ impl Prepared {
             columns: table.columns.clone(),
         };
         let singles = prepared.single_names();
-        let place = |clock: &usize| Some((*clock, singles.iter().position(|name| *name == table.columns[*clock])?));
+        let place =
+            |clock: &usize| Some((*clock, singles.iter().position(|name| *name == table.columns[*clock])?));
         prepared.clocks = table.clocks.iter().filter_map(place).collect();
         let combined: Vec<Vec<f64>> = table.rows.iter().map(|row| prepared.combine(row)).collect();
         let width = combined.first().map_or(0, Vec::len);
@@ -203,8 +204,10 @@ impl Prepared {
 
     fn standardise(&self, terms: &[f64]) -> Vec<f64> {
         let all = self.kept.iter().zip(&self.mean).zip(&self.deviation).zip(&self.limits);
-        all.map(|(((index, mean), deviation), (low, high))| ((terms[*index] - mean) / deviation).clamp(*low, *high))
-            .collect()
+        all.map(|(((index, mean), deviation), (low, high))| {
+            ((terms[*index] - mean) / deviation).clamp(*low, *high)
+        })
+        .collect()
     }
 }
 
@@ -220,7 +223,15 @@ mod tests {
             rows: (1..=8)
                 .map(|i| {
                     let x = f64::from(i);
-                    vec![x, 1000.0 * x * x, 500.0 * x, 0.1 * x, if i == 4 { 200.0 } else { 0.0 }, 3.0, 1.0 + x]
+                    vec![
+                        x,
+                        1000.0 * x * x,
+                        500.0 * x,
+                        0.1 * x,
+                        if i == 4 { 200.0 } else { 0.0 },
+                        3.0,
+                        1.0 + x,
+                    ]
                 })
                 .collect(),
             power: vec![100.0; 8],

@@ -3,7 +3,12 @@
 use nalgebra::{DMatrix, DVector};
 
 /// Solves `(A^T W A + ridge n I) x = A^T W y` for a matrix whose first column is 1 and is not penalised.
-pub fn ridge(rows: &DMatrix<f64>, y: &DVector<f64>, weights: Option<&[f64]>, ridge: f64) -> Option<DVector<f64>> {
+pub fn ridge(
+    rows: &DMatrix<f64>,
+    y: &DVector<f64>,
+    weights: Option<&[f64]>,
+    ridge: f64,
+) -> Option<DVector<f64>> {
     let (inverse, right) = normal(rows, y, weights, ridge)?;
     Some(inverse * right)
 }

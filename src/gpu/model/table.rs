@@ -81,8 +81,11 @@ impl Table {
         let text = text.trim_start_matches('\u{feff}');
         let heading = gpmtool_heading(text);
         let body = heading.as_ref().map_or(text, |heading| heading.body);
-        let mut reader =
-            csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(body.as_bytes());
+        let mut reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .trim(csv::Trim::All)
+            .from_reader(body.as_bytes());
         let mut records = Vec::new();
         for record in reader.records() {
             let record = record.map_err(|error| TableError::Csv {
@@ -104,12 +107,16 @@ impl Table {
         Self::from_records(&names, &records, roles)
     }
 
-    fn from_records(names: &[String], records: &[csv::StringRecord], roles: &Roles) -> Result<Self, TableError> {
+    fn from_records(
+        names: &[String],
+        records: &[csv::StringRecord],
+        roles: &Roles,
+    ) -> Result<Self, TableError> {
         let find = |wanted: &str| {
-            names.iter().position(|name| name == wanted).ok_or_else(|| TableError::NoColumn {
-                wanted: wanted.to_owned(),
-                found: names.join(", "),
-            })
+            names
+                .iter()
+                .position(|name| name == wanted)
+                .ok_or_else(|| TableError::NoColumn { wanted: wanted.to_owned(), found: names.join(", ") })
         };
         let target = match &roles.target {
             Some(name) => find(name)?,
@@ -137,7 +144,9 @@ impl Table {
             let filled = usable.iter().filter(|record| number(record, column).is_some()).count();
             match () {
                 () if column == target || group.contains(&column) => {}
-                () if exclude.contains(&column) => left_out.push((names[column].clone(), "excluded".to_owned())),
+                () if exclude.contains(&column) => {
+                    left_out.push((names[column].clone(), "excluded".to_owned()))
+                }
                 () if names[column].is_empty() => {}
                 () if filled * 10 < usable.len() * 9 => {
                     left_out.push((names[column].clone(), "not a number in every row".to_owned()));
@@ -180,8 +189,20 @@ impl Table {
     /// Which columns are clocks and which grow with time.
     fn find_roles(&mut self) {
         const RATES: [&str; 14] = [
-            "throughput", "util", "efficiency", "rate", "ratio", "ipc", "freq", "clock", "per_", "occupancy", "duty",
-            "activity", "percent", "size",
+            "throughput",
+            "util",
+            "efficiency",
+            "rate",
+            "ratio",
+            "ipc",
+            "freq",
+            "clock",
+            "per_",
+            "occupancy",
+            "duty",
+            "activity",
+            "percent",
+            "size",
         ];
         for (index, name) in self.columns.iter().enumerate() {
             let name = name.to_ascii_lowercase();
@@ -190,7 +211,10 @@ impl Table {
                 || ["coref", "memf", "fc", "fm"].contains(&name.as_str());
             if is_clock {
                 self.clocks.push(index);
-            } else if Some(index) != self.time && largest >= 1000.0 && !RATES.iter().any(|word| name.contains(word)) {
+            } else if Some(index) != self.time
+                && largest >= 1000.0
+                && !RATES.iter().any(|word| name.contains(word))
+            {
                 self.counts.push(index);
             }
         }
@@ -235,7 +259,9 @@ impl GpmHeading<'_> {
             names.push("name".to_owned());
         }
         names.push("power".to_owned());
-        names.extend(["core clock", "memory clock", "third clock"].iter().take(self.domains).map(|n| (*n).to_owned()));
+        names.extend(
+            ["core clock", "memory clock", "third clock"].iter().take(self.domains).map(|n| (*n).to_owned()),
+        );
         names.extend(self.components.iter().map(|name| (*name).to_owned()));
         names
     }
@@ -249,7 +275,8 @@ fn gpmtool_heading(text: &str) -> Option<GpmHeading<'_>> {
         Some(line.trim())
     };
     let domains: usize = line()?.parse().ok().filter(|domains| (1..=3).contains(domains))?;
-    let numbers = |line: &str| line.split(',').map(|cell| cell.trim().parse::<f64>().ok()).collect::<Option<Vec<_>>>();
+    let numbers =
+        |line: &str| line.split(',').map(|cell| cell.trim().parse::<f64>().ok()).collect::<Option<Vec<_>>>();
     let defaults = numbers(line()?)?;
     let counts = numbers(line()?)?;
     let components: Vec<&str> = line()?.split(',').map(str::trim).collect();
@@ -281,7 +308,8 @@ mod tests {
         for i in 0..7 {
             text += &format!("k{i},{},975,3505,0.1,0.{i},0.3\n", 100 + i);
         }
-        let table = Table::parse(&text, &Roles { group: vec!["name".into()], ..Roles::default() }).expect("a table");
+        let table =
+            Table::parse(&text, &Roles { group: vec!["name".into()], ..Roles::default() }).expect("a table");
         assert_eq!(table.columns, ["core clock", "memory clock", "SP", "INT", "DRAM"]);
         assert_eq!((table.power[3], table.clocks.len()), (103.0, 2));
     }

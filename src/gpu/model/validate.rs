@@ -25,7 +25,11 @@ pub struct Validation {
 
 /// Leaves each group out, chooses and fits on the others alone, predicts the group. `None` if some
 /// group's others do not allow any fit.
-pub fn leave_group_out(table: &Table, allowed: Allowed, mut progress: impl FnMut(usize, usize)) -> Option<Validation> {
+pub fn leave_group_out(
+    table: &Table,
+    allowed: Allowed,
+    mut progress: impl FnMut(usize, usize),
+) -> Option<Validation> {
     let groups = table.by_group();
     let mut predicted = vec![0.0; table.rows.len()];
     let mut recipes = Vec::with_capacity(groups.len());
