@@ -77,6 +77,10 @@ pub struct RecordArgs {
     #[arg(long, value_name = "IDLE:BUSY", value_parser = AssumedWatts::parse)]
     watts: Option<AssumedWatts>,
 
+    /// NVIDIA's management library, if not the driver's own libnvidia-ml.so.1.
+    #[arg(long, value_name = "FILE")]
+    nvml_lib: Option<PathBuf>,
+
     /// Read only this kind of meter: power, power-core, powercap, msr, hwmon, battery or estimate.
     #[arg(long, value_name = "METER", value_delimiter = ',', value_parser = source)]
     meter: Vec<Source>,
@@ -151,6 +155,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         meters: MeterOptions {
             watts: args.watts,
             only: (!args.meter.is_empty()).then_some(args.meter),
+            nvml_library: args.nvml_lib,
             ..MeterOptions::default()
         },
         meter_interval: Duration::from_millis(args.meter_interval.max(1)),

@@ -3,6 +3,7 @@
 mod calibrate;
 mod correct;
 mod inputs;
+mod model;
 
 use clap::{Args, Subcommand};
 
@@ -19,6 +20,7 @@ pub struct GpuArgs {
 enum GpuVerb {
     Correct(correct::CorrectArgs),
     Calibrate(calibrate::CalibrateArgs),
+    Model(model::ModelArgs),
 }
 
 /// Runs the verb below `eprof gpu`.
@@ -26,5 +28,6 @@ pub fn run(args: GpuArgs) -> Outcome {
     match args.verb {
         GpuVerb::Correct(args) => correct::run(&args),
         GpuVerb::Calibrate(args) => calibrate::run(&args),
+        GpuVerb::Model(args) => model::run(&args),
     }
 }

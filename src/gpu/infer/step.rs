@@ -44,13 +44,6 @@ pub struct StepFit {
     pub residual: f64,
 }
 
-impl StepFit {
-    /// Height of the step in watts, negative when power fell.
-    pub fn height(&self) -> f64 {
-        self.after - self.before
-    }
-}
-
 impl Transition {
     /// Fits a shape of a given length: the time of the step by search, both levels and a drift of the
     /// level after the step (a board warms up) by least squares.
@@ -233,7 +226,7 @@ mod tests {
         {
             let fit = sampled(shape, length, 0.213).fit(shape, length).expect("a fit");
             assert!((fit.at - 0.213).abs() < 1e-3, "{shape:?} {fit:?}");
-            assert!((fit.height() - 100.0).abs() < 0.5 && fit.residual < 0.1, "{shape:?} {fit:?}");
+            assert!((fit.after - fit.before - 100.0).abs() < 0.5 && fit.residual < 0.1, "{shape:?} {fit:?}");
             let other = if shape == Shape::Rc { Shape::Boxcar } else { Shape::Rc };
             let worse = sampled(shape, length, 0.213).fit(other, length).expect("a fit");
             assert!(worse.residual > 20.0, "{worse:?}");

@@ -8,7 +8,7 @@ use super::estimate::{AssumedWatts, Estimate};
 use super::probe::{Files, Kernel, Probe};
 use super::source::{Candidate, Rejected, Search, Source};
 use super::watch::Observation;
-use super::{EnergyMeter, battery, hwmon, msr, power_core, powercap, rapl_perf};
+use super::{EnergyMeter, battery, hwmon, msr, nvml, power_core, powercap, rapl_perf};
 use crate::machine::permissions::Permissions;
 use crate::machine::roots::Roots;
 use crate::machine::topology::{self, TopologyError};
@@ -26,12 +26,14 @@ pub struct MeterOptions {
     pub watch: Duration,
     /// Only these sources, in their usual order; all if `None`.
     pub only: Option<Vec<Source>>,
+    /// NVIDIA's management library, if not the driver's own.
+    pub nvml_library: Option<std::path::PathBuf>,
 }
 
 impl Default for MeterOptions {
     /// 25 ms: some 25 moves of a RAPL counter, so that its refresh period is known well enough.
     fn default() -> Self {
-        Self { watts: None, watch: Duration::from_millis(25), only: None }
+        Self { watts: None, watch: Duration::from_millis(25), only: None, nvml_library: None }
     }
 }
 
@@ -65,7 +67,26 @@ pub fn discover(roots: &Roots, options: &MeterOptions) -> Result<Discovery, Topo
     let machine = topology::detect(roots)?;
     let probe: &dyn Probe =
         if roots.are_live() { &Kernel } else { &Files { rights: Permissions::read(roots) } };
-    Ok(arrange(roots, &machine, options, probe))
+    let mut discovery = arrange(roots, &machine, options, probe);
+    if (roots.are_live() || options.nvml_library.is_some()) && options.only.is_none() {
+        discovery.add_nvml(options);
+    }
+    Ok(discovery)
+}
+
+impl Discovery {
+    /// NVIDIA's GPUs: no kernel interface tells their energy, so nothing else is replaced.
+    fn add_nvml(&mut self, options: &MeterOptions) {
+        // GPU sensors refresh every 15 to 100 ms: a few refreshes must be seen.
+        const WATCH: Duration = Duration::from_millis(600);
+        let found = nvml::search(options.nvml_library.as_deref(), WATCH);
+        self.rejected.extend(found.rejected);
+        self.warnings.extend(found.warnings);
+        if let Some(meter) = found.meter {
+            self.domains.extend(meter.domains().iter().cloned());
+            self.meters.push(Box::new(meter));
+        }
+    }
 }
 
 /// Looks for the places of one source.

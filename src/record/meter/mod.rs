@@ -18,6 +18,7 @@ mod hwmon_names;
 mod integrate;
 mod msr;
 mod number_file;
+pub mod nvml;
 mod power_core;
 mod powercap;
 mod probe;
