@@ -194,6 +194,19 @@ impl Analysis {
         &self.measured_zone
     }
 
+    /// How many of the settings that were run are on the front of what they measured, and how many in
+    /// its zone.
+    pub fn measured_in_zone(&self) -> [usize; 2] {
+        let costs = self
+            .measured
+            .settings()
+            .iter()
+            .map(|measured| AXES.map(|axis| self.measured.responses.cost(measured.value(axis))));
+        let in_zone = costs.clone().filter(|&cost| self.measured_zone.contains(cost)).count();
+        let on_front = costs.filter(|cost| self.measured_zone.front().contains(cost)).count();
+        [on_front, in_zone]
+    }
+
     /// Positions of all settings in the predicted trade-off zone.
     pub fn in_zone(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.costs.len()).filter(|&position| self.zone.contains(self.costs[position]))
@@ -249,6 +262,7 @@ impl Validation {
 }
 
 fn fit(formula: &Formula, space: &Space, measured: &Measurements) -> Result<[LogModel; 2], TuneError> {
+    formula.check_size()?;
     let [speed, energy] = AXES.map(|axis| LogModel::fit(formula, space, measured, axis));
     Ok([speed?, energy?])
 }
@@ -256,6 +270,8 @@ fn fit(formula: &Formula, space: &Space, measured: &Measurements) -> Result<[Log
 /// The first formula, unless another predicts settings that it has not seen clearly better.
 fn fit_best(space: &Space, measured: &Measurements) -> Result<[LogModel; 2], TuneError> {
     const CLEARLY: f64 = 0.9;
+    /// Cells of a design matrix beyond which a second formula is not worth its time.
+    const MOST_CELLS: usize = 2_000_000;
     let error = |models: &[LogModel; 2]| {
         let squares: f64 = models
             .iter()
@@ -272,11 +288,14 @@ fn fit_best(space: &Space, measured: &Measurements) -> Result<[LogModel; 2], Tun
     let mut formulas = Formula::candidates(space).into_iter();
     let mut best = fit(&formulas.next().unwrap_or_else(|| Formula::usual(space)), space, measured)?;
     for formula in formulas {
+        if formula.coefficients() * measured.settings().len() > MOST_CELLS {
+            continue;
+        }
         // A formula that the runs do not determine is no candidate.
-        if let Ok(models) = fit(&formula, space, measured) {
-            if error(&models) < CLEARLY * error(&best) {
-                best = models;
-            }
+        if let Ok(models) = fit(&formula, space, measured)
+            && error(&models) < CLEARLY * error(&best)
+        {
+            best = models;
         }
     }
     Ok(best)

@@ -1,7 +1,5 @@
 //! What can be wrong with a space, a table of runs or a model.
 
-use super::space::Role;
-
 /// Why a tuning cannot be done as asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -83,13 +81,5 @@ pub enum TuneError {
         line: u64,
         /// What is wrong with it.
         reason: String,
-    },
-    /// A role's values must be numbers for what was asked.
-    #[error("variable `{variable}` ({role:?}) needs numbers here")]
-    NeedsNumbers {
-        /// The variable.
-        variable: String,
-        /// Its role.
-        role: Role,
     },
 }

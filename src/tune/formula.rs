@@ -216,6 +216,21 @@ impl Formula {
         Ok(formula)
     }
 
+    /// Refuses a formula too large to fit in reasonable time.
+    ///
+    /// # Errors
+    /// More coefficients than anyone has runs for.
+    pub fn check_size(&self) -> Result<(), TuneError> {
+        let coefficients = self.coefficients();
+        if coefficients <= MOST_COEFFICIENTS {
+            return Ok(());
+        }
+        let reason = format!(
+            "{coefficients} coefficients are more than {MOST_COEFFICIENTS}: leave out a variable with many names"
+        );
+        Err(TuneError::Formula { text: self.to_string(), reason })
+    }
+
     /// Number of coefficients, with the intercept.
     pub fn coefficients(&self) -> usize {
         1 + self.terms.iter().map(|term| term.iter().map(Factor::width).product::<usize>()).sum::<usize>()
@@ -482,6 +497,14 @@ mod tests {
         );
         assert_eq!(formulas(&["threads=4..44:4", "freq=1.2..2.2GHz"]).len(), 1);
         assert_eq!(formulas(&["tile=1..8"]).len(), 1);
+    }
+
+    #[test]
+    fn a_name_for_every_run_is_refused() {
+        let names: Vec<String> = (0..400).map(|n| format!("run{n}")).collect();
+        let space = space(&[&format!("id={}", names.join(","))]);
+        let error = Formula::usual(&space).check_size().expect_err("too many names").to_string();
+        assert!(error.contains("400 coefficients"), "{error}");
     }
 
     #[test]

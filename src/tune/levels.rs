@@ -56,11 +56,10 @@ pub fn parse_variable(name: &str, role: Role, values: &str) -> Result<Variable, 
     }
     let last_unit = quantities
         .iter()
-        .flat_map(|item| [item.step, item.to, Some(item.from)])
+        .flat_map(|item| [Some(item.from), item.to, item.step])
         .flatten()
         .map(|quantity| quantity.unit)
-        .filter(|unit| !unit.is_empty())
-        .last()
+        .rfind(|unit| !unit.is_empty())
         .unwrap_or("");
 
     let mut levels = Vec::new();
@@ -95,7 +94,9 @@ pub fn role_of_name(name: &str) -> Role {
     let plain: String = name.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
     match plain.as_str() {
         "threads" | "thread" | "nthreads" | "numthreads" | "ompnumthreads" | "cores" | "core" | "ncores"
-        | "numcores" | "cpus" | "ncpus" | "workers" => Role::Threads,
+        | "numcores" | "cpus" | "ncpus" | "workers" | "threadcount" | "corecount" | "cpucount" => {
+            Role::Threads
+        }
         "nodes" | "node" | "nnodes" | "numnodes" | "ranks" | "nranks" | "procs" | "nprocs" | "processes"
         | "np" => Role::Nodes,
         "freq" | "frequency" | "f" | "ghz" | "mhz" | "khz" | "clock" | "cpufreq" | "corefreq" | "gpufreq"

@@ -18,6 +18,7 @@ pub mod draw;
 mod error;
 pub mod formula;
 pub mod front;
+pub mod hold_out;
 pub mod least_squares;
 pub mod levels;
 pub mod model;

@@ -136,7 +136,10 @@ fn space(args: &TuneArgs) -> anyhow::Result<(Space, Controls)> {
         let whole = variable.levels().iter().all(|level| level.number().is_some_and(|n| n.fract() == 0.0));
         match variable.role {
             Role::Threads | Role::Nodes if !whole => bail!("{}: whole numbers are needed", variable.name),
-            Role::Threads => kept.push(variable),
+            Role::Threads => {
+                note_too_many_threads(&variable)?;
+                kept.push(variable);
+            }
             _ if mentioned => kept.push(variable),
             Role::Frequency => match CpuFrequency::find(&roots) {
                 Ok(frequency) => {
@@ -161,6 +164,15 @@ fn space(args: &TuneArgs) -> anyhow::Result<(Space, Controls)> {
         bail!("nothing is left to tune");
     }
     Ok((Space::new(kept)?, controls))
+}
+
+fn note_too_many_threads(threads: &Variable) -> anyhow::Result<()> {
+    let cpus = topology::online(&Roots::default())?.len();
+    let most = threads.levels().last().and_then(Level::number).unwrap_or(0.0);
+    if most > cpus as f64 {
+        note(&format!("up to {most} threads will share {cpus} CPUs"))?;
+    }
+    Ok(())
 }
 
 /// For each variable, whether the command or the setup has its placeholder.

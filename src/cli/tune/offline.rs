@@ -6,13 +6,15 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use eprof::tune::analysis::Analysis;
+use eprof::tune::analysis::{Analysis, Question};
 use eprof::tune::design;
-use eprof::tune::runs::{Axis, Run};
+use eprof::tune::hold_out::hold_out;
+use eprof::tune::runs::{Axis, Measurements, Run};
+use eprof::tune::show;
 use eprof::tune::space::Space;
-use eprof::tune::table::{TableOptions, read_runs};
+use eprof::tune::table::{RunsTable, TableOptions, read_runs};
 
-use super::options::TuneArgs;
+use super::options::{Format, TuneArgs};
 use super::{Outcome, note, result};
 
 /// Larger tables are no tables of runs.
@@ -26,16 +28,34 @@ pub fn run(args: &TuneArgs, path: &Path) -> Outcome {
         note(text)?;
     }
     let question = args.question(&table.space)?;
-    let analysis = Analysis::new(table.space, table.responses, &table.runs, question)
+    let learned = match args.offline.hold_out {
+        true => designed(args, &table, &question)?,
+        false => table.runs.clone(),
+    };
+    let analysis = Analysis::new(table.space, table.responses, &learned, question)
         .with_context(|| path.display().to_string())?;
     if args.design.plan {
         let next = next_settings(args, &analysis);
         result::print(&result::plan_csv(analysis.space(), &next, analysis.measured().responses))?;
         return Ok(ExitCode::SUCCESS);
     }
-    result::save(args, &analysis, &table.runs)?;
+    result::save(args, &analysis, &learned)?;
     result::show(args, &analysis, &[], &format!("as in {}", path.display()))?;
+    if args.offline.hold_out && args.output.format == Format::Text {
+        let all = Measurements::gather(table.responses, &table.runs)?;
+        result::print(&show::describe_hold_out(&analysis, &hold_out(&analysis, &all)))?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The runs at the settings of the design.
+fn designed(args: &TuneArgs, table: &RunsTable, question: &Question) -> anyhow::Result<Vec<Run>> {
+    let formula = args.formula(&table.space)?;
+    let default =
+        table.space.position(&question.default).context("the default setting is not in the search space")?;
+    let settings = args.design.settings(&table.space, &formula, default)?;
+    let chosen = |run: &&Run| table.space.position(&run.setting).is_some_and(|at| settings.contains(&at));
+    Ok(table.runs.iter().filter(chosen).cloned().collect())
 }
 
 fn table_options(args: &TuneArgs) -> anyhow::Result<TableOptions> {

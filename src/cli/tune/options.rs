@@ -54,7 +54,7 @@ pub struct TuneArgs {
     pub output: OutputArgs,
 
     /// Program to tune, with its arguments.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(trailing_var_arg = true)]
     pub command: Vec<OsString>,
 }
 
@@ -253,6 +253,11 @@ pub struct OfflineArgs {
     /// Column of the efficiency (work per joule), instead of the energy.
     #[arg(long, value_name = "COLUMN", requires = "runs_csv")]
     pub efficiency: Option<String>,
+
+    /// Learn only from the settings that the design chooses (--design, --sample, --runs), and compare
+    /// the predictions with the others.
+    #[arg(long, requires = "runs_csv")]
+    pub hold_out: bool,
 
     /// Only rows whose COLUMN has this VALUE.
     #[arg(long = "where", value_name = "COLUMN=VALUE", requires = "runs_csv")]

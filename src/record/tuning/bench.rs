@@ -1,5 +1,6 @@
 //! What a search runs its settings on: the program, the machine's settings, the meter, the journal.
 
+use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -232,7 +233,9 @@ impl<'a, W: Watcher> ProgramBench<'a, W> {
             command: self.command.iter().map(|word| word.fill(setting).into()).collect(),
             setting: self.space.show(setting),
             environment: threads
-                .map(|threads| openmp_environment(self.options.placement, threads))
+                .map(|threads| {
+                    openmp_environment(self.options.placement, threads, |name| env::var_os(name).is_some())
+                })
                 .unwrap_or_default(),
             cpus: placed.map(|threads| spread(&self.machine, &self.allowed, threads)),
             timeout: self.options.timeout,

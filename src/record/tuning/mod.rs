@@ -1,10 +1,10 @@
 //! Running a program under chosen settings, for [`crate::tune`].
 //!
 //! The arithmetic of tuning lives in `tune` and touches nothing; all that touches the machine is here,
-//! beside the meters it reads: it starts the program ([`trial`]), places its threads ([`placement`]),
+//! beside the meters it reads: it starts the program (`trial`), places its threads (`placement`),
 //! sets CPU frequencies ([`cpu_frequency`]) and power caps ([`power_cap`]), and puts back what it changed
 //! ([`changes`]), even if it is killed ([`guard`]). [`ProgramBench`] joins these to what a search asks
-//! for, and keeps each run in a [`journal`].
+//! for, and keeps each run in a journal.
 
 mod bench;
 pub mod changes;

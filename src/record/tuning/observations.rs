@@ -62,10 +62,10 @@ impl Observations {
 
     /// The frequency set and the one that the CPUs had.
     pub fn note_frequency(&mut self, setting: &str, wanted: Option<f64>, had: Option<f64>) {
-        if let (Some(wanted), Some(had), None) = (wanted, had, &self.off_frequency) {
-            if (had / wanted - 1.0).abs() > OFF {
-                self.off_frequency = Some(format!("at {setting} the CPUs ran at {had:.2} GHz on average"));
-            }
+        if let (Some(wanted), Some(had), None) = (wanted, had, &self.off_frequency)
+            && (had / wanted - 1.0).abs() > OFF
+        {
+            self.off_frequency = Some(format!("at {setting} the CPUs ran at {had:.2} GHz on average"));
         }
     }
 

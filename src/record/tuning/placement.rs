@@ -36,10 +36,15 @@ pub fn spread(machine: &MachineInfo, allowed: &[u32], threads: usize) -> Vec<u32
     cpus
 }
 
-/// What OpenMP runtimes are told, so that they place threads in the same way.
-pub fn openmp_environment(placement: Placement, threads: usize) -> Vec<(&'static str, String)> {
+/// What OpenMP runtimes are told, so that they place threads in the same way. `is_set` tells which
+/// variables the user has set: how threads are bound is left as it is then.
+pub fn openmp_environment(
+    placement: Placement,
+    threads: usize,
+    is_set: impl Fn(&str) -> bool,
+) -> Vec<(&'static str, String)> {
     let mut environment = vec![("OMP_NUM_THREADS", threads.to_string())];
-    if placement == Placement::Spread {
+    if placement == Placement::Spread && !is_set("OMP_PROC_BIND") && !is_set("OMP_PLACES") {
         environment.push(("OMP_PROC_BIND", "spread".into()));
         environment.push(("OMP_PLACES", "threads".into()));
     }
@@ -94,6 +99,16 @@ mod tests {
     #[test]
     fn only_allowed_cpus_are_used() {
         assert_eq!(spread(&two_packages(), &[1, 5, 7], 2), [1, 7]);
+    }
+
+    #[test]
+    fn a_users_own_binding_is_kept() {
+        let names = |is_set: fn(&str) -> bool| -> Vec<&str> {
+            openmp_environment(Placement::Spread, 4, is_set).into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(names(|_| false), ["OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES"]);
+        assert_eq!(names(|name| name == "OMP_PLACES"), ["OMP_NUM_THREADS"]);
+        assert_eq!(openmp_environment(Placement::Free, 4, |_| false), [("OMP_NUM_THREADS", "4".to_owned())]);
     }
 
     #[test]

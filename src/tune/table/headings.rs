@@ -38,7 +38,7 @@ pub struct Heading {
 impl Heading {
     /// Reads a column's name.
     pub fn read(text: &str) -> Self {
-        let text = text.trim().trim_start_matches('#').trim();
+        let text = text.trim().trim_start_matches('#').trim().trim_matches('\'').trim();
         let (name, unit) = split_heading(text);
         let (meaning, exact) = meaning(name, unit);
         Self { name: name.to_string(), unit: unit.to_string(), meaning, exact }
@@ -100,10 +100,10 @@ pub fn plain(text: &str) -> String {
 /// `Time[s]`, `Time (s)`, `time/s`, `time_s` become `Time` and `s`.
 fn split_heading(text: &str) -> (&str, &str) {
     for (open, close) in [('[', ']'), ('(', ')'), ('<', '>')] {
-        if let Some((name, rest)) = text.split_once(open) {
-            if let Some((unit, _)) = rest.split_once(close) {
-                return (name.trim(), unit.trim());
-            }
+        if let Some((name, rest)) = text.split_once(open)
+            && let Some((unit, _)) = rest.split_once(close)
+        {
+            return (name.trim(), unit.trim());
         }
     }
     let known = |unit: &str| {
@@ -144,13 +144,13 @@ fn is_rate(plain: &str) -> bool {
 fn meaning(name: &str, unit: &str) -> (Meaning, bool) {
     let plain_name = plain(name);
     let lower = name.to_lowercase();
-    if let Some((work, per)) = lower.split_once('/') {
-        if is_rate(&plain(work)) {
-            match plain(per).as_str() {
-                "s" | "sec" | "second" => return (Meaning::Performance, true),
-                "j" | "joule" | "w" | "watt" => return (Meaning::Efficiency, true),
-                _ => {}
-            }
+    if let Some((work, per)) = lower.split_once('/')
+        && is_rate(&plain(work))
+    {
+        match plain(per).as_str() {
+            "s" | "sec" | "second" => return (Meaning::Performance, true),
+            "j" | "joule" | "w" | "watt" => return (Meaning::Efficiency, true),
+            _ => {}
         }
     }
     match plain_name.as_str() {
