@@ -1,4 +1,4 @@
-//! Steps 2 to 6 in one: a recording becomes a [`Profile`].
+//! Steps 2 to 6 in one: a recording becomes a [`Profile`](crate::profile::Profile).
 //!
 //! Two passes over the file. The *survey* sees which events and meters there are, how much they
 //! counted and over which time; the *replay* puts all records in time order, follows tasks and

@@ -1,6 +1,6 @@
 //! Energy meters: everything that can tell how many joules a domain has used.
 //!
-//! [`discover`] finds the sources that the machine offers, opens them, watches their counters for a
+//! [`discover()`] finds the sources that the machine offers, opens them, watches their counters for a
 //! moment and keeps for each domain the best one.
 
 use std::io;
