@@ -97,7 +97,28 @@ struct Domain {
     /// Parts of this domain that are measured core by core.
     measured_cores: Vec<usize>,
     other_time: OtherTime,
+    /// Model joules and CPU nanoseconds of all quanta so far.
+    own_so_far: (f64, f64),
     is_core: bool,
+}
+
+impl Domain {
+    /// Model joules of a nanosecond of the program in this bucket; where its quanta do not tell time
+    /// there, on average so far.
+    fn cost_of_time(&mut self, own: f64, running: f64) -> f64 {
+        self.own_so_far.0 += own;
+        self.own_so_far.1 += running;
+        let (own_so_far, running_so_far) = self.own_so_far;
+        if running > 0.0 {
+            own / running
+        } else if running_so_far > 0.0 {
+            own_so_far / running_so_far
+        } else {
+            // Alone, others have all the joules, whatever the unit. Beside quanta whose time nobody
+            // knows, they cannot be weighed.
+            if own > 0.0 { 0.0 } else { 1.0 }
+        }
+    }
 }
 
 /// Sums of one bucket, by domain; kept to save allocations.
@@ -156,6 +177,7 @@ impl Attributor {
                 parent: info.parent.as_deref().and_then(index_of),
                 measured_cores: Vec::new(),
                 other_time: OtherTime::default(),
+                own_so_far: (0.0, 0.0),
                 is_core: info.kind == DomainKind::Core,
             })
             .collect();
@@ -357,7 +379,7 @@ impl Attributor {
                 false => self.domains[index].other_time.charge(start, end, running),
             };
             // A nanosecond of others is taken to cost as much as one of the program's own.
-            let per_nanosecond = if running > 0.0 { own / running } else { 1.0 };
+            let per_nanosecond = self.domains[index].cost_of_time(own, running);
             let (others, recorder) = (others * per_nanosecond, recorder * per_nanosecond);
             let total = own + others + recorder;
             self.scratch.factor[index] = 0.0;

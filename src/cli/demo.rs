@@ -44,7 +44,9 @@ pub fn run(args: DemoArgs) -> Outcome {
     let seconds = args.seconds.to_string();
     let eprof = std::env::current_exe().context("cannot find the path of this program")?;
     let itself = eprof.display().to_string();
-    step(&eprof, &["record", "-o", &data, "--", &itself, "demo", "--work", "--seconds", &seconds])?;
+    let work = [&itself, "demo", "--work", "--seconds", &seconds];
+    // The work is compiled without frame pointers, as most programs are: its stacks are copied.
+    step(&eprof, &[&["record", "--call-graph", "dwarf,4096", "-o", &data, "--"], &work[..]].concat())?;
     step(&eprof, &["report", "-i", &data, "--by", "function", "--limit", "15"])?;
     step(&eprof, &["flamegraph", "-i", &data, "-o", &svg])?;
     Ok(ExitCode::SUCCESS)

@@ -80,8 +80,10 @@ fn run(verb: Verb) -> Outcome {
 
 /// A reader that went away (`eprof report | head`) is no error of ours.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<io::Error>())
-        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+    let kind_of = |cause: &(dyn std::error::Error + 'static)| {
+        let io_error = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        // JSON's errors keep the kind, but not the cause.
+        io_error.or_else(|| cause.downcast_ref::<serde_json::Error>()?.io_error_kind())
+    };
+    error.chain().filter_map(kind_of).any(|kind| kind == io::ErrorKind::BrokenPipe)
 }
