@@ -48,8 +48,23 @@ pub struct Profile {
     pub cell_joules: Vec<Joules>,
     /// Variances of `cell_joules` in square joules, of the same shape.
     pub cell_variances: Vec<f64>,
+    /// The recording in pieces of time, in order, without gaps. Only kept on request.
+    pub slices: Vec<TimeSlice>,
     /// What the reader of a report must know.
     pub warnings: Vec<String>,
+}
+
+/// What happened between two points in time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimeSlice {
+    /// Its start.
+    pub start: Timestamp,
+    /// Its end; the next one's start.
+    pub end: Timestamp,
+    /// Energy that was measured, by domain.
+    pub measured: Vec<Joules>,
+    /// Joules of cells, of all top-level domains together; cells without any are left out.
+    pub by_cell: Vec<(u32, f32)>,
 }
 
 /// The energy of one domain: measured, and where it went.

@@ -11,8 +11,8 @@ use super::samples::{SampleEnergy, SampleList};
 use super::spans::{EventUnit, SpanTracker};
 use super::survey::{Survey, survey};
 use super::unwind::SampleUnwinder;
-use crate::attribute::{self, Attribution, Attributor, Charge, EventWeights, Quantum};
-use crate::profile::{DomainEnergy, EventTotals, Module, Profile};
+use crate::attribute::{self, Attribution, Attributor, Bucket, Charge, EventWeights, Quantum};
+use crate::profile::{DomainEnergy, EventTotals, Module, Profile, TimeSlice};
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{DomainInfo, Metadata, Target};
 use crate::recording::record::{Record, RecordContext, Sample};
@@ -379,6 +379,13 @@ fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attrib
             lost: ledger.lost,
         })
         .collect();
+    let slice = |bucket: Bucket| TimeSlice {
+        start: bucket.start,
+        end: bucket.end,
+        measured: bucket.measured,
+        by_cell: bucket.by_cell,
+    };
+    profile.slices = attribution.buckets.into_iter().map(slice).collect();
     // Cells that never got a quantum have no row yet.
     profile.cell_joules = attribution.cell_joules;
     profile.cell_joules.resize(profile.cells.len() * columns, Joules::ZERO);

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use eprof::analyze::{Dimensions, SampleEnergy, analyze_samples};
+use eprof::analyze::{SampleEnergy, analyze_samples};
 use eprof::profile::top_level;
 use eprof::report::tree::{CallTree, TreeOptions};
 use eprof::report::{ReportError, Selection, folded, perf_data, pprof, speedscope};
@@ -15,7 +15,7 @@ use eprof::units::Joules;
 
 use super::Outcome;
 use super::flamegraph::RootArg;
-use super::input::{InputArgs, SelectArgs};
+use super::input::{InputArgs, Needed, SelectArgs};
 use super::output;
 
 const EXAMPLES: &str = "\
@@ -69,9 +69,7 @@ pub fn run(args: ExportArgs) -> Outcome {
     if args.format == Format::PerfData {
         return export_perf_data(&args);
     }
-    let loaded = args
-        .input
-        .load(Dimensions { stacks: true, threads: true, cpus: false }, args.format == Format::Pprof)?;
+    let loaded = args.input.load(Needed { lines: args.format == Format::Pprof, ..Needed::STACKS })?;
     output::warn(&loaded.profile.warnings)?;
     let to = args.output.as_deref();
     if args.format == Format::Pprof {
@@ -97,7 +95,7 @@ pub fn run(args: ExportArgs) -> Outcome {
 
 fn export_perf_data(args: &ExportArgs) -> Outcome {
     let recording = args.input.open()?;
-    let energy = analyze_samples(&recording, &args.input.analyze_options(Dimensions::ALL));
+    let energy = analyze_samples(&recording, &args.input.analyze_options(Needed::STACKS));
     output::warn(&energy.warnings)?;
     let columns = columns(&energy, &args.select.selection())?;
     let path = args.output.as_deref().unwrap_or(Path::new("energy.data"));

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use eprof::analyze::Dimensions;
 use eprof::report::flamegraph::{self, FlamegraphOptions};
 use eprof::report::tree::{CallTree, Direction, Root, TreeOptions};
 
 use super::Outcome;
-use super::input::{InputArgs, Loaded, SelectArgs};
+use super::input::{InputArgs, Loaded, Needed, SelectArgs};
 use super::output;
 
 const EXAMPLES: &str = "\
@@ -90,15 +89,14 @@ pub fn run(args: FlamegraphArgs) -> Outcome {
         normalize: args.normalize,
         ..FlamegraphOptions::default()
     };
-    let dimensions = Dimensions { stacks: true, threads: true, cpus: false };
-    let newer = args.input.load(dimensions, false)?;
+    let newer = args.input.load(Needed::STACKS)?;
     output::warn(&newer.profile.warnings)?;
     let tree = args.tree(&newer)?;
     let to = Some(args.output.as_path());
     match &args.diff {
         None => output::write_to(to, |out| flamegraph::write(&tree, &look, out))?,
         Some(path) => {
-            let older = args.input.load_file(path, dimensions, false)?;
+            let older = args.input.load_file(path, Needed::STACKS)?;
             let older = args.tree(&older)?;
             output::write_to(to, |out| flamegraph::write_difference(&older, &tree, &look, out))?;
         }

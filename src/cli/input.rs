@@ -111,6 +111,26 @@ impl SelectArgs {
     }
 }
 
+/// What a verb needs of a recording; less is faster.
+#[derive(Clone, Copy)]
+pub struct Needed {
+    /// What must be told apart.
+    pub dimensions: Dimensions,
+    /// Lines of the source.
+    pub lines: bool,
+    /// Pieces of time.
+    pub slices: bool,
+}
+
+impl Needed {
+    /// Whole stacks by thread.
+    pub const STACKS: Self = Self {
+        dimensions: Dimensions { stacks: true, threads: true, cpus: false },
+        lines: false,
+        slices: false,
+    };
+}
+
 /// A recording's profile, with names.
 pub struct Loaded {
     pub profile: Profile,
@@ -121,16 +141,16 @@ pub struct Loaded {
 
 impl InputArgs {
     /// Reads the recording.
-    pub fn load(&self, dimensions: Dimensions, lines: bool) -> anyhow::Result<Loaded> {
-        self.load_file(&self.input, dimensions, lines)
+    pub fn load(&self, needed: Needed) -> anyhow::Result<Loaded> {
+        self.load_file(&self.input, needed)
     }
 
     /// Reads another recording with the same options.
-    pub fn load_file(&self, path: &Path, dimensions: Dimensions, lines: bool) -> anyhow::Result<Loaded> {
+    pub fn load_file(&self, path: &Path, needed: Needed) -> anyhow::Result<Loaded> {
         let recording = open(path)?;
-        let options = self.analyze_options(dimensions);
+        let options = self.analyze_options(needed);
         let mut profile = analyze(&recording, &options);
-        let options = self.symbolize_options(path, &recording, &profile, lines);
+        let options = self.symbolize_options(path, &recording, &profile, needed.lines);
         let symbols = Symbolizer::new(options).symbolize(&profile.modules, &profile.addresses);
         profile.warnings.extend(symbols.warnings.iter().cloned());
         let has_meter = recording.metadata().is_some_and(|metadata| !metadata.domains.is_empty());
@@ -146,9 +166,14 @@ impl InputArgs {
     }
 
     /// How the recording is to be analyzed.
-    pub fn analyze_options(&self, dimensions: Dimensions) -> analyze::Options {
-        let symbolize = SymbolizeOptions { sysroot: self.symfs.clone(), ..SymbolizeOptions::default() };
-        analyze::Options { dimensions, watts: self.watts, symbolize, ..analyze::Options::default() }
+    pub fn analyze_options(&self, needed: Needed) -> analyze::Options {
+        analyze::Options {
+            dimensions: needed.dimensions,
+            watts: self.watts,
+            symbolize: SymbolizeOptions { sysroot: self.symfs.clone(), ..SymbolizeOptions::default() },
+            keep_buckets: needed.slices,
+            ..analyze::Options::default()
+        }
     }
 
     fn symbolize_options(

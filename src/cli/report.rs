@@ -3,15 +3,18 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use eprof::analyze::Dimensions;
 use eprof::report::table::Style;
 use eprof::report::tree::{CallTree, TreeOptions};
-use eprof::report::{self, Grouping, Neighbours, Options, Report, Side, SortKey, csv, folded, json, table};
+use eprof::report::{
+    self, Grouping, Neighbours, Options, Report, Side, SortKey, csv, folded, html, json, table,
+};
 use regex::Regex;
 
 use super::Outcome;
-use super::input::{InputArgs, Loaded, SelectArgs};
+use super::input::{InputArgs, Loaded, Needed, SelectArgs};
 use super::output::{self, Color};
 
 const EXAMPLES: &str = "\
@@ -120,32 +123,37 @@ enum Format {
     Csv,
     /// Folded stacks in microjoules, one line per call path.
     Collapsed,
+    /// One page with power over time, flamegraph and table; needs -o.
+    Html,
 }
 
 /// Runs the verb.
 pub fn run(args: ReportArgs) -> Outcome {
-    let loaded = args.input.load(args.dimensions(), args.by == By::Line)?;
+    if args.format == Format::Html && args.output.is_none() {
+        bail!("a page is read in a browser: name a file with -o, such as -o energy.html");
+    }
+    let loaded = args.input.load(args.needed())?;
     let Loaded { profile, symbols, subject } = &loaded;
-    let to = args.output.as_deref();
-    if args.format == Format::Collapsed {
-        output::warn(&profile.warnings)?;
+    let report = || Report::new(profile, symbols, &args.options(subject.clone()));
+    let tree = |whole| {
         let options = TreeOptions {
+            subject: subject.clone(),
             selection: args.select.selection(),
             no_inline: args.input.no_inline,
-            whole: args.whole,
+            whole,
             ..TreeOptions::default()
         };
-        let tree = CallTree::new(profile, symbols, &options)?;
-        output::write_to(to, |out| folded::write(&tree, out))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let report = Report::new(profile, symbols, &args.options(subject.clone()))?;
-    output::write_to(to, |out| match args.format {
-        Format::Json => json::write(&report, out),
-        Format::Csv => csv::write(&report, out),
-        Format::Table | Format::Collapsed => table::write(&report, &args.style(), out),
+        CallTree::new(profile, symbols, &options)
+    };
+    output::write_to(args.output.as_deref(), |out| match args.format {
+        Format::Table => table::write(&report()?, &args.style(), out),
+        Format::Json => json::write(&report()?, out),
+        Format::Csv => csv::write(&report()?, out),
+        Format::Collapsed => folded::write(&tree(args.whole)?, out),
+        Format::Html => html::write(&tree(false)?, &report()?, out),
     })?;
-    if args.format == Format::Csv {
+    // The other formats have a place for them.
+    if matches!(args.format, Format::Csv | Format::Collapsed) {
         output::warn(&profile.warnings)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -153,7 +161,7 @@ pub fn run(args: ReportArgs) -> Outcome {
 
 impl ReportArgs {
     fn options(&self, subject: Option<String>) -> Options {
-        let is_table = self.format == Format::Table;
+        let is_table = matches!(self.format, Format::Table | Format::Html);
         let limit = self.limit.or(is_table.then_some(DEFAULT_LIMIT)).filter(|&limit| limit > 0);
         let of = |side, function: &Option<String>| {
             function.as_ref().map(|function| Neighbours { side, function: function.clone() })
@@ -199,18 +207,20 @@ impl ReportArgs {
         }
     }
 
-    /// What must be told apart for this report; less is faster.
-    fn dimensions(&self) -> Dimensions {
+    /// What this report needs of the recording.
+    fn needed(&self) -> Needed {
         let own_only =
             self.format == Format::Table && !self.children && !matches!(self.sort, Some(Sort::Total));
         let neighbours = self.callers.is_some() || self.callees.is_some();
-        Dimensions {
+        let is_tree = matches!(self.format, Format::Collapsed | Format::Html);
+        let dimensions = Dimensions {
             stacks: !own_only || neighbours || self.select.needs_stacks(),
-            threads: matches!(self.by, By::Thread | By::Process | By::Command)
-                || self.format == Format::Collapsed
+            threads: is_tree
+                || matches!(self.by, By::Thread | By::Process | By::Command)
                 || self.select.needs_threads(),
             cpus: self.by == By::Core,
-        }
+        };
+        Needed { dimensions, lines: self.by == By::Line, slices: self.format == Format::Html }
     }
 
     fn style(&self) -> Style {

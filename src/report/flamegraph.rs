@@ -10,14 +10,12 @@ use inferno::flamegraph::color::{Color, PaletteMap};
 use inferno::flamegraph::{self, Direction as Growth};
 
 use super::folded::WholeNumbers;
+use super::heading::{heading, provenance};
 use super::scale::grouped;
-use super::summary::{BALANCE_TOLERANCE, Summary};
 use super::text::Label;
 use super::tree::{CallTree, Direction};
 use super::walk::TreeFrame;
 use super::{ReportError, Weight};
-use crate::profile::ProfileMethod;
-use crate::units::Joules;
 
 /// Frames narrower than this share of the picture are not drawn: a tenth of a pixel.
 const THINNEST: f64 = 1e-4;
@@ -109,7 +107,7 @@ fn draw(
     let mut look = flamegraph::Options::default();
     look.title = match &options.title {
         Some(title) => Label::new(title).to_string(),
-        None => default_title(tree),
+        None => heading(tree),
     };
     look.subtitle = Some(subtitle);
     look.count_name = unit.name.to_owned();
@@ -142,42 +140,6 @@ impl Unit {
         };
         Self { name, per_weight }
     }
-}
-
-/// How much of what, and what was recorded.
-fn default_title(tree: &CallTree<'_>) -> String {
-    let amount = match tree.weight {
-        Weight::Joules => {
-            let (drawn, measured) = (Joules::from_joules(tree.total()), tree.summary.balance.measured);
-            let counted = tree.summary.domains.iter().filter(|domain| domain.counted);
-            let domains: Vec<&str> = counted.map(|domain| domain.name.as_str()).collect();
-            let is_all = drawn.as_joules() >= measured.as_joules() * (1.0 - BALANCE_TOLERANCE);
-            let of = if is_all { String::new() } else { format!(" of {measured}") };
-            format!("{drawn}{of} ({})", domains.join(" + "))
-        }
-        Weight::Samples => format!("{} samples", grouped(tree.total() as u64)),
-        Weight::Count => format!("{} events", grouped(tree.total() as u64)),
-    };
-    match &tree.summary.subject {
-        Some(subject) => format!("{amount}: {}", subject.shortened(80)),
-        None => amount,
-    }
-}
-
-/// Whether the joules were measured, and by what: a picture travels without its report.
-fn provenance(summary: &Summary, weight: Weight) -> String {
-    if weight != Weight::Joules {
-        return format!("not joules but {}", if weight == Weight::Samples { "samples" } else { "events" });
-    }
-    let mut sources: Vec<&str> =
-        summary.domains.iter().filter(|domain| domain.counted).map(|domain| domain.source.as_str()).collect();
-    sources.dedup();
-    let how = match summary.method {
-        ProfileMethod::Measured | ProfileMethod::None => "measured",
-        ProfileMethod::Estimated => "ESTIMATED, not measured",
-        ProfileMethod::Mixed => "partly measured, partly ESTIMATED",
-    };
-    format!("{how} ({})", sources.join(", "))
 }
 
 const COLORS: &str =

@@ -64,6 +64,11 @@ fn profile(names: &[String]) -> (Profile, Symbols) {
     fixture.finish()
 }
 
+fn profile_of_plain_names() -> (Profile, Symbols) {
+    let names: Vec<String> = (0..10).map(|index| format!("name{index}")).collect();
+    profile(&names)
+}
+
 fn hostile_profile() -> impl Strategy<Value = (Profile, Symbols)> {
     prop::collection::vec(hostile_name(), 10).prop_map(|names| profile(&names))
 }
@@ -170,6 +175,29 @@ proptest! {
         // Thread, outer, inner.
         prop_assert_eq!(path.split(';').count(), 3);
         prop_assert!(is_harmless_line(path));
+    }
+
+    #[test]
+    fn a_page_has_only_its_own_elements((profile, symbols) in hostile_profile(), subject in hostile_name()) {
+        let subject = Some(subject);
+        let tree_options = TreeOptions { subject: subject.clone(), root: Root::Thread, ..TreeOptions::default() };
+        let tree = CallTree::new(&profile, &symbols, &tree_options).expect("there are samples");
+        let report = Report::new(&profile, &symbols, &Options { subject, ..Options::default() }).expect("valid");
+        let page = text(|out| html::write(&tree, &report, out));
+        let tags = |page: &str| page.matches('<').count();
+        // The template's elements, and what the script and the style have of `<`.
+        let (plain_profile, plain_symbols) = profile_of_plain_names();
+        let plain_tree = CallTree::new(&plain_profile, &plain_symbols, &TreeOptions::default()).expect("samples");
+        let plain_report = Report::new(&plain_profile, &plain_symbols, &Options::default()).expect("valid");
+        let plain_page = text(|out| html::write(&plain_tree, &plain_report, out));
+        prop_assert_eq!(tags(&page), tags(&plain_page));
+        prop_assert_eq!(page.matches("<script").count(), 2);
+        let json = page.split_once("id=\"data\">").expect("data").1.split_once("</script>").expect("its end").0;
+        let data: serde_json::Value = serde_json::from_str(json).expect("JSON");
+        prop_assert_eq!(data["slices"][0]["own"].as_array().map(Vec::len), Some(2));
+        let names = data["frames"].as_array().expect("frames").iter().filter_map(|frame| frame["name"].as_str());
+        let expected = Label::new(&format!("{} (1/1)", profile.threads[0].name));
+        prop_assert!(names.into_iter().any(|name| name == expected.as_str()));
     }
 
     #[test]

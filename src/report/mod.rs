@@ -15,8 +15,10 @@ pub mod flamegraph;
 pub mod folded;
 mod frames;
 mod head;
+mod heading;
 #[cfg(test)]
 mod hostile;
+pub mod html;
 pub mod json;
 #[cfg(test)]
 mod laws;

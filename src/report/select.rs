@@ -116,6 +116,8 @@ pub(super) struct Selected {
     pub weight: Weight,
     /// Columns of the profile's joules that are summed.
     pub domains: Vec<usize>,
+    /// Joules are those of a domain that was asked for.
+    pub is_of_one_domain: bool,
     /// Cells of one event, some threads or some stacks were left out.
     pub partial: bool,
     event: Option<u32>,
@@ -161,7 +163,7 @@ impl Selected {
             || selection.thread.is_some()
             || selection.process.is_some()
             || selection.through.is_some();
-        Ok(Self { weight, domains, partial, event, threads })
+        Ok(Self { weight, domains, is_of_one_domain: selection.domain.is_some(), partial, event, threads })
     }
 
     /// The selected cells: index, cell and sums.

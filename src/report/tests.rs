@@ -5,6 +5,7 @@ use super::flamegraph::FlamegraphOptions;
 use super::table::Style;
 use super::tree::{CallTree, Direction, Root, TreeOptions};
 use super::*;
+use crate::profile::TimeSlice;
 use crate::recording::metadata::Method;
 use crate::units::{Joules, Nanoseconds};
 
@@ -116,6 +117,44 @@ fn folded_stacks_and_flamegraph() {
     golden!("folded", text(|out| folded::write(&tree, out)));
     let look = FlamegraphOptions { plain: true, ..FlamegraphOptions::default() };
     golden!("flamegraph", text(|out| flamegraph::write(&tree, &look, out)));
+}
+
+#[test]
+fn a_page_has_the_joules_of_every_time() {
+    let (mut profile, symbols) = sample_profile();
+    let time = |millis| profile.start + Nanoseconds::from_millis(millis);
+    let joules = |values: [f64; 3]| values.map(Joules::from_joules).to_vec();
+    // In the first half second cell 0 spends 0.5 J and cell 1 4 J; then cells 1 to 4 spend the rest.
+    profile.slices = vec![
+        TimeSlice {
+            start: time(0),
+            end: time(500),
+            measured: joules([10.0, 5.0, 1.0]),
+            by_cell: vec![(0, 0.5), (1, 4.0)],
+        },
+        TimeSlice {
+            start: time(500),
+            end: time(2000),
+            measured: joules([20.0, 12.0, 3.0]),
+            by_cell: vec![(1, 5.5), (2, 2.75), (3, 1.25), (4, 4.0)],
+        },
+    ];
+    let tree = CallTree::new(&profile, &symbols, &TreeOptions::default()).expect("there are samples");
+    let report = Report::new(&profile, &symbols, &Options::default()).expect("valid");
+    let page = text(|out| html::write(&tree, &report, out));
+    let json = page.split_once("id=\"data\">").expect("data").1.split_once("</script>").expect("its end").0;
+    let data: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    let slices = data["slices"].as_array().expect("slices");
+    let own = |slice: &serde_json::Value| -> u64 {
+        let pairs: Vec<u64> =
+            slice["own"].as_array().expect("pairs").iter().filter_map(|it| it.as_u64()).collect();
+        pairs.chunks(2).map(|pair| pair[1]).sum()
+    };
+    assert_eq!(slices.iter().map(own).collect::<Vec<_>>(), [4_500_000, 13_500_000]);
+    assert_eq!(slices[1]["start"], 0.5);
+    // Package and DRAM; the cores lie in the package.
+    assert_eq!(slices[0]["measured"], serde_json::json!([10.0, 1.0]));
+    assert_eq!(data["domains"], serde_json::json!(["package-0", "dram-0"]));
 }
 
 #[test]

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
-use super::frames::{Detail, FrameClass, FrameTable};
+use super::frames::{Detail, FrameClass, FrameTable, UNKNOWN};
 use super::select::{Selected, Selection, Weight};
 use super::summary::Summary;
 use super::text::Label;
 pub use super::walk::Direction;
 use super::walk::{Node, TreeFrame, TreeShape, WeighedStack, walk};
 use super::{ReportError, stacks_of};
-use crate::profile::{Profile, Thread};
+use crate::profile::{Profile, StackId, Thread};
 use crate::symbolize::Symbols;
 
 /// What a call tree is made of.
@@ -70,6 +70,10 @@ pub struct CallTree<'a> {
     /// Frames beside all stacks (indices of `roots`), and their weights.
     beside: Vec<(u32, f64)>,
     small: TreeFrame,
+    selected: Selected,
+    /// Which stacks count.
+    taken: Vec<bool>,
+    root_of_thread: Vec<Option<u32>>,
     /// What weighs.
     pub weight: Weight,
     /// What the whole profile is about.
@@ -112,6 +116,9 @@ impl<'a> CallTree<'a> {
             small,
             weight: selected.weight,
             summary,
+            selected,
+            taken,
+            root_of_thread,
         };
         if tree.total() > 0.0 { Ok(tree) } else { Err(ReportError::NothingSelected) }
     }
@@ -148,6 +155,48 @@ impl<'a> CallTree<'a> {
         })
     }
 
+    /// The cells that the tree is made of, their weights, and the frames that each ends a path of.
+    pub(super) fn cells(&self) -> impl Iterator<Item = (usize, f64, CellPath)> + '_ {
+        let is_taken = |stack: StackId| self.taken[stack.0 as usize];
+        self.selected.cells(self.profile).filter(move |(_, cell, _)| is_taken(cell.stack)).map(
+            |(index, cell, totals)| {
+                let root = self.root_of_thread[cell.thread.0 as usize];
+                (index, totals.weight(self.weight), CellPath { root, stack: cell.stack })
+            },
+        )
+    }
+
+    /// The frames of a path, the one nearest to the root first.
+    pub(super) fn frames_of(&self, path: CellPath) -> Vec<TreeFrame> {
+        let mut frames: Vec<TreeFrame> =
+            self.frames.of_stack(self.profile, path.stack).map(TreeFrame::Key).collect();
+        if frames.is_empty() {
+            frames.push(TreeFrame::Key(UNKNOWN));
+        }
+        if self.direction == Direction::FromInnermost {
+            frames.reverse();
+        }
+        path.root.map(TreeFrame::Above).into_iter().chain(frames).collect()
+    }
+
+    /// The profile that the tree is of.
+    pub(super) fn profile(&self) -> &'a Profile {
+        self.profile
+    }
+
+    /// All joules count, not those of one domain alone.
+    pub(super) fn is_of_all_domains(&self) -> bool {
+        self.weight == Weight::Joules && !self.selected.is_of_one_domain
+    }
+
+    /// What kind of code a frame is; `None` for frames that are no code.
+    pub(super) fn class(&self, frame: TreeFrame) -> Option<FrameClass> {
+        match frame {
+            TreeFrame::Above(_) => None,
+            TreeFrame::Key(key) => Some(self.frames.keys[key as usize].class),
+        }
+    }
+
     /// The names of all frames, as folded stacks have them.
     pub(super) fn names(&self) -> FrameNames<'_> {
         let name = |key: usize| {
@@ -173,6 +222,13 @@ impl<'a> CallTree<'a> {
             }
         }
     }
+}
+
+/// Where a cell lies in a call tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct CellPath {
+    root: Option<u32>,
+    stack: StackId,
 }
 
 /// The names of the frames of a call tree.

@@ -202,6 +202,49 @@ fn exports_hold_all_joules() {
 }
 
 #[test]
+fn a_page_shows_the_joules_of_a_chosen_time() {
+    let folder = Folder::with(&Recorded::default());
+    assert!(folder.error(&["report", "--format", "html"]).contains("-o energy.html"));
+    folder.output(&["report", "--format", "html", "-o", "energy.html"]);
+    let page = std::fs::read_to_string(folder.path().join("energy.html")).expect("the page");
+    assert!(!page.contains("http:") && !page.contains("https:"), "the page loads something");
+    if !common::has_program("node", &["--version"]) {
+        return common::skip("node is not installed");
+    }
+    // The page's own arithmetic on the page's own data: all of it, and the first tenth of the time.
+    let test = r#"
+        const fs = require('fs');
+        const page = fs.readFileSync('energy.html', 'utf8');
+        const data = JSON.parse(page.split('id="data">')[1].split('</script>')[0]);
+        fs.writeFileSync('page.js', page.split('<script>')[1].split('</script>')[0]);
+        const energy = require('./page.js');
+        const sums = (to) => {
+            const own = energy.own(data, 0, to);
+            const totals = energy.totals(data, own);
+            const rows = energy.rows(data, own, totals);
+            const heavy = rows.find((row) => data.frames[row.frame].name.endsWith('heavy'));
+            const left = energy.edges(data, totals);
+            const fits = left.every((edge, node) => node === 0 || edge + totals[node] <= totals[0] + 1e-6);
+            return [totals[0], heavy.own, rows.reduce((sum, row) => sum + row.own, 0), fits];
+        };
+        const tenth = data.slices.findIndex((slice) => slice.end > 0.0999) + 1;
+        console.log(JSON.stringify([sums(data.slices.length), sums(tenth), data.slices[tenth - 1].end]));
+    "#;
+    let output = std::process::Command::new("node").args(["-e", test]).current_dir(folder.path()).output();
+    let output = output.expect("node runs");
+    let sums: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let [all, part] = [&sums[0], &sums[1]];
+    assert!((number(&all[0]) - 10e6).abs() < 100.0 && all[0] == all[2], "{sums}");
+    assert!((number(&all[1]) - 7.49e6).abs() < 0.01e6, "{sums}");
+    // 10 W for the tenth.
+    let seconds = number(&sums[2]);
+    assert!((number(&part[0]) - 10e6 * seconds).abs() < 0.02e6, "{sums}");
+    assert!((number(&part[1]) / number(&part[0]) - 0.75).abs() < 0.01, "{sums}");
+    assert_eq!((&all[3], &part[3]), (&true.into(), &true.into()));
+}
+
+#[test]
 fn hostile_names_stay_names_in_every_format() {
     const EVIL: &str = "\x1b]0;x\x07<script>alert(1)</script>\";\n=1+1\u{202e}";
     let folder = Folder::with(&Recorded {

@@ -1,0 +1,61 @@
+//! One HTML file with everything in it: power over time, and the flamegraph and table of the time that
+//! is marked in it. It loads nothing from anywhere and runs only its own script.
+
+mod data;
+
+use std::io::Write;
+
+use super::table::{self, Style};
+use super::tree::CallTree;
+use super::{Report, ReportError};
+use data::Page;
+
+const TEMPLATE: &str = include_str!("html/page.html");
+const STYLE: &str = include_str!("html/page.css");
+const SCRIPT: &str = include_str!("html/page.js");
+
+/// Writes a page of a call tree and, for those without a script, of the report's table.
+///
+/// # Errors
+/// If writing fails.
+pub fn write(tree: &CallTree<'_>, report: &Report, mut out: impl Write) -> Result<(), ReportError> {
+    let data = serde_json::to_string(&Page::new(tree, report)?).map_err(std::io::Error::from)?;
+    let mut plain = Vec::new();
+    table::write(report, &Style { width: 100, ..Style::default() }, &mut plain)?;
+    let title = tree.summary.subject.as_ref().map_or("eprof", |subject| subject.as_str());
+    let parts = [
+        ("{{title}}", escaped(title)),
+        ("{{style}}", STYLE.to_owned()),
+        ("{{script}}", SCRIPT.to_owned()),
+        ("{{table}}", escaped(&String::from_utf8_lossy(&plain))),
+        // In JSON `<` only occurs in texts, where it can be written like this; no text can end the element.
+        ("{{data}}", data.replace('<', "\\u003c")),
+    ];
+    // One pass, so that a name that looks like a placeholder stays a name.
+    let mut rest = TEMPLATE;
+    while let Some(start) = rest.find("{{") {
+        let (before, from) = rest.split_at(start);
+        out.write_all(before.as_bytes())?;
+        let Some((place, text)) = parts.iter().find(|(place, _)| from.starts_with(place)) else { break };
+        out.write_all(text.as_bytes())?;
+        rest = &from[place.len()..];
+    }
+    out.write_all(rest.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '&' => safe.push_str("&amp;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
