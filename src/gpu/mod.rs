@@ -9,6 +9,7 @@ pub mod correct;
 pub mod curve;
 pub mod edges;
 pub mod infer;
+pub mod instructions;
 pub mod live;
 pub mod model;
 pub mod phases;

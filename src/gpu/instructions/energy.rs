@@ -1,0 +1,123 @@
+//! From energies of kernels to the energy of an instruction.
+
+use serde::Serialize;
+
+/// One run of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Run {
+    /// Turns of its loop, over all threads.
+    pub turns: f64,
+    /// Its energy in joules.
+    pub joules: f64,
+    /// Clock cycles of one thread.
+    pub cycles: f64,
+    /// Turns of one thread's loop.
+    pub thread_turns: f64,
+}
+
+/// A straight line through runs of several lengths.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Slope {
+    /// Per turn.
+    pub value: f64,
+    /// Its standard error.
+    pub std_error: f64,
+    /// How straight: share of the variance that the line explains.
+    pub r2: f64,
+}
+
+/// The slope of `y` over `x`; `None` with fewer than three points or without spread.
+pub fn slope(points: &[(f64, f64)]) -> Option<Slope> {
+    let count = points.len() as f64;
+    if points.len() < 3 {
+        return None;
+    }
+    let mean_x = points.iter().map(|p| p.0).sum::<f64>() / count;
+    let mean_y = points.iter().map(|p| p.1).sum::<f64>() / count;
+    let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
+    for (x, y) in points {
+        xx += (x - mean_x).powi(2);
+        xy += (x - mean_x) * (y - mean_y);
+        yy += (y - mean_y).powi(2);
+    }
+    if xx <= 0.0 {
+        return None;
+    }
+    let value = xy / xx;
+    let rest = (yy - value * xy).max(0.0);
+    let r2 = if yy > 0.0 { 1.0 - rest / yy } else { 1.0 };
+    Some(Slope { value, std_error: (rest / (count - 2.0) / xx).sqrt(), r2 })
+}
+
+/// The energy of one instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct InstructionEnergy {
+    /// Microjoules per instruction and thread.
+    pub microjoules: f64,
+    /// Standard error of the same.
+    pub std_error: f64,
+    /// Clock cycles that each copy adds to a thread.
+    pub cycles: f64,
+    /// The less straight of both energies over length.
+    pub r2: f64,
+    /// The assembler left copies out: they take no time.
+    pub eliminated: bool,
+}
+
+/// Cycles below which a copy cannot have run: even independent instructions issue once a cycle.
+const FEWEST_CYCLES: f64 = 0.5;
+
+/// The difference between the loop with and the loop without the instruction, per copy: slopes over at
+/// least three lengths, so that whatever a launch costs drops out.
+pub fn difference(with: &[Run], without: &[Run], copies: u32) -> Option<InstructionEnergy> {
+    let energy = |runs: &[Run]| slope(&runs.iter().map(|run| (run.turns, run.joules)).collect::<Vec<_>>());
+    let time =
+        |runs: &[Run]| slope(&runs.iter().map(|run| (run.thread_turns, run.cycles)).collect::<Vec<_>>());
+    let (with_energy, without_energy) = (energy(with)?, energy(without)?);
+    let copies = f64::from(copies);
+    let cycles = (time(with)?.value - time(without)?.value) / copies;
+    Some(InstructionEnergy {
+        microjoules: (with_energy.value - without_energy.value) / copies * 1e6,
+        std_error: with_energy.std_error.hypot(without_energy.std_error) / copies * 1e6,
+        cycles,
+        r2: with_energy.r2.min(without_energy.r2),
+        eliminated: cycles < FEWEST_CYCLES,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(joules_per_turn: f64, cycles_per_turn: f64) -> Vec<Run> {
+        [1e6, 2e6, 3e6]
+            .map(|turns| Run {
+                turns,
+                joules: 0.7 + turns * joules_per_turn,
+                cycles: 500.0 + turns * cycles_per_turn,
+                thread_turns: turns,
+            })
+            .to_vec()
+    }
+
+    #[test]
+    fn what_a_launch_costs_drops_out() {
+        let found = difference(&runs(12e-6, 60.0), &runs(2e-6, 20.0), 10).expect("three lengths");
+        assert!((found.microjoules - 1.0).abs() < 1e-9 && found.std_error < 1e-6);
+        assert!((found.cycles - 4.0).abs() < 1e-9 && !found.eliminated);
+    }
+
+    #[test]
+    fn copies_that_take_no_time_were_eliminated() {
+        assert!(difference(&runs(2.1e-6, 20.0), &runs(2e-6, 20.0), 10).expect("three lengths").eliminated);
+        assert_eq!(difference(&runs(1.0, 1.0)[..2], &runs(1.0, 1.0), 10), None);
+    }
+
+    #[test]
+    fn a_slope_by_hand() {
+        let line = slope(&[(0.0, 1.0), (1.0, 2.0), (2.0, 5.0)]).expect("a slope");
+        assert!((line.value - 2.0).abs() < 1e-12);
+        // Residuals 1/3, -2/3, 1/3: sum of squares 2/3, one degree of freedom, spread 2.
+        assert!((line.std_error - (1.0f64 / 3.0).sqrt()).abs() < 1e-12);
+    }
+}
