@@ -213,7 +213,11 @@ fn error(errors: &Errors) -> String {
     match (errors.root_mean_square(), errors.undetermined) {
         (None, _) => "too few runs".into(),
         (Some(error), 0) => percent(Some(error), 1),
-        (Some(error), some) => format!("{} (-{some})", percent(Some(error), 1)),
+        // The others could not be predicted.
+        (Some(error), some) => {
+            let predicted = errors.relative.len();
+            format!("{} ({predicted}/{})", percent(Some(error), 1), predicted + some)
+        }
     }
 }
 
