@@ -139,7 +139,7 @@ impl Scale {
         if !low.is_finite() {
             return Self { low: 0.5, high: 1.5, logarithmic: false, ends };
         }
-        if high / low > 12.0 {
+        if high / low > 4.0 {
             return Self { low: low / 1.15, high: high * 1.15, logarithmic: true, ends };
         }
         let margin = ((high - low) * 0.06).max(high * 0.01);
@@ -350,8 +350,8 @@ mod tests {
 
     #[test]
     fn scales_have_readable_ticks() {
-        let scale = Scale::covering([1.0, 9.0].into_iter(), [0.0, 100.0]);
-        assert_eq!(scale.ticks(), [2.0, 4.0, 6.0, 8.0]);
+        let scale = Scale::covering([3.0, 9.0].into_iter(), [0.0, 100.0]);
+        assert_eq!(scale.ticks(), [4.0, 6.0, 8.0]);
         let wide = Scale::covering([1.0, 150.0].into_iter(), [0.0, 100.0]);
         assert!(wide.ticks().contains(&50.0));
         let one = Scale::covering([3.0].into_iter(), [0.0, 100.0]);

@@ -1,17 +1,20 @@
-//! The analysis as text for a terminal, and all predictions as CSV.
+//! The analysis as text for a terminal; in `csv`, all predictions for programs.
 
 use std::fmt::Write;
 
 use super::TuneError;
 use super::analysis::{Analysis, LimitSource, Limits};
-use super::hold_out::{HeldOutFronts, HoldOut};
 use super::least_squares::LeastSquares;
 use super::model::Estimate;
 use super::runs::{AXES, Axis, Responses};
-use super::search::Verification;
-use super::space::Variable;
 use super::validate::Errors;
 use crate::units::{Joules, Nanoseconds};
+
+mod checks;
+mod csv;
+
+pub use checks::{describe_hold_out, describe_verification};
+pub use csv::{cell, heading, predictions_csv};
 
 /// Most settings of the front that the table shows.
 const MOST_ROWS: usize = 16;
@@ -92,69 +95,6 @@ pub fn describe(analysis: &Analysis, energy: &str) -> Result<String, TuneError> 
     text.push_str(&front_table(analysis));
     text.push_str(&recommendation(analysis));
     Ok(text)
-}
-
-/// All settings with their predictions, and what was measured, as CSV.
-pub fn predictions_csv(analysis: &Analysis) -> String {
-    let responses = analysis.measured().responses;
-    let [speed, energy] = AXES.map(|axis| responses.name(axis));
-    let mut text = String::new();
-    for variable in analysis.space().variables() {
-        let _ = write!(text, "{},", cell(&heading(variable)));
-    }
-    let _ = writeln!(
-        text,
-        "{speed},{speed}_low,{speed}_high,{energy},{energy}_low,{energy}_high,time_ratio,energy_ratio,\
-         measured_{speed},measured_{energy},front,zone,default,recommended"
-    );
-    let mut on_front = vec![false; analysis.space().size()];
-    for &position in analysis.front() {
-        on_front[position] = true;
-    }
-    for (position, &on_front) in on_front.iter().enumerate() {
-        let setting = analysis.space().setting(position);
-        for level in &setting.0 {
-            let _ = write!(text, "{},", cell(&level.to_string()));
-        }
-        for axis in AXES {
-            let Estimate { value, interval } = analysis.predict(axis, position);
-            let (low, high) =
-                interval.map_or_else(Default::default, |(low, high)| (low.to_string(), high.to_string()));
-            let _ = write!(text, "{value},{low},{high},");
-        }
-        for axis in AXES {
-            let _ = write!(text, "{},", analysis.against_default(axis, position).value);
-        }
-        for axis in AXES {
-            let measured =
-                analysis.measured().find(&setting).map(|measured| measured.value(axis).to_string());
-            let _ = write!(text, "{},", measured.unwrap_or_default());
-        }
-        let flags = [
-            on_front,
-            analysis.zone().contains(analysis.costs()[position]),
-            position == analysis.default_position(),
-            position == analysis.chosen(),
-        ];
-        let _ = writeln!(text, "{}", flags.map(|flag| if flag { "1" } else { "0" }).join(","));
-    }
-    text
-}
-
-/// A variable's name with its unit, as tables of runs name their columns.
-pub fn heading(variable: &Variable) -> String {
-    match variable.role.unit() {
-        "" => variable.name.clone(),
-        unit => format!("{}_{unit}", variable.name),
-    }
-}
-
-/// A CSV cell, quoted where it must be.
-pub fn cell(text: &str) -> String {
-    match text.contains([',', '"', '\n', ';']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_string(),
-    }
 }
 
 /// A value of an axis with its unit.
@@ -246,98 +186,6 @@ fn recommendation(analysis: &Analysis) -> String {
     text
 }
 
-/// How predictions agree with runs that were held out, in a few lines.
-pub fn describe_hold_out(analysis: &Analysis, held_out: &HoldOut) -> String {
-    let responses = analysis.measured().responses;
-    let count_of = held_out.errors[0].relative.len();
-    let mut text = format!("\nheld out {}\n", count(count_of, "setting"));
-    let _ = writeln!(text, "{:<12} error   worst   of those within 5 %   10 %   20 %", "");
-    for axis in AXES {
-        let errors = &held_out.errors[axis as usize];
-        let shares: String =
-            [0.05, 0.10, 0.20].map(|limit| format!("{:>7}", percent(errors.share_below(limit), 0))).concat();
-        let worst = errors.relative.iter().copied().map(f64::abs).reduce(f64::max);
-        let _ = writeln!(
-            text,
-            "{:<12} {:>5} {:>7}              {shares}",
-            responses.name(axis),
-            percent(errors.root_mean_square(), 1),
-            percent(worst, 1),
-        );
-    }
-    if let Some(fronts) = &held_out.fronts {
-        text.push_str(&describe_fronts(fronts, responses));
-    }
-    text
-}
-
-/// The paper's five measures, and the distance of the curves.
-fn describe_fronts(fronts: &HeldOutFronts, responses: Responses) -> String {
-    let accuracy = &fronts.accuracy;
-    let shares = |distances: &[f64]| match distances.is_empty() {
-        true => "none".into(),
-        false => distances.iter().map(|share| percent(Some(*share), 0)).collect::<Vec<_>>().join(", "),
-    };
-    let ends = |ends: [f64; 2]| format!("{:.2}..{:.2}", ends[0], ends[1]);
-    let [speed, energy] = AXES.map(|axis| responses.name(axis));
-    format!(
-        "fronts       {} settings observed, {} predicted, {} on both; the predicted zone holds {} of the observed\n  \
-         apart by     {speed} {}, {energy} {}\n  \
-         observed only, distance to the predicted front (share of the space): {}\n  \
-         predicted only, distance to the observed front: {}\n  \
-         range against the default: time {} observed, {} predicted; energy {} observed, {} predicted\n",
-        fronts.observed,
-        fronts.predicted,
-        accuracy.overlapping,
-        fronts.in_zone,
-        percent(Some(fronts.error[0]), 1),
-        percent(Some(fronts.error[1]), 1),
-        shares(&accuracy.observed_only),
-        shares(&accuracy.predicted_only),
-        ends(accuracy.range.observed[0]),
-        ends(accuracy.range.predicted[0]),
-        ends(accuracy.range.observed[1]),
-        ends(accuracy.range.predicted[1]),
-    )
-}
-
-/// What verifying a recommendation gave, in a few lines.
-pub fn describe_verification(analysis: &Analysis, verification: &Verification) -> String {
-    let responses = analysis.measured().responses;
-    let mut text = format!("verified {}:\n", analysis.space().show(&verification.setting));
-    for axis in AXES {
-        let predicted = verification.predicted[axis as usize];
-        let verdict = match verification.agrees[axis as usize] {
-            Some(true) => "agrees with the prediction",
-            Some(false) => "DISAGREES with the prediction",
-            None => "predicted, without an interval,",
-        };
-        let range = predicted.interval.map_or_else(String::new, |(low, high)| {
-            format!(" ({} .. {})", value(responses, axis, low), value(responses, axis, high))
-        });
-        let _ = writeln!(
-            text,
-            "  {} {} {verdict} {}{range}",
-            responses.name(axis),
-            value(responses, axis, verification.measured[axis as usize]),
-            value(responses, axis, predicted.value),
-        );
-    }
-    let [time, energy] = verification.against_default;
-    let _ = write!(
-        text,
-        "  against the default, run in turns: saving {}, slower {}",
-        signed_percent(1.0 - energy),
-        signed_percent(time - 1.0)
-    );
-    text.push_str(match verification.limit_kept {
-        Some(true) => " (within the limit)\n",
-        Some(false) => " (OVER THE LIMIT)\n",
-        None => "\n",
-    });
-    text
-}
-
 fn limit(limits: &Limits, what: &str, found: &str, responses: Responses) -> String {
     let source = match limits.source {
         LimitSource::Given => "given",
@@ -365,7 +213,11 @@ fn error(errors: &Errors) -> String {
     match (errors.root_mean_square(), errors.undetermined) {
         (None, _) => "too few runs".into(),
         (Some(error), 0) => percent(Some(error), 1),
-        (Some(error), some) => format!("{} (-{some})", percent(Some(error), 1)),
+        // The others could not be predicted.
+        (Some(error), some) => {
+            let predicted = errors.relative.len();
+            format!("{} ({predicted}/{})", percent(Some(error), 1), predicted + some)
+        }
     }
 }
 

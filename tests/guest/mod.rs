@@ -10,6 +10,7 @@ use std::process::Command;
 const INSIDE: &str = "EPROF_INSIDE_GUEST";
 
 /// Whether this is the guest. Tests marked `ignore` for it return at once elsewhere.
+#[allow(dead_code, reason = "each test uses its own part")]
 pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
