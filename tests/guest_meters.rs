@@ -97,7 +97,8 @@ fn work(meters: &mut [Box<dyn EnergyMeter>], duration: Duration) {
 /// anywhere, so the pair is taken anew until the truth before and after the readings lie close.
 fn read_with_truth(meters: &mut [Box<dyn EnergyMeter>]) -> (Vec<Truth>, Vec<(String, f64)>) {
     const CLOSE: f64 = 0.002;
-    let mut best: Option<(f64, Vec<Truth>, Vec<(String, f64)>)> = None;
+    type Reading = (f64, Vec<Truth>, Vec<(String, f64)>);
+    let mut best: Option<Reading> = None;
     for _ in 0..200 {
         let (before, readings, after) = (truth(), read(meters), truth());
         let apart = after[0].seconds - before[0].seconds;

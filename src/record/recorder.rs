@@ -112,10 +112,10 @@ impl Recorder {
     /// The tasks of a ring's owner have ended: its descriptor would say so for ever. The ring is still
     /// emptied, at every tick.
     fn forget_if_ended(&self, epoll: &Epoll, event: &EpollEvent) {
-        if event.events().contains(EpollFlags::EPOLLHUP) {
-            if let Some(owner) = self.counters.counters.get(event.data() as usize) {
-                let _ = epoll.delete(owner.descriptor());
-            }
+        if event.events().contains(EpollFlags::EPOLLHUP)
+            && let Some(owner) = self.counters.counters.get(event.data() as usize)
+        {
+            let _ = epoll.delete(owner.descriptor());
         }
     }
 

@@ -79,7 +79,7 @@ impl RecordCompressor {
         let start = out.len();
         out.extend(record_type::COMPRESSED.to_le_bytes());
         out.extend([0; 4]);
-        if self.frame.len() % 8 != 0 {
+        if !self.frame.len().is_multiple_of(8) {
             let padding = 8 - self.frame.len() % 8;
             out.extend(SKIPPABLE_MAGIC.to_le_bytes());
             out.extend((padding as u32).to_le_bytes());

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::common;
-use crate::harness::{Contents, Folder, can_record, stderr};
+use crate::harness::{Folder, can_record, stderr};
 
 fn perf(folder: &Path, arguments: &[&str]) -> Output {
     Command::new("perf").args(arguments).current_dir(folder).output().expect("perf runs")

@@ -32,6 +32,7 @@ pub struct Sensor {
 
 impl Sensor {
     /// The K20 of Burtscher et al.: 15 ms, 10 mW, polls of 0.283 and 4.7 ms.
+    #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub fn k20(seed: u64) -> Self {
         Self {
             follows: Follows::Rc(0.8333),
@@ -92,6 +93,7 @@ impl Sensor {
 }
 
 /// The time `seconds` after the simulation's zero.
+#[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub fn at(seconds: f64) -> Timestamp {
     Timestamp::from_nanos(1_000_000_000_000_000_000 + (seconds * 1e9) as u64)
 }

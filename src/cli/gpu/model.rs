@@ -291,7 +291,7 @@ fn print_validation(table: &Table, validation: &Validation, out: &mut impl Write
             None => recipes.push((1, text)),
         }
     }
-    recipes.sort_by(|a, b| b.0.cmp(&a.0));
+    recipes.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
     for (count, recipe) in recipes.iter().take(4) {
         writeln!(out, "chosen {count} times: {recipe}")?;
     }

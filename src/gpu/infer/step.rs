@@ -101,8 +101,9 @@ fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> Option<[f64; 3]> {
         }
         for j in i + 1..3 {
             let factor = matrix[j][i] / matrix[i][i];
-            for k in i..3 {
-                matrix[j][k] -= factor * matrix[i][k];
+            let pivot = matrix[i];
+            for (value, above) in matrix[j].iter_mut().zip(pivot).skip(i) {
+                *value -= factor * above;
             }
             right[j] -= factor * right[i];
         }

@@ -140,16 +140,14 @@ impl Table {
             records.iter().filter(|record| number(record, target).is_some_and(|watts| watts > 0.0)).collect();
         let mut left_out = Vec::new();
         let mut kept = Vec::new();
-        for column in 0..names.len() {
+        for (column, name) in names.iter().enumerate() {
             let filled = usable.iter().filter(|record| number(record, column).is_some()).count();
             match () {
                 () if column == target || group.contains(&column) => {}
-                () if exclude.contains(&column) => {
-                    left_out.push((names[column].clone(), "excluded".to_owned()))
-                }
-                () if names[column].is_empty() => {}
+                () if exclude.contains(&column) => left_out.push((name.clone(), "excluded".to_owned())),
+                () if name.is_empty() => {}
                 () if filled * 10 < usable.len() * 9 => {
-                    left_out.push((names[column].clone(), "not a number in every row".to_owned()));
+                    left_out.push((name.clone(), "not a number in every row".to_owned()));
                 }
                 () => kept.push(column),
             }
