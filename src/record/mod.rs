@@ -17,6 +17,7 @@ mod drain;
 mod energy_log;
 mod error;
 mod events;
+pub mod gpu;
 mod host;
 mod kernel_state;
 mod launch;
