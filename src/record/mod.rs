@@ -18,6 +18,7 @@ mod energy_log;
 mod error;
 mod event_totals;
 mod events;
+pub mod gpu;
 mod host;
 mod kernel_state;
 mod launch;

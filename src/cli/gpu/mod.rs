@@ -3,6 +3,7 @@
 mod calibrate;
 mod correct;
 mod inputs;
+mod instructions;
 mod model;
 
 use clap::{Args, Subcommand};
@@ -20,6 +21,7 @@ pub struct GpuArgs {
 enum GpuVerb {
     Correct(correct::CorrectArgs),
     Calibrate(calibrate::CalibrateArgs),
+    Instructions(instructions::InstructionsArgs),
     Model(model::ModelArgs),
 }
 
@@ -28,6 +30,7 @@ pub fn run(args: GpuArgs) -> Outcome {
     match args.verb {
         GpuVerb::Correct(args) => correct::run(&args),
         GpuVerb::Calibrate(args) => calibrate::run(&args),
+        GpuVerb::Instructions(args) => instructions::run(&args),
         GpuVerb::Model(args) => model::run(&args),
     }
 }

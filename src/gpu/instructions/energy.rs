@@ -49,6 +49,31 @@ pub fn slope(points: &[(f64, f64)]) -> Option<Slope> {
     Some(Slope { value, std_error: (rest / (count - 2.0) / xx).sqrt(), r2 })
 }
 
+/// What was spent between two stretches of idling beyond idling, from readings of the energy so far
+/// (seconds, joules) in both: two parallel lines, and the distance between them.
+///
+/// A sensor that averages, lags or stands still between refreshes shows energy late. In idling it is
+/// late by the same joules before and after, which drop out. `None` with fewer than four readings in
+/// either stretch. The idle level must be the same in both.
+pub fn offset(before: &[(f64, f64)], after: &[(f64, f64)]) -> Option<f64> {
+    if before.len() < 4 || after.len() < 4 {
+        return None;
+    }
+    let mean = |points: &[(f64, f64)]| {
+        let count = points.len() as f64;
+        (points.iter().map(|p| p.0).sum::<f64>() / count, points.iter().map(|p| p.1).sum::<f64>() / count)
+    };
+    let (first, last) = (mean(before), mean(after));
+    let moments = |points: &[(f64, f64)], mean: (f64, f64)| {
+        points.iter().fold((0.0, 0.0), |(xx, xy), p| {
+            (xx + (p.0 - mean.0).powi(2), xy + (p.0 - mean.0) * (p.1 - mean.1))
+        })
+    };
+    let (own, other) = (moments(before, first), moments(after, last));
+    let idle = (own.1 + other.1) / (own.0 + other.0);
+    idle.is_finite().then(|| last.1 - first.1 - idle * (last.0 - first.0))
+}
+
 /// The energy of one instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct InstructionEnergy {
@@ -111,6 +136,16 @@ mod tests {
     fn copies_that_take_no_time_were_eliminated() {
         assert!(difference(&runs(2.1e-6, 20.0), &runs(2e-6, 20.0), 10).expect("three lengths").eliminated);
         assert_eq!(difference(&runs(1.0, 1.0)[..2], &runs(1.0, 1.0), 10), None);
+    }
+
+    #[test]
+    fn energy_beyond_idling_is_the_distance_of_two_parallel_lines() {
+        // 50 W idle read 20 ms late, 7 J on top between 1 s and 2 s.
+        let late = |t: f64, extra: f64| (t, 50.0 * (t - 0.02) + extra);
+        let before: Vec<_> = (0..10).map(|i| late(f64::from(i) * 0.1, 0.0)).collect();
+        let after: Vec<_> = (0..10).map(|i| late(2.1 + f64::from(i) * 0.1, 7.0)).collect();
+        assert!((offset(&before, &after).expect("enough") - 7.0).abs() < 1e-9);
+        assert_eq!(offset(&before[..3], &after), None);
     }
 
     #[test]

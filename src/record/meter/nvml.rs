@@ -124,7 +124,8 @@ pub fn search(library: Option<&Path>, watch: Duration) -> NvmlSearch {
     found
 }
 
-fn open(library: Option<&Path>) -> Result<Nvml, String> {
+/// Loads and starts NVML; the error says why not and what helps.
+pub(crate) fn open(library: Option<&Path>) -> Result<Nvml, String> {
     let path = library.map_or(OsStr::new(LIBRARY), Path::as_os_str);
     // Without GPUs attached the driver may still be there; that is no error.
     let with_flags = Nvml::builder().lib_path(path).flags(InitFlags::NO_GPUS).init();
@@ -227,6 +228,18 @@ fn watch_refresh(nvml: &Nvml, index: u32, source: GpuSource, watch: Duration) ->
         std::thread::sleep(Duration::from_millis(1));
     }
     infer_period(&PowerTrace::new(readings)).filter(|period| period.resolved).map(|period| period.period)
+}
+
+/// The best power reading of a device, in milliwatts.
+pub(crate) fn read_power(device: &nvml_wrapper::Device<'_>) -> Result<u64, String> {
+    field(device, field_id::NVML_FI_DEV_POWER_INSTANT)
+        .or_else(|_| device.power_usage().map(u64::from).map_err(|error| error.to_string()))
+        .or_else(|_| field(device, field_id::NVML_FI_DEV_POWER_AVERAGE))
+}
+
+/// The energy counter of a device, in millijoules.
+pub(crate) fn read_counter(device: &nvml_wrapper::Device<'_>) -> Result<u64, String> {
+    device.total_energy_consumption().map_err(|error| error.to_string())
 }
 
 /// One value in millijoules or milliwatts, with its status and type checked.
