@@ -71,7 +71,7 @@ pub fn offset(before: &[(f64, f64)], after: &[(f64, f64)]) -> Option<f64> {
     };
     let (own, other) = (moments(before, first), moments(after, last));
     let idle = (own.1 + other.1) / (own.0 + other.0);
-    idle.is_finite().then(|| last.1 - first.1 - idle * (last.0 - first.0))
+    idle.is_finite().then_some(last.1 - first.1 - idle * (last.0 - first.0))
 }
 
 /// The energy of one instruction.
