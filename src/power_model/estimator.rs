@@ -324,7 +324,8 @@ mod tests {
         let training = data.filter(|row| data.workload_of(row) != 2);
         let estimator = Estimator::train(&training, &EstimatorOptions::default()).expect("enough rows");
         let held_back: Vec<usize> = (0..data.len()).filter(|&row| data.workload_of(row) == 2).collect();
-        let errors = held_back.iter().map(|&row| (estimator.watts(data.rates(row)) / data.watts(row) - 1.0).abs());
+        let errors =
+            held_back.iter().map(|&row| (estimator.watts(data.rates(row)) / data.watts(row) - 1.0).abs());
         let mean = errors.sum::<f64>() / held_back.len() as f64;
         assert!(mean < 0.03, "{mean}");
         assert!(estimator.candidates() > 10);
@@ -334,7 +335,8 @@ mod tests {
     fn training_is_deterministic() {
         let data = machine();
         let training = data.filter(|row| data.workload_of(row) != 0);
-        let train = |data: &Dataset| Estimator::train(data, &EstimatorOptions::default()).expect("enough rows");
+        let train =
+            |data: &Dataset| Estimator::train(data, &EstimatorOptions::default()).expect("enough rows");
         assert_eq!(train(&training), train(&training.clone()));
     }
 

@@ -83,7 +83,8 @@ fn sandy_bridge() -> PowerModel {
     let cores = DomainModel { active_core, ..domain(12.41, vec![CLK, INST, RESOURCE, L2]) };
     PowerModel {
         name: Preset::SandyBridge.name().to_owned(),
-        source: "Ono, Yamamoto, Nakashima, IPSJ SIG 2015, with the tenfold coefficients of its table 3".to_owned(),
+        source: "Ono, Yamamoto, Nakashima, IPSJ SIG 2015, with the tenfold coefficients of its table 3"
+            .to_owned(),
         scale: Scale::Joules,
         events: events.into_iter().map(event).collect(),
         domains: BTreeMap::from([("cores".to_owned(), cores)]),

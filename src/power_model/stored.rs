@@ -109,7 +109,8 @@ impl StoredModel {
         for (role, encoding) in events {
             let same_role = || self.model.events.iter().filter(|event| event.role == role);
             if same_role().next().is_some() && !same_role().any(|event| event.encoding == encoding) {
-                let in_model = same_role().map(|event| event.encoding.as_str()).collect::<Vec<_>>().join(" or ");
+                let in_model =
+                    same_role().map(|event| event.encoding.as_str()).collect::<Vec<_>>().join(" or ");
                 let here = encoding.to_owned();
                 return Err(StoredModelError::OtherEvent { role: role.to_owned(), in_model, here });
             }
