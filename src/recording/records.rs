@@ -40,6 +40,8 @@ pub struct Records<'r> {
     /// Position of the next record.
     position: u64,
     window: Window<'r>,
+    /// The next record in the file follows the last one given out: what is between them is appended to it.
+    follows_in_file: bool,
     expander: Option<Expander>,
     expansion_limit: Option<u64>,
     /// What comes next in the stream cannot be expanded for want of what precedes it.
@@ -68,6 +70,7 @@ impl<'r> Records<'r> {
             start: data.start,
             position: data.start as u64,
             window: Window::new(recording.bytes()),
+            follows_in_file: false,
             expander: None,
             expansion_limit: recording.features().compression.map(|compression| compression.ring_size.into()),
             stream_is_broken: false,
@@ -112,6 +115,7 @@ impl<'r> Records<'r> {
             };
             let offset = found.offset;
             if let Some(compressed) = found.compressed {
+                self.follows_in_file = false;
                 self.start_expanding(offset, compressed)?;
                 continue;
             }
@@ -119,8 +123,9 @@ impl<'r> Records<'r> {
             if self.byte_order == ByteOrder::Big {
                 return Ok(self.turned(offset, size));
             }
-            if !self.window.is_in_file() {
+            if !self.follows_in_file {
                 self.window.continue_in_file(self.position, offset as u64);
+                self.follows_in_file = true;
             }
             let position = RecordPosition(self.position);
             self.position += (self.walk.offset() - offset) as u64;
@@ -194,6 +199,7 @@ impl<'r> Records<'r> {
 
     /// Nothing more comes out of this stream. A later one may begin, for which nothing of this is kept.
     fn break_stream(&mut self, error: RecordingError) -> RecordingError {
+        self.follows_in_file = false;
         self.expander = None;
         self.fragment.clear();
         self.stream_is_broken = true;

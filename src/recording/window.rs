@@ -48,12 +48,6 @@ impl<'r> Window<'r> {
         self.segments.push_back(Segment { start: position, offset, origin: Origin::Copied, chunk: None });
     }
 
-    /// Whether the last segment is a stretch of the file.
-    #[inline]
-    pub(super) fn is_in_file(&self) -> bool {
-        self.segments.back().is_some_and(|segment| segment.chunk.is_none())
-    }
-
     /// From `position` on, records lie in `chunk`, made of what is at `offset` in the file.
     pub(super) fn continue_in_chunk(&mut self, position: u64, offset: u64, origin: Origin, chunk: Vec<u8>) {
         self.segments.push_back(Segment { start: position, offset, origin, chunk: Some(chunk) });

@@ -169,6 +169,37 @@ fn positions_of_expanded_records_hold_until_released() {
 }
 
 #[test]
+fn positions_hold_around_compressed_records_that_give_nothing() {
+    let mut file = File::new(vec![event()]);
+    let frame = zstd::bulk::compress(b"", 1).expect("a compressor");
+    for number in 0..3 {
+        let record = sample(&file, number);
+        file.data.extend(record);
+        let useless = [&b""[..], &frame, b"no frame"][number as usize];
+        add_compressed(&mut file, record_type::COMPRESSED2, useless);
+        let miscounted = file.bytes().u64(1 << 40).bytes;
+        file.record(record_type::COMPRESSED2, 0, &miscounted);
+        let mark = file.record_bytes(record_type::FINISHED_INIT, 0, b"");
+        file.data.extend(mark);
+    }
+    let recording = Recording::from_bytes(file.build()).expect("sound");
+    let mut records = recording.records();
+    let mut found = Vec::new();
+    loop {
+        match records.next_raw() {
+            Ok(Some(raw)) => found.push((raw.position, raw.offset, raw.kind, raw.body.to_vec())),
+            Ok(None) => break,
+            Err(error) => assert!(error.is_recoverable(), "{error}"),
+        }
+    }
+    assert_eq!(found.len(), 6);
+    for (position, offset, kind, body) in &found {
+        let raw = records.get(*position).expect("nothing was released");
+        assert_eq!((raw.offset, raw.kind, raw.body), (*offset, *kind, &body[..]));
+    }
+}
+
+#[test]
 fn what_was_expanded_before_damage_is_given_out() {
     let (_, mut packed) = plain_and_compressed(ByteOrder::Little, record_type::COMPRESSED, 300, 1000);
     let whole = Recording::from_bytes(packed.build()).expect("sound");
