@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::demangle::Demangler;
 use super::dwarf::{DebugLookup, DebugMap};
 use super::elf::Segments;
+use super::error::SymbolizeError;
 use super::symbol_table::{Symbol, SymbolTable};
 use super::symbols::{FileId, FoundFrames, FoundFunction, FunctionId, Item, SourceFrame};
 
@@ -22,6 +23,8 @@ pub(crate) struct CodeMap<'a> {
     pub(crate) debug: Option<DebugMap<'a>>,
     /// How far the table's addresses lie above those in debug information: the kernel is moved at boot.
     pub(crate) debug_shift: u64,
+    /// What of it cannot be used.
+    pub(crate) warnings: Vec<SymbolizeError>,
 }
 
 /// What a lookup is to find.
@@ -33,6 +36,11 @@ pub(crate) struct Wanted {
 }
 
 impl<'a> CodeMap<'a> {
+    /// Of a module that cannot be symbolized.
+    pub(crate) fn unusable(why: SymbolizeError) -> Self {
+        Self { warnings: vec![why], ..Self::default() }
+    }
+
     /// Cuts addresses, given in ascending order, into runs that threads can take, such that the addresses of
     /// a unit of debug information stay together. Equal addresses stay together too.
     pub(crate) fn runs(&self, items: &[Item]) -> Vec<Vec<Item>> {

@@ -62,16 +62,23 @@ impl ElfFiles {
     /// Builds the symbol table.
     pub(crate) fn code_map<'a>(&'a self, dwos: &'a DwoArena) -> Result<CodeMap<'a>, SymbolizeError> {
         let image = parse(&self.image)?;
+        let mut warnings = Vec::new();
         let mut symbols = static_symbols(&parse(&self.debug)?);
         if symbols.is_empty() {
             symbols = static_symbols(&image);
         }
         if symbols.is_empty() {
             symbols = dynamic_symbols(&image);
+            if image.section_by_name(".gnu_debugdata").is_some() {
+                warnings.push(SymbolizeError::PackedSymbols { path: self.image.path.clone() });
+            }
         }
         let table = SymbolTable::new(symbols, linkage_stubs(&image), GapRule::NextSymbol);
         let debug = self.info.as_ref().and_then(|info| DebugMap::new(info, dwos));
-        Ok(CodeMap { table, segments: Some(Segments::of(&image)), debug, debug_shift: 0 })
+        if self.info.is_some() && debug.is_none() {
+            warnings.push(SymbolizeError::DebugInfo { path: self.debug.path.clone() });
+        }
+        Ok(CodeMap { table, segments: Some(Segments::of(&image)), debug, debug_shift: 0, warnings })
     }
 }
 

@@ -52,6 +52,22 @@ pub enum SymbolizeError {
         /// The file.
         path: PathBuf,
     },
+    /// The debug information of a module is damaged, or would unfold to a multiple of its size.
+    #[error("no lines and inlined functions of {}: its debug information is damaged", path.display())]
+    DebugInfo {
+        /// The file with the debug information.
+        path: PathBuf,
+    },
+    /// The symbols of a stripped module are there, but packed.
+    #[error(
+        "few symbols of {}: the others are packed in its section .gnu_debugdata (xz), which eprof cannot unpack; \
+         install its debug package",
+        path.display()
+    )]
+    PackedSymbols {
+        /// The file.
+        path: PathBuf,
+    },
     /// The running kernel is not the recorded one, and no image of that is at hand.
     #[error(
         "no kernel symbols: the recording was made on another kernel ({recorded}) than the running one ({running}); \

@@ -9,12 +9,10 @@
 //! record   kind, size with this head: 4 bytes each; time: 8 bytes; then by kind
 //!   0 load       pid, tid: 4; start in its segment, address, size, number: 8; name, 0, code
 //!   1 move       pid, tid: 4; start in its segment, old address, new address, size, number: 8
-//!   2 lines      address, count: 8; count x (address: 8, line, column: 4, file name, 0); before its load
+//!   2 lines      not read
 //!   3 close      the compiler has ended
 //!   4 unwinding  not read
 //! ```
-
-use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use thiserror::Error;
@@ -26,8 +24,6 @@ const MAGIC: u32 = 0x4a69_5444;
 const VERSION: u32 = 1;
 /// Flag: times are of the processor's counter.
 const PROCESSOR_TIMES: u64 = 1;
-/// In place of a file name: the same as in the entry before.
-const SAME_FILE: &[u8] = b"\xff";
 
 /// Why a jitdump file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -66,19 +62,6 @@ pub struct JitEvent<'a> {
     pub name: &'a [u8],
     /// The compiler's number of the function; a move keeps it.
     pub code_index: u64,
-    /// Source lines, by ascending offset.
-    pub lines: Arc<[JitLine<'a>]>,
-}
-
-/// From here on code is of this line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct JitLine<'a> {
-    /// Bytes from the start of the function.
-    pub offset: u64,
-    /// Name of the source file; any bytes.
-    pub file: &'a [u8],
-    /// Line, from 1.
-    pub line: u32,
 }
 
 /// The events of a jitdump file, in its order. A file that is cut off, as one is whose process was killed, ends at
@@ -87,9 +70,8 @@ pub struct JitLine<'a> {
 pub struct Jitdump<'a> {
     pid: u32,
     rest: Bytes<'a>,
-    /// Lines of functions not yet loaded, by address.
-    lines: FxHashMap<u64, Vec<(u64, JitLine<'a>)>>,
-    functions: FxHashMap<u64, (&'a [u8], Arc<[JitLine<'a>]>)>,
+    /// Names by number of the function.
+    names: FxHashMap<u64, &'a [u8]>,
 }
 
 impl<'a> Jitdump<'a> {
@@ -110,7 +92,7 @@ impl<'a> Jitdump<'a> {
         }
         let behind = file.get(size as usize..).ok_or(JitdumpError::Header)?;
         let rest = Bytes { data: behind, swapped: header.swapped };
-        Ok(Self { pid, rest, lines: FxHashMap::default(), functions: FxHashMap::default() })
+        Ok(Self { pid, rest, names: FxHashMap::default() })
     }
 
     /// The process that wrote the file.
@@ -122,37 +104,15 @@ impl<'a> Jitdump<'a> {
         let (pid, tid, _) = (record.u32()?, record.u32()?, record.u64()?);
         let (address, size, code_index) = (record.u64()?, record.u64()?, record.u64()?);
         let name = record.string()?;
-        let mut lines = self.lines.remove(&address).unwrap_or_default();
-        lines.sort_by_key(|(address, _)| *address);
-        let lines: Arc<[JitLine<'a>]> = lines
-            .into_iter()
-            .filter_map(|(at, line)| Some(JitLine { offset: at.checked_sub(address)?, ..line }))
-            .collect();
-        self.functions.insert(code_index, (name, lines.clone()));
-        Some(JitEvent { time, pid, tid, address, size, name, code_index, lines })
+        self.names.insert(code_index, name);
+        Some(JitEvent { time, pid, tid, address, size, name, code_index })
     }
 
     fn moved(&self, time: Timestamp, mut record: Bytes<'a>) -> Option<JitEvent<'a>> {
         let (pid, tid, _) = (record.u32()?, record.u32()?, record.u64()?);
         let (_, address, size, code_index) = (record.u64()?, record.u64()?, record.u64()?, record.u64()?);
-        let (name, lines) = self.functions.get(&code_index)?;
-        Some(JitEvent { time, pid, tid, address, size, name, code_index, lines: lines.clone() })
-    }
-
-    fn debug_info(&mut self, mut record: Bytes<'a>) -> Option<()> {
-        let (address, count) = (record.u64()?, record.u64()?);
-        let mut lines = Vec::new();
-        let mut file: &[u8] = &[];
-        for _ in 0..count {
-            let (at, line, _) = (record.u64()?, record.u32()?, record.u32()?);
-            let name = record.string()?;
-            if name != SAME_FILE {
-                file = name;
-            }
-            lines.push((at, JitLine { offset: 0, file, line }));
-        }
-        self.lines.insert(address, lines);
-        Some(())
+        let name = self.names.get(&code_index)?;
+        Some(JitEvent { time, pid, tid, address, size, name, code_index })
     }
 }
 
@@ -177,10 +137,6 @@ impl<'a> Iterator for Jitdump<'a> {
             let event = match kind {
                 0 => self.load(time, record),
                 1 => self.moved(time, record),
-                2 => {
-                    self.debug_info(record);
-                    None
-                }
                 3 => return None,
                 _ => None,
             };
@@ -262,14 +218,10 @@ mod tests {
         }
     }
 
-    /// Lines and load of a function, an unknown record, a move of the function, and a load behind the end.
+    /// Load of a function, an unknown record, a move of the function, and a load behind the end.
     fn sample(swapped: bool) -> Vec<u8> {
         let mut file = Writer { bytes: Vec::new(), swapped };
         file.words(&[MAGIC, VERSION, 40, 62, 0, 77]).longs(&[1000, 0]);
-        file.record(2, 1001, |record| {
-            record.longs(&[0x7000, 2]).longs(&[0x7004]).words(&[9, 0]).bytes.extend(b"app.js\0");
-            record.longs(&[0x7000]).words(&[8, 0]).bytes.extend(b"\xff\0");
-        });
         file.record(0, 1002, |record| {
             record.words(&[77, 78]).longs(&[0x7000, 0x7000, 3, 5]).bytes.extend(b"hot\0\x90\x90\xc3");
         });
@@ -294,10 +246,6 @@ mod tests {
             let seen: Vec<_> =
                 events.iter().map(|it| (it.time.as_nanos(), it.tid, it.address, it.size, it.name)).collect();
             assert_eq!(seen, [(1002, 78, 0x7000, 3, &b"hot"[..]), (1004, 78, 0x8000, 3, b"hot")]);
-            let line = |offset, line| JitLine { offset, file: b"app.js", line };
-            // The second entry has no file of its own, and stands before the first in the code.
-            assert_eq!(*events[0].lines, [line(0, 8), line(4, 9)]);
-            assert_eq!(events[1].lines, events[0].lines);
         }
     }
 

@@ -10,6 +10,9 @@ use rustc_hash::FxHashMap;
 use super::dwarf::Reader;
 use super::unit_limits::{Budget, abbreviations_are_bounded, functions_are_bounded};
 
+/// Most ranges that may begin inside a range, as each of them is looked at for each address there. They should be
+/// apart.
+const MOST_OVERLAPS: usize = 1 << 15;
 /// Most units that hold one address. There should be one; linkers that drop a function leave more at zero.
 const MOST_AT_ONCE: usize = 64;
 
@@ -38,7 +41,8 @@ struct IndexedUnit<'a> {
 }
 
 impl<'a> UnitIndex<'a> {
-    /// Prepares the sections for lookups and indexes their units; `None` if they are damaged.
+    /// Prepares the sections for lookups and indexes their units; `None` if they are damaged, or made such that
+    /// looking into them would take very long.
     pub(crate) fn new(dwarf: &mut Dwarf<Reader<'a>>) -> Option<Self> {
         abbreviations_are_bounded(dwarf)?;
         dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::All);
@@ -77,6 +81,12 @@ impl<'a> UnitIndex<'a> {
         for range in &mut ranges {
             reach = reach.max(range.end);
             range.reach = reach;
+        }
+        for (index, range) in ranges.iter().enumerate() {
+            let first = ranges.partition_point(|before| before.reach <= range.begin);
+            if index.saturating_sub(first) > MOST_OVERLAPS {
+                return None;
+            }
         }
         Some(Self { ranges, units, undeclared })
     }
