@@ -9,7 +9,7 @@
 //! dev/nvidia0:
 //! sys/class/powercap/intel-rapl:0:0 -> intel-rapl:0/intel-rapl:0:0
 //! proc/cpuinfo <<end
-//! processor	: 0
+//! processor : 0
 //! end
 //! ```
 //!
