@@ -5,9 +5,9 @@ use std::io;
 use super::source::{Candidate, Source};
 use super::watch::Observation;
 use super::wrap::WrappingCounter;
-use super::{CounterReading, EnergyMeter, Pace};
+use super::{CounterReading, EnergyMeter, Pace, StampedReading};
 use crate::recording::metadata::DomainInfo;
-use crate::units::Joules;
+use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// Reads the raw counters of one source.
 pub(super) trait CounterReader: Send {
@@ -15,6 +15,13 @@ pub(super) trait CounterReader: Send {
     fn read(&mut self, raw: &mut Vec<Option<u64>>) -> io::Result<()>;
     /// No longer reads the counter at this index; later ones move up by one.
     fn remove(&mut self, index: usize);
+    /// Lets the kernel read the counters itself every `period`. `false`: it cannot, and nothing has
+    /// changed. Otherwise they start again from zero.
+    fn start_stamping(&mut self, _period: Nanoseconds) -> bool {
+        false
+    }
+    /// Hands out what the kernel has read since the last call: when, which counter, and its count.
+    fn take_stamped(&mut self, _each: &mut dyn FnMut(Timestamp, usize, u64)) {}
 }
 
 /// How one counter is to be understood.
@@ -77,6 +84,29 @@ impl EnergyMeter for CounterMeter {
 
     fn pace(&self) -> Pace {
         self.pace
+    }
+
+    fn start_stamping(&mut self, period: Nanoseconds) -> bool {
+        let started = self.reader.start_stamping(period);
+        if started {
+            self.channels.iter_mut().for_each(|channel| channel.counter.start_again(0));
+        }
+        started
+    }
+
+    fn take_stamped(&mut self, readings: &mut Vec<StampedReading>) {
+        let channels = &mut self.channels;
+        self.reader.take_stamped(&mut |time, index, raw| {
+            let Some(channel) = channels.get_mut(index) else { return };
+            if let Ok(counts) = channel.counter.advance(raw) {
+                let energy = Joules::from_joules(counts as f64 * channel.joules_per_count);
+                readings.push(StampedReading {
+                    domain: index,
+                    time,
+                    reading: CounterReading { energy, raw },
+                });
+            }
+        });
     }
 }
 

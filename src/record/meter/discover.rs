@@ -159,9 +159,9 @@ struct Choice {
 impl Choice {
     /// The source that measures the CPUs, if one does.
     fn measures_cpus(&self) -> Option<Source> {
-        let measuring =
-            self.meters.iter().find(|meter| meter.domains().iter().any(|domain| feeds_cpus(domain.kind)));
-        measuring.map(|meter| meter.source())
+        let mut of_cpus =
+            self.meters.iter().filter(|meter| meter.domains().iter().any(|d| feeds_cpus(d.kind)));
+        of_cpus.next().map(|meter| meter.source())
     }
 
     /// Keeps of each domain the best source whose counter moves.

@@ -6,12 +6,14 @@
 use std::io;
 
 use crate::recording::metadata::DomainInfo;
-use crate::units::{Joules, Nanoseconds};
+use crate::units::{Joules, Nanoseconds, Timestamp};
 
 mod battery;
+mod clocked_groups;
 mod counters;
 mod discover;
 mod domain;
+mod energy_groups;
 mod estimate;
 mod hwmon;
 mod hwmon_names;
@@ -53,6 +55,29 @@ pub trait EnergyMeter: Send {
     fn pace(&self) -> Pace {
         Pace::default()
     }
+
+    /// Lets the kernel itself read the meter every `period`, with time stamps of CLOCK_MONOTONIC taken
+    /// at the reading. `false`: it cannot, and the meter must be polled. To be called before the first
+    /// reading that matters, since what is used meanwhile is not counted.
+    fn start_stamping(&mut self, _period: Nanoseconds) -> bool {
+        false
+    }
+
+    /// Adds what the kernel has read since the last call, for each domain in the order of time. To be
+    /// called at least every half second, or the kernel's buffers overflow (which loses moments, not
+    /// energy).
+    fn take_stamped(&mut self, _readings: &mut Vec<StampedReading>) {}
+}
+
+/// A reading that the kernel took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StampedReading {
+    /// Index of the domain in [`EnergyMeter::domains`].
+    pub domain: usize,
+    /// When, on CLOCK_MONOTONIC.
+    pub time: Timestamp,
+    /// What was read.
+    pub reading: CounterReading,
 }
 
 /// The limits of how often a meter is read with profit.

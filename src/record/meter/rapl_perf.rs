@@ -3,12 +3,10 @@
 
 use std::io;
 
-use perf_event::events::Raw;
-use perf_event::{Builder, Counter, ReadFormat};
-
 use super::Pace;
-use super::counters::{Channel, CounterMeter, CounterReader};
+use super::counters::{Channel, CounterMeter};
 use super::domain::{self, Place};
+use super::energy_groups::Groups;
 use super::source::{self, Candidate, Finding, Needs, Rejected, Search, Source};
 use super::wrap::WrappingCounter;
 use crate::machine::event_spec::EventSpec;
@@ -118,7 +116,8 @@ impl Finding for EnergyEvents {
     }
 
     fn open(self: Box<Self>, rejected: &mut Vec<Rejected>) -> Option<Box<dyn Candidate>> {
-        let mut groups = Groups::default();
+        // Each core's counter in a group of its own would need a ring for each core.
+        let mut groups = Groups::new(self.source == Source::PowerPmu);
         let mut channels = Vec::new();
         let mut refused = false;
         for ((cpu, spec), domain) in self.counters.into_iter().zip(self.domains) {
@@ -154,82 +153,4 @@ impl Finding for EnergyEvents {
 
 fn is_denied(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
-}
-
-/// Open counters, grouped by CPU so that one read takes all of a package.
-#[derive(Default)]
-struct Groups {
-    groups: Vec<Group>,
-    /// For each counter: its group, and its place within.
-    places: Vec<(usize, usize)>,
-}
-
-struct Group {
-    cpu: u32,
-    /// The leader comes first; one that was removed stays open, since others depend on it.
-    counters: Vec<Counter>,
-    values: Vec<Option<u64>>,
-}
-
-impl Groups {
-    fn open(&mut self, cpu: u32, spec: &EventSpec) -> io::Result<()> {
-        if let Some((index, group)) = self.groups.iter_mut().enumerate().find(|(_, group)| group.cpu == cpu) {
-            let leader = group.counters.first_mut().ok_or(io::ErrorKind::NotFound)?;
-            // Not every kernel groups them: a second group for the same CPU costs one more read.
-            if let Ok(counter) = builder(cpu, spec).build_with_group(leader) {
-                self.places.push((index, group.counters.len()));
-                group.counters.push(counter);
-                return Ok(());
-            }
-        }
-        let counter = builder(cpu, spec).build()?;
-        self.places.push((self.groups.len(), 0));
-        self.groups.push(Group { cpu, counters: vec![counter], values: Vec::new() });
-        Ok(())
-    }
-
-    /// Starts to count. A member that joins a group already enabled may never be scheduled, so all
-    /// are opened first.
-    fn enable(&mut self) -> io::Result<()> {
-        let leaders = self.groups.iter_mut().filter_map(|group| group.counters.first_mut());
-        for leader in leaders {
-            leader.enable_group()?;
-        }
-        Ok(())
-    }
-}
-
-impl CounterReader for Groups {
-    fn read(&mut self, raw: &mut Vec<Option<u64>>) -> io::Result<()> {
-        raw.clear();
-        for (index, group) in self.groups.iter_mut().enumerate() {
-            group.values.clear();
-            if !self.places.iter().any(|(used, _)| *used == index) {
-                continue;
-            }
-            if let Some(leader) = group.counters.first_mut()
-                && let Ok(data) = leader.read_group()
-            {
-                group.values.extend(group.counters.iter().map(|counter| Some(data.get(counter)?.value())));
-            }
-        }
-        let value = |(group, at): &(usize, usize)| *self.groups.get(*group)?.values.get(*at)?;
-        raw.extend(self.places.iter().map(value));
-        Ok(())
-    }
-
-    fn remove(&mut self, index: usize) {
-        if index < self.places.len() {
-            self.places.remove(index);
-        }
-    }
-}
-
-/// RAPL's PMU takes no period and no exclusion of modes: they mean nothing to it, and it says EINVAL.
-fn builder(cpu: u32, spec: &EventSpec) -> Builder<'static> {
-    let mut builder = Builder::new(Raw::new(spec.config));
-    builder.attrs_mut().type_ = spec.perf_type;
-    builder.any_pid().one_cpu(cpu as usize).include_kernel().include_hv();
-    builder.read_format(ReadFormat::GROUP | ReadFormat::ID);
-    builder
 }

@@ -55,6 +55,11 @@ impl WrappingCounter {
         Ok(self.total)
     }
 
+    /// The counter was set to `raw`; what was counted so far stays.
+    pub fn start_again(&mut self, raw: u64) {
+        self.last = Some(raw);
+    }
+
     /// What may be counted between two readings.
     pub fn longest_step(&self) -> u64 {
         self.modulus.map_or(u64::MAX / 2, |modulus| modulus / 2)
@@ -84,6 +89,15 @@ mod tests {
         let back = (1 << 40) - (1 << 31);
         assert_eq!(counter.advance(back), Err(WentBackwards { from: 1 << 40, to: back }));
         assert_eq!(counter.advance(back + 7), Ok(7));
+    }
+
+    #[test]
+    fn a_counter_that_was_set_back_on_purpose_goes_on() {
+        let mut counter = WrappingCounter::of_bits(64);
+        assert_eq!(counter.advance(100), Ok(0));
+        assert_eq!(counter.advance(150), Ok(50));
+        counter.start_again(0);
+        assert_eq!(counter.advance(7), Ok(57));
     }
 
     #[test]
