@@ -85,6 +85,10 @@ pub struct RecordArgs {
     #[arg(long, value_name = "METER", value_delimiter = ',', value_parser = source)]
     meter: Vec<Source>,
 
+    /// Milliseconds that a counter may rest before it is taken for none.
+    #[arg(long, value_name = "MS", default_value_t = 25, hide = true)]
+    meter_watch: u64,
+
     /// Milliseconds between two readings of a fast meter.
     #[arg(long, value_name = "MS", default_value_t = 10, hide = true)]
     meter_interval: u64,
@@ -156,7 +160,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
             watts: args.watts,
             only: (!args.meter.is_empty()).then_some(args.meter),
             nvml_library: args.nvml_lib,
-            ..MeterOptions::default()
+            watch: Duration::from_millis(args.meter_watch),
         },
         meter_interval: Duration::from_millis(args.meter_interval.max(1)),
         output: args.output,

@@ -16,25 +16,14 @@ pub enum RecordError {
     Launch(#[from] LaunchError),
 
     /// The kernel does not let this user sample at all.
-    #[error(
-        "the kernel does not permit to sample {event}: {cause}\n  \
-         perf_event_paranoid is {paranoid}, at most {enough} is needed; until the next boot: \
-         sudo sysctl kernel.perf_event_paranoid={enough}\n  \
-         or give the right to eprof alone: sudo setcap cap_perfmon,cap_sys_ptrace=ep {executable}\n  \
-         in a container, its seccomp profile must allow perf_event_open as well \
-         (docker run --cap-add PERFMON)"
-    )]
+    #[error("the kernel does not permit to sample {event}: {cause}\n  {remedy}")]
     NotPermitted {
         /// The event that was refused.
         event: String,
         /// What the kernel said.
         cause: io::Error,
-        /// The kernel's setting.
-        paranoid: String,
-        /// The highest setting that would do.
-        enough: i32,
-        /// Path of this program.
-        executable: String,
+        /// What can be done, least privilege first.
+        remedy: String,
     },
 
     /// An event cannot be counted on this machine.

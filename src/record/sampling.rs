@@ -217,18 +217,7 @@ fn refused(roots: &Roots, events: &[SampledEvent], refusal: Refusal, scope: &Sco
     let Refusal { event, cause } = refusal;
     let event = events[event].spec.name.clone();
     if is_permission(&cause) {
-        let paranoid = fs::read_to_string(roots.procfs.join("sys/kernel/perf_event_paranoid"));
-        let executable = std::env::current_exe();
-        return RecordError::NotPermitted {
-            event,
-            cause,
-            paranoid: paranoid.map_or_else(|_| "unknown".into(), |text| text.trim().to_owned()),
-            enough: match scope {
-                Scope::Tasks(_) => 2,
-                Scope::ControlGroup(_) | Scope::System => 0,
-            },
-            executable: executable.map_or_else(|_| "eprof".into(), |path| path.display().to_string()),
-        };
+        return RecordError::NotPermitted { event, cause, remedy: remedy(roots, scope) };
     }
     let hint = match cause.raw_os_error().map(Errno::from_raw) {
         Some(Errno::ENOENT) => {
@@ -242,4 +231,35 @@ fn refused(roots: &Roots, events: &[SampledEvent], refusal: Refusal, scope: &Sco
         _ => "see perf_event_open(2)",
     };
     RecordError::EventNotSupported { event, cause, hint }
+}
+
+/// How to get the right to sample, least privilege first.
+fn remedy(roots: &Roots, scope: &Scope) -> String {
+    let paranoid =
+        fs::read_to_string(roots.procfs.join("sys/kernel/perf_event_paranoid")).unwrap_or_default();
+    let paranoid: Option<i32> = paranoid.trim().parse().ok();
+    let enough = match scope {
+        Scope::Tasks(_) => 2,
+        Scope::ControlGroup(_) | Scope::System => 0,
+    };
+    let executable = std::env::current_exe();
+    let executable = executable.map_or_else(|_| "eprof".into(), |path| path.display().to_string());
+    let setcap =
+        format!("give the right to eprof alone: sudo setcap cap_perfmon,cap_sys_ptrace=ep {executable}");
+    let sysctl = format!(
+        "permit it to everybody until the next boot: sudo sysctl kernel.perf_event_paranoid={enough}"
+    );
+    match paranoid {
+        // The kernels of Debian and Ubuntu know this setting; CAP_PERFMON does not help against it.
+        Some(paranoid @ 3..) => {
+            format!("perf_event_paranoid is {paranoid}, which closes perf events to all but root; {sysctl}")
+        }
+        Some(paranoid) if paranoid > enough => {
+            format!("perf_event_paranoid is {paranoid} and must be at most {enough}; {setcap}\n  or {sysctl}")
+        }
+        _ => format!(
+            "perf_event_paranoid is not the reason; in a container, its seccomp profile must allow \
+             perf_event_open (docker run --cap-add PERFMON); otherwise {setcap}"
+        ),
+    }
 }

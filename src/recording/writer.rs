@@ -227,3 +227,7 @@ fn push_section(offset: u64, size: u64, out: &mut Vec<u8>) {
 fn invalid(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

@@ -159,7 +159,7 @@ fn everything_is_recorded_where_that_is_permitted() {
         folder.record(["-a", "--"]).args(workload::command("spin:300")).output().expect("eprof runs");
     if !output.status.success() {
         let said = stderr(&output);
-        assert!(said.contains("perf_event_paranoid") && said.contains("setcap"), "{said}");
+        assert!(said.contains("perf_event_paranoid"), "{said}");
         return crate::common::skip("this user may not sample all processes");
     }
     let contents = Contents::read(&folder.data());

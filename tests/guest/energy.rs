@@ -1,0 +1,113 @@
+//! Joules: against the simulated machine's own, over wraps, for two packages and single cores.
+
+use eprof::recording::metadata::{DomainInfo, DomainKind};
+
+use crate::bench::{Run, Summary, assert_near, run};
+
+/// The truth at two instants of the recording: time on the samples' clock in nanoseconds, and joules of
+/// each package (package, cores, DRAM).
+struct Instants(Vec<(u64, Vec<[f64; 3]>)>);
+
+/// Takes the truth and, right behind it, the time of CLOCK_MONOTONIC: by one program and to memory, so
+/// that no time goes by in between.
+const INSTANT: &str = "cat /proc/simhw /proc/timer_list >> truth";
+/// Prints what was taken, without the timers themselves.
+const SHOW: &str = "grep -E \"^package|^now at\" truth";
+
+impl Instants {
+    fn of(run: &Run) -> Self {
+        let mut instants: Vec<(u64, Vec<[f64; 3]>)> = Vec::new();
+        let mut packages = Vec::new();
+        for line in run.said.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                ["package", _, _, package, cores, dram] => {
+                    let joules = |text: &str| text.parse::<f64>().expect("microjoules") * 1e-6;
+                    packages.push([joules(package), joules(cores), joules(dram)]);
+                }
+                ["now", "at", time, ..] => {
+                    instants.push((time.parse().expect("a time"), std::mem::take(&mut packages)));
+                }
+                _ => {}
+            }
+        }
+        Self(instants)
+    }
+
+    /// Joules of a part of a package between the first and the last instant.
+    fn joules(&self, package: usize, part: usize) -> f64 {
+        let (first, last) = (&self.0[0], &self.0[self.0.len() - 1]);
+        last.1[package][part] - first.1[package][part]
+    }
+
+    /// The same by a recording's readings, interpolated.
+    fn recorded(&self, summary: &Summary, domain: &str) -> f64 {
+        let name = format!("energy/{domain}/");
+        let readings = summary.readings.get(&name);
+        let readings = readings.unwrap_or_else(|| panic!("no {name} in {:?}", summary.readings.keys()));
+        let at = |time: u64| {
+            let after = readings.partition_point(|(read, _)| *read < time).clamp(1, readings.len() - 1);
+            let [(t0, r0), (t1, r1)] = [readings[after - 1], readings[after]];
+            let (e0, e1) = (r0.energy.as_joules(), r1.energy.as_joules());
+            e0 + (e1 - e0) * (time as f64 - t0 as f64) / (t1 as f64 - t0 as f64)
+        };
+        at(self.0[self.0.len() - 1].0) - at(self.0[0].0)
+    }
+
+    fn compare(&self, summary: &Summary, package: usize, part: usize, domain: &str) {
+        assert_near(domain, self.recorded(summary, domain), self.joules(package, part), 0.01);
+    }
+}
+
+/// Records a program by a meter, which takes the truth before and after its work.
+fn record(meter: &str, work: &str) -> String {
+    // On a busy host the guest's counters stand still for longer than a real one's ever do.
+    let eprof = format!("./eprof record -q --meter {meter} --meter-watch 500 -o energy.data");
+    format!("{eprof} sh -c '{INSTANT}; {work}; {INSTANT}'; {SHOW}")
+}
+
+#[test]
+fn measured_joules_are_the_machines() {
+    let script = record("power", "./phases -t 500 -q; ./phases -m threads -t 500 -q");
+    let Some(run) = run(&[], &script, &["energy.data"]) else { return };
+    let (truth, recorded) = (Instants::of(&run), run.recording("energy.data"));
+    truth.compare(&recorded, 0, 0, "package-0");
+    truth.compare(&recorded, 0, 1, "package-0-cores");
+    truth.compare(&recorded, 0, 2, "dram-0");
+    let metadata = recorded.metadata.expect("metadata");
+    let parent = |name: &str| {
+        metadata.domains.iter().find(|domain| domain.name == name).expect("there").parent.clone()
+    };
+    assert_eq!(parent("package-0-cores").as_deref(), Some("package-0"));
+    assert_eq!(parent("dram-0"), None);
+}
+
+#[test]
+fn a_powercap_counter_may_wrap_again_and_again() {
+    // 2^18 units of 2^-16 J: it wraps every 4 J, several times a second.
+    let script = record("powercap", "./phases -t 700 -q");
+    let Some(run) = run(&["--sim", "wrap_bits=18"], &script, &["energy.data"]) else { return };
+    let (truth, recorded) = (Instants::of(&run), run.recording("energy.data"));
+    assert!(truth.joules(0, 0) > 3.0 * 4.0);
+    truth.compare(&recorded, 0, 0, "package-0");
+    truth.compare(&recorded, 0, 2, "dram-0");
+}
+
+#[test]
+fn two_packages_and_every_core_have_domains_of_their_own() {
+    let script = record("power,power-core", "./phases -m threads -t 500 -r 8 -q");
+    let options = ["--smp", "4,sockets=2", "--sim", "power_core=1"];
+    let Some(run) = run(&options, &script, &["energy.data"]) else { return };
+    let (truth, recorded) = (Instants::of(&run), run.recording("energy.data"));
+    for package in [0, 1] {
+        truth.compare(&recorded, package, 0, &format!("package-{package}"));
+    }
+    let metadata = recorded.metadata.as_ref().expect("metadata");
+    let of_cores = |domain: &&DomainInfo| domain.kind == DomainKind::Core;
+    let cores: Vec<&str> =
+        metadata.domains.iter().filter(of_cores).map(|domain| domain.name.as_str()).collect();
+    assert_eq!(cores.len(), 4, "{:?}", metadata.domains);
+    let of_cores: f64 = cores.iter().map(|name| recorded.joules(name)).sum();
+    let of_packages = recorded.joules("package-0") + recorded.joules("package-1");
+    assert!(of_cores > 0.0 && of_cores < of_packages, "{of_cores} J of {of_packages} J");
+}

@@ -1,0 +1,13 @@
+//! `eprof record` on a real kernel whose PMU and energy counters are simulated, with the truth known.
+//!
+//! A guest is booted by a script of the test bench (`EPROF_GUEST`, or `../shared/guest/guest.sh`) under
+//! QEMU. Its module `simpmu` counts by rates that each thread chooses in `/proc/simhw`, and tells there
+//! what every thread really did. Without the bench or QEMU these tests skip.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bench;
+mod energy;
+mod events;
+mod rights;
