@@ -55,7 +55,7 @@ pub(super) fn walk<E>(
     tree: TreeShape<'_>,
     mut visit: impl FnMut(Node<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let walker = Walker { profile, frames, shape: tree };
+    let walker = Walker::new(profile, frames, stacks, tree);
     let mut cursors: Vec<Cursor> = stacks.iter().map(|stack| walker.start(stack)).collect();
     let mut path = Vec::new();
     // Parts still to be visited: a range of cursors whose stacks share `depth` frames.
@@ -88,37 +88,75 @@ struct Part {
     frame: Option<TreeFrame>,
 }
 
-/// A stack read up to some frame; `next` is the frame to come.
+/// A stack read up to some frame.
 #[derive(Clone, Copy)]
 struct Cursor {
     weight: f64,
     stack: StackId,
-    next: Option<TreeFrame>,
+    /// The place of the next frame among its siblings; [`ENDED`] if there is none.
+    next: u32,
     /// Frames (addresses) of the stack already entered, and keys of the current one already read.
     address: u32,
     key: u32,
 }
 
+/// The place of no frame; frames have higher ones.
+const ENDED: u32 = 0;
+
 struct Walker<'a> {
     profile: &'a Profile,
     frames: &'a FrameTable,
     shape: TreeShape<'a>,
+    /// Frames above all stacks take the places from 1 to this one, keys those behind it.
+    last_above: u32,
+    /// The key of each rank.
+    by_rank: Vec<u32>,
 }
 
-impl Walker<'_> {
+impl<'a> Walker<'a> {
+    fn new(
+        profile: &'a Profile,
+        frames: &'a FrameTable,
+        stacks: &[WeighedStack],
+        shape: TreeShape<'a>,
+    ) -> Self {
+        let last_above = stacks.iter().filter_map(|stack| stack.above).max().map_or(0, |above| above + 1);
+        let mut by_rank = vec![UNKNOWN; shape.rank.len()];
+        for (key, &rank) in shape.rank.iter().enumerate() {
+            by_rank[rank as usize] = key as u32;
+        }
+        Self { profile, frames, shape, last_above, by_rank }
+    }
+
     fn start(&self, weighed: &WeighedStack) -> Cursor {
         let mut cursor =
-            Cursor { weight: weighed.weight, stack: weighed.stack, next: None, address: 0, key: 0 };
+            Cursor { weight: weighed.weight, stack: weighed.stack, next: ENDED, address: 0, key: 0 };
         cursor.next = match weighed.above {
-            Some(above) => Some(TreeFrame::Above(above)),
-            None if self.profile.stacks.frames(cursor.stack).is_empty() => Some(TreeFrame::Key(UNKNOWN)),
-            None => self.read(&mut cursor),
+            Some(above) => above + 1,
+            None => self.first(&mut cursor),
         };
         cursor
     }
 
+    fn place_of(&self, key: u32) -> u32 {
+        self.last_above + 1 + self.shape.rank[key as usize]
+    }
+
+    fn frame_at(&self, place: u32) -> TreeFrame {
+        match place.checked_sub(self.last_above + 1) {
+            Some(rank) => TreeFrame::Key(self.by_rank[rank as usize]),
+            None => TreeFrame::Above(place - 1),
+        }
+    }
+
+    /// The place of a stack's first key; a stack without frames has one that is unknown.
+    fn first(&self, cursor: &mut Cursor) -> u32 {
+        let is_empty = self.profile.stacks.frames(cursor.stack).is_empty();
+        if is_empty { self.place_of(UNKNOWN) } else { self.read(cursor) }
+    }
+
     /// Takes the next key of a stack.
-    fn read(&self, cursor: &mut Cursor) -> Option<TreeFrame> {
+    fn read(&self, cursor: &mut Cursor) -> u32 {
         let addresses = self.profile.stacks.frames(cursor.stack);
         let keys_at = |index: u32| {
             let index = index as usize;
@@ -130,42 +168,46 @@ impl Walker<'_> {
             };
             address.map(|&address| self.frames.of_address(address))
         };
-        let mut keys = keys_at(cursor.address)?;
+        let Some(mut keys) = keys_at(cursor.address) else { return ENDED };
         if cursor.key as usize == keys.len() {
             cursor.address += 1;
             cursor.key = 0;
-            keys = keys_at(cursor.address)?;
+            let Some(next) = keys_at(cursor.address) else { return ENDED };
+            keys = next;
         }
         cursor.key += 1;
         let at = match self.shape.direction {
             Direction::FromOutermost => cursor.key as usize - 1,
             Direction::FromInnermost => keys.len() - cursor.key as usize,
         };
-        keys.get(at).map(|&key| TreeFrame::Key(key))
+        keys.get(at).map_or(ENDED, |&key| self.place_of(key))
     }
 
     /// Divides a part by the next frame; what ends here or is too small is returned.
     fn divide(&self, cursors: &mut [Cursor], part: &Part, parts: &mut Vec<Part>) -> f64 {
-        let order = |cursor: &Cursor| match cursor.next {
-            None => (0, 0),
-            Some(TreeFrame::Above(above)) => (1, above),
-            Some(TreeFrame::Key(key)) => (2, self.shape.rank[key as usize]),
-        };
-        cursors.sort_unstable_by_key(|cursor| (order(cursor), cursor.stack));
-        let mut own = 0.0;
+        let ended = move_to_front(cursors, |cursor| cursor.next == ENDED);
+        let (ended, going_on) = cursors.split_at_mut(ended);
+        // Most stacks share their outermost frames: then there is nothing to sort.
+        if !going_on.iter().all(|cursor| cursor.next == going_on[0].next) {
+            going_on.sort_unstable_by_key(|cursor| cursor.next);
+        }
+        let mut own = sum(ended);
         let first_part = parts.len();
-        let mut start = part.start;
-        for group in cursors.chunk_by_mut(|a, b| a.next == b.next) {
+        let mut start = part.start + ended.len();
+        for group in going_on.chunk_by_mut(|a, b| a.next == b.next) {
             let end = start + group.len();
             let total = sum(group);
-            match group[0].next {
-                Some(frame) if total >= self.shape.threshold => {
-                    for cursor in group.iter_mut() {
-                        cursor.next = self.read_after(frame, cursor);
-                    }
-                    parts.push(Part { start, end, depth: part.depth + 1, frame: Some(frame) });
+            if total >= self.shape.threshold {
+                let frame = self.frame_at(group[0].next);
+                for cursor in group {
+                    cursor.next = match frame {
+                        TreeFrame::Above(_) => self.first(cursor),
+                        TreeFrame::Key(_) => self.read(cursor),
+                    };
                 }
-                _ => own += total,
+                parts.push(Part { start, end, depth: part.depth + 1, frame: Some(frame) });
+            } else {
+                own += total;
             }
             start = end;
         }
@@ -173,14 +215,18 @@ impl Walker<'_> {
         parts[first_part..].reverse();
         own
     }
+}
 
-    fn read_after(&self, frame: TreeFrame, cursor: &mut Cursor) -> Option<TreeFrame> {
-        let is_empty = self.profile.stacks.frames(cursor.stack).is_empty();
-        match frame {
-            TreeFrame::Above(_) if is_empty => Some(TreeFrame::Key(UNKNOWN)),
-            _ => self.read(cursor),
+/// Moves what satisfies a condition before all else; how much that is.
+fn move_to_front<T>(items: &mut [T], condition: impl Fn(&T) -> bool) -> usize {
+    let mut front = 0;
+    for index in 0..items.len() {
+        if condition(&items[index]) {
+            items.swap(front, index);
+            front += 1;
         }
     }
+    front
 }
 
 fn sum(cursors: &[Cursor]) -> f64 {
