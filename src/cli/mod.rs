@@ -12,6 +12,7 @@ mod flamegraph;
 mod gpu;
 mod input;
 mod manual;
+mod model;
 mod output;
 mod record;
 mod report;
@@ -30,6 +31,7 @@ struct Cli {
 enum Verb {
     Demo(demo::DemoArgs),
     Gpu(gpu::GpuArgs),
+    Model(model::ModelArgs),
     Record(record::RecordArgs),
     Report(report::ReportArgs),
     Flamegraph(flamegraph::FlamegraphArgs),
@@ -65,6 +67,7 @@ fn run(verb: Verb) -> Outcome {
     match verb {
         Verb::Demo(args) => demo::run(args),
         Verb::Gpu(args) => gpu::run(args),
+        Verb::Model(args) => model::run(args),
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args),

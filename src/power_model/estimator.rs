@@ -25,6 +25,8 @@ pub struct EstimatorOptions {
     pub max_terms: usize,
     /// Candidates of each size from which the next size is grown.
     pub beam: usize,
+    /// Terms that are tried in sets of several: the best ones alone.
+    pub pool: usize,
     /// A candidate's weight falls by e for each such share of error above the best one's.
     pub tolerance: f64,
     /// Most groups that training workloads are dealt into for judging candidates.
@@ -38,6 +40,7 @@ impl Default for EstimatorOptions {
             signs: vec![Sign::NonNegative, Sign::Free],
             max_terms: 6,
             beam: 30,
+            pool: 64,
             tolerance: 1.0,
             folds: 8,
         }
@@ -155,6 +158,7 @@ struct Strategy {
     signs: Vec<Sign>,
     growth: usize,
     beam: usize,
+    pool: usize,
     tolerance: f64,
 }
 
@@ -166,6 +170,7 @@ impl Strategy {
             signs: options.signs.clone(),
             growth: options.max_terms.min(groups.saturating_sub(2).max(1)),
             beam: options.beam,
+            pool: options.pool,
             tolerance: options.tolerance,
         }
     }
@@ -178,6 +183,7 @@ impl Strategy {
             signs: vec![Sign::Free],
             growth: 3,
             beam: 5,
+            pool: usize::MAX,
             tolerance: 0.1,
         }
     }
@@ -242,12 +248,13 @@ impl Search {
 
     fn grow(&self, sign: Sign, all: &mut Vec<Candidate>) {
         let mut beam = vec![self.strategy.start.clone()];
+        let mut pool = self.usable.clone();
         let mut best = f64::INFINITY;
         all.extend(self.judge(self.strategy.start.clone(), sign));
         for _ in 0..self.strategy.growth {
             let mut grown: BTreeMap<Vec<usize>, Candidate> = BTreeMap::new();
             for base in &beam {
-                for &term in self.usable.iter().filter(|term| !base.contains(term)) {
+                for &term in pool.iter().filter(|term| !base.contains(term)) {
                     let mut chosen = base.clone();
                     chosen.push(term);
                     chosen.sort_unstable();
@@ -261,6 +268,11 @@ impl Search {
             let mut ranked: Vec<Candidate> = grown.into_values().collect();
             ranked.sort_by(|a, b| a.error.total_cmp(&b.error));
             beam = ranked.iter().take(self.strategy.beam).map(|candidate| candidate.chosen.clone()).collect();
+            if pool.len() > self.strategy.pool {
+                // Only after the first round can there be more: sets of one term each, best first.
+                pool = ranked.iter().filter_map(|candidate| candidate.chosen.last().copied()).collect();
+                pool.truncate(self.strategy.pool);
+            }
             let found = ranked.first().map_or(f64::INFINITY, |candidate| candidate.error);
             all.extend(ranked);
             if found >= best {
@@ -273,7 +285,7 @@ impl Search {
 
 /// Rows of the folds that candidates are judged by, and the number of workloads in them: workloads dealt
 /// into at most `limit` groups, or equal spans of the data where there are too few workloads.
-fn inner_folds(data: &Dataset, limit: usize) -> (Vec<Vec<usize>>, usize) {
+pub(super) fn inner_folds(data: &Dataset, limit: usize) -> (Vec<Vec<usize>>, usize) {
     const LEAST: usize = 3;
     const SPANS: usize = 6;
     let mut by_workload = vec![Vec::new(); data.workloads().len()];

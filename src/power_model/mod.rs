@@ -3,8 +3,9 @@
 //! The way of the data: text becomes a [`dataset::Dataset`] ([`observations`]); a data set becomes a
 //! [`fit::Fit`], whose coefficients make periods, or an [`estimator::Estimator`], which estimates power as
 //! well as the data allow; [`validate`] says how wrong either is for what it has not seen. A
-//! [`model::PowerModel`] comes from a fit, from a preset or from a file ([`stored`]).
+//! [`model::PowerModel`] comes from a fit, from a preset or from a file ([`stored`], [`folder`]).
 
+pub mod folder;
 pub mod model;
 pub mod paper;
 pub mod presets;
@@ -17,5 +18,6 @@ pub mod error;
 pub mod estimator;
 pub mod fit;
 pub mod least_squares;
+pub mod select;
 pub mod terms;
 pub mod validate;

@@ -1,0 +1,33 @@
+//! `eprof model`: fit power models to measurements, say how wrong they are, show the ones there are.
+
+mod fit;
+mod observe;
+mod show;
+mod validate;
+
+use clap::{Args, Subcommand};
+
+use super::Outcome;
+
+/// Fit, validate and show power models: watts from event rates.
+#[derive(Args)]
+pub struct ModelArgs {
+    #[command(subcommand)]
+    verb: ModelVerb,
+}
+
+#[derive(Subcommand)]
+enum ModelVerb {
+    Fit(fit::FitArgs),
+    Validate(validate::ValidateArgs),
+    Show(show::ShowArgs),
+}
+
+/// Runs the verb.
+pub fn run(args: ModelArgs) -> Outcome {
+    match args.verb {
+        ModelVerb::Fit(args) => fit::run(args),
+        ModelVerb::Validate(args) => validate::run(&args),
+        ModelVerb::Show(args) => show::run(&args),
+    }
+}

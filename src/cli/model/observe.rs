@@ -1,0 +1,161 @@
+//! The options that say what a file of measurements means, and the data that follow.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use eprof::power_model::dataset::Dataset;
+use eprof::power_model::observations::perf_stat::{self, PerfStatLog, looks_like_perf_stat};
+use eprof::power_model::observations::table::{self, Observed, Table, TableColumns};
+
+/// Files of measurements, and what their columns mean.
+#[derive(Args)]
+pub struct ObserveArgs {
+    /// CSV or TSV tables with a header line, or logs of `perf stat -a -I N -x,` or of its totals.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Column of the measured power in watts; in perf logs, the event that counts the joules
+    /// [default there: power/energy-pkg/].
+    #[arg(long, value_name = "COL", conflicts_with = "energy")]
+    power: Option<String>,
+
+    /// Column of the measured energy of each row in joules; needs --duration.
+    #[arg(long, value_name = "COL", requires = "duration")]
+    energy: Option<String>,
+
+    /// Columns of the events.
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', conflicts_with = "all_numeric")]
+    events: Vec<String>,
+
+    /// Take every numeric column for an event, but for results (power, energy, voltage, ...) [default].
+    #[arg(long)]
+    all_numeric: bool,
+
+    /// Columns that are no events after all.
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
+    except: Vec<String>,
+
+    /// Column that names the workload of a row; without it each file is one workload, by its name up to
+    /// the first dot.
+    #[arg(long, value_name = "COL")]
+    workload: Option<String>,
+
+    /// Column of the length of a row in seconds: the events are counts, to be divided by it. Without it,
+    /// events are rates, or rows are of equal length.
+    #[arg(long, value_name = "COL")]
+    duration: Option<String>,
+
+    /// Column of time stamps, to put the rows in order.
+    #[arg(long, value_name = "COL")]
+    time: Option<String>,
+
+    /// Column of the clock frequency: one model for each.
+    #[arg(long, value_name = "COL")]
+    frequency: Option<String>,
+
+    /// Only rows in which this column has this value; may be repeated.
+    #[arg(long = "where", value_name = "COL=VALUE", value_parser = condition)]
+    only: Vec<(String, String)>,
+}
+
+impl ObserveArgs {
+    /// Reads the files.
+    pub fn observe(&self) -> anyhow::Result<Observed> {
+        let mut texts = Vec::new();
+        for path in &self.files {
+            let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            texts.push((path, String::from_utf8_lossy(&text).into_owned()));
+        }
+        let logs = texts.iter().filter(|(_, text)| looks_like_perf_stat(text)).count();
+        let mut observed = if logs == texts.len() {
+            self.observe_logs(&texts)?
+        } else {
+            ensure!(logs == 0, "some of the files are logs of perf stat and some are tables; give one kind");
+            self.observe_tables(&texts)?
+        };
+        let (summed, notes) = observed.data.with_cpus_summed();
+        if self.events.is_empty() {
+            observed.data = summed;
+            observed.notes.extend(notes);
+        }
+        Ok(observed)
+    }
+
+    /// One data set per frequency, each with a heading; a single one without if there is no such column.
+    pub fn parts(&self, data: Dataset) -> Vec<(Option<f64>, Dataset)> {
+        if self.frequency.is_none() {
+            return vec![(None, data)];
+        }
+        data.by_frequency().into_iter().map(|(frequency, data)| (Some(frequency), data)).collect()
+    }
+
+    /// The column or event of the power, as far as it was named.
+    pub fn power_column(&self) -> &str {
+        self.energy.as_deref().or(self.power.as_deref()).unwrap_or("power/energy-pkg/")
+    }
+
+    fn events(&self) -> Option<Vec<String>> {
+        (!self.events.is_empty()).then(|| self.events.clone())
+    }
+
+    fn observe_logs(&self, texts: &[(&PathBuf, String)]) -> anyhow::Result<Observed> {
+        let logs = texts
+            .iter()
+            .map(|(path, text)| PerfStatLog::parse(&path.display().to_string(), &workload_of(path), text))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut observed = perf_stat::observe(&logs, self.power.as_deref(), self.events().as_deref())?;
+        if !self.except.is_empty() {
+            let kept: Vec<usize> = (0..observed.data.columns().len())
+                .filter(|&column| !self.except.contains(&observed.data.columns()[column]))
+                .collect();
+            observed.data = observed.data.select(&kept);
+        }
+        Ok(observed)
+    }
+
+    fn observe_tables(&self, texts: &[(&PathBuf, String)]) -> anyhow::Result<Observed> {
+        let power = self.energy.as_ref().or(self.power.as_ref());
+        let power =
+            power.context("name the column of measured power with --power, or of energy with --energy")?;
+        let tables = texts
+            .iter()
+            .map(|(path, text)| Table::parse(&path.display().to_string(), &workload_of(path), text))
+            .collect::<Result<Vec<_>, _>>()?;
+        let columns = TableColumns {
+            power: power.clone(),
+            power_is_energy: self.energy.is_some(),
+            events: self.events(),
+            except: self.except.clone(),
+            workload: self.workload.clone(),
+            duration: self.duration.clone(),
+            time: self.time.clone(),
+            frequency: self.frequency.clone(),
+            only: self.only.clone(),
+        };
+        Ok(table::observe(&tables, &columns)?)
+    }
+}
+
+/// `hpl_mkl.perf.3` is the third run of `hpl_mkl`.
+fn workload_of(path: &Path) -> String {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    name.split('.').find(|part| !part.is_empty()).unwrap_or(&name).to_owned()
+}
+
+fn condition(text: &str) -> Result<(String, String), String> {
+    let (column, value) = text.split_once('=').ok_or("write COLUMN=VALUE")?;
+    Ok((column.to_owned(), value.to_owned()))
+}
+
+/// What a reader of any result must know about the data behind it.
+pub fn describe(data: &Dataset) -> String {
+    let shown = 8;
+    let columns = data.columns();
+    let mut names = columns.iter().take(shown).cloned().collect::<Vec<_>>().join(", ");
+    if columns.len() > shown {
+        names += &format!(" and {} more", columns.len() - shown);
+    }
+    format!("{} rows of {} workloads; {} events: {names}", data.len(), data.workloads().len(), columns.len())
+}

@@ -1,0 +1,146 @@
+//! `eprof model show`: the models there are, and what they say.
+
+use std::env;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use eprof::machine::Roots;
+use eprof::machine::cpuinfo::CpuIdentity;
+use eprof::power_model::folder::{self, ModelFolder};
+use eprof::power_model::model::{PowerModel, Scale};
+use eprof::power_model::presets::Preset;
+use eprof::units::Joules;
+
+use super::super::Outcome;
+
+/// Show a power model: its coefficients and the sampling periods that follow.
+///
+/// Without MODEL, lists the models there are and says which one fits this machine.
+#[derive(Args)]
+pub struct ShowArgs {
+    /// A preset's name (sandybridge, generic), `stored` for this machine's, or a model file.
+    #[arg(value_name = "MODEL")]
+    model: Option<String>,
+
+    /// Joules per sample, for the periods.
+    #[arg(long, value_name = "JOULES", default_value_t = 1.0)]
+    energy: f64,
+}
+
+/// Runs the verb.
+pub fn run(args: &ShowArgs) -> Outcome {
+    let mut out = io::stdout().lock();
+    let energy = Joules::from_joules(args.energy);
+    let Some(name) = &args.model else {
+        list(&mut out)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    if let Some(preset) = Preset::named(name) {
+        print(&mut out, &preset.model(), energy)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stored = if name == "stored" {
+        let identity = CpuIdentity::read(&Roots::default()).identity;
+        let folder = user_folder()?;
+        folder.load(&identity)?.with_context(|| {
+            format!(
+                "no model of this CPU ({identity}) in {}; make one with `eprof calibrate`",
+                folder.path().display()
+            )
+        })?
+    } else {
+        folder::read(Path::new(name))?
+    };
+    writeln!(
+        out,
+        "for {} ({}), made by eprof {}",
+        stored.cpu_identity, stored.cpu_model, stored.eprof_version
+    )?;
+    print(&mut out, &stored.model, energy)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The folder of the user's models.
+pub fn user_folder() -> anyhow::Result<ModelFolder> {
+    ModelFolder::of_user(env::var_os("XDG_CONFIG_HOME").as_deref(), env::var_os("HOME").as_deref())
+        .context("neither XDG_CONFIG_HOME nor HOME is set: there is no folder for models")
+}
+
+fn list(out: &mut impl Write) -> anyhow::Result<()> {
+    let here = CpuIdentity::read(&Roots::default());
+    writeln!(out, "this CPU: {} ({})", here.identity, here.model)?;
+    writeln!(out, "\npresets")?;
+    for preset in Preset::ALL {
+        writeln!(out, "  {:<12} {}", preset.name(), preset.model().source)?;
+    }
+    let folder = user_folder()?;
+    let stored = folder.list();
+    writeln!(out, "\nstored in {}", folder.path().display())?;
+    if stored.is_empty() {
+        writeln!(out, "  none; `eprof calibrate` makes one")?;
+    }
+    for (_, model) in &stored {
+        match model {
+            Ok(model) => writeln!(out, "  {:<28} {}", model.cpu_identity, model.model.source)?,
+            Err(error) => writeln!(out, "  {error}")?,
+        }
+    }
+    let chosen = match folder.load(&here.identity) {
+        Ok(Some(_)) => "the stored one".to_owned(),
+        Ok(None) => {
+            let preset = Preset::for_microarchitecture(here.microarchitecture.as_deref());
+            format!("the preset {}", preset.name())
+        }
+        Err(error) => format!("none: {error}"),
+    };
+    writeln!(out, "\nfor this machine: {chosen}")?;
+    Ok(())
+}
+
+fn print(out: &mut impl Write, model: &PowerModel, energy: Joules) -> io::Result<()> {
+    writeln!(out, "{}: {}", model.name, model.source)?;
+    if model.scale == Scale::Relative {
+        writeln!(out, "proportions only; measured energy gives the scale")?;
+    }
+    let width = model.events.iter().map(|event| event.name.chars().count()).max().unwrap_or(0).max(8);
+    for (kind, domain) in &model.domains {
+        writeln!(out, "\n{kind}: static {}", domain.static_power)?;
+        if let Some(active) = domain.active_core {
+            writeln!(
+                out,
+                "each core that is not halted: {active} (in the place of clk when watts are computed)"
+            )?;
+        }
+        if let Some(quality) = domain.quality {
+            write!(
+                out,
+                "R2 {:.4}, condition number {:.1}, {} rows",
+                quality.r_squared, quality.condition, quality.rows
+            )?;
+            match quality.left_out_error {
+                Some(error) => writeln!(out, ", {:.2} % off for workloads left out", 100.0 * error)?,
+                None => writeln!(out)?,
+            }
+        }
+        writeln!(
+            out,
+            "{:<9} {:<width$} {:>12} {:>11} {:>20}",
+            "role",
+            "event",
+            "joules each",
+            "+-",
+            format!("events per {energy}")
+        )?;
+        for (index, event) in model.events.iter().enumerate() {
+            let cost = domain.joules_per_event.get(index).copied().unwrap_or(0.0);
+            let error = domain.std_errors.get(index).map_or(String::new(), |error| format!("{error:.2e}"));
+            let period =
+                model.period(kind, index, energy).map_or("none".to_owned(), |period| period.to_string());
+            writeln!(out, "{:<9} {:<width$} {cost:>12.4e} {error:>11} {period:>20}", event.role, event.name)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! The folder of stored models: one file per kind of CPU.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::stored::{StoredModel, StoredModelError};
+
+/// Why a model could not be read from or written to its folder.
+#[derive(Debug, Error)]
+pub enum FolderError {
+    /// The file system says no.
+    #[error("cannot {verb} {path}: {source}", path = .path.display())]
+    Io {
+        /// What was tried.
+        verb: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// There is a file, and it cannot be used.
+    #[error("{path}: {source}", path = .path.display())]
+    Model {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: StoredModelError,
+    },
+    /// A number that JSON cannot hold.
+    #[error("the model cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// A folder of stored models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelFolder(PathBuf);
+
+impl ModelFolder {
+    /// This folder; it need not exist.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// The user's: `$XDG_CONFIG_HOME/eprof/models`, or `.config/eprof/models` in the home folder. `None`
+    /// without either.
+    pub fn of_user(xdg_config_home: Option<&OsStr>, home: Option<&OsStr>) -> Option<Self> {
+        let set = |value: Option<&OsStr>| value.filter(|value| !value.is_empty()).map(PathBuf::from);
+        let config = set(xdg_config_home).filter(|path| path.is_absolute());
+        let config = config.or_else(|| Some(set(home)?.join(".config")))?;
+        Some(Self(config.join("eprof/models")))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The file for a kind of CPU, whether it exists or not.
+    pub fn file_for(&self, cpu_identity: &str) -> PathBuf {
+        self.0.join(StoredModel::file_name(cpu_identity))
+    }
+
+    /// The model for a kind of CPU; `None` if there is none.
+    ///
+    /// # Errors
+    /// If there is one that cannot be read, or that says it is for another CPU.
+    pub fn load(&self, cpu_identity: &str) -> Result<Option<StoredModel>, FolderError> {
+        let path = self.file_for(cpu_identity);
+        let stored = match read(&path) {
+            Err(FolderError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            other => other?,
+        };
+        match stored.check(cpu_identity, []) {
+            Ok(()) => Ok(Some(stored)),
+            Err(source) => Err(FolderError::Model { path, source }),
+        }
+    }
+
+    /// Writes a model, all or nothing, and returns its file.
+    ///
+    /// # Errors
+    /// If the folder cannot be made or the file not be written.
+    pub fn save(&self, stored: &StoredModel) -> Result<PathBuf, FolderError> {
+        let io_error = |verb, path: &Path| {
+            let path = path.to_owned();
+            move |source| FolderError::Io { verb, path, source }
+        };
+        fs::create_dir_all(&self.0).map_err(io_error("make folder", &self.0))?;
+        let path = self.file_for(&stored.cpu_identity);
+        let unfinished = path.with_extension("json.new");
+        fs::write(&unfinished, stored.to_json()?).map_err(io_error("write", &unfinished))?;
+        fs::rename(&unfinished, &path).map_err(io_error("write", &path))?;
+        Ok(path)
+    }
+
+    /// All models of the folder, by file name; files that are no models come with what is wrong.
+    pub fn list(&self) -> Vec<(PathBuf, Result<StoredModel, FolderError>)> {
+        let Ok(entries) = fs::read_dir(&self.0) else { return Vec::new() };
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        paths.retain(|path| path.extension() == Some(OsStr::new("json")));
+        paths.sort();
+        paths.into_iter().map(|path| (path.clone(), read(&path))).collect()
+    }
+}
+
+/// Reads a model file.
+///
+/// # Errors
+/// If it cannot be read or is no model.
+pub fn read(path: &Path) -> Result<StoredModel, FolderError> {
+    let text = fs::read_to_string(path).map_err(|source| FolderError::Io {
+        verb: "read",
+        path: path.to_owned(),
+        source,
+    })?;
+    StoredModel::from_json(&text).map_err(|source| FolderError::Model { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::power_model::presets::Preset;
+    use crate::power_model::stored::STORED_FORMAT;
+
+    fn stored(cpu_identity: &str) -> StoredModel {
+        StoredModel {
+            format: STORED_FORMAT,
+            eprof_version: "0.1.0".into(),
+            cpu_identity: cpu_identity.into(),
+            cpu_model: String::new(),
+            created_unix: 0,
+            model: Preset::Generic.model(),
+        }
+    }
+
+    #[test]
+    fn a_model_is_found_for_its_cpu_only() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let folder = ModelFolder::at(temp.path().join("eprof/models"));
+        assert!(folder.load("a-1").expect("no file is no error").is_none());
+        let path = folder.save(&stored("a-1")).expect("a writable folder");
+        assert_eq!(path, folder.file_for("a-1"));
+        assert_eq!(folder.load("a-1").expect("readable").expect("there").cpu_identity, "a-1");
+        assert!(folder.load("b-2").expect("no file is no error").is_none());
+        // A copy for another CPU is refused although its name fits.
+        fs::copy(&path, folder.file_for("b-2")).expect("a copy");
+        let message = folder.load("b-2").expect_err("made elsewhere").to_string();
+        assert!(message.contains("made on a-1 and this is b-2"), "{message}");
+        assert_eq!(folder.list().len(), 2);
+    }
+
+    #[test]
+    fn the_users_folder_follows_the_standard() {
+        let of = |xdg: &str, home: &str| ModelFolder::of_user(Some(OsStr::new(xdg)), Some(OsStr::new(home)));
+        assert_eq!(of("/x", "/h"), Some(ModelFolder::at("/x/eprof/models")));
+        assert_eq!(of("", "/h"), Some(ModelFolder::at("/h/.config/eprof/models")));
+        assert_eq!(of("relative", "/h"), Some(ModelFolder::at("/h/.config/eprof/models")));
+        assert_eq!(ModelFolder::of_user(None, None), None);
+    }
+}
