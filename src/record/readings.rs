@@ -1,8 +1,10 @@
-//! Reads energy meters at a steady pace, each in a thread of its own.
+//! Reads energy meters at a steady pace: the kernel does it itself where it can, else each meter has a
+//! thread of its own.
 //!
-//! A reading is taken and put down under a lock that the recorder takes too when it collects readings.
-//! So whatever the recorder collects after a certain instant was taken after it: the file's rounds
-//! stay in time order even if a meter takes long to answer.
+//! A thread's reading is taken and put down under a lock that the recorder takes too when it collects
+//! readings. So whatever the recorder collects after a certain instant was taken after it: the file's
+//! rounds stay in time order even if a meter takes long to answer. What the kernel has read lies in its
+//! rings, which the recorder empties when it collects.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 
-use crate::record::meter::{CounterReading, EnergyMeter};
+use crate::record::meter::{CounterReading, EnergyMeter, StampedReading};
 use crate::recording::energy::EnergyReading;
-use crate::units::Timestamp;
+use crate::units::{Nanoseconds, Timestamp};
 
 /// A reading of one domain.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,6 +29,101 @@ pub struct DomainReading {
 }
 
 /// A meter that is being read.
+pub enum MeterReader {
+    /// By a thread.
+    Thread(MeterThread),
+    /// By the kernel.
+    Kernel(KernelMeter),
+}
+
+impl MeterReader {
+    /// Takes a first reading and starts to read `meter` every `interval`. Its domains are numbered from
+    /// `first_domain`.
+    pub fn start(
+        mut meter: Box<dyn EnergyMeter>,
+        first_domain: usize,
+        interval: Duration,
+    ) -> std::io::Result<Self> {
+        if meter.start_stamping(Nanoseconds::from_nanos(interval.as_nanos() as u64)) {
+            return KernelMeter::start(meter, first_domain, interval).map(Self::Kernel);
+        }
+        MeterThread::start(meter, first_domain, interval).map(Self::Thread)
+    }
+
+    /// Moves the readings taken since the last call into `readings`.
+    pub fn collect(&mut self, readings: &mut Vec<DomainReading>) {
+        match self {
+            Self::Thread(thread) => thread.collect(readings),
+            Self::Kernel(meter) => meter.collect(readings),
+        }
+    }
+
+    /// Takes a last reading and stops.
+    pub fn stop(self, readings: &mut Vec<DomainReading>) {
+        match self {
+            Self::Thread(thread) => thread.stop(readings),
+            Self::Kernel(meter) => meter.stop(readings),
+        }
+    }
+}
+
+/// A meter that the kernel reads.
+pub struct KernelMeter {
+    meter: Box<dyn EnergyMeter>,
+    first_domain: usize,
+    /// Without a reading for so long, the meter is read by hand: its CPU may have been taken offline.
+    patience: Duration,
+    last_seen: Instant,
+    waiting: Vec<DomainReading>,
+    stamped: Vec<StampedReading>,
+}
+
+/// The kernel stamps a reading and takes it within one interrupt.
+const WITHIN_AN_INTERRUPT: Nanoseconds = Nanoseconds::from_nanos(2_000);
+
+impl KernelMeter {
+    fn start(
+        mut meter: Box<dyn EnergyMeter>,
+        first_domain: usize,
+        interval: Duration,
+    ) -> std::io::Result<Self> {
+        let waiting = read(meter.as_mut(), first_domain, &mut Vec::new())?;
+        let patience = (interval * 4).max(Duration::from_millis(200));
+        let (last_seen, stamped) = (Instant::now(), Vec::new());
+        Ok(Self { meter, first_domain, patience, last_seen, waiting, stamped })
+    }
+
+    fn collect(&mut self, readings: &mut Vec<DomainReading>) {
+        self.meter.take_stamped(&mut self.stamped);
+        // Packages have rings of their own.
+        self.stamped.sort_by_key(|stamped| stamped.time);
+        readings.append(&mut self.waiting);
+        if !self.stamped.is_empty() {
+            self.last_seen = Instant::now();
+        } else if self.last_seen.elapsed() > self.patience {
+            readings
+                .extend(read(self.meter.as_mut(), self.first_domain, &mut Vec::new()).unwrap_or_default());
+        }
+        readings.extend(self.stamped.drain(..).map(|StampedReading { domain, time, reading }| {
+            DomainReading {
+                domain: self.first_domain + domain,
+                time,
+                reading: EnergyReading {
+                    energy: reading.energy,
+                    raw: reading.raw,
+                    uncertainty: WITHIN_AN_INTERRUPT,
+                },
+            }
+        }));
+    }
+
+    fn stop(mut self, readings: &mut Vec<DomainReading>) {
+        self.collect(readings);
+        readings.extend(read(self.meter.as_mut(), self.first_domain, &mut Vec::new()).unwrap_or_default());
+    }
+}
+
+/// A meter that a thread reads.
 #[derive(Debug)]
 pub struct MeterThread {
     collected: Arc<Mutex<Vec<DomainReading>>>,
@@ -35,9 +132,7 @@ pub struct MeterThread {
 }
 
 impl MeterThread {
-    /// Takes a first reading and starts to read `meter` every `interval`. Its domains are numbered from
-    /// `first_domain`.
-    pub fn start(
+    fn start(
         mut meter: Box<dyn EnergyMeter>,
         first_domain: usize,
         interval: Duration,
@@ -53,14 +148,12 @@ impl MeterThread {
         Ok(Self { collected, stop, thread })
     }
 
-    /// Moves the readings taken since the last call into `readings`.
-    pub fn collect(&self, readings: &mut Vec<DomainReading>) {
+    fn collect(&self, readings: &mut Vec<DomainReading>) {
         let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);
         readings.append(&mut collected);
     }
 
-    /// Takes a last reading and stops.
-    pub fn stop(self, readings: &mut Vec<DomainReading>) {
+    fn stop(self, readings: &mut Vec<DomainReading>) {
         drop(self.stop);
         let _ = self.thread.join();
         let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,19 +190,26 @@ fn read_into(
     collected: &Mutex<Vec<DomainReading>>,
 ) -> std::io::Result<()> {
     let mut collected = collected.lock().unwrap_or_else(PoisonError::into_inner);
+    collected.extend(read(meter, first_domain, scratch)?);
+    Ok(())
+}
+
+/// Reads a meter now.
+fn read(
+    meter: &mut dyn EnergyMeter,
+    first_domain: usize,
+    scratch: &mut Vec<Option<CounterReading>>,
+) -> std::io::Result<Vec<DomainReading>> {
     let before = monotonic_now();
     meter.read(scratch)?;
-    let half = crate::units::Nanoseconds::from_nanos(monotonic_now().since(before).as_nanos() / 2);
+    let half = Nanoseconds::from_nanos(monotonic_now().since(before).as_nanos() / 2);
     let time = before + half;
-    collected.extend(scratch.iter().enumerate().filter_map(|(index, reading)| {
+    let of_domain = |(index, reading): (usize, &Option<CounterReading>)| {
         let CounterReading { energy, raw } = (*reading)?;
-        Some(DomainReading {
-            domain: first_domain + index,
-            time,
-            reading: EnergyReading { energy, raw, uncertainty: half },
-        })
-    }));
-    Ok(())
+        let reading = EnergyReading { energy, raw, uncertainty: half };
+        Some(DomainReading { domain: first_domain + index, time, reading })
+    };
+    Ok(scratch.iter().enumerate().filter_map(of_domain).collect())
 }
 
 /// Now, on the recording's clock.

@@ -17,7 +17,7 @@ use crate::record::error::RecordError;
 use crate::record::event_totals::EventTotals;
 use crate::record::process_state::ProcessState;
 use crate::record::program_end;
-use crate::record::readings::{MeterThread, monotonic_now};
+use crate::record::readings::{MeterReader, monotonic_now};
 use crate::record::signals::{RecorderSignal, Signals};
 use crate::record::summary::Outcome;
 use crate::recording::encode::{self, RecordTooLong, SampleId};
@@ -48,7 +48,7 @@ pub struct Recorder {
     /// What the counters say in the end.
     pub totals: EventTotals,
     /// The meters.
-    pub meters: Vec<MeterThread>,
+    pub meters: Vec<MeterReader>,
     /// How busy the CPUs are.
     pub cpu_times: Option<CpuTimesReader>,
     /// The meters' readings.
@@ -133,7 +133,7 @@ impl Recorder {
 
     fn try_round(&mut self, with_cpu_times: bool) -> io::Result<()> {
         let mut own = Vec::new();
-        for meter in &self.meters {
+        for meter in &mut self.meters {
             meter.collect(self.energy.waiting());
         }
         self.energy.encode(&mut own).map_err(io::Error::other)?;

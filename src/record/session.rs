@@ -21,7 +21,7 @@ use crate::record::options::{CallGraph, RecordOptions, TargetOptions};
 use crate::record::output::PendingOutput;
 use crate::record::process_state::ProcessState;
 use crate::record::program_end;
-use crate::record::readings::{MeterThread, monotonic_now};
+use crate::record::readings::{MeterReader, monotonic_now};
 use crate::record::recorder::Recorder;
 use crate::record::sampling::Sampling;
 use crate::record::signals::Signals;
@@ -160,7 +160,7 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
 fn start_meters(
     meters: Vec<Box<dyn EnergyMeter>>,
     wanted: Duration,
-) -> Result<Vec<MeterThread>, RecordError> {
+) -> Result<Vec<MeterReader>, RecordError> {
     let mut first_domain = 0;
     let mut threads = Vec::new();
     for meter in meters {
@@ -169,7 +169,7 @@ fn start_meters(
         let [shortest, longest] = [shortest, longest].map(|span| Duration::from_nanos(span.as_nanos()));
         let measures = meter.domains().iter().any(|domain| domain.method == Method::Measured);
         let wanted = if measures { wanted } else { wanted.max(ESTIMATE_INTERVAL) };
-        let thread = MeterThread::start(meter, first_domain, wanted.min(longest).max(shortest));
+        let thread = MeterReader::start(meter, first_domain, wanted.min(longest).max(shortest));
         threads.push(thread.map_err(RecordError::system("reading an energy meter"))?);
         first_domain += count;
     }

@@ -6,6 +6,7 @@ use super::source::{Candidate, Source};
 use super::watch::Observation;
 use super::wrap::WrappingCounter;
 use super::{CounterReading, EnergyMeter, Pace, StampedReading};
+use crate::record::readings::monotonic_now;
 use crate::recording::metadata::DomainInfo;
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
@@ -42,6 +43,8 @@ pub(super) struct CounterMeter {
     counts_since_boot: bool,
     pace: Pace,
     raw: Vec<Option<u64>>,
+    /// When the counters were last read by hand. What the kernel read before that is old news.
+    read_at: Timestamp,
 }
 
 impl CounterMeter {
@@ -52,7 +55,16 @@ impl CounterMeter {
         counts_since_boot: bool,
     ) -> Self {
         let domains = channels.iter().map(|channel| channel.domain.clone()).collect();
-        Self { source, reader, domains, channels, counts_since_boot, pace: Pace::default(), raw: Vec::new() }
+        Self {
+            source,
+            reader,
+            domains,
+            channels,
+            counts_since_boot,
+            pace: Pace::default(),
+            read_at: Timestamp::default(),
+            raw: Vec::new(),
+        }
     }
 
     pub fn with_pace(mut self, pace: Pace) -> Self {
@@ -69,6 +81,7 @@ impl EnergyMeter for CounterMeter {
     fn read(&mut self, readings: &mut Vec<Option<CounterReading>>) -> io::Result<()> {
         readings.clear();
         self.reader.read(&mut self.raw)?;
+        self.read_at = monotonic_now();
         let raw = self.raw.iter().copied().chain(std::iter::repeat(None));
         readings.extend(self.channels.iter_mut().zip(raw).map(|(channel, raw)| {
             let raw = raw?;
@@ -95,9 +108,9 @@ impl EnergyMeter for CounterMeter {
     }
 
     fn take_stamped(&mut self, readings: &mut Vec<StampedReading>) {
-        let channels = &mut self.channels;
+        let (channels, read_at) = (&mut self.channels, self.read_at);
         self.reader.take_stamped(&mut |time, index, raw| {
-            let Some(channel) = channels.get_mut(index) else { return };
+            let Some(channel) = channels.get_mut(index).filter(|_| time > read_at) else { return };
             if let Ok(counts) = channel.counter.advance(raw) {
                 let energy = Joules::from_joules(counts as f64 * channel.joules_per_count);
                 readings.push(StampedReading {
@@ -142,5 +155,61 @@ impl Candidate for CounterMeter {
 
     fn counts_since_boot(&self) -> bool {
         self.counts_since_boot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording::metadata::{DomainKind, MachineInfo};
+
+    /// A counter that tells the next of these values, and what the kernel has read of it.
+    struct Scripted {
+        values: Vec<u64>,
+        stamped: Vec<(Timestamp, u64)>,
+    }
+
+    impl CounterReader for Scripted {
+        fn read(&mut self, raw: &mut Vec<Option<u64>>) -> io::Result<()> {
+            *raw = vec![Some(self.values.remove(0))];
+            Ok(())
+        }
+        fn remove(&mut self, _index: usize) {}
+        fn start_stamping(&mut self, _period: Nanoseconds) -> bool {
+            true
+        }
+        fn take_stamped(&mut self, each: &mut dyn FnMut(Timestamp, usize, u64)) {
+            self.stamped.drain(..).for_each(|(time, raw)| each(time, 0, raw));
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_read_before_a_reading_by_hand_is_not_counted_again() {
+        use crate::record::meter::domain::{Place, describe};
+        let after = monotonic_now() + Nanoseconds::from_millis(3_600_000);
+        let reader = Scripted {
+            values: vec![1000, 1010, 100],
+            stamped: vec![(Timestamp::from_nanos(1), 90), (Timestamp::from_nanos(2), 95), (after, 107)],
+        };
+        let channel = Channel {
+            domain: describe(&MachineInfo::default(), DomainKind::Package, Place::package(0), "test"),
+            counter: WrappingCounter::of_bits(64),
+            joules_per_count: 1.0,
+            resolution: None,
+        };
+        let mut meter = CounterMeter::new(Source::PowerPmu, Box::new(reader), vec![channel], false);
+        let mut readings = Vec::new();
+        let mut joules = |meter: &mut CounterMeter| {
+            meter.read(&mut readings).expect("readable");
+            readings[0].expect("a reading").energy.as_joules()
+        };
+        assert_eq!(joules(&mut meter), 0.0);
+        assert_eq!(joules(&mut meter), 10.0);
+        assert!(meter.start_stamping(Nanoseconds::from_millis(1)), "the counter starts at zero again");
+        assert_eq!(joules(&mut meter), 110.0);
+        let mut stamped = Vec::new();
+        meter.take_stamped(&mut stamped);
+        let told: Vec<f64> = stamped.iter().map(|stamped| stamped.reading.energy.as_joules()).collect();
+        assert_eq!(told, [117.0]);
     }
 }
