@@ -2,12 +2,15 @@
 //!
 //! Attribution comes first, so each unique address is looked up once. The addresses are sorted by module;
 //! each module is opened once, its symbol table built once, and the units of its debug information parsed once,
-//! by the thread that the unit's addresses fall to:
+//! by the thread that the unit's addresses fall to (a unit with very many addresses falls to several):
 //!
 //! ```text
 //!   module ──► image, debug file ──► symbol table ──► function ──┐
 //!   (build-id checked)         └───► DWARF units  ──► inlined ───┴─► Symbols
 //! ```
+//!
+//! Beside that, [`StackUnwinder`] makes call stacks of copied stacks, from the same files, and [`jitdump`] tells where
+//! just-in-time compilers placed their functions.
 //!
 //! Nothing is fetched from a network, and a file that is not the recorded one is not used: what has no
 //! symbol keeps module and offset as its name.

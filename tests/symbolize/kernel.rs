@@ -89,6 +89,56 @@ fn a_kernel_that_was_moved_at_boot() {
     );
 }
 
+/// A program stands for the kernel's image: it has the symbol `_text`, functions, and lines.
+#[test]
+fn functions_and_lines_of_the_kernels_image() {
+    if !available("cc") {
+        return;
+    }
+    let root = machine(KALLSYMS);
+    let source = "static inline __attribute__((always_inline)) int helper(int x) { return x * x + 3; }\n\
+                  __attribute__((noinline)) int do_work(int x) { return helper(x) / 7; }\n\
+                  int main(int count, char **arguments) { (void)arguments; return do_work(count); }\n";
+    fs::write(root.path().join("kernel.c"), source).unwrap();
+    let flags =
+        ["-g", "-O2", "-no-pie", "-Wl,--build-id", "-Wl,--defsym=_text=do_work", "kernel.c", "-o", "vmlinux"];
+    run("cc", &flags, root.path());
+    let place = root.path().join("debug/lib/modules/6.1.0-test");
+    fs::create_dir_all(&place).unwrap();
+    let image = place.join("vmlinux");
+    fs::rename(root.path().join("vmlinux"), &image).unwrap();
+    let id = build_id(&image);
+    let size = offsets_of(&image, "do_work").len() as u64;
+    let innermost = |symbols: &eprof::symbolize::Symbols| {
+        let all: Vec<Vec<String>> = (0..size as usize).map(|index| frames(symbols, index)).collect();
+        assert!(all.iter().all(|frames| frames[0].starts_with("do_work kernel.c:2")), "{all:?}");
+        assert!(
+            all.contains(&vec![String::from("do_work kernel.c:2"), String::from("helper kernel.c:1")]),
+            "{all:?}"
+        );
+    };
+    // Another kernel is running: names and lines are the image's, moved to where the recording says.
+    let text = 0xffff_ffff_9a00_0000;
+    let reference = Some(KernelReference { symbol: String::from("_text"), address: text });
+    let recorded = SymbolizeOptions {
+        kernel_build_id: Some(id.clone()),
+        kernel_reference: reference,
+        ..on(root.path())
+    };
+    let addresses: Vec<u64> = (text..text + size).collect();
+    innermost(&symbolize(recorded.clone(), kernel(), &addresses));
+    // Without that, an address could be anything.
+    let unknown = SymbolizeOptions { kernel_reference: None, ..recorded };
+    let symbols = symbolize(unknown.clone(), kernel(), &addresses);
+    assert!(symbols.warnings[0].contains("does not tell where its kernel lay"), "{:?}", symbols.warnings);
+    // The recorded kernel is running: names from its list, lines from the image.
+    let words = [4u32, id.len() as u32, 3].map(u32::to_ne_bytes).concat();
+    fs::write(root.path().join("sys/kernel/notes"), [&words[..], b"GNU\0", &id].concat()).unwrap();
+    fs::write(root.path().join("proc/kallsyms"), format!("{text:016x} T _text\n{text:016x} T do_work\n"))
+        .unwrap();
+    innermost(&symbolize(unknown, kernel(), &addresses));
+}
+
 #[test]
 fn the_vdso_of_this_process() {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();

@@ -199,6 +199,20 @@ fn stripped_with_the_debug_file_by_link() {
 }
 
 #[test]
+fn packed_symbols_are_told() {
+    if !available("cc") || !available("objcopy") {
+        return;
+    }
+    let folder = compiled("cc", &["-O2"]);
+    let path = folder.path();
+    let offsets = offsets_of(&path.join("program"), "outer");
+    fs::write(path.join("packed"), "stands for an archive").unwrap();
+    run("objcopy", &["--strip-all", "--add-section", ".gnu_debugdata=packed", "program", "stripped"], path);
+    let symbols = symbolize(options(path), module(&path.join("stripped")), &offsets);
+    assert!(symbols.warnings[0].contains("packed in its section .gnu_debugdata"), "{:?}", symbols.warnings);
+}
+
+#[test]
 fn debug_information_shared_by_dwz() {
     // Few machines have dwz; it is not demanded of one that runs all live tests.
     if !available("cc") || std::process::Command::new("dwz").arg("--version").output().is_err() {
