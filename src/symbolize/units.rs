@@ -76,6 +76,7 @@ impl<'a> UnitIndex<'a> {
             }
             units.push(IndexedUnit { unit, bounded: OnceLock::new() });
         }
+        forget_dropped_functions(&mut ranges);
         ranges.sort_unstable();
         let mut reach = 0;
         for range in &mut ranges {
@@ -116,6 +117,14 @@ impl<'a> UnitIndex<'a> {
     }
 }
 
+/// Linkers that drop unused functions leave their ranges at address zero, tens of thousands of them in a large
+/// program. No lookup is for them, and together they would count as overlapping.
+fn forget_dropped_functions(ranges: &mut Vec<UnitRange>) {
+    if ranges.iter().filter(|range| range.begin == 0).count() > MOST_AT_ONCE {
+        ranges.retain(|range| range.begin != 0);
+    }
+}
+
 /// Ranges of units as `.debug_aranges` lists them.
 fn listed_ranges(dwarf: &Dwarf<Reader<'_>>) -> FxHashMap<gimli::DebugInfoOffset, Vec<gimli::Range>> {
     let mut listed = FxHashMap::<_, Vec<_>>::default();
@@ -128,4 +137,20 @@ fn listed_ranges(dwarf: &Dwarf<Reader<'_>>) -> FxHashMap<gimli::DebugInfoOffset,
         }
     }
     listed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_AT_ONCE, UnitRange, forget_dropped_functions};
+
+    #[test]
+    fn many_dropped_functions_are_forgotten_and_few_are_code() {
+        let range = |begin| UnitRange { begin, end: begin + 16, unit: 0, reach: 0 };
+        let mut ranges: Vec<_> = (0..MOST_AT_ONCE as u64).map(|_| range(0)).chain([range(64)]).collect();
+        forget_dropped_functions(&mut ranges);
+        assert_eq!(ranges.len(), MOST_AT_ONCE + 1);
+        ranges.push(range(0));
+        forget_dropped_functions(&mut ranges);
+        assert_eq!(ranges, [range(64)]);
+    }
 }

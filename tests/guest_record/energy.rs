@@ -2,21 +2,24 @@
 
 use eprof::recording::metadata::{DomainInfo, DomainKind};
 
-use crate::bench::{Run, Summary, assert_near, run};
+use crate::bench::{Run, Summary, run};
 
-/// The truth at two instants of the recording: time on the samples' clock in nanoseconds, and joules of
-/// each package (package, cores, DRAM).
-struct Instants(Vec<(u64, Vec<[f64; 3]>)>);
+/// Energy of each package in joules: package, cores, DRAM.
+type Energies = Vec<[f64; 3]>;
 
-/// Takes the truth and, right behind it, the time of CLOCK_MONOTONIC: by one program and to memory, so
-/// that no time goes by in between.
-const INSTANT: &str = "cat /proc/simhw /proc/timer_list >> truth";
+/// The truth at two moments of the recording. Each lies between two times on the samples' clock, in
+/// nanoseconds: a busy host may stop the guest while it takes them.
+struct Truths(Vec<(u64, Energies, u64)>);
+
+/// Takes the truth between two times of CLOCK_MONOTONIC, to memory.
+const MOMENT: &str = "cat /proc/timer_list /proc/simhw /proc/timer_list >> truth";
 /// Prints what was taken, without the timers themselves.
 const SHOW: &str = "grep -E \"^package|^now at\" truth";
 
-impl Instants {
+impl Truths {
     fn of(run: &Run) -> Self {
-        let mut instants: Vec<(u64, Vec<[f64; 3]>)> = Vec::new();
+        let mut moments: Vec<(u64, Energies, u64)> = Vec::new();
+        let mut before = None;
         let mut packages = Vec::new();
         for line in run.said.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -26,22 +29,26 @@ impl Instants {
                     packages.push([joules(package), joules(cores), joules(dram)]);
                 }
                 ["now", "at", time, ..] => {
-                    instants.push((time.parse().expect("a time"), std::mem::take(&mut packages)));
+                    let time = time.parse().expect("a time");
+                    match before.take() {
+                        None => before = Some(time),
+                        Some(before) => moments.push((before, std::mem::take(&mut packages), time)),
+                    }
                 }
                 _ => {}
             }
         }
-        Self(instants)
+        assert_eq!(moments.len(), 2, "{}", run.said);
+        Self(moments)
     }
 
-    /// Joules of a part of a package between the first and the last instant.
+    /// Joules of a part of a package between the two moments.
     fn joules(&self, package: usize, part: usize) -> f64 {
-        let (first, last) = (&self.0[0], &self.0[self.0.len() - 1]);
-        last.1[package][part] - first.1[package][part]
+        self.0[1].1[package][part] - self.0[0].1[package][part]
     }
 
-    /// The same by a recording's readings, interpolated.
-    fn recorded(&self, summary: &Summary, domain: &str) -> f64 {
+    /// The same by a recording's readings, interpolated: at least and at most.
+    fn recorded(&self, summary: &Summary, domain: &str) -> [f64; 2] {
         let name = format!("energy/{domain}/");
         let readings = summary.readings.get(&name);
         let readings = readings.unwrap_or_else(|| panic!("no {name} in {:?}", summary.readings.keys()));
@@ -51,11 +58,16 @@ impl Instants {
             let (e0, e1) = (r0.energy.as_joules(), r1.energy.as_joules());
             e0 + (e1 - e0) * (time as f64 - t0 as f64) / (t1 as f64 - t0 as f64)
         };
-        at(self.0[self.0.len() - 1].0) - at(self.0[0].0)
+        let [(first, _, first_end), (last, _, last_end)] = [&self.0[0], &self.0[1]];
+        [at(*last) - at(*first_end), at(*last_end) - at(*first)]
     }
 
+    #[track_caller]
     fn compare(&self, summary: &Summary, package: usize, part: usize, domain: &str) {
-        assert_near(domain, self.recorded(summary, domain), self.joules(package, part), 0.01);
+        let truth = self.joules(package, part);
+        let [least, most] = self.recorded(summary, domain);
+        let is_near = truth > 0.99 * least && truth < 1.01 * most;
+        assert!(is_near, "{domain}: {least} to {most} J recorded, truly {truth} J");
     }
 }
 
@@ -63,14 +75,14 @@ impl Instants {
 fn record(meter: &str, work: &str) -> String {
     // On a busy host the guest's counters stand still for longer than a real one's ever do.
     let eprof = format!("./eprof record -q --meter {meter} --meter-watch 500 -o energy.data");
-    format!("{eprof} sh -c '{INSTANT}; {work}; {INSTANT}'; {SHOW}")
+    format!("{eprof} sh -c '{MOMENT}; {work}; {MOMENT}'; {SHOW}")
 }
 
 #[test]
 fn measured_joules_are_the_machines() {
     let script = record("power", "./phases -t 500 -q; ./phases -m threads -t 500 -q");
     let Some(run) = run(&[], &script, &["energy.data"]) else { return };
-    let (truth, recorded) = (Instants::of(&run), run.recording("energy.data"));
+    let (truth, recorded) = (Truths::of(&run), run.recording("energy.data"));
     truth.compare(&recorded, 0, 0, "package-0");
     truth.compare(&recorded, 0, 1, "package-0-cores");
     truth.compare(&recorded, 0, 2, "dram-0");
@@ -87,7 +99,7 @@ fn a_powercap_counter_may_wrap_again_and_again() {
     // 2^18 units of 2^-16 J: it wraps every 4 J, several times a second.
     let script = record("powercap", "./phases -t 700 -q");
     let Some(run) = run(&["--sim", "wrap_bits=18"], &script, &["energy.data"]) else { return };
-    let (truth, recorded) = (Instants::of(&run), run.recording("energy.data"));
+    let (truth, recorded) = (Truths::of(&run), run.recording("energy.data"));
     assert!(truth.joules(0, 0) > 3.0 * 4.0);
     truth.compare(&recorded, 0, 0, "package-0");
     truth.compare(&recorded, 0, 2, "dram-0");
@@ -98,7 +110,7 @@ fn two_packages_and_every_core_have_domains_of_their_own() {
     let script = record("power,power-core", "./phases -m threads -t 500 -r 8 -q");
     let options = ["--smp", "4,sockets=2", "--sim", "power_core=1"];
     let Some(run) = run(&options, &script, &["energy.data"]) else { return };
-    let (truth, recorded) = (Instants::of(&run), run.recording("energy.data"));
+    let (truth, recorded) = (Truths::of(&run), run.recording("energy.data"));
     for package in [0, 1] {
         truth.compare(&recorded, package, 0, &format!("package-{package}"));
     }

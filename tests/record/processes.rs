@@ -27,7 +27,8 @@ fn the_sum_of_periods_is_the_cpu_time() {
     // The workload uses one second, the start of the test binary a few milliseconds more. A machine that
     // stands still for its host misses samples.
     assert!((0.9..1.2).contains(&seconds), "{seconds} s of CPU time");
-    assert!(contents.cpu_times.len() >= 10, "CPU times about ten times a second");
+    // At the start, twice a second where reading takes long, and at the end.
+    assert!(contents.cpu_times.len() >= 3, "{} readings of CPU times", contents.cpu_times.len());
     assert_eq!(contents.metadata, 1);
 }
 
