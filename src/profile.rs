@@ -5,6 +5,10 @@
 use crate::recording::metadata::{CpuInfo, DomainInfo, Method};
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
+mod stacks;
+
+pub use stacks::{CallersId, StackId, StackTable, StacksByCallers};
+
 /// Index of a module in [`Profile::modules`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(pub u32);
@@ -12,10 +16,6 @@ pub struct ModuleId(pub u32);
 /// Index of a code address in [`Profile::addresses`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AddressId(pub u32);
-
-/// Index of a stack in [`Profile::stacks`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StackId(pub u32);
 
 /// Index of a thread in [`Profile::threads`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -146,39 +146,6 @@ pub struct CodeAddress {
     pub address: u64,
     /// A frame of the kernel.
     pub kernel: bool,
-}
-
-/// A set of call stacks, stored flat: outermost frame first.
-#[derive(Debug, Clone, Default)]
-pub struct StackTable {
-    frames: Vec<AddressId>,
-    ends: Vec<u32>,
-}
-
-impl StackTable {
-    /// Adds a stack, outermost frame first. The table does not look for equal ones.
-    pub fn push(&mut self, frames: impl IntoIterator<Item = AddressId>) -> StackId {
-        self.frames.extend(frames);
-        self.ends.push(self.frames.len() as u32);
-        StackId(self.ends.len() as u32 - 1)
-    }
-
-    /// The frames of a stack, outermost first.
-    pub fn frames(&self, stack: StackId) -> &[AddressId] {
-        let index = stack.0 as usize;
-        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
-        &self.frames[start..self.ends[index] as usize]
-    }
-
-    /// Number of stacks.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// No stack.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
 }
 
 /// A thread that was sampled.

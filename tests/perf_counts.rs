@@ -105,7 +105,7 @@ fn counts_by_eprof(path: &Path) -> Counts {
     let profile = analyze(&recording, &options);
     let mut counts = Counts::new();
     for cell in &profile.cells {
-        let leaf = profile.stacks.frames(cell.stack).last().expect("a sample has an address");
+        let leaf = profile.stacks.innermost(cell.stack).expect("a sample has an address");
         let code = profile.addresses[leaf.0 as usize];
         let module = &profile.modules[code.module.0 as usize];
         let symbol = match module.kind {

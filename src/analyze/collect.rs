@@ -2,11 +2,11 @@
 
 use std::hash::{BuildHasher, Hasher};
 
-use foldhash::fast::FixedState;
+use foldhash::fast::{FixedState, FoldHasher};
 use hashbrown::HashTable;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::profile::{AddressId, Cell, CodeAddress, ModuleKind, StackId, ThreadIndex};
+use crate::profile::{AddressId, CallersId, Cell, CodeAddress, ModuleKind, StackId, StackTable, ThreadIndex};
 use crate::recording::record::{Callchain, CpuMode, Sample};
 use crate::timeline::{CodeInterner, SpaceId, StackInterner, TaskId, Tasks};
 use crate::units::Nanoseconds;
@@ -28,18 +28,62 @@ impl Dimensions {
     pub const ALL: Self = Self { stacks: true, threads: true, cpus: true };
 }
 
+/// Most call stacks that are told apart, and most frames of their callers. A stack takes about 20 bytes and a
+/// cell of it 100, a frame 4: a program of which nearly every sample has a stack of its own would fill any
+/// memory.
+const MOST_STACKS: usize = 1 << 20;
+const MOST_CALLER_FRAMES: usize = 1 << 24;
+
 /// Gathers samples into cells.
+///
+/// Nearly every sample finds its callers and then its cell by one look into a table each; only what is
+/// new is looked at frame by frame.
 #[derive(Debug)]
 pub struct Collector {
     dimensions: Dimensions,
-    /// The way of nearly every sample: a hash of all that matters to its cell.
-    known: HashTable<(u64, u64, u32)>,
+    most_stacks: usize,
+    most_caller_frames: usize,
+    /// The callers of samples, by a hash of all that matters to them.
+    known_callers: HashTable<(KeyHash, CallersId)>,
+    /// Cells, by a hash of the callers and all else that matters to them.
+    known_cells: HashTable<(KeyHash, u32)>,
+    /// The same cells by what they are: code may lie at several addresses.
+    cell_ids: HashTable<u32>,
     hashers: [FixedState; 2],
-    cell_ids: FxHashMap<(StackId, ThreadIndex, u32, u32), u32>,
+    located: FxHashMap<(Spaces, CpuMode, bool, u64), AddressId>,
     cells: Vec<Cell>,
     code: CodeInterner,
     stacks: StackInterner,
-    frames: Vec<AddressId>,
+    frames: Vec<Frame>,
+    addresses: Vec<AddressId>,
+    without_callers: u64,
+    /// Cells whose samples all are without their callers.
+    cut_cells: Vec<u32>,
+}
+
+/// Stands for a key, so that the tables need no copies of stacks: 96 bits of hash. With ten million keys, the
+/// chance that two share them is below 10^-14.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, packed(4))]
+struct KeyHash {
+    first: u64,
+    second: u32,
+}
+
+/// The memory maps that decide what addresses mean: the process's and the kernel's.
+type Spaces = (SpaceId, SpaceId);
+
+/// What was collected.
+#[derive(Debug)]
+pub struct Collected {
+    /// The cells.
+    pub cells: Vec<Cell>,
+    /// Their stacks.
+    pub stacks: StackTable,
+    /// The addresses of these.
+    pub addresses: Vec<CodeAddress>,
+    /// Samples that were counted without their callers, since there were too many stacks.
+    pub without_callers: u64,
 }
 
 /// No CPU, as a number in keys.
@@ -50,13 +94,20 @@ impl Collector {
     pub fn new(dimensions: Dimensions) -> Self {
         Self {
             dimensions,
-            known: HashTable::new(),
+            most_stacks: MOST_STACKS,
+            most_caller_frames: MOST_CALLER_FRAMES,
+            known_callers: HashTable::new(),
+            known_cells: HashTable::new(),
+            cell_ids: HashTable::new(),
             hashers: [FixedState::with_seed(1), FixedState::with_seed(2)],
-            cell_ids: FxHashMap::default(),
+            located: FxHashMap::default(),
             cells: Vec::new(),
             code: CodeInterner::default(),
             stacks: StackInterner::default(),
             frames: Vec::new(),
+            addresses: Vec::new(),
+            without_callers: 0,
+            cut_cells: Vec::new(),
         }
     }
 
@@ -74,29 +125,25 @@ impl Collector {
         let thread = if self.dimensions.threads { tasks.thread(task) } else { ThreadIndex(0) };
         let cpu = cpu.filter(|_| self.dimensions.cpus).unwrap_or(NO_CPU);
         let spaces = (tasks.space_id(task), tasks.kernel_space_id());
-        let chain = if self.dimensions.stacks { sample.callchain } else { Callchain::default() };
-        let unwound = if self.dimensions.stacks { unwound } else { &[] };
-        let [first, second] = self.hash(thread, cpu, event, spaces, sample, chain, unwound);
-        // 128 bits of hash stand for the key: with ten million stacks, the chance that two share them
-        // is below 10^-24, and the table needs no copy of the stacks.
-        if let Some((_, _, cell)) = self.known.find(first, |(_, check, _)| *check == second) {
+        let callers = match self.dimensions.stacks {
+            true => self.callers(tasks, task, spaces, sample, unwound),
+            false => CallersId::NONE,
+        };
+        let hash = self.hash(|hasher| {
+            hasher.write_u64(u64::from(callers.0) << 32 | u64::from(thread.0));
+            hasher.write_u64(u64::from(cpu) << 32 | u64::from(event));
+            hasher.write_u64(u64::from(spaces.0.0) << 32 | u64::from(spaces.1.0));
+            hasher.write_u64(u64::from(sample.ip.is_some()) << 8 | sample.mode as u64);
+            hasher.write_u64(sample.ip.unwrap_or(0));
+        });
+        if let Some((_, cell)) = self.known_cells.find(hash.first, |(known, _)| *known == hash) {
             return *cell;
         }
-        let stack = self.intern(tasks, task, sample, chain, unwound);
-        let cells = &mut self.cells;
-        let cell = *self.cell_ids.entry((stack, thread, cpu, event)).or_insert_with(|| {
-            cells.push(Cell {
-                stack,
-                thread,
-                cpu: (cpu != NO_CPU).then_some(cpu),
-                event,
-                samples: 0,
-                count: 0,
-                time: Nanoseconds::ZERO,
-            });
-            cells.len() as u32 - 1
-        });
-        self.known.insert_unique(first, (first, second, cell), |(first, ..)| *first);
+        let own = sample.ip.map(|address| Frame { mode: sample.mode, address, is_return: false });
+        let own = own.map(|frame| self.located(tasks, task, spaces, frame));
+        let stack = self.stack(callers, own, self.cells.len() as u32);
+        let cell = self.cell_of(stack, thread, (cpu != NO_CPU).then_some(cpu), event);
+        self.known_cells.insert_unique(hash.first, (hash, cell), |(hash, _)| hash.first);
         cell
     }
 
@@ -108,55 +155,107 @@ impl Collector {
         cell.time += time;
     }
 
-    /// The cells, their stacks and the addresses of these.
-    pub fn into_parts(self) -> (Vec<Cell>, StackInterner, CodeInterner) {
-        (self.cells, self.stacks, self.code)
+    /// All that was collected.
+    pub fn finish(self) -> Collected {
+        let cut = self.cut_cells.iter().map(|&cell| self.cells[cell as usize].samples).sum::<u64>();
+        Collected {
+            cells: self.cells,
+            stacks: self.stacks.into_stacks(),
+            addresses: self.code.into_addresses(),
+            without_callers: self.without_callers + cut,
+        }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one key")]
-    fn hash(
-        &self,
-        thread: ThreadIndex,
-        cpu: u32,
-        event: u32,
-        spaces: (SpaceId, SpaceId),
-        sample: &Sample<'_>,
-        chain: Callchain<'_>,
-        unwound: &[u64],
-    ) -> [u64; 2] {
-        self.hashers.each_ref().map(|hasher| {
-            let mut hasher = hasher.build_hasher();
-            hasher.write_u64(u64::from(thread.0) << 32 | u64::from(cpu));
-            hasher.write_u64(u64::from(event) << 8 | sample.mode as u64);
-            hasher.write_u64(u64::from(spaces.0.0) << 32 | u64::from(spaces.1.0));
-            hasher.write_u64(sample.ip.unwrap_or(0));
-            hasher.write(chain.0);
-            for address in unwound {
-                hasher.write_u64(*address);
-            }
+    fn cell_of(&mut self, stack: StackId, thread: ThreadIndex, cpu: Option<u32>, event: u32) -> u32 {
+        let key = |cell: &Cell| (cell.stack, cell.thread, cell.cpu, cell.event);
+        let cell = Cell { stack, thread, cpu, event, samples: 0, count: 0, time: Nanoseconds::ZERO };
+        let cells = &mut self.cells;
+        let hash = FxBuildHasher.hash_one(key(&cell));
+        if let Some(known) = self.cell_ids.find(hash, |&id| key(&cells[id as usize]) == key(&cell)) {
+            return *known;
+        }
+        let id = cells.len() as u32;
+        cells.push(cell);
+        self.cell_ids.insert_unique(hash, id, |&id| FxBuildHasher.hash_one(key(&cells[id as usize])));
+        id
+    }
+
+    fn hash(&self, write: impl Fn(&mut FoldHasher<'_>)) -> KeyHash {
+        let [first, second] = self.hashers.each_ref().map(|state| {
+            let mut hasher = state.build_hasher();
+            write(&mut hasher);
             hasher.finish()
-        })
+        });
+        KeyHash { first, second: second as u32 }
     }
 
-    fn intern(
+    /// All frames of a sample but its own address.
+    fn callers(
         &mut self,
         tasks: &mut Tasks,
         task: TaskId,
+        spaces: Spaces,
         sample: &Sample<'_>,
-        chain: Callchain<'_>,
         unwound: &[u64],
-    ) -> StackId {
+    ) -> CallersId {
+        let has_own = sample.ip.is_some();
+        let (before_own, behind_own) = around_own(sample.callchain, has_own);
+        let is_first_own = has_own && sample.mode == CpuMode::User;
+        let hash = self.hash(|hasher| {
+            hasher.write_u64(u64::from(spaces.0.0) << 32 | u64::from(spaces.1.0));
+            hasher.write_u64((unwound.len() as u64) << 16 | u64::from(has_own) << 8 | sample.mode as u64);
+            hasher.write(before_own);
+            hasher.write(behind_own);
+            for address in unwound.iter().skip(usize::from(is_first_own)) {
+                hasher.write_u64(*address);
+            }
+        });
+        if let Some((_, callers)) = self.known_callers.find(hash.first, |(known, _)| *known == hash) {
+            return *callers;
+        }
+        if self.stacks.stacks().caller_frames().len() >= self.most_caller_frames {
+            self.without_callers += 1;
+            return CallersId::NONE;
+        }
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
-        for frame in frames_of(sample, chain, unwound) {
-            let code = tasks.locate(task, frame.mode, frame.address);
-            let code = in_the_call(tasks, code, frame.is_return);
-            frames.push(self.code.intern(code));
+        frames.extend(frames_of(sample, sample.callchain, unwound).skip(usize::from(has_own)));
+        let mut addresses = std::mem::take(&mut self.addresses);
+        addresses.clear();
+        addresses.extend(frames.iter().rev().map(|frame| self.located(tasks, task, spaces, *frame)));
+        let callers = self.stacks.callers(&addresses);
+        (self.frames, self.addresses) = (frames, addresses);
+        self.known_callers.insert_unique(hash.first, (hash, callers), |(hash, _)| hash.first);
+        callers
+    }
+
+    /// The stack of a frame on top of its callers, which are left out if there are too many stacks.
+    fn stack(&mut self, callers: CallersId, own: Option<AddressId>, cell: u32) -> StackId {
+        let is_full =
+            self.stacks.stacks().len() >= self.most_stacks || self.cells.len() >= 2 * self.most_stacks;
+        if !is_full || callers == CallersId::NONE {
+            return self.stacks.stack(callers, own);
         }
-        frames.reverse();
-        let stack = self.stacks.intern(&frames);
-        self.frames = frames;
-        stack
+        self.cut_cells.push(cell);
+        self.stacks.stack(CallersId::NONE, own)
+    }
+
+    fn located(&mut self, tasks: &mut Tasks, task: TaskId, spaces: Spaces, frame: Frame) -> AddressId {
+        let code = &mut self.code;
+        *self.located.entry((spaces, frame.mode, frame.is_return, frame.address)).or_insert_with(|| {
+            let place = tasks.locate(task, frame.mode, frame.address);
+            code.intern(in_the_call(tasks, place, frame.is_return))
+        })
+    }
+}
+
+/// The bytes of a callchain before and behind the entry that is the sampled instruction itself: the first
+/// that is no marker.
+fn around_own(chain: Callchain<'_>, has_own: bool) -> (&[u8], &[u8]) {
+    let own = chain.entries().position(|entry| entry < FIRST_MARKER).filter(|_| has_own);
+    match own {
+        Some(own) => (&chain.0[..8 * own], &chain.0[8 * (own + 1)..]),
+        None => (chain.0, &[]),
     }
 }
 
@@ -291,7 +390,8 @@ mod tests {
         assert_ne!(collector.cell(&mut tasks, two, Some(0), 0, &sample, &[]), first);
         assert_ne!(collector.cell(&mut tasks, one, Some(1), 0, &sample, &[]), first);
         assert_ne!(collector.cell(&mut tasks, one, Some(0), 1, &sample, &[]), first);
-        assert_eq!(collector.into_parts().1.len(), 1);
+        let collected = collector.finish();
+        assert_eq!(collected.stacks.len(), 1);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::collect::{Collector, Dimensions};
+use super::collect::{Collected, Collector, Dimensions};
 use super::estimate::{WattsRange, estimate};
 use super::events::{EventRole, EventRoles, SampledEvent};
 use super::jit::JitFunctions;
@@ -307,7 +307,7 @@ impl<'r> Run<'r> {
     fn finish(self, survey: &Survey, options: &Options) -> Profile {
         let attribution = self.attributor.finish();
         let jit_warnings = self.jit.into_warnings();
-        let (cells, stacks, code) = self.collector.into_parts();
+        let Collected { cells, stacks, addresses, without_callers } = self.collector.finish();
         let cells = self.samples.map_or(cells, SampleList::into_cells);
         let (modules, threads) = self.tasks.into_parts();
         let (start, end) = time_range(self.time_range, survey);
@@ -317,8 +317,8 @@ impl<'r> Run<'r> {
             events: self.totals,
             modules,
             threads,
-            addresses: code.into_addresses(),
-            stacks: stacks.into_stacks(),
+            addresses,
+            stacks,
             cells,
             warnings: jit_warnings,
             ..Profile::default()
@@ -337,6 +337,12 @@ impl<'r> Run<'r> {
             profile.domains = vec![domain];
             profile.cell_variances = vec![0.0; joules.len()];
             profile.cell_joules = joules;
+        }
+        if without_callers > 0 {
+            profile.warnings.push(format!(
+                "{without_callers} samples are shown without their callers: there are too many different call \
+                 stacks to keep them all"
+            ));
         }
         for event in profile.events.iter().filter(|event| event.lost > 0) {
             profile.warnings.push(format!(

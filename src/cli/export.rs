@@ -80,7 +80,7 @@ pub fn run(args: ExportArgs) -> Outcome {
     let options = TreeOptions {
         subject: loaded.subject.clone(),
         selection: args.select.selection(),
-        no_inline: args.input.no_inline,
+        no_inline: !args.input.inline(true),
         root: args.root.root(),
         whole: args.whole,
         ..TreeOptions::default()

@@ -116,7 +116,7 @@ impl FlamegraphArgs {
         let options = TreeOptions {
             subject: loaded.subject.clone(),
             selection: self.select.selection(),
-            no_inline: self.input.no_inline,
+            no_inline: !self.input.inline(true),
             root: self.root.root(),
             direction: if self.reverse { Direction::FromInnermost } else { Direction::FromOutermost },
             whole: self.whole,

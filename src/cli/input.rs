@@ -31,9 +31,14 @@ pub struct InputArgs {
     #[arg(long, value_name = "IDLE:BUSY", value_parser = watts_range)]
     watts: Option<WattsRange>,
 
-    /// Count inlined functions as part of the function they were put into.
+    /// Tell inlined functions apart. The default for call trees, lines and exports.
+    #[arg(long, overrides_with = "no_inline")]
+    inline: bool,
+
+    /// Count inlined functions as part of the function they were put into. The default for tables of
+    /// functions.
     #[arg(long)]
-    pub no_inline: bool,
+    no_inline: bool,
 
     /// Show C++ and Rust names as the linker knows them.
     #[arg(long)]
@@ -116,6 +121,8 @@ impl SelectArgs {
 pub struct Needed {
     /// What must be told apart.
     pub dimensions: Dimensions,
+    /// Inlined functions, if the user does not say.
+    pub inline: bool,
     /// Lines of the source.
     pub lines: bool,
     /// Pieces of time.
@@ -126,6 +133,7 @@ impl Needed {
     /// Whole stacks by thread.
     pub const STACKS: Self = Self {
         dimensions: Dimensions { stacks: true, threads: true, cpus: false },
+        inline: true,
         lines: false,
         slices: false,
     };
@@ -150,7 +158,7 @@ impl InputArgs {
         let recording = open(path)?;
         let options = self.analyze_options(needed);
         let mut profile = analyze(&recording, &options);
-        let options = self.symbolize_options(path, &recording, &profile, needed.lines);
+        let options = self.symbolize_options(path, &recording, &profile, needed);
         let symbols = Symbolizer::new(options).symbolize(&profile.modules, &profile.addresses);
         profile.warnings.extend(symbols.warnings.iter().cloned());
         let has_meter = recording.metadata().is_some_and(|metadata| !metadata.domains.is_empty());
@@ -158,6 +166,11 @@ impl InputArgs {
             profile.warnings.push("--watts was not used: the recording has joules of its own".to_owned());
         }
         Ok(Loaded { profile, symbols, subject: subject(&recording) })
+    }
+
+    /// Whether inlined functions are told apart.
+    pub fn inline(&self, default: bool) -> bool {
+        self.inline || (default && !self.no_inline)
     }
 
     /// Reads only the recording itself.
@@ -181,7 +194,7 @@ impl InputArgs {
         path: &Path,
         recording: &Recording,
         profile: &Profile,
-        lines: bool,
+        needed: Needed,
     ) -> SymbolizeOptions {
         let defaults = SymbolizeOptions::default();
         let features = recording.features();
@@ -191,8 +204,8 @@ impl InputArgs {
         let mut debug_dirs = defaults.debug_dirs.clone();
         debug_dirs.extend(self.debug_dir.iter().cloned());
         SymbolizeOptions {
-            inlines: !self.no_inline,
-            lines,
+            inlines: self.inline(needed.inline),
+            lines: needed.lines,
             demangle: !self.no_demangle,
             debug_dirs,
             sysroot: self.symfs.clone(),

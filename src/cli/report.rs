@@ -139,7 +139,7 @@ pub fn run(args: ReportArgs) -> Outcome {
         let options = TreeOptions {
             subject: subject.clone(),
             selection: args.select.selection(),
-            no_inline: args.input.no_inline,
+            no_inline: !args.inline(),
             whole,
             ..TreeOptions::default()
         };
@@ -172,12 +172,17 @@ impl ReportArgs {
             selection: self.select.selection(),
             neighbours: of(Side::Callers, &self.callers).or_else(|| of(Side::Callees, &self.callees)),
             rows: self.filter.clone(),
-            inline: !self.input.no_inline,
+            inline: self.inline(),
             sort: self.sort_key(),
             limit,
             own_only: is_table && !self.children,
             whole: self.whole,
         }
+    }
+
+    /// Tables have a row per function of the machine code, as other profilers' have.
+    fn inline(&self) -> bool {
+        self.input.inline(self.by == By::Line || matches!(self.format, Format::Collapsed | Format::Html))
     }
 
     fn grouping(&self) -> Grouping {
@@ -220,7 +225,12 @@ impl ReportArgs {
                 || self.select.needs_threads(),
             cpus: self.by == By::Core,
         };
-        Needed { dimensions, lines: self.by == By::Line, slices: self.format == Format::Html }
+        Needed {
+            dimensions,
+            inline: self.inline(),
+            lines: self.by == By::Line,
+            slices: self.format == Format::Html,
+        }
     }
 
     fn style(&self) -> Style {

@@ -84,7 +84,12 @@ impl Fixture {
     pub fn cell_of(&mut self, thread: u32, cpu: u32, event: u32, frames: &[(&str, &str)], spent: Spent<'_>) {
         let addresses: Vec<AddressId> =
             frames.iter().map(|(module, code)| self.address(module, code)).collect();
-        let stack = self.profile.stacks.push(addresses);
+        let (innermost, callers) = match addresses.split_last() {
+            Some((innermost, callers)) => (Some(*innermost), callers),
+            None => (None, &[][..]),
+        };
+        let callers = self.profile.stacks.push_callers(callers.iter().copied());
+        let stack = self.profile.stacks.push(callers, innermost);
         let time = Nanoseconds::from_millis(spent.millis);
         let (samples, count) = (spent.samples, spent.samples * 1000);
         self.profile.cells.push(Cell {

@@ -138,7 +138,7 @@ impl FrameTable {
         profile: &'a Profile,
         stack: StackId,
     ) -> impl DoubleEndedIterator<Item = u32> + 'a {
-        profile.stacks.frames(stack).iter().flat_map(|&address| self.of_address(address).iter().copied())
+        profile.stacks.frames(stack).flat_map(|address| self.of_address(address).iter().copied())
     }
 
     /// The function that a key belongs to.

@@ -48,7 +48,7 @@ use regex::Regex;
 use select::Selected;
 use text::Label;
 
-use crate::profile::{Profile, StackId};
+use crate::profile::Profile;
 use crate::symbolize::Symbols;
 
 /// Why a report cannot be made.
@@ -72,7 +72,9 @@ pub enum ReportError {
         known: String,
     },
     /// No sample has such a function on its stack.
-    #[error("no function is named {0:?} and none matches it as a regular expression")]
+    #[error(
+        "no function is named {0:?} and none matches it as a regular expression; inlined functions are found with `--inline`"
+    )]
     NoSuchFunction(String),
     /// Joules were asked for where there are none.
     #[error(
@@ -288,9 +290,15 @@ fn stacks_of(
     if let Some(pattern) = &selection.through {
         let frames = FrameTable::new(profile, symbols, Detail::Function, true);
         let marked = frames.flags(|function| pattern.is_match(function.name.as_str()));
-        for (index, totals) in stacks.iter_mut().enumerate() {
-            if !frames.of_stack(profile, StackId(index as u32)).any(|key| marked[key as usize]) {
-                *totals = Totals::default();
+        let is_at = |address| frames.of_address(address).iter().any(|&key| marked[key as usize]);
+        for (callers, with_them) in profile.stacks.by_callers().iter() {
+            if profile.stacks.frames_of_callers(callers).iter().any(|&address| is_at(address)) {
+                continue;
+            }
+            for &stack in
+                with_them.iter().filter(|stack| !profile.stacks.innermost(**stack).is_some_and(is_at))
+            {
+                stacks[stack.0 as usize] = Totals::default();
             }
         }
     }

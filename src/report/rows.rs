@@ -5,14 +5,14 @@ use regex::Regex;
 use super::frames::{Detail, FrameTable, UNKNOWN};
 use super::select::{Totals, Weight};
 use super::text::Label;
-use crate::profile::{Profile, StackId};
+use crate::profile::{CallersId, Profile};
 use crate::symbolize::Symbols;
 use crate::units::{Joules, Watts};
 
 /// What one row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grouping {
-    /// A function, inlined ones included.
+    /// A function.
     Function,
     /// A line of source code.
     Line,
@@ -131,25 +131,43 @@ pub(super) fn sums_by_frame(
     stacks: &[Totals],
 ) -> Vec<(Totals, Totals)> {
     let mut sums = vec![(Totals::default(), Totals::default()); frames.keys.len()];
-    // The last stack that a key was seen on, so that recursion counts once.
+    // When a key was last seen, so that recursion counts once: the number of a list of callers, or of a
+    // stack and all such lists before it.
     let mut seen = vec![u32::MAX; frames.keys.len()];
-    for (index, totals) in stacks.iter().enumerate().filter(|(_, totals)| !totals.is_empty()) {
-        let stack = StackId(index as u32);
-        let mut innermost = UNKNOWN;
-        for &address in profile.stacks.frames(stack) {
+    let lists = profile.stacks.callers_len() as u32;
+    for (callers, with_them) in profile.stacks.by_callers().iter() {
+        let all: Totals = with_them.iter().map(|stack| stacks[stack.0 as usize]).sum();
+        if all.is_empty() {
+            continue;
+        }
+        for &address in profile.stacks.frames_of_callers(callers) {
             for &key in frames.of_address(address) {
-                innermost = key;
-                let seen = &mut seen[key as usize];
-                if *seen != stack.0 {
-                    *seen = stack.0;
-                    sums[key as usize].1 += *totals;
+                if std::mem::replace(&mut seen[key as usize], callers.0) != callers.0 {
+                    sums[key as usize].1 += all;
                 }
             }
         }
-        if profile.stacks.frames(stack).is_empty() {
-            sums[UNKNOWN as usize].1 += *totals;
+        let of_callers = |seen: u32| seen == callers.0;
+        for &stack in with_them {
+            let totals = stacks[stack.0 as usize];
+            let keys = match profile.stacks.innermost(stack) {
+                Some(address) => frames.of_address(address),
+                None if callers == CallersId::NONE => &[UNKNOWN],
+                None => &[],
+            };
+            for &key in keys {
+                let seen = &mut seen[key as usize];
+                if !of_callers(*seen) && std::mem::replace(seen, lists + stack.0) != lists + stack.0 {
+                    sums[key as usize].1 += totals;
+                }
+            }
+            // A sample without an address of its own is where its innermost caller is.
+            let innermost = keys.last().copied().or_else(|| {
+                let caller = profile.stacks.frames_of_callers(callers).last()?;
+                frames.of_address(*caller).last().copied()
+            });
+            sums[innermost.unwrap_or(UNKNOWN) as usize].0 += totals;
         }
-        sums[innermost as usize].0 += *totals;
     }
     sums
 }

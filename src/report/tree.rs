@@ -300,7 +300,7 @@ fn weigh(
         })
         .filter(|stack| stack.weight > 0.0)
         .collect();
-    let key = |stack: &WeighedStack| (stack.stack, stack.above);
+    let key = |stack: &WeighedStack| (stack.above, stack.stack);
     stacks.sort_by_key(key);
     stacks.dedup_by(|next, first| {
         let same = key(next) == key(first);

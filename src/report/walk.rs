@@ -1,11 +1,11 @@
-//! Walking the call tree of many stacks without building it.
+//! The call tree by names, walked without building it.
 //!
-//! The stacks are divided by their first frame, each part by its second, and so on. The memory is one
-//! small cursor per stack; a part that weighs less than a threshold is not divided further, so that
-//! what cannot be seen costs nothing.
+//! Stacks are divided by their first frame, each part by its second, and so on. Stacks that differ in their
+//! innermost frame alone are read as one up to there; a part that weighs less than a threshold is not
+//! divided further, so that what cannot be seen costs nothing.
 
 use super::frames::{FrameTable, UNKNOWN};
-use crate::profile::{Profile, StackId};
+use crate::profile::{AddressId, CallersId, Profile, StackId, StacksByCallers};
 
 /// The direction in which stacks are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,34 +45,6 @@ pub(super) struct Node<'a> {
     pub own: f64,
 }
 
-/// Walks the call tree in preorder, siblings in the order of `rank` (by key; frames above all stacks
-/// by index). Branches that weigh less than `threshold` are counted as their parent's own. `visit`
-/// may end the walk with an error.
-pub(super) fn walk<E>(
-    profile: &Profile,
-    frames: &FrameTable,
-    stacks: &[WeighedStack],
-    tree: TreeShape<'_>,
-    mut visit: impl FnMut(Node<'_>) -> Result<(), E>,
-) -> Result<(), E> {
-    let walker = Walker::new(profile, frames, stacks, tree);
-    let mut cursors: Vec<Cursor> = stacks.iter().map(|stack| walker.start(stack)).collect();
-    let mut path = Vec::new();
-    // Parts still to be visited: a range of cursors whose stacks share `depth` frames.
-    let mut parts = vec![Part { start: 0, end: cursors.len(), depth: 0, frame: None }];
-    while let Some(part) = parts.pop() {
-        if let Some(frame) = part.frame {
-            path.truncate(part.depth - 1);
-            path.push(frame);
-        }
-        let own = walker.divide(&mut cursors[part.start..part.end], &part, &mut parts);
-        if !path.is_empty() || own != 0.0 {
-            visit(Node { path: &path, own })?;
-        }
-    }
-    Ok(())
-}
-
 /// How [`walk`] sees the stacks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TreeShape<'a> {
@@ -81,154 +53,286 @@ pub(super) struct TreeShape<'a> {
     pub rank: &'a [u32],
 }
 
+/// Walks the call tree in preorder, siblings in the order of `rank` (by key; frames above all stacks
+/// by index). `stacks` are in the order of the frames above them. Branches that weigh less than
+/// `threshold` are counted as their parent's own. `visit` may end the walk with an error.
+pub(super) fn walk<E>(
+    profile: &Profile,
+    frames: &FrameTable,
+    stacks: &[WeighedStack],
+    shape: TreeShape<'_>,
+    mut visit: impl FnMut(Node<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let groups = || stacks.chunk_by(|a, b| a.above == b.above);
+    let is_small = |group: &[WeighedStack]| group[0].above.is_some() && total(group) < shape.threshold;
+    let small: f64 = groups().filter(|group| is_small(group)).map(total).sum();
+    if small != 0.0 {
+        visit(Node { path: &[], own: small })?;
+    }
+    let mut walker = Walker::new(profile, frames, shape);
+    groups().filter(|group| !is_small(group)).try_for_each(|group| walker.walk(group, &mut visit))
+}
+
+fn total(stacks: &[WeighedStack]) -> f64 {
+    stacks.iter().map(|stack| stack.weight).sum()
+}
+
+/// A branch still to be visited: all cursors of a range are at the same frame.
 struct Part {
     start: usize,
     end: usize,
+    /// Frames on the path to it, its own included.
     depth: usize,
     frame: Option<TreeFrame>,
 }
 
-/// A stack read up to some frame.
+/// A place on a stack, or on all stacks that have the same callers.
 #[derive(Clone, Copy)]
 struct Cursor {
+    /// Of the stacks that go through it.
     weight: f64,
-    stack: StackId,
-    /// The place of the next frame among its siblings; [`ENDED`] if there is none.
-    next: u32,
-    /// Frames (addresses) of the stack already entered, and keys of the current one already read.
-    address: u32,
-    key: u32,
+    at: Place,
+    /// Which of the names that the frame's address has, in the direction of the walk.
+    nth: u32,
+    /// The name's rank among its siblings.
+    rank: u32,
 }
 
-/// The place of no frame; frames have higher ones.
-const ENDED: u32 = 0;
+#[derive(Clone, Copy)]
+enum Place {
+    /// A frame of a list of callers: its index among those of all lists, and how many are behind it in the
+    /// direction of the walk.
+    Caller(CallersId, u32, u32),
+    /// The innermost frame of a stack.
+    Innermost(StackId),
+    /// A stack has no frames.
+    Nowhere,
+}
 
 struct Walker<'a> {
     profile: &'a Profile,
     frames: &'a FrameTable,
     shape: TreeShape<'a>,
-    /// Frames above all stacks take the places from 1 to this one, keys those behind it.
-    last_above: u32,
     /// The key of each rank.
     by_rank: Vec<u32>,
+    /// The rank of each address that has one name; of others [`SEVERAL`].
+    only_rank: Vec<u32>,
+    by_callers: StacksByCallers,
+    /// What each stack weighs.
+    own: Vec<f64>,
+    path: Vec<TreeFrame>,
+    cursors: Vec<Cursor>,
+    parts: Vec<Part>,
 }
 
+/// Stands for the ranks of an address that has several names.
+const SEVERAL: u32 = u32::MAX;
+
 impl<'a> Walker<'a> {
-    fn new(
-        profile: &'a Profile,
-        frames: &'a FrameTable,
-        stacks: &[WeighedStack],
-        shape: TreeShape<'a>,
-    ) -> Self {
-        let last_above = stacks.iter().filter_map(|stack| stack.above).max().map_or(0, |above| above + 1);
+    fn new(profile: &'a Profile, frames: &'a FrameTable, shape: TreeShape<'a>) -> Self {
         let mut by_rank = vec![UNKNOWN; shape.rank.len()];
         for (key, &rank) in shape.rank.iter().enumerate() {
             by_rank[rank as usize] = key as u32;
         }
-        Self { profile, frames, shape, last_above, by_rank }
-    }
-
-    fn start(&self, weighed: &WeighedStack) -> Cursor {
-        let mut cursor =
-            Cursor { weight: weighed.weight, stack: weighed.stack, next: ENDED, address: 0, key: 0 };
-        cursor.next = match weighed.above {
-            Some(above) => above + 1,
-            None => self.first(&mut cursor),
+        let rank_of = |address| match frames.of_address(AddressId(address)) {
+            &[key] => shape.rank[key as usize],
+            _ => SEVERAL,
         };
-        cursor
-    }
-
-    fn place_of(&self, key: u32) -> u32 {
-        self.last_above + 1 + self.shape.rank[key as usize]
-    }
-
-    fn frame_at(&self, place: u32) -> TreeFrame {
-        match place.checked_sub(self.last_above + 1) {
-            Some(rank) => TreeFrame::Key(self.by_rank[rank as usize]),
-            None => TreeFrame::Above(place - 1),
+        Self {
+            profile,
+            frames,
+            shape,
+            by_rank,
+            only_rank: (0..profile.addresses.len() as u32).map(rank_of).collect(),
+            by_callers: profile.stacks.by_callers(),
+            own: Vec::new(),
+            path: Vec::new(),
+            cursors: Vec::new(),
+            parts: Vec::new(),
         }
     }
 
-    /// The place of a stack's first key; a stack without frames has one that is unknown.
-    fn first(&self, cursor: &mut Cursor) -> u32 {
-        let is_empty = self.profile.stacks.frames(cursor.stack).is_empty();
-        if is_empty { self.place_of(UNKNOWN) } else { self.read(cursor) }
-    }
-
-    /// Takes the next key of a stack.
-    fn read(&self, cursor: &mut Cursor) -> u32 {
-        let addresses = self.profile.stacks.frames(cursor.stack);
-        let keys_at = |index: u32| {
-            let index = index as usize;
-            let address = match self.shape.direction {
-                Direction::FromOutermost => addresses.get(index),
-                Direction::FromInnermost => {
-                    addresses.len().checked_sub(index + 1).and_then(|at| addresses.get(at))
-                }
-            };
-            address.map(|&address| self.frames.of_address(address))
-        };
-        let Some(mut keys) = keys_at(cursor.address) else { return ENDED };
-        if cursor.key as usize == keys.len() {
-            cursor.address += 1;
-            cursor.key = 0;
-            let Some(next) = keys_at(cursor.address) else { return ENDED };
-            keys = next;
+    /// Walks the stacks below one frame.
+    fn walk<E>(
+        &mut self,
+        stacks: &[WeighedStack],
+        visit: &mut impl FnMut(Node<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut next = self.begin(stacks);
+        self.path.clear();
+        self.path.extend(stacks[0].above.map(TreeFrame::Above));
+        let own = self.divide(&mut next, self.path.len());
+        if !self.path.is_empty() || own != 0.0 {
+            visit(Node { path: &self.path, own })?;
         }
-        cursor.key += 1;
-        let at = match self.shape.direction {
-            Direction::FromOutermost => cursor.key as usize - 1,
-            Direction::FromInnermost => keys.len() - cursor.key as usize,
-        };
-        keys.get(at).map_or(ENDED, |&key| self.place_of(key))
-    }
-
-    /// Divides a part by the next frame; what ends here or is too small is returned.
-    fn divide(&self, cursors: &mut [Cursor], part: &Part, parts: &mut Vec<Part>) -> f64 {
-        let ended = move_to_front(cursors, |cursor| cursor.next == ENDED);
-        let (ended, going_on) = cursors.split_at_mut(ended);
-        // Most stacks share their outermost frames: then there is nothing to sort.
-        if !going_on.iter().all(|cursor| cursor.next == going_on[0].next) {
-            going_on.sort_unstable_by_key(|cursor| cursor.next);
-        }
-        let mut own = sum(ended);
-        let first_part = parts.len();
-        let mut start = part.start + ended.len();
-        for group in going_on.chunk_by_mut(|a, b| a.next == b.next) {
-            let end = start + group.len();
-            let total = sum(group);
-            if total >= self.shape.threshold {
-                let frame = self.frame_at(group[0].next);
-                for cursor in group {
-                    cursor.next = match frame {
-                        TreeFrame::Above(_) => self.first(cursor),
-                        TreeFrame::Key(_) => self.read(cursor),
-                    };
-                }
-                parts.push(Part { start, end, depth: part.depth + 1, frame: Some(frame) });
-            } else {
-                own += total;
+        while let Some(part) = self.parts.pop() {
+            self.path.truncate(part.depth - 1);
+            self.path.extend(part.frame);
+            // The parts visited before this one lay behind it.
+            self.cursors.truncate(part.end);
+            next.clear();
+            let mut own = 0.0;
+            for index in part.start..part.end {
+                own += self.go_on(self.cursors[index], &mut next);
             }
-            start = end;
+            own += self.divide(&mut next, part.depth);
+            visit(Node { path: &self.path, own })?;
         }
+        Ok(())
+    }
+
+    /// Where the walk of these stacks begins.
+    fn begin(&mut self, stacks: &[WeighedStack]) -> Vec<Cursor> {
+        let mut cursors = Vec::new();
+        if self.shape.direction == Direction::FromInnermost {
+            for &WeighedStack { stack, weight, .. } in stacks {
+                if !self.push_innermost(stack, weight, &mut cursors) {
+                    self.push_last_caller(stack, weight, &mut cursors);
+                }
+            }
+            return cursors;
+        }
+        self.own.clear();
+        self.own.resize(self.profile.stacks.len(), 0.0);
+        for stack in stacks {
+            self.own[stack.stack.0 as usize] += stack.weight;
+        }
+        for (callers, with_them) in self.by_callers.iter() {
+            let weight: f64 = with_them.iter().map(|stack| self.own[stack.0 as usize]).sum();
+            if weight <= 0.0 {
+                continue;
+            }
+            if callers != CallersId::NONE {
+                let range = self.profile.stacks.range_of_callers(callers);
+                let first = Place::Caller(callers, range.start, range.len() as u32 - 1);
+                cursors.push(self.first(first, weight));
+                continue;
+            }
+            for &stack in with_them.iter().filter(|stack| self.own[stack.0 as usize] > 0.0) {
+                let weight = self.own[stack.0 as usize];
+                if !self.push_innermost(stack, weight, &mut cursors) {
+                    cursors.push(self.first(Place::Nowhere, weight));
+                }
+            }
+        }
+        cursors
+    }
+
+    fn address(&self, place: Place) -> Option<AddressId> {
+        match place {
+            Place::Caller(_, at, _) => Some(self.profile.stacks.caller_frames()[at as usize]),
+            Place::Innermost(stack) => self.profile.stacks.innermost(stack),
+            Place::Nowhere => None,
+        }
+    }
+
+    /// The first of a place's names, in the direction of the walk.
+    #[inline]
+    fn first(&self, at: Place, weight: f64) -> Cursor {
+        let only = self.address(at).map_or(SEVERAL, |address| self.only_rank[address.0 as usize]);
+        if only != SEVERAL {
+            return Cursor { weight, at, nth: 0, rank: only };
+        }
+        self.nth(at, 0, weight).unwrap_or(Cursor {
+            weight,
+            at,
+            nth: 0,
+            rank: self.shape.rank[UNKNOWN as usize],
+        })
+    }
+
+    /// One of a place's names; `None` if there are not so many.
+    fn nth(&self, at: Place, nth: u32, weight: f64) -> Option<Cursor> {
+        let keys = self.frames.of_address(self.address(at)?);
+        let key = match self.shape.direction {
+            Direction::FromOutermost => keys.get(nth as usize),
+            Direction::FromInnermost => keys.iter().rev().nth(nth as usize),
+        };
+        Some(Cursor { weight, at, nth, rank: self.shape.rank[*key? as usize] })
+    }
+
+    /// The next of the names that a cursor's place has.
+    #[inline]
+    fn next_name(&self, cursor: &Cursor) -> Option<Cursor> {
+        let address = self.address(cursor.at)?;
+        let has_several = self.only_rank[address.0 as usize] == SEVERAL;
+        if has_several { self.nth(cursor.at, cursor.nth + 1, cursor.weight) } else { None }
+    }
+
+    /// Goes to the innermost frame of a stack if it has one.
+    fn push_innermost(&self, stack: StackId, weight: f64, next: &mut Vec<Cursor>) -> bool {
+        let has_one = self.profile.stacks.innermost(stack).is_some();
+        if has_one {
+            next.push(self.first(Place::Innermost(stack), weight));
+        }
+        has_one
+    }
+
+    /// Goes to the innermost of a stack's callers; to nowhere if it has none.
+    fn push_last_caller(&self, stack: StackId, weight: f64, next: &mut Vec<Cursor>) {
+        let callers = self.profile.stacks.callers(stack);
+        let frames = self.profile.stacks.range_of_callers(callers);
+        let place = match frames.len().checked_sub(1) {
+            Some(left) => Place::Caller(callers, frames.end - 1, left as u32),
+            None => Place::Nowhere,
+        };
+        next.push(self.first(place, weight));
+    }
+
+    /// Adds the places behind a cursor; what ends there is returned.
+    fn go_on(&self, cursor: Cursor, next: &mut Vec<Cursor>) -> f64 {
+        let Cursor { weight, at, .. } = cursor;
+        if let Some(name) = self.next_name(&cursor) {
+            next.push(name);
+            return 0.0;
+        }
+        let stacks = &self.profile.stacks;
+        match (self.shape.direction, at) {
+            (Direction::FromOutermost, Place::Caller(callers, index, left)) => {
+                if left > 0 {
+                    next.push(self.first(Place::Caller(callers, index + 1, left - 1), weight));
+                    return 0.0;
+                }
+                let with_them = self.by_callers.of(callers).iter();
+                let weighed = with_them.map(|&stack| (stack, self.own[stack.0 as usize]));
+                let ended =
+                    weighed.filter(|(stack, own)| *own > 0.0 && !self.push_innermost(*stack, *own, next));
+                ended.map(|(_, own)| own).sum()
+            }
+            (Direction::FromInnermost, Place::Innermost(stack)) => {
+                if stacks.callers(stack) == CallersId::NONE {
+                    return weight;
+                }
+                self.push_last_caller(stack, weight, next);
+                0.0
+            }
+            (Direction::FromInnermost, Place::Caller(callers, index, left)) if left > 0 => {
+                next.push(self.first(Place::Caller(callers, index - 1, left - 1), weight));
+                0.0
+            }
+            _ => weight,
+        }
+    }
+
+    /// Makes parts of cursors by their ranks; what is too small is returned.
+    fn divide(&mut self, next: &mut [Cursor], depth: usize) -> f64 {
+        // Most often all go on alike: then there is nothing to sort.
+        if !next.iter().all(|cursor| cursor.rank == next[0].rank) {
+            next.sort_unstable_by_key(|cursor| cursor.rank);
+        }
+        let mut small = 0.0;
         // The last part pushed is visited first.
-        parts[first_part..].reverse();
-        own
-    }
-}
-
-/// Moves what satisfies a condition before all else; how much that is.
-fn move_to_front<T>(items: &mut [T], condition: impl Fn(&T) -> bool) -> usize {
-    let mut front = 0;
-    for index in 0..items.len() {
-        if condition(&items[index]) {
-            items.swap(front, index);
-            front += 1;
+        for group in next.chunk_by(|a, b| a.rank == b.rank).rev() {
+            let weight: f64 = group.iter().map(|cursor| cursor.weight).sum();
+            if weight < self.shape.threshold {
+                small += weight;
+                continue;
+            }
+            let start = self.cursors.len();
+            self.cursors.extend_from_slice(group);
+            let frame = Some(TreeFrame::Key(self.by_rank[group[0].rank as usize]));
+            self.parts.push(Part { start, end: self.cursors.len(), depth: depth + 1, frame });
         }
+        small
     }
-    front
-}
-
-fn sum(cursors: &[Cursor]) -> f64 {
-    cursors.iter().map(|cursor| cursor.weight).sum()
 }

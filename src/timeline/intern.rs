@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash};
 use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::profile::{AddressId, CodeAddress, StackId, StackTable};
+use crate::profile::{AddressId, CallersId, CodeAddress, StackId, StackTable};
 
 /// Gives each distinct code address a number.
 #[derive(Debug, Default)]
@@ -39,40 +39,54 @@ impl CodeInterner {
     }
 }
 
-/// Gives each distinct call stack a number.
+/// Gives each distinct call stack and each distinct list of callers a number.
 #[derive(Debug, Default)]
 pub struct StackInterner {
-    ids: HashTable<StackId>,
+    stack_ids: HashTable<StackId>,
+    callers_ids: HashTable<CallersId>,
     stacks: StackTable,
 }
 
 impl StackInterner {
-    /// The number of a stack, given outermost frame first.
-    pub fn intern(&mut self, frames: &[AddressId]) -> StackId {
+    /// The number of a list of callers, given outermost first.
+    pub fn callers(&mut self, frames: &[AddressId]) -> CallersId {
+        if frames.is_empty() {
+            return CallersId::NONE;
+        }
         let hash = hash_of(frames);
-        let stacks = &self.stacks;
-        if let Some(id) = self.ids.find(hash, |id| stacks.frames(*id) == frames) {
+        let is_it = |id: &CallersId| self.stacks.frames_of_callers(*id) == frames;
+        if let Some(id) = self.callers_ids.find(hash, is_it) {
             return *id;
         }
-        let id = self.stacks.push(frames.iter().copied());
+        let id = self.stacks.push_callers(frames.iter().copied());
         let stacks = &self.stacks;
-        self.ids.insert_unique(hash, id, |id| hash_of(stacks.frames(*id)));
+        self.callers_ids.insert_unique(hash, id, |id| hash_of(stacks.frames_of_callers(*id)));
         id
+    }
+
+    /// The number of the stack that has this frame on top of its callers.
+    pub fn stack(&mut self, callers: CallersId, innermost: Option<AddressId>) -> StackId {
+        let hash = hash_of((callers, innermost));
+        let stacks = &self.stacks;
+        let is_it = |id: &StackId| stacks.callers(*id) == callers && stacks.innermost(*id) == innermost;
+        if let Some(id) = self.stack_ids.find(hash, is_it) {
+            return *id;
+        }
+        let id = self.stacks.push(callers, innermost);
+        let stacks = &self.stacks;
+        let rehash = |id: &StackId| hash_of((stacks.callers(*id), stacks.innermost(*id)));
+        self.stack_ids.insert_unique(hash, id, rehash);
+        id
+    }
+
+    /// The stacks so far.
+    pub fn stacks(&self) -> &StackTable {
+        &self.stacks
     }
 
     /// All stacks, by their numbers.
     pub fn into_stacks(self) -> StackTable {
         self.stacks
-    }
-
-    /// Number of distinct stacks.
-    pub fn len(&self) -> usize {
-        self.stacks.len()
-    }
-
-    /// No stack yet.
-    pub fn is_empty(&self) -> bool {
-        self.stacks.is_empty()
     }
 }
 
@@ -89,15 +103,17 @@ mod tests {
     fn equal_stacks_share_a_number() {
         let mut stacks = StackInterner::default();
         let [a, b, c] = [AddressId(0), AddressId(1), AddressId(2)];
-        let first = stacks.intern(&[a, b]);
-        let other = stacks.intern(&[a, c]);
-        let empty = stacks.intern(&[]);
-        assert_eq!(stacks.intern(&[a, b]), first);
+        let callers = stacks.callers(&[a, b]);
+        assert_eq!(stacks.callers(&[a, b]), callers);
+        assert_ne!(stacks.callers(&[b, a]), callers);
+        assert_eq!(stacks.callers(&[]), CallersId::NONE);
+        let first = stacks.stack(callers, Some(b));
+        let other = stacks.stack(callers, Some(c));
+        assert_eq!(stacks.stack(callers, Some(b)), first);
         assert_ne!(first, other);
-        assert_eq!(stacks.intern(&[]), empty);
         let table = stacks.into_stacks();
-        assert_eq!(table.len(), 3);
-        assert_eq!(table.frames(other), [a, c]);
+        assert_eq!((table.len(), table.callers_len()), (2, 3));
+        assert_eq!(table.frames(other).collect::<Vec<_>>(), [a, b, c]);
     }
 
     #[test]

@@ -120,7 +120,7 @@ fn counts_of_eprof(recording: &Path) -> Counts {
     println!("{:?}", symbols.warnings);
     let mut counts = Counts::new();
     for cell in &profile.cells {
-        let leaf = *profile.stacks.frames(cell.stack).last().unwrap();
+        let leaf = profile.stacks.innermost(cell.stack).unwrap();
         let module = &profile.modules[profile.addresses[leaf.0 as usize].module.0 as usize];
         let function = symbols.function(symbols.frames(leaf)[0].function);
         let name = if function.known { in_common_terms(&function.raw_name) } else { String::from("unknown") };
