@@ -1,8 +1,8 @@
 //! A program with deep stacks: two threads go down 4 to 60 frames through a dozen functions and work at the
 //! bottom, again and again.
 //!
-//! Compiled by the benches with frame pointers: `workload SECONDS_OF_CPU_TIME_PER_THREAD`. Prints the CPU time
-//! that it used, in nanoseconds.
+//! Compiled by the benches with frame pointers. `workload seconds 2.5` works for so much CPU time per thread,
+//! `workload descents 1000000` so often. Prints the CPU time that it used, in nanoseconds.
 
 use std::hint::black_box;
 use std::thread;
@@ -77,10 +77,12 @@ fn cpu_time(clock: i32) -> u64 {
     time.seconds as u64 * 1_000_000_000 + time.nanos as u64
 }
 
-fn work(seed: u64, nanos: u64) -> u64 {
+fn work(seed: u64, nanos: u64, descents: u64) -> u64 {
     let mut numbers = Numbers(seed);
     let mut sum = 0;
-    while cpu_time(3) < nanos {
+    let mut done = 0;
+    while done < descents && cpu_time(3) < nanos {
+        done += 200;
         for _ in 0..200 {
             // Depths are spread such that the mean of the samples' frames is about 25.
             let depth = 4 + numbers.next() % 57;
@@ -91,9 +93,14 @@ fn work(seed: u64, nanos: u64) -> u64 {
 }
 
 fn main() {
-    let seconds: f64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).expect("seconds");
-    let nanos = (seconds * 1e9) as u64;
-    let threads = [1_u64, 2].map(|seed| thread::spawn(move || work(seed, nanos)));
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let amount: f64 = arguments.get(1).and_then(|text| text.parse().ok()).expect("an amount");
+    let (nanos, descents) = match arguments[0].as_str() {
+        "seconds" => ((amount * 1e9) as u64, u64::MAX),
+        "descents" => (u64::MAX, amount as u64),
+        unit => panic!("`seconds` or `descents`, not `{unit}`"),
+    };
+    let threads = [1_u64, 2].map(|seed| thread::spawn(move || work(seed, nanos, descents)));
     let sums = threads.map(|thread| thread.join().expect("a thread that ends"));
     println!("{} {}", cpu_time(2), black_box(sums[0] ^ sums[1]) & 1);
 }

@@ -1,0 +1,77 @@
+//! eprof and perf on the same recordings and the same programs, in turns. Prints tables in Markdown.
+//!
+//! ```text
+//! cargo bench --bench versus_perf                                 everything; takes an hour
+//! cargo bench --bench versus_perf -- --samples 100000 --rounds 3  a few minutes
+//! cargo bench --bench versus_perf -- --only overhead
+//! ```
+//!
+//! Machines are shared and noisy: what counts is the ratio of medians of runs in turns (A B A B ...).
+
+mod limit;
+mod overhead;
+mod reading;
+mod recordings;
+mod run;
+mod table;
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+/// Compare eprof with perf.
+#[derive(Parser)]
+struct Args {
+    /// Samples of the recordings that are read.
+    #[arg(long, value_delimiter = ',', default_values_t = [100_000, 1_000_000, 5_000_000])]
+    samples: Vec<u64>,
+
+    /// Runs of each program.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+
+    /// Only these parts.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Part>,
+
+    /// Seconds after which a run is ended and counted as that long.
+    #[arg(long, default_value_t = 100)]
+    longest: u64,
+
+    /// Where recordings are made and kept for the next time.
+    #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/target/versus-perf"))]
+    folder: PathBuf,
+
+    /// Cargo adds this.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Reports, flamegraphs and dumps of recordings of many samples.
+    Reading,
+    /// Lines and inlined frames of a large program.
+    Lines,
+    /// What recording costs.
+    Overhead,
+}
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    std::fs::create_dir_all(&args.folder)?;
+    let is_wanted = |part| args.only.is_empty() || args.only.contains(&part);
+    println!("{}", table::machine());
+    if is_wanted(Part::Reading) {
+        for &samples in &args.samples {
+            reading::compare(&args.folder, samples, args.rounds, args.longest)?;
+        }
+    }
+    if is_wanted(Part::Lines) {
+        reading::compare_lines(&args.folder, args.rounds, args.longest)?;
+    }
+    if is_wanted(Part::Overhead) {
+        overhead::compare(&args.folder, args.rounds)?;
+    }
+    Ok(())
+}

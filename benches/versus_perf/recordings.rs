@@ -1,0 +1,83 @@
+//! The programs and recordings that the others work on. They are made once and kept.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+
+/// The program under test.
+pub const EPROF: &str = env!("CARGO_BIN_EXE_eprof");
+/// A sample stands for so many nanoseconds of CPU time.
+const PERIOD: u64 = 50_000;
+/// Threads of the workload.
+const THREADS: u64 = 2;
+
+/// The program with deep stacks, compiled with frame pointers.
+pub fn workload(folder: &Path) -> anyhow::Result<PathBuf> {
+    let program = folder.join("workload");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/versus_perf/workload.rs");
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc.args(["--edition", "2024", "-O", "-g", "-Cforce-frame-pointers=yes", "-o"]).arg(&program);
+    succeed(rustc.arg(source))?;
+    Ok(program)
+}
+
+/// A recording of about so many samples, about 27 frames each, by eprof: with energy readings.
+pub fn of_workload(folder: &Path, samples: u64) -> anyhow::Result<PathBuf> {
+    let file = folder.join(format!("samples-{samples}.data"));
+    if !file.exists() {
+        let program = workload(folder)?;
+        let seconds = (samples * PERIOD) as f64 * 1e-9 / THREADS as f64;
+        eprintln!("recording {samples} samples: about {seconds:.0} s");
+        let mut record = Command::new(EPROF);
+        record.args(["record", "-q", "-e", "cpu-clock", "-c", &PERIOD.to_string(), "--call-graph", "fp"]);
+        let part = file.with_extension("part");
+        succeed(record.arg("-o").arg(&part).arg("--").arg(program).args(["seconds", &seconds.to_string()]))?;
+        std::fs::rename(part, &file)?;
+    }
+    Ok(file)
+}
+
+/// A recording of a program with full debug information at work: eprof itself, unoptimized, which reads a
+/// recording.
+pub fn of_large_program(folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let target = folder.join("full-debug");
+    let mut build = Command::new(cargo);
+    build.args(["build", "--locked", "--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]);
+    build.arg("--target-dir").arg(&target).env("CARGO_PROFILE_DEV_DEBUG", "2");
+    build.env("RUSTFLAGS", "-Cforce-frame-pointers=yes");
+    succeed(&mut build)?;
+    let program = target.join("debug/eprof");
+    let file = folder.join("large-program.data");
+    if !file.exists() {
+        let input = of_workload(folder, 1_000_000)?;
+        let part = file.with_extension("part");
+        let mut record = Command::new(EPROF);
+        record.args(["record", "-q", "-e", "cpu-clock", "-c", "400000", "--call-graph", "fp", "-o"]);
+        record.arg(&part).arg("--").arg(&program).args(["report", "--children", "-o", "/dev/null", "-i"]);
+        succeed(record.arg(input))?;
+        std::fs::rename(part, &file)?;
+    }
+    Ok((program, file))
+}
+
+/// Number of samples of a recording, and of lost ones.
+pub fn count(file: &Path) -> anyhow::Result<(u64, u64)> {
+    let mut report = Command::new(EPROF);
+    report.args(["report", "--format", "json", "--by", "event", "--watts", "1:2", "-i"]).arg(file);
+    let output = report.output()?;
+    ensure!(output.status.success(), "{report:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let sum = |key: &str| -> Option<u64> {
+        report["events"].as_array()?.iter().map(|event| event[key].as_u64()).sum()
+    };
+    Ok((sum("samples").context("samples of the events")?, sum("lost").context("lost ones")?))
+}
+
+fn succeed(command: &mut Command) -> anyhow::Result<()> {
+    // What the programs print is not the table's.
+    let output = command.output().with_context(|| format!("{command:?}"))?;
+    ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
