@@ -9,6 +9,7 @@
 
 mod cells;
 pub mod csv;
+mod division;
 #[cfg(test)]
 mod fixture;
 pub mod flamegraph;
@@ -38,6 +39,7 @@ pub mod text;
 pub mod tree;
 mod walk;
 
+pub use division::{DivisionSummary, DomainModelSummary};
 pub use neighbours::{Neighbours, Side};
 pub use rows::{Grouping, Place, Row, RowKind, SortKey};
 pub use select::{Selection, Totals, Weight};
