@@ -63,6 +63,8 @@ pub struct Division {
     pub model: String,
     /// Where its numbers come from.
     pub source: String,
+    /// The model is used as it is; the recording was not asked to correct it.
+    pub is_exact: bool,
     /// For each event of the profile, why its samples were given no joules; `None` if they were.
     pub left_out: Vec<Option<String>>,
     /// The model of each domain of the profile; `None` for those divided by time.

@@ -33,6 +33,8 @@ pub struct IntervalGrid {
     /// By interval and domain.
     joules: Vec<f64>,
     spans: SpanTracker,
+    /// The event that counts cycles.
+    cycles: Option<usize>,
     /// By event: sum of the squares of the periods and number of samples.
     periods: Vec<(f64, u64)>,
     /// By group and event: CPUs that had samples.
@@ -84,6 +86,9 @@ impl IntervalGrid {
         }
         let span = self.spans.span(event, cpu, unit, time, count);
         let event = event as usize;
+        if unit == EventUnit::Cycles {
+            self.cycles.get_or_insert(event);
+        }
         let Some((squares, samples)) = self.periods.get_mut(event) else { return };
         *squares += (count as f64).powi(2);
         *samples += 1;
@@ -177,13 +182,18 @@ impl IntervalGrid {
     /// The intervals of these domains, to be fitted together; `refresh` is their meters' pace.
     pub fn of_domains(&self, domains: &[usize], refresh: Nanoseconds) -> Intervals {
         let mut result =
-            Intervals { rows: Vec::new(), count_noise: vec![0.0; self.events], static_terms: domains.len() };
+            Intervals {
+                rows: Vec::new(),
+                count_noise: vec![0.0; self.events],
+                late_noise: vec![0.0; self.events],
+                static_terms: domains.len(),
+            };
         for (static_term, &domain) in domains.iter().enumerate() {
             let Some(state) = self.domains.get(domain) else { continue };
-            self.add_noise(state.group, &mut result.count_noise);
             let (Some(origin), Some(first), Some((last, _))) = (self.origin, state.first, state.last) else {
                 continue;
             };
+            self.add_noise(state.group, last.saturating_sub(first), &mut result);
             let merged = self.merged(first, last, state.readings, refresh);
             let width = self.width * merged as u64;
             let begin = (first.saturating_sub(origin)).div_ceil(self.width) as usize;
@@ -196,7 +206,9 @@ impl IntervalGrid {
         }
         // What one interval of several domains is unsure of is the mean of them.
         let count = domains.len().max(1) as f64;
-        result.count_noise.iter_mut().for_each(|noise| *noise /= count);
+        for noise in [&mut result.count_noise, &mut result.late_noise] {
+            noise.iter_mut().for_each(|noise| *noise /= count);
+        }
         result
     }
 
@@ -224,14 +236,21 @@ impl IntervalGrid {
     }
 
     /// The variance of a count between two times from samples of a fixed period is a twelfth of the
-    /// period's square for each edge, and for each CPU.
-    fn add_noise(&self, group: usize, noise: &mut [f64]) {
-        for (event, noise) in noise.iter_mut().enumerate() {
-            let (squares, samples) = self.periods[event];
-            let cpus: u32 =
-                self.sampled_cpus[group * self.events + event].iter().map(|bits| bits.count_ones()).sum();
-            if samples > 0 {
-                *noise += squares / samples as f64 / 6.0 * f64::from(cpus);
+    /// period's square for each edge, and for each CPU; more where samples came late.
+    fn add_noise(&self, group: usize, nanos: u64, intervals: &mut Intervals) {
+        let mean_square = |event: usize| match self.periods[event] {
+            (squares, samples @ 1..) => squares / samples as f64,
+            _ => 0.0,
+        };
+        let total = |event: usize| mean_square(event).sqrt() * self.periods[event].1 as f64;
+        let late = 2.0 * self.spans.lateness() / nanos.max(1) as f64;
+        for event in 0..self.events {
+            let slot = &self.sampled_cpus[group * self.events + event];
+            let cpus: u32 = slot.iter().map(|bits| bits.count_ones()).sum();
+            intervals.count_noise[event] += mean_square(event) / 6.0 * f64::from(cpus);
+            // What holds up samples of cycles holds up those of other events too.
+            if let Some(cycles) = self.cycles.filter(|&cycles| total(cycles) > 0.0) {
+                intervals.late_noise[event] += late * (total(event) / total(cycles)).powi(2);
             }
         }
     }

@@ -201,6 +201,7 @@ fn division(
     });
     Division {
         left_out: left_out.collect(),
+        is_exact: base.is_none_or(|base| !base.is_correctable),
         domains: sets.iter().map(|domain| domain.as_ref().map(domain_division)).collect(),
         model: if used || base.is_none() { model } else { "time".to_owned() },
         source: if used || base.is_none() { source } else { "no sampled event has a known cost".to_owned() },

@@ -18,6 +18,7 @@ pub enum EventUnit {
 pub struct SpanTracker {
     /// Last sample by event and CPU.
     streams: Vec<Vec<Option<Stream>>>,
+    late: f64,
 }
 
 #[derive(Debug, Clone)]
@@ -25,6 +26,9 @@ struct Stream {
     last: Timestamp,
     /// Events per nanosecond while the CPU runs; only for cycles.
     clock: ClockRate,
+    /// The latest gap of at least the usual length, and the samples that came right after it.
+    gap: Nanoseconds,
+    burst: u64,
 }
 
 /// The stretch of one sample.
@@ -50,7 +54,8 @@ impl SpanTracker {
             return Span { start: time, running: Nanoseconds::ZERO };
         };
         let Some(stream) = slot else {
-            *slot = Some(Stream { last: time, clock: ClockRate::default() });
+            *slot =
+                Some(Stream { last: time, clock: ClockRate::default(), gap: Nanoseconds::ZERO, burst: 0 });
             let running = match unit {
                 EventUnit::Nanoseconds => Nanoseconds::from_nanos(count),
                 // Nobody knows when the first sample's events began.
@@ -69,10 +74,26 @@ impl SpanTracker {
             }
             EventUnit::Cycles => {
                 let running = stream.clock.running_time(gap, count);
+                if running.as_nanos() > 2 * gap.as_nanos() {
+                    stream.burst += 1;
+                } else {
+                    // At some time within the gap, so many events too few have been seen: a third of the
+                    // square of what its end lacks, on average.
+                    let missing = stream.burst as f64 * count as f64;
+                    let lateness = stream.gap.as_nanos() as f64 * missing * missing / 3.0;
+                    (stream.gap, stream.burst) = (gap, 0);
+                    self.late += lateness;
+                }
                 Span { start: before(time, running), running }
             }
             EventUnit::Other => Span { start: last, running: Nanoseconds::ZERO },
         }
+    }
+
+    /// What samples of cycles came late, because the kernel or a virtual machine's host held them up: the
+    /// square of the cycles that are missing at a point in time, summed over nanoseconds.
+    pub fn lateness(&self) -> f64 {
+        self.late
     }
 
     fn stream(&mut self, event: u32, cpu: Option<u32>) -> Option<&mut Option<Stream>> {
@@ -142,8 +163,10 @@ impl ClockRate {
     fn add(&mut self, rate: f64) {
         let Some(bin) = Self::bin(rate) else { return };
         self.seen[bin] += 1;
-        if self.seen[bin] >= self.most {
-            self.most = self.seen[bin];
+        let count = self.seen[bin];
+        // Of two that are seen as often, the slower is more likely to have idle time in it.
+        if count > self.most || count == self.most && rate > self.rate {
+            self.most = count;
             self.rate = rate;
         }
         if self.most >= Self::FULL {

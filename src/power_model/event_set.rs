@@ -141,6 +141,7 @@ fn select(intervals: &Intervals, used: &[usize]) -> Intervals {
     Intervals {
         rows: intervals.rows.iter().map(|row| Interval { counts: of(&row.counts), ..row.clone() }).collect(),
         count_noise: of(&intervals.count_noise),
+        late_noise: of(&intervals.late_noise),
         static_terms: intervals.static_terms,
     }
 }
@@ -189,7 +190,12 @@ mod tests {
             let counts = rates.iter().copied().chain([unrelated]).map(|rate| rate * seconds).collect();
             Interval { static_term: 0, seconds, joules, counts }
         });
-        Intervals { rows: rows.collect(), count_noise: vec![1e10; 5], static_terms: 1 }
+        Intervals {
+            rows: rows.collect(),
+            count_noise: vec![1e10; 5],
+            late_noise: vec![0.0; 5],
+            static_terms: 1,
+        }
     }
 
     fn prior() -> Prior {

@@ -38,11 +38,21 @@ pub struct Intervals {
     pub rows: Vec<Interval>,
     /// For each event, the variance of one interval's count that comes from sampling.
     pub count_noise: Vec<f64>,
+    /// The same of samples that came late: few intervals have all of it.
+    pub late_noise: Vec<f64>,
     /// Number of static terms.
     pub static_terms: usize,
 }
 
 impl Intervals {
+    /// Variance by sampling of an interval's joules at these costs of events.
+    fn noise_of(&self, joules_per_event: &[f64]) -> f64 {
+        let of = |variances: &[f64]| -> f64 {
+            joules_per_event.iter().zip(variances).map(|(cost, variance)| cost * cost * variance).sum()
+        };
+        of(&self.count_noise) + of(&self.late_noise)
+    }
+
     /// All intervals of a static term as one.
     fn pooled(&self) -> Self {
         let mut rows: Vec<Interval> = Vec::new();
@@ -103,6 +113,9 @@ const FEWEST_INTERVALS: usize = 12;
 const TELLING_VARIATION: f64 = 6.0;
 /// A static power that is known no better than to this share of the mean power is not known.
 const KNOWN_STATIC: f64 = 0.15;
+/// Residuals beyond so many standard deviations count by their size, not by its square (Huber, 1964): an
+/// interval whose samples came late would else draw the line to itself.
+const TOLERATED: f64 = 1.5;
 /// No meter and no model is better than this share of an interval's joules.
 const LEAST_NOISE: f64 = 0.003;
 
@@ -168,7 +181,7 @@ impl SelfCalibration {
         if prior.scale == Scale::Relative || prior.static_watts.is_none() || intervals.rows.is_empty() {
             return unchanged();
         }
-        let whole = Intervals { count_noise: vec![0.0; intervals.count_noise.len()], ..intervals.pooled() };
+        let whole = Intervals { count_noise: Vec::new(), late_noise: Vec::new(), ..intervals.pooled() };
         let Some(fit) = Posterior::fit(&whole, prior, true) else { return unchanged() };
         Self { is_calibrated: false, ..fit.into_result(intervals) }
     }
@@ -214,12 +227,7 @@ impl SelfCalibration {
         }
         let mean = joules / seconds;
         let (mut residual, mut variation, mut error, mut noise) = (0.0, 0.0, 0.0, 0.0);
-        let of_sampling: f64 = self
-            .joules_per_event
-            .iter()
-            .zip(&intervals.count_noise)
-            .map(|(cost, var)| cost * cost * var)
-            .sum();
+        let of_sampling = intervals.noise_of(&self.joules_per_event);
         for row in rows {
             let difference = self.joules(row) - row.joules;
             residual += difference * difference;
@@ -263,8 +271,7 @@ fn tells(intervals: &Intervals, prior: &Prior) -> bool {
     let power = |row: &Interval| model_joules(prior, row);
     let mean = intervals.rows.iter().map(power).sum::<f64>() / count;
     let variance = intervals.rows.iter().map(|row| (power(row) - mean).powi(2)).sum::<f64>() / count;
-    let noise: f64 =
-        prior.joules_per_event.iter().zip(&intervals.count_noise).map(|(cost, var)| cost * cost * var).sum();
+    let noise = intervals.noise_of(&prior.joules_per_event);
     variance > TELLING_VARIATION * noise && variance > (LEAST_NOISE * mean).powi(2) * TELLING_VARIATION
 }
 
@@ -281,6 +288,30 @@ fn slope(intervals: &Intervals, prior: &Prior) -> Option<f64> {
     let chosen: Vec<usize> = (0..=intervals.static_terms).collect();
     let solution = equations.solve(&chosen, Sign::NonNegative)?;
     (solution[0] > 0.0).then(|| solution[0])
+}
+
+/// Sums over all intervals, events first and then static terms.
+fn sums(intervals: &Intervals, events: usize, size: usize, weights: &[f64]) -> Option<NormalEquations> {
+    let mut sums = NormalEquations::empty(size);
+    let mut values = vec![0.0; size];
+    for (row, weight) in intervals.rows.iter().zip(weights) {
+        let root = weight.sqrt();
+        values.fill(0.0);
+        for (value, count) in values.iter_mut().zip(row.counts.get(..events)?) {
+            *value = count * root;
+        }
+        if size > events {
+            *values.get_mut(events + row.static_term)? = row.seconds * root;
+        }
+        sums.add_row(&values, row.joules * root);
+    }
+    Some(sums)
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// The fit, its columns first the events and then the static terms.
@@ -301,21 +332,6 @@ impl Posterior {
         let seconds: f64 = rows.iter().map(|row| row.seconds).sum();
         let mean = joules / rows.len() as f64;
 
-        let mut data = NormalEquations::empty(size);
-        let mut values = vec![0.0; size];
-        for row in rows {
-            values.fill(0.0);
-            values[..events].copy_from_slice(row.counts.get(..events)?);
-            if has_static {
-                *values.get_mut(events + row.static_term)? = row.seconds;
-            }
-            data.add_row(&values, row.joules);
-        }
-        let noisy = data.clone();
-        for (event, variance) in intervals.count_noise.iter().enumerate().take(events) {
-            data.take_out(event, variance * rows.len() as f64);
-        }
-
         // What is believed: each coefficient and its standard error.
         let mut beliefs: Vec<(f64, f64)> = prior
             .joules_per_event
@@ -332,25 +348,38 @@ impl Posterior {
         beliefs.resize(size, belief);
 
         let mut noise = (0.02 * mean).powi(2);
+        let mut weights = vec![1.0; rows.len()];
         let mut solution = Vec::new();
+        let mut last = NormalEquations::empty(size);
         for _ in 0..ROUNDS {
-            let solve = |data: &NormalEquations| {
-                let mut equations = data.clone();
+            let noisy = sums(intervals, events, size, &weights)?;
+            let mut data = noisy.clone();
+            for (event, variance) in intervals.count_noise.iter().enumerate().take(events) {
+                data.take_out(event, variance * weights.iter().sum::<f64>());
+            }
+            let solve = |mut equations: NormalEquations| {
                 equations.add_beliefs(&beliefs, noise);
                 equations.solve(&(0..size).collect::<Vec<_>>(), Sign::NonNegative)
             };
             // Where columns nearly follow each other, the sums without their noise may have no solution.
-            solution = solve(&data).or_else(|| solve(&noisy))?;
+            solution = solve(data).or_else(|| solve(noisy.clone()))?;
             let estimate = |row: &Interval| {
                 let of_events: f64 = solution[..events].iter().zip(&row.counts).map(|(c, n)| c * n).sum();
                 let watts = if has_static { solution[events + row.static_term] } else { 0.0 };
                 of_events + watts * row.seconds
             };
-            let residual: f64 = rows.iter().map(|row| (row.joules - estimate(row)).powi(2)).sum();
+            let residuals: Vec<f64> = rows.iter().map(|row| (row.joules - estimate(row)).abs()).collect();
+            // The median of |x| of a normal distribution is 0.6745 standard deviations.
+            let deviation = (median(&residuals) / 0.6745).max(LEAST_NOISE * mean);
+            for (weight, residual) in weights.iter_mut().zip(&residuals) {
+                *weight = (TOLERATED * deviation / residual.max(f64::MIN_POSITIVE)).min(1.0);
+            }
+            let square: f64 = residuals.iter().zip(&weights).map(|(r, weight)| weight * r * r).sum();
             let freedom = (rows.len() as f64 - size as f64).max(rows.len() as f64 / 2.0);
-            noise = (residual / freedom).max((LEAST_NOISE * mean).powi(2));
+            noise = (square / freedom).max((LEAST_NOISE * mean).powi(2));
+            last = noisy;
         }
-        let mut equations = noisy;
+        let mut equations = last;
         equations.add_beliefs(&beliefs, noise);
         let covariance = equations.inverse(&solution)? * noise;
         Some(Self { solution, covariance, events, has_static })

@@ -13,6 +13,8 @@ pub struct DivisionSummary {
     pub model: Label,
     /// Where its numbers come from.
     pub source: Label,
+    /// The recording was not asked to correct it.
+    pub exact: bool,
     /// Events that joules were divided by.
     pub events: Vec<Label>,
     /// Events whose samples got no joules, and why.
@@ -87,6 +89,7 @@ impl DivisionSummary {
         Self {
             model: Label::new(&division.model),
             source: Label::new(&division.source),
+            exact: division.is_exact,
             events,
             left_out,
             domains: domains
@@ -115,7 +118,11 @@ impl DivisionSummary {
         if !self.domains.is_empty() {
             let calibrated = self.domains.iter().any(|domain| domain.calibrated);
             if self.model.as_str() != "self" {
-                text += if calibrated { ", corrected by this recording" } else { ", as it is" };
+                text += match (self.exact, calibrated) {
+                    (true, _) => ", as it is",
+                    (false, true) => ", corrected by this recording",
+                    (false, false) => ", whose power varied too little to correct it",
+                };
             }
             let names: Vec<&str> = self.events.iter().map(Label::as_str).collect();
             text += &format!("; events: {}", names.join(", "));
