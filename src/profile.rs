@@ -2,6 +2,10 @@
 //!
 //! Nothing in it is symbolized: code is known by module and address. See [`crate::symbolize`].
 
+mod errors;
+
+pub use errors::{ErrorTerms, NO_CELL, SampleTrail};
+
 use crate::recording::metadata::{CpuInfo, DomainInfo, Method};
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
@@ -52,6 +56,8 @@ pub struct Profile {
     pub slices: Vec<TimeSlice>,
     /// How joules were divided among samples; `None` where there are none.
     pub division: Option<Division>,
+    /// What the errors of sums of cells follow from; `None` where it is not known.
+    pub errors: Option<ErrorTerms>,
     /// What the reader of a report must know.
     pub warnings: Vec<String>,
 }
@@ -121,6 +127,8 @@ pub struct TimeSlice {
     pub end: Timestamp,
     /// Energy that was measured, by domain.
     pub measured: Vec<Joules>,
+    /// What the power model says was spent, in all top-level domains together.
+    pub modelled: Joules,
     /// Joules of cells, of all top-level domains together; cells without any are left out.
     pub by_cell: Vec<(u32, f32)>,
 }

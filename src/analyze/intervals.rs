@@ -181,13 +181,12 @@ impl IntervalGrid {
 
     /// The intervals of these domains, to be fitted together; `refresh` is their meters' pace.
     pub fn of_domains(&self, domains: &[usize], refresh: Nanoseconds) -> Intervals {
-        let mut result =
-            Intervals {
-                rows: Vec::new(),
-                count_noise: vec![0.0; self.events],
-                late_noise: vec![0.0; self.events],
-                static_terms: domains.len(),
-            };
+        let mut result = Intervals {
+            rows: Vec::new(),
+            count_noise: vec![0.0; self.events],
+            late_noise: vec![0.0; self.events],
+            static_terms: domains.len(),
+        };
         for (static_term, &domain) in domains.iter().enumerate() {
             let Some(state) = self.domains.get(domain) else { continue };
             let (Some(origin), Some(first), Some((last, _))) = (self.origin, state.first, state.last) else {

@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub bucket: Joules,
     /// Over which time proportions hold.
     pub sharing: Sharing,
+    /// Covariance of events' weights and the static power, by domain; empty where they are exact.
+    pub covariances: Vec<Vec<f64>>,
     /// The same for people; `None` where there is nothing to divide.
     pub division: Option<Division>,
     /// What was expected and not done.
@@ -44,6 +46,7 @@ impl Plan {
             static_power: domains.iter().map(|domain| domain.static_power.unwrap_or(Watts::ZERO)).collect(),
             bucket,
             sharing: Sharing::ByBucket,
+            covariances: vec![Vec::new(); domains.len()],
             division: None,
             warnings: Vec::new(),
         };
@@ -64,6 +67,8 @@ impl Plan {
                 *power = watts;
             }
         }
+        plan.covariances =
+            sets.iter().map(|domain| domain.as_ref().map_or_else(Vec::new, DomainSet::covariance)).collect();
         if options.static_energy == StaticEnergy::Spread {
             plan.static_power.fill(Watts::ZERO);
         }
@@ -84,6 +89,19 @@ impl DomainSet {
     fn static_power(&self) -> Option<Watts> {
         let watts = self.set.calibration.static_watts.as_ref()?.get(self.static_term)?;
         Some(Watts::from_watts(*watts))
+    }
+}
+
+impl DomainSet {
+    /// Covariance of the events' coefficients and of this domain's own static power.
+    fn covariance(&self) -> Vec<f64> {
+        let model = &self.set.calibration;
+        let events = model.joules_per_event.len();
+        let size = (model.covariance.len() as f64).sqrt().round() as usize;
+        let own: Vec<usize> = (0..events).chain([events + self.static_term]).collect();
+        let at =
+            |row: usize, column: usize| model.covariance.get(row * size + column).copied().unwrap_or(0.0);
+        own.iter().flat_map(|&row| own.iter().map(move |&column| at(row, column))).collect()
     }
 }
 

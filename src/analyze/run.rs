@@ -15,7 +15,7 @@ use super::spans::{EventUnit, SpanTracker};
 use super::survey::{Survey, survey};
 use super::unwind::SampleUnwinder;
 use crate::attribute::{self, Attribution, Attributor, Bucket, Charge, Quantum};
-use crate::profile::{Division, DomainEnergy, EventTotals, Module, Profile, TimeSlice};
+use crate::profile::{Division, DomainEnergy, ErrorTerms, EventTotals, Module, NO_CELL, Profile, TimeSlice};
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{DomainInfo, Metadata, Target};
 use crate::recording::record::{Record, RecordContext, Sample};
@@ -61,6 +61,7 @@ struct Run<'r> {
     time_event: Option<u32>,
     totals: Vec<EventTotals>,
     division: Option<Division>,
+    errors: ErrorTerms,
     plan_warnings: Vec<String>,
     time_range: Option<(Timestamp, Timestamp)>,
     /// CPUs of the machine, where the recording tells.
@@ -86,6 +87,7 @@ impl<'r> Run<'r> {
             horizon: HORIZON,
             keep_buckets: options.keep_buckets,
             sharing: plan.sharing,
+            sensitivities: plan.division.is_some(),
         };
         let attributor = Attributor::new(
             domains,
@@ -118,6 +120,7 @@ impl<'r> Run<'r> {
             attributor,
             time_event: roles.time_event(),
             totals,
+            errors: ErrorTerms { covariances: plan.covariances, ..ErrorTerms::default() },
             division: plan.division,
             plan_warnings: plan.warnings,
             time_range: None,
@@ -197,6 +200,9 @@ impl<'r> Run<'r> {
             (None, Some(samples)) => Charge::Cell(samples.push(at, event, count, running)),
             (None, None) => Charge::Cell(self.cell(context, task, event, sample, count, running)),
         };
+        let cell = if let Charge::Cell(cell) = charge { cell } else { NO_CELL };
+        let stream = context.cpu.map_or(0, |cpu| cpu.min(8191) + 1) * self.totals.len() as u32 + event;
+        self.errors.trail.push(stream, cell);
         // A clock ticks on idle CPUs too; what they spend is the machine's, not a task's.
         let idle = pid == 0 && unit == EventUnit::Nanoseconds;
         if !idle {
@@ -300,7 +306,7 @@ impl<'r> Run<'r> {
         if let Some(metadata) = self.metadata {
             profile.cpus = metadata.machine.cpus.clone();
             profile.warnings.extend(metadata.warnings.iter().cloned());
-            add_energy(&mut profile, &metadata.domains, attribution);
+            add_energy(&mut profile, &metadata.domains, attribution, self.errors);
         }
         if let Some(watts) = options.watts
             && profile.domains.is_empty()
@@ -338,7 +344,7 @@ fn add_build_ids(modules: &mut [Module], recording: &Recording) {
     }
 }
 
-fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attribution) {
+fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attribution, errors: ErrorTerms) {
     let columns = domains.len();
     profile.domains = domains
         .iter()
@@ -357,6 +363,7 @@ fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attrib
         start: bucket.start,
         end: bucket.end,
         measured: bucket.measured,
+        modelled: bucket.modelled,
         by_cell: bucket.by_cell,
     };
     profile.slices = attribution.buckets.into_iter().map(slice).collect();
@@ -365,6 +372,12 @@ fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attrib
     profile.cell_joules.resize(profile.cells.len() * columns, Joules::ZERO);
     profile.cell_variances = attribution.cell_variances;
     profile.cell_variances.resize(profile.cells.len() * columns, 0.0);
+    if profile.division.is_some() {
+        let parameters = profile.events.len() + 1;
+        let mut sensitivities = attribution.sensitivities;
+        sensitivities.resize(profile.cells.len() * columns * parameters, 0.0);
+        profile.errors = Some(ErrorTerms { parameters, sensitivities, ..errors });
+    }
     if attribution.refused_readings > 0 {
         profile.warnings.push(format!(
             "{} energy readings went backwards and were left out: a counter was reset or its clock jumped",

@@ -22,6 +22,8 @@ pub struct Options {
     pub keep_buckets: bool,
     /// Over which time the model's proportions hold.
     pub sharing: Sharing,
+    /// Find out how joules depend on the weights and the static power.
+    pub sensitivities: bool,
 }
 
 /// Over which time joules are divided by the model's proportions.
@@ -41,6 +43,9 @@ pub struct Attribution {
     pub cell_joules: Vec<Joules>,
     /// Variance of these from sampling, in square joules.
     pub cell_variances: Vec<f64>,
+    /// Change of a cell's joules in a domain with the weight of each event, and lastly with the static
+    /// power, by way of the sums of buckets; empty if it was not asked for. See [`Options::sensitivities`].
+    pub sensitivities: Vec<f32>,
     /// The account of each domain.
     pub ledgers: Vec<Ledger>,
     /// The buckets, if they were to be kept.
@@ -60,6 +65,8 @@ pub struct Attributor {
     frontier: Option<Timestamp>,
     now: Timestamp,
     others_are_sampled: bool,
+    /// Events and the static power; 0 if sensitivities are not wanted.
+    parameters: usize,
     /// Indices of the domains, single cores before what contains them.
     cores_first: Vec<usize>,
     result: Attribution,
@@ -75,6 +82,9 @@ struct Scratch {
     running: Vec<f64>,
     /// Measured joules per model joule.
     factor: Vec<f64>,
+    /// By domain: counts of each event, and then what they and the bucket's length are as a share of the
+    /// bucket's sum.
+    shares: Vec<f64>,
     /// Joules that went to no quantum.
     booked: Vec<Booked>,
 }
@@ -114,6 +124,7 @@ impl Attributor {
     ) -> Self {
         let states = Domain::all(domains, cpus_of);
         let count = domains.len();
+        let parameters = if options.sensitivities { weights.events() + 1 } else { 0 };
         let mut cores_first: Vec<usize> = (0..count).collect();
         cores_first.sort_by_key(|index| !states[*index].is_core);
         Self {
@@ -124,12 +135,14 @@ impl Attributor {
             frontier: None,
             now: Timestamp::default(),
             others_are_sampled,
+            parameters,
             cores_first,
             result: Attribution { ledgers: vec![Ledger::default(); count], ..Attribution::default() },
             scratch: Scratch {
                 own: vec![0.0; count],
                 running: vec![0.0; count],
                 factor: vec![0.0; count],
+                shares: vec![0.0; count * parameters],
                 booked: vec![Booked::default(); count],
             },
         }
@@ -161,6 +174,7 @@ impl Attributor {
             if self.result.cell_joules.len() < needed {
                 self.result.cell_joules.resize(needed, Joules::ZERO);
                 self.result.cell_variances.resize(needed, 0.0);
+                self.result.sensitivities.resize(needed * self.parameters, 0.0);
             }
         }
         self.advance(quantum.end);
@@ -265,7 +279,8 @@ impl Attributor {
         self.share_out(&measured, start, end, span);
         let (quanta, by_cell) = self.distribute(start, end, is_last);
         if self.options.keep_buckets {
-            self.result.buckets.push(Bucket { start, end, measured, quanta, by_cell });
+            let modelled = self.modelled(span);
+            self.result.buckets.push(Bucket { start, end, measured, modelled, quanta, by_cell });
         }
         for domain in &mut self.domains {
             domain.curve.forget_before(end);
@@ -277,12 +292,17 @@ impl Attributor {
     fn sum_quanta(&mut self, start: Timestamp, end: Timestamp) {
         self.scratch.own.fill(0.0);
         self.scratch.running.fill(0.0);
+        self.scratch.shares.fill(0.0);
         for (quantum, overlap) in self.pending.overlapping(start, end) {
             let weights = self.weights.of_event(quantum.event as usize);
             for (index, domain) in self.domains.iter().enumerate() {
                 if domain.feeds(quantum.cpu) {
                     self.scratch.own[index] += weights[index] * quantum.count as f64 * overlap;
                     self.scratch.running[index] += quantum.running.as_nanos() as f64 * overlap;
+                    if self.parameters > 0 {
+                        let at = index * self.parameters + quantum.event as usize;
+                        self.scratch.shares[at] += quantum.count as f64 * overlap;
+                    }
                 }
             }
         }
@@ -321,6 +341,12 @@ impl Attributor {
             if total > 0.0 {
                 let factor = dynamic.as_joules() / total;
                 self.scratch.factor[index] = factor;
+                let shares = &mut self.scratch.shares[index * self.parameters..][..self.parameters];
+                if let Some((constant, events)) = shares.split_last_mut() {
+                    events.iter_mut().for_each(|count| *count /= total);
+                    let watts = dynamic.as_joules();
+                    *constant = if watts > 0.0 { span.as_secs_f64() / watts } else { 0.0 };
+                }
                 booked.other_processes += Joules::from_joules(others * factor);
                 booked.recorder += Joules::from_joules(recorder * factor);
             } else if self.is_explained(index) {
@@ -336,6 +362,17 @@ impl Attributor {
             ledger.lost += booked.lost;
             self.scratch.booked[index] = booked;
         }
+    }
+
+    /// What the model says that the bucket just summed has cost.
+    fn modelled(&self, span: Nanoseconds) -> Joules {
+        let whole = self.domains.iter().enumerate().filter(|(_, domain)| domain.parent.is_none());
+        whole
+            .map(|(index, _)| {
+                let constant = self.options.static_power.get(index).copied().unwrap_or(Watts::ZERO);
+                Joules::from_joules(self.scratch.own[index]) + constant * span
+            })
+            .sum()
     }
 
     /// Can any event be charged with this domain's joules?
@@ -374,6 +411,12 @@ impl Attributor {
                             Sharing::ByBucket => joules,
                             Sharing::Whole => Joules::from_joules(whole_quantum * overlap),
                         };
+                        let shares = &self.scratch.shares[index * self.parameters..][..self.parameters];
+                        let changes =
+                            &mut self.result.sensitivities[at * self.parameters..][..self.parameters];
+                        for (change, share) in changes.iter_mut().zip(shares) {
+                            *change -= (joules.as_joules() * share) as f32;
+                        }
                         if ends_here {
                             // One event more or less of this kind is one quantum more or less.
                             self.result.cell_variances[at] += whole_joules * whole_joules;

@@ -31,6 +31,7 @@ fn options(bucket: f64) -> Options {
         horizon: Nanoseconds::from_millis(100),
         keep_buckets: false,
         sharing: Sharing::ByBucket,
+        sensitivities: false,
     }
 }
 

@@ -27,6 +27,11 @@ impl EventWeights {
         Self::new(events, domains, |event, _| if event == time_event { 1.0 } else { 0.0 })
     }
 
+    /// Number of events.
+    pub fn events(&self) -> usize {
+        self.rows.len() / self.domains.max(1)
+    }
+
     /// The joules of one event of this kind, in each domain.
     pub fn of_event(&self, event: usize) -> &[f64] {
         self.rows.get(event * self.domains..(event + 1) * self.domains).unwrap_or(&[])
