@@ -2,8 +2,12 @@
 //!
 //! Nothing in it is symbolized: code is known by module and address. See [`crate::symbolize`].
 
+mod errors;
+
+pub use errors::{ErrorTerms, NO_CELL, SampleTrail};
+
 use crate::recording::metadata::{CpuInfo, DomainInfo, Method};
-use crate::units::{Joules, Nanoseconds, Timestamp};
+use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 mod stacks;
 
@@ -50,8 +54,68 @@ pub struct Profile {
     pub cell_variances: Vec<f64>,
     /// The recording in pieces of time, in order, without gaps. Only kept on request.
     pub slices: Vec<TimeSlice>,
+    /// How joules were divided among samples; `None` where there are none.
+    pub division: Option<Division>,
+    /// What the errors of sums of cells follow from; `None` where it is not known.
+    pub errors: Option<ErrorTerms>,
     /// What the reader of a report must know.
     pub warnings: Vec<String>,
+}
+
+/// How measured joules were divided among samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Division {
+    /// The power model's name; `time` if there was none.
+    pub model: String,
+    /// Where its numbers come from.
+    pub source: String,
+    /// The model is used as it is; the recording was not asked to correct it.
+    pub is_exact: bool,
+    /// For each event of the profile, why its samples were given no joules; `None` if they were.
+    pub left_out: Vec<Option<String>>,
+    /// The model of each domain of the profile; `None` for those divided by time.
+    pub domains: Vec<Option<DomainDivision>>,
+    /// Energy of a bucket.
+    pub bucket: Joules,
+    /// Why so much.
+    pub bucket_reason: BucketReason,
+    /// Static energy was shared out to what ran meanwhile instead of being told apart.
+    pub static_is_spread: bool,
+}
+
+/// The power model of one domain, as used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DomainDivision {
+    /// Joules of each event of the profile.
+    pub joules_per_event: Vec<f64>,
+    /// Their standard errors.
+    pub std_errors: Vec<f64>,
+    /// Constant power, if it is known.
+    pub static_power: Option<Watts>,
+    /// Its standard error.
+    pub static_std_error: Watts,
+    /// The recording itself told the coefficients, not only the model.
+    pub is_calibrated: bool,
+    /// Share of the variance of measured power, from interval to interval, that the model explains;
+    /// `None` where it hardly varied.
+    pub explained: Option<f64>,
+    /// Mean difference of estimated and measured joules of an interval, as a share of the mean.
+    pub mean_error: f64,
+    /// Number of these intervals.
+    pub intervals: usize,
+}
+
+/// Why buckets are as large as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BucketReason {
+    /// One joule, as always.
+    Usual,
+    /// The user said so.
+    Asked,
+    /// Smaller, since the recording has few joules.
+    ShortRecording,
+    /// Larger than wanted: the meters tell no less than this apart.
+    MeterResolution,
 }
 
 /// What happened between two points in time.
@@ -63,6 +127,8 @@ pub struct TimeSlice {
     pub end: Timestamp,
     /// Energy that was measured, by domain.
     pub measured: Vec<Joules>,
+    /// What the power model says was spent, in all top-level domains together.
+    pub modelled: Joules,
     /// Joules of cells, of all top-level domains together; cells without any are left out.
     pub by_cell: Vec<(u32, f32)>,
 }

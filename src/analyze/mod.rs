@@ -5,10 +5,17 @@
 //! mappings, gathers samples into cells and hands quanta and readings to the [`crate::attribute`]
 //! step. Memory holds one round of the recording and the distinct stacks, not the samples.
 
+mod bucket_size;
 mod collect;
 mod estimate;
 mod events;
+#[cfg(test)]
+mod fixture;
+mod intervals;
 mod jit;
+mod model_choice;
+mod options;
+mod plan;
 mod replay;
 mod run;
 mod samples;
@@ -19,7 +26,9 @@ mod unwind;
 pub use collect::{Dimensions, Frame, frames_of};
 pub use estimate::WattsRange;
 pub use events::EventRoles;
+pub use model_choice::ModelChoice;
+pub use options::{Options, StaticEnergy};
 pub use replay::{Replay, ReplayEnd};
-pub use run::{Options, analyze, analyze_samples};
+pub use run::{analyze, analyze_samples};
 pub use samples::SampleEnergy;
 pub use survey::{Survey, survey};

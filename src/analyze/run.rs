@@ -2,51 +2,26 @@
 
 use rustc_hash::FxHashMap;
 
-use super::collect::{Collected, Collector, Dimensions};
-use super::estimate::{WattsRange, estimate};
-use super::events::{EventRole, EventRoles, SampledEvent};
+use super::collect::{Collected, Collector};
+use super::estimate::estimate;
+use super::events::{EventRole, EventRoles};
+use super::intervals::cpus_of;
 use super::jit::JitFunctions;
+use super::options::Options;
+use super::plan::Plan;
 use super::replay::Replay;
 use super::samples::{SampleEnergy, SampleList};
 use super::spans::{EventUnit, SpanTracker};
 use super::survey::{Survey, survey};
 use super::unwind::SampleUnwinder;
-use crate::attribute::{self, Attribution, Attributor, Bucket, Charge, EventWeights, Quantum};
-use crate::profile::{DomainEnergy, EventTotals, Module, Profile, TimeSlice};
+use crate::attribute::{self, Attribution, Attributor, Bucket, Charge, Quantum};
+use crate::profile::{Division, DomainEnergy, ErrorTerms, EventTotals, Module, NO_CELL, Profile, TimeSlice};
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{DomainInfo, Metadata, Target};
 use crate::recording::record::{Record, RecordContext, Sample};
 use crate::recording::{RecordPosition, Recording};
-use crate::symbolize::SymbolizeOptions;
 use crate::timeline::{TaskId, Tasks};
-use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
-
-/// What to make of a recording.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// What to tell apart.
-    pub dimensions: Dimensions,
-    /// Estimate joules by these watts if the recording has none.
-    pub watts: Option<WattsRange>,
-    /// Energy of a bucket; chosen by the recording's energy if not given.
-    pub bucket: Option<Joules>,
-    /// Keep what happened in each bucket.
-    pub keep_buckets: bool,
-    /// Where code is found that must be read to unwind copied stacks.
-    pub symbolize: SymbolizeOptions,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            dimensions: Dimensions::ALL,
-            watts: None,
-            bucket: None,
-            keep_buckets: false,
-            symbolize: SymbolizeOptions::default(),
-        }
-    }
-}
+use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// Makes a profile of a recording. Damage in the recording ends or thins out the profile and is told
 /// in its warnings.
@@ -85,6 +60,9 @@ struct Run<'r> {
     attributor: Attributor,
     time_event: Option<u32>,
     totals: Vec<EventTotals>,
+    division: Option<Division>,
+    errors: ErrorTerms,
+    plan_warnings: Vec<String>,
     time_range: Option<(Timestamp, Timestamp)>,
     /// CPUs of the machine, where the recording tells.
     cpus_online: Option<u32>,
@@ -92,12 +70,6 @@ struct Run<'r> {
     samples: Option<SampleList>,
 }
 
-/// The target energy of a bucket where the recording is long enough for it.
-const BUCKET: Joules = Joules::from_joules(1.0);
-/// A short recording is cut into this many buckets at least, as far as its meters resolve that.
-const FEWEST_BUCKETS: f64 = 50.0;
-/// A meter that moves every millisecond tells the energy of a bucket of 20 ms to 5 %.
-const SHORTEST_BUCKET_IN_REFRESHES: f64 = 20.0;
 /// `CLOCK_MONOTONIC` of the kernel's interface.
 const CLOCK_MONOTONIC: i32 = 1;
 /// How far back a sample's events can reach.
@@ -108,18 +80,19 @@ impl<'r> Run<'r> {
         let metadata = recording.metadata();
         let domains = metadata.map_or(&[][..], |metadata| &metadata.domains);
         let sampled = roles.sampled();
-        let time_event = roles.time_event();
-        let weights = weights(metadata, sampled, domains, time_event, survey);
+        let plan = Plan::new(metadata, roles, survey, options);
         let attribute_options = attribute::Options {
-            bucket: options.bucket.unwrap_or_else(|| bucket(domains, survey)),
-            static_power: domains.iter().map(|domain| domain.static_power.unwrap_or(Watts::ZERO)).collect(),
+            bucket: plan.bucket,
+            static_power: plan.static_power,
             horizon: HORIZON,
             keep_buckets: options.keep_buckets,
+            sharing: plan.sharing,
+            sensitivities: plan.division.is_some(),
         };
         let attributor = Attributor::new(
             domains,
             |domain| cpus_of(metadata, domain),
-            weights,
+            plan.weights,
             attribute_options,
             metadata.is_some_and(|metadata| metadata.system_wide_samples),
         );
@@ -145,8 +118,11 @@ impl<'r> Run<'r> {
                 .filter(|_| options.dimensions.stacks),
             spans: SpanTracker::default(),
             attributor,
-            time_event,
+            time_event: roles.time_event(),
             totals,
+            errors: ErrorTerms { covariances: plan.covariances, ..ErrorTerms::default() },
+            division: plan.division,
+            plan_warnings: plan.warnings,
             time_range: None,
             cpus_online: recording.features().cpus.map(|count| count.online),
             samples: None,
@@ -224,6 +200,9 @@ impl<'r> Run<'r> {
             (None, Some(samples)) => Charge::Cell(samples.push(at, event, count, running)),
             (None, None) => Charge::Cell(self.cell(context, task, event, sample, count, running)),
         };
+        let cell = if let Charge::Cell(cell) = charge { cell } else { NO_CELL };
+        let stream = context.cpu.map_or(0, |cpu| cpu.min(8191) + 1) * self.totals.len() as u32 + event;
+        self.errors.trail.push(stream, cell);
         // A clock ticks on idle CPUs too; what they spend is the machine's, not a task's.
         let idle = pid == 0 && unit == EventUnit::Nanoseconds;
         if !idle {
@@ -320,13 +299,14 @@ impl<'r> Run<'r> {
             addresses,
             stacks,
             cells,
-            warnings: jit_warnings,
+            division: self.division,
+            warnings: [jit_warnings, self.plan_warnings].concat(),
             ..Profile::default()
         };
         if let Some(metadata) = self.metadata {
             profile.cpus = metadata.machine.cpus.clone();
             profile.warnings.extend(metadata.warnings.iter().cloned());
-            add_energy(&mut profile, &metadata.domains, attribution);
+            add_energy(&mut profile, &metadata.domains, attribution, self.errors);
         }
         if let Some(watts) = options.watts
             && profile.domains.is_empty()
@@ -370,7 +350,7 @@ fn add_build_ids(modules: &mut [Module], recording: &Recording) {
     }
 }
 
-fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attribution) {
+fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attribution, errors: ErrorTerms) {
     let columns = domains.len();
     profile.domains = domains
         .iter()
@@ -389,6 +369,7 @@ fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attrib
         start: bucket.start,
         end: bucket.end,
         measured: bucket.measured,
+        modelled: bucket.modelled,
         by_cell: bucket.by_cell,
     };
     profile.slices = attribution.buckets.into_iter().map(slice).collect();
@@ -397,6 +378,12 @@ fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attrib
     profile.cell_joules.resize(profile.cells.len() * columns, Joules::ZERO);
     profile.cell_variances = attribution.cell_variances;
     profile.cell_variances.resize(profile.cells.len() * columns, 0.0);
+    if profile.division.is_some() {
+        let parameters = profile.events.len() + 1;
+        let mut sensitivities = attribution.sensitivities;
+        sensitivities.resize(profile.cells.len() * columns * parameters, 0.0);
+        profile.errors = Some(ErrorTerms { parameters, sensitivities, ..errors });
+    }
     if attribution.refused_readings > 0 {
         profile.warnings.push(format!(
             "{} energy readings went backwards and were left out: a counter was reset or its clock jumped",
@@ -412,62 +399,4 @@ fn time_range(sampled: Option<(Timestamp, Timestamp)>, survey: &Survey) -> (Time
     let last = readings().map(|[_, (time, _)]| *time).max();
     let sampled = sampled.unwrap_or_default();
     (first.unwrap_or(sampled.0), last.unwrap_or(sampled.1))
-}
-
-/// CPUs that a domain feeds; empty: all.
-fn cpus_of(metadata: Option<&Metadata>, domain: &DomainInfo) -> Vec<u32> {
-    if !domain.cpus.is_empty() {
-        return domain.cpus.clone();
-    }
-    let (Some(metadata), Some(package)) = (metadata, domain.package) else { return Vec::new() };
-    metadata.machine.cpus.iter().filter(|cpu| cpu.package == package).map(|cpu| cpu.cpu).collect()
-}
-
-/// The recording's own model where it has one, else time.
-fn weights(
-    metadata: Option<&Metadata>,
-    sampled: &[SampledEvent],
-    domains: &[DomainInfo],
-    time_event: Option<u32>,
-    survey: &Survey,
-) -> EventWeights {
-    let from_model = metadata.and_then(|metadata| {
-        let in_order: Option<Vec<_>> = sampled
-            .iter()
-            .map(|event| metadata.events.iter().find(|info| info.name == event.name).cloned())
-            .collect();
-        EventWeights::from_model(&in_order?, domains)
-    });
-    from_model.unwrap_or_else(|| {
-        let most_samples = || {
-            let most = survey.samples.iter().enumerate().max_by_key(|(_, samples)| **samples);
-            most.map_or(0, |(event, _)| event)
-        };
-        let event = time_event.map_or_else(most_samples, |event| event as usize);
-        EventWeights::from_time(sampled.len(), domains.len(), event)
-    })
-}
-
-/// The energy of a bucket: 1 J, less for short runs, but never less than the meters can tell.
-fn bucket(domains: &[DomainInfo], survey: &Survey) -> Joules {
-    let mut total = Joules::ZERO;
-    let mut resolvable = Joules::ZERO;
-    for (index, domain) in domains.iter().enumerate() {
-        if domains.iter().any(|other| Some(&other.name) == domain.parent.as_ref()) {
-            continue;
-        }
-        let measured = survey.measured(index);
-        total += measured;
-        let Some(Some([(first, _), (last, _)])) = survey.readings.get(index) else { continue };
-        let refresh = domain.refresh.unwrap_or(Nanoseconds::from_millis(1));
-        let span = last.since(*first);
-        if span > Nanoseconds::ZERO {
-            let per_refresh = measured / span * refresh;
-            resolvable += per_refresh * SHORTEST_BUCKET_IN_REFRESHES;
-        }
-        resolvable = resolvable.max(domain.resolution.unwrap_or_default() * SHORTEST_BUCKET_IN_REFRESHES);
-    }
-    // A recording without any energy has one bucket of any size.
-    let wanted = BUCKET.min(total / FEWEST_BUCKETS).max(resolvable);
-    if wanted > Joules::ZERO { wanted } else { BUCKET }
 }

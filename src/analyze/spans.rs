@@ -14,17 +14,21 @@ pub enum EventUnit {
 }
 
 /// Finds, for each sample, when its events began and how long its CPU ran for them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct SpanTracker {
     /// Last sample by event and CPU.
     streams: Vec<Vec<Option<Stream>>>,
+    late: f64,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Stream {
     last: Timestamp,
-    /// Events per nanosecond while the CPU runs, as seen lately.
-    rate: f64,
+    /// Events per nanosecond while the CPU runs; only for cycles.
+    clock: ClockRate,
+    /// The latest gap of at least the usual length, and the samples that came right after it.
+    gap: Nanoseconds,
+    burst: u64,
 }
 
 /// The stretch of one sample.
@@ -46,34 +50,50 @@ impl SpanTracker {
         time: Timestamp,
         count: u64,
     ) -> Span {
-        let Some(stream) = self.stream(event, cpu) else {
+        let Some(slot) = self.stream(event, cpu) else {
             return Span { start: time, running: Nanoseconds::ZERO };
         };
-        let previous = stream.replace(Stream { last: time, rate: stream.map_or(0.0, |stream| stream.rate) });
-        let gap = previous.map(|previous| time.since(previous.last));
-        let start_after =
-            |running: Nanoseconds| Timestamp::from_nanos(time.as_nanos().saturating_sub(running.as_nanos()));
+        let Some(stream) = slot else {
+            *slot =
+                Some(Stream { last: time, clock: ClockRate::default(), gap: Nanoseconds::ZERO, burst: 0 });
+            let running = match unit {
+                EventUnit::Nanoseconds => Nanoseconds::from_nanos(count),
+                // Nobody knows when the first sample's events began.
+                EventUnit::Cycles | EventUnit::Other => Nanoseconds::ZERO,
+            };
+            return Span { start: before(time, running), running };
+        };
+        let last = std::mem::replace(&mut stream.last, time);
+        let gap = time.since(last);
         match unit {
             EventUnit::Nanoseconds => {
                 let running = Nanoseconds::from_nanos(count);
                 // The clock stands still while the task sleeps: the last `count` nanoseconds before the
                 // sample are the best guess, and the previous sample ends the guess.
-                let start = gap.map_or(start_after(running), |gap| start_after(gap.min(running)));
-                Span { start, running }
+                Span { start: before(time, gap.min(running)), running }
             }
             EventUnit::Cycles => {
-                let Some(gap) = gap else { return Span { start: time, running: Nanoseconds::ZERO } };
-                let known_rate = previous.map_or(0.0, |previous| previous.rate);
-                if let Some(stream) = stream {
-                    stream.rate = next_rate(known_rate, gap, count);
+                let running = stream.clock.running_time(gap, count);
+                if running.as_nanos() > 2 * gap.as_nanos() {
+                    stream.burst += 1;
+                } else {
+                    // At some time within the gap, so many events too few have been seen: a third of the
+                    // square of what its end lacks, on average.
+                    let missing = stream.burst as f64 * count as f64;
+                    let lateness = stream.gap.as_nanos() as f64 * missing * missing / 3.0;
+                    (stream.gap, stream.burst) = (gap, 0);
+                    self.late += lateness;
                 }
-                let running = running_time(gap, count, known_rate);
-                Span { start: start_after(running), running }
+                Span { start: before(time, running), running }
             }
-            EventUnit::Other => {
-                Span { start: previous.map_or(time, |previous| previous.last), running: Nanoseconds::ZERO }
-            }
+            EventUnit::Other => Span { start: last, running: Nanoseconds::ZERO },
         }
+    }
+
+    /// What samples of cycles came late, because the kernel or a virtual machine's host held them up: the
+    /// square of the cycles that are missing at a point in time, summed over nanoseconds.
+    pub fn lateness(&self) -> f64 {
+        self.late
     }
 
     fn stream(&mut self, event: u32, cpu: Option<u32>) -> Option<&mut Option<Stream>> {
@@ -89,38 +109,79 @@ impl SpanTracker {
         }
         let streams = &mut self.streams[event];
         if streams.len() <= slot {
-            streams.resize(slot + 1, None);
+            streams.resize_with(slot + 1, || None);
         }
         Some(&mut streams[slot])
     }
 }
 
-/// How much of `gap` a CPU ran to count `cycles`, given the clock rate seen before.
+fn before(time: Timestamp, span: Nanoseconds) -> Timestamp {
+    Timestamp::from_nanos(time.as_nanos().saturating_sub(span.as_nanos()))
+}
+
+/// The clock rate of a CPU while it runs, from samples of its cycles.
 ///
-/// A gap much longer than the cycles take at the last known rate means that the CPU was idle for the
-/// rest. A rate is trusted only within a factor of two: clocks change.
-fn running_time(gap: Nanoseconds, cycles: u64, known_rate: f64) -> Nanoseconds {
-    if known_rate <= 0.0 {
-        return gap;
-    }
-    let at_known_rate = cycles as f64 / known_rate;
-    if gap.as_nanos() as f64 > 2.0 * at_known_rate {
-        Nanoseconds::from_nanos(at_known_rate as u64)
-    } else {
-        gap
+/// A gap with idle time in it looks like a slow clock, and two samples that the kernel delivers together
+/// look like a clock of terahertz. So the rate is not a mean but the most frequent one seen lately: a
+/// small histogram of rates, an eighth of an octave each, that forgets by halves.
+#[derive(Debug, Clone)]
+struct ClockRate {
+    seen: [u8; Self::BINS],
+    most: u8,
+    rate: f64,
+}
+
+impl Default for ClockRate {
+    fn default() -> Self {
+        Self { seen: [0; Self::BINS], most: 0, rate: 0.0 }
     }
 }
 
-/// The clock rate to be expected, in cycles per nanosecond, after a gap with so many cycles.
-///
-/// It follows what is seen, but only so fast: a gap with idle time in it looks slow, and two samples
-/// delivered together look like a clock of terahertz. Rising faster than falling, it finds the rate of
-/// the busy stretches among the idle ones.
-fn next_rate(known_rate: f64, gap: Nanoseconds, cycles: u64) -> f64 {
-    /// No CPU has a faster clock.
-    const HIGHEST: f64 = 10.0;
-    let seen = (cycles as f64 / gap.as_nanos().max(1) as f64).min(HIGHEST);
-    if known_rate <= 0.0 { seen } else { seen.clamp(known_rate * 0.8, known_rate * 2.0) }
+impl ClockRate {
+    /// Ten octaves from 2^-6 cycles per nanosecond, 16 MHz.
+    const BINS: usize = 80;
+    const LOWEST_EXPONENT: i32 = -6;
+    /// When a bin has so many, all are halved.
+    const FULL: u8 = 64;
+
+    /// How much of the gap since the previous sample the CPU ran to count these cycles.
+    ///
+    /// A gap much longer than they take at the usual rate was partly idle; a much shorter one means that
+    /// the sample before came late. In between, the clock itself may have changed.
+    fn running_time(&mut self, gap: Nanoseconds, cycles: u64) -> Nanoseconds {
+        let seen = cycles as f64 / gap.as_nanos().max(1) as f64;
+        self.add(seen);
+        let usual = cycles as f64 / self.rate;
+        let share = gap.as_nanos() as f64 / usual;
+        if self.rate <= 0.0 || (0.5..=2.0).contains(&share) {
+            gap
+        } else {
+            Nanoseconds::from_nanos(usual as u64)
+        }
+    }
+
+    fn add(&mut self, rate: f64) {
+        let Some(bin) = Self::bin(rate) else { return };
+        self.seen[bin] += 1;
+        let count = self.seen[bin];
+        // Of two that are seen as often, the slower is more likely to have idle time in it.
+        if count > self.most || count == self.most && rate > self.rate {
+            self.most = count;
+            self.rate = rate;
+        }
+        if self.most >= Self::FULL {
+            self.seen.iter_mut().for_each(|count| *count /= 2);
+            self.most /= 2;
+        }
+    }
+
+    /// Rates that no CPU has are in no bin.
+    fn bin(rate: f64) -> Option<usize> {
+        // The exponent and the first three bits of the fraction of the number itself.
+        let bits = (rate.to_bits() >> 49) as i64;
+        let lowest = i64::from(1023 + Self::LOWEST_EXPONENT) << 3;
+        usize::try_from(bits - lowest).ok().filter(|bin| *bin < Self::BINS)
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! The first pass: what is in a recording, and how much of it.
 
 use super::events::{EventRole, EventRoles};
+use super::intervals::IntervalGrid;
+use super::spans::EventUnit;
 use crate::recording::Recording;
 use crate::recording::energy::EnergyReading;
-use crate::recording::record::{Record, Sample};
+use crate::recording::record::{Record, RecordContext, Sample};
 use crate::units::{Joules, Timestamp};
 
 /// What a recording holds.
@@ -17,6 +19,8 @@ pub struct Survey {
     pub highest_cpu: Option<u32>,
     /// Times of the first and the last sample.
     pub sampled: Option<(Timestamp, Timestamp)>,
+    /// What happened in equal intervals of time.
+    pub intervals: IntervalGrid,
 }
 
 impl Survey {
@@ -35,6 +39,7 @@ pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
     let mut survey = Survey {
         samples: vec![0; roles.sampled().len()],
         readings: vec![None; domains],
+        intervals: IntervalGrid::new(recording.metadata(), roles.sampled().len()),
         ..Survey::default()
     };
     let mut records = recording.records();
@@ -42,7 +47,7 @@ pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
         match records.next() {
             Ok(Some((_, context, Record::Sample(sample)))) => {
                 let role = roles.of(context.event.map(|event| event.0));
-                survey.add(role, context.time, context.cpu, &sample);
+                survey.add(roles, role, &context, &sample);
             }
             Ok(Some(_)) => {}
             Ok(None) => return survey,
@@ -55,11 +60,12 @@ pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
 impl Survey {
     fn add(
         &mut self,
+        roles: &EventRoles,
         role: Option<EventRole>,
-        time: Option<Timestamp>,
-        cpu: Option<u32>,
+        context: &RecordContext,
         sample: &Sample<'_>,
     ) {
+        let (time, cpu) = (context.time, context.cpu);
         match role {
             Some(EventRole::Sampled(event)) => {
                 self.samples[event as usize] += 1;
@@ -68,6 +74,13 @@ impl Survey {
                     let (first, last) = self.sampled.get_or_insert((time, time));
                     *first = (*first).min(time);
                     *last = (*last).max(time);
+                    let about = &roles.sampled()[event as usize];
+                    // A clock ticks on idle CPUs too.
+                    let is_idle = context.pid == Some(0) && about.unit == EventUnit::Nanoseconds;
+                    if !is_idle {
+                        let count = sample.period.or(about.fixed_period).unwrap_or(1);
+                        self.intervals.sample(event, cpu, about.unit, time, count);
+                    }
                 }
             }
             Some(EventRole::Energy(domain)) => {
@@ -75,6 +88,7 @@ impl Survey {
                     return;
                 };
                 let point = (time, reading.energy);
+                self.intervals.reading(domain as usize, time, reading.energy);
                 let ends = self.readings[domain as usize].get_or_insert([point, point]);
                 if time < ends[0].0 {
                     ends[0] = point;

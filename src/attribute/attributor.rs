@@ -1,46 +1,13 @@
 //! The walk in time order: quanta and readings in, joules of cells and the balance out.
 
-use std::collections::VecDeque;
-
-use super::busy::OtherTime;
 use super::curve::EnergyCurve;
+use super::domain::Domain;
 use super::ledger::{Bucket, Ledger};
+use super::quantum::{Charge, Quantum, Window};
 use super::weights::EventWeights;
 use crate::recording::energy::CpuTimes;
 use crate::recording::metadata::DomainInfo;
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
-
-/// Whom a quantum is charged to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Charge {
-    /// A cell of the profile.
-    Cell(u32),
-    /// A process that was not to be profiled.
-    OtherProcess,
-    /// eprof's own recorder.
-    Recorder,
-    /// Nobody knows: the records were lost.
-    Lost,
-}
-
-/// A sample as attribution sees it: a number of events spread over a span of time on one CPU.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Quantum {
-    /// Time of the event's previous sample on this CPU.
-    pub start: Timestamp,
-    /// Time of the sample.
-    pub end: Timestamp,
-    /// The CPU; `None` if the recording does not tell.
-    pub cpu: Option<u32>,
-    /// Index of the event.
-    pub event: u32,
-    /// Number of events.
-    pub count: u64,
-    /// CPU time that this sample stands for; zero for events that do not tell time.
-    pub running: Nanoseconds,
-    /// Whom it is charged to.
-    pub charge: Charge,
-}
 
 /// How to attribute.
 #[derive(Debug, Clone)]
@@ -53,6 +20,20 @@ pub struct Options {
     pub horizon: Nanoseconds,
     /// Keep the joules of each cell in each bucket.
     pub keep_buckets: bool,
+    /// Over which time the model's proportions hold.
+    pub sharing: Sharing,
+    /// Find out how joules depend on the weights and the static power.
+    pub sensitivities: bool,
+}
+
+/// Over which time joules are divided by the model's proportions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// In each bucket: code that runs while much is measured gets much.
+    #[default]
+    ByBucket,
+    /// Over the whole recording: what the buckets gave to cells is pooled.
+    Whole,
 }
 
 /// What came out.
@@ -62,6 +43,9 @@ pub struct Attribution {
     pub cell_joules: Vec<Joules>,
     /// Variance of these from sampling, in square joules.
     pub cell_variances: Vec<f64>,
+    /// Change of a cell's joules in a domain with the weight of each event, and lastly with the static
+    /// power, by way of the sums of buckets; empty if it was not asked for. See [`Options::sensitivities`].
+    pub sensitivities: Vec<f32>,
     /// The account of each domain.
     pub ledgers: Vec<Ledger>,
     /// The buckets, if they were to be kept.
@@ -76,49 +60,17 @@ pub struct Attributor {
     domains: Vec<Domain>,
     weights: EventWeights,
     options: Options,
-    pending: VecDeque<Quantum>,
+    pending: Window,
     /// Everything before this time is distributed; `None` until the first reading.
     frontier: Option<Timestamp>,
     now: Timestamp,
     others_are_sampled: bool,
+    /// Events and the static power; 0 if sensitivities are not wanted.
+    parameters: usize,
     /// Indices of the domains, single cores before what contains them.
     cores_first: Vec<usize>,
     result: Attribution,
     scratch: Scratch,
-}
-
-#[derive(Debug)]
-struct Domain {
-    curve: EnergyCurve,
-    /// CPUs that this domain feeds; empty: all.
-    cpus: Vec<bool>,
-    /// Index of the domain that contains it, if that one is read too.
-    parent: Option<usize>,
-    /// Parts of this domain that are measured core by core.
-    measured_cores: Vec<usize>,
-    other_time: OtherTime,
-    /// Model joules and CPU nanoseconds of all quanta so far.
-    own_so_far: (f64, f64),
-    is_core: bool,
-}
-
-impl Domain {
-    /// Model joules of a nanosecond of the program in this bucket; where its quanta do not tell time
-    /// there, on average so far.
-    fn cost_of_time(&mut self, own: f64, running: f64) -> f64 {
-        self.own_so_far.0 += own;
-        self.own_so_far.1 += running;
-        let (own_so_far, running_so_far) = self.own_so_far;
-        if running > 0.0 {
-            own / running
-        } else if running_so_far > 0.0 {
-            own_so_far / running_so_far
-        } else {
-            // Alone, others have all the joules, whatever the unit. Beside quanta whose time nobody
-            // knows, they cannot be weighed.
-            if own > 0.0 { 0.0 } else { 1.0 }
-        }
-    }
 }
 
 /// Sums of one bucket, by domain; kept to save allocations.
@@ -130,6 +82,9 @@ struct Scratch {
     running: Vec<f64>,
     /// Measured joules per model joule.
     factor: Vec<f64>,
+    /// By domain: counts of each event, and then what they and the bucket's length are as a share of the
+    /// bucket's sum.
+    shares: Vec<f64>,
     /// Joules that went to no quantum.
     booked: Vec<Booked>,
 }
@@ -167,46 +122,27 @@ impl Attributor {
         options: Options,
         others_are_sampled: bool,
     ) -> Self {
-        use crate::recording::metadata::DomainKind;
-        let index_of = |name: &str| domains.iter().position(|domain| domain.name == name);
-        let mut states: Vec<Domain> = domains
-            .iter()
-            .map(|info| Domain {
-                curve: EnergyCurve::default(),
-                cpus: as_set(&cpus_of(info)),
-                parent: info.parent.as_deref().and_then(index_of),
-                measured_cores: Vec::new(),
-                other_time: OtherTime::default(),
-                own_so_far: (0.0, 0.0),
-                is_core: info.kind == DomainKind::Core,
-            })
-            .collect();
-        for core in 0..states.len() {
-            let mut ancestor = states[core].parent.filter(|_| states[core].is_core);
-            // A tree of domains is at most platform, package, cores, core: the bound stops a loop.
-            for _ in 0..4 {
-                let Some(index) = ancestor else { break };
-                states[index].measured_cores.push(core);
-                ancestor = states[index].parent;
-            }
-        }
+        let states = Domain::all(domains, cpus_of);
         let count = domains.len();
+        let parameters = if options.sensitivities { weights.events() + 1 } else { 0 };
         let mut cores_first: Vec<usize> = (0..count).collect();
         cores_first.sort_by_key(|index| !states[*index].is_core);
         Self {
             domains: states,
             weights,
             options,
-            pending: VecDeque::new(),
+            pending: Window::default(),
             frontier: None,
             now: Timestamp::default(),
             others_are_sampled,
+            parameters,
             cores_first,
             result: Attribution { ledgers: vec![Ledger::default(); count], ..Attribution::default() },
             scratch: Scratch {
                 own: vec![0.0; count],
                 running: vec![0.0; count],
                 factor: vec![0.0; count],
+                shares: vec![0.0; count * parameters],
                 booked: vec![Booked::default(); count],
             },
         }
@@ -226,7 +162,7 @@ impl Attributor {
     /// CPU times of the whole machine and of the recorder.
     pub fn cpu_times(&mut self, time: Timestamp, times: &CpuTimes) {
         for domain in &mut self.domains {
-            let fed = times.busy.iter().filter(|(cpu, _)| feeds(&domain.cpus, Some(*cpu)));
+            let fed = times.busy.iter().filter(|(cpu, _)| domain.feeds(Some(*cpu)));
             domain.other_time.push(time, fed.map(|(_, busy)| *busy).sum(), times.recorder);
         }
     }
@@ -238,6 +174,7 @@ impl Attributor {
             if self.result.cell_joules.len() < needed {
                 self.result.cell_joules.resize(needed, Joules::ZERO);
                 self.result.cell_variances.resize(needed, 0.0);
+                self.result.sensitivities.resize(needed * self.parameters, 0.0);
             }
         }
         self.advance(quantum.end);
@@ -246,7 +183,7 @@ impl Attributor {
         if let Some(frontier) = self.frontier
             && quantum.end > frontier
         {
-            self.pending.push_back(Quantum { start: quantum.start.max(frontier), ..quantum });
+            self.pending.push(Quantum { start: quantum.start.max(frontier), ..quantum });
         }
     }
 
@@ -264,7 +201,23 @@ impl Attributor {
                 ledger.measured = last - first;
             }
         }
+        if self.options.sharing == Sharing::Whole {
+            self.pool();
+        }
         self.result
+    }
+
+    /// Turns the cells' model joules into joules: the same number of them for each, domain by domain.
+    fn pool(&mut self) {
+        let columns = self.domains.len();
+        for (index, ledger) in self.result.ledgers.iter().enumerate() {
+            let column = || self.result.cell_joules.iter().skip(index).step_by(columns);
+            let model: Joules = column().sum();
+            let factor = if model > Joules::ZERO { ledger.attributed / model } else { 0.0 };
+            for joules in self.result.cell_joules.iter_mut().skip(index).step_by(columns) {
+                *joules = *joules * factor;
+            }
+        }
     }
 
     fn advance(&mut self, now: Timestamp) {
@@ -326,7 +279,8 @@ impl Attributor {
         self.share_out(&measured, start, end, span);
         let (quanta, by_cell) = self.distribute(start, end, is_last);
         if self.options.keep_buckets {
-            self.result.buckets.push(Bucket { start, end, measured, quanta, by_cell });
+            let modelled = self.modelled(span);
+            self.result.buckets.push(Bucket { start, end, measured, modelled, quanta, by_cell });
         }
         for domain in &mut self.domains {
             domain.curve.forget_before(end);
@@ -338,16 +292,17 @@ impl Attributor {
     fn sum_quanta(&mut self, start: Timestamp, end: Timestamp) {
         self.scratch.own.fill(0.0);
         self.scratch.running.fill(0.0);
-        for quantum in &self.pending {
-            let overlap = overlap(quantum, start, end);
-            if overlap <= 0.0 {
-                continue;
-            }
+        self.scratch.shares.fill(0.0);
+        for (quantum, overlap) in self.pending.overlapping(start, end) {
             let weights = self.weights.of_event(quantum.event as usize);
             for (index, domain) in self.domains.iter().enumerate() {
-                if feeds(&domain.cpus, quantum.cpu) {
+                if domain.feeds(quantum.cpu) {
                     self.scratch.own[index] += weights[index] * quantum.count as f64 * overlap;
                     self.scratch.running[index] += quantum.running.as_nanos() as f64 * overlap;
+                    if self.parameters > 0 {
+                        let at = index * self.parameters + quantum.event as usize;
+                        self.scratch.shares[at] += quantum.count as f64 * overlap;
+                    }
                 }
             }
         }
@@ -386,6 +341,12 @@ impl Attributor {
             if total > 0.0 {
                 let factor = dynamic.as_joules() / total;
                 self.scratch.factor[index] = factor;
+                let shares = &mut self.scratch.shares[index * self.parameters..][..self.parameters];
+                if let Some((constant, events)) = shares.split_last_mut() {
+                    events.iter_mut().for_each(|count| *count /= total);
+                    let watts = dynamic.as_joules();
+                    *constant = if watts > 0.0 { span.as_secs_f64() / watts } else { 0.0 };
+                }
                 booked.other_processes += Joules::from_joules(others * factor);
                 booked.recorder += Joules::from_joules(recorder * factor);
             } else if self.is_explained(index) {
@@ -403,6 +364,17 @@ impl Attributor {
         }
     }
 
+    /// What the model says that the bucket just summed has cost.
+    fn modelled(&self, span: Nanoseconds) -> Joules {
+        let whole = self.domains.iter().enumerate().filter(|(_, domain)| domain.parent.is_none());
+        whole
+            .map(|(index, _)| {
+                let constant = self.options.static_power.get(index).copied().unwrap_or(Watts::ZERO);
+                Joules::from_joules(self.scratch.own[index]) + constant * span
+            })
+            .sum()
+    }
+
     /// Can any event be charged with this domain's joules?
     fn is_explained(&self, domain: usize) -> bool {
         (0..).map_while(|event| self.weights.of_event(event).get(domain)).any(|weight| *weight > 0.0)
@@ -413,24 +385,20 @@ impl Attributor {
         let columns = self.domains.len();
         let mut quanta = 0;
         let mut by_cell = Vec::new();
-        for quantum in &self.pending {
-            let overlap = overlap(quantum, start, end);
-            if overlap <= 0.0 {
-                continue;
-            }
+        for (quantum, overlap) in self.pending.overlapping(start, end) {
             let ends_here = quantum.end <= end || is_last;
             quanta += u32::from(ends_here);
             let weights = self.weights.of_event(quantum.event as usize);
             let mut top_level = 0.0;
             for index in 0..columns {
                 let domain = &self.domains[index];
-                if !feeds(&domain.cpus, quantum.cpu) {
+                if !domain.feeds(quantum.cpu) {
                     continue;
                 }
                 let whole_quantum = weights[index] * quantum.count as f64;
                 let mut whole_joules = whole_quantum * self.scratch.factor[index];
                 for core in &domain.measured_cores {
-                    if feeds(&self.domains[*core].cpus, quantum.cpu) {
+                    if self.domains[*core].feeds(quantum.cpu) {
                         whole_joules += weights[*core] * quantum.count as f64 * self.scratch.factor[*core];
                     }
                 }
@@ -439,7 +407,16 @@ impl Attributor {
                 match quantum.charge {
                     Charge::Cell(cell) => {
                         let at = cell as usize * columns + index;
-                        self.result.cell_joules[at] += joules;
+                        self.result.cell_joules[at] += match self.options.sharing {
+                            Sharing::ByBucket => joules,
+                            Sharing::Whole => Joules::from_joules(whole_quantum * overlap),
+                        };
+                        let shares = &self.scratch.shares[index * self.parameters..][..self.parameters];
+                        let changes =
+                            &mut self.result.sensitivities[at * self.parameters..][..self.parameters];
+                        for (change, share) in changes.iter_mut().zip(shares) {
+                            *change -= (joules.as_joules() * share) as f32;
+                        }
                         if ends_here {
                             // One event more or less of this kind is one quantum more or less.
                             self.result.cell_variances[at] += whole_joules * whole_joules;
@@ -460,42 +437,9 @@ impl Attributor {
                 by_cell.push((cell, top_level as f32));
             }
         }
-        self.pending.retain(|quantum| quantum.end > end && !is_last);
+        self.pending.forget_until(end);
         (quanta, by_cell)
     }
-}
-
-/// The share of a quantum's span that lies after `start` and not after `end`.
-fn overlap(quantum: &Quantum, start: Timestamp, end: Timestamp) -> f64 {
-    if quantum.end <= start || quantum.start >= end && quantum.start < quantum.end {
-        return 0.0;
-    }
-    let whole = quantum.end.since(quantum.start).as_nanos();
-    if whole == 0 {
-        return if quantum.end <= end { 1.0 } else { 0.0 };
-    }
-    let shared = quantum.end.min(end).since(quantum.start.max(start)).as_nanos();
-    shared as f64 / whole as f64
-}
-
-fn feeds(cpus: &[bool], cpu: Option<u32>) -> bool {
-    match cpu {
-        Some(cpu) if !cpus.is_empty() => cpus.get(cpu as usize).copied().unwrap_or(false),
-        _ => true,
-    }
-}
-
-fn as_set(cpus: &[u32]) -> Vec<bool> {
-    // Kernels end at 8192 CPUs; a number beyond is damage in the file.
-    const MOST: u32 = 1 << 16;
-    let mut set = Vec::new();
-    for cpu in cpus.iter().copied().filter(|cpu| *cpu < MOST) {
-        if set.len() <= cpu as usize {
-            set.resize(cpu as usize + 1, false);
-        }
-        set[cpu as usize] = true;
-    }
-    set
 }
 
 #[cfg(test)]

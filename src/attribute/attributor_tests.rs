@@ -1,6 +1,7 @@
 //! The laws of attribution, and its arithmetic worked by hand.
 
 use super::*;
+use crate::recording::energy::CpuTimes;
 use crate::recording::metadata::{DomainKind, Method};
 use proptest::prelude::*;
 
@@ -29,6 +30,8 @@ fn options(bucket: f64) -> Options {
         static_power: Vec::new(),
         horizon: Nanoseconds::from_millis(100),
         keep_buckets: false,
+        sharing: Sharing::ByBucket,
+        sensitivities: false,
     }
 }
 

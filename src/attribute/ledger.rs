@@ -35,6 +35,8 @@ pub struct Bucket {
     pub end: Timestamp,
     /// Measured energy by domain.
     pub measured: Vec<Joules>,
+    /// What the weights and the static power say, if they are joules: of all top-level domains together.
+    pub modelled: Joules,
     /// Number of quanta that ended in it.
     pub quanta: u32,
     /// Joules by cell, of all top-level domains together. Only kept on request.

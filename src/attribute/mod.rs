@@ -20,10 +20,13 @@
 mod attributor;
 mod busy;
 mod curve;
+mod domain;
 mod ledger;
+mod quantum;
 mod weights;
 
-pub use attributor::{Attribution, Attributor, Charge, Options, Quantum};
+pub use attributor::{Attribution, Attributor, Options, Sharing};
 pub use curve::EnergyCurve;
 pub use ledger::{Bucket, Ledger};
-pub use weights::EventWeights;
+pub use quantum::{Charge, Quantum};
+pub use weights::{EventWeights, coefficient};

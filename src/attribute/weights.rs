@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::recording::metadata::{DomainInfo, DomainKind, EventInfo};
+use crate::recording::metadata::DomainKind;
 
 /// Model joules per event, by event and domain; only their proportions matter inside a bucket.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,17 +22,14 @@ impl EventWeights {
         Self { domains, rows }
     }
 
-    /// From the coefficients that the recording carries; `None` if it carries none.
-    pub fn from_model(events: &[EventInfo], domains: &[DomainInfo]) -> Option<Self> {
-        let weights = Self::new(events.len(), domains.len(), |event, domain| {
-            coefficient(&events[event].joules_per_event, domains[domain].kind)
-        });
-        weights.rows.iter().any(|weight| *weight > 0.0).then_some(weights)
-    }
-
     /// Weights by time alone: one event tells time, the others count for nothing.
     pub fn from_time(events: usize, domains: usize, time_event: usize) -> Self {
         Self::new(events, domains, |event, _| if event == time_event { 1.0 } else { 0.0 })
+    }
+
+    /// Number of events.
+    pub fn events(&self) -> usize {
+        self.rows.len() / self.domains.max(1)
     }
 
     /// The joules of one event of this kind, in each domain.
@@ -47,7 +44,7 @@ impl EventWeights {
 }
 
 /// The coefficient for a kind of domain; domains without one of their own follow the package.
-fn coefficient(by_kind: &BTreeMap<String, f64>, kind: DomainKind) -> f64 {
+pub fn coefficient(by_kind: &BTreeMap<String, f64>, kind: DomainKind) -> f64 {
     let names: &[&str] = match kind {
         DomainKind::Cores | DomainKind::Core => &["cores", "package"],
         DomainKind::Dram => &["dram", "package", "cores"],

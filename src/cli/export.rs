@@ -95,7 +95,7 @@ pub fn run(args: ExportArgs) -> Outcome {
 
 fn export_perf_data(args: &ExportArgs) -> Outcome {
     let recording = args.input.open()?;
-    let energy = analyze_samples(&recording, &args.input.analyze_options(Needed::STACKS));
+    let energy = analyze_samples(&recording, &args.input.analyze_options(&recording, Needed::STACKS)?);
     output::warn(&energy.warnings)?;
     let columns = columns(&energy, &args.select.selection())?;
     let path = args.output.as_deref().unwrap_or(Path::new("energy.data"));

@@ -7,13 +7,17 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use eprof::analyze::{self, Dimensions, WattsRange, analyze};
+use eprof::analyze::{self, Dimensions, ModelChoice, StaticEnergy, WattsRange, analyze};
+use eprof::power_model::folder::{self, ModelFolder};
+use eprof::power_model::model::PowerModel;
+use eprof::power_model::presets::Preset;
+use eprof::power_model::stored::StoredModel;
 use eprof::profile::Profile;
 use eprof::recording::Recording;
 use eprof::recording::metadata::{Metadata, Target};
 use eprof::report::{Selection, Weight};
 use eprof::symbolize::{SymbolizeOptions, Symbolizer, Symbols};
-use eprof::units::Watts;
+use eprof::units::{Joules, Watts};
 use regex::Regex;
 
 /// The recording that verbs read if they are told no other.
@@ -30,6 +34,21 @@ pub struct InputArgs {
     /// the recording has no joules.
     #[arg(long, value_name = "IDLE:BUSY", value_parser = watts_range)]
     watts: Option<WattsRange>,
+
+    /// Power model that divides joules among samples: auto (the stored one or a preset, corrected by the
+    /// recording), stored or preset (as they are), self (from the recording alone), time (as if all code
+    /// drew the same power), or a model file.
+    #[arg(long, value_name = "MODEL", default_value = "auto")]
+    model: ModelArg,
+
+    /// Energy of a bucket, in which joules are divided, such as 1J or 200mJ [default: 1J, less for short
+    /// recordings].
+    #[arg(long, value_name = "JOULES", value_parser = joules)]
+    bucket: Option<Joules>,
+
+    /// What becomes of the energy that is spent whatever runs: a row of its own, or shared out to what ran.
+    #[arg(long = "static", value_enum, default_value_t = StaticArg::Row)]
+    static_energy: StaticArg,
 
     /// Tell inlined functions apart. The default for call trees, lines and exports.
     #[arg(long, overrides_with = "no_inline")]
@@ -51,6 +70,42 @@ pub struct InputArgs {
     /// Another folder of separate debug files, beside /usr/lib/debug.
     #[arg(long, value_name = "FOLDER")]
     debug_dir: Vec<PathBuf>,
+}
+
+/// What is given as `--model`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ModelArg {
+    Auto,
+    Stored,
+    Preset,
+    OfRecording,
+    Time,
+    File(PathBuf),
+}
+
+impl From<&OsStr> for ModelArg {
+    fn from(text: &OsStr) -> Self {
+        match text.to_str() {
+            Some("auto") => Self::Auto,
+            Some("stored") => Self::Stored,
+            Some("preset") => Self::Preset,
+            Some("self") => Self::OfRecording,
+            Some("time") => Self::Time,
+            _ => Self::File(PathBuf::from(text)),
+        }
+    }
+}
+
+impl From<std::ffi::OsString> for ModelArg {
+    fn from(text: std::ffi::OsString) -> Self {
+        Self::from(text.as_os_str())
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum StaticArg {
+    Row,
+    Spread,
 }
 
 /// Which samples count, and what weighs.
@@ -156,7 +211,7 @@ impl InputArgs {
     /// Reads another recording with the same options.
     pub fn load_file(&self, path: &Path, needed: Needed) -> anyhow::Result<Loaded> {
         let recording = open(path)?;
-        let options = self.analyze_options(needed);
+        let options = self.analyze_options(&recording, needed)?;
         let mut profile = analyze(&recording, &options);
         let options = self.symbolize_options(path, &recording, &profile, needed);
         let symbols = Symbolizer::new(options).symbolize(&profile.modules, &profile.addresses);
@@ -179,14 +234,44 @@ impl InputArgs {
     }
 
     /// How the recording is to be analyzed.
-    pub fn analyze_options(&self, needed: Needed) -> analyze::Options {
-        analyze::Options {
+    pub fn analyze_options(&self, recording: &Recording, needed: Needed) -> anyhow::Result<analyze::Options> {
+        let machine = recording.metadata().map(|metadata| &metadata.machine);
+        let stored = || -> anyhow::Result<Option<StoredModel>> {
+            let (config, home) = (std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"));
+            let folder = ModelFolder::of_user(config.as_deref(), home.as_deref());
+            let (Some(folder), Some(machine)) = (folder, machine) else { return Ok(None) };
+            Ok(folder.load(&machine.cpu_identity)?)
+        };
+        let (model, stored_model) = match &self.model {
+            ModelArg::Auto => (ModelChoice::Auto, stored()?),
+            ModelArg::OfRecording => (ModelChoice::SelfCalibrated, None),
+            ModelArg::Time => (ModelChoice::Time, None),
+            ModelArg::Preset => {
+                let name = machine.and_then(|machine| machine.microarchitecture.as_deref());
+                (ModelChoice::Exactly(Preset::for_microarchitecture(name).model()), None)
+            }
+            ModelArg::Stored => {
+                let stored = stored()?.with_context(|| {
+                    let cpu = machine.map_or("this recording's CPU", |machine| &machine.cpu_model);
+                    format!("no model is stored for {cpu}: make one there with `eprof calibrate`")
+                })?;
+                (ModelChoice::Exactly(checked(stored, recording)?), None)
+            }
+            ModelArg::File(path) => (ModelChoice::Exactly(checked(folder::read(path)?, recording)?), None),
+        };
+        Ok(analyze::Options {
             dimensions: needed.dimensions,
             watts: self.watts,
             symbolize: SymbolizeOptions { sysroot: self.symfs.clone(), ..SymbolizeOptions::default() },
+            bucket: self.bucket,
             keep_buckets: needed.slices,
-            ..analyze::Options::default()
-        }
+            model,
+            stored_model,
+            static_energy: match self.static_energy {
+                StaticArg::Row => StaticEnergy::Row,
+                StaticArg::Spread => StaticEnergy::Spread,
+            },
+        })
     }
 
     fn symbolize_options(
@@ -260,6 +345,33 @@ fn subject(recording: &Recording) -> Option<String> {
     }
 }
 
+/// A stored model, if it fits the recorded machine and its events.
+fn checked(stored: StoredModel, recording: &Recording) -> anyhow::Result<PowerModel> {
+    if let Some(metadata) = recording.metadata() {
+        let events = metadata
+            .events
+            .iter()
+            .filter_map(|event| Some((event.role.as_deref()?, event.encoding.as_str())));
+        stored.check(&metadata.machine.cpu_identity, events)?;
+    }
+    Ok(stored.model)
+}
+
+fn joules(text: &str) -> Result<Joules, String> {
+    const EXPECTED: &str = "expected joules, such as 1J, 0.5 or 200mJ";
+    let (number, factor) = match text.strip_suffix("mJ") {
+        Some(number) => (number, 1e-3),
+        None => (text.strip_suffix('J').unwrap_or(text), 1.0),
+    };
+    let joules: f64 = number.trim().parse().map_err(|_| EXPECTED)?;
+    let joules = joules * factor;
+    if joules.is_finite() && joules > 0.0 {
+        Ok(Joules::from_joules(joules))
+    } else {
+        Err(EXPECTED.to_owned())
+    }
+}
+
 fn watts_range(text: &str) -> Result<WattsRange, String> {
     const EXPECTED: &str = "expected two numbers of watts, such as 10:65";
     let (idle, busy) = text.split_once(':').ok_or(EXPECTED)?;
@@ -277,6 +389,16 @@ fn watts_range(text: &str) -> Result<WattsRange, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn joules_with_or_without_their_unit() {
+        for (text, expected) in [("1J", 1.0), ("200mJ", 0.2), ("0.5", 0.5)] {
+            assert!((joules(text).expect(text).as_joules() - expected).abs() < 1e-12);
+        }
+        for wrong in ["0", "-1J", "J", "nanJ", "1 kWh"] {
+            assert!(joules(wrong).is_err(), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn watts_are_two_numbers() {

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use eprof::analyze::Dimensions;
+use eprof::report::buckets::BucketReport;
 use eprof::report::table::Style;
 use eprof::report::tree::{CallTree, TreeOptions};
 use eprof::report::{
-    self, Grouping, Neighbours, Options, Report, Side, SortKey, csv, folded, html, json, table,
+    self, Grouping, Neighbours, Options, Report, Side, SortKey, csv, folded, histogram, html, json, table,
 };
 use regex::Regex;
 
@@ -24,6 +25,7 @@ Examples:
   eprof report --by line --filter 'lz_'       lines of matching files and functions
   eprof report --callers memcpy               who spends in memcpy
   eprof report --by thread --domain dram-0    memory's joules by thread
+  eprof report --by bucket --svg buckets.svg  joule by joule
   eprof report -i perf.data --watts 10:65     joules of a perf recording, estimated
   eprof report --format json | jq '.rows[0]'";
 
@@ -77,6 +79,10 @@ pub struct ReportArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// With --by bucket: draw how the energies of buckets lie around their target.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+
     /// Columns of a table [default: the terminal's, or 80].
     #[arg(long, value_name = "COLUMNS")]
     width: Option<usize>,
@@ -100,6 +106,8 @@ enum By {
     Core,
     Event,
     Domain,
+    /// Stretches of time with the same measured energy each.
+    Bucket,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -132,7 +140,13 @@ pub fn run(args: ReportArgs) -> Outcome {
     if args.format == Format::Html && args.output.is_none() {
         bail!("a page is read in a browser: name a file with -o, such as -o energy.html");
     }
+    if args.svg.is_some() && args.by != By::Bucket {
+        bail!("--svg draws buckets: add --by bucket; pictures of functions are made by `eprof flamegraph`");
+    }
     let loaded = args.input.load(args.needed())?;
+    if args.by == By::Bucket {
+        return args.run_buckets(&loaded);
+    }
     let Loaded { profile, symbols, subject } = &loaded;
     let report = || Report::new(profile, symbols, &args.options(subject.clone()));
     let tree = |whole| {
@@ -160,6 +174,28 @@ pub fn run(args: ReportArgs) -> Outcome {
 }
 
 impl ReportArgs {
+    fn run_buckets(&self, loaded: &Loaded) -> Outcome {
+        let report = BucketReport::new(&loaded.profile, &loaded.symbols)?;
+        if let Some(path) = &self.svg {
+            output::write_to(Some(path), |out| out.write_all(histogram::draw(&report).as_bytes()))?;
+        }
+        let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
+        let limit = if limit == 0 { usize::MAX } else { limit };
+        let width = self.style().width;
+        match self.format {
+            Format::Table => {
+                output::write_to(self.output.as_deref(), |out| report.write_table(limit, width, out))?
+            }
+            Format::Json => output::write_to(self.output.as_deref(), |out| report.write_json(out))?,
+            Format::Csv => output::write_to(self.output.as_deref(), |out| report.write_csv(out))?,
+            Format::Collapsed | Format::Html => {
+                bail!("buckets are a table, JSON or CSV, and a picture with --svg")
+            }
+        }
+        output::warn(&loaded.profile.warnings)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
     fn options(&self, subject: Option<String>) -> Options {
         let is_table = matches!(self.format, Format::Table | Format::Html);
         let limit = self.limit.or(is_table.then_some(DEFAULT_LIMIT)).filter(|&limit| limit > 0);
@@ -195,7 +231,8 @@ impl ReportArgs {
             By::Command => Grouping::Command,
             By::Core => Grouping::Core,
             By::Event => Grouping::Event,
-            By::Domain => Grouping::Domain,
+            // Buckets are no rows of a report; see `run_buckets`.
+            By::Domain | By::Bucket => Grouping::Domain,
         }
     }
 
@@ -229,7 +266,7 @@ impl ReportArgs {
             dimensions,
             inline: self.inline(),
             lines: self.by == By::Line,
-            slices: self.format == Format::Html,
+            slices: self.format == Format::Html || self.by == By::Bucket,
         }
     }
 

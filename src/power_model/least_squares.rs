@@ -59,6 +59,53 @@ impl NormalEquations {
         }
     }
 
+    /// Adds one row.
+    pub fn add_row(&mut self, values: &[f64], target: f64) {
+        debug_assert_eq!(values.len(), self.columns);
+        for (i, value) in values.iter().enumerate() {
+            for (j, other) in values.iter().enumerate() {
+                self.gram[i * self.columns + j] += value * other;
+            }
+            self.moment[i] += value * target;
+        }
+        self.square += target * target;
+        self.rows += 1.0;
+    }
+
+    /// Takes the noise of a column out of its sum of squares: `noise` is the sum of the variances of its
+    /// values.
+    pub fn take_out(&mut self, column: usize, noise: f64) {
+        let square = &mut self.gram[column * self.columns + column];
+        // The sum of squares of what was meant is never negative.
+        *square = (*square - noise).max(0.01 * *square);
+    }
+
+    /// Adds what is believed of each coefficient, a value and its standard error, beside rows whose
+    /// targets have the variance `noise`.
+    pub fn add_beliefs(&mut self, beliefs: &[(f64, f64)], noise: f64) {
+        for (column, (value, error)) in beliefs.iter().enumerate() {
+            let weight = noise / (error * error);
+            self.gram[column * self.columns + column] += weight;
+            self.moment[column] += weight * value;
+        }
+    }
+
+    /// The inverse of `AᵀA` over the columns whose coefficient in `solution` is not zero, zero elsewhere:
+    /// times the variance of the targets, it is the covariance of the solution.
+    pub fn inverse(&self, solution: &[f64]) -> Option<DMatrix<f64>> {
+        let free: Vec<usize> =
+            (0..self.columns).filter(|&i| solution.get(i).is_some_and(|c| *c > 0.0)).collect();
+        let system = Scaled::of(self, &free)?;
+        let inverse = DMatrix::from_row_slice(free.len(), free.len(), &system.gram).cholesky()?.inverse();
+        let mut whole = DMatrix::zeros(self.columns, self.columns);
+        for (a, &i) in free.iter().enumerate() {
+            for (b, &j) in free.iter().enumerate() {
+                whole[(i, j)] = inverse[(a, b)] / (system.scale[a] * system.scale[b]);
+            }
+        }
+        Some(whole)
+    }
+
     /// Number of columns.
     pub fn columns(&self) -> usize {
         self.columns

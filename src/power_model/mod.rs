@@ -16,8 +16,10 @@ pub mod observations;
 
 pub mod error;
 pub mod estimator;
+pub mod event_set;
 pub mod fit;
 pub mod least_squares;
 pub mod select;
+pub mod self_calibration;
 pub mod terms;
 pub mod validate;

@@ -46,6 +46,9 @@ pub(super) fn write(summary: &Summary, style: &Style, out: &mut impl Write) -> i
         write_domain(domain, summary.duration, style, out)?;
     }
     write_samples(summary, style, out)?;
+    if let Some(division) = &summary.division {
+        write_wrapped("divided: ", &division.sentence(), style.width, out)?;
+    }
     writeln!(out)?;
     write_balance(summary, style, out)
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::select::{Totals, Weight};
 use super::summary::{Balance, method_name};
 use super::text::Label;
-use super::{DomainSummary, Report, ReportError, Row, RowKind, Side};
+use super::{DivisionSummary, DomainSummary, Report, ReportError, Row, RowKind, Side};
 use crate::recording::metadata::Method;
 use crate::units::{Joules, Watts};
 
@@ -39,6 +39,8 @@ struct JsonReport<'a> {
     domains: Vec<JsonDomain<'a>>,
     balance: Option<JsonBalance>,
     events: Vec<JsonEvent<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    division: Option<&'a DivisionSummary>,
     warnings: &'a [Label],
     weight: &'static str,
     by: &'static str,
@@ -157,6 +159,7 @@ impl<'a> JsonReport<'a> {
                     throttled: event.throttled,
                 })
                 .collect(),
+            division: summary.division.as_ref(),
             warnings: &report.warnings,
             weight: report.weight.name(),
             by: report.by.name(),

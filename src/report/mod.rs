@@ -7,8 +7,11 @@
 //! - the balance: attributed + static + other processes + eprof itself + lost = measured;
 //! - the rows: shown + cut + filtered + not selected = attributed.
 
+pub mod buckets;
 mod cells;
 pub mod csv;
+mod division;
+mod errors;
 #[cfg(test)]
 mod fixture;
 pub mod flamegraph;
@@ -16,6 +19,7 @@ pub mod folded;
 mod frames;
 mod head;
 mod heading;
+pub mod histogram;
 #[cfg(test)]
 mod hostile;
 pub mod html;
@@ -38,6 +42,7 @@ pub mod text;
 pub mod tree;
 mod walk;
 
+pub use division::{DivisionSummary, DomainModelSummary};
 pub use neighbours::{Neighbours, Side};
 pub use rows::{Grouping, Place, Row, RowKind, SortKey};
 pub use select::{Selection, Totals, Weight};
@@ -208,7 +213,7 @@ impl Report {
                 (sums.into_iter().map(row).collect(), Some((*side, Label::new(function))))
             }
             None if options.by.is_by_frame() => {
-                (rows::by_frame(profile, symbols, &frames, detail, &stacks), None)
+                (rows::by_frame(profile, symbols, &frames, detail, &stacks, &selected), None)
             }
             None => {
                 let counts: Vec<bool> = stacks.iter().map(|totals| !totals.is_empty()).collect();

@@ -2,8 +2,9 @@
 
 use regex::Regex;
 
+use super::errors;
 use super::frames::{Detail, FrameTable, UNKNOWN};
-use super::select::{Totals, Weight};
+use super::select::{Selected, Totals, Weight};
 use super::text::Label;
 use crate::profile::{CallersId, Profile};
 use crate::symbolize::Symbols;
@@ -179,8 +180,19 @@ pub(super) fn by_frame(
     frames: &FrameTable,
     detail: Detail,
     stacks: &[Totals],
+    selected: &Selected,
 ) -> Vec<Row> {
-    let sums = sums_by_frame(profile, frames, stacks);
+    let mut sums = sums_by_frame(profile, frames, stacks);
+    let own_row = |cell: usize| {
+        let stack = profile.cells[cell].stack;
+        let counts = !stacks[stack.0 as usize].is_empty();
+        counts.then(|| frames.of_stack(profile, stack).last().unwrap_or(UNKNOWN) as usize)
+    };
+    if let Some(variances) = errors::variances(profile, selected, sums.len(), own_row) {
+        for ((own, _), variance) in sums.iter_mut().zip(variances) {
+            own.variance = variance;
+        }
+    }
     let rows = sums.into_iter().enumerate().filter(|(_, (_, total))| !total.is_empty());
     rows.map(|(key, (own, total))| frame_row(symbols, frames, detail, key as u32, own, total)).collect()
 }

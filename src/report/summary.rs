@@ -1,5 +1,6 @@
 //! The first lines of every report: what was measured, by what, and where all of it went.
 
+use super::division::DivisionSummary;
 use super::select::Selected;
 use super::text::Label;
 use crate::profile::{DomainEnergy, Profile, ProfileMethod};
@@ -129,6 +130,8 @@ pub struct Summary {
     pub events: Vec<EventSummary>,
     /// The balance of the domains that are counted.
     pub balance: Balance,
+    /// How joules were divided among samples.
+    pub division: Option<DivisionSummary>,
 }
 
 impl Summary {
@@ -166,6 +169,7 @@ impl Summary {
             events: events.collect(),
             domains,
             balance,
+            division: profile.division.as_ref().map(|division| DivisionSummary::new(division, profile)),
         }
     }
 

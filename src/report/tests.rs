@@ -130,12 +130,14 @@ fn a_page_has_the_joules_of_every_time() {
             start: time(0),
             end: time(500),
             measured: joules([10.0, 5.0, 1.0]),
+            modelled: Joules::ZERO,
             by_cell: vec![(0, 0.5), (1, 4.0)],
         },
         TimeSlice {
             start: time(500),
             end: time(2000),
             measured: joules([20.0, 12.0, 3.0]),
+            modelled: Joules::ZERO,
             by_cell: vec![(1, 5.5), (2, 2.75), (3, 1.25), (4, 4.0)],
         },
     ];

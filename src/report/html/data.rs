@@ -185,7 +185,7 @@ fn slices(tree: &CallTree<'_>, nodes: &Nodes, unit: f64) -> Vec<Slice> {
     let mut slices = Vec::new();
     let mut pending: Option<(Timestamp, Vec<Joules>)> = None;
     let last = profile.slices.len() - 1;
-    for (index, TimeSlice { start, end, measured, by_cell }) in profile.slices.iter().enumerate() {
+    for (index, TimeSlice { start, end, measured, by_cell, .. }) in profile.slices.iter().enumerate() {
         let (start, sums) = pending.get_or_insert_with(|| (*start, vec![Joules::ZERO; counted.len()]));
         for (sum, &domain) in sums.iter_mut().zip(&counted) {
             *sum += measured[domain];

@@ -1,0 +1,59 @@
+//! A machine for tests.
+
+use std::collections::BTreeMap;
+
+use crate::recording::metadata::{
+    CoreKind, DomainInfo, DomainKind, EventInfo, METADATA_FORMAT, MachineInfo, Metadata, Method, Target,
+};
+
+/// One package with its cores and memory, sampled by cycles and instructions.
+pub fn metadata() -> Metadata {
+    Metadata {
+        format: METADATA_FORMAT,
+        eprof_version: "0.1.0".to_owned(),
+        command_line: Vec::new(),
+        target: Target::System,
+        clock: "CLOCK_MONOTONIC".to_owned(),
+        started_unix_ns: 0,
+        recorder_pid: 1,
+        system_wide_samples: true,
+        machine: MachineInfo { cpu_identity: "GenuineIntel-6-2D-7".to_owned(), ..MachineInfo::default() },
+        domains: vec![
+            domain("package-0", DomainKind::Package, None),
+            domain("package-0-cores", DomainKind::Cores, Some("package-0")),
+            domain("dram-0", DomainKind::Dram, None),
+        ],
+        events: vec![
+            event("cycles", "clk", "hardware/config=0x0/"),
+            event("instructions", "inst", "hardware/config=0x1/"),
+        ],
+        warnings: Vec::new(),
+    }
+}
+
+/// A measured domain that feeds all CPUs.
+pub fn domain(name: &str, kind: DomainKind, parent: Option<&str>) -> DomainInfo {
+    DomainInfo {
+        name: name.to_owned(),
+        kind,
+        parent: parent.map(str::to_owned),
+        source: "test".to_owned(),
+        method: Method::Measured,
+        package: None,
+        cpus: Vec::new(),
+        resolution: None,
+        refresh: None,
+        static_power: None,
+    }
+}
+
+/// An event without coefficients of its own.
+pub fn event(name: &str, role: &str, encoding: &str) -> EventInfo {
+    EventInfo {
+        name: name.to_owned(),
+        role: Some(role.to_owned()),
+        encoding: encoding.to_owned(),
+        joules_per_event: BTreeMap::new(),
+        core_kind: CoreKind::Performance,
+    }
+}

@@ -1,0 +1,283 @@
+//! Joules and event counts over equal intervals of time, gathered in one pass over a recording of any
+//! length.
+
+use super::spans::{EventUnit, SpanTracker};
+use crate::power_model::self_calibration::{Interval, Intervals};
+use crate::recording::metadata::{DomainInfo, Metadata};
+use crate::units::{Joules, Nanoseconds, Timestamp};
+
+/// Intervals kept. When a recording grows longer than they reach, pairs of them become one, so that
+/// memory does not grow with it.
+const MOST: usize = 1024;
+/// Length of an interval at first.
+const SHORTEST: Nanoseconds = Nanoseconds::from_nanos(1 << 23);
+/// Intervals that a fit asks for: many enough for a few coefficients, and so long that what readings and
+/// samples miss at their edges is small beside what lies between.
+const WANTED: usize = 64;
+/// A meter that moves at every refresh tells the energy of so many of them to 5 %.
+const REFRESHES: f64 = 20.0;
+/// Readings that an interval has at least: between two of them joules are only interpolated.
+const READINGS: f64 = 3.0;
+
+/// What happened in each interval of a recording.
+#[derive(Debug, Clone, Default)]
+pub struct IntervalGrid {
+    origin: Option<u64>,
+    width: u64,
+    events: usize,
+    domains: Vec<DomainGrid>,
+    /// Sets of CPUs that domains feed, each once; empty: all CPUs.
+    groups: Vec<Vec<u32>>,
+    /// By interval, group and event.
+    counts: Vec<f64>,
+    /// By interval and domain.
+    joules: Vec<f64>,
+    spans: SpanTracker,
+    /// The event that counts cycles.
+    cycles: Option<usize>,
+    /// By event: sum of the squares of the periods and number of samples.
+    periods: Vec<(f64, u64)>,
+    /// By group and event: CPUs that had samples.
+    sampled_cpus: Vec<Vec<u64>>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct DomainGrid {
+    group: usize,
+    first: Option<u64>,
+    last: Option<(u64, Joules)>,
+    readings: u64,
+}
+
+impl IntervalGrid {
+    /// For the energy domains of a recording and so many sampled events.
+    pub fn new(metadata: Option<&Metadata>, events: usize) -> Self {
+        let mut groups: Vec<Vec<u32>> = Vec::new();
+        let domains = metadata.map_or(&[][..], |metadata| &metadata.domains);
+        let domains: Vec<DomainGrid> = domains
+            .iter()
+            .map(|domain| {
+                let cpus = cpus_of(metadata, domain);
+                let known = groups.iter().position(|group| *group == cpus);
+                let group = known.unwrap_or_else(|| {
+                    groups.push(cpus);
+                    groups.len() - 1
+                });
+                DomainGrid { group, ..DomainGrid::default() }
+            })
+            .collect();
+        let width = SHORTEST.as_nanos();
+        let sampled_cpus = vec![Vec::new(); groups.len() * events];
+        Self {
+            width,
+            events,
+            domains,
+            groups,
+            periods: vec![(0.0, 0); events],
+            sampled_cpus,
+            ..Self::default()
+        }
+    }
+
+    /// A sample. Those of one event on one CPU come in the order of time.
+    pub fn sample(&mut self, event: u32, cpu: Option<u32>, unit: EventUnit, time: Timestamp, count: u64) {
+        if self.domains.is_empty() {
+            return;
+        }
+        let span = self.spans.span(event, cpu, unit, time, count);
+        let event = event as usize;
+        if unit == EventUnit::Cycles {
+            self.cycles.get_or_insert(event);
+        }
+        let Some((squares, samples)) = self.periods.get_mut(event) else { return };
+        *squares += (count as f64).powi(2);
+        *samples += 1;
+        for group in 0..self.groups.len() {
+            if self.group_has(group, cpu) {
+                self.note_cpu(group * self.events + event, cpu);
+                let slot = group * self.events + event;
+                let (from, to) = (span.start.as_nanos(), time.as_nanos());
+                self.spread(from, to, count as f64, |grid, interval, part| {
+                    let row = interval * grid.groups.len() * grid.events;
+                    grid.counts[row + slot] += part;
+                });
+            }
+        }
+    }
+
+    /// A meter's reading. Those of one domain come in the order of time.
+    pub fn reading(&mut self, domain: usize, time: Timestamp, energy: Joules) {
+        let time = time.as_nanos();
+        let Some(state) = self.domains.get_mut(domain) else { return };
+        state.first.get_or_insert(time);
+        state.readings += 1;
+        let previous = state.last.replace((time, energy));
+        let Some((from, before)) = previous else { return };
+        let more = (energy - before).as_joules();
+        if time > from && more >= 0.0 {
+            self.spread(from, time, more, |grid, interval, part| {
+                let columns = grid.domains.len();
+                grid.joules[interval * columns + domain] += part;
+            });
+        }
+    }
+
+    /// Spreads an amount evenly over the time from `from` to `to`.
+    fn spread(&mut self, from: u64, to: u64, amount: f64, mut add: impl FnMut(&mut Self, usize, f64)) {
+        let origin = *self.origin.get_or_insert(from);
+        // What comes before the first record seen lies before all that is measured.
+        if to < origin {
+            return;
+        }
+        while (to - origin) / self.width >= MOST as u64 {
+            self.merge_pairs();
+        }
+        let from_known = from.max(origin);
+        let last = ((to - origin) / self.width) as usize;
+        self.grow(last + 1);
+        if to <= from_known {
+            return add(self, last, amount);
+        }
+        let per_nano = amount / (to - from) as f64;
+        let first = ((from_known - origin) / self.width) as usize;
+        for interval in first..=last {
+            let start = origin + interval as u64 * self.width;
+            let part = to.min(start + self.width) - from_known.max(start);
+            if part > 0 {
+                add(self, interval, per_nano * part as f64);
+            }
+        }
+    }
+
+    fn grow(&mut self, intervals: usize) {
+        let (counts, joules) = (self.groups.len() * self.events, self.domains.len());
+        if self.joules.len() < intervals * joules {
+            self.joules.resize(intervals * joules, 0.0);
+            self.counts.resize(intervals * counts, 0.0);
+        }
+    }
+
+    fn merge_pairs(&mut self) {
+        let (counts, joules) = (self.groups.len() * self.events, self.domains.len());
+        merge(&mut self.counts, counts);
+        merge(&mut self.joules, joules);
+        self.width *= 2;
+    }
+
+    fn group_has(&self, group: usize, cpu: Option<u32>) -> bool {
+        let cpus = &self.groups[group];
+        cpu.is_none_or(|cpu| cpus.is_empty() || cpus.contains(&cpu))
+    }
+
+    fn note_cpu(&mut self, slot: usize, cpu: Option<u32>) {
+        // Kernels end at 8192 CPUs; a number beyond is damage in the file.
+        let cpu = cpu.unwrap_or(0).min(8191) as usize;
+        let bits = &mut self.sampled_cpus[slot];
+        if bits.len() <= cpu / 64 {
+            bits.resize(cpu / 64 + 1, 0);
+        }
+        bits[cpu / 64] |= 1 << (cpu % 64);
+    }
+
+    /// The intervals of these domains, to be fitted together; `refresh` is their meters' pace.
+    pub fn of_domains(&self, domains: &[usize], refresh: Nanoseconds) -> Intervals {
+        let mut result = Intervals {
+            rows: Vec::new(),
+            count_noise: vec![0.0; self.events],
+            late_noise: vec![0.0; self.events],
+            static_terms: domains.len(),
+        };
+        for (static_term, &domain) in domains.iter().enumerate() {
+            let Some(state) = self.domains.get(domain) else { continue };
+            let (Some(origin), Some(first), Some((last, _))) = (self.origin, state.first, state.last) else {
+                continue;
+            };
+            self.add_noise(state.group, last.saturating_sub(first), &mut result);
+            let merged = self.merged(first, last, state.readings, refresh);
+            let width = self.width * merged as u64;
+            let begin = (first.saturating_sub(origin)).div_ceil(self.width) as usize;
+            let end = (last.saturating_sub(origin) / self.width) as usize;
+            let mut start = begin;
+            while start + merged <= end {
+                result.rows.push(self.row(static_term, domain, start, merged, width));
+                start += merged;
+            }
+        }
+        // What one interval of several domains is unsure of is the mean of them.
+        let count = domains.len().max(1) as f64;
+        for noise in [&mut result.count_noise, &mut result.late_noise] {
+            noise.iter_mut().for_each(|noise| *noise /= count);
+        }
+        result
+    }
+
+    /// How many intervals of the grid make one of the fit.
+    fn merged(&self, first: u64, last: u64, readings: u64, refresh: Nanoseconds) -> usize {
+        let span = last.saturating_sub(first) as f64;
+        let between_readings = span / readings.max(1) as f64;
+        let needed = (REFRESHES * refresh.as_nanos() as f64).max(READINGS * between_readings);
+        let width = needed.max(span / WANTED as f64);
+        ((width / self.width as f64).ceil() as usize).max(1)
+    }
+
+    fn row(&self, static_term: usize, domain: usize, start: usize, merged: usize, width: u64) -> Interval {
+        let per_interval = self.groups.len() * self.events;
+        let group = self.domains[domain].group;
+        let mut counts = vec![0.0; self.events];
+        let mut joules = 0.0;
+        for interval in start..start + merged {
+            let row = interval * per_interval + group * self.events;
+            let of_interval = self.counts.get(row..row + self.events).unwrap_or(&[]);
+            counts.iter_mut().zip(of_interval).for_each(|(sum, count)| *sum += count);
+            joules += self.joules.get(interval * self.domains.len() + domain).copied().unwrap_or(0.0);
+        }
+        Interval { static_term, seconds: width as f64 * 1e-9, joules, counts }
+    }
+
+    /// The variance of a count between two times from samples of a fixed period is a twelfth of the
+    /// period's square for each edge, and for each CPU; more where samples came late.
+    fn add_noise(&self, group: usize, nanos: u64, intervals: &mut Intervals) {
+        let mean_square = |event: usize| match self.periods[event] {
+            (squares, samples @ 1..) => squares / samples as f64,
+            _ => 0.0,
+        };
+        let total = |event: usize| mean_square(event).sqrt() * self.periods[event].1 as f64;
+        let late = 2.0 * self.spans.lateness() / nanos.max(1) as f64;
+        for event in 0..self.events {
+            let slot = &self.sampled_cpus[group * self.events + event];
+            let cpus: u32 = slot.iter().map(|bits| bits.count_ones()).sum();
+            intervals.count_noise[event] += mean_square(event) / 6.0 * f64::from(cpus);
+            // What holds up samples of cycles holds up those of other events too.
+            if let Some(cycles) = self.cycles.filter(|&cycles| total(cycles) > 0.0) {
+                intervals.late_noise[event] += late * (total(event) / total(cycles)).powi(2);
+            }
+        }
+    }
+}
+
+fn merge(values: &mut Vec<f64>, columns: usize) {
+    if columns == 0 {
+        return;
+    }
+    let rows = values.len() / columns;
+    for row in 0..rows.div_ceil(2) {
+        for column in 0..columns {
+            let second = values.get((2 * row + 1) * columns + column).copied().unwrap_or(0.0);
+            values[row * columns + column] = values[2 * row * columns + column] + second;
+        }
+    }
+    values.truncate(rows.div_ceil(2) * columns);
+}
+
+/// CPUs that a domain feeds; empty: all.
+pub(super) fn cpus_of(metadata: Option<&Metadata>, domain: &DomainInfo) -> Vec<u32> {
+    if !domain.cpus.is_empty() {
+        return domain.cpus.clone();
+    }
+    let (Some(metadata), Some(package)) = (metadata, domain.package) else { return Vec::new() };
+    metadata.machine.cpus.iter().filter(|cpu| cpu.package == package).map(|cpu| cpu.cpu).collect()
+}
+
+#[cfg(test)]
+#[path = "intervals_tests.rs"]
+mod tests;

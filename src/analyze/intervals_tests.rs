@@ -1,0 +1,58 @@
+use super::*;
+use crate::analyze::fixture::metadata;
+
+fn at(micros: u64) -> Timestamp {
+    Timestamp::from_nanos(1_000_000_000 + micros * 1000)
+}
+
+/// Ten readings a second of 20 W, and a thousand samples a second of a million events.
+fn grid(seconds: u64) -> IntervalGrid {
+    let metadata = metadata();
+    let mut grid = IntervalGrid::new(Some(&metadata), 1);
+    for milli in 0..=seconds * 1000 {
+        if milli % 10 == 0 {
+            grid.reading(0, at(milli * 1000), Joules::from_joules(0.02 * milli as f64));
+        }
+        grid.sample(0, Some(0), EventUnit::Other, at(milli * 1000), 1_000_000);
+    }
+    grid
+}
+
+#[test]
+fn joules_and_counts_are_spread_over_intervals() {
+    let intervals = grid(10).of_domains(&[0], Nanoseconds::from_millis(1));
+    assert!((WANTED - 8..=WANTED).contains(&intervals.rows.len()), "{}", intervals.rows.len());
+    for row in &intervals.rows {
+        assert!((row.joules / row.seconds - 20.0).abs() < 1e-6, "{row:?}");
+        // The first sample's events have no time before it to be spread over.
+        assert!((row.counts[0] / row.seconds / 1e9 - 1.0).abs() < 0.01, "{row:?}");
+    }
+    assert!((intervals.count_noise[0] - 1e12 / 6.0).abs() < 1.0);
+}
+
+#[test]
+fn memory_does_not_grow_with_the_recording() {
+    let grid = grid(200);
+    assert!(grid.joules.len() <= MOST * grid.domains.len());
+    let intervals = grid.of_domains(&[0], Nanoseconds::from_millis(1));
+    let joules: f64 = intervals.rows.iter().map(|row| row.joules).sum();
+    let seconds: f64 = intervals.rows.iter().map(|row| row.seconds).sum();
+    assert!((joules / seconds - 20.0).abs() < 1e-6 && seconds > 180.0);
+}
+
+#[test]
+fn slow_meters_have_long_intervals() {
+    let intervals = grid(10).of_domains(&[0], Nanoseconds::from_millis(100));
+    assert!(intervals.rows.iter().all(|row| row.seconds >= 2.0));
+}
+
+#[test]
+fn a_falling_counter_adds_nothing() {
+    let metadata = metadata();
+    let mut grid = IntervalGrid::new(Some(&metadata), 1);
+    for (milli, joules) in [(0, 5.0), (500, 1.0), (1000, 2.0)] {
+        grid.reading(0, at(milli * 1000), Joules::from_joules(joules));
+    }
+    let total: f64 = grid.joules.iter().sum();
+    assert!((total - 1.0).abs() < 1e-9);
+}

@@ -1,0 +1,117 @@
+//! What attribution takes in: quanta, and the window of them that buckets still need.
+
+use std::collections::VecDeque;
+
+use crate::units::{Nanoseconds, Timestamp};
+
+/// Whom a quantum is charged to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charge {
+    /// A cell of the profile.
+    Cell(u32),
+    /// A process that was not to be profiled.
+    OtherProcess,
+    /// eprof's own recorder.
+    Recorder,
+    /// Nobody knows: the records were lost.
+    Lost,
+}
+
+/// A sample as attribution sees it: a number of events spread over a span of time on one CPU.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quantum {
+    /// Time of the event's previous sample on this CPU.
+    pub start: Timestamp,
+    /// Time of the sample.
+    pub end: Timestamp,
+    /// The CPU; `None` if the recording does not tell.
+    pub cpu: Option<u32>,
+    /// Index of the event.
+    pub event: u32,
+    /// Number of events.
+    pub count: u64,
+    /// CPU time that this sample stands for; zero for events that do not tell time.
+    pub running: Nanoseconds,
+    /// Whom it is charged to.
+    pub charge: Charge,
+}
+
+impl Quantum {
+    /// The share of the quantum's span that lies after `start` and not after `end`.
+    pub(super) fn overlap(&self, start: Timestamp, end: Timestamp) -> f64 {
+        if self.end <= start || self.start >= end && self.start < self.end {
+            return 0.0;
+        }
+        if self.start >= start && self.end <= end {
+            return 1.0;
+        }
+        let whole = self.end.since(self.start).as_nanos();
+        if whole == 0 {
+            return 0.0;
+        }
+        let shared = self.end.min(end).since(self.start.max(start)).as_nanos();
+        shared as f64 / whole as f64
+    }
+}
+
+/// Quanta that are not wholly distributed, in blocks in the order of arrival, so that a bucket passes
+/// over what lies behind it without looking at every quantum.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    blocks: VecDeque<Block>,
+    /// Emptied blocks, to be used again.
+    spare: Vec<Vec<Quantum>>,
+}
+
+#[derive(Debug)]
+struct Block {
+    quanta: Vec<Quantum>,
+    earliest_start: Timestamp,
+    latest_end: Timestamp,
+}
+
+/// Quanta in a block.
+const BLOCK: usize = 128;
+
+impl Window {
+    /// Adds a quantum.
+    pub fn push(&mut self, quantum: Quantum) {
+        match self.blocks.back_mut().filter(|block| block.quanta.len() < BLOCK) {
+            Some(block) => {
+                block.earliest_start = block.earliest_start.min(quantum.start);
+                block.latest_end = block.latest_end.max(quantum.end);
+                block.quanta.push(quantum);
+            }
+            None => {
+                let mut quanta = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BLOCK));
+                quanta.push(quantum);
+                self.blocks.push_back(Block {
+                    quanta,
+                    earliest_start: quantum.start,
+                    latest_end: quantum.end,
+                });
+            }
+        }
+    }
+
+    /// Quanta that share time with the span, and which part of each does.
+    pub fn overlapping(&self, start: Timestamp, end: Timestamp) -> impl Iterator<Item = (&Quantum, f64)> {
+        let blocks =
+            self.blocks.iter().filter(move |block| block.earliest_start <= end && block.latest_end > start);
+        blocks.flat_map(|block| &block.quanta).filter_map(move |quantum| {
+            let overlap = quantum.overlap(start, end);
+            (overlap > 0.0).then_some((quantum, overlap))
+        })
+    }
+
+    /// Forgets what ends by then.
+    pub fn forget_until(&mut self, end: Timestamp) {
+        while self.blocks.front().is_some_and(|block| block.latest_end <= end) {
+            if let Some(mut block) = self.blocks.pop_front() {
+                block.quanta.clear();
+                self.spare.push(block.quanta);
+            }
+        }
+        self.spare.truncate(64);
+    }
+}

@@ -1,0 +1,115 @@
+use super::*;
+
+/// Joules per event of the machine that the intervals come from, and its static watts.
+const TRUTH: [f64; 3] = [0.27e-9, 0.2e-9, 3.2e-9];
+const STATIC: f64 = 12.0;
+/// Variance of counts, as of a sampling period of 6 million events.
+const NOISE: f64 = 6e12;
+
+/// A small deterministic generator of numbers from -1 to 1.
+fn ripple(seed: u32) -> f64 {
+    let mixed = seed.wrapping_mul(2_654_435_761).rotate_left(13).wrapping_mul(40_503);
+    f64::from(mixed) / f64::from(u32::MAX) * 2.0 - 1.0
+}
+
+/// Intervals of 0.1 s whose events happen at `rates(interval)`; counts and joules with noise.
+fn intervals(count: u32, rates: impl Fn(u32) -> [f64; 3]) -> Intervals {
+    let rows = (0..count).map(|at| {
+        let seconds = 0.1;
+        let truly = rates(at).map(|rate| rate * seconds);
+        let joules: f64 = STATIC * seconds + truly.iter().zip(TRUTH).map(|(n, c)| n * c).sum::<f64>();
+        let noisy = |event: usize| truly[event] + ripple(at * 4 + event as u32) * (3.0 * NOISE).sqrt();
+        Interval {
+            static_term: 0,
+            seconds,
+            joules: joules + ripple(at * 4 + 3) * 0.01,
+            counts: (0..3).map(noisy).collect(),
+        }
+    });
+    Intervals { rows: rows.collect(), count_noise: vec![NOISE; 3], late_noise: vec![0.0; 3], static_terms: 1 }
+}
+
+fn phases(at: u32) -> [f64; 3] {
+    [[0.0, 0.0, 0.0], [3e9, 5.5e9, 2e6], [3e9, 5.7e9, 1.5e9], [3e9, 1e9, 2e8], [2.8e9, 0.9e9, 5e8]]
+        [at as usize / 10 % 5]
+}
+
+fn prior(errors: [f64; 3], static_watts: Option<(f64, f64)>) -> Prior {
+    Prior {
+        joules_per_event: TRUTH.iter().zip(errors).map(|(cost, error)| cost * error).collect(),
+        relative_error: 0.3,
+        least_share: 0.0,
+        scale: Scale::Joules,
+        static_watts,
+    }
+}
+
+#[test]
+fn coefficients_that_are_20_percent_off_are_repaired() {
+    let found = SelfCalibration::new(&intervals(100, phases), &prior([1.2, 0.8, 1.2], Some((15.0, 5.0))));
+    assert!(found.is_calibrated);
+    for (event, truth) in TRUTH.iter().enumerate() {
+        let error = found.joules_per_event[event] / truth - 1.0;
+        assert!(error.abs() < 0.02, "event {event}: {error:+.3}");
+        assert!(found.std_error(event) < 0.1 * truth);
+    }
+    let watts = found.static_watts.as_ref().expect("known")[0];
+    assert!((watts / STATIC - 1.0).abs() < 0.02, "{watts}");
+    assert!(found.explained.expect("power varies") > 0.99 && found.mean_error < 0.01);
+}
+
+#[test]
+fn proportions_alone_suffice_where_the_program_does_different_things() {
+    let relative = Prior { scale: Scale::Relative, relative_error: 1.0, ..prior([7.0, 5.0, 9.0], None) };
+    let found = SelfCalibration::new(&intervals(100, phases), &relative);
+    for (cost, truth) in found.joules_per_event.iter().zip(TRUTH) {
+        assert!((cost / truth - 1.0).abs() < 0.05, "{cost} instead of {truth}");
+    }
+    assert!((found.static_watts.expect("idle times tell")[0] / STATIC - 1.0).abs() < 0.05);
+}
+
+#[test]
+fn a_program_that_does_one_thing_teaches_nothing_but_the_scale() {
+    let steady = intervals(100, |_| phases(20));
+    let given = prior([1.2, 0.8, 1.2], Some((12.0, 3.0)));
+    let found = SelfCalibration::new(&steady, &given);
+    assert!(!found.is_calibrated);
+    for (cost, given) in found.joules_per_event.iter().zip(&given.joules_per_event) {
+        assert!((cost / given - 1.0).abs() < 0.05, "only as far as the sum of joules asks for");
+    }
+    assert_eq!(found.explained, None);
+    // Without any knowledge of static power, none is made up from the noise of counts.
+    let relative = Prior { scale: Scale::Relative, ..prior([7.0, 7.0, 7.0], None) };
+    let found = SelfCalibration::new(&steady, &relative);
+    assert_eq!(found.static_watts, None);
+    let total: f64 = steady.rows.iter().map(|row| row.joules).sum();
+    let model: f64 = steady.rows.iter().map(|row| found.joules(row)).sum();
+    assert!((model / total - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn what_two_events_cannot_tell_apart_is_left_to_the_prior() {
+    // Instructions always follow cycles: only their sum is known.
+    let together = intervals(100, |at| [1e9, 2e9, 0.0].map(|rate| rate * f64::from(at / 10 % 4)));
+    let found = SelfCalibration::new(&together, &prior([1.2, 1.2, 1.0], Some((12.0, 3.0))));
+    let ratio = found.joules_per_event[0] / found.joules_per_event[1];
+    assert!((ratio / (TRUTH[0] / TRUTH[1]) - 1.0).abs() < 0.5, "{ratio}");
+    let sum = found.joules_per_event[0] + 2.0 * found.joules_per_event[1];
+    assert!((sum / (TRUTH[0] + 2.0 * TRUTH[1]) - 1.0).abs() < 0.03, "{sum}");
+    assert!(found.std_error(2) > 0.25 * TRUTH[2], "the third never happened");
+}
+
+#[test]
+fn no_intervals_leave_the_prior() {
+    let given = prior([1.0, 1.0, 1.0], None);
+    let empty = Intervals { static_terms: 1, ..Intervals::default() };
+    assert_eq!(SelfCalibration::new(&empty, &given).joules_per_event, given.joules_per_event);
+}
+
+#[test]
+fn samples_that_came_late_are_no_variation_of_power() {
+    let late = |noise| Intervals { late_noise: vec![noise; 3], ..intervals(100, phases) };
+    let given = prior([1.2, 0.8, 1.2], Some((12.0, 3.0)));
+    assert!(SelfCalibration::new(&late(0.0), &given).is_calibrated);
+    assert!(!SelfCalibration::new(&late(1e17), &given).is_calibrated);
+}

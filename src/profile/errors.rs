@@ -1,0 +1,100 @@
+//! What is needed to say how sure joules are.
+
+/// The parts of the error of a profile's joules that depend on how cells are summed to rows.
+#[derive(Debug, Clone, Default)]
+pub struct ErrorTerms {
+    /// Parameters of a domain's model: the coefficient of each event, then the static power.
+    pub parameters: usize,
+    /// How the joules of a cell change with the parameters of a domain's model, by way of the bucket's
+    /// sum: rows of cells, of domains, of parameters. What a cell's own event adds, its joules over the
+    /// coefficient, is not in it.
+    pub sensitivities: Vec<f32>,
+    /// Covariance of the parameters of each domain's model, row by row; empty where it is exact.
+    pub covariances: Vec<Vec<f64>>,
+    /// A part of the samples in the order of time.
+    pub trail: SampleTrail,
+}
+
+/// Which cells followed each other, sampled by one event on one CPU: a bounded part of a recording, in
+/// blocks spread evenly over it.
+#[derive(Debug, Clone, Default)]
+pub struct SampleTrail {
+    blocks: Vec<Vec<(u32, u32)>>,
+    /// Of so many blocks one is kept.
+    every: u64,
+    /// Samples seen.
+    seen: u64,
+}
+
+/// Samples in a block.
+const BLOCK: u64 = 4096;
+/// Blocks kept at most.
+const MOST_BLOCKS: usize = 64;
+/// The cell of samples that are not the program's.
+pub const NO_CELL: u32 = u32::MAX;
+
+impl SampleTrail {
+    /// Adds a sample: what tells the streams of single events on single CPUs apart, and its cell, or
+    /// [`NO_CELL`].
+    pub fn push(&mut self, stream: u32, cell: u32) {
+        self.every = self.every.max(1);
+        let (block, within) = (self.seen / BLOCK, self.seen % BLOCK);
+        self.seen += 1;
+        if block % self.every != 0 {
+            return;
+        }
+        if within == 0 {
+            if self.blocks.len() == MOST_BLOCKS {
+                let mut at = 0;
+                self.blocks.retain(|_| {
+                    at += 1;
+                    at % 2 == 1
+                });
+                self.every *= 2;
+                if block % self.every != 0 {
+                    return;
+                }
+            }
+            self.blocks.push(Vec::new());
+        }
+        if let Some(block) = self.blocks.last_mut() {
+            block.push((stream, cell));
+        }
+    }
+
+    /// The blocks: streams and cells in the order of time.
+    pub fn blocks(&self) -> impl Iterator<Item = &[(u32, u32)]> {
+        self.blocks.iter().map(Vec::as_slice)
+    }
+
+    /// The share of all samples that is kept.
+    pub fn share(&self) -> f64 {
+        let kept: usize = self.blocks.iter().map(Vec::len).sum();
+        kept as f64 / self.seen.max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_recording_leaves_a_bounded_trail() {
+        let mut trail = SampleTrail::default();
+        (0..3_000_000u32).for_each(|at| trail.push(0, at));
+        assert!(trail.blocks.len() <= MOST_BLOCKS);
+        assert!(trail.share() > 0.03 && trail.share() < 0.12, "{}", trail.share());
+        for block in trail.blocks() {
+            assert!(block.windows(2).all(|pair| pair[1].1 == pair[0].1 + 1), "blocks have no gaps");
+        }
+        let last = trail.blocks().filter_map(|block| block.last()).last().expect("blocks").1;
+        assert!(last > 2_500_000, "they are spread over the whole");
+    }
+
+    #[test]
+    fn a_short_one_is_kept_whole() {
+        let mut trail = SampleTrail::default();
+        (0..100_000u32).for_each(|at| trail.push(0, at));
+        assert!((trail.share() - 1.0).abs() < 1e-12);
+    }
+}

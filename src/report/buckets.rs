@@ -1,0 +1,299 @@
+//! The buckets of a recording one by one: stretches of time in which the same energy was measured.
+
+use std::io::{self, Write};
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use super::frames::{Detail, FrameTable, UNKNOWN};
+use super::text::Label;
+use super::{ReportError, scale::Scale};
+use crate::profile::{Profile, TimeSlice};
+use crate::symbolize::Symbols;
+use crate::units::{Joules, Nanoseconds, Timestamp};
+
+/// One bucket.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BucketRow {
+    /// Seconds from the recording's start to its own.
+    pub start_s: f64,
+    /// Seconds from the recording's start to its end.
+    pub end_s: f64,
+    /// Measured energy of all top-level domains.
+    pub joules: Joules,
+    /// What the power model alone says; `None` where joules are divided by time.
+    pub modelled_joules: Option<Joules>,
+    /// The function that spent most in it.
+    pub top_function: Option<Label>,
+    /// Its share of what the program's samples spent.
+    pub top_share: Option<f64>,
+}
+
+/// All buckets of a recording.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BucketReport {
+    /// Energy that a bucket was to have.
+    pub target_joules: Joules,
+    /// Mean energy of the full buckets.
+    pub mean_joules: Option<Joules>,
+    /// How near the buckets came to the target by the meter.
+    pub measured: Spread,
+    /// How near the power model alone comes to it: the meter shows what it cannot tell.
+    pub modelled: Option<Spread>,
+    /// The buckets in the order of time; the last is what was left.
+    pub buckets: Vec<BucketRow>,
+}
+
+/// How energies of buckets spread around the target.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    /// Share of the full buckets that lie within 5 % of the target.
+    pub within_5_percent: f64,
+    /// The same for 10 %.
+    pub within_10_percent: f64,
+}
+
+impl BucketReport {
+    /// Of a profile that was made with its slices kept.
+    ///
+    /// # Errors
+    /// [`ReportError::NoJoules`] if there are no buckets.
+    pub fn new(profile: &Profile, symbols: &Symbols) -> Result<Self, ReportError> {
+        let division = profile.division.as_ref().filter(|_| !profile.slices.is_empty());
+        let Some(division) = division else { return Err(ReportError::NoJoules) };
+        let top: Vec<usize> = profile.top_domains().map(|(index, _)| index).collect();
+        let has_model = top.iter().all(|&index| division.domains.get(index).is_some_and(Option::is_some));
+        let frames = FrameTable::new(profile, symbols, Detail::Function, true);
+        let seconds = |time: Timestamp| time.since(profile.start).as_secs_f64();
+        let row = |slice: &TimeSlice| {
+            let (top_function, top_share) = top_function(profile, &frames, slice).unzip();
+            BucketRow {
+                start_s: seconds(slice.start),
+                end_s: seconds(slice.end),
+                joules: top.iter().map(|&index| slice.measured[index]).sum(),
+                modelled_joules: has_model.then_some(slice.modelled),
+                top_function,
+                top_share,
+            }
+        };
+        let buckets: Vec<BucketRow> = profile.slices.iter().map(row).collect();
+        let target = division.bucket;
+        let full = full(&buckets, target);
+        let count = full.len() as f64;
+        let mean = full.iter().map(|bucket| bucket.joules).sum::<Joules>();
+        let measured = full.iter().map(|bucket| bucket.joules);
+        let modelled: Option<Vec<Joules>> = full.iter().map(|bucket| bucket.modelled_joules).collect();
+        Ok(Self {
+            target_joules: target,
+            mean_joules: (count > 0.0).then(|| mean / count),
+            measured: Spread::of(measured, target),
+            modelled: modelled.map(|joules| Spread::of(joules.into_iter(), target)),
+            buckets,
+        })
+    }
+
+    /// The buckets without the last one, if that was closed by the recording's end.
+    pub fn full(&self) -> &[BucketRow] {
+        full(&self.buckets, self.target_joules)
+    }
+
+    /// Writes the buckets as one JSON object.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn write_json(&self, mut out: impl Write) -> Result<(), ReportError> {
+        serde_json::to_writer_pretty(&mut out, self).map_err(io::Error::from)?;
+        writeln!(out)?;
+        Ok(())
+    }
+
+    /// Writes the buckets as CSV.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn write_csv(&self, out: impl Write) -> Result<(), ReportError> {
+        let mut writer = csv::Writer::from_writer(out);
+        let columns = ["start_s", "end_s", "joules", "modelled_joules", "top_function", "top_share"];
+        writer.write_record(columns).map_err(io::Error::other)?;
+        for bucket in &self.buckets {
+            let name = bucket.top_function.as_ref().map(|name| name.csv().into_owned());
+            let modelled = bucket.modelled_joules.map(|joules| joules.as_joules().to_string());
+            let record = [
+                bucket.start_s.to_string(),
+                bucket.end_s.to_string(),
+                bucket.joules.as_joules().to_string(),
+                modelled.unwrap_or_default(),
+                name.unwrap_or_default(),
+                bucket.top_share.map(|share| share.to_string()).unwrap_or_default(),
+            ];
+            writer.write_record(record).map_err(io::Error::other)?;
+        }
+        writer.flush()?;
+        Ok(())
+    }
+
+    /// Writes the buckets as a table of at most `limit` rows.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn write_table(&self, limit: usize, width: usize, mut out: impl Write) -> Result<(), ReportError> {
+        let percent = |share: f64| format!("{:.1}%", share * 100.0);
+        let mean = self.mean_joules.map(|mean| format!(", mean {mean}")).unwrap_or_default();
+        writeln!(out, "{} buckets of {}{mean}", self.buckets.len(), self.target_joules)?;
+        let mut spread = |name: &str, spread: &Spread| {
+            let (five, ten) = (percent(spread.within_5_percent), percent(spread.within_10_percent));
+            writeln!(out, "{name}: {five} within 5% of that, {ten} within 10%")
+        };
+        spread("as measured", &self.measured)?;
+        if let Some(modelled) = &self.modelled {
+            spread("by the power model alone", modelled)?;
+        }
+        let largest = self.buckets.iter().map(|bucket| bucket.joules).fold(Joules::ZERO, Joules::max);
+        let scale = Scale::for_largest(largest);
+        writeln!(
+            out,
+            "\n{:>10} {:>10} {:>9} {:>9} {:>6}  top function",
+            "start s", "end s", scale.unit, "model", "share"
+        )?;
+        for bucket in self.buckets.iter().take(limit) {
+            let modelled = bucket.modelled_joules.map(|joules| scale.show(joules)).unwrap_or_default();
+            let share = bucket.top_share.map(percent).unwrap_or_default();
+            let name =
+                bucket.top_function.as_ref().map(|name| name.shortened(width.saturating_sub(52).max(20)));
+            let (start, end) = (bucket.start_s, bucket.end_s);
+            let numbers = format!(
+                "{start:>10.4} {end:>10.4} {:>9} {modelled:>9} {share:>6}",
+                scale.show(bucket.joules)
+            );
+            writeln!(out, "{}", format!("{numbers}  {}", name.unwrap_or_default()).trim_end())?;
+        }
+        if self.buckets.len() > limit {
+            writeln!(out, "… {} more (--limit)", self.buckets.len() - limit)?;
+        }
+        Ok(())
+    }
+}
+
+impl Spread {
+    fn of(joules: impl ExactSizeIterator<Item = Joules> + Clone, target: Joules) -> Self {
+        let count = joules.len().max(1) as f64;
+        let within = |share: f64| {
+            let near = |joules: &Joules| (*joules / target - 1.0).abs() <= share;
+            joules.clone().filter(near).count() as f64 / count
+        };
+        Self { within_5_percent: within(0.05), within_10_percent: within(0.10) }
+    }
+}
+
+/// The recording's end closes the last bucket, full or not.
+fn full(buckets: &[BucketRow], target: Joules) -> &[BucketRow] {
+    match buckets.split_last() {
+        Some((last, rest)) if last.joules < target * 0.999 => rest,
+        _ => buckets,
+    }
+}
+
+fn top_function(profile: &Profile, frames: &FrameTable, slice: &TimeSlice) -> Option<(Label, f64)> {
+    let mut sums: FxHashMap<u32, f64> = FxHashMap::default();
+    let mut whole = 0.0;
+    for (cell, joules) in &slice.by_cell {
+        let stack = profile.cells.get(*cell as usize)?.stack;
+        let key = frames.of_stack(profile, stack).last().unwrap_or(UNKNOWN);
+        *sums.entry(key).or_default() += f64::from(*joules);
+        whole += f64::from(*joules);
+    }
+    let (key, joules) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+    (whole > 0.0).then(|| (frames.function(key).name.clone(), joules / whole))
+}
+
+impl BucketRow {
+    /// How long it took to spend its joules.
+    pub fn duration(&self) -> Nanoseconds {
+        Nanoseconds::from_secs_f64(self.end_s - self.start_s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{BucketReason, Division, DomainDivision};
+    use crate::recording::metadata::Method;
+    use crate::report::fixture::{Fixture, Spent};
+    use crate::units::Watts;
+
+    fn report(modelled: [f64; 4]) -> BucketReport {
+        let mut fixture = Fixture::default();
+        fixture.domain("package-0", None, Method::Measured, "test", [0.0; 4]);
+        fixture.event("cycles", 0);
+        fixture.thread(1, 1, "app", "app");
+        for function in ["hot", "cold"] {
+            let spent = Spent { samples: 1, millis: 1, joules: &[1.0] };
+            fixture.cell(0, 0, 0, &format!("/bin/app`main  /bin/app`{function}"), spent);
+        }
+        let (mut profile, symbols) = fixture.finish();
+        let model = DomainDivision {
+            joules_per_event: vec![1e-9],
+            std_errors: vec![0.0],
+            static_power: None,
+            static_std_error: Watts::ZERO,
+            is_calibrated: true,
+            explained: None,
+            mean_error: 0.0,
+            intervals: 9,
+        };
+        profile.division = Some(Division {
+            model: "test".to_owned(),
+            source: String::new(),
+            is_exact: false,
+            left_out: vec![None],
+            domains: vec![Some(model)],
+            bucket: Joules::from_joules(1.0),
+            bucket_reason: BucketReason::Usual,
+            static_is_spread: false,
+        });
+        let measured = [1.0, 1.0, 1.0, 0.4];
+        profile.slices = (0..4)
+            .map(|at| TimeSlice {
+                start: Timestamp::from_nanos(at as u64 * 100_000_000),
+                end: Timestamp::from_nanos((at as u64 + 1) * 100_000_000),
+                measured: vec![Joules::from_joules(measured[at])],
+                modelled: Joules::from_joules(modelled[at]),
+                by_cell: vec![(0, 0.1 * at as f32), (1, 0.25)],
+            })
+            .collect();
+        BucketReport::new(&profile, &symbols).expect("buckets")
+    }
+
+    #[test]
+    fn shares_are_of_full_buckets() {
+        let report = report([1.0, 1.08, 1.5, 0.1]);
+        assert_eq!(report.full().len(), 3);
+        assert_eq!(report.measured, Spread { within_5_percent: 1.0, within_10_percent: 1.0 });
+        let modelled = report.modelled.expect("a model");
+        assert!((modelled.within_5_percent - 1.0 / 3.0).abs() < 1e-12);
+        assert!((modelled.within_10_percent - 2.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_top_function_is_the_one_with_most_joules() {
+        let report = report([1.0; 4]);
+        let names: Vec<&str> =
+            report.buckets.iter().filter_map(|bucket| Some(bucket.top_function.as_ref()?.as_str())).collect();
+        assert_eq!(names, ["cold", "cold", "cold", "hot"]);
+        assert_eq!(report.buckets[1].duration(), Nanoseconds::from_millis(100));
+        let mut text = Vec::new();
+        report.write_table(2, 80, &mut text).expect("a vector takes all");
+        let text = String::from_utf8(text).expect("text");
+        assert!(
+            text.starts_with("4 buckets of 1.000 J, mean 1.000 J\nas measured: 100.0% within 5%"),
+            "{text}"
+        );
+        assert!(text.ends_with("… 2 more (--limit)\n"), "{text}");
+    }
+
+    #[test]
+    fn without_slices_there_are_no_buckets() {
+        let (profile, symbols) = Fixture::default().finish();
+        assert!(matches!(BucketReport::new(&profile, &symbols), Err(ReportError::NoJoules)));
+    }
+}
