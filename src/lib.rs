@@ -32,4 +32,5 @@ pub mod profile;
 pub mod report;
 
 pub mod gpu;
+pub mod stat;
 pub mod tune;

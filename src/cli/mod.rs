@@ -12,11 +12,13 @@ mod flamegraph;
 mod gpu;
 mod input;
 mod manual;
+mod meters;
 mod model;
 mod output;
 mod record;
 mod report;
 mod script;
+mod stat;
 mod tune;
 
 /// Where the joules of a program go, by function, line and call path.
@@ -34,6 +36,7 @@ enum Verb {
     Model(model::ModelArgs),
     Record(record::RecordArgs),
     Report(report::ReportArgs),
+    Stat(stat::StatArgs),
     Flamegraph(flamegraph::FlamegraphArgs),
     Export(export::ExportArgs),
     Doctor(doctor::DoctorArgs),
@@ -70,6 +73,7 @@ fn run(verb: Verb) -> Outcome {
         Verb::Model(args) => model::run(args),
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args),
+        Verb::Stat(args) => stat::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args),
         Verb::Export(args) => export::run(args),
         Verb::Doctor(args) => doctor::run(args),

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use eprof::record::meter::{AssumedWatts, MeterOptions, Source};
 use eprof::record::{self, CallGraph, RecordError, RecordOptions, SamplingRate, TargetOptions};
 
 use super::Outcome;
+use super::meters::MeterArgs;
 
 /// Record a program's samples and the energy that the machine used meanwhile.
 #[derive(Args)]
@@ -73,21 +73,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
 
-    /// Watts of the whole machine when idle and when busy, for an estimate where nothing is measured.
-    #[arg(long, value_name = "IDLE:BUSY", value_parser = AssumedWatts::parse)]
-    watts: Option<AssumedWatts>,
-
-    /// NVIDIA's management library, if not the driver's own libnvidia-ml.so.1.
-    #[arg(long, value_name = "FILE")]
-    nvml_lib: Option<PathBuf>,
-
-    /// Read only this kind of meter: power, power-core, powercap, msr, hwmon, battery or estimate.
-    #[arg(long, value_name = "METER", value_delimiter = ',', value_parser = source)]
-    meter: Vec<Source>,
-
-    /// Milliseconds that a counter may rest before it is taken for none.
-    #[arg(long, value_name = "MS", default_value_t = 25, hide = true)]
-    meter_watch: u64,
+    #[command(flatten)]
+    meters: MeterArgs,
 
     /// Milliseconds between two readings of a fast meter.
     #[arg(long, value_name = "MS", default_value_t = 10, hide = true)]
@@ -156,12 +143,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         call_graph: args.call_graph,
         user_only: args.user_only,
         duration: args.duration,
-        meters: MeterOptions {
-            watts: args.watts,
-            only: (!args.meter.is_empty()).then_some(args.meter),
-            nvml_library: args.nvml_lib,
-            watch: Duration::from_millis(args.meter_watch),
-        },
+        meters: args.meters.options(),
         meter_interval: Duration::from_millis(args.meter_interval.max(1)),
         output: args.output,
         compression_level: args.compress,
@@ -170,18 +152,10 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
     })
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+/// A span of time in seconds, as options give it.
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
-}
-
-fn source(text: &str) -> Result<Source, String> {
-    let same = |source: &Source| {
-        let name = source.to_string().to_lowercase().replace([' ', '_'], "-");
-        name == text || name.strip_suffix("-pmu") == Some(text)
-    };
-    let names = "power, power-core, powercap, msr, hwmon, battery or estimate";
-    Source::ALL.into_iter().find(same).ok_or_else(|| format!("one of {names}"))
 }
 
 fn call_graph(text: &str) -> Result<CallGraph, String> {

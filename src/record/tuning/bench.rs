@@ -17,14 +17,14 @@ use super::error::TuningError;
 use super::guard::Guard;
 use super::journal::{Entry, Header, Journal, JournalState};
 use super::metric::Metric;
-use super::observations::Observations;
 use super::placement::{Placement, openmp_environment, spread};
 use super::power_cap::PowerCap;
-use super::run_meter::RunMeter;
 use super::supervise::{Ending, supervise};
 use super::trial::{Instruments, Taken, Trial, tail_of};
 use crate::machine::{Roots, topology};
 use crate::record::meter::{AssumedWatts, MeterOptions, discover};
+use crate::record::run_meter::RunMeter;
+use crate::record::run_observations::Observations;
 use crate::record::signals::Signals;
 use crate::recording::metadata::MachineInfo;
 use crate::tune::search::{Bench, Purpose};
@@ -248,7 +248,7 @@ impl<'a, W: Watcher> ProgramBench<'a, W> {
         };
         self.observations.begin();
         let mut taken = trial.run(instruments)?;
-        let own_share = self.observations.end(&taken);
+        let own_share = self.observations.end(taken.seconds, taken.cpu_seconds);
         taken.joules = self.meter.share_of_estimate(taken.joules, taken.seconds, own_share);
         if self.options.metric.values(taken.seconds, taken.joules, &taken.output).is_none() {
             return Err(TuningError::NoMetric {
