@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+mod calibrate;
 mod demo;
 mod doctor;
 mod export;
@@ -40,6 +41,7 @@ enum Verb {
     Flamegraph(flamegraph::FlamegraphArgs),
     Export(export::ExportArgs),
     Doctor(doctor::DoctorArgs),
+    Calibrate(calibrate::CalibrateArgs),
     Tune(Box<tune::TuneArgs>),
     /// Restore the machine's settings when the tuning that changed them is gone.
     #[command(name = tune::GUARD_VERB, hide = true)]
@@ -76,6 +78,7 @@ fn run(verb: Verb) -> Outcome {
         Verb::Stat(args) => stat::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args),
         Verb::Export(args) => export::run(args),
+        Verb::Calibrate(args) => calibrate::run(args),
         Verb::Doctor(args) => doctor::run(args),
         Verb::Tune(args) => tune::run(*args),
         Verb::TuneGuard => tune::run_guard(),

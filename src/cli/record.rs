@@ -2,15 +2,20 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use eprof::machine::Roots;
+use eprof::machine::cpuinfo::CpuIdentity;
+use eprof::power_model::folder;
+use eprof::power_model::stored::StoredModel;
 use eprof::record::{self, CallGraph, RecordError, RecordOptions, SamplingRate, TargetOptions};
 
 use super::Outcome;
 use super::meters::MeterArgs;
+use super::model::user_folder;
 
 /// Record a program's samples and the energy that the machine used meanwhile.
 #[derive(Args)]
@@ -80,6 +85,11 @@ pub struct RecordArgs {
     #[arg(long, value_name = "MS", default_value_t = 10, hide = true)]
     meter_interval: u64,
 
+    /// The power model that tells how often to sample each event: a file, `stored` for what `eprof
+    /// calibrate` kept of this machine, or `none`.
+    #[arg(long, value_name = "MODEL", default_value = "stored")]
+    model: PathBuf,
+
     /// Say nothing at the end.
     #[arg(short, long)]
     quiet: bool,
@@ -140,6 +150,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         neighbours: args.neighbours,
         events: args.event,
         rate,
+        model: model(&args.model)?,
         call_graph: args.call_graph,
         user_only: args.user_only,
         duration: args.duration,
@@ -149,6 +160,22 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         compression_level: args.compress,
         run_as: args.user,
         command_line: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+    })
+}
+
+/// The model of this name. A stored one that cannot be read is no reason to record nothing.
+fn model(name: &Path) -> anyhow::Result<Option<StoredModel>> {
+    if name == Path::new("none") {
+        return Ok(None);
+    }
+    if name != Path::new("stored") {
+        return Ok(Some(folder::read(name)?));
+    }
+    let Ok(folder) = user_folder() else { return Ok(None) };
+    let identity = CpuIdentity::read(&Roots::default()).identity;
+    folder.load(&identity).or_else(|error| {
+        writeln!(io::stderr(), "eprof: warning: the stored power model is not used: {error}")?;
+        Ok(None)
     })
 }
 

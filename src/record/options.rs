@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::power_model::stored::StoredModel;
 use crate::record::meter::MeterOptions;
 
 /// Everything that can be chosen about a recording.
@@ -18,6 +19,9 @@ pub struct RecordOptions {
     pub events: Vec<String>,
     /// How often to sample.
     pub rate: SamplingRate,
+    /// The model that was calibrated on this machine: it tells how often to sample each of its events, and
+    /// what they cost.
+    pub model: Option<StoredModel>,
     /// What to know of the call path of each sample.
     pub call_graph: CallGraph,
     /// Leave the kernel's work out of the samples.

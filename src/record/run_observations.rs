@@ -78,15 +78,31 @@ impl Observations {
                     .into(),
             );
         }
-        if self.shortest < meter.shortest_run() {
+        warnings.extend(self.short_run(meter));
+        warnings.extend(self.disturbance(meter));
+        if let Some(text) = &self.off_frequency {
             warnings.push(format!(
+                "frequencies were not kept: {text} (hardware-managed P-states, turbo, heat or a power limit)"
+            ));
+        }
+        warnings
+    }
+
+    /// A warning if a run was too short for the meter.
+    pub fn short_run(&self, meter: &RunMeter) -> Option<String> {
+        (self.shortest < meter.shortest_run()).then(|| {
+            format!(
                 "the shortest run took {:.3} s; for 1 % of accuracy the meter needs {:.1} s: give the program more work",
                 self.shortest,
                 meter.shortest_run()
-            ));
-        }
-        if self.disturbed > 0 {
-            warnings.push(format!(
+            )
+        })
+    }
+
+    /// A warning if others were busy during a run.
+    pub fn disturbance(&self, meter: &RunMeter) -> Option<String> {
+        (self.disturbed > 0).then(|| {
+            format!(
                 "other programs ran during {} of {} runs and used up to {:.0} % of the CPU time spent: {}",
                 self.disturbed,
                 self.runs,
@@ -95,14 +111,8 @@ impl Observations {
                     true => "times are longer for it",
                     false => "their energy is in the figures",
                 }
-            ));
-        }
-        if let Some(text) = &self.off_frequency {
-            warnings.push(format!(
-                "frequencies were not kept: {text} (hardware-managed P-states, turbo, heat or a power limit)"
-            ));
-        }
-        warnings
+            )
+        })
     }
 
     /// CPU time that all CPUs were not idle since boot.

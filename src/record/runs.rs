@@ -84,7 +84,7 @@ pub fn measure(options: &RunOptions) -> Result<Finished, RunError> {
     let roots = Roots::default();
     let signals = Signals::take_over()?;
     let meter = RunMeter::new(discover(&roots, &options.meters)?, &options.domains)?;
-    let observations = Observations::new(&roots, meter.warnings());
+    let observations = Observations::new(&roots, &[]);
     let mut bench = Bench { meter, signals, observations, interrupted: None };
     let idle = options.idle.map(|time| bench.idle_power(time)).transpose()?;
     let domains = domains(&bench.meter, idle.as_deref());
@@ -114,7 +114,11 @@ pub fn measure(options: &RunOptions) -> Result<Finished, RunError> {
     if let Some(signal) = bench.interrupted.filter(|_| exit_status == 0) {
         exit_status = Outcome::Killed(signal).exit_status();
     }
-    let mut warnings = bench.observations.warnings(&bench.meter, false);
+    let mut warnings = bench.meter.warnings().to_vec();
+    // An estimate is made of the program's own CPU time, which is exact however short it is.
+    let short_run = bench.observations.short_run(&bench.meter).filter(|_| !bench.meter.is_estimated());
+    warnings.extend(short_run);
+    warnings.extend(bench.observations.disturbance(&bench.meter));
     let short = series.iter().any(|series| series.runs.len() < options.repeats);
     if short && bench.interrupted.is_none() && exit_status != 0 && options.repeats > 1 {
         warnings.push(format!(

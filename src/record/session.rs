@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::machine::{Roots, topology};
 use crate::record::build_ids;
+use crate::record::calibrated;
 use crate::record::census::Census;
 use crate::record::counters::Scope;
 use crate::record::cpu_times::CpuTimesReader;
@@ -65,7 +66,11 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     let on_exec = matches!(options.target, TargetOptions::Command(_)) && matches!(scope, Scope::Tasks(_));
     let machine = topology::detect(&roots)?;
     let mut sampling = Sampling::open(options, &roots, &machine, &scope, on_exec)?;
-    let energy = discover(&roots, &options.meters)?;
+    let mut energy = discover(&roots, &options.meters)?;
+    if let Some(stored) = options.model.as_ref().filter(|stored| stored.cpu_identity == machine.cpu_identity)
+    {
+        calibrated::tell_static_power(&stored.model, &mut energy.domains);
+    }
     let clock = host::clock_reference();
     let mut warnings = [sampling.warnings.clone(), unread_meters(&energy)].concat();
     let metadata = Metadata {

@@ -7,9 +7,6 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sched::sched_getaffinity;
-use nix::unistd::Pid;
-
 use super::changes::{Changes, NotRestored};
 use super::command::Template;
 use super::cpu_frequency::CpuFrequency;
@@ -22,6 +19,7 @@ use super::power_cap::PowerCap;
 use super::supervise::{Ending, supervise};
 use super::trial::{Instruments, Taken, Trial, tail_of};
 use crate::machine::{Roots, topology};
+use crate::record::affinity::allowed_cpus;
 use crate::record::meter::{AssumedWatts, MeterOptions, discover};
 use crate::record::run_meter::RunMeter;
 use crate::record::run_observations::Observations;
@@ -319,14 +317,5 @@ fn header(space: &Space, options: &BenchOptions, meter: &RunMeter, machine: &Mac
         meter: domains,
         placement: format!("{:?}", options.placement).to_lowercase(),
         host: format!("{} {}", machine.hostname, machine.cpu_model),
-    }
-}
-
-/// The CPUs that this process may use, by its own affinity; all of the machine's if that is unknown.
-fn allowed_cpus(machine: &MachineInfo) -> Vec<u32> {
-    let all = || machine.cpus.iter().map(|cpu| cpu.cpu);
-    match sched_getaffinity(Pid::from_raw(0)) {
-        Ok(set) => all().filter(|&cpu| set.is_set(cpu as usize).unwrap_or(false)).collect(),
-        Err(_) => all().collect(),
     }
 }
