@@ -7,7 +7,8 @@ mod guest;
 
 use eprof::power_model::folder;
 use eprof::power_model::model::PowerModel;
-use guest::{assert_near, run};
+use eprof::recording::Recording;
+use guest::{Run, assert_near, run};
 
 /// What the guest is built with: joules per event of a core, joules per miss, constant watts.
 const COSTS: [(&str, f64); 4] =
@@ -25,6 +26,10 @@ echo "status $?"
 echo "== kept"
 ./eprof model show stored
 cp /guest/home/.config/eprof/models/*.json model.json
+echo "== shared"
+./phases -o mem -t 600000 -q & neighbour=$!
+./eprof record -q --meter-watch 500 -o shared.data ./phases -o asm -t 2000
+kill $neighbour
 echo "== user"
 echo 2 > /proc/sys/kernel/perf_event_paranoid
 ./setpriv --reuid 1000 --regid 1000 --clear-groups ./eprof calibrate --meter-watch 500; echo "status $?"
@@ -42,8 +47,9 @@ fn cost(model: &PowerModel, domain: &str, role: &str) -> f64 {
 #[test]
 fn the_coefficients_of_the_simulated_machine_are_recovered() {
     let options = [&STEADY[..], &["-f", "/usr/bin/setpriv"]].concat();
-    let Some(run) = run(&options, SCRIPT, &["model.json"]) else { return };
+    let Some(run) = run(&options, SCRIPT, &["model.json", "shared.data"]) else { return };
     println!("{}", run.said);
+    a_recording_takes_the_model(&run);
     let stored = folder::read(&run.file("model.json")).expect("a model");
     assert!(stored.cpu_identity.starts_with("GenuineIntel-6-2A"), "{}", stored.cpu_identity);
     let model = &stored.model;
@@ -70,4 +76,39 @@ fn the_coefficients_of_the_simulated_machine_are_recovered() {
     assert!(user.contains("status 1"), "{user}");
     let without = run.section("no meter");
     assert!(without.contains("no meter measures the CPUs") && without.contains("status 1"), "{without}");
+}
+
+/// Beside a neighbour of other watts on the same CPU: sampled by the model's periods, and charged with its
+/// own joules.
+fn a_recording_takes_the_model(run: &Run) {
+    let recording = Recording::open(&run.file("shared.data")).expect("a recording");
+    let metadata = recording.metadata().expect("metadata");
+    assert!(metadata.system_wide_samples, "root may sample the neighbours, too");
+    for (role, truth) in COSTS {
+        let event = metadata.events.iter().find(|event| event.role.as_deref() == Some(role));
+        let event = event.unwrap_or_else(|| panic!("no {role} among {:?}", metadata.events));
+        assert_near(role, event.joules_per_event["package"], truth, 0.03);
+        let sampled = recording.events().iter().find(|sampled| sampled.name == event.name);
+        let period = sampled.and_then(|sampled| sampled.attr.fixed_period()).expect("a period");
+        assert_near(&event.name, period as f64, 0.01 / truth, 0.03);
+    }
+    let cores = metadata.domains.iter().find(|domain| domain.name == "package-0-cores").expect("there");
+    assert_near("static", cores.static_power.expect("from the model").as_watts(), 12.41, 0.03);
+
+    let section = run.section("shared");
+    let truth =
+        section.lines().find_map(|line| line.trim().strip_prefix("truth total core_j=")).expect("truth");
+    let truth: f64 = truth.trim().parse().expect("joules");
+    let report = common::eprof()
+        .args(["report", "--format", "json", "-i"])
+        .arg(run.file("shared.data"))
+        .output()
+        .expect("eprof runs");
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    let domains = report["domains"].as_array().expect("a list");
+    let cores = domains.iter().find(|domain| domain["name"] == "package-0-cores").expect("there");
+    println!("truth {truth} J, {cores}");
+    let own = cores["balance"]["attributed"].as_f64().expect("joules");
+    assert_near("joules beside a neighbour", own, truth, 0.05);
+    assert!(cores["balance"]["other"].as_f64().expect("joules") > 0.2 * own, "{cores}");
 }

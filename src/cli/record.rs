@@ -11,7 +11,7 @@ use eprof::machine::Roots;
 use eprof::machine::cpuinfo::CpuIdentity;
 use eprof::power_model::folder;
 use eprof::power_model::stored::StoredModel;
-use eprof::record::{self, CallGraph, RecordError, RecordOptions, SamplingRate, TargetOptions};
+use eprof::record::{self, CallGraph, Neighbours, RecordError, RecordOptions, SamplingRate, TargetOptions};
 
 use super::Outcome;
 use super::meters::MeterArgs;
@@ -66,9 +66,11 @@ pub struct RecordArgs {
     compress: Option<i32>,
 
     /// Sample other processes too, so that their share of the energy is known by event and not by CPU
-    /// time alone (needs the right to sample everything).
-    #[arg(long, conflicts_with_all = ["tid", "cgroup"])]
-    neighbours: bool,
+    /// time alone (needs the right to sample everything): always, never, or auto, which is where COMMAND
+    /// runs on CPUs with a meter and hardware events.
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "auto",
+          default_missing_value = "always", value_parser = neighbours)]
+    neighbours: Neighbours,
 
     /// Leave the kernel out.
     #[arg(long)]
@@ -129,6 +131,9 @@ pub fn run(args: RecordArgs) -> Outcome {
 
 fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
     let command = (!args.command.is_empty()).then_some(args.command);
+    let of_one_kind =
+        args.neighbours == Neighbours::Sample && (!args.tid.is_empty() || args.cgroup.is_some());
+    anyhow::ensure!(!of_one_kind, "--neighbours goes with a command or -p, not with -t or --cgroup");
     let target = match (command, args.all_cpus, args.pid.is_empty(), args.tid.is_empty(), args.cgroup) {
         (command, true, ..) => TargetOptions::System(command),
         (None, _, false, ..) => TargetOptions::Processes(args.pid),
@@ -161,6 +166,15 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         run_as: args.user,
         command_line: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
     })
+}
+
+fn neighbours(text: &str) -> Result<Neighbours, String> {
+    match text {
+        "auto" => Ok(Neighbours::Auto),
+        "always" => Ok(Neighbours::Sample),
+        "never" => Ok(Neighbours::Leave),
+        _ => Err("one of auto, always, never".to_owned()),
+    }
 }
 
 /// The model of this name. A stored one that cannot be read is no reason to record nothing.

@@ -49,6 +49,6 @@ pub mod tuning;
 pub use energy_log::EnergySummary;
 pub use error::RecordError;
 pub use launch::LaunchError;
-pub use options::{CallGraph, RecordOptions, SamplingRate, TargetOptions};
+pub use options::{CallGraph, Neighbours, RecordOptions, SamplingRate, TargetOptions};
 pub use session::record;
 pub use summary::{Outcome, Summary};

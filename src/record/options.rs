@@ -12,9 +12,8 @@ use crate::record::meter::MeterOptions;
 pub struct RecordOptions {
     /// What to record.
     pub target: TargetOptions,
-    /// Sample the other processes beside the target, so that their share of the energy is known by event
-    /// and not by CPU time alone.
-    pub neighbours: bool,
+    /// Whether to sample the other processes beside the target.
+    pub neighbours: Neighbours,
     /// Events by name; empty for those that eprof chooses.
     pub events: Vec<String>,
     /// How often to sample.
@@ -40,6 +39,20 @@ pub struct RecordOptions {
     pub run_as: Option<String>,
     /// eprof's own command line, for the file.
     pub command_line: Vec<String>,
+}
+
+/// Whether other processes are sampled beside the target, so that their share of the energy is known by
+/// event and not by CPU time alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Neighbours {
+    /// Where that tells more and is permitted: a program started here, on CPUs whose energy is measured and
+    /// whose events the model chose.
+    #[default]
+    Auto,
+    /// Always.
+    Sample,
+    /// Never.
+    Leave,
 }
 
 /// What to record.
