@@ -151,15 +151,16 @@ fn interval(estimate: Estimate) -> String {
 
 /// Four significant digits for numbers of everyday size.
 fn digits(value: f64) -> String {
-    match value.abs() {
-        v if v == 0.0 => "0".to_owned(),
-        v if v >= 9999.5 || v < 9.9995e-5 => format!("{value:.3e}"),
-        v if v >= 999.95 => format!("{value:.0}"),
-        v if v >= 99.995 => format!("{value:.1}"),
-        v if v >= 9.9995 => format!("{value:.2}"),
-        v if v >= 0.09995 => format!("{value:.3}"),
-        _ => format!("{value:.5}"),
-    }
+    let decimals = match value.abs() {
+        0.0 => 0,
+        v if !(9.9995e-5..9999.5).contains(&v) => return format!("{value:.3e}"),
+        v if v >= 999.95 => 0,
+        v if v >= 99.995 => 1,
+        v if v >= 9.9995 => 2,
+        v if v >= 0.09995 => 3,
+        _ => 5,
+    };
+    format!("{value:.decimals$}")
 }
 
 fn line(out: &mut String, text: &str) {
