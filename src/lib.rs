@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Dependencies point one way, from the report back to the recording; [`units`] lies below
-//! everything, and nothing depends on [`record`]. The arithmetic of [`timeline`], [`attribute`],
+//! everything, and nothing depends on [`record`] but [`calibrate`], which drives its meters. The arithmetic of [`timeline`], [`attribute`],
 //! [`power_model`], [`gpu`] and [`tune`] uses no file, clock or thread: values in, values out.
 
 pub mod units;
@@ -31,5 +31,7 @@ pub mod analyze;
 pub mod profile;
 pub mod report;
 
+pub mod calibrate;
 pub mod gpu;
+pub mod stat;
 pub mod tune;

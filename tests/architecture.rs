@@ -16,10 +16,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("analyze", &["units", "recording", "timeline", "attribute", "profile", "power_model", "symbolize"]),
     ("report", &["units", "recording", "profile", "symbolize"]),
     ("tune", &["units"]),
+    ("stat", &["units", "recording", "report", "tune"]),
 ];
 
 /// Modules whose arithmetic must not touch the world: values in, values out.
-const PURE: &[&str] = &["units.rs", "timeline", "attribute", "profile.rs", "tune"];
+const PURE: &[&str] = &["units.rs", "timeline", "attribute", "profile.rs", "tune", "stat"];
 const WORLD: &[&str] =
     &["std::fs", "std::net", "std::process", "std::thread", "std::time", "libc::", "nix::"];
 

@@ -163,8 +163,10 @@ impl<'r> Run<'r> {
                 }
             }
             Some(EventRole::CpuTimes) => {
-                if let (Some(time), Some(times)) = (context.time, CpuTimes::from_bytes(sample.raw)) {
+                let times = CpuTimes::with_target_from_bytes(sample.raw);
+                if let (Some(time), Some((times, own))) = (context.time, times) {
                     self.attributor.cpu_times(time, &times);
+                    self.attributor.own_times(time, &own);
                 }
             }
             Some(EventRole::Metadata) | None => {}

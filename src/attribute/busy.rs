@@ -4,8 +4,9 @@ use crate::units::{Nanoseconds, Timestamp};
 
 /// CPU time of everything, of the recorded program and of the recorder, over time.
 ///
-/// `/proc/stat` counts in ticks of some milliseconds, the program's time comes from its samples: the
-/// difference of the two is noisy and in a short interval often negative. So others are charged by
+/// `/proc/stat` counts in ticks of some milliseconds; the program's time is the recorder's exact count
+/// where it has one, and else comes from its samples: the difference of the two is noisy and in a short
+/// interval often negative. So others are charged by
 /// the *running maximum* of the cumulative difference: noise cancels instead of adding up, and what
 /// was once charged is never taken back.
 #[derive(Debug, Clone, Default)]
@@ -21,13 +22,40 @@ struct Point {
     time: Timestamp,
     busy: Nanoseconds,
     recorder: Nanoseconds,
+    /// The program's own time, if it was counted.
+    own: Option<Nanoseconds>,
+}
+
+/// What all readings say of one moment, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Moment {
+    busy: f64,
+    recorder: f64,
+    own: Option<f64>,
+}
+
+impl Moment {
+    fn of(point: &Point) -> Self {
+        Self {
+            busy: point.busy.as_nanos() as f64,
+            recorder: point.recorder.as_nanos() as f64,
+            own: point.own.map(|own| own.as_nanos() as f64),
+        }
+    }
 }
 
 impl OtherTime {
     /// Adds a reading: CPU time that these CPUs were busy, and the recorder's own, both cumulative.
     pub fn push(&mut self, time: Timestamp, busy: Nanoseconds, recorder: Nanoseconds) {
         if self.points.last().is_none_or(|last| last.time < time) {
-            self.points.push(Point { time, busy, recorder });
+            self.points.push(Point { time, busy, recorder, own: None });
+        }
+    }
+
+    /// Adds to the reading of this time the program's own CPU time on these CPUs, cumulative.
+    pub fn push_own(&mut self, time: Timestamp, own: Nanoseconds) {
+        if let Some(last) = self.points.last_mut().filter(|last| last.time == time) {
+            last.own = Some(own);
         }
     }
 
@@ -37,35 +65,39 @@ impl OtherTime {
     }
 
     /// CPU nanoseconds of others and of the recorder in the interval from `start` to `end`, in which
-    /// the program itself ran `own` CPU nanoseconds.
+    /// the program's samples stand for `own` CPU nanoseconds.
     pub fn charge(&mut self, start: Timestamp, end: Timestamp, own: f64) -> (f64, f64) {
         if self.points.len() < 2 {
             return (0.0, 0.0);
         }
         self.own += own;
-        let first = self.points[0];
-        let (busy, recorder_now) = self.at(end);
-        let (_, recorder_before) = self.at(start);
-        let recorder = recorder_now - recorder_before;
-        let total_recorder = recorder_now - first.recorder.as_nanos() as f64;
-        let others = busy - first.busy.as_nanos() as f64 - self.own - total_recorder;
+        let first = Moment::of(&self.points[0]);
+        let now = self.at(end);
+        let recorder = now.recorder - self.at(start).recorder;
+        let counted = now.own.zip(first.own).map(|(now, first)| now - first);
+        let own = counted.unwrap_or(self.own);
+        let others = now.busy - first.busy - own - (now.recorder - first.recorder);
         let new = (others - self.charged).max(0.0);
         self.charged += new;
         self.forget_before(start);
         (new, recorder)
     }
 
-    fn at(&self, time: Timestamp) -> (f64, f64) {
-        let as_pair = |point: &Point| (point.busy.as_nanos() as f64, point.recorder.as_nanos() as f64);
+    fn at(&self, time: Timestamp) -> Moment {
         let next = self.used + self.points[self.used..].partition_point(|point| point.time < time);
         match (next.checked_sub(1).map(|index| &self.points[index]), self.points.get(next)) {
-            (None, None) => (0.0, 0.0),
-            (Some(point), None) | (None, Some(point)) => as_pair(point),
+            (None, None) => Moment::default(),
+            (Some(point), None) | (None, Some(point)) => Moment::of(point),
             (Some(before), Some(after)) => {
                 let span = after.time.since(before.time).as_nanos() as f64;
                 let share = time.since(before.time).as_nanos() as f64 / span;
-                let ((b0, r0), (b1, r1)) = (as_pair(before), as_pair(after));
-                (b0 + (b1 - b0) * share, r0 + (r1 - r0) * share)
+                let (before, after) = (Moment::of(before), Moment::of(after));
+                let between = |before: f64, after: f64| before + (after - before) * share;
+                Moment {
+                    busy: between(before.busy, after.busy),
+                    recorder: between(before.recorder, after.recorder),
+                    own: before.own.zip(after.own).map(|(before, after)| between(before, after)),
+                }
             }
         }
     }
@@ -106,6 +138,18 @@ mod tests {
         (0..=100).for_each(|i| time.push(at(i * 7), ticks(i * 7), Nanoseconds::ZERO));
         let charged: f64 = (0..100).map(|i| time.charge(at(i * 7), at(i * 7 + 7), 7.0 * MS).0).sum();
         assert!(charged <= 10.0 * MS, "{charged}");
+    }
+
+    #[test]
+    fn what_was_counted_of_the_program_is_believed_more_than_its_samples() {
+        // Two programs share a CPU. The samples stand for a fifth less than the recorded one really had.
+        let mut time = OtherTime::default();
+        for i in 0..=10 {
+            time.push(at(i * 100), Nanoseconds::from_millis(5000 + i * 100), Nanoseconds::ZERO);
+            time.push_own(at(i * 100), Nanoseconds::from_millis(i * 50));
+        }
+        let others: f64 = (0..10).map(|i| time.charge(at(i * 100), at(i * 100 + 100), 40.0 * MS).0).sum();
+        assert!((others - 500.0 * MS).abs() < 1.0, "{others}");
     }
 
     #[test]

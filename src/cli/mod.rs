@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+mod calibrate;
 mod demo;
 mod doctor;
 mod export;
@@ -12,11 +13,13 @@ mod flamegraph;
 mod gpu;
 mod input;
 mod manual;
+mod meters;
 mod model;
 mod output;
 mod record;
 mod report;
 mod script;
+mod stat;
 mod tune;
 
 /// Where the joules of a program go, by function, line and call path.
@@ -34,9 +37,11 @@ enum Verb {
     Model(model::ModelArgs),
     Record(record::RecordArgs),
     Report(report::ReportArgs),
+    Stat(stat::StatArgs),
     Flamegraph(flamegraph::FlamegraphArgs),
     Export(export::ExportArgs),
     Doctor(doctor::DoctorArgs),
+    Calibrate(calibrate::CalibrateArgs),
     Tune(Box<tune::TuneArgs>),
     /// Restore the machine's settings when the tuning that changed them is gone.
     #[command(name = tune::GUARD_VERB, hide = true)]
@@ -70,8 +75,10 @@ fn run(verb: Verb) -> Outcome {
         Verb::Model(args) => model::run(args),
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args),
+        Verb::Stat(args) => stat::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args),
         Verb::Export(args) => export::run(args),
+        Verb::Calibrate(args) => calibrate::run(args),
         Verb::Doctor(args) => doctor::run(args),
         Verb::Tune(args) => tune::run(*args),
         Verb::TuneGuard => tune::run_guard(),

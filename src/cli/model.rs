@@ -9,6 +9,8 @@ use clap::{Args, Subcommand};
 
 use super::Outcome;
 
+pub use show::{print as print_model, user_folder};
+
 /// Fit, validate and show power models: watts from event rates.
 #[derive(Args)]
 pub struct ModelArgs {

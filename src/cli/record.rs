@@ -2,15 +2,20 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use eprof::record::meter::{AssumedWatts, MeterOptions, Source};
-use eprof::record::{self, CallGraph, RecordError, RecordOptions, SamplingRate, TargetOptions};
+use eprof::machine::Roots;
+use eprof::machine::cpuinfo::CpuIdentity;
+use eprof::power_model::folder;
+use eprof::power_model::stored::StoredModel;
+use eprof::record::{self, CallGraph, Neighbours, RecordError, RecordOptions, SamplingRate, TargetOptions};
 
 use super::Outcome;
+use super::meters::MeterArgs;
+use super::model::user_folder;
 
 /// Record a program's samples and the energy that the machine used meanwhile.
 #[derive(Args)]
@@ -61,9 +66,11 @@ pub struct RecordArgs {
     compress: Option<i32>,
 
     /// Sample other processes too, so that their share of the energy is known by event and not by CPU
-    /// time alone (needs the right to sample everything).
-    #[arg(long, conflicts_with_all = ["tid", "cgroup"])]
-    neighbours: bool,
+    /// time alone (needs the right to sample everything): always, never, or auto, which is where COMMAND
+    /// runs on CPUs with a meter and hardware events.
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "auto",
+          default_missing_value = "always", value_parser = neighbours)]
+    neighbours: Neighbours,
 
     /// Leave the kernel out.
     #[arg(long)]
@@ -73,25 +80,17 @@ pub struct RecordArgs {
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
 
-    /// Watts of the whole machine when idle and when busy, for an estimate where nothing is measured.
-    #[arg(long, value_name = "IDLE:BUSY", value_parser = AssumedWatts::parse)]
-    watts: Option<AssumedWatts>,
-
-    /// NVIDIA's management library, if not the driver's own libnvidia-ml.so.1.
-    #[arg(long, value_name = "FILE")]
-    nvml_lib: Option<PathBuf>,
-
-    /// Read only this kind of meter: power, power-core, powercap, msr, hwmon, battery or estimate.
-    #[arg(long, value_name = "METER", value_delimiter = ',', value_parser = source)]
-    meter: Vec<Source>,
-
-    /// Milliseconds that a counter may rest before it is taken for none.
-    #[arg(long, value_name = "MS", default_value_t = 25, hide = true)]
-    meter_watch: u64,
+    #[command(flatten)]
+    meters: MeterArgs,
 
     /// Milliseconds between two readings of a fast meter.
     #[arg(long, value_name = "MS", default_value_t = 10, hide = true)]
     meter_interval: u64,
+
+    /// The power model that tells how often to sample each event: a file, `stored` for what `eprof
+    /// calibrate` kept of this machine, or `none`.
+    #[arg(long, value_name = "MODEL", default_value = "stored")]
+    model: PathBuf,
 
     /// Say nothing at the end.
     #[arg(short, long)]
@@ -132,6 +131,9 @@ pub fn run(args: RecordArgs) -> Outcome {
 
 fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
     let command = (!args.command.is_empty()).then_some(args.command);
+    let of_one_kind =
+        args.neighbours == Neighbours::Sample && (!args.tid.is_empty() || args.cgroup.is_some());
+    anyhow::ensure!(!of_one_kind, "--neighbours goes with a command or -p, not with -t or --cgroup");
     let target = match (command, args.all_cpus, args.pid.is_empty(), args.tid.is_empty(), args.cgroup) {
         (command, true, ..) => TargetOptions::System(command),
         (None, _, false, ..) => TargetOptions::Processes(args.pid),
@@ -153,15 +155,11 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         neighbours: args.neighbours,
         events: args.event,
         rate,
+        model: model(&args.model)?,
         call_graph: args.call_graph,
         user_only: args.user_only,
         duration: args.duration,
-        meters: MeterOptions {
-            watts: args.watts,
-            only: (!args.meter.is_empty()).then_some(args.meter),
-            nvml_library: args.nvml_lib,
-            watch: Duration::from_millis(args.meter_watch),
-        },
+        meters: args.meters.options(),
         meter_interval: Duration::from_millis(args.meter_interval.max(1)),
         output: args.output,
         compression_level: args.compress,
@@ -170,18 +168,35 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
     })
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+fn neighbours(text: &str) -> Result<Neighbours, String> {
+    match text {
+        "auto" => Ok(Neighbours::Auto),
+        "always" => Ok(Neighbours::Sample),
+        "never" => Ok(Neighbours::Leave),
+        _ => Err("one of auto, always, never".to_owned()),
+    }
 }
 
-fn source(text: &str) -> Result<Source, String> {
-    let same = |source: &Source| {
-        let name = source.to_string().to_lowercase().replace([' ', '_'], "-");
-        name == text || name.strip_suffix("-pmu") == Some(text)
-    };
-    let names = "power, power-core, powercap, msr, hwmon, battery or estimate";
-    Source::ALL.into_iter().find(same).ok_or_else(|| format!("one of {names}"))
+/// The model of this name. A stored one that cannot be read is no reason to record nothing.
+fn model(name: &Path) -> anyhow::Result<Option<StoredModel>> {
+    if name == Path::new("none") {
+        return Ok(None);
+    }
+    if name != Path::new("stored") {
+        return Ok(Some(folder::read(name)?));
+    }
+    let Ok(folder) = user_folder() else { return Ok(None) };
+    let identity = CpuIdentity::read(&Roots::default()).identity;
+    folder.load(&identity).or_else(|error| {
+        writeln!(io::stderr(), "eprof: warning: the stored power model is not used: {error}")?;
+        Ok(None)
+    })
+}
+
+/// A span of time in seconds, as options give it.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 fn call_graph(text: &str) -> Result<CallGraph, String> {

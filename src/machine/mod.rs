@@ -1,5 +1,6 @@
 //! What is this machine? Topology, PMUs and event encodings, energy domains, permissions.
 
+pub mod caches;
 pub mod cpu_list;
 pub mod cpuinfo;
 pub mod gpus;

@@ -1,5 +1,6 @@
 //! Every event on every CPU (and task), opened, with one ring per CPU for all of them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -12,6 +13,8 @@ use crate::record::events::SampledEvent;
 use crate::record::ring::Ring;
 use crate::recording::attr::EventAttr;
 use crate::recording::encode::CounterValue;
+use crate::recording::format::event_type;
+use crate::units::Nanoseconds;
 
 mod ioctl {
     nix::ioctl_write_int_bad!(set_output, nix::request_code_none!(b'$', 5));
@@ -138,6 +141,37 @@ impl Counters {
     /// Ids of the counters of an event, in the order of CPUs.
     pub fn ids(&self, event: usize) -> Vec<u64> {
         self.counters.iter().filter(|open| open.event == event).map(OpenCounter::id).collect()
+    }
+
+    /// Indices of the counters whose running time is the target's CPU time, one per CPU and task: those of
+    /// software events, which never take turns, or of events that were chosen to fit at once. None of them
+    /// if that cannot be said of every CPU.
+    pub fn that_tell_time(&self, events: &[SampledEvent], all_fit: bool) -> Vec<usize> {
+        let runs_always = |event: usize| all_fit || events[event].spec.perf_type == event_type::SOFTWARE;
+        let cpus: BTreeSet<u32> = self.counters.iter().map(|open| open.cpu).collect();
+        let mut telling = Vec::new();
+        for cpu in cpus {
+            let of_cpu = || self.counters.iter().enumerate().filter(move |(_, open)| open.cpu == cpu);
+            let Some(event) = of_cpu().map(|(_, open)| open.event).find(|&event| runs_always(event)) else {
+                return Vec::new();
+            };
+            telling.extend(of_cpu().filter(|(_, open)| open.event == event).map(|(index, _)| index));
+        }
+        telling
+    }
+
+    /// The time that these counters have run, summed over tasks, by CPU. Empty if one cannot be read.
+    pub fn running_times(&mut self, indices: &[usize]) -> Vec<(u32, Nanoseconds)> {
+        let mut times: BTreeMap<u32, Nanoseconds> = BTreeMap::new();
+        for &index in indices {
+            let Some(Ok((cpu, value))) =
+                self.counters.get_mut(index).map(|open| open.value().map(|value| (open.cpu, value)))
+            else {
+                return Vec::new();
+            };
+            *times.entry(cpu).or_default() += Nanoseconds::from_nanos(value.time_running);
+        }
+        times.into_iter().collect()
     }
 
     /// Starts all counters.

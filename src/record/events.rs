@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::{EventSpec, Role, Roots, choose_model_events, resolve_events};
+use crate::machine::{EventSpec, ModelEvent, ModelEvents, Role, Roots, choose_model_events, resolve_events};
+use crate::power_model::stored::{StoredModel, StoredModelError};
+use crate::record::calibrated;
 use crate::record::error::RecordError;
 use crate::record::options::SamplingRate;
 use crate::recording::format::event_type;
@@ -55,7 +57,7 @@ const TASK_CLOCK: u64 = 1;
 /// such that a core at 3 GHz gives at most some 500 samples a second of each event: the rates behind
 /// them are those of Zecena et al.'s six programs, 3.0e9 cycles, 9.1e9 instructions, 1.5e9 stalls,
 /// 3.6e8 requests to L2 and 6e7 misses of the last cache a second.
-fn unmodelled_period(role: Role) -> u64 {
+pub fn unmodelled_period(role: Role) -> u64 {
     match role {
         Role::Clk => 5_999_993,
         Role::Inst => 7_999_993,
@@ -110,7 +112,8 @@ fn is_clock(spec: &EventSpec) -> bool {
     spec.perf_type == event_type::SOFTWARE && matches!(spec.config, CPU_CLOCK | TASK_CLOCK)
 }
 
-/// The events of these lists, or those of the power model if there are none.
+/// The events of these lists, or those of the power model if there are none. A calibrated model tells
+/// what its events cost and how often to sample them.
 ///
 /// # Errors
 /// The first event that this machine does not know.
@@ -119,12 +122,19 @@ pub fn choose_events(
     machine: &MachineInfo,
     lists: &[String],
     rate: SamplingRate,
+    model: Option<&StoredModel>,
 ) -> Result<ChosenEvents, RecordError> {
     if lists.is_empty() {
-        let chosen = choose_model_events(roots, machine);
-        let sampled =
-            chosen.events.into_iter().map(|event| SampledEvent::new(event.spec, Some(event.role), rate));
-        return Ok(ChosenEvents { events: sampled.collect(), notes: chosen.notes, by_eprof: true });
+        let ModelEvents { events, mut notes, .. } = choose_model_events(roots, machine);
+        let sampled = |event: ModelEvent| SampledEvent::new(event.spec, Some(event.role), rate);
+        let mut events: Vec<SampledEvent> = events.into_iter().map(sampled).collect();
+        if let Some(stored) = model {
+            match check(stored, machine, &events) {
+                Ok(()) => calibrated::apply(&stored.model, rate, &mut events, &mut notes),
+                Err(error) => notes.push(format!("the calibrated model was not used: {error}")),
+            }
+        }
+        return Ok(ChosenEvents { events, notes, by_eprof: true });
     }
     let mut events = Vec::new();
     for list in lists {
@@ -132,6 +142,16 @@ pub fn choose_events(
         events.extend(specs.map(|spec| SampledEvent::new(spec, None, rate)));
     }
     Ok(ChosenEvents { events, notes: Vec::new(), by_eprof: false })
+}
+
+fn check(
+    stored: &StoredModel,
+    machine: &MachineInfo,
+    events: &[SampledEvent],
+) -> Result<(), StoredModelError> {
+    let of_event = |event: &SampledEvent| Some((event.role?.to_string(), event.spec.encoding()));
+    let encodings: Vec<(String, String)> = events.iter().filter_map(of_event).collect();
+    stored.check(&machine.cpu_identity, encodings.iter().map(|(role, code)| (role.as_str(), code.as_str())))
 }
 
 /// What is sampled where the hardware's events turn out not to be there.
@@ -151,7 +171,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let lists: Vec<String> = lists.iter().map(|&list| list.to_owned()).collect();
         let roots = Roots::under(folder.path());
-        choose_events(&roots, &MachineInfo::default(), &lists, rate).expect("known events").events
+        choose_events(&roots, &MachineInfo::default(), &lists, rate, None).expect("known events").events
     }
 
     #[test]

@@ -8,16 +8,20 @@
 //! The kernel's records go from its rings to the file as they are; what they say is found out later,
 //! by [`crate::recording`]. All that eprof adds is made by [`crate::recording::own_events`].
 
+pub mod affinity;
 mod attr;
 mod build_ids;
+mod calibrated;
 mod census;
 mod counters;
+pub mod cpu_counters;
 mod cpu_times;
 mod drain;
 mod energy_log;
 mod error;
 mod event_totals;
 mod events;
+mod file_limit;
 pub mod gpu;
 mod host;
 mod kernel_state;
@@ -30,6 +34,9 @@ mod program_end;
 mod readings;
 mod recorder;
 mod ring;
+pub mod run_meter;
+mod run_observations;
+pub mod runs;
 mod sampling;
 mod session;
 mod signals;
@@ -42,6 +49,6 @@ pub mod tuning;
 pub use energy_log::EnergySummary;
 pub use error::RecordError;
 pub use launch::LaunchError;
-pub use options::{CallGraph, RecordOptions, SamplingRate, TargetOptions};
+pub use options::{CallGraph, Neighbours, RecordOptions, SamplingRate, TargetOptions};
 pub use session::record;
 pub use summary::{Outcome, Summary};

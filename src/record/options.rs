@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::power_model::stored::StoredModel;
 use crate::record::meter::MeterOptions;
 
 /// Everything that can be chosen about a recording.
@@ -11,13 +12,15 @@ use crate::record::meter::MeterOptions;
 pub struct RecordOptions {
     /// What to record.
     pub target: TargetOptions,
-    /// Sample the other processes beside the target, so that their share of the energy is known by event
-    /// and not by CPU time alone.
-    pub neighbours: bool,
+    /// Whether to sample the other processes beside the target.
+    pub neighbours: Neighbours,
     /// Events by name; empty for those that eprof chooses.
     pub events: Vec<String>,
     /// How often to sample.
     pub rate: SamplingRate,
+    /// The model that was calibrated on this machine: it tells how often to sample each of its events, and
+    /// what they cost.
+    pub model: Option<StoredModel>,
     /// What to know of the call path of each sample.
     pub call_graph: CallGraph,
     /// Leave the kernel's work out of the samples.
@@ -36,6 +39,20 @@ pub struct RecordOptions {
     pub run_as: Option<String>,
     /// eprof's own command line, for the file.
     pub command_line: Vec<String>,
+}
+
+/// Whether other processes are sampled beside the target, so that their share of the energy is known by
+/// event and not by CPU time alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Neighbours {
+    /// Where that tells more and is permitted: a program started here, on CPUs whose energy is measured and
+    /// whose events the model chose.
+    #[default]
+    Auto,
+    /// Always.
+    Sample,
+    /// Never.
+    Leave,
 }
 
 /// What to record.

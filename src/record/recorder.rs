@@ -41,6 +41,8 @@ pub struct Recorder {
     pub signals: Signals,
     /// What is counted.
     pub counters: Counters,
+    /// Those of them that tell the target's own CPU time.
+    pub own_time: Vec<usize>,
     /// The way to the file.
     pub drain: Drain,
     /// What went there.
@@ -127,6 +129,7 @@ impl Recorder {
         if let Err(error) = self.try_round(with_cpu_times) {
             self.failure = Some(error);
             self.counters = Counters::default();
+            self.own_time.clear();
             self.meters.clear();
         }
     }
@@ -139,7 +142,13 @@ impl Recorder {
         self.energy.encode(&mut own).map_err(io::Error::other)?;
         if let (true, Some(reader)) = (with_cpu_times, &mut self.cpu_times) {
             let time = monotonic_now();
-            own_events::cpu_times(&reader.read()?, time, &mut own).map_err(io::Error::other)?;
+            let times = reader.read()?;
+            let target = self.counters.running_times(&self.own_time);
+            let encoded = match &target[..] {
+                [] => own_events::cpu_times(&times, time, &mut own),
+                target => own_events::cpu_times_with_target(&times, target, time, &mut own),
+            };
+            encoded.map_err(io::Error::other)?;
         }
         self.drain.round(&mut self.counters.rings, &own, &mut self.census)
     }

@@ -4,13 +4,13 @@ use std::fs;
 use std::io;
 
 use nix::errno::Errno;
-use nix::sys::resource::{self, Resource};
 
 use crate::machine::{Roots, resolve_event, topology};
 use crate::record::attr::AttrSettings;
 use crate::record::counters::{Counters, OpenCounter, Refusal, Scope};
 use crate::record::error::RecordError;
 use crate::record::events::{ChosenEvents, SampledEvent, choose_events, clock_instead};
+use crate::record::file_limit;
 use crate::record::options::{CallGraph, RecordOptions, SamplingRate};
 use crate::record::ring::page_size;
 use crate::record::support::KernelSupport;
@@ -100,7 +100,7 @@ impl Sampling {
     ) -> Result<Self, RecordError> {
         let cpus: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.cpu).collect();
         let ChosenEvents { events, notes, by_eprof } =
-            choose_events(roots, machine, &options.events, options.rate)?;
+            choose_events(roots, machine, &options.events, options.rate, options.model.as_ref())?;
         let settings = AttrSettings {
             call_graph: options.call_graph,
             exclude_kernel: options.user_only,
@@ -193,18 +193,12 @@ fn allow_files(events: &[SampledEvent], scope: &Scope, cpus: &[u32]) -> Result<(
     let per_task: usize =
         events.iter().map(|event| cpus.iter().filter(|&&cpu| event.spec.counts_on(cpu)).count()).sum();
     let needed = (per_task * tasks) as u64 + OTHER_FILES;
-    let Ok((soft, hard)) = resource::getrlimit(Resource::RLIMIT_NOFILE) else { return Ok(()) };
-    if soft >= needed || hard >= needed && resource::setrlimit(Resource::RLIMIT_NOFILE, needed, hard).is_ok()
-    {
-        return Ok(());
-    }
-    // Beyond the hard limit only with CAP_SYS_RESOURCE.
-    resource::setrlimit(Resource::RLIMIT_NOFILE, needed, needed).map_err(|_| RecordError::TooManyFiles {
+    file_limit::raise_to(needed).map_err(|limit| RecordError::TooManyFiles {
         needed,
         events: events.len(),
         cpus: cpus.len(),
         tasks,
-        limit: hard,
+        limit,
     })
 }
 

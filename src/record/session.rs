@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::machine::{Roots, topology};
 use crate::record::build_ids;
+use crate::record::calibrated;
 use crate::record::census::Census;
 use crate::record::counters::Scope;
 use crate::record::cpu_times::CpuTimesReader;
@@ -17,7 +18,7 @@ use crate::record::host;
 use crate::record::kernel_state;
 use crate::record::launch::{Credentials, Waiting};
 use crate::record::meter::{Discovery, EnergyMeter, Pace, discover};
-use crate::record::options::{CallGraph, RecordOptions, TargetOptions};
+use crate::record::options::{CallGraph, Neighbours, RecordOptions, TargetOptions};
 use crate::record::output::PendingOutput;
 use crate::record::process_state::ProcessState;
 use crate::record::program_end;
@@ -60,12 +61,29 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     // From here on an error drops `program`, which then ends without having started.
     let pid = program.as_ref().map(Waiting::pid);
     let process_state = ProcessState::new(&roots);
-    let scope = target::scope(options, pid, &process_state)?;
-    // Counters of the program alone start with it; those that watch others too, before it.
-    let on_exec = matches!(options.target, TargetOptions::Command(_)) && matches!(scope, Scope::Tasks(_));
+    let own_scope = target::scope(options, pid, &process_state)?;
     let machine = topology::detect(&roots)?;
-    let mut sampling = Sampling::open(options, &roots, &machine, &scope, on_exec)?;
-    let energy = discover(&roots, &options.meters)?;
+    let mut energy = discover(&roots, &options.meters)?;
+    let wide = target::with_neighbours(options, &roots, &energy);
+    // Counters of the program alone start with it; those that watch others too, before it.
+    let starts_on_exec = |scope: &Scope| {
+        matches!(options.target, TargetOptions::Command(_)) && matches!(scope, Scope::Tasks(_))
+    };
+    let open = |scope: Scope| {
+        let on_exec = starts_on_exec(&scope);
+        Sampling::open(options, &roots, &machine, &scope, on_exec).map(|sampling| (sampling, scope, on_exec))
+    };
+    let (mut sampling, scope, on_exec) = match open(if wide { Scope::System } else { own_scope }) {
+        // What nobody asked for is done without, should the kernel refuse it after all.
+        Err(_) if wide && options.neighbours == Neighbours::Auto => {
+            open(target::scope(options, pid, &process_state)?)?
+        }
+        opened => opened?,
+    };
+    if let Some(stored) = options.model.as_ref().filter(|stored| stored.cpu_identity == machine.cpu_identity)
+    {
+        calibrated::tell_static_power(&stored.model, &mut energy.domains);
+    }
     let clock = host::clock_reference();
     let mut warnings = [sampling.warnings.clone(), unread_meters(&energy)].concat();
     let metadata = Metadata {
@@ -120,6 +138,10 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
         process_state,
         deadline: options.duration.map(|duration| Instant::now() + duration),
         failure: None,
+        own_time: match scope {
+            Scope::Tasks(_) => sampling.counters.that_tell_time(&sampling.events, options.events.is_empty()),
+            Scope::ControlGroup(_) | Scope::System => Vec::new(),
+        },
         counters: sampling.counters,
     };
     let outcome = recorder.run()?;

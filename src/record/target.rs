@@ -6,9 +6,13 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::Pid;
 
+use crate::machine::Roots;
+use crate::machine::permissions::Permissions;
+use crate::machine::pmu::Pmu;
 use crate::record::counters::Scope;
 use crate::record::error::RecordError;
-use crate::record::options::{RecordOptions, TargetOptions};
+use crate::record::meter::Discovery;
+use crate::record::options::{Neighbours, RecordOptions, TargetOptions};
 use crate::record::process_state::ProcessState;
 use crate::recording::metadata::Target;
 
@@ -21,7 +25,7 @@ pub fn scope(
     program: Option<Pid>,
     state: &ProcessState,
 ) -> Result<Scope, RecordError> {
-    let own = match &options.target {
+    match &options.target {
         TargetOptions::Command(_) => {
             Ok(Scope::Tasks(program.map(|pid| pid.as_raw() as u32).into_iter().collect()))
         }
@@ -47,8 +51,23 @@ pub fn scope(
             File::open(folder).map(Scope::ControlGroup).map_err(failed)
         }
         TargetOptions::System(_) => Ok(Scope::System),
-    };
-    if options.neighbours { own.map(|_| Scope::System) } else { own }
+    }
+}
+
+/// Whether all CPUs are to be sampled, so that the target's share of the energy is known by event.
+pub fn with_neighbours(options: &RecordOptions, roots: &Roots, energy: &Discovery) -> bool {
+    match options.neighbours {
+        Neighbours::Sample => true,
+        Neighbours::Leave => false,
+        // Without a meter or events of the hardware the joules of others are a matter of CPU time anyway.
+        Neighbours::Auto => {
+            matches!(options.target, TargetOptions::Command(_))
+                && options.events.is_empty()
+                && energy.measures_cpus()
+                && !Pmu::cores(roots).is_empty()
+                && Permissions::read(roots).cpu_wide_events()
+        }
+    }
 }
 
 /// The folder of a control group that is given as such or by its path in the hierarchy, in one of the
@@ -67,10 +86,10 @@ pub fn watched(target: &TargetOptions) -> Vec<u32> {
     }
 }
 
-/// The running processes that samples can come from.
+/// The running processes whose samples may be shown.
 pub fn processes(options: &RecordOptions, state: &ProcessState) -> Vec<u32> {
     match &options.target {
-        _ if options.neighbours => state.processes(),
+        _ if options.neighbours == Neighbours::Sample => state.processes(),
         TargetOptions::Command(_) => Vec::new(),
         TargetOptions::Processes(processes) => processes.clone(),
         TargetOptions::Threads(threads) => {

@@ -69,6 +69,8 @@ pub struct CpuTimes {
 
 impl CpuTimes {
     const VERSION: u32 = 1;
+    /// The same with the target's own times behind the CPUs' pairs, whose number is told first.
+    const VERSION_WITH_TARGET: u32 = 2;
 
     /// The payload: version, recorder's nanoseconds, then pairs of CPU number and busy nanoseconds.
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -82,17 +84,41 @@ impl CpuTimes {
         bytes
     }
 
+    /// The payload where the CPU time of the recorded program is known exactly: version, recorder's
+    /// nanoseconds, number of busy CPUs, their pairs, then pairs of CPU number and the program's nanoseconds
+    /// there.
+    pub fn to_bytes_with_target(&self, target: &[(u32, Nanoseconds)]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(20 + 16 * (self.busy.len() + target.len()));
+        bytes.extend(Self::VERSION_WITH_TARGET.to_le_bytes());
+        bytes.extend(self.recorder.as_nanos().to_le_bytes());
+        bytes.extend((self.busy.len() as u64).to_le_bytes());
+        for (cpu, time) in self.busy.iter().chain(target) {
+            bytes.extend(u64::from(*cpu).to_le_bytes());
+            bytes.extend(time.as_nanos().to_le_bytes());
+        }
+        bytes
+    }
+
     /// Reads a payload; `None` if it is too short or of another version.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        if read_u32(bytes, 0)? != Self::VERSION {
-            return None;
-        }
+        Some(Self::with_target_from_bytes(bytes)?.0)
+    }
+
+    /// Reads a payload with the CPU time of the recorded program on each CPU; none of the latter where it
+    /// was not known exactly. `None` if the payload is too short or of another version.
+    pub fn with_target_from_bytes(bytes: &[u8]) -> Option<(Self, Vec<(u32, Nanoseconds)>)> {
+        let (pairs_at, busy_pairs) = match read_u32(bytes, 0)? {
+            Self::VERSION => (12, usize::MAX),
+            Self::VERSION_WITH_TARGET => (20, usize::try_from(read_u64(bytes, 12)?).ok()?),
+            _ => return None,
+        };
         let recorder = Nanoseconds::from_nanos(read_u64(bytes, 4)?);
-        let pairs = bytes.get(12..)?.chunks_exact(16);
-        let busy = pairs
+        let pairs = bytes.get(pairs_at..)?.chunks_exact(16);
+        let mut busy: Vec<(u32, Nanoseconds)> = pairs
             .map(|pair| Some((read_u64(pair, 0)? as u32, Nanoseconds::from_nanos(read_u64(pair, 8)?))))
             .collect::<Option<_>>()?;
-        Some(Self { recorder, busy })
+        let target = busy.split_off(busy_pairs.min(busy.len()));
+        Some((Self { recorder, busy }, target))
     }
 }
 
@@ -165,6 +191,11 @@ mod tests {
         };
         let bytes = times.to_bytes();
         assert_eq!((bytes.len() + 4) % 8, 0);
+        assert_eq!(CpuTimes::from_bytes(&bytes), Some(times.clone()));
+        let target = vec![(7, Nanoseconds::from_millis(15))];
+        let bytes = times.to_bytes_with_target(&target);
+        assert_eq!((bytes.len() + 4) % 8, 0);
+        assert_eq!(CpuTimes::with_target_from_bytes(&bytes), Some((times.clone(), target)));
         assert_eq!(CpuTimes::from_bytes(&bytes), Some(times));
     }
 

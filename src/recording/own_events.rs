@@ -10,7 +10,7 @@ use crate::recording::encode::{self, RecordTooLong, SampleFields};
 use crate::recording::energy::{CpuTimes, EnergyReading, event_name, metadata_payloads};
 use crate::recording::format::{event_type, sample_type};
 use crate::recording::metadata::{CPU_TIMES_EVENT, DomainInfo, METADATA_EVENT, Metadata};
-use crate::units::Timestamp;
+use crate::units::{Nanoseconds, Timestamp};
 
 const SAMPLE_TYPE: u64 = encode::TRAILER_FIELDS | sample_type::RAW;
 
@@ -52,6 +52,16 @@ pub fn metadata(metadata: &Metadata, time: Timestamp, out: &mut Vec<u8>) -> Resu
 /// Appends CPU times.
 pub fn cpu_times(times: &CpuTimes, time: Timestamp, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
     sample(CPU_TIMES_ID, time, 0, &times.to_bytes(), out)
+}
+
+/// Appends CPU times with those of the recorded program on each CPU, counted exactly.
+pub fn cpu_times_with_target(
+    times: &CpuTimes,
+    target: &[(u32, Nanoseconds)],
+    time: Timestamp,
+    out: &mut Vec<u8>,
+) -> Result<(), RecordTooLong> {
+    sample(CPU_TIMES_ID, time, 0, &times.to_bytes_with_target(target), out)
 }
 
 /// Appends a reading of the domain of this index, whose first CPU is `cpu`.

@@ -16,7 +16,7 @@ const INSTRUCTIONS: &str = "instructions";
 fn threads_and_children_are_counted_from_exec_to_exit() {
     let script = format!(
         "{ONLY_CHOSEN}
-         ./eprof record -q -o a.data sh -c './phases -m threads -t 300 -q & ./phases -o asm,l3 -t 300 -q & wait'
+         ./eprof record -q -o a.data --neighbours=never sh -c './phases -m threads -t 300 -q & ./phases -o asm,l3 -t 300 -q & wait'
          echo == truth; cat /proc/simhw"
     );
     let Some(run) = run(&STEADY, &script, &["a.data"]) else { return };

@@ -10,4 +10,6 @@ mod common;
 mod bench;
 mod energy;
 mod events;
+#[path = "../guest/bench.rs"]
+mod guest;
 mod rights;

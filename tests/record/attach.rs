@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::harness::{Contents, Folder, can_record, stderr};
 use crate::workload;
 
-fn start(name: &str) -> Child {
+pub fn start(name: &str) -> Child {
     let line = workload::command(name);
     let child = Command::new(&line[0])
         .args(&line[1..])

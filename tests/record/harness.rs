@@ -12,6 +12,7 @@ use eprof::recording::energy::{CpuTimes, EnergyReading};
 use eprof::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
 use eprof::recording::record::{Record, RecordContext};
 use eprof::recording::{EventDesc, Recording};
+use eprof::units::Nanoseconds;
 use tempfile::TempDir;
 
 use crate::common;
@@ -93,6 +94,8 @@ pub struct Contents {
     pub metadata: u64,
     pub readings: Vec<(String, EnergyReading)>,
     pub cpu_times: Vec<CpuTimes>,
+    /// The program's own time on each CPU, beside the CPU times.
+    pub own_times: Vec<Vec<(u32, Nanoseconds)>>,
     pub comms: BTreeSet<String>,
     pub sampled_threads: BTreeSet<u32>,
     pub forks: u64,
@@ -153,7 +156,9 @@ impl Contents {
                 self.metadata += 1;
             }
             Record::Sample(sample) if event == CPU_TIMES_EVENT => {
-                self.cpu_times.push(CpuTimes::from_bytes(sample.raw).expect("CPU times"));
+                let (times, own) = CpuTimes::with_target_from_bytes(sample.raw).expect("CPU times");
+                self.cpu_times.push(times);
+                self.own_times.push(own);
             }
             Record::Sample(sample) if event.starts_with("energy/") => {
                 self.readings.push((event, EnergyReading::from_bytes(sample.raw).expect("a reading")));

@@ -14,4 +14,5 @@ mod limits;
 mod processes;
 mod readers;
 mod rights;
+mod shares;
 mod signals;

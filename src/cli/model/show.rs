@@ -100,7 +100,8 @@ fn list(out: &mut impl Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(out: &mut impl Write, model: &PowerModel, energy: Joules) -> io::Result<()> {
+/// Prints a model, with the periods at which an event stands for `energy`.
+pub fn print(out: &mut impl Write, model: &PowerModel, energy: Joules) -> io::Result<()> {
     writeln!(out, "{}: {}", model.name, model.source)?;
     if model.scale == Scale::Relative {
         writeln!(out, "proportions only; measured energy gives the scale")?;

@@ -7,9 +7,6 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sched::sched_getaffinity;
-use nix::unistd::Pid;
-
 use super::changes::{Changes, NotRestored};
 use super::command::Template;
 use super::cpu_frequency::CpuFrequency;
@@ -17,14 +14,15 @@ use super::error::TuningError;
 use super::guard::Guard;
 use super::journal::{Entry, Header, Journal, JournalState};
 use super::metric::Metric;
-use super::observations::Observations;
 use super::placement::{Placement, openmp_environment, spread};
 use super::power_cap::PowerCap;
-use super::run_meter::RunMeter;
 use super::supervise::{Ending, supervise};
 use super::trial::{Instruments, Taken, Trial, tail_of};
 use crate::machine::{Roots, topology};
+use crate::record::affinity::allowed_cpus;
 use crate::record::meter::{AssumedWatts, MeterOptions, discover};
+use crate::record::run_meter::RunMeter;
+use crate::record::run_observations::Observations;
 use crate::record::signals::Signals;
 use crate::recording::metadata::MachineInfo;
 use crate::tune::search::{Bench, Purpose};
@@ -248,7 +246,7 @@ impl<'a, W: Watcher> ProgramBench<'a, W> {
         };
         self.observations.begin();
         let mut taken = trial.run(instruments)?;
-        let own_share = self.observations.end(&taken);
+        let own_share = self.observations.end(taken.seconds, taken.cpu_seconds);
         taken.joules = self.meter.share_of_estimate(taken.joules, taken.seconds, own_share);
         if self.options.metric.values(taken.seconds, taken.joules, &taken.output).is_none() {
             return Err(TuningError::NoMetric {
@@ -319,14 +317,5 @@ fn header(space: &Space, options: &BenchOptions, meter: &RunMeter, machine: &Mac
         meter: domains,
         placement: format!("{:?}", options.placement).to_lowercase(),
         host: format!("{} {}", machine.hostname, machine.cpu_model),
-    }
-}
-
-/// The CPUs that this process may use, by its own affinity; all of the machine's if that is unknown.
-fn allowed_cpus(machine: &MachineInfo) -> Vec<u32> {
-    let all = || machine.cpus.iter().map(|cpu| cpu.cpu);
-    match sched_getaffinity(Pid::from_raw(0)) {
-        Ok(set) => all().filter(|&cpu| set.is_set(cpu as usize).unwrap_or(false)).collect(),
-        Err(_) => all().collect(),
     }
 }

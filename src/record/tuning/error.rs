@@ -6,6 +6,8 @@ use std::process::ExitStatus;
 
 use nix::sys::signal::Signal;
 
+use crate::record::run_meter::RunMeterError;
+
 /// Why tuning a program stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -95,9 +97,9 @@ pub enum TuningError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The energy could not be read.
-    #[error("cannot read the energy meter: {0}")]
-    Meter(io::Error),
+    /// The energy is not known.
+    #[error(transparent)]
+    Meter(#[from] RunMeterError),
     /// The meter did not move during a run.
     #[error("no energy was counted while `{command}` ran for {seconds:.3} s: make its runs longer")]
     NoEnergy {
@@ -105,14 +107,6 @@ pub enum TuningError {
         command: String,
         /// How long it ran.
         seconds: f64,
-    },
-    /// No meter of this name.
-    #[error("there is no energy domain `{name}`; there are: {known}")]
-    NoDomain {
-        /// The name.
-        name: String,
-        /// The names there are.
-        known: String,
     },
     /// The journal cannot be read or written.
     #[error("journal {path}: {source}")]

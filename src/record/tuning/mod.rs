@@ -14,10 +14,8 @@ mod error;
 pub mod guard;
 mod journal;
 mod metric;
-mod observations;
 mod placement;
 pub mod power_cap;
-mod run_meter;
 mod supervise;
 mod trial;
 

@@ -7,12 +7,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{UsageWho, getrusage};
-
 use super::cpu_frequency::CpuFrequency;
 use super::error::TuningError;
-use super::run_meter::RunMeter;
 use super::supervise::{Ending, supervise};
+use crate::record::cpu_times::children_cpu_seconds;
+use crate::record::run_meter::RunMeter;
 use crate::record::signals::Signals;
 
 /// As much of a program's output is searched for the figure.
@@ -132,13 +131,6 @@ impl Trial<'_> {
             self.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
         TuningError::Launch { program, source }
     }
-}
-
-/// CPU time of all children that have ended.
-fn children_cpu_seconds() -> f64 {
-    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return 0.0 };
-    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 * 1e-6;
-    seconds(usage.user_time()) + seconds(usage.system_time())
 }
 
 /// The end of a file.

@@ -1,13 +1,30 @@
-//! The joules of a run: the sum of the machine's energy domains that contain no other twice.
+//! The joules of a run: each energy domain's, and the sum of those that contain no other twice.
 
+use std::io;
 use std::time::Duration;
 
-use super::error::TuningError;
 use crate::record::meter::Discovery;
 use crate::recording::metadata::{DomainInfo, DomainKind, Method};
 use crate::units::Joules;
 
-/// A sum of domains.
+/// Why the joules of a run are not known.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunMeterError {
+    /// No meter of this name.
+    #[error("there is no energy domain `{name}`; there are: {known}")]
+    NoDomain {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The energy could not be read.
+    #[error("cannot read the energy meter: {0}")]
+    Meter(io::Error),
+}
+
+/// The machine's domains, and a sum of some of them.
 pub struct RunMeter {
     discovery: Discovery,
     /// For each meter, for each of its domains, whether it is part of the sum.
@@ -19,12 +36,12 @@ impl RunMeter {
     ///
     /// # Errors
     /// A name that no domain has.
-    pub fn new(discovery: Discovery, names: &[String]) -> Result<Self, TuningError> {
+    pub fn new(discovery: Discovery, names: &[String]) -> Result<Self, RunMeterError> {
         if let Some(name) =
             names.iter().find(|name| !discovery.domains.iter().any(|domain| domain.name == **name))
         {
             let known: Vec<&str> = discovery.domains.iter().map(|domain| domain.name.as_str()).collect();
-            return Err(TuningError::NoDomain { name: name.clone(), known: known.join(", ") });
+            return Err(RunMeterError::NoDomain { name: name.clone(), known: known.join(", ") });
         }
         let wanted: Vec<&str> = match names {
             [] => outermost(&discovery.domains).map(|domain| domain.name.as_str()).collect(),
@@ -40,35 +57,51 @@ impl RunMeter {
         Ok(Self { discovery, chosen })
     }
 
-    /// Energy since the meters were opened; a domain that cannot be read this time counts as an error,
-    /// as a sum without it would be too small.
+    /// Energy of the sum since the meters were opened; a domain that cannot be read this time counts as an
+    /// error, as a sum without it would be too small.
     ///
     /// # Errors
     /// A meter that cannot be read.
-    pub fn read(&mut self) -> Result<Joules, TuningError> {
+    pub fn read(&mut self) -> Result<Joules, RunMeterError> {
         let mut sum = Joules::ZERO;
         let mut readings = Vec::new();
         for (meter, chosen) in self.discovery.meters.iter_mut().zip(&self.chosen) {
             if !chosen.contains(&true) {
                 continue;
             }
-            meter.read(&mut readings).map_err(TuningError::Meter)?;
+            meter.read(&mut readings).map_err(RunMeterError::Meter)?;
             for (reading, _) in readings.iter().zip(chosen).filter(|(_, chosen)| **chosen) {
-                let reading = reading
-                    .ok_or_else(|| TuningError::Meter(std::io::Error::other("a domain could not be read")))?;
-                sum += reading.energy;
+                sum += reading.ok_or_else(unreadable)?.energy;
             }
         }
         Ok(sum)
     }
 
+    /// Energy of every domain since the meters were opened, in the order of [`RunMeter::all_domains`].
+    ///
+    /// # Errors
+    /// A meter or a domain that cannot be read.
+    pub fn read_all(&mut self) -> Result<Vec<Joules>, RunMeterError> {
+        let mut energies = Vec::new();
+        let mut readings = Vec::new();
+        for meter in &mut self.discovery.meters {
+            meter.read(&mut readings).map_err(RunMeterError::Meter)?;
+            for reading in &readings {
+                energies.push(reading.ok_or_else(unreadable)?.energy);
+            }
+        }
+        Ok(energies)
+    }
+
+    /// All domains, and whether each is part of the sum.
+    pub fn all_domains(&self) -> impl Iterator<Item = (&DomainInfo, bool)> {
+        let meters = self.discovery.meters.iter().zip(&self.chosen);
+        meters.flat_map(|(meter, chosen)| meter.domains().iter().zip(chosen.iter().copied()))
+    }
+
     /// The domains of the sum.
     pub fn domains(&self) -> impl Iterator<Item = &DomainInfo> {
-        let meters = self.discovery.meters.iter().zip(&self.chosen);
-        meters
-            .flat_map(|(meter, chosen)| meter.domains().iter().zip(chosen))
-            .filter(|(_, chosen)| **chosen)
-            .map(|(domain, _)| domain)
+        self.all_domains().filter(|(_, chosen)| *chosen).map(|(domain, _)| domain)
     }
 
     /// Whether any part of the sum is an estimate.
@@ -118,6 +151,10 @@ impl RunMeter {
     }
 }
 
+fn unreadable() -> RunMeterError {
+    RunMeterError::Meter(io::Error::other("a domain could not be read"))
+}
+
 /// Domains within no other; a battery only where nothing else is: it feeds what the others count.
 fn outermost(domains: &[DomainInfo]) -> impl Iterator<Item = &DomainInfo> {
     let only_batteries = domains.iter().all(|domain| domain.kind == DomainKind::Battery);
@@ -128,8 +165,6 @@ fn outermost(domains: &[DomainInfo]) -> impl Iterator<Item = &DomainInfo> {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
     use crate::record::meter::{CounterReading, EnergyMeter};
 
@@ -226,6 +261,6 @@ mod tests {
     #[test]
     fn a_domain_that_cannot_be_read_is_no_zero() {
         let mut meter = RunMeter::new(discovery(&[Some(1.0), None, None, None]), &[]).expect("valid");
-        assert!(matches!(meter.read(), Err(TuningError::Meter(_))));
+        assert!(matches!(meter.read(), Err(RunMeterError::Meter(_))));
     }
 }

@@ -1,11 +1,10 @@
-//! What makes the figures of a tuning doubtful, collected while it runs.
+//! What makes the figures of measured runs doubtful, collected while they are made.
 
 use std::fs;
 use std::path::PathBuf;
 
-use super::run_meter::RunMeter;
-use super::trial::Taken;
 use crate::machine::Roots;
+use crate::record::run_meter::RunMeter;
 
 /// Others that use more than this share of the CPU time spent disturb a run.
 const DISTURBING: f64 = 0.05;
@@ -45,14 +44,14 @@ impl Observations {
         self.busy_before = self.busy_seconds();
     }
 
-    /// A run ended. Returns the program's share of the CPU time that was spent meanwhile.
-    pub fn end(&mut self, taken: &Taken) -> f64 {
+    /// A run ended, after so long and with so much CPU time of its own. Returns the program's share of the CPU time that was spent meanwhile.
+    pub fn end(&mut self, seconds: f64, cpu_seconds: f64) -> f64 {
         self.runs += 1;
-        self.shortest = self.shortest.min(taken.seconds);
+        self.shortest = self.shortest.min(seconds);
         let (Some(before), Some(after)) = (self.busy_before, self.busy_seconds()) else { return 1.0 };
         // /proc/stat counts in hundredths of a second.
-        let others = (after - before - taken.cpu_seconds - 0.02).max(0.0);
-        let share = others / (taken.cpu_seconds + others).max(0.1);
+        let others = (after - before - cpu_seconds - 0.02).max(0.0);
+        let share = others / (cpu_seconds + others).max(0.1);
         if share > DISTURBING {
             self.disturbed += 1;
             self.worst_disturbance = self.worst_disturbance.max(share);
@@ -79,15 +78,31 @@ impl Observations {
                     .into(),
             );
         }
-        if self.shortest < meter.shortest_run() {
+        warnings.extend(self.short_run(meter));
+        warnings.extend(self.disturbance(meter));
+        if let Some(text) = &self.off_frequency {
             warnings.push(format!(
+                "frequencies were not kept: {text} (hardware-managed P-states, turbo, heat or a power limit)"
+            ));
+        }
+        warnings
+    }
+
+    /// A warning if a run was too short for the meter.
+    pub fn short_run(&self, meter: &RunMeter) -> Option<String> {
+        (self.shortest < meter.shortest_run()).then(|| {
+            format!(
                 "the shortest run took {:.3} s; for 1 % of accuracy the meter needs {:.1} s: give the program more work",
                 self.shortest,
                 meter.shortest_run()
-            ));
-        }
-        if self.disturbed > 0 {
-            warnings.push(format!(
+            )
+        })
+    }
+
+    /// A warning if others were busy during a run.
+    pub fn disturbance(&self, meter: &RunMeter) -> Option<String> {
+        (self.disturbed > 0).then(|| {
+            format!(
                 "other programs ran during {} of {} runs and used up to {:.0} % of the CPU time spent: {}",
                 self.disturbed,
                 self.runs,
@@ -96,14 +111,8 @@ impl Observations {
                     true => "times are longer for it",
                     false => "their energy is in the figures",
                 }
-            ));
-        }
-        if let Some(text) = &self.off_frequency {
-            warnings.push(format!(
-                "frequencies were not kept: {text} (hardware-managed P-states, turbo, heat or a power limit)"
-            ));
-        }
-        warnings
+            )
+        })
     }
 
     /// CPU time that all CPUs were not idle since boot.

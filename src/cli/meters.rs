@@ -1,0 +1,48 @@
+//! The options that choose energy meters, the same for every verb that reads them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use eprof::record::meter::{AssumedWatts, MeterOptions, Source};
+
+/// Which meters to read.
+#[derive(Args)]
+pub struct MeterArgs {
+    /// Watts of the whole machine when idle and when busy, for an estimate where nothing is measured.
+    #[arg(long, value_name = "IDLE:BUSY", value_parser = AssumedWatts::parse)]
+    watts: Option<AssumedWatts>,
+
+    /// NVIDIA's management library, if not the driver's own libnvidia-ml.so.1.
+    #[arg(long, value_name = "FILE")]
+    nvml_lib: Option<PathBuf>,
+
+    /// Read only this kind of meter: power, power-core, powercap, msr, hwmon, battery or estimate.
+    #[arg(long, value_name = "METER", value_delimiter = ',', value_parser = source)]
+    meter: Vec<Source>,
+
+    /// Milliseconds that a counter may rest before it is taken for none.
+    #[arg(long, value_name = "MS", default_value_t = 25, hide = true)]
+    meter_watch: u64,
+}
+
+impl MeterArgs {
+    /// As the library takes them.
+    pub fn options(self) -> MeterOptions {
+        MeterOptions {
+            watts: self.watts,
+            only: (!self.meter.is_empty()).then_some(self.meter),
+            nvml_library: self.nvml_lib,
+            watch: Duration::from_millis(self.meter_watch),
+        }
+    }
+}
+
+fn source(text: &str) -> Result<Source, String> {
+    let same = |source: &Source| {
+        let name = source.to_string().to_lowercase().replace([' ', '_'], "-");
+        name == text || name.strip_suffix("-pmu") == Some(text)
+    };
+    let names = "power, power-core, powercap, msr, hwmon, battery or estimate";
+    Source::ALL.into_iter().find(same).ok_or_else(|| format!("one of {names}"))
+}

@@ -1,0 +1,138 @@
+//! `eprof stat`: the joules of a program, like perf stat; of two programs, in turns.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use eprof::record::runs::{self, Finished, RunError, RunOptions};
+use eprof::stat;
+
+use super::Outcome;
+use super::meters::MeterArgs;
+use super::output::{warn, write_to};
+use super::record::seconds;
+
+const EXAMPLES: &str = "Examples:
+  eprof stat ./app input                        joules, watts and seconds of one run
+  eprof stat -r 10 --warmup 1 ./app             mean and 95 % interval of ten runs
+  eprof stat -r 10 --vs './app --new' ./app     is the new way cheaper, and by how much?
+  eprof stat -r 5 --json -o energy.json ./app   for scripts
+
+The figures go to stderr or to the file of -o; the program's own output is left alone, and its exit
+status is eprof's.";
+
+/// Measure the energy of a program: joules, watts, seconds and energy x time by domain.
+///
+/// With several runs, the mean and the 95 % interval that Student's distribution gives. With --vs, the
+/// two programs run in turns (A B A B) and the ratio's interval is that of the pairs' logarithms, so
+/// that what drifts from pair to pair does not count.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct StatArgs {
+    /// Runs to measure.
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+
+    /// Runs before those, whose figures do not count.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    warmup: u32,
+
+    /// Compare with this command line; what needs a shell (quotes, pipes, variables) is given to sh.
+    #[arg(long, value_name = "COMMAND")]
+    vs: Option<String>,
+
+    /// Measure the idle machine for so many seconds first and subtract its power.
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "5", value_parser = seconds)]
+    subtract_idle: Option<Duration>,
+
+    /// Domains to add up to the total [default: all that no other one contains].
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    domain: Vec<String>,
+
+    /// Go on with the next run when one fails.
+    #[arg(short, long)]
+    ignore_failure: bool,
+
+    /// Write JSON, with every run.
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+
+    /// Write CSV, one line for each figure.
+    #[arg(long)]
+    csv: bool,
+
+    /// File to write to instead of stderr (- for stdout).
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    meters: MeterArgs,
+
+    /// Program to run, with its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// Runs the verb. The exit status is the program's own.
+pub fn run(args: StatArgs) -> Outcome {
+    let mut commands = vec![args.command];
+    commands.extend(args.vs.as_deref().map(command_line).transpose()?);
+    let options = RunOptions {
+        commands,
+        repeats: args.repeat as usize,
+        warmups: args.warmup as usize,
+        meters: args.meters.options(),
+        domains: args.domain,
+        idle: args.subtract_idle,
+        ignore_failure: args.ignore_failure,
+    };
+    let Finished { measurements, exit_status } = match runs::measure(&options) {
+        Ok(finished) => finished,
+        Err(RunError::Launch(error)) => {
+            writeln!(io::stderr(), "eprof: {error}")?;
+            return Ok(ExitCode::from(error.exit_status()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let text = match (args.json, args.csv) {
+        (true, _) => stat::json(&measurements)?,
+        (_, true) => stat::csv(&measurements)?,
+        _ => stat::text(&measurements),
+    };
+    match args.output {
+        Some(path) => write_to(Some(&path), |out| out.write_all(text.as_bytes()))?,
+        None => io::stderr().write_all(text.as_bytes())?,
+    }
+    // JSON has them already.
+    if !args.json {
+        warn(&measurements.warnings)?;
+    }
+    Ok(ExitCode::from(exit_status))
+}
+
+/// The words of a command line, or a shell with it if it has more than words.
+fn command_line(text: &str) -> anyhow::Result<Vec<OsString>> {
+    const PLAIN: &str = "+-_./:,=@%";
+    anyhow::ensure!(!text.trim().is_empty(), "--vs: the command line is empty");
+    if text.chars().all(|c| c.is_alphanumeric() || c == ' ' || PLAIN.contains(c)) {
+        return Ok(text.split(' ').filter(|word| !word.is_empty()).map(OsString::from).collect());
+    }
+    Ok(vec!["sh".into(), "-c".into(), text.into()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_only_where_it_is_needed() {
+        assert_eq!(command_line("./app  --new=1").expect("words"), ["./app", "--new=1"]);
+        assert_eq!(command_line("a | b").expect("a pipe"), ["sh", "-c", "a | b"]);
+        assert_eq!(command_line("echo 'a b'").expect("quotes"), ["sh", "-c", "echo 'a b'"]);
+        assert!(command_line("  ").is_err());
+    }
+}

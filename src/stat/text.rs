@@ -1,0 +1,201 @@
+//! Measured runs as a table for people, at most 80 columns wide but for long commands.
+
+use std::fmt::Write;
+
+use super::interval::Estimate;
+use super::measurements::{Measurements, Part, Quantity, Series};
+use super::ratio::Ratio;
+use crate::recording::metadata::Method;
+use crate::report::text::Label;
+use crate::units::Joules;
+
+/// The measurements as a table.
+pub fn text(measured: &Measurements) -> String {
+    let mut out = String::new();
+    let names = ["A", "B"];
+    for (series, name) in measured.series.iter().zip(names) {
+        let name = if measured.series.len() > 1 { format!("{name}: ") } else { String::new() };
+        out.push('\n');
+        one_program(&mut out, measured, series, &name);
+    }
+    if measured.series.len() > 1 {
+        out.push('\n');
+        comparison(&mut out, measured);
+    }
+    out.push('\n');
+    notes(&mut out, measured);
+    out
+}
+
+fn one_program(out: &mut String, measured: &Measurements, series: &Series, name: &str) {
+    let count = match (series.runs.len(), measured.warmups) {
+        (1, 0) => "1 run".to_owned(),
+        (runs, 0) => format!("{runs} runs"),
+        (runs, warmups) => format!("{runs} runs after {warmups} to warm up"),
+    };
+    line(out, &format!(" {name}{} ({count})", Label::new(&series.command)));
+    if series.runs.is_empty() {
+        return;
+    }
+    line(
+        out,
+        &format!(" {:<26}{:>12}{:>18}{:>11}{:>11}", "", "energy", "95 % interval", "power", "E x time"),
+    );
+    for part in measured.parts() {
+        let of = |quantity| measured.estimate(series, part, quantity);
+        let [Some(energy), Some(power), Some(delay)] = Quantity::OF_DOMAINS.map(of) else { continue };
+        let mark = match measured.method(part) {
+            Method::Estimated => "~",
+            Method::Measured => "",
+        };
+        let joules = format!("{mark}{}", Joules::from_joules(energy.mean));
+        line(
+            out,
+            &format!(
+                " {:<26}{joules:>12}{:>18}{:>9} W{:>8} Js",
+                indented(measured, part),
+                interval(energy),
+                digits(power.mean),
+                digits(delay.mean)
+            ),
+        );
+    }
+    for (quantity, name) in Quantity::OF_RUNS.into_iter().zip(["seconds", "CPU seconds"]) {
+        if let Some(time) = measured.estimate(series, measured.whole(), quantity) {
+            line(out, &format!(" {name:<26}{:>10} s{:>18}", digits(time.mean), interval(time)));
+        }
+    }
+}
+
+/// A domain within another stands below it.
+fn indented(measured: &Measurements, part: Part) -> String {
+    let is_inside = match part {
+        Part::Domain(index) => measured.domains.get(index).is_some_and(|domain| domain.info.parent.is_some()),
+        Part::Total => false,
+    };
+    format!("{}{}", if is_inside { "  " } else { "" }, measured.name(part))
+}
+
+fn comparison(out: &mut String, measured: &Measurements) {
+    line(out, &format!(" {:<26}{:>12}{:>24}", "B / A, run by run", "ratio", "95 % interval"));
+    let mut row = |name: &str, ratio: Option<Ratio>| {
+        let Some(ratio) = ratio else { return };
+        let bounds = ratio
+            .bounds
+            .map_or("one pair only".to_owned(), |(low, high)| format!("{} to {}", digits(low), digits(high)));
+        line(out, &format!(" {name:<26}{:>12}{bounds:>24}", digits(ratio.mean)));
+    };
+    let whole = measured.whole();
+    for part in measured.parts() {
+        row(&format!("energy, {}", measured.name(part)), measured.ratio(part, Quantity::Energy));
+    }
+    row("power", measured.ratio(whole, Quantity::Power));
+    row("energy x time", measured.ratio(whole, Quantity::EnergyDelay));
+    row("seconds", measured.ratio(whole, Quantity::Time));
+    row("CPU seconds", measured.ratio(whole, Quantity::CpuTime));
+    line(out, &verdict(measured));
+}
+
+fn verdict(measured: &Measurements) -> String {
+    let Some(ratio) = measured.ratio(measured.whole(), Quantity::Energy) else {
+        return " no run of both with any energy: nothing can be compared".to_owned();
+    };
+    let percent = (ratio.mean - 1.0).abs() * 100.0;
+    match ratio.bounds {
+        None => " repeat the runs (-r 10) to know whether that is more than chance".to_owned(),
+        Some(_) if !ratio.differs() => {
+            " the energies do not differ by more than chance; more runs (-r) may tell them apart".to_owned()
+        }
+        Some(_) => {
+            let more = if ratio.mean > 1.0 { "more" } else { "less" };
+            format!(" B takes {percent:.1} % {more} energy than A")
+        }
+    }
+}
+
+fn notes(out: &mut String, measured: &Measurements) {
+    let sources: Vec<String> = measured
+        .domains
+        .iter()
+        .filter(|domain| domain.in_total)
+        .map(|domain| format!("{} ({})", domain.info.name, domain.info.source))
+        .collect();
+    let how = match measured.method(measured.whole()) {
+        Method::Estimated => "~ ESTIMATED, not measured",
+        Method::Measured => "measured",
+    };
+    line(out, &format!(" {how}: {}", sources.join(" + ")));
+    let idle = measured
+        .domains
+        .iter()
+        .filter_map(|domain| domain.idle.map(|idle| format!("{} {idle}", domain.info.name)));
+    let idle: Vec<String> = idle.collect();
+    if !idle.is_empty() {
+        line(out, &format!(" energies are above idle, which took: {}", idle.join(", ")));
+    }
+    if let Some(signal) = &measured.interrupted {
+        line(out, &format!(" interrupted by {signal}: these are the figures until then"));
+    }
+}
+
+/// `± 1.2 %`, or the interval itself where the mean is zero.
+fn interval(estimate: Estimate) -> String {
+    match estimate.half_width {
+        None => String::new(),
+        Some(half) if estimate.mean.abs() > 0.0 => {
+            format!("+- {} %", digits(half / estimate.mean.abs() * 100.0))
+        }
+        Some(half) => format!("+- {}", digits(half)),
+    }
+}
+
+/// Four significant digits for numbers of everyday size.
+fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        0.0 => 0,
+        v if !(9.9995e-5..9999.5).contains(&v) => return format!("{value:.3e}"),
+        v if v >= 999.95 => 0,
+        v if v >= 99.995 => 1,
+        v if v >= 9.9995 => 2,
+        v if v >= 0.09995 => 3,
+        _ => 5,
+    };
+    format!("{value:.decimals$}")
+}
+
+fn line(out: &mut String, text: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "{}", text.trim_end());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::measurements::fixture::two_programs;
+    use super::*;
+    use crate::units::Watts;
+
+    #[test]
+    fn a_comparison_by_eye() {
+        insta::assert_snapshot!(text(&two_programs()));
+    }
+
+    #[test]
+    fn one_run_of_an_estimate_by_eye() {
+        let mut measured = two_programs();
+        measured.series.truncate(1);
+        measured.series[0].runs.truncate(1);
+        measured.domains.truncate(1);
+        measured.domains[0].info.method = Method::Estimated;
+        measured.domains[0].info.source = "estimate".to_owned();
+        measured.domains[0].idle = Some(Watts::from_watts(3.5));
+        measured.warmups = 0;
+        measured.interrupted = Some("SIGINT".to_owned());
+        insta::assert_snapshot!(text(&measured));
+    }
+
+    #[test]
+    fn no_line_is_wider_than_a_terminal() {
+        let shown = text(&two_programs());
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    }
+}
