@@ -82,9 +82,15 @@ impl Collector {
         if let Some((_, _, cell)) = self.known.find(first, |(_, check, _)| *check == second) {
             return *cell;
         }
-        let stack = self.intern(tasks, task, sample, chain, unwound);
+        let stack = self.intern(tasks, task, sample, chain, unwound, None);
+        let cell = self.cell_of(stack, thread, cpu, event);
+        self.known.insert_unique(first, (first, second, cell), |(first, ..)| *first);
+        cell
+    }
+
+    fn cell_of(&mut self, stack: StackId, thread: ThreadIndex, cpu: u32, event: u32) -> u32 {
         let cells = &mut self.cells;
-        let cell = *self.cell_ids.entry((stack, thread, cpu, event)).or_insert_with(|| {
+        *self.cell_ids.entry((stack, thread, cpu, event)).or_insert_with(|| {
             cells.push(Cell {
                 stack,
                 thread,
@@ -95,9 +101,33 @@ impl Collector {
                 time: Nanoseconds::ZERO,
             });
             cells.len() as u32 - 1
-        });
-        self.known.insert_unique(first, (first, second, cell), |(first, ..)| *first);
-        cell
+        })
+    }
+
+    /// The cell of a launch: the sample's stack with `kernel` as its innermost frame. Launches are few
+    /// beside samples, and are interned each time.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one key")]
+    pub fn launch_cell(
+        &mut self,
+        tasks: &mut Tasks,
+        task: TaskId,
+        cpu: Option<u32>,
+        event: u32,
+        sample: &Sample<'_>,
+        unwound: &[u64],
+        kernel: CodeAddress,
+    ) -> u32 {
+        let thread = if self.dimensions.threads { tasks.thread(task) } else { ThreadIndex(0) };
+        let cpu = cpu.filter(|_| self.dimensions.cpus);
+        // Without call paths the kernel is all there is to know.
+        let stack = match self.dimensions.stacks {
+            true => self.intern(tasks, task, sample, sample.callchain, unwound, Some(kernel)),
+            false => {
+                let kernel = self.code.intern(kernel);
+                self.stacks.intern(&[kernel])
+            }
+        };
+        self.cell_of(stack, thread, cpu.unwrap_or(NO_CPU), event)
     }
 
     /// Counts a sample of a cell.
@@ -145,9 +175,11 @@ impl Collector {
         sample: &Sample<'_>,
         chain: Callchain<'_>,
         unwound: &[u64],
+        innermost: Option<CodeAddress>,
     ) -> StackId {
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
+        frames.extend(innermost.map(|code| self.code.intern(code)));
         for frame in frames_of(sample, chain, unwound) {
             let code = tasks.locate(task, frame.mode, frame.address);
             let code = in_the_call(tasks, code, frame.is_return);

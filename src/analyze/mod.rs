@@ -9,6 +9,7 @@ mod collect;
 mod estimate;
 mod events;
 mod jit;
+mod launches;
 mod replay;
 mod run;
 mod samples;

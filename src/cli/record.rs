@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use eprof::record::meter::{AssumedWatts, MeterOptions, Source};
-use eprof::record::{self, CallGraph, RecordError, RecordOptions, SamplingRate, TargetOptions};
+use eprof::record::{
+    self, CallGraph, GpuLaunches, GpuOptions, RecordError, RecordOptions, SamplingRate, TargetOptions,
+};
 
 use super::Outcome;
 
@@ -81,6 +83,16 @@ pub struct RecordArgs {
     #[arg(long, value_name = "FILE")]
     nvml_lib: Option<PathBuf>,
 
+    /// Record launches of GPU kernels, by probes on CUDA's functions: `auto` does so where a GPU's energy
+    /// is measured and the kernel permits probes.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Gpu::Auto, num_args = 0..=1,
+          require_equals = true, default_missing_value = "always")]
+    gpu: Gpu,
+
+    /// CUDA's driver library, if not the system's own libcuda.so.1.
+    #[arg(long, value_name = "FILE")]
+    cuda_lib: Option<PathBuf>,
+
     /// Read only this kind of meter: power, power-core, powercap, msr, hwmon, battery or estimate.
     #[arg(long, value_name = "METER", value_delimiter = ',', value_parser = source)]
     meter: Vec<Source>,
@@ -100,6 +112,14 @@ pub struct RecordArgs {
     /// Program to run, with its arguments.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
+}
+
+/// When launches of GPU kernels are recorded.
+#[derive(Clone, Copy, ValueEnum)]
+enum Gpu {
+    Auto,
+    Always,
+    Never,
 }
 
 /// Runs the verb. The exit status is the program's own.
@@ -156,6 +176,14 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         call_graph: args.call_graph,
         user_only: args.user_only,
         duration: args.duration,
+        gpu: GpuOptions {
+            launches: match args.gpu {
+                Gpu::Auto => GpuLaunches::Automatic,
+                Gpu::Always => GpuLaunches::Always,
+                Gpu::Never => GpuLaunches::Never,
+            },
+            cuda_library: args.cuda_lib,
+        },
         meters: MeterOptions {
             watts: args.watts,
             only: (!args.meter.is_empty()).then_some(args.meter),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::machine::{EventSpec, Role, Roots, choose_model_events, resolve_events};
 use crate::record::error::RecordError;
 use crate::record::options::SamplingRate;
+use crate::record::uprobe::Uprobe;
 use crate::recording::format::event_type;
 use crate::recording::metadata::{EventInfo, MachineInfo};
 
@@ -19,6 +20,8 @@ pub struct SampledEvent {
     pub role: Option<Role>,
     /// Model joules per event, by domain kind.
     pub joules_per_event: BTreeMap<String, f64>,
+    /// Where in a program's code it happens, of an event that a probe there makes.
+    pub probe: Option<Uprobe>,
 }
 
 /// The distance between two samples of an event.
@@ -81,7 +84,7 @@ impl SampledEvent {
         });
         // Without hardware events CPU time stands for the cycles of the power model.
         let role = role.or(is_clock(&spec).then_some(Role::Clk));
-        Self { spec, interval, role, joules_per_event: BTreeMap::new() }
+        Self { spec, interval, role, joules_per_event: BTreeMap::new(), probe: None }
     }
 
     /// Counts time, not something that happens.

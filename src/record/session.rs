@@ -13,6 +13,8 @@ use crate::record::energy_log::EnergyLog;
 use crate::record::error::RecordError;
 use crate::record::event_totals::EventTotals;
 use crate::record::events::SampledEvent;
+use crate::record::gpu::kernel_names::KernelNames;
+use crate::record::gpu::probes::launch_probes;
 use crate::record::host;
 use crate::record::kernel_state;
 use crate::record::launch::{Credentials, Waiting};
@@ -64,8 +66,10 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     // Counters of the program alone start with it; those that watch others too, before it.
     let on_exec = matches!(options.target, TargetOptions::Command(_)) && matches!(scope, Scope::Tasks(_));
     let machine = topology::detect(&roots)?;
-    let mut sampling = Sampling::open(options, &roots, &machine, &scope, on_exec)?;
     let energy = discover(&roots, &options.meters)?;
+    let launches = launch_probes(options, &roots, &energy, &machine)?;
+    let mut sampling = Sampling::open(options, &roots, &machine, &scope, on_exec, &launches.probes)?;
+    sampling.warnings.extend(launches.warnings);
     let clock = host::clock_reference();
     let mut warnings = [sampling.warnings.clone(), unread_meters(&energy)].concat();
     let metadata = Metadata {
@@ -88,7 +92,9 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     let writer = RecordingWriter::create(file, descriptions(&sampling, &metadata)).map_err(failed)?;
     let compressor = options.compression_level.map(RecordCompressor::new).transpose().map_err(failed)?;
     let mut drain = Drain::new(writer, compressor);
-    let mut census = Census::default();
+    let kernel_names = KernelNames::new(&sampling, &metadata.machine.arch);
+    let keep = kernel_names.as_ref().map(KernelNames::events).unwrap_or_default();
+    let mut census = Census { keep, ..Census::default() };
     let head = head_records(&metadata, &sampling, &roots).map_err(|error| failed(io::Error::other(error)))?;
     drain.round(&mut [], &head, &mut census).map_err(failed)?;
 
@@ -119,6 +125,7 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
         watched: target::watched(&options.target),
         process_state,
         deadline: options.duration.map(|duration| Instant::now() + duration),
+        kernel_names,
         failure: None,
         counters: sampling.counters,
     };
@@ -190,7 +197,9 @@ fn descriptions(sampling: &Sampling, metadata: &Metadata) -> Vec<EventDesc> {
         attr: sampling.counters.attrs[index],
         ids: sampling.counters.ids(index),
     });
-    sampled.chain(own_events::descriptions(&metadata.domains)).collect()
+    let launches = sampling.events.iter().any(|event| event.probe.is_some());
+    let names = launches.then(own_events::kernel_names_description);
+    sampled.chain(own_events::descriptions(&metadata.domains)).chain(names).collect()
 }
 
 /// The records at the start of the file: what eprof says of the recording, and where the kernel lies.
