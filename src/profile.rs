@@ -25,6 +25,10 @@ pub struct AddressId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadIndex(pub u32);
 
+/// Name of the event in [`Profile::events`] that stands for launches of GPU kernels. Its cells' stacks
+/// end in kernels, and their time is time of the GPU.
+pub const GPU_LAUNCH_EVENT: &str = "gpu-launch";
+
 /// Where the joules went.
 #[derive(Debug, Clone, Default)]
 pub struct Profile {
@@ -198,6 +202,8 @@ pub enum ModuleKind {
     /// A function that a just-in-time compiler or the kernel (BPF) announced with its name, which is
     /// `path`. Addresses are offsets in the function.
     Jit,
+    /// A kernel of a GPU, of which only the name is known: `path`. Its address is 0.
+    GpuKernel,
     /// No mapping was known. Addresses are the process's.
     Unknown,
 }

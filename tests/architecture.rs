@@ -13,7 +13,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("attribute", &["units", "recording"]),
     ("profile", &["units", "recording"]),
     ("symbolize", &["units", "recording", "profile", "timeline"]),
-    ("analyze", &["units", "recording", "timeline", "attribute", "profile", "power_model", "symbolize"]),
+    (
+        "analyze",
+        &["units", "recording", "timeline", "attribute", "profile", "power_model", "symbolize", "gpu"],
+    ),
     ("report", &["units", "recording", "profile", "symbolize"]),
     ("tune", &["units"]),
     ("stat", &["units", "recording", "report", "tune"]),

@@ -1,97 +1,104 @@
-//! The energy of instructions, known to a fake GPU, is found again.
+//! The energy of instructions, known to a fake GPU, is found again: by the program itself, in virtual
+//! time (tests/fakes/virtual_time.rs), so that no figure depends on how busy this machine is.
 
 #[path = "support/fake_gpu.rs"]
 mod fake;
 
-use std::time::Duration;
+use std::path::Path;
+use std::process::Command;
 
-use eprof::gpu::instructions::catalogue::{INSTRUCTIONS, Instruction};
-use eprof::gpu::instructions::energy::InstructionEnergy;
-use eprof::record::gpu::{Cuda, MeasureOptions, Method, Occupancy, measure};
-use fake::fake_gpu;
+use eprof::record::gpu::Cuda;
+use fake::{fake_gpu, virtual_time};
 
-fn instruction(name: &str) -> &'static Instruction {
-    INSTRUCTIONS.iter().find(|instruction| instruction.name == name).expect("in the list")
+/// A line of the table; figures that were not measured are `None`.
+#[derive(Debug)]
+struct Line {
+    counter: Option<f64>,
+    area: Option<f64>,
+    last: Option<f64>,
+    cycles: f64,
+    eliminated: bool,
 }
 
-fn by(method: Method, all: &[(Method, InstructionEnergy)]) -> Option<InstructionEnergy> {
-    all.iter().find(|(own, _)| *own == method).map(|(_, energy)| *energy)
+/// Measures with the program's own defaults.
+fn measured(sensor: &str, instruction: &str, arguments: &[&str]) -> Line {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = format!(
+        "idle 20\nnanoseconds 20\nbase 1.5\nenergy div.u32 2.25\nenergy fma.rn.f32 0.8\n\
+         energy abs.s32 1\neliminated abs.s32\n{sensor}"
+    );
+    let library = fake_gpu(folder.path(), &settings, &[]);
+    let output = Command::new(env!("CARGO_BIN_EXE_eprof"))
+        .env("LD_PRELOAD", virtual_time(folder.path()))
+        .args(["gpu", "instructions", "--only", instruction])
+        .args(arguments)
+        .arg("--cuda-lib")
+        .arg(&library)
+        .arg("--nvml-lib")
+        .arg(&library)
+        .output()
+        .expect("the program runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("compute capability 7.0, 80 multiprocessors"), "{text}");
+    let line = text.lines().find(|line| line.starts_with(instruction)).expect("a line of the table");
+    println!("{line}");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let number = |at: usize| words[at].parse().ok();
+    Line {
+        counter: number(2),
+        area: number(4),
+        last: number(5),
+        cycles: number(6).expect("cycles"),
+        eliminated: line.contains("eliminated"),
+    }
 }
 
-const SETTINGS: &str = "idle 20\nrefresh_ms 5\nwindow_ms 3\nnanoseconds 20\nbase 1.5\n\
-                        energy div.u32 2.25\nenergy fma.rn.f32 0.8\neliminated abs.s32\n";
+/// Sensors as real cards have them: Volta's, and that of an A100 without energy counter.
+const VOLTA: &str = "refresh_ms 20\nwindow_ms 10\n";
+const A100: &str = "refresh_ms 100\nwindow_ms 25\nfail energy 3\n";
+
+#[track_caller]
+fn assert_near(found: Option<f64>, truth: f64) {
+    let found = found.expect("measured this way");
+    assert!((found / truth - 1.0).abs() < 0.03, "{found} of {truth} uJ");
+}
 
 #[test]
-#[ignore = "polls in real time: on a busy machine the readings starve; run it alone, on a quiet one"]
 fn known_energies_are_recovered() {
-    let folder = tempfile::tempdir().expect("a folder");
-    for (settings, name, truth, has_counter) in [
-        (SETTINGS.to_owned(), "div.u32", 2.25, true),
-        (SETTINGS.to_owned() + "fail energy 3\n", "fma.rn.f32", 0.8, false),
-    ] {
-        let library = fake_gpu(folder.path(), &settings, &[]);
-        let own = folder.path().join(format!("lib-{name}.so"));
-        std::fs::copy(&library, &own).expect("a copy");
-        std::fs::write(folder.path().join(format!("lib-{name}.so.conf")), &settings).expect("its settings");
-        let cuda = Cuda::open(Some(&own), 0).expect("a fake GPU");
-        assert_eq!((cuda.capability, cuda.multiprocessors), (70, 80));
-        let options = MeasureOptions {
-            duration: Duration::from_millis(350),
-            repeats: 1,
-            level: 0,
-            occupancy: Occupancy::OneThread,
-            interval: Duration::from_millis(4),
-            margin: Duration::from_millis(220),
-            nvml_library: Some(own.clone()),
-        };
-        // On a machine that stops the monitor's thread for tens of milliseconds the readings around that
-        // run are no good; the measurement is then repeated, as a user would.
-        const ATTEMPTS: u32 = 6;
-        let close = |all: &[(Method, InstructionEnergy)]| {
-            all.iter().filter(|(method, _)| *method != Method::LastReading).all(|(method, found)| {
-                println!(
-                    "{name} {method:?}: {:.4} +- {:.4} of {truth} uJ",
-                    found.microjoules, found.std_error
-                );
-                (found.microjoules / truth - 1.0).abs() < 0.03
-            })
-        };
-        let measured = (0..ATTEMPTS)
-            .map(|_| measure(&cuda, instruction(name), &options).expect("a measurement").by_method)
-            .find(|all| close(all))
-            .unwrap_or_else(|| panic!("{name}: not within 3 % in {ATTEMPTS} attempts"));
-        assert_eq!(by(Method::Counter, &measured).is_some(), has_counter);
-        let counted = by(Method::Counter, &measured).or(by(Method::Area, &measured)).expect("a method");
-        assert!((counted.cycles - 20.0).abs() < 0.5 && !counted.eliminated, "{counted:?}");
-        // A single reading times the duration charges idling too, and hangs on that one reading.
-        let best = by(Method::Counter, &measured).or(by(Method::Area, &measured)).expect("a method");
-        if let Some(last) = by(Method::LastReading, &measured) {
-            assert!((last.microjoules - truth).abs() > (best.microjoules - truth).abs(), "{last:?}");
-        }
+    for (instruction, truth) in [("div.u32", 2.25), ("fma.rn.f32", 0.8)] {
+        let line = measured(VOLTA, instruction, &["--level", "0"]);
+        assert_near(line.counter, truth);
+        assert_near(line.area, truth);
+        assert!((line.cycles - 20.0).abs() < 0.5 && !line.eliminated, "{line:?}");
+        // A single reading times the duration charges idling too.
+        assert!((line.last.expect("a reading") / truth - 1.0).abs() > 0.03, "{line:?}");
     }
 }
 
 #[test]
+fn known_energies_are_recovered_without_a_counter() {
+    let line = measured(A100, "div.u32", &["--level", "0"]);
+    assert_eq!(line.counter, None);
+    assert_near(line.area, 2.25);
+}
+
+#[test]
+fn a_full_gpu_gives_the_energy_of_one_threads_instruction() {
+    // 160 blocks of 512 threads: the fake GPU spends the energy once per thread.
+    let line = measured(VOLTA, "fma.rn.f32", &["--level", "4", "--full"]);
+    assert_near(line.counter, 0.8);
+    assert_near(line.area, 0.8);
+}
+
+#[test]
 fn an_eliminated_chain_is_found_out() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let library = fake_gpu(folder.path(), &(SETTINGS.to_owned() + "energy abs.s32 1\n"), &[]);
-    let cuda = Cuda::open(Some(&library), 0).expect("a fake GPU");
-    let options = MeasureOptions {
-        duration: Duration::from_millis(60),
-        repeats: 1,
-        level: 4,
-        occupancy: Occupancy::OneThread,
-        interval: Duration::from_millis(4),
-        margin: Duration::from_millis(80),
-        nvml_library: Some(library.clone()),
-    };
-    let measured = measure(&cuda, instruction("abs.s32"), &options).expect("a measurement").by_method;
-    assert!(measured.iter().all(|(_, energy)| energy.eliminated), "{measured:?}");
+    let line = measured(VOLTA, "abs.s32", &["--level", "4"]);
+    assert!(line.eliminated && line.cycles < 0.5, "{line:?}");
 }
 
 #[test]
 fn a_machine_without_cuda_is_told_so() {
-    let error =
-        Cuda::open(Some(std::path::Path::new("/nonexistent/libcuda.so.1")), 0).err().expect("no driver");
+    let error = Cuda::open(Some(Path::new("/nonexistent/libcuda.so.1")), 0).err().expect("no driver");
     assert!(error.to_string().contains("driver"), "{error}");
 }

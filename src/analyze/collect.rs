@@ -4,9 +4,9 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::{FixedState, FoldHasher};
 use hashbrown::HashTable;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use crate::profile::{AddressId, CallersId, Cell, CodeAddress, ModuleKind, StackId, StackTable, ThreadIndex};
+use crate::profile::{AddressId, CallersId, Cell, CodeAddress, ModuleKind, StackTable, ThreadIndex};
 use crate::recording::record::{Callchain, CpuMode, Sample};
 use crate::timeline::{CodeInterner, SpaceId, StackInterner, TaskId, Tasks};
 use crate::units::Nanoseconds;
@@ -54,11 +54,10 @@ pub struct Collector {
     cells: Vec<Cell>,
     code: CodeInterner,
     stacks: StackInterner,
-    frames: Vec<Frame>,
     addresses: Vec<AddressId>,
     without_callers: u64,
     /// Cells whose samples all are without their callers.
-    cut_cells: Vec<u32>,
+    cut_cells: FxHashSet<u32>,
 }
 
 /// Stands for a key, so that the tables need no copies of stacks: 96 bits of hash. With ten million keys, the
@@ -104,10 +103,9 @@ impl Collector {
             cells: Vec::new(),
             code: CodeInterner::default(),
             stacks: StackInterner::default(),
-            frames: Vec::new(),
             addresses: Vec::new(),
             without_callers: 0,
-            cut_cells: Vec::new(),
+            cut_cells: FxHashSet::default(),
         }
     }
 
@@ -141,10 +139,34 @@ impl Collector {
         }
         let own = sample.ip.map(|address| Frame { mode: sample.mode, address, is_return: false });
         let own = own.map(|frame| self.located(tasks, task, spaces, frame));
-        let stack = self.stack(callers, own, self.cells.len() as u32);
-        let cell = self.cell_of(stack, thread, (cpu != NO_CPU).then_some(cpu), event);
+        let cell = self.cell_of(callers, own, thread, cpu, event);
         self.known_cells.insert_unique(hash.first, (hash, cell), |(hash, _)| hash.first);
         cell
+    }
+
+    /// The cell of a launch: the sample's stack with `kernel` as its innermost frame. Launches are few
+    /// beside samples, and are interned each time.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one key")]
+    pub fn launch_cell(
+        &mut self,
+        tasks: &mut Tasks,
+        task: TaskId,
+        cpu: Option<u32>,
+        event: u32,
+        sample: &Sample<'_>,
+        unwound: &[u64],
+        kernel: CodeAddress,
+    ) -> u32 {
+        let thread = if self.dimensions.threads { tasks.thread(task) } else { ThreadIndex(0) };
+        let cpu = cpu.filter(|_| self.dimensions.cpus).unwrap_or(NO_CPU);
+        let spaces = (tasks.space_id(task), tasks.kernel_space_id());
+        // Without call paths the kernel is all there is to know.
+        let callers = match self.dimensions.stacks {
+            true => self.callers_of(tasks, task, spaces, frames_of(sample, sample.callchain, unwound)),
+            false => CallersId::NONE,
+        };
+        let kernel = self.code.intern(kernel);
+        self.cell_of(callers, Some(kernel), thread, cpu, event)
     }
 
     /// Counts a sample of a cell.
@@ -166,17 +188,34 @@ impl Collector {
         }
     }
 
-    fn cell_of(&mut self, stack: StackId, thread: ThreadIndex, cpu: Option<u32>, event: u32) -> u32 {
-        let key = |cell: &Cell| (cell.stack, cell.thread, cell.cpu, cell.event);
+    /// The cell of a stack, which loses its callers if there are too many stacks.
+    fn cell_of(
+        &mut self,
+        callers: CallersId,
+        own: Option<AddressId>,
+        thread: ThreadIndex,
+        cpu: u32,
+        event: u32,
+    ) -> u32 {
+        let is_full =
+            self.stacks.stacks().len() >= self.most_stacks || self.cells.len() >= 2 * self.most_stacks;
+        let is_cut = is_full && callers != CallersId::NONE;
+        let stack = self.stacks.stack(if is_cut { CallersId::NONE } else { callers }, own);
+        let cpu = (cpu != NO_CPU).then_some(cpu);
         let cell = Cell { stack, thread, cpu, event, samples: 0, count: 0, time: Nanoseconds::ZERO };
+        let key = |cell: &Cell| (cell.stack, cell.thread, cell.cpu, cell.event);
         let cells = &mut self.cells;
         let hash = FxBuildHasher.hash_one(key(&cell));
-        if let Some(known) = self.cell_ids.find(hash, |&id| key(&cells[id as usize]) == key(&cell)) {
-            return *known;
+        let known = self.cell_ids.find(hash, |&id| key(&cells[id as usize]) == key(&cell)).copied();
+        let id = known.unwrap_or_else(|| {
+            let id = cells.len() as u32;
+            cells.push(cell);
+            self.cell_ids.insert_unique(hash, id, |&id| FxBuildHasher.hash_one(key(&cells[id as usize])));
+            id
+        });
+        if is_cut {
+            self.cut_cells.insert(id);
         }
-        let id = cells.len() as u32;
-        cells.push(cell);
-        self.cell_ids.insert_unique(hash, id, |&id| FxBuildHasher.hash_one(key(&cells[id as usize])));
         id
     }
 
@@ -217,27 +256,27 @@ impl Collector {
             self.without_callers += 1;
             return CallersId::NONE;
         }
-        let mut frames = std::mem::take(&mut self.frames);
-        frames.clear();
-        frames.extend(frames_of(sample, sample.callchain, unwound).skip(usize::from(has_own)));
-        let mut addresses = std::mem::take(&mut self.addresses);
-        addresses.clear();
-        addresses.extend(frames.iter().rev().map(|frame| self.located(tasks, task, spaces, *frame)));
-        let callers = self.stacks.callers(&addresses);
-        (self.frames, self.addresses) = (frames, addresses);
+        let frames = frames_of(sample, sample.callchain, unwound).skip(usize::from(has_own));
+        let callers = self.callers_of(tasks, task, spaces, frames);
         self.known_callers.insert_unique(hash.first, (hash, callers), |(hash, _)| hash.first);
         callers
     }
 
-    /// The stack of a frame on top of its callers, which are left out if there are too many stacks.
-    fn stack(&mut self, callers: CallersId, own: Option<AddressId>, cell: u32) -> StackId {
-        let is_full =
-            self.stacks.stacks().len() >= self.most_stacks || self.cells.len() >= 2 * self.most_stacks;
-        if !is_full || callers == CallersId::NONE {
-            return self.stacks.stack(callers, own);
-        }
-        self.cut_cells.push(cell);
-        self.stacks.stack(CallersId::NONE, own)
+    /// Callers by their frames, innermost first.
+    fn callers_of(
+        &mut self,
+        tasks: &mut Tasks,
+        task: TaskId,
+        spaces: Spaces,
+        frames: impl Iterator<Item = Frame>,
+    ) -> CallersId {
+        let mut addresses = std::mem::take(&mut self.addresses);
+        addresses.clear();
+        addresses.extend(frames.map(|frame| self.located(tasks, task, spaces, frame)));
+        addresses.reverse();
+        let callers = self.stacks.callers(&addresses);
+        self.addresses = addresses;
+        callers
     }
 
     fn located(&mut self, tasks: &mut Tasks, task: TaskId, spaces: Spaces, frame: Frame) -> AddressId {

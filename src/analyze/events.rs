@@ -4,6 +4,7 @@ use super::spans::EventUnit;
 use crate::recording::attr::EventAttr;
 use crate::recording::energy::domain_of_event;
 use crate::recording::format::event_type;
+use crate::recording::gpu_events::{GpuCall, KERNEL_NAMES_EVENT};
 use crate::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT, Metadata};
 use crate::recording::{EventDesc, Recording};
 
@@ -18,6 +19,10 @@ pub enum EventRole {
     CpuTimes,
     /// eprof's description of the recording.
     Metadata,
+    /// A call that a GPU's launches are known by: the index of its function in the list of them.
+    Gpu(u32),
+    /// The name of a GPU's kernel.
+    KernelName,
 }
 
 /// The roles of all events of a recording.
@@ -25,6 +30,7 @@ pub enum EventRole {
 pub struct EventRoles {
     roles: Vec<EventRole>,
     sampled: Vec<SampledEvent>,
+    gpu_calls: Vec<(GpuCall, String)>,
 }
 
 /// An event that programs were sampled by.
@@ -42,15 +48,41 @@ impl EventRoles {
     /// From a recording's events and metadata.
     pub fn new(recording: &Recording) -> Self {
         let metadata = recording.metadata();
-        let mut sampled = Vec::new();
-        let roles = recording.events().iter().map(|event| role(event, metadata, &mut sampled)).collect();
-        Self { roles, sampled }
+        let (mut sampled, mut gpu_calls) = (Vec::new(), Vec::new());
+        let roles = recording.events().iter().map(|event| {
+            // Who sampled an event of such a name by other means has no list of kernels.
+            let probed = metadata.and_then(|_| GpuCall::of_event(&event.name));
+            match probed {
+                Some((call, function)) => {
+                    gpu_calls.push((call, function.to_owned()));
+                    EventRole::Gpu(gpu_calls.len() as u32 - 1)
+                }
+                None => role(event, metadata, &mut sampled),
+            }
+        });
+        let roles = roles.collect();
+        Self { roles, sampled, gpu_calls }
     }
 
     /// The role of an event by its index in the recording. A record whose event cannot be told is of
     /// the first one, as perf takes it.
     pub fn of(&self, event: Option<u32>) -> Option<EventRole> {
         self.roles.get(event.unwrap_or(0) as usize).copied()
+    }
+
+    /// Launches of GPU kernels were recorded.
+    pub fn has_launches(&self) -> bool {
+        !self.gpu_calls.is_empty()
+    }
+
+    /// The meaning of an event of [`EventRole::Gpu`], and its function.
+    pub fn gpu_call(&self, index: u32) -> Option<(GpuCall, &str)> {
+        self.gpu_calls.get(index as usize).map(|(call, function)| (*call, function.as_str()))
+    }
+
+    /// Do samples of this event tell names of GPU kernels?
+    pub fn is_kernel_name(&self, event: Option<u32>) -> bool {
+        self.of(event) == Some(EventRole::KernelName)
     }
 
     /// Sampled events, in the order of the profile's list.
@@ -68,6 +100,9 @@ impl EventRoles {
 fn role(event: &EventDesc, metadata: Option<&Metadata>, sampled: &mut Vec<SampledEvent>) -> EventRole {
     if event.name == METADATA_EVENT {
         return EventRole::Metadata;
+    }
+    if event.name == KERNEL_NAMES_EVENT {
+        return EventRole::KernelName;
     }
     if event.name == CPU_TIMES_EVENT {
         return EventRole::CpuTimes;

@@ -13,6 +13,7 @@ mod events;
 mod fixture;
 mod intervals;
 mod jit;
+mod launches;
 mod model_choice;
 mod options;
 mod plan;

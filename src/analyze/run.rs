@@ -7,6 +7,7 @@ use super::estimate::estimate;
 use super::events::{EventRole, EventRoles};
 use super::intervals::cpus_of;
 use super::jit::JitFunctions;
+use super::launches::Launches;
 use super::options::Options;
 use super::plan::Plan;
 use super::replay::Replay;
@@ -58,6 +59,7 @@ struct Run<'r> {
     unwinder: Option<SampleUnwinder>,
     spans: SpanTracker,
     attributor: Attributor,
+    launches: Launches,
     time_event: Option<u32>,
     totals: Vec<EventTotals>,
     division: Option<Division>,
@@ -96,6 +98,7 @@ impl<'r> Run<'r> {
             attribute_options,
             metadata.is_some_and(|metadata| metadata.system_wide_samples),
         );
+        let launches = Launches::new(recording, roles);
         let totals = sampled
             .iter()
             .map(|event| EventTotals {
@@ -105,6 +108,7 @@ impl<'r> Run<'r> {
                 lost: 0,
                 throttled: 0,
             })
+            .chain(launches.event())
             .collect();
         Self {
             roles,
@@ -118,6 +122,7 @@ impl<'r> Run<'r> {
                 .filter(|_| options.dimensions.stacks),
             spans: SpanTracker::default(),
             attributor,
+            launches,
             time_event: roles.time_event(),
             totals,
             errors: ErrorTerms { covariances: plan.covariances, ..ErrorTerms::default() },
@@ -141,6 +146,7 @@ impl<'r> Run<'r> {
             }
             Record::Comm { pid, tid, name, exec } => self.tasks.rename(*pid, *tid, name, *exec),
             Record::Fork(change) => self.tasks.fork(change),
+            Record::Exit(change) => self.launches.ended(change.pid, change.tid, context.time),
             Record::Ksymbol { address, length, unregistered: false, name } => {
                 self.tasks.kernel_symbol(*address, *length, name);
             }
@@ -160,6 +166,7 @@ impl<'r> Run<'r> {
             Some(EventRole::Energy(domain)) => {
                 if let (Some(time), Some(reading)) = (context.time, EnergyReading::from_bytes(sample.raw)) {
                     self.attributor.reading(domain as usize, time, reading.energy);
+                    self.launches.reading(domain as usize, time, reading.energy);
                 }
             }
             Some(EventRole::CpuTimes) => {
@@ -169,7 +176,8 @@ impl<'r> Run<'r> {
                     self.attributor.own_times(time, &own);
                 }
             }
-            Some(EventRole::Metadata) | None => {}
+            Some(EventRole::Gpu(call)) => self.gpu_call(at, context, call, sample),
+            Some(EventRole::Metadata | EventRole::KernelName) | None => {}
         }
     }
 
@@ -237,6 +245,46 @@ impl<'r> Run<'r> {
         let cell = self.collector.cell(&mut self.tasks, task, context.cpu, event, sample, unwound);
         self.collector.count(cell, count, running);
         cell
+    }
+
+    /// A call that launches of GPU kernels are known by. Those of other processes are not the program's.
+    fn gpu_call(&mut self, at: RecordPosition, context: &RecordContext, call: u32, sample: &Sample<'_>) {
+        let (Some(pid), Some(time), Some(call)) = (context.pid, context.time, self.roles.gpu_call(call))
+        else {
+            return;
+        };
+        if self.charge_elsewhere(pid).is_some() {
+            return;
+        }
+        let task = self.tasks.task(pid, context.tid.unwrap_or(pid));
+        let Some(kernel) = self.launches.call(&mut self.tasks, task, call, context, sample) else { return };
+        // Launches are the last of the events.
+        let event = self.totals.len() as u32 - 1;
+        if let Some(totals) = self.totals.last_mut() {
+            totals.samples += 1;
+            totals.count += 1;
+        }
+        let cell = match &mut self.samples {
+            Some(samples) => samples.push(at, event, 1, Nanoseconds::ZERO),
+            None => {
+                let unwound = match &mut self.unwinder {
+                    Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
+                    None => &[],
+                };
+                let cell = self.collector.launch_cell(
+                    &mut self.tasks,
+                    task,
+                    context.cpu,
+                    event,
+                    sample,
+                    unwound,
+                    kernel,
+                );
+                self.collector.count(cell, 1, Nanoseconds::ZERO);
+                cell
+            }
+        };
+        self.launches.launched(pid, time, cell);
     }
 
     /// Where a sample goes that is not the program's, in a recording of everything for one program.
@@ -309,6 +357,7 @@ impl<'r> Run<'r> {
             profile.cpus = metadata.machine.cpus.clone();
             profile.warnings.extend(metadata.warnings.iter().cloned());
             add_energy(&mut profile, &metadata.domains, attribution, self.errors);
+            self.launches.settle(&mut profile);
         }
         if let Some(watts) = options.watts
             && profile.domains.is_empty()

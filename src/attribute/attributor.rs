@@ -170,7 +170,7 @@ impl Attributor {
     /// The program's own CPU time on each CPU, counted exactly at the time of the last CPU times.
     pub fn own_times(&mut self, time: Timestamp, own: &[(u32, Nanoseconds)]) {
         for domain in self.domains.iter_mut().filter(|_| !own.is_empty()) {
-            let fed = own.iter().filter(|(cpu, _)| feeds(&domain.cpus, Some(*cpu)));
+            let fed = own.iter().filter(|(cpu, _)| domain.feeds(Some(*cpu)));
             domain.other_time.push_own(time, fed.map(|(_, own)| *own).sum());
         }
     }

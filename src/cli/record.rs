@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use eprof::machine::Roots;
 use eprof::machine::cpuinfo::CpuIdentity;
 use eprof::power_model::folder;
 use eprof::power_model::stored::StoredModel;
-use eprof::record::{self, CallGraph, Neighbours, RecordError, RecordOptions, SamplingRate, TargetOptions};
+use eprof::record::{
+    self, CallGraph, GpuLaunches, GpuOptions, Neighbours, RecordError, RecordOptions, SamplingRate,
+    TargetOptions,
+};
 
 use super::Outcome;
 use super::meters::MeterArgs;
@@ -80,6 +83,16 @@ pub struct RecordArgs {
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
 
+    /// Record launches of GPU kernels, by probes on CUDA's functions: `auto` does so where a GPU's energy
+    /// is measured and the kernel permits probes.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Gpu::Auto, num_args = 0..=1,
+          require_equals = true, default_missing_value = "always")]
+    gpu: Gpu,
+
+    /// CUDA's driver library, if not the system's own libcuda.so.1.
+    #[arg(long, value_name = "FILE")]
+    cuda_lib: Option<PathBuf>,
+
     #[command(flatten)]
     meters: MeterArgs,
 
@@ -99,6 +112,14 @@ pub struct RecordArgs {
     /// Program to run, with its arguments.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
+}
+
+/// When launches of GPU kernels are recorded.
+#[derive(Clone, Copy, ValueEnum)]
+enum Gpu {
+    Auto,
+    Always,
+    Never,
 }
 
 /// Runs the verb. The exit status is the program's own.
@@ -159,6 +180,14 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         call_graph: args.call_graph,
         user_only: args.user_only,
         duration: args.duration,
+        gpu: GpuOptions {
+            launches: match args.gpu {
+                Gpu::Auto => GpuLaunches::Automatic,
+                Gpu::Always => GpuLaunches::Always,
+                Gpu::Never => GpuLaunches::Never,
+            },
+            cuda_library: args.cuda_lib,
+        },
         meters: args.meters.options(),
         meter_interval: Duration::from_millis(args.meter_interval.max(1)),
         output: args.output,

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use eprof::analyze::Dimensions;
+use eprof::profile::{GPU_LAUNCH_EVENT, Profile};
+use eprof::recording::metadata::DomainKind;
 use eprof::report::buckets::BucketReport;
 use eprof::report::table::Style;
 use eprof::report::tree::{CallTree, TreeOptions};
@@ -26,6 +28,7 @@ Examples:
   eprof report --callers memcpy               who spends in memcpy
   eprof report --by thread --domain dram-0    memory's joules by thread
   eprof report --by bucket --svg buckets.svg  joule by joule
+  eprof report --by kernel                    joules of GPU kernels, and of the GPU's idling
   eprof report -i perf.data --watts 10:65     joules of a perf recording, estimated
   eprof report --format json | jq '.rows[0]'";
 
@@ -105,6 +108,8 @@ enum By {
     Command,
     Core,
     Event,
+    /// Kernels of GPUs, of recordings with their launches.
+    Kernel,
     Domain,
     /// Stretches of time with the same measured energy each.
     Bucket,
@@ -148,7 +153,11 @@ pub fn run(args: ReportArgs) -> Outcome {
         return args.run_buckets(&loaded);
     }
     let Loaded { profile, symbols, subject } = &loaded;
-    let report = || Report::new(profile, symbols, &args.options(subject.clone()));
+    let mut options = args.options(subject.clone());
+    if args.by == By::Kernel {
+        only_launches(&mut options, profile)?;
+    }
+    let report = || Report::new(profile, symbols, &options);
     let tree = |whole| {
         let options = TreeOptions {
             subject: subject.clone(),
@@ -171,6 +180,25 @@ pub fn run(args: ReportArgs) -> Outcome {
         output::warn(&profile.warnings)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Rows of kernels are those of launches alone. Where there is one GPU, all of its joules are shown, with
+/// a row for its idling.
+fn only_launches(options: &mut Options, profile: &Profile) -> anyhow::Result<()> {
+    if !profile.events.iter().any(|event| event.name == GPU_LAUNCH_EVENT) {
+        bail!(
+            "this recording has no launches of GPU kernels: record with `eprof record --gpu COMMAND`, as root or \
+             with the right to probe programs"
+        );
+    }
+    options.own_only = true;
+    options.selection.event.get_or_insert_with(|| GPU_LAUNCH_EVENT.to_owned());
+    let mut gpus = profile.domains.iter().filter(|domain| domain.info.kind == DomainKind::Gpu);
+    if let (Some(gpu), None, None) = (gpus.next(), gpus.next(), &options.selection.domain) {
+        options.selection.domain = Some(gpu.info.name.clone());
+        options.whole = true;
+    }
+    Ok(())
 }
 
 impl ReportArgs {
@@ -231,6 +259,7 @@ impl ReportArgs {
             By::Command => Grouping::Command,
             By::Core => Grouping::Core,
             By::Event => Grouping::Event,
+            By::Kernel => Grouping::Kernel,
             // Buckets are no rows of a report; see `run_buckets`.
             By::Domain | By::Bucket => Grouping::Domain,
         }

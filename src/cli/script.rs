@@ -217,7 +217,7 @@ impl<W: Write> Script<W> {
             ModuleKind::Kernel | ModuleKind::KernelModule | ModuleKind::Anonymous => {
                 format!("{address:16x} [unknown] ({})\n", path.as_str())
             }
-            ModuleKind::File | ModuleKind::Vdso | ModuleKind::Jit => {
+            ModuleKind::File | ModuleKind::Vdso | ModuleKind::Jit | ModuleKind::GpuKernel => {
                 format!("{address:16x} {}+0x{:x} ({})\n", path.file_name(), code.address, path.as_str())
             }
         };

@@ -10,6 +10,7 @@ pub mod curve;
 pub mod edges;
 pub mod infer;
 pub mod instructions;
+pub mod launches;
 pub mod live;
 pub mod model;
 pub mod phases;

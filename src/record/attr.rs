@@ -39,7 +39,13 @@ pub struct AttrSettings {
 
 /// The attribute of one event. The `tracking` one also tells of tasks and mappings.
 pub fn builder(event: &SampledEvent, settings: &AttrSettings, tracking: bool) -> Builder<'static> {
-    let EventSpec { perf_type, config, config1, config2, modifiers, .. } = event.spec;
+    let EventSpec { perf_type, config, mut config1, mut config2, modifiers, .. } = event.spec;
+    let mut call_graph = settings.call_graph;
+    if let Some(probe) = &event.probe {
+        // The path is text of this process, which the kernel reads when the event is opened.
+        (config1, config2) = (probe.path.as_ptr().expose_provenance() as u64, probe.offset);
+        call_graph = if probe.with_call_path { call_graph } else { CallGraph::None };
+    }
     let exclude_kernel = modifiers.exclude_kernel || settings.exclude_kernel;
     let mut builder = Builder::new(Raw::new(config).config1(config1).config2(config2));
     builder
@@ -57,7 +63,7 @@ pub fn builder(event: &SampledEvent, settings: &AttrSettings, tracking: bool) ->
         .clockid(Clock::MONOTONIC);
     let attr = builder.attrs_mut();
     attr.type_ = perf_type;
-    attr.sample_type = sample_fields(settings.call_graph);
+    attr.sample_type = sample_fields(call_graph);
     if perf_type == event_type::TRACEPOINT {
         attr.sample_type |= sample_type::RAW;
     }
@@ -76,7 +82,16 @@ pub fn builder(event: &SampledEvent, settings: &AttrSettings, tracking: bool) ->
     };
     // A watermark of zero bytes wakes the recorder when the ring is half full, whatever its size.
     builder.attrs_mut().set_watermark(1);
-    follow_calls(&mut builder, settings.call_graph, exclude_kernel);
+    follow_calls(&mut builder, call_graph, exclude_kernel);
+    if let Some(probe) = &event.probe {
+        let attr = builder.attrs_mut();
+        attr.sample_type |= sample_type::REGS_USER;
+        attr.sample_regs_user |= probe.registers;
+        if probe.stack_bytes > 0 {
+            attr.sample_type |= sample_type::STACK_USER;
+            attr.sample_stack_user = probe.stack_bytes;
+        }
+    }
     if tracking {
         track_tasks(&mut builder, settings, exclude_kernel);
     }
@@ -126,14 +141,15 @@ fn sample_fields(call_graph: CallGraph) -> u64 {
         | call_path
 }
 
-/// The attribute as the file has it.
-pub fn of(builder: &Builder<'_>) -> EventAttr {
+/// The attribute as the file has it: without the address of a probe's path, which means nothing there.
+pub fn of(builder: &Builder<'_>, event: &SampledEvent) -> EventAttr {
     let attr = builder.attrs();
     let start = std::ptr::from_ref(attr).cast::<u8>();
     // SAFETY: `perf_event_attr` is plain data in the kernel's layout, without padding, and borrowed.
     let bytes = unsafe { std::slice::from_raw_parts(start, size_of_val(attr)) };
     // It is longer than the shortest attribute, so it is always read.
-    EventAttr::from_bytes(bytes, ByteOrder::Little).unwrap_or_default()
+    let attr = EventAttr::from_bytes(bytes, ByteOrder::Little).unwrap_or_default();
+    if event.probe.is_some() { EventAttr { config1: 0, ..attr } } else { attr }
 }
 
 #[cfg(test)]
@@ -148,7 +164,8 @@ mod tests {
         let spec = resolve_event(&Roots::under(folder.path()), event).expect("known").remove(0);
         let support = KernelSupport { lost_counts: true, build_ids: false, kernel_symbols: true };
         let settings = AttrSettings { call_graph, exclude_kernel: false, enable_on_exec: true, support };
-        of(&builder(&SampledEvent::new(spec, None, SamplingRate::Period(5)), &settings, tracking))
+        let event = SampledEvent::new(spec, None, SamplingRate::Period(5));
+        of(&builder(&event, &settings, tracking), &event)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! The one exception are mappings, which are few: the files that code came from are noted, so that the
 //! recording can name their build-ids.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::recording::format::{RECORD_HEADER_SIZE, misc, record_type};
 
@@ -27,6 +27,10 @@ pub struct Census {
     pub throttled: u64,
     /// Files that were mapped, with their build-ids where the kernel told them.
     pub files: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    /// Ids of events whose samples are kept.
+    pub keep: BTreeSet<u64>,
+    /// Those samples.
+    pub kept: Vec<Vec<u8>>,
 }
 
 impl Census {
@@ -41,7 +45,15 @@ impl Census {
                 break;
             }
             match header as u32 {
-                record_type::SAMPLE => self.samples += 1,
+                record_type::SAMPLE => {
+                    self.samples += 1;
+                    // A sample begins with the id of its event.
+                    if !self.keep.is_empty()
+                        && word(pieces, at + RECORD_HEADER_SIZE).is_some_and(|id| self.keep.contains(&id))
+                    {
+                        self.kept.push(copied(pieces, at, size));
+                    }
+                }
                 record_type::THROTTLE => self.throttled += 1,
                 record_type::LOST => self.lost += word(pieces, at + LOST_COUNT_AT).unwrap_or(0),
                 record_type::MMAP2 => self.note_file(&copied(pieces, at, size), (header >> 32) as u16),
@@ -119,6 +131,14 @@ mod tests {
             assert_eq!((census.samples, census.lost, census.throttled), (2, 40, 1));
             assert_eq!(census.files.keys().collect::<Vec<_>>(), [b"/bin/x"]);
         }
+    }
+
+    #[test]
+    fn samples_of_chosen_events_are_kept() {
+        let records = [record(9, &[7, 1]), record(9, &[8, 2]), record(2, &[7, 3])].concat();
+        let mut census = Census { keep: BTreeSet::from([7]), ..Census::default() };
+        census.count([&records[..16], &records[16..]]);
+        assert_eq!(census.kept, [record(9, &[7, 1])]);
     }
 
     #[test]

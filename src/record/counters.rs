@@ -108,7 +108,7 @@ impl Counters {
                 }
             }
         }
-        let attrs = builders.iter().map(attr::of).collect();
+        let attrs = builders.iter().zip(events).map(|(builder, event)| attr::of(builder, event)).collect();
         Ok(Self { counters, rings: Vec::new(), attrs })
     }
 

@@ -15,6 +15,10 @@ pub enum RecordError {
     #[error(transparent)]
     Launch(#[from] LaunchError),
 
+    /// Launches of GPU kernels were asked for and cannot be seen.
+    #[error("launches of GPU kernels cannot be recorded: {0}")]
+    GpuLaunches(String),
+
     /// The kernel does not let this user sample at all.
     #[error("the kernel does not permit to sample {event}: {cause}\n  {remedy}")]
     NotPermitted {

@@ -7,6 +7,7 @@ use crate::power_model::stored::{StoredModel, StoredModelError};
 use crate::record::calibrated;
 use crate::record::error::RecordError;
 use crate::record::options::SamplingRate;
+use crate::record::uprobe::Uprobe;
 use crate::recording::format::event_type;
 use crate::recording::metadata::{EventInfo, MachineInfo};
 
@@ -21,6 +22,8 @@ pub struct SampledEvent {
     pub role: Option<Role>,
     /// Model joules per event, by domain kind.
     pub joules_per_event: BTreeMap<String, f64>,
+    /// Where in a program's code it happens, of an event that a probe there makes.
+    pub probe: Option<Uprobe>,
 }
 
 /// The distance between two samples of an event.
@@ -83,7 +86,7 @@ impl SampledEvent {
         });
         // Without hardware events CPU time stands for the cycles of the power model.
         let role = role.or(is_clock(&spec).then_some(Role::Clk));
-        Self { spec, interval, role, joules_per_event: BTreeMap::new() }
+        Self { spec, interval, role, joules_per_event: BTreeMap::new(), probe: None }
     }
 
     /// Counts time, not something that happens.

@@ -45,10 +45,13 @@ mod support;
 mod target;
 mod tracing_data;
 pub mod tuning;
+mod uprobe;
 
 pub use energy_log::EnergySummary;
 pub use error::RecordError;
 pub use launch::LaunchError;
-pub use options::{CallGraph, Neighbours, RecordOptions, SamplingRate, TargetOptions};
+pub use options::{
+    CallGraph, GpuLaunches, GpuOptions, Neighbours, RecordOptions, SamplingRate, TargetOptions,
+};
 pub use session::record;
 pub use summary::{Outcome, Summary};

@@ -27,6 +27,8 @@ pub struct RecordOptions {
     pub user_only: bool,
     /// End after this time, whatever still runs.
     pub duration: Option<Duration>,
+    /// Launches of GPU kernels.
+    pub gpu: GpuOptions,
     /// Which meters to read, and what to assume without any.
     pub meters: MeterOptions,
     /// Time between two readings of a meter, if its own pace permits.
@@ -79,6 +81,27 @@ impl TargetOptions {
             _ => None,
         }
     }
+}
+
+/// Whether and how launches of GPU kernels are recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GpuOptions {
+    /// When.
+    pub launches: GpuLaunches,
+    /// CUDA's driver library, if it is not to be looked for.
+    pub cuda_library: Option<PathBuf>,
+}
+
+/// When launches of GPU kernels are recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum GpuLaunches {
+    /// If a GPU's energy is measured, its driver is found and the kernel permits probes.
+    #[default]
+    Automatic,
+    /// Or else there is no recording.
+    Always,
+    /// Not at all.
+    Never,
 }
 
 /// How often to sample.

@@ -15,6 +15,7 @@ use crate::record::drain::Drain;
 use crate::record::energy_log::EnergyLog;
 use crate::record::error::RecordError;
 use crate::record::event_totals::EventTotals;
+use crate::record::gpu::kernel_names::KernelNames;
 use crate::record::process_state::ProcessState;
 use crate::record::program_end;
 use crate::record::readings::{MeterReader, monotonic_now};
@@ -63,6 +64,8 @@ pub struct Recorder {
     pub process_state: ProcessState,
     /// When the time is up.
     pub deadline: Option<Instant>,
+    /// Names of GPU kernels, where their launches are recorded.
+    pub kernel_names: Option<KernelNames>,
     /// The first error of writing; nothing is recorded after it.
     pub failure: Option<io::Error>,
 }
@@ -150,7 +153,20 @@ impl Recorder {
             };
             encoded.map_err(io::Error::other)?;
         }
-        self.drain.round(&mut self.counters.rings, &own, &mut self.census)
+        self.drain.round(&mut self.counters.rings, &own, &mut self.census)?;
+        self.write_kernel_names()
+    }
+
+    /// Asks the program for the names of kernels that it has just asked for. They are rare, and a round
+    /// of their own keeps them from waiting, as the program may end.
+    fn write_kernel_names(&mut self) -> io::Result<()> {
+        let kept = std::mem::take(&mut self.census.kept);
+        let Some(names) = self.kernel_names.as_mut().filter(|_| !kept.is_empty()) else { return Ok(()) };
+        let mut own = Vec::new();
+        for name in names.take(&kept) {
+            own_events::kernel_name(&name, monotonic_now(), &mut own).map_err(io::Error::other)?;
+        }
+        self.drain.round(&mut [], &own, &mut self.census)
     }
 
     /// Whether and how the recording ends now.
@@ -192,7 +208,8 @@ impl Recorder {
         let encoded = self.energy.encode(&mut own).and_then(|()| self.final_values(&mut own));
         let written = encoded
             .map_err(io::Error::other)
-            .and_then(|()| self.drain.round(&mut self.counters.rings, &own, &mut self.census));
+            .and_then(|()| self.drain.round(&mut self.counters.rings, &own, &mut self.census))
+            .and_then(|()| self.write_kernel_names());
         self.failure = written.err();
     }
 

@@ -47,6 +47,8 @@ struct Opener<'a> {
     cpus: &'a [u32],
     scope: &'a Scope,
     settings: AttrSettings,
+    /// Probes, in addition to what is sampled.
+    probes: &'a [SampledEvent],
 }
 
 /// What an [`Opener`] opened.
@@ -58,12 +60,13 @@ struct Opened {
 
 impl Opener<'_> {
     fn open(&self, mut events: Vec<SampledEvent>, warnings: &mut Vec<String>) -> Result<Opened, RecordError> {
-        let Self { roots, cpus, scope, settings } = *self;
+        let Self { roots, cpus, scope, settings, probes } = *self;
         if matches!(scope, Scope::System) {
             // A clock goes on while nothing runs; samples of the idle task would tell nothing and cost energy.
             events.iter_mut().filter(|event| event.is_clock()).for_each(SampledEvent::leave_out_idle);
         }
         add_tracking_event(roots, &mut events, cpus)?;
+        events.extend(probes.iter().cloned());
         allow_files(&events, scope, cpus)?;
         let is_online = |cpu| topology::online(roots).is_ok_and(|online| online.contains(&cpu));
         let open = |settings: &AttrSettings| Counters::open(&events, scope, cpus, settings, is_online);
@@ -87,7 +90,7 @@ impl Opener<'_> {
 }
 
 impl Sampling {
-    /// Opens the events of `options` for `scope`.
+    /// Opens the events of `options` for `scope`, and these probes.
     ///
     /// # Errors
     /// Events that are not known or not to be had, and rights or memory that are missing.
@@ -97,6 +100,7 @@ impl Sampling {
         machine: &MachineInfo,
         scope: &Scope,
         on_exec: bool,
+        probes: &[SampledEvent],
     ) -> Result<Self, RecordError> {
         let cpus: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.cpu).collect();
         let ChosenEvents { events, notes, by_eprof } =
@@ -107,7 +111,7 @@ impl Sampling {
             enable_on_exec: on_exec,
             support: KernelSupport::probe(),
         };
-        let opener = Opener { roots, cpus: &cpus, scope, settings };
+        let opener = Opener { roots, cpus: &cpus, scope, settings, probes };
         let mut warnings = Vec::new();
         let opened = match opener.open(events, &mut warnings) {
             // Some virtual machines show a PMU that does not count.

@@ -14,6 +14,8 @@ use crate::record::energy_log::EnergyLog;
 use crate::record::error::RecordError;
 use crate::record::event_totals::EventTotals;
 use crate::record::events::SampledEvent;
+use crate::record::gpu::kernel_names::KernelNames;
+use crate::record::gpu::probes::launch_probes;
 use crate::record::host;
 use crate::record::kernel_state;
 use crate::record::launch::{Credentials, Waiting};
@@ -65,13 +67,15 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     let machine = topology::detect(&roots)?;
     let mut energy = discover(&roots, &options.meters)?;
     let wide = target::with_neighbours(options, &roots, &energy);
+    let launches = launch_probes(options, &roots, &energy, &machine)?;
     // Counters of the program alone start with it; those that watch others too, before it.
     let starts_on_exec = |scope: &Scope| {
         matches!(options.target, TargetOptions::Command(_)) && matches!(scope, Scope::Tasks(_))
     };
     let open = |scope: Scope| {
         let on_exec = starts_on_exec(&scope);
-        Sampling::open(options, &roots, &machine, &scope, on_exec).map(|sampling| (sampling, scope, on_exec))
+        Sampling::open(options, &roots, &machine, &scope, on_exec, &launches.probes)
+            .map(|sampling| (sampling, scope, on_exec))
     };
     let (mut sampling, scope, on_exec) = match open(if wide { Scope::System } else { own_scope }) {
         // What nobody asked for is done without, should the kernel refuse it after all.
@@ -84,6 +88,7 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     {
         calibrated::tell_static_power(&stored.model, &mut energy.domains);
     }
+    sampling.warnings.extend(launches.warnings);
     let clock = host::clock_reference();
     let mut warnings = [sampling.warnings.clone(), unread_meters(&energy)].concat();
     let metadata = Metadata {
@@ -106,7 +111,9 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     let writer = RecordingWriter::create(file, descriptions(&sampling, &metadata)).map_err(failed)?;
     let compressor = options.compression_level.map(RecordCompressor::new).transpose().map_err(failed)?;
     let mut drain = Drain::new(writer, compressor);
-    let mut census = Census::default();
+    let kernel_names = KernelNames::new(&sampling, &metadata.machine.arch);
+    let keep = kernel_names.as_ref().map(KernelNames::events).unwrap_or_default();
+    let mut census = Census { keep, ..Census::default() };
     let head = head_records(&metadata, &sampling, &roots).map_err(|error| failed(io::Error::other(error)))?;
     drain.round(&mut [], &head, &mut census).map_err(failed)?;
 
@@ -137,6 +144,7 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
         watched: target::watched(&options.target),
         process_state,
         deadline: options.duration.map(|duration| Instant::now() + duration),
+        kernel_names,
         failure: None,
         own_time: match scope {
             Scope::Tasks(_) => sampling.counters.that_tell_time(&sampling.events, options.events.is_empty()),
@@ -212,7 +220,9 @@ fn descriptions(sampling: &Sampling, metadata: &Metadata) -> Vec<EventDesc> {
         attr: sampling.counters.attrs[index],
         ids: sampling.counters.ids(index),
     });
-    sampled.chain(own_events::descriptions(&metadata.domains)).collect()
+    let launches = sampling.events.iter().any(|event| event.probe.is_some());
+    let names = launches.then(own_events::kernel_names_description);
+    sampled.chain(own_events::descriptions(&metadata.domains)).chain(names).collect()
 }
 
 /// The records at the start of the file: what eprof says of the recording, and where the kernel lies.

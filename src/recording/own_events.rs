@@ -9,6 +9,7 @@ use crate::recording::attr::{EventAttr, flag};
 use crate::recording::encode::{self, RecordTooLong, SampleFields};
 use crate::recording::energy::{CpuTimes, EnergyReading, event_name, metadata_payloads};
 use crate::recording::format::{event_type, sample_type};
+use crate::recording::gpu_events::{KERNEL_NAMES_EVENT, KernelName};
 use crate::recording::metadata::{CPU_TIMES_EVENT, DomainInfo, METADATA_EVENT, Metadata};
 use crate::units::{Nanoseconds, Timestamp};
 
@@ -19,6 +20,8 @@ const FIRST_ID: u64 = 1 << 62;
 const METADATA_ID: u64 = FIRST_ID;
 const CPU_TIMES_ID: u64 = FIRST_ID + 1;
 const ENERGY_ID: u64 = FIRST_ID + 2;
+/// Far above those of the energy domains.
+const KERNEL_NAMES_ID: u64 = FIRST_ID + (1 << 32);
 
 /// The descriptions of all of them, to follow those of the sampled events.
 pub fn descriptions(domains: &[DomainInfo]) -> Vec<EventDesc> {
@@ -29,6 +32,11 @@ pub fn descriptions(domains: &[DomainInfo]) -> Vec<EventDesc> {
         .enumerate()
         .map(|(index, domain)| (event_name(&domain.name), ENERGY_ID + index as u64));
     own.into_iter().chain(energy).map(|(name, id)| describe(name, id)).collect()
+}
+
+/// The description of the names of GPU kernels, for recordings that have launches.
+pub fn kernel_names_description() -> EventDesc {
+    EventDesc { attr: attr(), ids: vec![KERNEL_NAMES_ID], name: KERNEL_NAMES_EVENT.to_owned() }
 }
 
 /// An attribute that could be opened, though it never is: one sample per occurrence.
@@ -47,6 +55,11 @@ fn attr() -> EventAttr {
 pub fn metadata(metadata: &Metadata, time: Timestamp, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
     let json = serde_json::to_vec(metadata).unwrap_or_default();
     metadata_payloads(&json).iter().try_for_each(|payload| sample(METADATA_ID, time, 0, payload, out))
+}
+
+/// Appends the name of a GPU kernel.
+pub fn kernel_name(name: &KernelName, time: Timestamp, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
+    sample(KERNEL_NAMES_ID, time, 0, &name.to_bytes(), out)
 }
 
 /// Appends CPU times.

@@ -248,7 +248,12 @@ impl Report {
     fn finish(&mut self, options: &Options) {
         if self.includes_balance {
             let parts = self.summary.balance.unattributed();
-            self.rows.extend(parts.into_iter().map(|(name, joules)| Row::of_balance(name, joules)));
+            let row = |(name, joules)| match (self.by, name) {
+                // What a GPU draws whatever runs on it.
+                (Grouping::Kernel, "[static]") => Row::of_balance("[idle]", joules),
+                _ => Row::of_balance(name, joules),
+            };
+            self.rows.extend(parts.into_iter().map(row));
             self.whole.joules = self.summary.balance.measured;
         }
         if let Some(pattern) = &options.rows {

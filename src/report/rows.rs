@@ -29,6 +29,8 @@ pub enum Grouping {
     Core,
     /// A sampled event.
     Event,
+    /// A kernel of a GPU.
+    Kernel,
     /// An energy domain. Its own joules are those that are in no domain inside it.
     Domain,
 }
@@ -45,13 +47,14 @@ impl Grouping {
             Self::Command => "command",
             Self::Core => "core",
             Self::Event => "event",
+            Self::Kernel => "kernel",
             Self::Domain => "domain",
         }
     }
 
     /// Rows of this grouping lie above each other on a stack: their totals are more than their own.
     pub fn is_by_frame(self) -> bool {
-        matches!(self, Self::Function | Self::Line | Self::Module)
+        matches!(self, Self::Function | Self::Line | Self::Module | Self::Kernel)
     }
 }
 

@@ -3,7 +3,7 @@
 use regex::Regex;
 
 use super::ReportError;
-use crate::profile::{Cell, Profile, ProfileMethod};
+use crate::profile::{Cell, GPU_LAUNCH_EVENT, Profile, ProfileMethod};
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// What rows and frames are weighed by.
@@ -121,6 +121,8 @@ pub(super) struct Selected {
     /// Cells of one event, some threads or some stacks were left out.
     pub partial: bool,
     event: Option<u32>,
+    /// The event of launches of GPU kernels, unless it was asked for: its time is not the CPUs'.
+    without_time: Option<u32>,
     threads: Vec<bool>,
 }
 
@@ -163,7 +165,10 @@ impl Selected {
             || selection.thread.is_some()
             || selection.process.is_some()
             || selection.through.is_some();
-        Ok(Self { weight, domains, is_of_one_domain: selection.domain.is_some(), partial, event, threads })
+        let launches = profile.events.iter().position(|event| event.name == GPU_LAUNCH_EVENT);
+        let without_time = launches.map(|index| index as u32).filter(|_| event.is_none());
+        let is_of_one_domain = selection.domain.is_some();
+        Ok(Self { weight, domains, is_of_one_domain, partial, event, without_time, threads })
     }
 
     /// The selected cells: index, cell and sums.
@@ -197,8 +202,8 @@ impl Selected {
 
     fn totals(&self, profile: &Profile, index: usize, cell: &Cell) -> Totals {
         let row = index * profile.domains.len();
-        let mut totals =
-            Totals { samples: cell.samples, count: cell.count, time: cell.time, ..Totals::default() };
+        let time = if self.without_time == Some(cell.event) { Nanoseconds::ZERO } else { cell.time };
+        let mut totals = Totals { samples: cell.samples, count: cell.count, time, ..Totals::default() };
         for &domain in &self.domains {
             totals.joules += profile.cell_joules[row + domain];
             totals.variance += profile.cell_variances[row + domain];

@@ -237,7 +237,7 @@ fn module_name(module: &Label) -> Label {
 
 fn titles(by: Grouping) -> (&'static str, Option<&'static str>) {
     let second = match by {
-        Grouping::Function => Some("module"),
+        Grouping::Function | Grouping::Kernel => Some("module"),
         Grouping::Line => Some("function"),
         Grouping::Thread => Some("pid/tid"),
         Grouping::Process => Some("pid"),

@@ -171,6 +171,12 @@ impl Tasks {
         self.map_range(pid, address, length, 0, module);
     }
 
+    /// A kernel of a GPU, known by name.
+    pub fn gpu_kernel(&mut self, name: &str) -> CodeAddress {
+        let module = self.nameless_module(ModuleKind::GpuKernel, name);
+        CodeAddress { module, address: 0, kernel: false }
+    }
+
     /// The kernel gained or lost a function: a BPF program or a trampoline.
     pub fn kernel_symbol(&mut self, address: u64, length: u32, name: &[u8]) {
         let name = String::from_utf8_lossy(name);

@@ -18,6 +18,7 @@
 //! base MICROJOULES        and this on each turn of the loop
 //! nanoseconds 20          time of an instruction
 //! eliminated NAME         the assembler throws this instruction away
+//! shared 1                kernels of all processes that load this file draw power, by the system's clock
 //! ```
 //!
 //! With `--cfg no_energy` the library lacks nvmlDeviceGetTotalEnergyConsumption, with `--cfg no_fields`
@@ -27,6 +28,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::io::Write;
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -75,7 +77,23 @@ struct SymbolInfo {
     address: *mut c_void,
 }
 
+#[repr(C)]
+struct TimeSpec {
+    seconds: i64,
+    nanos: i64,
+}
+
+/// The clock that samples are stamped by.
+fn system_seconds() -> f64 {
+    const CLOCK_MONOTONIC: c_int = 1;
+    let mut time = TimeSpec { seconds: 0, nanos: 0 };
+    // SAFETY: writes one time.
+    unsafe { clock_gettime(CLOCK_MONOTONIC, &raw mut time) };
+    time.seconds as f64 + time.nanos as f64 * 1e-9
+}
+
 unsafe extern "C" {
+    fn clock_gettime(clock: c_int, time: *mut TimeSpec) -> c_int;
     fn dladdr(address: *const c_void, info: *mut SymbolInfo) -> c_int;
 }
 
@@ -105,7 +123,42 @@ impl Gpu {
     }
 
     fn now(&self) -> f64 {
+        if self.is_shared() {
+            return system_seconds();
+        }
         self.started.elapsed().as_secs_f64() * self.number("speed", 1.0)
+    }
+
+    fn is_shared(&self) -> bool {
+        self.number("shared", 0.0) > 0.0
+    }
+
+    /// Where processes tell each other of their kernels.
+    fn shared_kernels() -> String {
+        own_path() + ".kernels"
+    }
+
+    fn run(&self, kernel: Kernel) {
+        self.kernels.lock().unwrap().push(kernel);
+        if self.is_shared() {
+            let file = std::fs::OpenOptions::new().create(true).append(true).open(Self::shared_kernels());
+            let Kernel { start, end, watts } = kernel;
+            file.unwrap().write_all(format!("{start} {end} {watts}\n").as_bytes()).unwrap();
+        }
+    }
+
+    /// The kernels of this process, or of all.
+    fn kernels(&self) -> Vec<Kernel> {
+        if !self.is_shared() {
+            return self.kernels.lock().unwrap().clone();
+        }
+        let text = std::fs::read_to_string(Self::shared_kernels()).unwrap_or_default();
+        let kernel = |line: &str| {
+            let numbers: Vec<f64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+            let [start, end, watts] = numbers[..] else { return None };
+            Some(Kernel { start, end, watts })
+        };
+        text.lines().filter_map(kernel).collect()
     }
 
     fn watts(&self, time: f64) -> f64 {
@@ -116,16 +169,13 @@ impl Gpu {
             }
             _ => self.number("idle", 50.0),
         };
-        let kernels = self.kernels.lock().unwrap();
-        idle + kernels.iter().filter(|k| (k.start..k.end).contains(&time)).map(|k| k.watts).sum::<f64>()
+        idle + self.kernels().iter().filter(|k| (k.start..k.end).contains(&time)).map(|k| k.watts).sum::<f64>()
     }
 
     /// Joules from the start to a time.
     fn joules(&self, time: f64) -> f64 {
-        let kernels: f64 = {
-            let kernels = self.kernels.lock().unwrap();
-            kernels.iter().map(|k| k.watts * (time.min(k.end) - k.start).max(0.0)).sum()
-        };
+        let kernels: f64 =
+            self.kernels().iter().map(|k| k.watts * (time.min(k.end) - k.start).max(0.0)).sum();
         if self.trace.is_empty() {
             return kernels + self.number("idle", 50.0) * time;
         }
@@ -418,10 +468,12 @@ pub unsafe extern "C" fn cuLaunchKernel(
         }
     }
     let turn = (instructions + 10.0) * gpu().number("nanoseconds", 20.0) * 1e-9;
-    let start = gpu().now();
+    // Kernels of one process run one after the other.
+    let busy_until = gpu().kernels.lock().unwrap().iter().map(|kernel| kernel.end).fold(0.0, f64::max);
+    let start = gpu().now().max(busy_until);
     let end = start + turn * f64::from(turns);
     let lanes = f64::from(grid_x) * f64::from(block_x);
-    gpu().kernels.lock().unwrap().push(Kernel { start, end, watts: joules * lanes / turn });
+    gpu().run(Kernel { start, end, watts: joules * lanes / turn });
     unsafe {
         // Clock cycles at 1 GHz, then the result.
         *results = ((end - start) * 1e9) as u64;

@@ -1,15 +1,32 @@
-//! Builds the fake GPU's library (tests/fakes/gpu.rs) and gives each test its own copy.
+//! Builds the libraries of tests/fakes and gives each test its own copy.
+
+#![allow(dead_code, reason = "each test uses its own part")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A library of its own with these settings; `flags` are `--cfg` names that leave functions out.
+/// A fake GPU's library (tests/fakes/gpu.rs) with these settings; `flags` are `--cfg` names that leave
+/// functions out.
 pub fn fake_gpu(folder: &Path, settings: &str, flags: &[&str]) -> PathBuf {
-    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("libfakegpu{}.so", flags.join("-")));
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes/gpu.rs");
+    let own = folder.join("libfakegpu.so");
+    std::fs::copy(built("gpu", folder, flags), &own).expect("a copy of the library");
+    std::fs::write(folder.join("libfakegpu.so.conf"), settings).expect("its settings");
+    own
+}
+
+/// A library to preload into a program so that its time is virtual (tests/fakes/virtual_time.rs).
+pub fn virtual_time(folder: &Path) -> PathBuf {
+    built("virtual_time", folder, &[])
+}
+
+/// A library of tests/fakes, built anew if its source has changed since.
+fn built(name: &str, folder: &Path, flags: &[&str]) -> PathBuf {
+    let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let built = temporary.join(format!("lib{name}{}.so", flags.join("-")));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fakes").join(name).with_extension("rs");
     let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     if changed(&built) < changed(&source) {
-        let partial = folder.join("partial.so");
+        let partial = folder.join(format!("{name}-partial.so"));
         let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
         rustc.args(["--edition", "2024", "--crate-type", "cdylib", "-O", "-o"]).arg(&partial).arg(&source);
         for flag in flags {
@@ -17,10 +34,10 @@ pub fn fake_gpu(folder: &Path, settings: &str, flags: &[&str]) -> PathBuf {
         }
         let output = rustc.output().expect("rustc, which builds this test, can be run");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        std::fs::copy(&partial, &built).expect("the target folder can be written to");
+        // Renamed into place, so that a test that runs beside this one never loads half a library.
+        let beside = temporary.join(format!("{name}-{}.partial", std::process::id()));
+        std::fs::copy(&partial, &beside).expect("the target folder can be written to");
+        std::fs::rename(&beside, &built).expect("a file in the target folder");
     }
-    let own = folder.join("libfakegpu.so");
-    std::fs::copy(&built, &own).expect("a copy of the library");
-    std::fs::write(folder.join("libfakegpu.so.conf"), settings).expect("its settings");
-    own
+    built
 }

@@ -1,9 +1,11 @@
-//! Work on a GPU that eprof starts itself, measured while it runs: CUDA's driver and NVML, both loaded
-//! at run time.
+//! GPUs while they work: launches of kernels seen by probes, and work that eprof starts itself, through
+//! CUDA's driver and NVML, both loaded at run time.
 
 mod cuda;
 mod instructions;
+pub(super) mod kernel_names;
 mod monitor;
+pub(super) mod probes;
 
 pub use cuda::{Cuda, CudaError, Kernel};
 pub use instructions::{MeasureError, MeasureOptions, Measured, Method, Occupancy, measure};

@@ -1,0 +1,132 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn ms(millis: u64) -> Timestamp {
+    Timestamp::from_nanos(millis * 1_000_000)
+}
+
+fn launch(start: u64, end: u64, owner: u32) -> Outstanding {
+    Outstanding { start: ms(start), end: ms(end), owner }
+}
+
+/// A counter that moves every 20 ms: 50 W of idling, and watts between two times on top.
+fn counter(length: u64, loads: &[(u64, u64, f64)]) -> Vec<(Timestamp, Joules)> {
+    let joules_at = |time: u64| {
+        let load = |(start, end, watts): &(u64, u64, f64)| {
+            watts * time.clamp(*start, *end).saturating_sub(*start) as f64 * 1e-3
+        };
+        50.0 * time as f64 * 1e-3 + loads.iter().map(load).sum::<f64>()
+    };
+    // Polled every 10 ms, each refresh is seen twice.
+    (0..=length / 10)
+        .map(|poll| (ms(poll * 10), Joules::from_joules(joules_at(poll * 10 / 20 * 20))))
+        .collect()
+}
+
+const REFRESH: Option<Nanoseconds> = Some(Nanoseconds::from_millis(20));
+
+#[track_caller]
+fn assert_joules(shares: &Shares, owner: u32, joules: f64) {
+    let found = shares.by_owner.get(&owner).expect("an owner").joules.as_joules();
+    assert!((found - joules).abs() < 1e-6, "owner {owner}: {found} J, expected {joules} J");
+}
+
+#[test]
+fn kernels_with_waits_of_their_own_get_what_they_spent() {
+    // 100 W for 200 ms, then 20 W for 400 ms.
+    let readings = counter(1600, &[(200, 400, 100.0), (800, 1200, 20.0)]);
+    let shares = share(&readings, &[launch(200, 400, 3), launch(800, 1200, 5)], REFRESH);
+    let idle = shares.idle_power.expect("a level").as_watts();
+    assert!((idle - 50.0).abs() < 1e-9, "{idle}");
+    assert_joules(&shares, 3, 20.0);
+    assert_joules(&shares, 5, 8.0);
+    assert!((shares.idle.as_joules() - 80.0).abs() < 1e-6);
+    assert_eq!(shares.by_owner[&3].busy, Nanoseconds::from_millis(200));
+    assert_eq!(shares.by_owner[&3].variance, 0.0);
+}
+
+#[test]
+fn a_kernel_shorter_than_a_refresh_gets_what_the_meter_shows_after_it() {
+    // It runs from 201 to 206 ms; the meter shows it at 220 ms.
+    let readings = counter(600, &[(201, 206, 1000.0)]);
+    let shares = share(&readings, &[launch(201, 206, 1)], REFRESH);
+    assert_joules(&shares, 1, 5.0);
+    // The same, done just before the refresh at 200 ms that does not show it yet.
+    let late: Vec<_> =
+        readings.iter().map(|(time, energy)| (*time + Nanoseconds::from_millis(20), *energy)).collect();
+    assert_joules(&share(&late, &[launch(201, 206, 1)], REFRESH), 1, 5.0);
+}
+
+#[test]
+fn what_is_outstanding_together_shares() {
+    let readings = counter(1000, &[(200, 400, 60.0)]);
+    let launches = [launch(200, 400, 1), launch(200, 400, 1), launch(200, 400, 2)];
+    let shares = share(&readings, &launches, REFRESH);
+    assert_joules(&shares, 1, 8.0);
+    assert_joules(&shares, 2, 4.0);
+    let busy: u64 = shares.by_owner.values().map(|share| share.busy.as_nanos()).sum();
+    assert!((busy as f64 / 200e6 - 1.0).abs() < 1e-6, "no more busy time than time");
+    assert!(shares.by_owner[&1].variance > 0.0);
+}
+
+#[test]
+fn the_idle_level_before_the_context_is_not_the_active_one() {
+    // 20 W at first, 50 W once there is a context: readings from the second half on are 50 W.
+    let mut energy = 0.0;
+    let readings: Vec<_> = (0..100u64)
+        .map(|step| {
+            energy += if step <= 50 { 0.4 } else { 1.0 };
+            (ms(step * 20), Joules::from_joules(energy))
+        })
+        .collect();
+    let shares = share(&readings, &[launch(1001, 1002, 1)], REFRESH);
+    assert!((shares.idle_power.expect("a level").as_watts() - 50.0).abs() < 1e-9, "{shares:?}");
+}
+
+#[test]
+fn a_gpu_that_never_rests_tells_no_idle_level() {
+    let readings = counter(400, &[]);
+    let shares = share(&readings, &[launch(0, 400, 1)], REFRESH);
+    assert_eq!(shares.idle_power, None);
+    assert_joules(&shares, 1, 20.0);
+    assert_eq!(share(&[], &[launch(0, 1, 1)], None), Shares::default());
+}
+
+#[test]
+fn a_wait_covers_what_was_launched_before_it_by_its_own_process() {
+    let mut tracker = LaunchTracker::default();
+    tracker.launch(1, ms(10), 0);
+    tracker.launch(2, ms(11), 1);
+    tracker.wait(100, ms(12));
+    tracker.launch(1, ms(13), 2);
+    tracker.waited(1, 100, ms(20));
+    // A return without a call belongs to a wait from before the recording.
+    tracker.waited(1, 101, ms(21));
+    tracker.ended(2, ms(30));
+    assert_eq!(tracker.finish(ms(40)), [launch(10, 20, 0), launch(11, 30, 1), launch(13, 40, 2)]);
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_lost_or_made(
+        moves in prop::collection::vec((1u64..50, 0.0f64..5.0), 1..60),
+        launches in prop::collection::vec((0u64..2000, 0u64..300, 0u32..4), 0..20),
+    ) {
+        let (mut time, mut energy) = (0, 0.0);
+        let readings: Vec<_> = moves.iter().map(|(span, joules)| {
+            time += span;
+            energy += joules;
+            (ms(time), Joules::from_joules(energy))
+        }).collect();
+        let mut launches: Vec<_> =
+            launches.into_iter().map(|(start, length, owner)| launch(start, start + length, owner)).collect();
+        launches.sort_by_key(|launch| launch.start);
+        let shares = share(&readings, &launches, REFRESH);
+        let given: f64 = shares.by_owner.values().map(|share| share.joules.as_joules()).sum();
+        let measured = energy - moves[0].1;
+        prop_assert!((given + shares.idle.as_joules() - measured).abs() < 1e-9 * measured.max(1.0));
+        prop_assert!(shares.idle.as_joules() >= -1e-9);
+        prop_assert!(shares.by_owner.values().all(|share| share.joules >= Joules::ZERO));
+    }
+}

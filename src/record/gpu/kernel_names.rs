@@ -1,0 +1,236 @@
+//! Names of GPU kernels, by the handles that they are launched by.
+//!
+//! A program asks the driver for a kernel's handle by its name. The kernel's probe on that call tells
+//! where in the program's memory the name is and where the handle will be. What lies on the stack is
+//! copied with the sample; what lies elsewhere is read when the sample arrives, some milliseconds later.
+//! Names are constants of the program nearly always; one that is gone by then, with its program, is not
+//! known.
+
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use rustc_hash::FxHashMap;
+
+use crate::record::sampling::Sampling;
+use crate::recording::gpu_events::{CallRegisters, GpuCall, KernelName};
+
+/// Follows calls that ask for kernels by name.
+#[derive(Debug)]
+pub struct KernelNames {
+    asked: BTreeSet<u64>,
+    given: BTreeSet<u64>,
+    registers: CallRegisters,
+    /// By thread: name, and where its handle is put.
+    pending: FxHashMap<u32, (String, u64)>,
+}
+
+/// A sample of these probes: header, id, address, process and thread, time, CPU, then the registers'
+/// layout and four registers, the size of the copied stack, and its bytes.
+const ID_AT: usize = 8;
+const PID_AT: usize = 24;
+const TID_AT: usize = 28;
+const TIME_AT: usize = 32;
+const LAYOUT_AT: usize = 48;
+const REGISTERS_AT: usize = 56;
+const STACK_SIZE_AT: usize = REGISTERS_AT + 4 * 8;
+const STACK_AT: usize = STACK_SIZE_AT + 8;
+
+/// A handle that was given.
+struct Given {
+    name: KernelName,
+    /// Where it was read later than it was given, and may have been another's by then.
+    read_late: Option<u64>,
+}
+
+impl KernelNames {
+    /// `None` if no such call is probed.
+    pub fn new(sampling: &Sampling, architecture: &str) -> Option<Self> {
+        let ids = |wanted: GpuCall| -> BTreeSet<u64> {
+            let events = sampling.events.iter().enumerate();
+            let of_call = events.filter(|(_, event)| {
+                event.probe.is_some()
+                    && GpuCall::of_event(&event.spec.name).is_some_and(|(call, _)| call == wanted)
+            });
+            of_call.flat_map(|(index, _)| sampling.counters.ids(index)).collect()
+        };
+        let registers = CallRegisters::of(architecture)?;
+        let (asked, given) = (ids(GpuCall::Name), ids(GpuCall::Named));
+        let pending = FxHashMap::default();
+        (!asked.is_empty()).then_some(Self { asked, given, registers, pending })
+    }
+
+    /// Ids of the events whose samples [`KernelNames::take`] wants.
+    pub fn events(&self) -> BTreeSet<u64> {
+        self.asked.union(&self.given).copied().collect()
+    }
+
+    /// Takes the samples of one round and gives the names that they complete.
+    pub fn take(&mut self, samples: &[Vec<u8>]) -> Vec<KernelName> {
+        let mut in_order: Vec<&Vec<u8>> = samples.iter().collect();
+        // A thread may change its CPU, and so its ring, within the call.
+        in_order.sort_by_key(|sample| word(sample, TIME_AT));
+        let mut all: Vec<Given> = Vec::new();
+        for given in in_order.into_iter().filter_map(|sample| self.take_one(sample)) {
+            // No name is better than that of another kernel.
+            if let Some(address) = given.read_late {
+                all.retain(|earlier| {
+                    (earlier.name.pid, earlier.read_late) != (given.name.pid, Some(address))
+                });
+            }
+            all.push(given);
+        }
+        all.into_iter().map(|given| given.name).collect()
+    }
+
+    fn take_one(&mut self, sample: &[u8]) -> Option<Given> {
+        let half = |at: usize| Some(u32::from_ne_bytes(sample.get(at..at + 4)?.try_into().ok()?));
+        let (pid, tid) = (half(PID_AT)?, half(TID_AT)?);
+        const NO_REGISTERS: u64 = 0;
+        if word(sample, LAYOUT_AT)? == NO_REGISTERS {
+            return None;
+        }
+        let register = |number: u32| word(sample, REGISTERS_AT + 8 * self.registers.place(number));
+        let stack = CopiedStack::of(sample, register(self.registers.stack)?);
+        if self.asked.contains(&word(sample, ID_AT)?) {
+            let [handle_at, _, name_at] = self.registers.arguments.map(register);
+            let name_at = name_at?;
+            let copied = stack.from(name_at).and_then(|bytes| CStr::from_bytes_until_nul(bytes).ok());
+            let name = match copied {
+                Some(name) => name.to_str().ok()?.to_owned(),
+                None => text_at(&memory(pid)?, name_at)?,
+            };
+            self.pending.insert(tid, (name, handle_at?));
+            return None;
+        }
+        let (name, handle_at) = self.pending.remove(&tid)?;
+        let copied = stack.from(handle_at).and_then(|bytes| word(bytes, 0));
+        let handle = match copied {
+            Some(handle) => handle,
+            None => {
+                let mut bytes = [0; 8];
+                memory(pid)?.read_exact_at(&mut bytes, handle_at).ok()?;
+                u64::from_ne_bytes(bytes)
+            }
+        };
+        let read_late = copied.is_none().then_some(handle_at);
+        Some(Given { name: KernelName { pid, handle, name }, read_late })
+    }
+}
+
+/// The top of the stack as it was when the sample was taken.
+struct CopiedStack<'a> {
+    start: u64,
+    bytes: &'a [u8],
+}
+
+impl<'a> CopiedStack<'a> {
+    fn of(sample: &'a [u8], start: u64) -> Self {
+        let size = word(sample, STACK_SIZE_AT).unwrap_or(0) as usize;
+        let end = STACK_AT.saturating_add(size);
+        // Behind the bytes is how many of them are there.
+        let filled = word(sample, end).map_or(0, |filled| filled as usize).min(size);
+        Self { start, bytes: sample.get(STACK_AT..STACK_AT + filled).unwrap_or_default() }
+    }
+
+    /// The bytes from an address on, if it lies in the copy.
+    fn from(&self, address: u64) -> Option<&'a [u8]> {
+        let inside = usize::try_from(address.checked_sub(self.start)?).ok()?;
+        self.bytes.get(inside..).filter(|bytes| !bytes.is_empty())
+    }
+}
+
+fn memory(pid: u32) -> Option<File> {
+    File::open(format!("/proc/{pid}/mem")).ok()
+}
+
+/// The text at an address, up to its zero byte.
+fn text_at(memory: &File, address: u64) -> Option<String> {
+    const PIECE: u64 = 256;
+    let mut text = Vec::new();
+    while text.len() < KernelName::LONGEST {
+        let at = address.checked_add(text.len() as u64)?;
+        // Up to the next multiple: a piece never goes over into a page that is not there.
+        let mut piece = vec![0; (PIECE - at % PIECE) as usize];
+        memory.read_exact_at(&mut piece, at).ok()?;
+        if let Some(end) = piece.iter().position(|byte| *byte == 0) {
+            text.extend(&piece[..end]);
+            return String::from_utf8(text).ok().filter(|text| !text.is_empty());
+        }
+        text.extend(piece);
+    }
+    None
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const X86_64: CallRegisters = CallRegisters { arguments: [5, 4, 3], stack: 7 };
+
+    fn names() -> KernelNames {
+        let (asked, given) = (BTreeSet::from([1]), BTreeSet::from([2]));
+        KernelNames { asked, given, registers: X86_64, pending: FxHashMap::default() }
+    }
+
+    /// Registers: third, second and first argument, stack pointer.
+    fn sample(id: u64, time: u64, registers: [u64; 4], stack: &[u64]) -> Vec<u8> {
+        let task = u64::from(std::process::id()) | 77 << 32;
+        let head = [9, id, 0x1000, task, time, 0, 2];
+        let stack_size = 8 * stack.len() as u64;
+        let words = head.iter().chain(&registers).chain([&stack_size]).chain(stack).chain([&stack_size]);
+        words.flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    fn address<T>(value: &T) -> u64 {
+        std::ptr::from_ref(value).expose_provenance() as u64
+    }
+
+    fn found(handle: u64, name: &str) -> KernelName {
+        KernelName { pid: std::process::id(), handle, name: name.to_owned() }
+    }
+
+    static NAMES: [[u8; 16]; 2] = [*b"_Z4heatPf\0\0\0\0\0\0\0", *b"_Z4coolPf\0\0\0\0\0\0\0"];
+
+    #[test]
+    fn name_and_handle_are_read_from_the_programs_memory() {
+        let handle = 0xabcd_u64;
+        let asked = sample(1, 10, [address(&NAMES[0]), 0, address(&handle), 0], &[]);
+        let given = sample(2, 20, [0; 4], &[]);
+        let mut names = names();
+        assert_eq!(names.take(&[given.clone(), asked.clone()]), [found(handle, "_Z4heatPf")]);
+        assert_eq!(names.take(&[given]), [], "a return without a call");
+        assert_eq!(names.take(&[asked[..60].to_vec(), sample(1, 30, [8, 0, 16, 0], &[])]), []);
+    }
+
+    #[test]
+    fn a_variable_that_is_used_again_gives_each_kernel_its_own_handle() {
+        let at = |name: &[u8; 16]| [address(name), 0, 0x7008, 0x7000];
+        let returned = |time, handle| sample(2, time, [0, 0, 0, 0x7000], &[0, handle]);
+        let samples = [
+            sample(1, 1, at(&NAMES[0]), &[]),
+            returned(2, 11),
+            sample(1, 3, at(&NAMES[1]), &[]),
+            returned(4, 12),
+        ];
+        assert_eq!(names().take(&samples), [found(11, "_Z4heatPf"), found(12, "_Z4coolPf")]);
+    }
+
+    #[test]
+    fn a_variable_elsewhere_that_is_used_again_names_its_last_kernel_only() {
+        let handle = 12u64;
+        let at = |name: &[u8; 16]| [address(name), 0, address(&handle), 0];
+        let samples = [
+            sample(1, 1, at(&NAMES[0]), &[]),
+            sample(2, 2, [0; 4], &[]),
+            sample(1, 3, at(&NAMES[1]), &[]),
+            sample(2, 4, [0; 4], &[]),
+        ];
+        assert_eq!(names().take(&samples), [found(12, "_Z4coolPf")]);
+    }
+}

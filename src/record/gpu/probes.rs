@@ -1,0 +1,208 @@
+//! Which functions are probed to see launches of GPU kernels, and in which files.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use perf_event::Builder;
+
+use crate::machine::{EventSpec, Modifiers, Roots};
+use crate::record::attr::{self, AttrSettings};
+use crate::record::error::RecordError;
+use crate::record::events::SampledEvent;
+use crate::record::meter::Discovery;
+use crate::record::options::{CallGraph, GpuLaunches, RecordOptions, SamplingRate, TargetOptions};
+use crate::record::support::KernelSupport;
+use crate::record::uprobe::{Uprobe, UprobePmu, kernel_path, offsets};
+use crate::recording::gpu_events::{
+    CallRegisters, DRIVER_FUNCTIONS, GpuCall, GpuFunction, RUNTIME_FUNCTIONS,
+};
+use crate::recording::metadata::{CoreKind, DomainKind, MachineInfo, Method};
+
+/// Probes to open, and what to say of them.
+#[derive(Debug, Default)]
+pub struct LaunchProbes {
+    /// The probes.
+    pub probes: Vec<SampledEvent>,
+    /// Why there are none, where that may surprise.
+    pub warnings: Vec<String>,
+}
+
+/// How much of the stack is copied where a kernel's handle is asked for.
+const NAMING_STACK_BYTES: u32 = 2048;
+
+/// The probes for a recording, as its options say.
+///
+/// # Errors
+/// [`RecordError::GpuLaunches`] if they were asked for and cannot be had.
+pub fn launch_probes(
+    options: &RecordOptions,
+    roots: &Roots,
+    energy: &Discovery,
+    machine: &MachineInfo,
+) -> Result<LaunchProbes, RecordError> {
+    let measured = energy
+        .domains
+        .iter()
+        .any(|domain| domain.kind == DomainKind::Gpu && domain.method == Method::Measured);
+    let wanted = match options.gpu.launches {
+        GpuLaunches::Never => false,
+        GpuLaunches::Automatic => measured,
+        GpuLaunches::Always => true,
+    };
+    if !wanted {
+        return Ok(LaunchProbes::default());
+    }
+    let found = find(options, roots, machine);
+    match (found, options.gpu.launches) {
+        (Ok(probes), _) => Ok(LaunchProbes { probes, warnings: Vec::new() }),
+        (Err(why), GpuLaunches::Always) => Err(RecordError::GpuLaunches(why)),
+        (Err(why), _) => {
+            let warning = format!("the GPU's energy is not shared among kernels: {why}");
+            Ok(LaunchProbes { probes: Vec::new(), warnings: vec![warning] })
+        }
+    }
+}
+
+fn find(options: &RecordOptions, roots: &Roots, machine: &MachineInfo) -> Result<Vec<SampledEvent>, String> {
+    let pmu = UprobePmu::find(roots).ok_or("this kernel has no uprobes (CONFIG_UPROBE_EVENTS)")?;
+    let registers = CallRegisters::of(&machine.arch)
+        .ok_or_else(|| format!("calls of {} processors are not known", machine.arch))?
+        .mask();
+    let files = files(options, roots);
+    let named = options.gpu.cuda_library.as_ref().and_then(|path| path.canonicalize().ok());
+    let mut probes = Vec::new();
+    for path in &files {
+        let is_driver = name_starts_with(path, "libcuda.so") || named.as_ref() == Some(path);
+        let functions: &[GpuFunction] = if is_driver { &DRIVER_FUNCTIONS } else { &RUNTIME_FUNCTIONS };
+        // A script, or a file that is gone, has no functions.
+        let names: Vec<&str> = functions.iter().map(|function| function.name).collect();
+        for (name, offset) in offsets(path, &names).unwrap_or_default() {
+            let (Some(function), Some(path)) =
+                (functions.iter().find(|function| function.name == name), kernel_path(path))
+            else {
+                continue;
+            };
+            let place = Uprobe { path, offset, registers, with_call_path: false, stack_bytes: 0 };
+            probes.push(probe(pmu, function.call, name, place.clone()));
+            probes.extend(function.call.on_return().map(|call| probe(pmu, call, name, place)));
+        }
+    }
+    let first = probes.first().ok_or_else(|| {
+        "CUDA's driver library libcuda.so.1 is not found; name it with --cuda-lib".to_owned()
+    })?;
+    try_out(first)?;
+    Ok(probes)
+}
+
+fn probe(pmu: UprobePmu, call: GpuCall, function: &str, place: Uprobe) -> SampledEvent {
+    let on_return = matches!(call, GpuCall::Waited | GpuCall::Named);
+    let spec = EventSpec {
+        name: call.event_name(function),
+        pmu: "uprobe".to_owned(),
+        perf_type: pmu.perf_type,
+        config: if on_return { pmu.on_return } else { 0 },
+        config1: 0,
+        config2: 0,
+        modifiers: Modifiers::default(),
+        cpus: None,
+        core_kind: CoreKind::Performance,
+        scale: 1.0,
+        unit: None,
+        period: Some(1),
+        frequency: None,
+    };
+    let with_call_path = matches!(call, GpuCall::Launch | GpuCall::RuntimeLaunch | GpuCall::GraphLaunch);
+    // Handles are mostly put into a variable of the caller, which soon holds the next one.
+    let stack_bytes = if matches!(call, GpuCall::Name | GpuCall::Named) { NAMING_STACK_BYTES } else { 0 };
+    let probe = Some(Uprobe { with_call_path, stack_bytes, ..place });
+    SampledEvent { probe, ..SampledEvent::new(spec, None, SamplingRate::Period(1)) }
+}
+
+/// Opens a probe for this very process, which never comes past it.
+fn try_out(probe: &SampledEvent) -> Result<(), String> {
+    let settings = AttrSettings {
+        call_graph: CallGraph::None,
+        exclude_kernel: false,
+        enable_on_exec: false,
+        support: KernelSupport { lost_counts: false, build_ids: false, kernel_symbols: false },
+    };
+    let mut builder: Builder<'_> = attr::builder(probe, &settings, false);
+    let opened: io::Result<_> = builder.inherit(false).observe_self().any_cpu().build();
+    let Err(error) = opened else { return Ok(()) };
+    Err(match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::EACCES | Errno::EPERM) => format!(
+            "the kernel does not permit probes to this user ({error}); run as root, or: sudo setcap \
+             cap_perfmon,cap_sys_ptrace=ep {}",
+            std::env::current_exe().unwrap_or_else(|_| "eprof".into()).display()
+        ),
+        _ => format!("the kernel does not take a probe on {}: {error}", probe.spec.name),
+    })
+}
+
+/// Files that may hold probed functions: the driver's library, the program itself and, of running
+/// processes, what they have mapped.
+fn files(options: &RecordOptions, roots: &Roots) -> Vec<PathBuf> {
+    let mut files = BTreeSet::new();
+    files.extend(options.gpu.cuda_library.clone().or_else(driver_library));
+    match &options.target {
+        TargetOptions::Command(argv) | TargetOptions::System(Some(argv)) => {
+            files.extend(argv.first().and_then(|program| in_path(program)));
+        }
+        TargetOptions::Processes(pids) | TargetOptions::Threads(pids) => {
+            for pid in pids {
+                let folder = roots.procfs.join(pid.to_string());
+                files.extend(fs::read_link(folder.join("exe")).ok());
+                let maps = fs::read_to_string(folder.join("maps")).unwrap_or_default();
+                let paths = maps.lines().filter_map(|line| Some(Path::new(&line[line.find('/')?..])));
+                let cuda = |path: &&Path| {
+                    name_starts_with(path, "libcuda.so") || name_starts_with(path, "libcudart.so")
+                };
+                files.extend(paths.filter(cuda).map(Path::to_owned));
+            }
+        }
+        TargetOptions::ControlGroup(_) | TargetOptions::System(None) => {}
+    }
+    // The same file under several names would be probed, and count, several times.
+    files
+        .into_iter()
+        .filter_map(|path| path.canonicalize().ok())
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
+}
+
+fn name_starts_with(path: &Path, start: &str) -> bool {
+    path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(start))
+}
+
+/// The driver's library where the usual distributions have it.
+fn driver_library() -> Option<PathBuf> {
+    const FOLDERS: [&str; 9] = [
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib64",
+        "/usr/lib",
+        "/usr/lib/wsl/lib",
+        "/usr/local/nvidia/lib64",
+        "/run/opengl-driver/lib",
+        "/usr/lib/x86_64-linux-gnu/nvidia/current",
+        "/usr/local/cuda/compat",
+    ];
+    let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&own).chain(FOLDERS.iter().map(PathBuf::from));
+    folders.map(|folder| folder.join("libcuda.so.1")).find(|path| path.is_file())
+}
+
+/// A program as the shell finds it.
+fn in_path(program: &OsStr) -> Option<PathBuf> {
+    let program = Path::new(program);
+    if program.components().count() > 1 {
+        return Some(program.to_owned());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
+}

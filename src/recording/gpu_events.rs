@@ -1,0 +1,241 @@
+//! Launches of GPU kernels in a recording: which functions are probed, how their events are named, and
+//! the payload that tells a kernel's name.
+//!
+//! An event of a probe is named `<what it means>:<function>`, such as `gpu-launch:cuLaunchKernel`. Its
+//! samples have the call stack of the launch and the registers of the call's first three arguments.
+
+/// Name of the event whose samples carry [`KernelName`]s.
+pub const KERNEL_NAMES_EVENT: &str = "eprof/gpu-kernels/";
+
+/// What it means that a function was called, or returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GpuCall {
+    /// The driver is given a kernel.
+    Launch,
+    /// CUDA's runtime is given a kernel, which it hands to the driver within the call.
+    RuntimeLaunch,
+    /// A graph of kernels is launched.
+    GraphLaunch,
+    /// A thread begins to wait for what was launched so far.
+    Wait,
+    /// What was launched before that wait has been done.
+    Waited,
+    /// The handle of a kernel is asked for by its name.
+    Name,
+    /// The handle was given.
+    Named,
+}
+
+impl GpuCall {
+    const ALL: [Self; 7] = [
+        Self::Launch,
+        Self::RuntimeLaunch,
+        Self::GraphLaunch,
+        Self::Wait,
+        Self::Waited,
+        Self::Name,
+        Self::Named,
+    ];
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Launch => "gpu-launch",
+            Self::RuntimeLaunch => "gpu-runtime",
+            Self::GraphLaunch => "gpu-graph",
+            Self::Wait => "gpu-wait",
+            Self::Waited => "gpu-waited",
+            Self::Name => "gpu-name",
+            Self::Named => "gpu-named",
+        }
+    }
+
+    /// The call has this meaning when the function returns.
+    pub fn on_return(self) -> Option<Self> {
+        match self {
+            Self::Wait => Some(Self::Waited),
+            Self::Name => Some(Self::Named),
+            _ => None,
+        }
+    }
+
+    /// The event's name for a function.
+    pub fn event_name(self, function: &str) -> String {
+        format!("{}:{function}", self.prefix())
+    }
+
+    /// What an event's name means, and the function.
+    pub fn of_event(name: &str) -> Option<(Self, &str)> {
+        let (prefix, function) = name.split_once(':')?;
+        Some((Self::ALL.into_iter().find(|call| call.prefix() == prefix)?, function))
+    }
+}
+
+/// A function that is probed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GpuFunction {
+    /// Its symbol.
+    pub name: &'static str,
+    /// What its call means.
+    pub call: GpuCall,
+    /// Which of its arguments is the kernel, or graph.
+    pub kernel: usize,
+}
+
+const fn function(name: &'static str, call: GpuCall, kernel: usize) -> GpuFunction {
+    GpuFunction { name, call, kernel }
+}
+
+/// Functions of the driver, `libcuda.so.1`. Those that end in `_ptsz` and `_ptds` are the same with a
+/// default stream for each thread.
+pub const DRIVER_FUNCTIONS: [GpuFunction; 16] = [
+    function("cuLaunchKernel", GpuCall::Launch, 0),
+    function("cuLaunchKernel_ptsz", GpuCall::Launch, 0),
+    function("cuLaunchKernelEx", GpuCall::Launch, 1),
+    function("cuLaunchKernelEx_ptsz", GpuCall::Launch, 1),
+    function("cuLaunchCooperativeKernel", GpuCall::Launch, 0),
+    function("cuLaunchCooperativeKernel_ptsz", GpuCall::Launch, 0),
+    function("cuGraphLaunch", GpuCall::GraphLaunch, 0),
+    function("cuGraphLaunch_ptsz", GpuCall::GraphLaunch, 0),
+    function("cuCtxSynchronize", GpuCall::Wait, 0),
+    function("cuStreamSynchronize", GpuCall::Wait, 0),
+    function("cuStreamSynchronize_ptsz", GpuCall::Wait, 0),
+    function("cuEventSynchronize", GpuCall::Wait, 0),
+    // Copies to ordinary memory of the host end when all before them has.
+    function("cuMemcpyDtoH_v2", GpuCall::Wait, 0),
+    function("cuMemcpyDtoH_v2_ptds", GpuCall::Wait, 0),
+    function("cuModuleGetFunction", GpuCall::Name, 0),
+    function("cuLibraryGetKernel", GpuCall::Name, 0),
+];
+
+/// Functions of CUDA's runtime, which most programs have linked into themselves.
+pub const RUNTIME_FUNCTIONS: [GpuFunction; 8] = [
+    function("cudaLaunchKernel", GpuCall::RuntimeLaunch, 0),
+    function("cudaLaunchKernel_ptsz", GpuCall::RuntimeLaunch, 0),
+    function("cudaLaunchKernelExC", GpuCall::RuntimeLaunch, 1),
+    function("cudaLaunchKernelExC_ptsz", GpuCall::RuntimeLaunch, 1),
+    function("cudaDeviceSynchronize", GpuCall::Wait, 0),
+    function("cudaStreamSynchronize", GpuCall::Wait, 0),
+    function("cudaEventSynchronize", GpuCall::Wait, 0),
+    function("cudaMemcpy", GpuCall::Wait, 0),
+];
+
+/// Which argument of a launching function is the kernel.
+pub fn kernel_argument(function: &str) -> usize {
+    let known = DRIVER_FUNCTIONS.iter().chain(&RUNTIME_FUNCTIONS).find(|known| known.name == function);
+    known.map_or(0, |known| known.kernel)
+}
+
+/// Where a call's arguments are, by the kernel's numbers of registers (`PERF_REG_*`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallRegisters {
+    /// The first three arguments.
+    pub arguments: [u32; 3],
+    /// The stack pointer.
+    pub stack: u32,
+}
+
+impl CallRegisters {
+    /// Those of an architecture; `None` if its calling convention is not known here.
+    pub fn of(architecture: &str) -> Option<Self> {
+        match architecture {
+            "x86_64" => Some(Self { arguments: [5, 4, 3], stack: 7 }),
+            "aarch64" => Some(Self { arguments: [0, 1, 2], stack: 31 }),
+            _ => None,
+        }
+    }
+
+    /// All of them, as bits.
+    pub fn mask(self) -> u64 {
+        self.arguments.iter().map(|register| 1u64 << register).sum::<u64>() | 1 << self.stack
+    }
+
+    /// How many of them come before this one in a sample, where they lie in the order of their numbers.
+    pub fn place(self, register: u32) -> usize {
+        self.arguments.iter().chain([&self.stack]).filter(|other| **other < register).count()
+    }
+}
+
+/// The name of a kernel by the handle that a process launches it by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelName {
+    /// The process.
+    pub pid: u32,
+    /// The handle (`CUfunction` or `CUkernel`).
+    pub handle: u64,
+    /// The name as the compiler mangled it.
+    pub name: String,
+}
+
+impl KernelName {
+    const VERSION: u32 = 1;
+    /// Names are cut here; C++ templates have long ones.
+    pub const LONGEST: usize = 4096;
+
+    /// The payload: version, process, handle, length, text; zeros up to 4 more than a multiple of 8.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut end = self.name.len().min(Self::LONGEST);
+        while !self.name.is_char_boundary(end) {
+            end -= 1;
+        }
+        let text = &self.name.as_bytes()[..end];
+        let mut bytes = Vec::with_capacity(28 + text.len());
+        bytes.extend(Self::VERSION.to_le_bytes());
+        bytes.extend(self.pid.to_le_bytes());
+        bytes.extend(self.handle.to_le_bytes());
+        bytes.extend((text.len() as u32).to_le_bytes());
+        bytes.extend(text);
+        while bytes.len() % 8 != 4 {
+            bytes.push(0);
+        }
+        bytes
+    }
+
+    /// Reads a payload; `None` if it is too short, of another version or no text.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        if word(0)? != Self::VERSION {
+            return None;
+        }
+        let length = word(16)? as usize;
+        let text = bytes.get(20..20usize.checked_add(length)?)?;
+        Some(Self {
+            pid: word(4)?,
+            handle: u64::from(word(8)?) | u64::from(word(12)?) << 32,
+            name: std::str::from_utf8(text).ok()?.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_named_by_meaning_and_function() {
+        for function in DRIVER_FUNCTIONS.iter().chain(&RUNTIME_FUNCTIONS) {
+            let name = function.call.event_name(function.name);
+            assert_eq!(GpuCall::of_event(&name), Some((function.call, function.name)));
+            if let Some(returned) = function.call.on_return() {
+                assert_eq!(GpuCall::of_event(&returned.event_name("f")), Some((returned, "f")));
+            }
+        }
+        assert_eq!(GpuCall::of_event("cycles:u"), None);
+        assert_eq!(kernel_argument("cuLaunchKernelEx"), 1);
+    }
+
+    #[test]
+    fn a_kernels_name_survives_the_file() {
+        let name = KernelName { pid: 7, handle: 0x7f00_1234_5678, name: "_Z3addPfS_".to_owned() };
+        let bytes = name.to_bytes();
+        assert_eq!(bytes.len() % 8, 4);
+        assert_eq!(KernelName::from_bytes(&bytes), Some(name));
+        assert!((0..30).all(|length| KernelName::from_bytes(&bytes[..length]).is_none()));
+    }
+
+    #[test]
+    fn a_name_without_end_is_cut_between_characters() {
+        let name = KernelName { pid: 1, handle: 2, name: format!("x{}", "ü".repeat(4000)) };
+        let read = KernelName::from_bytes(&name.to_bytes()).expect("valid");
+        assert_eq!(read.name.len(), KernelName::LONGEST - 1);
+    }
+}

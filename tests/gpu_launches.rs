@@ -1,0 +1,212 @@
+//! Launches of GPU kernels, seen by probes of the running kernel on a fake driver (tests/fakes/gpu.rs)
+//! and on a runtime that is linked into the program (tests/programs/launcher.c).
+
+mod common;
+#[path = "support/fake_gpu.rs"]
+mod fake;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use common::{eprof, has_program, skip};
+use fake::fake_gpu;
+use serde_json::Value;
+
+/// 50 W of idling. A turn of `heat` (ten divisions) takes 400 ns and 40.1 uJ, one of `cool` (one
+/// division) 220 ns and 4.1 uJ; each runs three times for 500,000 turns.
+const SETTINGS: &str =
+    "shared 1\nidle 50\nrefresh_ms 20\nwindow_ms 10\nnanoseconds 20\nbase 0.1\nenergy div.u32 4\n";
+const HEAT_JOULES: f64 = 3.0 * 500_000.0 * 40.1e-6;
+const COOL_JOULES: f64 = 3.0 * 500_000.0 * 4.1e-6;
+
+struct Stage {
+    folder: tempfile::TempDir,
+    library: PathBuf,
+    program: PathBuf,
+}
+
+impl Stage {
+    /// `None`, and said so, where this machine cannot do it.
+    fn set() -> Option<Self> {
+        if !has_program("cc", &["--version"]) {
+            skip("no C compiler");
+            return None;
+        }
+        if !Path::new("/sys/bus/event_source/devices/uprobe").is_dir()
+            || !nix::unistd::Uid::effective().is_root()
+        {
+            skip("probes need a kernel with uprobes, and root");
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let library = folder.path().join("libcuda.so.1");
+        std::fs::rename(fake_gpu(folder.path(), SETTINGS, &[]), &library).expect("in place");
+        std::fs::rename(folder.path().join("libfakegpu.so.conf"), folder.path().join("libcuda.so.1.conf"))
+            .expect("in place");
+        let program = folder.path().join("launcher");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/launcher.c");
+        let built = Command::new("cc")
+            .args(["-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o"])
+            .args([&program, &source])
+            .arg("-ldl")
+            .status();
+        assert!(built.expect("a compiler").success());
+        Some(Self { folder, library, program })
+    }
+
+    fn record(&self, how: &str, arguments: &[&str]) -> Output {
+        eprof()
+            .args(["record", "--watts", "10:50", "-o"])
+            .arg(self.recording())
+            .arg("--nvml-lib")
+            .arg(&self.library)
+            .args(arguments)
+            .arg(&self.program)
+            .arg(&self.library)
+            .args([how, "150"])
+            .output()
+            .expect("the program runs")
+    }
+
+    fn recording(&self) -> PathBuf {
+        self.folder.path().join("eprof.data")
+    }
+
+    fn cuda_lib(&self) -> String {
+        format!("--cuda-lib={}", self.library.display())
+    }
+
+    fn report(&self, arguments: &[&str]) -> String {
+        let output =
+            eprof().args(["report", "-i"]).arg(self.recording()).args(arguments).output().expect("runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let text = self.report(&[&["--format", "json"], arguments].concat());
+        serde_json::from_str(&text).expect("JSON")
+    }
+}
+
+fn joules_of(report: &Value, name: &str) -> f64 {
+    let rows = report["rows"].as_array().expect("rows");
+    let row =
+        rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no row {name}: {rows:#?}"));
+    row["self_joules"].as_f64().expect("joules")
+}
+
+fn assert_succeeded(output: &Output) {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Kernels get what the fake GPU spent on them. The wide margin is for machines that hold up the thread
+/// that reads the meter: its readings are the only thing here that hangs on time.
+#[track_caller]
+fn assert_shared_out(report: &Value, heat: &str, cool: &str) {
+    let (heat, cool, idle) = (joules_of(report, heat), joules_of(report, cool), joules_of(report, "[idle]"));
+    println!("heat {heat:.2} J of {HEAT_JOULES:.2}, cool {cool:.2} J of {COOL_JOULES:.2}, idle {idle:.2} J");
+    assert!((heat + cool - HEAT_JOULES - COOL_JOULES).abs() < 0.1 * HEAT_JOULES, "{heat} + {cool}");
+    assert!(heat > 4.0 * cool, "{heat} J, {cool} J");
+    assert!(idle > 30.0, "half a second and more of 50 W: {idle}");
+}
+
+#[test]
+fn launches_through_the_driver_are_named_and_charged() {
+    let Some(stage) = Stage::set() else { return };
+    // The measured GPU alone turns probes on.
+    assert_succeeded(&stage.record("driver", &[&stage.cuda_lib()]));
+    let report = stage.json(&["--by", "kernel"]);
+    assert_shared_out(&report, "heat", "cool");
+    let stacks = stage.report(&["--format", "collapsed", "--event", "gpu-launch"]);
+    assert!(stacks.lines().any(|line| line.contains("main;train;start;cuLaunchKernel;heat ")), "{stacks}");
+    assert!(stacks.lines().any(|line| line.contains("main;infer;start;cuLaunchKernel;cool ")), "{stacks}");
+    let table = stage.report(&["--by", "kernel", "--width", "100"]);
+    assert!(table.contains("joules of GPU kernels are modelled"), "{table}");
+    // The host's functions are known by what they launched, and their time is still the CPU's.
+    let functions = stage.json(&["--children"]);
+    let rows = functions["rows"].as_array().expect("rows");
+    let train = rows.iter().find(|row| row["name"] == "train").expect("a launching function");
+    assert!(train["total_joules"].as_f64().expect("joules") > 0.8 * HEAT_JOULES);
+}
+
+#[test]
+fn launches_through_a_runtime_in_the_program_count_once() {
+    let Some(stage) = Stage::set() else { return };
+    assert_succeeded(&stage.record("runtime", &["--gpu", &stage.cuda_lib()]));
+    // Kernels go by the functions that stand for them in the program.
+    let report = stage.json(&["--by", "kernel"]);
+    assert_shared_out(&report, "device_heat", "device_cool");
+    let rows = report["rows"].as_array().expect("rows");
+    let launches: u64 = rows.iter().filter_map(|row| row["self_samples"].as_u64()).sum();
+    assert_eq!(launches, 6, "{rows:#?}");
+}
+
+#[test]
+fn a_flamegraphs_host_stacks_end_in_kernels() {
+    let Some(stage) = Stage::set() else { return };
+    assert_succeeded(&stage.record("driver", &[&stage.cuda_lib(), "-z"]));
+    let picture = stage.folder.path().join("energy.svg");
+    let output = eprof()
+        .args(["flamegraph", "-i"])
+        .arg(stage.recording())
+        .arg("-o")
+        .arg(&picture)
+        .output()
+        .expect("runs");
+    assert_succeeded(&output);
+    let picture = std::fs::read_to_string(picture).expect("a picture");
+    for frame in ["train", "cuLaunchKernel", "heat", "cool"] {
+        assert!(picture.contains(&format!("<title>{frame} (")), "{frame}");
+    }
+}
+
+#[test]
+fn the_joules_of_cpu_and_gpu_stand_in_one_balance() {
+    let Some(stage) = Stage::set() else { return };
+    assert_succeeded(&stage.record("driver", &[&stage.cuda_lib()]));
+    let report = stage.json(&["--whole"]);
+    let domains = report["domains"].as_array().expect("domains");
+    let names: Vec<&str> = domains.iter().filter_map(|domain| domain["name"].as_str()).collect();
+    assert_eq!(names, ["package-0", "gpu-0"]);
+    let joules =
+        |balance: &Value, part: &str| balance[part].as_f64().unwrap_or_else(|| panic!("{part}: {balance}"));
+    // `other` has the recorder in it.
+    const PARTS: [&str; 4] = ["attributed", "static", "other", "lost"];
+    let mut sum = 0.0;
+    for domain in domains {
+        let balance = &domain["balance"];
+        let measured = joules(domain, "joules");
+        let parts: f64 = PARTS.iter().map(|part| joules(balance, part)).sum();
+        assert!(measured > 0.0 && (parts - measured).abs() <= 1e-9 * measured, "{domain:#}");
+        sum += measured;
+    }
+    let whole = &report["balance"];
+    let parts: f64 = PARTS.iter().map(|part| joules(whole, part)).sum();
+    assert!((joules(&report, "total_joules") - sum).abs() < 1e-9 * sum && (parts - sum).abs() < 1e-9 * sum);
+    // Functions, kernels and what was nobody's: the rows are the same joules once more.
+    let rows: f64 =
+        report["rows"].as_array().expect("rows").iter().map(|row| joules(row, "self_joules")).sum();
+    assert!((rows - sum).abs() < 1e-9 * sum, "{rows} of {sum}");
+    let warnings = report["warnings"].to_string();
+    assert!(!warnings.contains("the balance"), "{warnings}");
+}
+
+#[test]
+fn what_cannot_be_seen_is_said() {
+    let Some(stage) = Stage::set() else { return };
+    assert_succeeded(&stage.record("driver", &["--gpu=never", &stage.cuda_lib()]));
+    let report =
+        eprof().args(["report", "--by", "kernel", "-i"]).arg(stage.recording()).output().expect("runs");
+    let said = String::from_utf8_lossy(&report.stderr).into_owned();
+    assert!(!report.status.success() && said.contains("eprof record --gpu"), "{said}");
+    // The program itself has functions of the runtime; a shell has none.
+    let output = eprof()
+        .args(["record", "--gpu", "--cuda-lib=/nonexistent/libcuda.so.1", "-o"])
+        .arg(stage.recording())
+        .args(["sh", "-c", "exit 0"])
+        .output()
+        .expect("runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("libcuda.so.1 is not found"), "{said}");
+}

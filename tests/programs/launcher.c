@@ -1,0 +1,89 @@
+/* Launches kernels and waits for them: `launcher LIBCUDA driver|runtime|both PAUSE_MS`. The "assembler"
+   of the fake driver counts the instructions between LOOP: and the branch. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int (*load)(void **, const char *, unsigned, int *, void **);
+static int (*get)(void **, void *, const char *);
+static int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
+                     void **, void **);
+static int (*synchronize)(void);
+static uint64_t results[2];
+
+static void *kernel(const char *name, int divisions) {
+  char program[2000] = ".version 6.4\n.entry k\nLOOP:\n";
+  for (int i = 0; i < divisions; i++) strcat(program, "div.u32 %r1;\n");
+  strcat(program, "@%more bra LOOP;\n");
+  void *module, *function;
+  load(&module, program, 0, 0, 0);
+  get(&function, module, name);
+  return function;
+}
+
+static void start(void *function, unsigned turns) {
+  void *address = results;
+  unsigned seed = 1;
+  void *parameters[] = {&address, &turns, &seed};
+  launch(function, 1, 1, 1, 1, 1, 1, 0, 0, parameters, 0);
+}
+
+static void pause_ms(unsigned ms) { usleep(ms * 1000); }
+
+/* What nvcc makes of kernels and of calls to a runtime that is linked in. */
+__attribute__((noinline)) void device_heat(void) { asm volatile("# heat"); }
+__attribute__((noinline)) void device_cool(void) { asm volatile("# cool"); }
+static void *heat_handle, *cool_handle;
+
+__attribute__((noinline)) int cudaLaunchKernel(const void *stub, unsigned turns) {
+  start(stub == (const void *)device_heat ? heat_handle : cool_handle, turns);
+  return 0;
+}
+
+__attribute__((noinline)) int cudaDeviceSynchronize(void) { return synchronize(); }
+
+__attribute__((noinline)) void train(unsigned turns, int runtime) {
+  if (runtime) {
+    cudaLaunchKernel((const void *)device_heat, turns);
+    cudaDeviceSynchronize();
+  } else {
+    start(heat_handle, turns);
+    synchronize();
+  }
+  asm volatile("# after");
+}
+
+__attribute__((noinline)) void infer(unsigned turns, int runtime) {
+  if (runtime) {
+    cudaLaunchKernel((const void *)device_cool, turns);
+    cudaDeviceSynchronize();
+  } else {
+    start(cool_handle, turns);
+    synchronize();
+  }
+  asm volatile("# after");
+}
+
+int main(int argc, char **argv) {
+  void *library = argc > 3 ? dlopen(argv[1], RTLD_NOW) : 0;
+  if (!library) return fprintf(stderr, "%s\n", dlerror()), 2;
+  load = dlsym(library, "cuModuleLoadDataEx");
+  get = dlsym(library, "cuModuleGetFunction");
+  launch = dlsym(library, "cuLaunchKernel");
+  synchronize = dlsym(library, "cuCtxSynchronize");
+  unsigned pause = atoi(argv[3]);
+  heat_handle = kernel("_Z4heatPf", 10);
+  cool_handle = kernel("_Z4coolPf", 1);
+  pause_ms(pause);
+  for (int round = 0; round < 3; round++) {
+    train(500000, !strcmp(argv[2], "runtime"));
+    pause_ms(pause);
+    infer(500000, !strcmp(argv[2], "runtime"));
+    pause_ms(pause);
+  }
+  return 0;
+}
