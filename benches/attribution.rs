@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use eprof::attribute::{Attribution, Attributor, Charge, EventWeights, Options, Quantum};
+use eprof::attribute::{Attribution, Attributor, Charge, EventWeights, Options, Quantum, Sharing};
 use eprof::recording::metadata::{DomainInfo, DomainKind, Method};
 use eprof::units::{Joules, Nanoseconds, Timestamp, Watts};
 
@@ -48,6 +48,7 @@ fn attributor(bucket: f64) -> Attributor {
         static_power: vec![Watts::from_watts(15.0), Watts::from_watts(12.0), Watts::from_watts(1.5)],
         horizon: HORIZON,
         keep_buckets: false,
+        sharing: Sharing::ByBucket,
     };
     Attributor::new(&domains, |info| info.cpus.clone(), weights, options, true)
 }
