@@ -4,6 +4,7 @@ use super::curve::EnergyCurve;
 use super::domain::Domain;
 use super::ledger::{Bucket, Ledger};
 use super::quantum::{Charge, Quantum, Window};
+use super::sampling_error::SamplingError;
 use super::weights::EventWeights;
 use crate::recording::energy::CpuTimes;
 use crate::recording::metadata::DomainInfo;
@@ -63,6 +64,10 @@ pub struct Attributor {
     pending: Window,
     /// Everything before this time is distributed; `None` until the first reading.
     frontier: Option<Timestamp>,
+    /// Where the bucket that begins there ends, once that is known.
+    bucket_end: Option<Timestamp>,
+    /// Readings came since the end was last looked for.
+    is_end_open: bool,
     now: Timestamp,
     others_are_sampled: bool,
     /// Events and the static power; 0 if sensitivities are not wanted.
@@ -70,6 +75,7 @@ pub struct Attributor {
     /// Indices of the domains, single cores before what contains them.
     cores_first: Vec<usize>,
     result: Attribution,
+    sampling_error: SamplingError,
     scratch: Scratch,
 }
 
@@ -87,6 +93,8 @@ struct Scratch {
     shares: Vec<f64>,
     /// Joules that went to no quantum.
     booked: Vec<Booked>,
+    /// Joules of one quantum.
+    quantum: Vec<f64>,
 }
 
 /// Joules of one bucket that went to no quantum.
@@ -133,17 +141,21 @@ impl Attributor {
             options,
             pending: Window::default(),
             frontier: None,
+            bucket_end: None,
+            is_end_open: false,
             now: Timestamp::default(),
             others_are_sampled,
             parameters,
             cores_first,
             result: Attribution { ledgers: vec![Ledger::default(); count], ..Attribution::default() },
+            sampling_error: SamplingError::default(),
             scratch: Scratch {
                 own: vec![0.0; count],
                 running: vec![0.0; count],
                 factor: vec![0.0; count],
                 shares: vec![0.0; count * parameters],
                 booked: vec![Booked::default(); count],
+                quantum: vec![0.0; count],
             },
         }
     }
@@ -156,6 +168,7 @@ impl Attributor {
             return;
         }
         self.frontier.get_or_insert(time);
+        self.is_end_open = true;
         self.advance(time);
     }
 
@@ -204,6 +217,7 @@ impl Attributor {
         {
             self.close_bucket(frontier, end, true);
         }
+        self.sampling_error.finish(&mut self.result.cell_variances);
         for (domain, ledger) in self.domains.iter().zip(&mut self.result.ledgers) {
             if let (Some((_, first)), Some((_, last))) = (domain.curve.first(), domain.curve.last()) {
                 ledger.measured = last - first;
@@ -240,7 +254,10 @@ impl Attributor {
     /// Closes the next bucket if its energy has been counted and no quantum can reach into it any more.
     fn close_full_bucket(&mut self) -> bool {
         let Some(frontier) = self.frontier else { return false };
-        let Some(end) = self.end_of_bucket(frontier) else { return false };
+        if self.bucket_end.is_none() && std::mem::take(&mut self.is_end_open) {
+            self.bucket_end = self.end_of_bucket(frontier);
+        }
+        let Some(end) = self.bucket_end else { return false };
         let all_have_come = self.now.since(end) >= self.options.horizon;
         let all_are_read = self.domains.iter().all(|domain| {
             // A domain that has stopped giving readings must not hold up the others for ever.
@@ -294,6 +311,7 @@ impl Attributor {
             domain.curve.forget_before(end);
         }
         self.frontier = Some(end);
+        (self.bucket_end, self.is_end_open) = (None, true);
     }
 
     /// Model joules and CPU time of all quanta in the bucket, by domain.
@@ -398,6 +416,7 @@ impl Attributor {
             quanta += u32::from(ends_here);
             let weights = self.weights.of_event(quantum.event as usize);
             let mut top_level = 0.0;
+            self.scratch.quantum.fill(0.0);
             for index in 0..columns {
                 let domain = &self.domains[index];
                 if !domain.feeds(quantum.cpu) {
@@ -410,6 +429,7 @@ impl Attributor {
                         whole_joules += weights[*core] * quantum.count as f64 * self.scratch.factor[*core];
                     }
                 }
+                self.scratch.quantum[index] = whole_joules;
                 let joules = Joules::from_joules(whole_joules * overlap);
                 let ledger = &mut self.result.ledgers[index];
                 match quantum.charge {
@@ -425,10 +445,6 @@ impl Attributor {
                         for (change, share) in changes.iter_mut().zip(shares) {
                             *change -= (joules.as_joules() * share) as f32;
                         }
-                        if ends_here {
-                            // One event more or less of this kind is one quantum more or less.
-                            self.result.cell_variances[at] += whole_joules * whole_joules;
-                        }
                         ledger.attributed += joules;
                         if domain.parent.is_none() {
                             top_level += joules.as_joules();
@@ -438,6 +454,9 @@ impl Attributor {
                     Charge::Recorder => ledger.recorder += joules,
                     Charge::Lost => ledger.lost += joules,
                 }
+            }
+            if ends_here {
+                self.sampling_error.add(quantum, &self.scratch.quantum, &mut self.result.cell_variances);
             }
             if self.options.keep_buckets
                 && let Charge::Cell(cell) = quantum.charge

@@ -227,6 +227,26 @@ pub fn read(value: &CounterValue, id: &SampleId, out: &mut Vec<u8>) -> Result<()
     record.finish()
 }
 
+/// Appends what the kernel writes into a ring when there is room again: so many records found none.
+pub fn lost(count: u64, id: &SampleId, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
+    let mut record = RecordBuilder::begin(out, record_type::LOST, 0);
+    record.u64(id.id);
+    record.u64(count);
+    record.sample_id(id);
+    record.finish()
+}
+
+/// Appends that the kernel stops the event `id.id` for coming too often, or lets it go on.
+pub fn throttle(stopped: bool, id: &SampleId, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
+    let kind = if stopped { record_type::THROTTLE } else { record_type::UNTHROTTLE };
+    let mut record = RecordBuilder::begin(out, kind, 0);
+    record.u64(id.time.as_nanos());
+    record.u64(id.id);
+    record.u64(id.id);
+    record.sample_id(id);
+    record.finish()
+}
+
 /// Appends how many samples of the event `id.id` were dropped on the CPU `id.cpu` in the whole recording.
 pub fn lost_samples(count: u64, id: &SampleId, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
     let mut record = RecordBuilder::begin(out, record_type::LOST_SAMPLES, 0);

@@ -1,0 +1,100 @@
+//! Functions that take turns faster than the meter moves.
+
+use eprof::simulate::alternating::{Alternation, scenario};
+use eprof::simulate::scenario::Sampling;
+use eprof::units::{Joules, Nanoseconds};
+
+use crate::support::{Errors, QUICK, functions, options, play, true_joules};
+
+/// Turns of 0.2 ms to 1 s.
+const TURNS: [u64; 4] = [200_000, 1_000_000, 10_000_000, 1_000_000_000];
+
+fn alternation(turn: u64) -> Alternation {
+    // Turns of a second need some time to come round.
+    let seconds = if QUICK { 5.0 } else { 40.0 };
+    Alternation {
+        turn: Nanoseconds::from_nanos(turn),
+        duration: Nanoseconds::from_secs_f64(seconds),
+        joules_per_sample: Joules::from_joules(0.002),
+        ..Alternation::default()
+    }
+}
+
+/// One line of the table: errors of eprof and of time-based attribution.
+fn compare(what: &str, alternation: &Alternation) -> (Errors, Errors) {
+    let scenario = scenario(alternation);
+    let (profile, truth) = play(&scenario, &options());
+    let found = functions(&profile, scenario.functions.len());
+    let truth = true_joules(&profile, &truth);
+    // What lost records stand for has its own row; what is left must be divided as the whole is.
+    let all: f64 = truth.iter().sum();
+    let attributed: f64 = found.iter().map(|found| found.joules).sum();
+    let errors =
+        Errors::of(found.iter().zip(&truth).map(|(found, truth)| (found.joules / attributed * all, *truth)));
+    let by_time = Errors::of(found.iter().zip(&truth).map(|(found, truth)| (found.time_share * all, *truth)));
+    println!(
+        "{:8.1} ms  {what:32} {:6.2} % {:6.2} %   {:6.1} % {:6.1} %   {:7.2} % of the joules",
+        alternation.turn.as_secs_f64() * 1e3,
+        errors.mean,
+        errors.worst,
+        by_time.mean,
+        by_time.worst,
+        100.0 * attributed / all,
+    );
+    (errors, by_time)
+}
+
+fn heading(title: &str) {
+    println!("\n{title}");
+    println!(
+        "       turn                                       eprof: mean  worst   by time: mean  worst   attributed"
+    );
+}
+
+fn assert_good((errors, by_time): (Errors, Errors), turn: u64) {
+    assert!(errors.mean < 1.0 && errors.worst < 3.0, "turns of {turn} ns: {errors:?}");
+    assert!(by_time.mean > 15.0 && by_time.worst > 20.0, "turns of {turn} ns: {by_time:?}");
+}
+
+#[test]
+fn functions_that_take_turns() {
+    heading("joules per function, six functions in turn on eight cores");
+    for turn in TURNS {
+        assert_good(compare("", &alternation(turn)), turn);
+    }
+}
+
+#[test]
+fn with_records_lost() {
+    heading("the same, a tenth of the records lost");
+    for turn in TURNS {
+        let sampling = Sampling { lost_share: 0.1, ..Sampling::default() };
+        let alternation = Alternation { sampling, ..alternation(turn) };
+        assert_good(compare("10 % lost", &alternation), turn);
+    }
+}
+
+#[test]
+fn with_a_wrong_model() {
+    heading("the same, coefficients 20 % off");
+    for turn in TURNS {
+        let coefficient_errors = vec![1.2, 0.8, 1.2, 0.8, 1.2];
+        let alternation = Alternation { coefficient_errors, ..alternation(turn) };
+        compare("20 % too high, too low, ...", &alternation);
+    }
+}
+
+#[test]
+fn on_two_packages_with_neighbours_and_migrations() {
+    heading("the same, sixteen cores in two packages, threads that move, other processes");
+    for turn in TURNS {
+        let alternation = Alternation {
+            packages: 2,
+            busy: 12,
+            others: 4,
+            migrate_every: Some(Nanoseconds::from_millis(70)),
+            ..alternation(turn)
+        };
+        assert_good(compare("", &alternation), turn);
+    }
+}

@@ -1,0 +1,125 @@
+//! Tables 5 and 6 and section 4.1 of Ono, Yamamoto and Nakashima again: are buckets equal in joules?
+//!
+//! The paper's yardstick is the meter. Here it is the truth: what a bucket's span really took, which differs
+//! from what the meter says by up to a millisecond's joules at each end.
+
+use eprof::analyze;
+use eprof::profile::Profile;
+use eprof::simulate::paper::{program, sequence, time_based_bucket};
+use eprof::simulate::{Scenario, Truth};
+use eprof::units::{Joules, Nanoseconds, Timestamp};
+
+use crate::support::{QUICK, options, play};
+
+/// Joules that a bucket should hold.
+const TARGET: Joules = Joules::from_joules(1.0);
+/// Table 6: name, and mean joules of a bucket of several events, of 10 ms samples in the best number for each
+/// program, and of ten of them.
+const TABLE_6: [(&str, f64, f64, f64); 6] = [
+    ("cpu-stress", 1.01, 0.99, 0.90),
+    ("cpu-own", 1.00, 1.01, 1.44),
+    ("stream-L1", 1.00, 0.96, 0.88),
+    ("stream-L2", 1.01, 1.01, 0.92),
+    ("stream-L3", 1.00, 1.05, 1.31),
+    ("stream-mem", 1.04, 1.00, 1.00),
+];
+
+/// How the joules of buckets are spread.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Spread {
+    mean: f64,
+    /// Share of buckets within so many percent of the target.
+    within_5: f64,
+    within_10: f64,
+}
+
+impl Spread {
+    fn of(joules: &[f64], target: Joules) -> Self {
+        let count = joules.len() as f64;
+        let target = target.as_joules();
+        let within = |limit: f64| {
+            joules.iter().filter(|joules| (**joules / target - 1.0).abs() <= limit).count() as f64 / count
+        };
+        Self { mean: joules.iter().sum::<f64>() / count, within_5: within(0.05), within_10: within(0.1) }
+    }
+}
+
+/// Buckets of this size, or as eprof chooses.
+fn buckets(scenario: &Scenario, bucket: Option<Joules>) -> (Profile, Truth) {
+    play(scenario, &analyze::Options { bucket, keep_buckets: true, ..options() })
+}
+
+/// What the buckets took by the meter and in truth. The last one holds what is left.
+fn joules_of(profile: &Profile, truth: &Truth) -> [Vec<f64>; 2] {
+    let full = &profile.slices[..profile.slices.len() - 1];
+    let measured = full.iter().map(|bucket| bucket.measured[0].as_joules()).collect();
+    let really = full.iter().map(|bucket| true_joules(truth, bucket.start, bucket.end)).collect();
+    [measured, really]
+}
+
+fn true_joules(truth: &Truth, start: Timestamp, end: Timestamp) -> f64 {
+    (truth.energy_at(0, end) - truth.energy_at(0, start)).as_joules()
+}
+
+/// True joules of stretches of equal time.
+fn joules_of_time(profile: &Profile, truth: &Truth, span: Nanoseconds) -> Vec<f64> {
+    let count = truth.duration.as_nanos() / span.as_nanos();
+    let edge = |number: u64| profile.start + Nanoseconds::from_nanos(number * span.as_nanos());
+    (0..count).map(|number| true_joules(truth, edge(number), edge(number + 1))).collect()
+}
+
+#[test]
+fn six_programs() {
+    let duration = Nanoseconds::from_millis(if QUICK { 4_000 } else { 30_000 });
+    println!("\nmean joules of a bucket of 1 J (the paper's tables 5 and 6 beside it)");
+    println!("              paper, by the meter          | simulated");
+    println!("              events  10 ms best  10 ms x10 | meter  truth  within 5 %  10 %  | 10 ms x10");
+    for (number, (name, events, best, ten)) in TABLE_6.into_iter().enumerate() {
+        let (profile, truth) = buckets(&program(number, 1 + number as u64, duration), Some(TARGET));
+        let [measured, really] = joules_of(&profile, &truth).map(|joules| Spread::of(&joules, TARGET));
+        let by_time = Spread::of(&joules_of_time(&profile, &truth, time_based_bucket(10)), TARGET);
+        println!(
+            "{name:12} {events:7.2} {best:11.2} {ten:10.2} | {:5.3}  {:5.3}  {:9.1}% {:5.1}% | {:9.2}",
+            measured.mean,
+            really.mean,
+            100.0 * really.within_5,
+            100.0 * really.within_10,
+            by_time.mean
+        );
+        assert!((measured.mean - 1.0).abs() < 1e-6, "{name}: {measured:?}");
+        assert!((really.mean - 1.0).abs() < 0.01, "{name}: {really:?}");
+        assert!(really.within_5 > 0.9 && really.within_10 > 0.99, "{name}: {really:?}");
+        assert!((by_time.mean - ten).abs() < 0.05, "{name}: time-based as in the paper, {by_time:?}");
+    }
+}
+
+#[test]
+fn four_programs_one_after_another() {
+    let scenario = sequence(7, if QUICK { 0.1 } else { 1.0 });
+    let (profile, truth) = buckets(&scenario, Some(TARGET));
+    let [measured, really] = joules_of(&profile, &truth).map(|joules| Spread::of(&joules, TARGET));
+    let by_time = Spread::of(&joules_of_time(&profile, &truth, time_based_bucket(9)), TARGET);
+    // Twenty moves of the meter at the mean power.
+    let (profile, truth) = buckets(&scenario, None);
+    let [own_measured, own_really] = joules_of(&profile, &truth);
+    let chosen = Joules::from_joules(Spread::of(&own_measured, TARGET).mean);
+    let own = Spread::of(&own_really, chosen);
+
+    println!("\nfour programs one after another: joules of a bucket");
+    println!("                                     mean   within 5 %  within 10 %");
+    println!("paper, INST and CLK, by the meter    1.00       76.0%       100.0%");
+    println!("paper, 9 samples of 10 ms            1.00                     0.0%");
+    let row = |name: &str, spread: &Spread| {
+        let [within_5, within_10] = [spread.within_5, spread.within_10].map(|share| 100.0 * share);
+        println!("{name:34} {:6.3} {within_5:11.1}% {within_10:11.1}%", spread.mean);
+    };
+    row("simulated, 9 samples of 10 ms", &by_time);
+    row("eprof, by the meter", &measured);
+    row("eprof, in truth", &really);
+    row("eprof's own choice, in truth", &own);
+    assert!(measured.within_5 >= 1.0, "{measured:?}");
+    assert!((really.mean - 1.0).abs() < 0.01, "{really:?}");
+    assert!(really.within_5 > 0.9 && really.within_10 >= 0.995, "{really:?}");
+    assert!(own.within_5 >= 0.95 && own.within_10 >= 1.0, "{own:?}");
+    assert!(by_time.within_10 < 0.05, "{by_time:?}");
+}

@@ -1,0 +1,46 @@
+//! Do the error bars hold the truth as often as they say?
+
+use eprof::simulate::alternating::{Alternation, scenario};
+use eprof::units::{Joules, Nanoseconds};
+
+use crate::support::{QUICK, functions, options, play, true_joules};
+
+/// Half the width of a 95 % interval in standard errors.
+const TWO_SIDED_95: f64 = 1.959_964;
+
+/// Share of the intervals that hold the truth, and the mean of squared errors over variances.
+fn coverage(runs: u64, turn: u64) -> (f64, f64) {
+    let (mut held, mut count, mut squares) = (0, 0, 0.0);
+    for seed in 0..runs {
+        let scenario = scenario(&Alternation {
+            seed: 1000 + seed,
+            turn: Nanoseconds::from_nanos(turn),
+            duration: Nanoseconds::from_millis(2_000),
+            joules_per_sample: Joules::from_joules(0.02),
+            ..Alternation::default()
+        });
+        let (profile, truth) = play(&scenario, &options());
+        let truth = true_joules(&profile, &truth);
+        for (found, truth) in functions(&profile, scenario.functions.len()).iter().zip(truth) {
+            let off = (found.joules - truth) / found.std_error;
+            held += u32::from(off.abs() <= TWO_SIDED_95);
+            squares += off * off;
+            count += 1;
+        }
+    }
+    (f64::from(held) / f64::from(count), squares / f64::from(count))
+}
+
+#[test]
+fn error_bars_hold_the_truth() {
+    let runs = if QUICK { 20 } else { 200 };
+    println!("\n95 % error bars over {runs} runs of six functions: share that holds the truth");
+    for turn in [200_000, 1_000_000, 10_000_000, 100_000_000] {
+        let (share, squares) = coverage(runs, turn);
+        println!(
+            "{:8.1} ms {:6.1} %   mean squared error / variance {squares:5.2}",
+            turn as f64 / 1e6,
+            100.0 * share
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! What is simulated is a recording like any other.
+
+use std::fs;
+use std::process::Command;
+
+use eprof::simulate::alternating::{Alternation, scenario};
+use eprof::simulate::scenario::Sampling;
+use eprof::simulate::simulate;
+use eprof::units::{Joules, Nanoseconds};
+
+#[path = "../common/mod.rs"]
+mod common;
+
+#[test]
+fn perf_reads_it() {
+    if !common::has_program("perf", &["--version"]) {
+        return common::skip("perf is not installed");
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("simulated.data");
+    let alternation = Alternation {
+        duration: Nanoseconds::from_millis(300),
+        joules_per_sample: Joules::from_joules(0.01),
+        sampling: Sampling { lost_share: 0.1, most_per_tick: Some(20), ..Sampling::default() },
+        others: 2,
+        ..Alternation::default()
+    };
+    let simulation = simulate(&scenario(&alternation)).expect("a scenario that fits together");
+    fs::write(&path, &simulation.recording).expect("room for a file");
+    let script = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).arg(&path).output().expect("it runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let perf = script("perf", &["script", "-F", "comm,tid,cpu,time,event", "-i"]);
+    let samples = perf.matches("CPU_CLK_UNHALTED.THREAD_P:").count();
+    assert!(samples > 500, "{samples} samples of cycles\n{}", &perf[..perf.len().min(2000)]);
+    let comms: Vec<&str> = ["program", "others"].into_iter().filter(|comm| perf.contains(comm)).collect();
+    assert_eq!(comms, ["program", "others"]);
+    let ours = script(env!("CARGO_BIN_EXE_eprof"), &["report", "--format", "json", "-i"]);
+    let report: serde_json::Value = serde_json::from_str(&ours).expect("JSON");
+    assert_eq!(report["method"], "measured");
+}
