@@ -38,8 +38,8 @@ const STORED_ERROR: f64 = 0.2;
 const PRESET_ERROR: f64 = 0.3;
 /// Proportions from elsewhere are right within a factor of about two.
 const PROPORTIONS_ERROR: f64 = 1.0;
-/// What any event may cost if it is given the joules of all: a tenth more than nothing.
-const LEAST_SHARE: f64 = 0.05;
+/// What an event of which nothing is believed may cost, as a share of all joules.
+const LEAST_SHARE: f64 = 0.01;
 /// The same where nothing is believed.
 const LEAST_SHARE_OF_SELF: f64 = 0.5;
 

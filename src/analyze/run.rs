@@ -125,7 +125,11 @@ impl<'r> Run<'r> {
             launches,
             time_event: roles.time_event(),
             totals,
-            errors: ErrorTerms { covariances: plan.covariances, ..ErrorTerms::default() },
+            errors: ErrorTerms {
+                parameters: sampled.len() + 1,
+                covariances: plan.covariances,
+                ..ErrorTerms::default()
+            },
             division: plan.division,
             plan_warnings: plan.warnings,
             time_range: None,
@@ -430,10 +434,9 @@ fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attrib
     profile.cell_variances = attribution.cell_variances;
     profile.cell_variances.resize(profile.cells.len() * columns, 0.0);
     if profile.division.is_some() {
-        let parameters = profile.events.len() + 1;
         let mut sensitivities = attribution.sensitivities;
-        sensitivities.resize(profile.cells.len() * columns * parameters, 0.0);
-        profile.errors = Some(ErrorTerms { parameters, sensitivities, ..errors });
+        sensitivities.resize(profile.cells.len() * columns * errors.parameters, 0.0);
+        profile.errors = Some(ErrorTerms { sensitivities, ..errors });
     }
     if attribution.refused_readings > 0 {
         profile.warnings.push(format!(

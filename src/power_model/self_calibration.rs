@@ -350,19 +350,19 @@ impl Posterior {
         let mut noise = (0.02 * mean).powi(2);
         let mut weights = vec![1.0; rows.len()];
         let mut solution = Vec::new();
-        let mut last = NormalEquations::empty(size);
+        let mut last = [NormalEquations::empty(size), NormalEquations::empty(size)];
         for _ in 0..ROUNDS {
             let noisy = sums(intervals, events, size, &weights)?;
-            let mut data = noisy.clone();
+            let mut corrected = noisy.clone();
             for (event, variance) in intervals.count_noise.iter().enumerate().take(events) {
-                data.take_out(event, variance * weights.iter().sum::<f64>());
+                corrected.take_out(event, variance * weights.iter().sum::<f64>());
             }
             let solve = |mut equations: NormalEquations| {
                 equations.add_beliefs(&beliefs, noise);
                 equations.solve(&(0..size).collect::<Vec<_>>(), Sign::NonNegative)
             };
             // Where columns nearly follow each other, the sums without their noise may have no solution.
-            solution = solve(data).or_else(|| solve(noisy.clone()))?;
+            solution = solve(corrected.clone()).or_else(|| solve(noisy.clone()))?;
             let estimate = |row: &Interval| {
                 let of_events: f64 = solution[..events].iter().zip(&row.counts).map(|(c, n)| c * n).sum();
                 let watts = if has_static { solution[events + row.static_term] } else { 0.0 };
@@ -377,11 +377,12 @@ impl Posterior {
             let square: f64 = residuals.iter().zip(&weights).map(|(r, weight)| weight * r * r).sum();
             let freedom = (rows.len() as f64 - size as f64).max(rows.len() as f64 / 2.0);
             noise = (square / freedom).max((LEAST_NOISE * mean).powi(2));
-            last = noisy;
+            last = [corrected, noisy];
         }
-        let mut equations = last;
-        equations.add_beliefs(&beliefs, noise);
-        let covariance = equations.inverse(&solution)? * noise;
+        let covariance = last.into_iter().find_map(|mut equations| {
+            equations.add_beliefs(&beliefs, noise);
+            equations.inverse(&solution)
+        })? * noise;
         Some(Self { solution, covariance, events, has_static })
     }
 

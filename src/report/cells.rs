@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::errors;
 use super::rows::{Grouping, Row};
 use super::select::{Selected, Totals};
 use super::text::Label;
@@ -18,23 +19,32 @@ pub(super) fn by_cell(
 ) -> Vec<Row> {
     let mut rows = Vec::new();
     let cells = selected.cells(profile).filter(|(_, cell, _)| stacks[cell.stack.0 as usize]);
-    let add = |rows: &mut Vec<Row>, row: usize, totals: Totals| {
+    let mut row_of_cell = vec![None; profile.cells.len()];
+    let mut add = |rows: &mut Vec<Row>, cell: usize, row: usize, totals: Totals| {
         rows[row].own += totals;
         rows[row].total += totals;
+        row_of_cell[cell] = Some(row);
     };
     match grouping {
         Grouping::Core => {
             let row_of_cpu = cpu_rows(profile, &mut rows);
-            cells.for_each(|(_, cell, totals)| add(&mut rows, row_of_cpu[&cell.cpu], totals));
+            cells.for_each(|(index, cell, totals)| add(&mut rows, index, row_of_cpu[&cell.cpu], totals));
         }
         Grouping::Event => {
             let empty = Totals::default();
             rows.extend(profile.events.iter().map(|event| Row::new(Label::new(&event.name), empty, empty)));
-            cells.for_each(|(_, cell, totals)| add(&mut rows, cell.event as usize, totals));
+            cells.for_each(|(index, cell, totals)| add(&mut rows, index, cell.event as usize, totals));
         }
         _ => {
             let row_of_thread = thread_rows(profile, grouping, &mut rows);
-            cells.for_each(|(_, cell, totals)| add(&mut rows, row_of_thread[cell.thread.0 as usize], totals));
+            cells.for_each(|(index, cell, totals)| {
+                add(&mut rows, index, row_of_thread[cell.thread.0 as usize], totals);
+            });
+        }
+    }
+    if let Some(variances) = errors::variances(profile, selected, rows.len(), |cell| row_of_cell[cell]) {
+        for (row, variance) in rows.iter_mut().zip(variances) {
+            (row.own.variance, row.total.variance) = (variance, variance);
         }
     }
     rows.retain(|row| !row.total.is_empty());

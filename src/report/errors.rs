@@ -68,7 +68,7 @@ pub(super) fn variances(
             }
         }
     }
-    add_jumps(profile, terms, &of_cell, &mut sums);
+    add_jumps(terms, &of_cell, &mut sums);
     let edges = meter_error(profile, selected);
     let whole: f64 = sums.iter().flatten().flat_map(|sum| &sum.joules).sum();
     let variance = |sum: &Option<RowSums>| {
@@ -85,7 +85,7 @@ fn coefficient(profile: &Profile, domain: usize, event: usize) -> f64 {
 }
 
 /// Counts, for each row and event, how often neighbours in the trail differ in being of the row.
-fn add_jumps(profile: &Profile, terms: &ErrorTerms, of_cell: &[Option<usize>], sums: &mut [Option<RowSums>]) {
+fn add_jumps(terms: &ErrorTerms, of_cell: &[Option<usize>], sums: &mut [Option<RowSums>]) {
     let row_of =
         |cell: u32| (cell != NO_CELL).then(|| of_cell.get(cell as usize).copied().flatten()).flatten();
     let mut last_two: FxHashMap<u32, [Option<Option<usize>>; 2]> = FxHashMap::default();
@@ -93,7 +93,7 @@ fn add_jumps(profile: &Profile, terms: &ErrorTerms, of_cell: &[Option<usize>], s
         last_two.clear();
         for &(stream, cell) in block {
             let row = row_of(cell);
-            let event = stream as usize % profile.events.len().max(1);
+            let event = stream as usize % terms.parameters.saturating_sub(1).max(1);
             let [before, before_that] = last_two.entry(stream).or_default();
             if let Some(before) = *before
                 && before != row
