@@ -16,7 +16,9 @@ use super::spans::{EventUnit, SpanTracker};
 use super::survey::{Survey, survey};
 use super::unwind::SampleUnwinder;
 use crate::attribute::{self, Attribution, Attributor, Bucket, Charge, Quantum};
-use crate::profile::{Division, DomainEnergy, ErrorTerms, EventTotals, Module, NO_CELL, Profile, TimeSlice};
+use crate::profile::{
+    Division, DomainEnergy, ErrorTerms, EventTotals, GPU_LAUNCH_EVENT, Module, NO_CELL, Profile, TimeSlice,
+};
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{DomainInfo, Metadata, Target};
 use crate::recording::record::{Record, RecordContext, Sample};
@@ -430,7 +432,9 @@ fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attrib
     profile.cell_variances = attribution.cell_variances;
     profile.cell_variances.resize(profile.cells.len() * columns, 0.0);
     if profile.division.is_some() {
-        let parameters = profile.events.len() + 1;
+        // Launches of GPU kernels, the last of the events, are no quanta.
+        let quanta = profile.events.iter().filter(|event| event.name != GPU_LAUNCH_EVENT).count();
+        let parameters = quanta + 1;
         let mut sensitivities = attribution.sensitivities;
         sensitivities.resize(profile.cells.len() * columns * parameters, 0.0);
         profile.errors = Some(ErrorTerms { parameters, sensitivities, ..errors });
