@@ -10,6 +10,7 @@
 //! speed 10                the trace runs this much faster than real time
 //! refresh_ms 20           the sensor's refresh period
 //! window_ms 10            the window that it averages over
+//! noise 0.3               each refresh is off by up to this many watts
 //! fail NAME STATUS        a function or field answers this status: energy, power, instant, average, name
 //! type NAME TYPE          a field answers with this value type
 //! mig 1                   MIG is on
@@ -190,7 +191,9 @@ impl Gpu {
         let last = (self.now() / refresh).floor() * refresh;
         const PARTS: u32 = 16;
         let at = |i: u32| self.watts(last - window * (f64::from(i) + 0.5) / f64::from(PARTS));
-        (0..PARTS).map(at).sum::<f64>() / f64::from(PARTS)
+        // Spread evenly by the refresh's number, the same each time.
+        let noise = ((last / refresh).round() * 0.618_033_988_75).fract() * 2.0 - 1.0;
+        (0..PARTS).map(at).sum::<f64>() / f64::from(PARTS) + noise * self.number("noise", 0.0)
     }
 
     fn shown_millijoules(&self) -> u64 {

@@ -3,28 +3,47 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use eprof::gpu::infer::{self, Calibration, ReferenceFit, ShapeFit};
+use eprof::gpu::instructions::catalogue::INSTRUCTIONS;
 use eprof::gpu::refresh::{self, RefreshPeriod};
-use eprof::gpu::sensor::SensorModel;
+use eprof::gpu::sensor::{SensorKind, SensorModel};
+use eprof::record::gpu::{Cuda, LoadOptions, switched_load};
 
 use super::inputs::{Inputs, TraceArgs, describe};
 use crate::cli::Outcome;
 
 /// Find out a power sensor's refresh period, kind, time constant or window, and the active idle level.
 ///
-/// Needs a trace in which a load is switched on or off. A meter's log beside it (--meter) also gives
+/// Needs a trace in which a load is switched on or off, or makes one itself (--load) through NVIDIA's driver. A meter's log beside it (--meter) also gives
 /// the board's gain and offset; the switching times (--steps) tell windows shorter than a refresh.
 #[derive(Args)]
 #[command(after_help = "Examples:
   nvidia-smi --query-gpu=timestamp,power.draw --format=csv -lms 5 >trace.csv
   eprof gpu calibrate trace.csv --save sensor.json
+  eprof gpu calibrate --load --save sensor.json
   eprof gpu correct trace.csv --sensor sensor.json")]
 pub struct CalibrateArgs {
     #[command(flatten)]
     input: TraceArgs,
+    /// Load a GPU in bursts and read its power, instead of reading a trace.
+    #[arg(long, conflicts_with_all = ["trace", "meter", "steps", "column"])]
+    load: bool,
+    /// Seconds of each burst of --load; the rest between bursts is as long.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
+    burst: f64,
+    /// Number of bursts of --load.
+    #[arg(long, value_name = "COUNT", default_value_t = 12, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    bursts: u32,
+    /// CUDA's driver library, if not libcuda.so.1.
+    #[arg(long, value_name = "FILE")]
+    cuda_lib: Option<PathBuf>,
+    /// NVIDIA's management library, if not libnvidia-ml.so.1.
+    #[arg(long, value_name = "FILE")]
+    nvml_lib: Option<PathBuf>,
     /// Write the sensor's description for `eprof gpu correct --sensor`.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -32,7 +51,10 @@ pub struct CalibrateArgs {
 
 /// Runs the verb.
 pub fn run(args: &CalibrateArgs) -> Outcome {
-    let inputs = args.input.read()?;
+    let inputs = if args.load { args.loaded()? } else { args.input.read()? };
+    if inputs.is_counter {
+        bail!("{}: an energy counter has no lag, so there is nothing to calibrate", inputs.title);
+    }
     let mut out = io::stdout().lock();
     writeln!(out, "{}: {} readings", inputs.title, inputs.trace.readings().len())?;
     if inputs.skipped > 0 {
@@ -44,12 +66,21 @@ pub fn run(args: &CalibrateArgs) -> Outcome {
     for note in &inputs.notes {
         writeln!(out, "note: {note}")?;
     }
-    let model = if inputs.meter.is_some() || !inputs.switches.is_empty() {
-        from_reference(&inputs, &mut out)?
-    } else {
-        let found = infer::calibrate(&inputs.trace).context("the trace does not tell the sensor's kind")?;
-        print(&found, &mut out)?;
-        found.model
+    let by_shape = infer::calibrate(&inputs.trace).context("the trace does not tell the sensor's kind");
+    // A capacitor shows in the steps themselves; of windows the switching times tell more.
+    let is_rc = |found: &Calibration| matches!(found.model.kind, SensorKind::Rc { .. });
+    let has_reference = inputs.meter.is_some() || !inputs.switches.is_empty();
+    let model = match by_shape {
+        Ok(found) if args.load && is_rc(&found) => {
+            print(&found, &mut out)?;
+            found.model
+        }
+        _ if has_reference => from_reference(&inputs, &mut out)?,
+        found => {
+            let found = found?;
+            print(&found, &mut out)?;
+            found.model
+        }
     };
     if let Some(path) = &args.save {
         let json = serde_json::to_string_pretty(&model)?;
@@ -57,6 +88,38 @@ pub fn run(args: &CalibrateArgs) -> Outcome {
         writeln!(out, "written to {}", path.display())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+impl CalibrateArgs {
+    /// The trace of a load of eprof's own.
+    fn loaded(&self) -> anyhow::Result<Inputs> {
+        /// Keeps all parts of a multiprocessor busy, and every GPU has it.
+        const LOAD: &str = "fma.rn.f32";
+        if !(0.1..=60.0).contains(&self.burst) {
+            bail!("--burst must lie between 0.1 and 60 seconds");
+        }
+        let number = match self.input.gpu.as_deref() {
+            None => 0,
+            Some(gpu) => gpu
+                .strip_prefix("gpu-")
+                .unwrap_or(gpu)
+                .parse()
+                .with_context(|| format!("--gpu {gpu}: --load takes a number"))?,
+        };
+        let instruction = INSTRUCTIONS.iter().find(|instruction| instruction.name == LOAD);
+        let cuda = Cuda::open(self.cuda_lib.as_deref(), number)?;
+        let burst = Duration::from_secs_f64(self.burst);
+        let options = LoadOptions {
+            on: burst,
+            off: burst,
+            bursts: self.bursts,
+            interval: Duration::from_millis(2),
+            nvml_library: self.nvml_lib.clone(),
+        };
+        let found = switched_load(&cuda, instruction.context("no such instruction")?, &options)?;
+        let title = format!("{}, {} bursts of {LOAD}", cuda.name, self.bursts);
+        Ok(Inputs { title, trace: found.power, switches: found.switches, ..Inputs::default() })
+    }
 }
 
 fn period_line(period: &RefreshPeriod) -> String {

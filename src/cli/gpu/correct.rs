@@ -19,10 +19,12 @@ use crate::cli::Outcome;
 
 /// Correct the power trace of a lagging GPU sensor and print the energy of each burst of load.
 ///
-/// Without --sensor its kind is inferred from the trace, as `eprof gpu calibrate` does.
+/// Without --sensor its kind is inferred from the trace, as `eprof gpu calibrate` does. Of a recording
+/// the readings are taken as the sensor gave them; where it has an energy counter, that is right as it is.
 #[derive(Args)]
 #[command(after_help = "Examples:
   eprof gpu correct trace.csv
+  eprof gpu correct eprof.data --gpu gpu-0
   eprof gpu correct k20.csv --sensor k20
   eprof gpu correct trace.csv --sensor sensor.json --steps switched.csv --meter meter.csv --output corrected.csv")]
 pub struct CorrectArgs {
@@ -56,6 +58,7 @@ pub fn run(args: &CorrectArgs) -> Outcome {
     let inputs = args.input.read()?;
     let model = match args.sensor {
         Some(model) => model,
+        None if inputs.is_counter => SensorModel::new(SensorKind::Counter),
         None => {
             infer::calibrate(&inputs.trace)
                 .context("the trace does not tell the sensor's kind; name it with --sensor")?

@@ -11,16 +11,18 @@ use eprof::gpu::trace::PowerTrace;
 use eprof::gpu::trace_csv::{self, NamedTrace};
 use eprof::units::{Nanoseconds, Timestamp};
 
+use super::recorded::{self, RecordedGpu, is_recording};
+
 /// A trace and what was recorded beside it.
 #[derive(Args)]
 pub struct TraceArgs {
     /// Power trace: CSV of `nvidia-smi --query-gpu=timestamp,power.draw --format=csv -lms 10`, or any
-    /// table with a time and a power column.
-    pub trace: PathBuf,
+    /// table with a time and a power column; or a recording of `eprof record`.
+    pub trace: Option<PathBuf>,
     /// Power column to use; without it INSTANT is preferred to plain and average power.
     #[arg(long, value_name = "NAME")]
     pub column: Option<String>,
-    /// GPU to use, as the trace names it (index, uuid or bus id).
+    /// GPU to use, as the trace names it (index, uuid or bus id; gpu-0 in a recording).
     #[arg(long)]
     pub gpu: Option<String>,
     /// Log of a power meter on the same card; its power columns are added up.
@@ -32,6 +34,7 @@ pub struct TraceArgs {
 }
 
 /// What [`TraceArgs`] name, read.
+#[derive(Default)]
 pub struct Inputs {
     /// Column and GPU that were chosen.
     pub title: String,
@@ -43,6 +46,8 @@ pub struct Inputs {
     pub meter: Option<PowerCurve>,
     /// The switching times.
     pub switches: Vec<Timestamp>,
+    /// The power is that of an energy counter: there is no lag to correct.
+    pub is_counter: bool,
     /// What was done to make them fit.
     pub notes: Vec<String>,
 }
@@ -50,16 +55,8 @@ pub struct Inputs {
 impl TraceArgs {
     /// Reads all files.
     pub fn read(&self) -> anyhow::Result<Inputs> {
-        let text = read(&self.trace)?;
-        let traces = match &self.column {
-            Some(column) => trace_csv::parse_column(&text, column),
-            None => trace_csv::parse(&text),
-        };
-        let traces = traces.with_context(|| format!("{} is no power trace", self.trace.display()))?;
-        let NamedTrace { column, gpu, trace, skipped } = self.choose(traces)?;
-        let title = gpu.map_or_else(|| column.clone(), |gpu| format!("GPU {gpu} {column}"));
-        let mut inputs =
-            Inputs { title, trace, skipped, meter: None, switches: Vec::new(), notes: Vec::new() };
+        let path = self.trace.as_ref().context("name a power trace or a recording")?;
+        let mut inputs = if is_recording(path) { self.recorded(path)? } else { self.table(path)? };
         if let Some(path) = &self.meter {
             let meter = trace_csv::parse_sum(&read(path)?)
                 .with_context(|| format!("{} is no meter's log", path.display()))?;
@@ -73,6 +70,37 @@ impl TraceArgs {
         }
         inputs.align()?;
         Ok(inputs)
+    }
+
+    fn table(&self, path: &Path) -> anyhow::Result<Inputs> {
+        let text = read(path)?;
+        let traces = match &self.column {
+            Some(column) => trace_csv::parse_column(&text, column),
+            None => trace_csv::parse(&text),
+        };
+        let traces = traces.with_context(|| format!("{} is no power trace", path.display()))?;
+        let NamedTrace { column, gpu, trace, skipped } = self.choose(traces)?;
+        let title = gpu.map_or_else(|| column.clone(), |gpu| format!("GPU {gpu} {column}"));
+        Ok(Inputs { title, trace, skipped, ..Inputs::default() })
+    }
+
+    fn recorded(&self, path: &Path) -> anyhow::Result<Inputs> {
+        let mut gpus = recorded::gpus(path)?;
+        let names: Vec<String> = gpus.iter().map(|gpu| gpu.name.clone()).collect();
+        match &self.gpu {
+            Some(wanted) => {
+                gpus.retain(|gpu| gpu.name == *wanted || gpu.name.strip_prefix("gpu-") == Some(wanted));
+                if gpus.is_empty() {
+                    bail!("no GPU `{wanted}` in the recording; it has: {}", names.join(", "));
+                }
+            }
+            None if gpus.len() > 1 => {
+                bail!("the recording holds several GPUs: choose one with --gpu ({})", names.join(", "));
+            }
+            None => {}
+        }
+        let RecordedGpu { name, source, trace, is_counter } = gpus.swap_remove(0);
+        Ok(Inputs { title: format!("{name}, {source}"), trace, is_counter, ..Inputs::default() })
     }
 
     fn choose(&self, mut traces: Vec<NamedTrace>) -> anyhow::Result<NamedTrace> {

@@ -5,6 +5,7 @@ mod correct;
 mod inputs;
 mod instructions;
 mod model;
+mod recorded;
 
 use clap::{Args, Subcommand};
 

@@ -142,7 +142,12 @@ fn runs(
 }
 
 /// The number of turns that takes about the wanted time, from ever longer trials.
-fn turns_for(kernel: &Kernel<'_>, blocks: u32, threads: u32, wanted: Duration) -> Result<u32, CudaError> {
+pub(super) fn turns_for(
+    kernel: &Kernel<'_>,
+    blocks: u32,
+    threads: u32,
+    wanted: Duration,
+) -> Result<u32, CudaError> {
     const FIRST: u32 = 2000;
     const LONG_ENOUGH: Duration = Duration::from_millis(20);
     let mut turns = FIRST;

@@ -4,9 +4,11 @@
 mod cuda;
 mod instructions;
 pub(super) mod kernel_names;
+mod load;
 mod monitor;
 pub(super) mod probes;
 
 pub use cuda::{Cuda, CudaError, Kernel};
 pub use instructions::{MeasureError, MeasureOptions, Measured, Method, Occupancy, measure};
+pub use load::{LoadOptions, LoadTrace, switched_load};
 pub use monitor::{Monitor, MonitorError, Recorded};
