@@ -3,7 +3,7 @@
 use eprof::simulate::alternating::{Alternation, scenario};
 use eprof::units::{Joules, Nanoseconds};
 
-use crate::support::{QUICK, functions, options, play, true_joules};
+use crate::support::{QUICK, calibrated, functions, play, true_joules};
 
 /// Half the width of a 95 % interval in standard errors.
 const TWO_SIDED_95: f64 = 1.959_964;
@@ -19,7 +19,7 @@ fn coverage(runs: u64, turn: u64) -> (f64, f64) {
             joules_per_sample: Joules::from_joules(0.02),
             ..Alternation::default()
         });
-        let (profile, truth) = play(&scenario, &options());
+        let (profile, truth) = play(&scenario, &calibrated());
         let truth = true_joules(&profile, &truth);
         for (found, truth) in functions(&profile, scenario.functions.len()).iter().zip(truth) {
             let off = (found.joules - truth) / found.std_error;
