@@ -12,7 +12,7 @@ const TURNS: [u64; 4] = [200_000, 1_000_000, 10_000_000, 1_000_000_000];
 
 fn alternation(turn: u64) -> Alternation {
     // Turns of a second need some time to come round.
-    let seconds = if QUICK { 5.0 } else { 40.0 };
+    let seconds = if QUICK { 2.5 } else { 40.0 };
     Alternation {
         turn: Nanoseconds::from_nanos(turn),
         duration: Nanoseconds::from_secs_f64(seconds),
