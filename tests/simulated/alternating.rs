@@ -53,7 +53,9 @@ fn heading(title: &str) {
 }
 
 fn assert_good((errors, by_time): (Errors, Errors), turn: u64) {
-    assert!(errors.mean < 1.0 && errors.worst < 3.0, "turns of {turn} ns: {errors:?}");
+    // In short runs chance alone takes more: which turns fall into the stretches that were lost, above all.
+    let [mean, worst] = if QUICK { [2.5, 6.0] } else { [1.0, 3.0] };
+    assert!(errors.mean < mean && errors.worst < worst, "turns of {turn} ns: {errors:?}");
     assert!(by_time.mean > 15.0 && by_time.worst > 20.0, "turns of {turn} ns: {by_time:?}");
 }
 
