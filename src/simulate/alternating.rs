@@ -70,16 +70,14 @@ const JOULES_PER_MISS: f64 = 20e-9;
 /// Events and rates as in the paper's table 4; watts as the model has them (within 3 % of the measured ones),
 /// so that a recording with the right coefficients can be exact.
 pub fn scenario(alternation: &Alternation) -> Scenario {
-    let model = true_model();
+    let truth = model(&[]);
     let functions: Vec<Function> = paper::programs()
         .into_iter()
         .zip([1e4, 1e4, 2e4, 1e5, 2e6, 6e7])
-        .map(|(program, misses)| function(&model, program, misses))
+        .map(|(program, misses)| function(&truth, program, misses))
         .collect();
-    let mut events = paper::events(&model, &["package", "dram"], alternation.joules_per_sample);
-    for (event, error) in events.iter_mut().zip(&alternation.coefficient_errors) {
-        event.joules_per_event.values_mut().for_each(|cost| *cost *= error);
-    }
+    let believed = model(&alternation.coefficient_errors);
+    let events = paper::events(&believed, &["package", "dram"], alternation.joules_per_sample);
     let domain = |kind, watts| Domain {
         kind,
         static_power: Watts::from_watts(watts),
@@ -104,9 +102,10 @@ pub fn scenario(alternation: &Alternation) -> Scenario {
     }
 }
 
-/// Sandy Bridge's cores, and memory beside them. The preset's coefficient of a cycle is the paper's for
-/// sampling, an eighth of what a core that is not halted draws; here a cycle costs what it costs.
-fn true_model() -> PowerModel {
+/// Sandy Bridge's cores, and memory beside them, each coefficient times its error; missing errors are 1. The
+/// preset's coefficient of a cycle is the paper's for sampling, an eighth of what a core that is not halted
+/// draws; here a cycle costs what it costs.
+pub fn model(coefficient_errors: &[f64]) -> PowerModel {
     let mut model = Preset::SandyBridge.model();
     let mut cores = model.domains["cores"].clone();
     model.events.push(Preset::Generic.model().events[4].clone());
@@ -115,12 +114,19 @@ fn true_model() -> PowerModel {
     cores.joules_per_event.push(0.0);
     let mut dram = cores.clone();
     dram.joules_per_event = vec![0.0, 0.0, 0.0, 0.0, JOULES_PER_MISS];
-    let package = cores.clone();
-    model.domains.extend([
-        ("package".to_owned(), package),
-        ("cores".to_owned(), cores),
-        ("dram".to_owned(), dram),
-    ]);
+    dram.static_power = Watts::from_watts(DRAM_STATIC_WATTS);
+    let mut package = cores.clone();
+    package.static_power = Watts::from_watts(CORES_STATIC_WATTS + UNCORE_WATTS);
+    model.domains = [("package", package), ("cores", cores), ("dram", dram)]
+        .map(|(kind, mut domain)| {
+            domain
+                .joules_per_event
+                .iter_mut()
+                .zip(coefficient_errors)
+                .for_each(|(cost, error)| *cost *= error);
+            (kind.to_owned(), domain)
+        })
+        .into();
     model
 }
 

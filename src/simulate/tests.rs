@@ -6,6 +6,7 @@ use crate::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
 use crate::recording::record::Record;
 use crate::recording::{Recording, energy};
 use crate::units::{Joules, Nanoseconds};
+use proptest::prelude::*;
 
 /// Small enough to look at every record.
 fn short() -> Alternation {
@@ -177,4 +178,47 @@ fn what_does_not_fit_together_is_refused() {
     broken.functions[0].rates.pop();
     let error = simulate(&broken).expect_err("a rate is missing");
     assert!(error.to_string().contains("a rate for each event"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// The last readings are the true energies, but for what came after the counters' last move and for one
+    /// step of them; and the truth's curves end at its sums.
+    #[test]
+    fn readings_add_up_to_the_truth(
+        seed: u64,
+        packages in 1u32..3,
+        cores_per_package in 1u32..9,
+        busy_share in 0.0f64..1.0,
+        others in 0u32..4,
+        turn in 100_000u64..20_000_000,
+        migrate in prop::option::of(1u64..40),
+    ) {
+        let cpus = packages * cores_per_package;
+        let alternation = Alternation {
+            seed,
+            packages,
+            cores_per_package,
+            busy: ((f64::from(cpus) * busy_share) as u32).max(1),
+            others,
+            turn: Nanoseconds::from_nanos(turn),
+            migrate_every: migrate.map(Nanoseconds::from_millis),
+            duration: Nanoseconds::from_millis(60),
+            joules_per_sample: Joules::from_joules(0.02),
+            ..Alternation::default()
+        };
+        let (recording, truth) = play(&alternation);
+        let (counts, scenario) = (count(&recording), scenario(&alternation));
+        let end = emit::at(scenario.duration.as_nanos());
+        for (domain, energy) in counts.last_energy.iter().enumerate() {
+            let kind = domain % scenario.domains.len();
+            let most = scenario.functions.iter().map(|function| function.watts[kind]).fold(0.0, f64::max);
+            let watts = scenario.domains[kind].static_power.as_watts() + most * f64::from(cores_per_package);
+            let slack = watts * 1.1e-3 + scenario.meter.resolution.as_joules();
+            let total = truth.total(domain).as_joules();
+            prop_assert!((-1e-9..=slack).contains(&(total - energy)), "{domain}: {energy} of {total}");
+            prop_assert!((truth.energy_at(domain, end).as_joules() - total).abs() < 1e-6 * total);
+        }
+    }
 }

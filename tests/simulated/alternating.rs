@@ -1,17 +1,18 @@
 //! Functions that take turns faster than the meter moves.
 
-use eprof::simulate::alternating::{Alternation, scenario};
+use eprof::analyze::{ModelChoice, Options};
+use eprof::simulate::alternating::{Alternation, model, scenario};
 use eprof::simulate::scenario::Sampling;
 use eprof::units::{Joules, Nanoseconds};
 
-use crate::support::{Errors, QUICK, functions, options, play, true_joules};
+use crate::support::{Errors, QUICK, calibrated, functions, options, play, true_joules};
 
 /// Turns of 0.2 ms to 1 s.
 const TURNS: [u64; 4] = [200_000, 1_000_000, 10_000_000, 1_000_000_000];
 
 fn alternation(turn: u64) -> Alternation {
     // Turns of a second need some time to come round.
-    let seconds = if QUICK { 5.0 } else { 40.0 };
+    let seconds = if QUICK { 2.5 } else { 40.0 };
     Alternation {
         turn: Nanoseconds::from_nanos(turn),
         duration: Nanoseconds::from_secs_f64(seconds),
@@ -21,9 +22,9 @@ fn alternation(turn: u64) -> Alternation {
 }
 
 /// One line of the table: errors of eprof and of time-based attribution.
-fn compare(what: &str, alternation: &Alternation) -> (Errors, Errors) {
+fn compare(what: &str, alternation: &Alternation, options: &Options) -> (Errors, Errors) {
     let scenario = scenario(alternation);
-    let (profile, truth) = play(&scenario, &options());
+    let (profile, truth) = play(&scenario, options);
     let found = functions(&profile, scenario.functions.len());
     let truth = true_joules(&profile, &truth);
     // What lost records stand for has its own row; what is left must be divided as the whole is.
@@ -52,7 +53,9 @@ fn heading(title: &str) {
 }
 
 fn assert_good((errors, by_time): (Errors, Errors), turn: u64) {
-    assert!(errors.mean < 1.0 && errors.worst < 3.0, "turns of {turn} ns: {errors:?}");
+    // In short runs chance alone takes more: which turns fall into the stretches that were lost, above all.
+    let [mean, worst] = if QUICK { [2.5, 6.0] } else { [1.0, 3.0] };
+    assert!(errors.mean < mean && errors.worst < worst, "turns of {turn} ns: {errors:?}");
     assert!(by_time.mean > 15.0 && by_time.worst > 20.0, "turns of {turn} ns: {by_time:?}");
 }
 
@@ -60,7 +63,7 @@ fn assert_good((errors, by_time): (Errors, Errors), turn: u64) {
 fn functions_that_take_turns() {
     heading("joules per function, six functions in turn on eight cores");
     for turn in TURNS {
-        assert_good(compare("", &alternation(turn)), turn);
+        assert_good(compare("", &alternation(turn), &calibrated()), turn);
     }
 }
 
@@ -70,17 +73,19 @@ fn with_records_lost() {
     for turn in TURNS {
         let sampling = Sampling { lost_share: 0.1, ..Sampling::default() };
         let alternation = Alternation { sampling, ..alternation(turn) };
-        assert_good(compare("10 % lost", &alternation), turn);
+        assert_good(compare("10 % lost", &alternation, &calibrated()), turn);
     }
 }
 
 #[test]
 fn with_a_wrong_model() {
     heading("the same, coefficients 20 % off");
+    let errors = vec![1.2, 0.8, 1.2, 0.8, 1.2];
+    let as_it_is = Options { model: ModelChoice::Exactly(model(&errors)), ..options() };
     for turn in TURNS {
-        let coefficient_errors = vec![1.2, 0.8, 1.2, 0.8, 1.2];
-        let alternation = Alternation { coefficient_errors, ..alternation(turn) };
-        compare("20 % too high, too low, ...", &alternation);
+        let alternation = Alternation { coefficient_errors: errors.clone(), ..alternation(turn) };
+        compare("as it is", &alternation, &as_it_is);
+        compare("corrected by the recording", &alternation, &options());
     }
 }
 
@@ -95,6 +100,6 @@ fn on_two_packages_with_neighbours_and_migrations() {
             migrate_every: Some(Nanoseconds::from_millis(70)),
             ..alternation(turn)
         };
-        assert_good(compare("", &alternation), turn);
+        assert_good(compare("", &alternation, &calibrated()), turn);
     }
 }

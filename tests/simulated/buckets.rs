@@ -1,7 +1,8 @@
 //! Tables 5 and 6 and section 4.1 of Ono, Yamamoto and Nakashima again: are buckets equal in joules?
 //!
-//! The paper's yardstick is the meter. Here it is the truth: what a bucket's span really took, which differs
-//! from what the meter says by up to a millisecond's joules at each end.
+//! The paper's yardstick is the meter. Here it is the truth too: what a bucket's span really took, which
+//! differs from what the meter says by up to a millisecond's joules at each end. Where 1 J is less than twenty
+//! moves of the meter, eprof takes larger buckets; so joules are printed per joule of the size it takes.
 
 use eprof::analyze;
 use eprof::profile::Profile;
@@ -27,6 +28,7 @@ const TABLE_6: [(&str, f64, f64, f64); 6] = [
 /// How the joules of buckets are spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Spread {
+    /// Share of the target.
     mean: f64,
     /// Share of buckets within so many percent of the target.
     within_5: f64,
@@ -40,13 +42,20 @@ impl Spread {
         let within = |limit: f64| {
             joules.iter().filter(|joules| (**joules / target - 1.0).abs() <= limit).count() as f64 / count
         };
-        Self { mean: joules.iter().sum::<f64>() / count, within_5: within(0.05), within_10: within(0.1) }
+        Self {
+            mean: joules.iter().sum::<f64>() / count / target,
+            within_5: within(0.05),
+            within_10: within(0.1),
+        }
     }
 }
 
-/// Buckets of this size, or as eprof chooses.
-fn buckets(scenario: &Scenario, bucket: Option<Joules>) -> (Profile, Truth) {
-    play(scenario, &analyze::Options { bucket, keep_buckets: true, ..options() })
+/// Asks for buckets of 1 J; the size taken.
+fn buckets(scenario: &Scenario) -> (Profile, Truth, Joules) {
+    let options = analyze::Options { bucket: Some(TARGET), keep_buckets: true, ..options() };
+    let (profile, truth) = play(scenario, &options);
+    let size = profile.division.as_ref().expect("joules to divide").bucket;
+    (profile, truth, size)
 }
 
 /// What the buckets took by the meter and in truth. The last one holds what is left.
@@ -72,14 +81,17 @@ fn joules_of_time(profile: &Profile, truth: &Truth, span: Nanoseconds) -> Vec<f6
 fn six_programs() {
     let duration = Nanoseconds::from_millis(if QUICK { 4_000 } else { 30_000 });
     println!("\nmean joules of a bucket of 1 J (the paper's tables 5 and 6 beside it)");
-    println!("              paper, by the meter          | simulated");
-    println!("              events  10 ms best  10 ms x10 | meter  truth  within 5 %  10 %  | 10 ms x10");
+    println!("              paper, by the meter          | simulated, per joule of the bucket's size");
+    println!(
+        "              events  10 ms best  10 ms x10 | size     meter  truth  within 5 %  10 %  | 10 ms x10"
+    );
     for (number, (name, events, best, ten)) in TABLE_6.into_iter().enumerate() {
-        let (profile, truth) = buckets(&program(number, 1 + number as u64, duration), Some(TARGET));
-        let [measured, really] = joules_of(&profile, &truth).map(|joules| Spread::of(&joules, TARGET));
+        let (profile, truth, size) = buckets(&program(number, 1 + number as u64, duration));
+        let [measured, really] = joules_of(&profile, &truth).map(|joules| Spread::of(&joules, size));
         let by_time = Spread::of(&joules_of_time(&profile, &truth, time_based_bucket(10)), TARGET);
         println!(
-            "{name:12} {events:7.2} {best:11.2} {ten:10.2} | {:5.3}  {:5.3}  {:9.1}% {:5.1}% | {:9.2}",
+            "{name:12} {events:7.2} {best:11.2} {ten:10.2} | {:4.2} J  {:5.3}  {:5.3}  {:9.1}% {:5.1}% | {:9.2}",
+            size.as_joules(),
             measured.mean,
             really.mean,
             100.0 * really.within_5,
@@ -88,7 +100,7 @@ fn six_programs() {
         );
         assert!((measured.mean - 1.0).abs() < 1e-6, "{name}: {measured:?}");
         assert!((really.mean - 1.0).abs() < 0.01, "{name}: {really:?}");
-        assert!(really.within_5 > 0.9 && really.within_10 > 0.99, "{name}: {really:?}");
+        assert!(really.within_5 > 0.95 && really.within_10 >= 1.0, "{name}: {really:?}");
         assert!((by_time.mean - ten).abs() < 0.05, "{name}: time-based as in the paper, {by_time:?}");
     }
 }
@@ -96,16 +108,11 @@ fn six_programs() {
 #[test]
 fn four_programs_one_after_another() {
     let scenario = sequence(7, if QUICK { 0.1 } else { 1.0 });
-    let (profile, truth) = buckets(&scenario, Some(TARGET));
-    let [measured, really] = joules_of(&profile, &truth).map(|joules| Spread::of(&joules, TARGET));
+    let (profile, truth, size) = buckets(&scenario);
+    let [measured, really] = joules_of(&profile, &truth).map(|joules| Spread::of(&joules, size));
     let by_time = Spread::of(&joules_of_time(&profile, &truth, time_based_bucket(9)), TARGET);
-    // Twenty moves of the meter at the mean power.
-    let (profile, truth) = buckets(&scenario, None);
-    let [own_measured, own_really] = joules_of(&profile, &truth);
-    let chosen = Joules::from_joules(Spread::of(&own_measured, TARGET).mean);
-    let own = Spread::of(&own_really, chosen);
 
-    println!("\nfour programs one after another: joules of a bucket");
+    println!("\nfour programs one after another: joules of a bucket per joule of its size");
     println!("                                     mean   within 5 %  within 10 %");
     println!("paper, INST and CLK, by the meter    1.00       76.0%       100.0%");
     println!("paper, 9 samples of 10 ms            1.00                     0.0%");
@@ -114,12 +121,11 @@ fn four_programs_one_after_another() {
         println!("{name:34} {:6.3} {within_5:11.1}% {within_10:11.1}%", spread.mean);
     };
     row("simulated, 9 samples of 10 ms", &by_time);
-    row("eprof, by the meter", &measured);
-    row("eprof, in truth", &really);
-    row("eprof's own choice, in truth", &own);
+    let size = size.as_joules();
+    row(&format!("eprof, {size:.2} J, by the meter"), &measured);
+    row(&format!("eprof, {size:.2} J, in truth"), &really);
     assert!(measured.within_5 >= 1.0, "{measured:?}");
     assert!((really.mean - 1.0).abs() < 0.01, "{really:?}");
-    assert!(really.within_5 > 0.9 && really.within_10 >= 0.995, "{really:?}");
-    assert!(own.within_5 >= 0.95 && own.within_10 >= 1.0, "{own:?}");
+    assert!(really.within_5 >= 0.95 && really.within_10 >= 1.0, "{really:?}");
     assert!(by_time.within_10 < 0.05, "{by_time:?}");
 }

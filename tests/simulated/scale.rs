@@ -3,7 +3,7 @@
 use eprof::simulate::alternating::{Alternation, scenario};
 use eprof::units::{Joules, Nanoseconds};
 
-use crate::support::{Errors, QUICK, functions, options, play, true_joules};
+use crate::support::{Errors, QUICK, calibrated, functions, play, true_joules};
 
 fn machine(packages: u32, cores_per_package: u32, seconds: f64) -> Alternation {
     Alternation {
@@ -24,7 +24,7 @@ fn machines_of_1_to_256_cores() {
         // About as many samples of each machine.
         let seconds = (if QUICK { 100.0 } else { 1000.0 } / f64::from(cpus)).clamp(0.3, 40.0);
         let scenario = scenario(&machine(packages, cores, seconds));
-        let (profile, truth) = play(&scenario, &options());
+        let (profile, truth) = play(&scenario, &calibrated());
         let samples: u64 = profile.events.iter().map(|event| event.samples).sum();
         let found = functions(&profile, scenario.functions.len());
         let truth = true_joules(&profile, &truth);

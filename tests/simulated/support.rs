@@ -1,8 +1,9 @@
 //! Simulates, analyses, and puts the result beside the truth.
 
-use eprof::analyze::{self, Dimensions};
+use eprof::analyze::{self, Dimensions, ModelChoice};
 use eprof::profile::{Profile, top_level};
 use eprof::recording::Recording;
+use eprof::simulate::alternating::model;
 use eprof::simulate::{PROGRAM_PATH, Scenario, Truth, function_at, simulate};
 use eprof::units::Joules;
 
@@ -13,6 +14,11 @@ pub const QUICK: bool = cfg!(debug_assertions);
 pub fn options() -> analyze::Options {
     let dimensions = Dimensions { stacks: false, threads: false, cpus: false };
     analyze::Options { dimensions, ..analyze::Options::default() }
+}
+
+/// With the power model as a calibration of the simulated machine would have found it.
+pub fn calibrated() -> analyze::Options {
+    analyze::Options { model: ModelChoice::Exactly(model(&[])), ..options() }
 }
 
 /// The profile of a simulated recording, and the truth.
