@@ -4,7 +4,6 @@
 //! after another or in turns; where a profile by time says a sixth for each, the truth is 8 to 31 %.
 //! Without the test bench these tests skip, see `guest_record`.
 
-#[allow(dead_code, reason = "what other tests of the guest need")]
 #[path = "guest/bench.rs"]
 mod bench;
 #[path = "common/mod.rs"]

@@ -16,9 +16,7 @@ use super::spans::{EventUnit, SpanTracker};
 use super::survey::{Survey, survey};
 use super::unwind::SampleUnwinder;
 use crate::attribute::{self, Attribution, Attributor, Bucket, Charge, Quantum};
-use crate::profile::{
-    Division, DomainEnergy, ErrorTerms, EventTotals, GPU_LAUNCH_EVENT, Module, NO_CELL, Profile, TimeSlice,
-};
+use crate::profile::{Division, DomainEnergy, ErrorTerms, EventTotals, Module, NO_CELL, Profile, TimeSlice};
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{DomainInfo, Metadata, Target};
 use crate::recording::record::{Record, RecordContext, Sample};
