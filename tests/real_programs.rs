@@ -193,7 +193,7 @@ fn a_cpp_program_with_exceptions_shows_inlined_functions() {
     let flags = ["-O2", "-g", "-fno-omit-frame-pointer"];
     let Some(program) = build(folder.path(), "engine", source, "g++", &flags) else { return };
     record_in(&folder, &[], &[&program]);
-    let report = report(folder.path(), &["--children"]);
+    let report = report(folder.path(), &["--children", "--inline"]);
     let all = total(&report, "self_samples");
     assert!(sum(&report, "Engine::step", "total_samples") > 0.7 * all);
     assert!(sum(&report, "mix", "self_samples") > 0.2 * all, "the inlined function has its own row");
