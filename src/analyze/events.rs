@@ -75,7 +75,7 @@ impl EventRoles {
         !self.gpu_calls.is_empty()
     }
 
-    /// The meaning of an event of [`EventRole::Gpu`], and its function.
+    /// The meaning of an event of `EventRole::Gpu`, and its function.
     pub fn gpu_call(&self, index: u32) -> Option<(GpuCall, &str)> {
         self.gpu_calls.get(index as usize).map(|(call, function)| (*call, function.as_str()))
     }
