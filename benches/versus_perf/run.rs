@@ -33,12 +33,14 @@ pub enum Output {
 }
 
 /// Runs programs, each with the output of the one before as its input, for at most `longest`.
-pub fn run(mut pipeline: Vec<Command>, output: Output, longest: Duration) -> anyhow::Result<Taken> {
+pub fn run(pipeline: Vec<Command>, output: Output, longest: Duration) -> anyhow::Result<Taken> {
     let last = pipeline.len() - 1;
     let begin = Instant::now();
     let mut children: Vec<Running> = Vec::new();
     let mut text = None;
-    for (index, command) in pipeline.iter_mut().enumerate() {
+    let words = pipeline.last().map(|command| format!("{command:?}")).unwrap_or_default();
+    // A command holds its end of a pipe until it is dropped, and whoever writes to it would wait.
+    for (index, mut command) in pipeline.into_iter().enumerate() {
         if let Some(before) = children.last_mut() {
             command.stdin(before.child.stdout.take().context("a pipe")?);
         } else {
@@ -75,7 +77,7 @@ pub fn run(mut pipeline: Vec<Command>, output: Output, longest: Duration) -> any
     // Those before the last one may end by a pipe that nobody reads any more.
     let status = children[last].status;
     let is_fine = status.is_some_and(|status| status.success());
-    ensure!(is_fine || is_ended, "{:?}: {status:?}", pipeline[last]);
+    ensure!(is_fine || is_ended, "{words}: {status:?}");
     let output = match text {
         Some(reader) => reader.join().expect("the reader does not panic")?,
         None => String::new(),
