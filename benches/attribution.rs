@@ -21,16 +21,10 @@ const HORIZON: Nanoseconds = Nanoseconds::from_millis(200);
 
 fn domain(name: &str, kind: DomainKind, parent: Option<&str>) -> DomainInfo {
     DomainInfo {
-        name: name.to_owned(),
-        kind,
         parent: parent.map(str::to_owned),
-        source: "bench".to_owned(),
-        method: Method::Measured,
         package: Some(0),
         cpus: (0..CPUS).collect(),
-        resolution: None,
-        refresh: None,
-        static_power: None,
+        ..DomainInfo::new(name, kind, "bench", Method::Measured)
     }
 }
 

@@ -15,6 +15,7 @@
 //! everything, and nothing depends on [`record`] but [`calibrate`], which drives its meters. The arithmetic of [`timeline`], [`attribute`],
 //! [`power_model`], [`gpu`] and [`tune`] uses no file, clock or thread: values in, values out.
 
+mod markup;
 pub mod units;
 
 pub mod machine;

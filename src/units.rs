@@ -105,10 +105,6 @@ impl Joules {
     pub const fn as_joules(self) -> f64 {
         self.0
     }
-    /// As whole nanojoules, rounded; negative values become 0.
-    pub fn as_nanojoules(self) -> u64 {
-        (self.0 * 1e9).round().max(0.0) as u64
-    }
     /// The larger of two amounts.
     pub fn max(self, other: Self) -> Self {
         Self(self.0.max(other.0))

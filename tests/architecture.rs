@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 /// Modules from the bottom of the pipeline to its top, each with the ones it may use besides itself.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("units", &[]),
+    ("markup", &[]),
     ("machine", &["units", "recording"]),
     ("power_model", &["units", "machine", "recording"]),
     ("simulate", &["units", "recording", "power_model"]),
@@ -18,8 +19,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "analyze",
         &["units", "recording", "timeline", "attribute", "profile", "power_model", "symbolize", "gpu"],
     ),
-    ("report", &["units", "recording", "profile", "symbolize"]),
-    ("tune", &["units"]),
+    ("report", &["units", "markup", "recording", "profile", "symbolize"]),
+    ("tune", &["units", "markup"]),
     ("stat", &["units", "recording", "report", "tune"]),
 ];
 

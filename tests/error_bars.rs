@@ -88,16 +88,9 @@ fn simulate(random: &mut Random, mean_turn_ns: f64) -> Happened {
 
 fn package() -> DomainInfo {
     DomainInfo {
-        name: "package-0".to_owned(),
-        kind: DomainKind::Package,
-        parent: None,
-        source: "simulated".to_owned(),
-        method: Method::Measured,
         package: Some(0),
-        cpus: Vec::new(),
-        resolution: None,
         refresh: Some(Nanoseconds::from_millis(1)),
-        static_power: None,
+        ..DomainInfo::new("package-0", DomainKind::Package, "simulated", Method::Measured)
     }
 }
 

@@ -120,9 +120,7 @@ impl Collector {
         sample: &Sample<'_>,
         unwound: &[u64],
     ) -> u32 {
-        let thread = if self.dimensions.threads { tasks.thread(task) } else { ThreadIndex(0) };
-        let cpu = cpu.filter(|_| self.dimensions.cpus).unwrap_or(NO_CPU);
-        let spaces = (tasks.space_id(task), tasks.kernel_space_id());
+        let (thread, cpu, spaces) = self.told_apart(tasks, task, cpu);
         let callers = match self.dimensions.stacks {
             true => self.callers(tasks, task, spaces, sample, unwound),
             false => CallersId::NONE,
@@ -157,9 +155,7 @@ impl Collector {
         unwound: &[u64],
         kernel: CodeAddress,
     ) -> u32 {
-        let thread = if self.dimensions.threads { tasks.thread(task) } else { ThreadIndex(0) };
-        let cpu = cpu.filter(|_| self.dimensions.cpus).unwrap_or(NO_CPU);
-        let spaces = (tasks.space_id(task), tasks.kernel_space_id());
+        let (thread, cpu, spaces) = self.told_apart(tasks, task, cpu);
         // Without call paths the kernel is all there is to know.
         let callers = match self.dimensions.stacks {
             true => self.callers_of(tasks, task, spaces, frames_of(sample, sample.callchain, unwound)),
@@ -167,6 +163,13 @@ impl Collector {
         };
         let kernel = self.code.intern(kernel);
         self.cell_of(callers, Some(kernel), thread, cpu, event)
+    }
+
+    /// The thread and the CPU as far as they are told apart, and what addresses mean.
+    fn told_apart(&self, tasks: &mut Tasks, task: TaskId, cpu: Option<u32>) -> (ThreadIndex, u32, Spaces) {
+        let thread = if self.dimensions.threads { tasks.thread(task) } else { ThreadIndex(0) };
+        let cpu = cpu.filter(|_| self.dimensions.cpus).unwrap_or(NO_CPU);
+        (thread, cpu, (tasks.space_id(task), tasks.kernel_space_id()))
     }
 
     /// Counts a sample of a cell.

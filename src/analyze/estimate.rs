@@ -30,16 +30,13 @@ pub fn estimate(
     let attributed = joules.iter().sum();
     let static_energy = watts.idle * duration;
     let info = DomainInfo {
-        name: ESTIMATED_DOMAIN.to_owned(),
-        kind: DomainKind::Package,
-        parent: None,
-        source: format!("CPU time x {:.1}..{:.1} W", watts.idle.as_watts(), watts.busy.as_watts()),
-        method: Method::Estimated,
-        package: None,
-        cpus: Vec::new(),
-        resolution: None,
-        refresh: None,
         static_power: Some(watts.idle),
+        ..DomainInfo::new(
+            ESTIMATED_DOMAIN,
+            DomainKind::Package,
+            format!("CPU time x {:.1}..{:.1} W", watts.idle.as_watts(), watts.busy.as_watts()),
+            Method::Estimated,
+        )
     };
     let energy = DomainEnergy {
         info,

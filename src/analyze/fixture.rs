@@ -33,18 +33,7 @@ pub fn metadata() -> Metadata {
 
 /// A measured domain that feeds all CPUs.
 pub fn domain(name: &str, kind: DomainKind, parent: Option<&str>) -> DomainInfo {
-    DomainInfo {
-        name: name.to_owned(),
-        kind,
-        parent: parent.map(str::to_owned),
-        source: "test".to_owned(),
-        method: Method::Measured,
-        package: None,
-        cpus: Vec::new(),
-        resolution: None,
-        refresh: None,
-        static_power: None,
-    }
+    DomainInfo { parent: parent.map(str::to_owned), ..DomainInfo::new(name, kind, "test", Method::Measured) }
 }
 
 /// An event without coefficients of its own.

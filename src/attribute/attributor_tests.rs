@@ -7,16 +7,9 @@ use proptest::prelude::*;
 
 fn domain(name: &str, kind: DomainKind, parent: Option<&str>, cpus: &[u32]) -> DomainInfo {
     DomainInfo {
-        name: name.into(),
-        kind,
         parent: parent.map(Into::into),
-        source: "test".into(),
-        method: Method::Measured,
-        package: None,
         cpus: cpus.to_vec(),
-        resolution: None,
-        refresh: None,
-        static_power: None,
+        ..DomainInfo::new(name, kind, "test", Method::Measured)
     }
 }
 

@@ -58,15 +58,4 @@ impl SensorModel {
     pub fn scaled(&self, reported: Watts) -> Watts {
         reported * self.gain + self.offset
     }
-
-    /// Time by which a change of power is fully seen: the window, or five time constants.
-    pub fn settling_time(&self) -> Nanoseconds {
-        match self.kind {
-            SensorKind::Rc { time_constant } => {
-                Nanoseconds::from_nanos(time_constant.as_nanos().saturating_mul(5))
-            }
-            SensorKind::Boxcar { window } => window,
-            SensorKind::Counter => Nanoseconds::ZERO,
-        }
-    }
 }

@@ -94,7 +94,7 @@ impl Modifiers {
 
 impl EventSpec {
     /// A plain event without modifiers on any CPU.
-    pub(super) fn plain(name: &str, pmu: &str, perf_type: u32, config: u64) -> Self {
+    pub(crate) fn plain(name: &str, pmu: &str, perf_type: u32, config: u64) -> Self {
         Self {
             name: name.to_owned(),
             pmu: pmu.to_owned(),

@@ -120,11 +120,6 @@ impl Validation {
         let rows: usize = self.folds.iter().map(|fold| fold.rows).sum();
         self.folds.iter().map(|fold| fold.mean * fold.rows as f64).sum::<f64>() / rows as f64
     }
-
-    /// The part with the largest mean error.
-    pub fn worst_fold(&self) -> Option<&FoldErrors> {
-        self.folds.iter().max_by(|a, b| a.mean.total_cmp(&b.mean))
-    }
 }
 
 /// Trains with what each fold leaves and tests on what it holds back. `train` gets the training rows only.

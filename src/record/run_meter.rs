@@ -170,16 +170,9 @@ mod tests {
 
     fn domain(name: &str, kind: DomainKind, parent: Option<&str>, method: Method) -> DomainInfo {
         DomainInfo {
-            name: name.into(),
-            kind,
             parent: parent.map(String::from),
-            source: "powercap".into(),
-            method,
             package: Some(0),
-            cpus: Vec::new(),
-            resolution: None,
-            refresh: None,
-            static_power: None,
+            ..DomainInfo::new(name, kind, "powercap", method)
         }
     }
 

@@ -282,16 +282,11 @@ mod tests {
     fn domain(method: Method, idle: f64, busy_cpu: f64) -> DomainInfo {
         let tick = Nanoseconds::from_millis(10);
         DomainInfo {
-            name: "package".to_owned(),
-            kind: DomainKind::Package,
-            parent: None,
-            source: String::new(),
-            method,
             package: Some(0),
-            cpus: Vec::new(),
             resolution: Some(Watts::from_watts(busy_cpu) * tick),
             refresh: Some(tick),
             static_power: Some(Watts::from_watts(idle)),
+            ..DomainInfo::new("package", DomainKind::Package, "", method)
         }
     }
 

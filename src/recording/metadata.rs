@@ -134,6 +134,24 @@ pub struct DomainInfo {
     pub static_power: Option<Watts>,
 }
 
+impl DomainInfo {
+    /// A domain that feeds the whole machine and lies in no other; nothing more is known of it.
+    pub fn new(name: impl Into<String>, kind: DomainKind, source: impl Into<String>, method: Method) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            parent: None,
+            source: source.into(),
+            method,
+            package: None,
+            cpus: Vec::new(),
+            resolution: None,
+            refresh: None,
+            static_power: None,
+        }
+    }
+}
+
 /// What a domain counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

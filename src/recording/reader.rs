@@ -160,11 +160,6 @@ impl Recording {
         &self.bytes
     }
 
-    /// Bytes of all records as they lie in the file, for those who show progress.
-    pub fn data_bytes(&self) -> u64 {
-        self.data.range.len() as u64
-    }
-
     /// Joins the parts of eprof's metadata, which are the first samples of their event.
     fn find_metadata(&self) -> Result<Option<Metadata>, RecordingError> {
         let Some(event) = self.events.iter().position(|event| event.name == METADATA_EVENT) else {

@@ -35,8 +35,6 @@ pub struct Records<'r> {
     file: &'r [u8],
     byte_order: ByteOrder,
     walk: Walk<'r>,
-    /// Offset of the first record.
-    start: usize,
     /// Position of the next record.
     position: u64,
     window: Window<'r>,
@@ -67,7 +65,6 @@ impl<'r> Records<'r> {
                 data.clone(),
                 recording.missing_bytes(),
             ),
-            start: data.start,
             position: data.start as u64,
             window: Window::new(recording.bytes()),
             follows_in_file: false,
@@ -142,11 +139,6 @@ impl<'r> Records<'r> {
     /// Gives up the memory of expanded records before `position`.
     pub fn release_before(&mut self, position: RecordPosition) {
         self.window.release_before(position);
-    }
-
-    /// How far the reading is, of [`Recording::data_bytes`], for those who show progress.
-    pub fn bytes_read(&self) -> u64 {
-        (self.walk.offset() - self.start) as u64
     }
 
     /// The record of a big-endian machine at `offset`, copied and turned round.

@@ -33,16 +33,9 @@ impl Fixture {
         let [static_energy, other_processes, recorder, lost] = rest.map(Joules::from_joules);
         self.profile.domains.push(DomainEnergy {
             info: DomainInfo {
-                name: name.to_owned(),
-                kind: DomainKind::Package,
                 parent: parent.map(str::to_owned),
-                source: source.to_owned(),
-                method,
                 package: Some(0),
-                cpus: Vec::new(),
-                resolution: None,
-                refresh: None,
-                static_power: None,
+                ..DomainInfo::new(name, DomainKind::Package, source, method)
             },
             measured: static_energy + other_processes + recorder + lost,
             attributed: Joules::ZERO,

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::buckets::BucketReport;
+use crate::markup::begin_diagram;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 420.0;
@@ -10,6 +11,8 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 60.0;
 const BOTTOM: f64 = 60.0;
+const STYLE: &str =
+    ".measured { fill: #2b6cb0 } .modelled { fill: #dd6b20; fill-opacity: 0.7 } .axis { stroke: #888 }";
 /// From 0.75 to 1.25 times the target in steps of a hundredth; what lies beyond is in the outermost bars.
 const LOWEST: f64 = 0.75;
 const STEP: f64 = 0.01;
@@ -31,18 +34,11 @@ pub fn draw(report: &BucketReport) -> String {
     let (plot_width, plot_height) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
     let x = |bar: f64| LEFT + bar / BARS as f64 * plot_width;
     let y = |share: f64| HEIGHT - BOTTOM - share / top * plot_height;
-    let mut svg = String::new();
-    // Writing to a String cannot fail.
-    let _ = writeln!(
-        svg,
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">
-<style>.measured {{ fill: #2b6cb0 }} .modelled {{ fill: #dd6b20; fill-opacity: 0.7 }} .axis {{ stroke: #888 }}</style>
-<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>
-<text x="{LEFT}" y="24" font-size="15">Energy of {} buckets, target {target}</text>"##,
-        full.len()
-    );
+    let title = format!("Energy of {} buckets, target {target}", full.len());
+    let mut svg = begin_diagram(WIDTH, HEIGHT, STYLE, LEFT, &title);
     let legend = [("measured", "as measured", LEFT), ("modelled", "by the power model alone", LEFT + 130.0)];
     for (class, name, at) in legend.into_iter().take(if modelled.is_some() { 2 } else { 1 }) {
+        // Writing to a String cannot fail.
         let _ = writeln!(
             svg,
             r#"<rect class="{class}" x="{at}" y="34" width="10" height="10"/><text x="{}" y="43">{name}</text>"#,

@@ -8,6 +8,7 @@ use std::io::Write;
 use super::table::{self, Style};
 use super::tree::CallTree;
 use super::{Report, ReportError};
+use crate::markup::escape;
 use data::Page;
 
 const TEMPLATE: &str = include_str!("html/page.html");
@@ -24,10 +25,10 @@ pub fn write(tree: &CallTree<'_>, report: &Report, mut out: impl Write) -> Resul
     table::write(report, &Style { width: 100, ..Style::default() }, &mut plain)?;
     let title = tree.summary.subject.as_ref().map_or("eprof", |subject| subject.as_str());
     let parts = [
-        ("{{title}}", escaped(title)),
+        ("{{title}}", escape(title)),
         ("{{style}}", STYLE.to_owned()),
         ("{{script}}", SCRIPT.to_owned()),
-        ("{{table}}", escaped(&String::from_utf8_lossy(&plain))),
+        ("{{table}}", escape(&String::from_utf8_lossy(&plain))),
         // In JSON `<` only occurs in texts, where it can be written like this; no text can end the element.
         ("{{data}}", data.replace('<', "\\u003c")),
     ];
@@ -43,19 +44,4 @@ pub fn write(tree: &CallTree<'_>, report: &Report, mut out: impl Write) -> Resul
     out.write_all(rest.as_bytes())?;
     out.flush()?;
     Ok(())
-}
-
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '&' => safe.push_str("&amp;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            c => safe.push(c),
-        }
-    }
-    safe
 }

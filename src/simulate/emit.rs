@@ -288,16 +288,12 @@ fn domains(scenario: &Scenario, package: u32) -> impl Iterator<Item = DomainInfo
             }
         };
         DomainInfo {
-            name,
-            kind: domain.kind,
             parent,
-            source: "simulation".to_owned(),
-            method: Method::Measured,
             package: Some(package),
-            cpus: Vec::new(),
             resolution: Some(scenario.meter.resolution),
             refresh: Some(scenario.meter.refresh),
             static_power: domain.static_power_known.then_some(domain.static_power),
+            ..DomainInfo::new(name, domain.kind, "simulation", Method::Measured)
         }
     })
 }

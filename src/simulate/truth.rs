@@ -100,9 +100,4 @@ impl Truth {
             }
         }
     }
-
-    /// Dynamic energy of a function in all packages, in the domains of this position in the scenario.
-    pub fn function_energy(&self, function: usize, domain: usize) -> Joules {
-        self.functions[function].joules.iter().skip(domain).step_by(self.domains_per_package).sum()
-    }
 }

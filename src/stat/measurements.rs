@@ -178,16 +178,9 @@ pub(super) mod fixture {
 
     fn domain(name: &str, kind: DomainKind, parent: Option<&str>) -> MeasuredDomain {
         let info = DomainInfo {
-            name: name.to_owned(),
-            kind,
             parent: parent.map(str::to_owned),
-            source: "power PMU".to_owned(),
-            method: Method::Measured,
             package: Some(0),
-            cpus: Vec::new(),
-            resolution: None,
-            refresh: None,
-            static_power: None,
+            ..DomainInfo::new(name, kind, "power PMU", Method::Measured)
         };
         MeasuredDomain { info, in_total: parent.is_none(), idle: None }
     }

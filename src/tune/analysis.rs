@@ -168,12 +168,6 @@ impl Analysis {
         &self.costs
     }
 
-    /// The costs that a setting's runs measured.
-    pub fn measured_cost(&self, setting: &Setting) -> Option<Cost> {
-        let measured = self.measured.find(setting)?;
-        Some(AXES.map(|axis| self.measured.responses.cost(measured.value(axis))))
-    }
-
     /// Position of the default setting.
     pub fn default_position(&self) -> usize {
         self.default

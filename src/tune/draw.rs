@@ -7,6 +7,7 @@ use super::front::Cost;
 use super::runs::{AXES, Axis, Responses};
 use super::show;
 use super::zone::steps;
+use crate::markup::{begin_diagram, escape};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 540.0;
@@ -14,6 +15,15 @@ const LEFT: f64 = 90.0;
 const RIGHT: f64 = 30.0;
 const TOP: f64 = 70.0;
 const BOTTOM: f64 = 60.0;
+
+const STYLE: &str = "
+  .frame { fill: none; stroke: #888 } .grid { stroke: #ddd }
+  .zone { fill: #9ecae1; fill-opacity: 0.45; stroke: none }
+  .front { fill: none; stroke: #08519c; stroke-width: 1.5 } .optimal { fill: #08519c }
+  .predicted { fill: #999; fill-opacity: 0.6 }
+  .run { fill: none; stroke: #d94801; stroke-width: 1.5 }
+  .default { fill: #000 } .chosen { fill: #238b45; stroke: #fff }
+";
 
 /// Most predicted points drawn; beyond it they would only be a blot.
 const MOST_POINTS: usize = 4000;
@@ -38,23 +48,7 @@ pub fn draw(analysis: &Analysis, title: &str) -> String {
     });
     let place = |cost: Cost| [0, 1].map(|axis| scales[axis].place(responses.cost(cost[axis])));
 
-    let mut svg = String::new();
-    // Writing to a String cannot fail.
-    let _ = writeln!(
-        svg,
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">
-<style>
-  .frame {{ fill: none; stroke: #888 }} .grid {{ stroke: #ddd }}
-  .zone {{ fill: #9ecae1; fill-opacity: 0.45; stroke: none }}
-  .front {{ fill: none; stroke: #08519c; stroke-width: 1.5 }} .optimal {{ fill: #08519c }}
-  .predicted {{ fill: #999; fill-opacity: 0.6 }}
-  .run {{ fill: none; stroke: #d94801; stroke-width: 1.5 }}
-  .default {{ fill: #000 }} .chosen {{ fill: #238b45; stroke: #fff }}
-</style>
-<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>
-<text x="{LEFT}" y="24" font-size="15">{}</text>"##,
-        escape(title)
-    );
+    let mut svg = begin_diagram(WIDTH, HEIGHT, STYLE, LEFT, &visible(title));
     axes(&mut svg, &scales, responses);
 
     let _ = writeln!(
@@ -100,7 +94,7 @@ pub fn draw(analysis: &Analysis, title: &str) -> String {
         let _ = writeln!(
             svg,
             r#"<circle class="run" cx="{x:.1}" cy="{y:.1}" r="5"><title>measured: {}</title></circle>"#,
-            escape(setting)
+            escape(&visible(setting))
         );
     }
     let [x, y] = place(analysis.costs()[analysis.default_position()]);
@@ -249,7 +243,7 @@ fn hint(analysis: &Analysis, position: usize) -> String {
         .map(|axis| show::value(responses, axis, responses.cost(analysis.costs()[position][axis as usize])));
     format!(
         "<title>{}: {}, {}</title>",
-        escape(&analysis.space().show(&analysis.space().setting(position))),
+        escape(&visible(&analysis.space().show(&analysis.space().setting(position)))),
         values[0],
         values[1]
     )
@@ -272,14 +266,9 @@ fn tick_text(tick: f64) -> String {
     }
 }
 
-fn escape(text: &str) -> String {
-    let visible = text.chars().filter(|c| !c.is_control());
-    visible
-        .collect::<String>()
-        .replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+/// Without control characters, which no XML may contain: a title or a setting comes from a command line.
+fn visible(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 #[cfg(test)]

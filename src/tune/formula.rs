@@ -236,12 +236,6 @@ impl Formula {
         needed.sort_unstable();
         needed
     }
-
-    /// The levels of each `C(x)` that the formula distinguishes, as positions of the variables.
-    pub fn categorical_variables(&self) -> impl Iterator<Item = usize> + '_ {
-        let factors = self.terms.iter().flatten();
-        factors.filter(|factor| matches!(factor.basis, Basis::Categories(_))).map(|factor| factor.variable)
-    }
 }
 
 impl fmt::Display for Formula {

@@ -131,8 +131,8 @@ impl Variable {
 
     /// The level the program runs at when nobody tunes: the most, or the first name.
     pub fn usual_level(&self) -> &Level {
-        let usual = if self.is_categorical() { self.levels.first() } else { self.levels.last() };
-        usual.expect("a variable has at least one level")
+        // The constructor refuses a variable without levels.
+        &self.levels[if self.is_categorical() { 0 } else { self.levels.len() - 1 }]
     }
 
     /// The position of a level, if the variable has it.

@@ -72,7 +72,8 @@ fn ctrl_c_is_the_programs_to_handle() {
     // A shell that survives the interrupt and says so, one that then ends by itself.
     let program = "trap 'echo caught; exit 5' INT; echo ready; while :; do :; done";
     fs::write(folder.path().join("program"), program).expect("file");
-    let inner = format!("{eprof} record -q sh program; echo status $?");
+    // The outer shell is in the foreground group too; without a trap it may die of the interrupt itself.
+    let inner = format!("trap : INT; {eprof} record -q sh program; echo status $?");
     let mut terminal = std::process::Command::new("script")
         .args(["-qefc", &inner, "typescript"])
         .current_dir(folder.path())

@@ -148,16 +148,9 @@ impl Recorded<'_> {
 
     fn domain(&self) -> DomainInfo {
         DomainInfo {
-            name: self.domain.to_owned(),
-            kind: DomainKind::Package,
-            parent: None,
-            source: "power PMU".to_owned(),
-            method: Method::Measured,
             package: Some(0),
-            cpus: Vec::new(),
-            resolution: None,
             refresh: Some(Nanoseconds::from_millis(1)),
-            static_power: None,
+            ..DomainInfo::new(self.domain, DomainKind::Package, "power PMU", Method::Measured)
         }
     }
 

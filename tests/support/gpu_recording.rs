@@ -51,17 +51,8 @@ pub fn write(path: &Path, gpus: &[Gpu]) {
     let domains: Vec<DomainInfo> = gpus
         .iter()
         .enumerate()
-        .map(|(index, gpu)| DomainInfo {
-            name: format!("gpu-{index}"),
-            kind: DomainKind::Gpu,
-            parent: None,
-            source: gpu.source.to_owned(),
-            method: Method::Measured,
-            package: None,
-            cpus: Vec::new(),
-            resolution: None,
-            refresh: None,
-            static_power: None,
+        .map(|(index, gpu)| {
+            DomainInfo::new(format!("gpu-{index}"), DomainKind::Gpu, gpu.source, Method::Measured)
         })
         .collect();
     let metadata = Metadata {

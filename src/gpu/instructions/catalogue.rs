@@ -139,10 +139,3 @@ pub const INSTRUCTIONS: &[Instruction] = &[
     row("bfe.u32", INTRINSIC, B32, "xss", None),
     row("bfi.b32", INTRINSIC, B32, "xyss", None),
 ];
-
-impl Instruction {
-    /// Lowest compute capability that has it, as 10 times major plus minor.
-    pub fn lowest_capability(&self) -> u32 {
-        if self.registers == F16 { 53 } else { 50 }
-    }
-}

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::markup::escape;
+
 /// Draws named coefficients, largest first, positive to the right of a common zero.
 pub fn coefficients(ranked: &[(String, f64)], unit: &str) -> String {
     const ROW: f64 = 18.0;
@@ -57,10 +59,6 @@ pub fn coefficients(ranked: &[(String, f64)], unit: &str) -> String {
     ));
     line("</svg>".to_owned());
     svg
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use perf_event::Builder;
 
-use crate::machine::{EventSpec, Modifiers, Roots};
+use crate::machine::{EventSpec, Roots};
 use crate::record::attr::{self, AttrSettings};
 use crate::record::error::RecordError;
 use crate::record::events::SampledEvent;
@@ -20,7 +20,7 @@ use crate::record::uprobe::{Uprobe, UprobePmu, kernel_path, offsets};
 use crate::recording::gpu_events::{
     CallRegisters, DRIVER_FUNCTIONS, GpuCall, GpuFunction, RUNTIME_FUNCTIONS,
 };
-use crate::recording::metadata::{CoreKind, DomainKind, MachineInfo, Method};
+use crate::recording::metadata::{DomainKind, MachineInfo, Method};
 
 /// Probes to open, and what to say of them.
 #[derive(Debug, Default)]
@@ -100,21 +100,9 @@ fn find(options: &RecordOptions, roots: &Roots, machine: &MachineInfo) -> Result
 
 fn probe(pmu: UprobePmu, call: GpuCall, function: &str, place: Uprobe) -> SampledEvent {
     let on_return = matches!(call, GpuCall::Waited | GpuCall::Named);
-    let spec = EventSpec {
-        name: call.event_name(function),
-        pmu: "uprobe".to_owned(),
-        perf_type: pmu.perf_type,
-        config: if on_return { pmu.on_return } else { 0 },
-        config1: 0,
-        config2: 0,
-        modifiers: Modifiers::default(),
-        cpus: None,
-        core_kind: CoreKind::Performance,
-        scale: 1.0,
-        unit: None,
-        period: Some(1),
-        frequency: None,
-    };
+    let config = if on_return { pmu.on_return } else { 0 };
+    let name = call.event_name(function);
+    let spec = EventSpec { period: Some(1), ..EventSpec::plain(&name, "uprobe", pmu.perf_type, config) };
     let with_call_path = matches!(call, GpuCall::Launch | GpuCall::RuntimeLaunch | GpuCall::GraphLaunch);
     // Handles are mostly put into a variable of the caller, which soon holds the next one.
     let stack_bytes = if matches!(call, GpuCall::Name | GpuCall::Named) { NAMING_STACK_BYTES } else { 0 };

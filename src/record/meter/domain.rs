@@ -46,16 +46,9 @@ impl Place {
 /// A domain as eprof names it, without parent, resolution and refresh, which are found out later.
 pub fn describe(machine: &MachineInfo, kind: DomainKind, place: Place, source: &str) -> DomainInfo {
     DomainInfo {
-        name: name(kind, place),
-        kind,
-        parent: None,
-        source: source.to_owned(),
-        method: Method::Measured,
         package: place.package,
         cpus: place.cpus(machine),
-        resolution: None,
-        refresh: None,
-        static_power: None,
+        ..DomainInfo::new(name(kind, place), kind, source, Method::Measured)
     }
 }
 

@@ -201,16 +201,14 @@ fn look_at(
         refresh,
     };
     let domain = DomainInfo {
-        name: domain_name,
-        kind: DomainKind::Gpu,
-        parent: None,
-        source: format!("{} ({name})", source.name()),
-        method: Method::Measured,
-        package: None,
-        cpus: Vec::new(),
         resolution: (source == GpuSource::EnergyCounter).then(|| Joules::from_millijoules(1)),
         refresh,
-        static_power: None,
+        ..DomainInfo::new(
+            domain_name,
+            DomainKind::Gpu,
+            format!("{} ({name})", source.name()),
+            Method::Measured,
+        )
     };
     Ok((gpu, domain))
 }
