@@ -54,7 +54,8 @@ pub struct Profile {
     pub cells: Vec<Cell>,
     /// Joules of the cells: `cells.len()` rows of `domains.len()` columns.
     pub cell_joules: Vec<Joules>,
-    /// Variances of `cell_joules` in square joules, of the same shape.
+    /// Variances of `cell_joules` in square joules, of the same shape, beside what [`Profile::errors`] tells
+    /// of sampling and of the model: of what GPUs spent. Empty where there is none.
     pub cell_variances: Vec<f64>,
     /// The recording in pieces of time, in order, without gaps. Only kept on request.
     pub slices: Vec<TimeSlice>,

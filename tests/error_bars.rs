@@ -167,7 +167,6 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
         threads: (0..3).map(|tid| Thread { pid: 1, tid, name: name(tid), process_name: name(tid) }).collect(),
         cells: (0..6).map(cell).collect(),
         cell_joules: attribution.cell_joules,
-        cell_variances: attribution.cell_variances,
         division: Some(Division {
             model: "simulated".to_owned(),
             source: String::new(),

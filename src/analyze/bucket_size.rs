@@ -10,17 +10,26 @@ const USUAL: Joules = Joules::from_joules(1.0);
 /// A short recording is cut into this many buckets at least, as far as its meters resolve that.
 const FEWEST_BUCKETS: f64 = 50.0;
 /// A meter that moves every millisecond tells the energy of a bucket of 20 ms to 5 %.
-const SHORTEST_IN_REFRESHES: f64 = 20.0;
+const USUAL_REFRESHES: f64 = 20.0;
+/// Between fewer moves of the meter there is nothing to tell buckets apart by.
+const FEWEST_REFRESHES: f64 = 2.0;
+
+/// How buckets are made.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct BucketSize {
+    /// Energy of each.
+    pub joules: Joules,
+    /// Why so much.
+    pub reason: BucketReason,
+    /// They are so small that the meter tells the energy of one only to this share of it.
+    pub unsure_by: Option<f64>,
+}
 
 /// The energy of a bucket and why: as asked, or 1 J, or less for short recordings, but never less than
-/// the meters can tell apart.
-pub(super) fn bucket_size(
-    domains: &[DomainInfo],
-    survey: &Survey,
-    asked: Option<Joules>,
-) -> (Joules, BucketReason) {
+/// the meters can tell apart. What was asked for may be told badly, if it is told at all.
+pub(super) fn bucket_size(domains: &[DomainInfo], survey: &Survey, asked: Option<Joules>) -> BucketSize {
     let mut total = Joules::ZERO;
-    let mut resolvable = Joules::ZERO;
+    let mut move_of_meters = Joules::ZERO;
     for (index, domain) in domains.iter().enumerate() {
         if domains.iter().any(|other| Some(&other.name) == domain.parent.as_ref()) {
             continue;
@@ -32,9 +41,9 @@ pub(super) fn bucket_size(
         let span = last.since(*first);
         if span > Nanoseconds::ZERO {
             let per_refresh = measured / span * refresh;
-            resolvable += per_refresh * SHORTEST_IN_REFRESHES;
+            move_of_meters += per_refresh;
         }
-        resolvable = resolvable.max(domain.resolution.unwrap_or_default() * SHORTEST_IN_REFRESHES);
+        move_of_meters = move_of_meters.max(domain.resolution.unwrap_or_default());
     }
     let short = total / FEWEST_BUCKETS;
     let (wanted, reason) = match asked {
@@ -42,13 +51,17 @@ pub(super) fn bucket_size(
         None if short < USUAL => (short, BucketReason::ShortRecording),
         None => (USUAL, BucketReason::Usual),
     };
-    if wanted >= resolvable && wanted > Joules::ZERO {
-        (wanted, reason)
-    } else if resolvable > Joules::ZERO {
-        (resolvable, BucketReason::MeterResolution)
-    } else {
+    let size = |joules, reason| BucketSize { joules, reason, unsure_by: None };
+    let fewest = if asked.is_some() { FEWEST_REFRESHES } else { USUAL_REFRESHES };
+    let least = move_of_meters * fewest;
+    if wanted <= Joules::ZERO && least <= Joules::ZERO {
         // A recording without any energy has one bucket of any size.
-        (USUAL, BucketReason::Usual)
+        size(USUAL, BucketReason::Usual)
+    } else if wanted < least {
+        size(least, BucketReason::MeterResolution)
+    } else {
+        let moves = if move_of_meters > Joules::ZERO { wanted / move_of_meters } else { f64::INFINITY };
+        BucketSize { unsure_by: (moves < USUAL_REFRESHES).then(|| 1.0 / moves), ..size(wanted, reason) }
     }
 }
 
@@ -65,8 +78,8 @@ mod tests {
             .map(|(time, joules)| (Timestamp::from_nanos(time * 1_000_000_000), Joules::from_joules(joules)));
         let survey = Survey { readings: vec![Some(ends)], ..Survey::default() };
         let domains = [domain("package-0", DomainKind::Package, None)];
-        let (joules, reason) = bucket_size(&domains, &survey, asked.map(Joules::from_joules));
-        ((joules.as_joules() * 1e6).round() / 1e6, reason)
+        let size = bucket_size(&domains, &survey, asked.map(Joules::from_joules));
+        ((size.joules.as_joules() * 1e6).round() / 1e6, size.reason)
     }
 
     #[test]
@@ -81,7 +94,8 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_used_if_the_meter_resolves_it() {
         assert_eq!(size(100, 20.0, Some(5.0)), (5.0, BucketReason::Asked));
-        assert_eq!(size(100, 20.0, Some(0.001)), (0.4, BucketReason::MeterResolution));
+        assert_eq!(size(100, 20.0, Some(0.1)), (0.1, BucketReason::Asked), "five moves of the meter");
+        assert_eq!(size(100, 20.0, Some(0.001)), (0.04, BucketReason::MeterResolution));
         assert_eq!(size(0, 0.0, None).1, BucketReason::Usual);
     }
 }

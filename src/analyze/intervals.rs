@@ -2,18 +2,21 @@
 //! length.
 
 use super::spans::{EventUnit, SpanTracker};
-use crate::power_model::self_calibration::{Interval, Intervals};
+use crate::power_model::intervals::{Interval, Intervals};
 use crate::recording::metadata::{DomainInfo, Metadata};
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// Intervals kept. When a recording grows longer than they reach, pairs of them become one, so that
 /// memory does not grow with it.
-const MOST: usize = 1024;
+const MOST: usize = 4096;
+/// Numbers kept: with many domains there are fewer intervals, but at least these.
+const MOST_NUMBERS: usize = 1 << 20;
+const FEWEST: usize = 256;
 /// Length of an interval at first.
 const SHORTEST: Nanoseconds = Nanoseconds::from_nanos(1 << 23);
-/// Intervals that a fit asks for: many enough for a few coefficients, and so long that what readings and
-/// samples miss at their edges is small beside what lies between.
-const WANTED: usize = 64;
+/// Intervals that a model is judged by: so long that what readings and samples miss at their edges is small
+/// beside what lies between.
+const JUDGED: usize = 64;
 /// A meter that moves at every refresh tells the energy of so many of them to 5 %.
 const REFRESHES: f64 = 20.0;
 /// Readings that an interval has at least: between two of them joules are only interpolated.
@@ -32,6 +35,7 @@ pub struct IntervalGrid {
     counts: Vec<f64>,
     /// By interval and domain.
     joules: Vec<f64>,
+    most: usize,
     spans: SpanTracker,
     /// The event that counts cycles.
     cycles: Option<usize>,
@@ -68,7 +72,9 @@ impl IntervalGrid {
             .collect();
         let width = SHORTEST.as_nanos();
         let sampled_cpus = vec![Vec::new(); groups.len() * events];
+        let columns = groups.len() * events + domains.len();
         Self {
+            most: (MOST_NUMBERS / columns.max(1)).clamp(FEWEST, MOST),
             width,
             events,
             domains,
@@ -81,23 +87,45 @@ impl IntervalGrid {
 
     /// A sample. Those of one event on one CPU come in the order of time.
     pub fn sample(&mut self, event: u32, cpu: Option<u32>, unit: EventUnit, time: Timestamp, count: u64) {
-        if self.domains.is_empty() {
-            return;
-        }
-        let span = self.spans.span(event, cpu, unit, time, count);
-        let event = event as usize;
-        if unit == EventUnit::Cycles {
-            self.cycles.get_or_insert(event);
-        }
-        let Some((squares, samples)) = self.periods.get_mut(event) else { return };
+        let Some((squares, samples)) = self.periods.get_mut(event as usize) else { return };
         *squares += (count as f64).powi(2);
         *samples += 1;
+        if unit == EventUnit::Cycles {
+            self.cycles.get_or_insert(event as usize);
+        }
+        let span = self.spans.span(event, cpu, unit, time, count);
+        self.spread_count(event as usize, cpu, (span.start, time), count);
+    }
+
+    /// Events whose samples were lost between two times.
+    pub fn lost(
+        &mut self,
+        event: u32,
+        cpu: Option<u32>,
+        unit: EventUnit,
+        (start, end): (Timestamp, Timestamp),
+        count: u64,
+    ) {
+        // The next sample's events began after these.
+        self.spans.span(event, cpu, unit, end, count);
+        self.spread_count(event as usize, cpu, (start, end), count);
+    }
+
+    fn spread_count(
+        &mut self,
+        event: usize,
+        cpu: Option<u32>,
+        (start, end): (Timestamp, Timestamp),
+        count: u64,
+    ) {
+        if self.domains.is_empty() || event >= self.events {
+            return;
+        }
         for group in 0..self.groups.len() {
             if self.group_has(group, cpu) {
-                self.note_cpu(group * self.events + event, cpu);
                 let slot = group * self.events + event;
-                let (from, to) = (span.start.as_nanos(), time.as_nanos());
-                self.spread(from, to, count as f64, |grid, interval, part| {
+                self.note_cpu(slot, cpu);
+                self.spread(start.as_nanos(), end.as_nanos(), count as f64, |grid, interval, part| {
                     let row = interval * grid.groups.len() * grid.events;
                     grid.counts[row + slot] += part;
                 });
@@ -129,7 +157,7 @@ impl IntervalGrid {
         if to < origin {
             return;
         }
-        while (to - origin) / self.width >= MOST as u64 {
+        while (to - origin) / self.width >= self.most as u64 {
             self.merge_pairs();
         }
         let from_known = from.max(origin);
@@ -186,6 +214,7 @@ impl IntervalGrid {
             count_noise: vec![0.0; self.events],
             late_noise: vec![0.0; self.events],
             static_terms: domains.len(),
+            judged_together: 1,
         };
         for (static_term, &domain) in domains.iter().enumerate() {
             let Some(state) = self.domains.get(domain) else { continue };
@@ -193,13 +222,19 @@ impl IntervalGrid {
                 continue;
             };
             self.add_noise(state.group, last.saturating_sub(first), &mut result);
-            let merged = self.merged(first, last, state.readings, refresh);
+            let between_readings = last.saturating_sub(first) as f64 / state.readings.max(1) as f64;
+            let merged = self.pieces((READINGS * between_readings).max(refresh.as_nanos() as f64));
+            let judged = (READINGS * between_readings)
+                .max(REFRESHES * refresh.as_nanos() as f64)
+                .max(last.saturating_sub(first) as f64 / JUDGED as f64);
+            result.judged_together = result.judged_together.max(self.pieces(judged).div_ceil(merged));
             let width = self.width * merged as u64;
             let begin = (first.saturating_sub(origin)).div_ceil(self.width) as usize;
             let end = (last.saturating_sub(origin) / self.width) as usize;
             let mut start = begin;
             while start + merged <= end {
-                result.rows.push(self.row(static_term, domain, start, merged, width));
+                let row = self.row(static_term, domain, start, merged, width);
+                result.rows.push(Interval { follows: start > begin, ..row });
                 start += merged;
             }
         }
@@ -211,13 +246,9 @@ impl IntervalGrid {
         result
     }
 
-    /// How many intervals of the grid make one of the fit.
-    fn merged(&self, first: u64, last: u64, readings: u64, refresh: Nanoseconds) -> usize {
-        let span = last.saturating_sub(first) as f64;
-        let between_readings = span / readings.max(1) as f64;
-        let needed = (REFRESHES * refresh.as_nanos() as f64).max(READINGS * between_readings);
-        let width = needed.max(span / WANTED as f64);
-        ((width / self.width as f64).ceil() as usize).max(1)
+    /// How many intervals of the grid are so many nanoseconds.
+    fn pieces(&self, nanos: f64) -> usize {
+        ((nanos / self.width as f64).ceil() as usize).max(1)
     }
 
     fn row(&self, static_term: usize, domain: usize, start: usize, merged: usize, width: u64) -> Interval {
@@ -231,7 +262,7 @@ impl IntervalGrid {
             counts.iter_mut().zip(of_interval).for_each(|(sum, count)| *sum += count);
             joules += self.joules.get(interval * self.domains.len() + domain).copied().unwrap_or(0.0);
         }
-        Interval { static_term, seconds: width as f64 * 1e-9, joules, counts }
+        Interval { static_term, follows: false, seconds: width as f64 * 1e-9, joules, counts }
     }
 
     /// The variance of a count between two times from samples of a fixed period is a twelfth of the

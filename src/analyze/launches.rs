@@ -124,6 +124,7 @@ impl Launches {
         let end = self.readings.values().filter_map(|all| all.last()).map(|(time, _)| *time).max();
         let launches = self.tracker.finish(end.unwrap_or_default());
         let columns = profile.domains.len();
+        profile.cell_variances.resize(profile.cell_joules.len(), 0.0);
         let mut domains: Vec<_> = self.readings.into_iter().collect();
         domains.sort_unstable_by_key(|(domain, _)| *domain);
         for (domain, readings) in domains {

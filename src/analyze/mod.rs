@@ -14,6 +14,7 @@ mod fixture;
 mod intervals;
 mod jit;
 mod launches;
+mod losses;
 mod model_choice;
 mod options;
 mod plan;

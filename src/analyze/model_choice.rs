@@ -5,6 +5,7 @@ use crate::power_model::presets::Preset;
 use crate::power_model::self_calibration::Prior;
 use crate::power_model::stored::StoredModel;
 use crate::recording::metadata::{DomainKind, EventInfo, Metadata};
+use crate::units::Watts;
 
 /// How joules are divided among samples.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -36,6 +37,8 @@ pub(super) struct BaseModel {
 const STORED_ERROR: f64 = 0.2;
 /// A preset was measured on another specimen.
 const PRESET_ERROR: f64 = 0.3;
+/// What a machine draws whatever runs was measured on that machine, but grows with its temperature.
+const STATIC_ERROR: f64 = 0.1;
 /// Proportions from elsewhere are right within a factor of about two.
 const PROPORTIONS_ERROR: f64 = 1.0;
 /// What an event of which nothing is believed may cost, as a share of all joules.
@@ -83,7 +86,13 @@ impl BaseModel {
     }
 
     /// What it says of a kind of domain, for the events of a recording.
-    pub fn prior(&self, kind: DomainKind, events: &[Option<&EventInfo>]) -> Prior {
+    /// `static_power` is what the recording says of these domains: watts of one of them.
+    pub fn prior(
+        &self,
+        kind: DomainKind,
+        events: &[Option<&EventInfo>],
+        static_power: Option<Watts>,
+    ) -> Prior {
         let name = kind_name(kind);
         let clocks =
             |event: &EventInfo| event.encoding.contains("-clock") || event.encoding.starts_with("software");
@@ -98,7 +107,10 @@ impl BaseModel {
                 relative_error: STORED_ERROR.max(self.relative_error.min(PRESET_ERROR)),
                 least_share: self.least_share,
                 scale: Scale::Joules,
-                static_watts: Some((0.0, f64::INFINITY)),
+                static_watts: Some(match static_power.map(Watts::as_watts) {
+                    Some(watts) => (watts, watts * STATIC_ERROR),
+                    None => (0.0, f64::INFINITY),
+                }),
             };
         }
         let generic = Preset::Generic.model();
@@ -214,11 +226,11 @@ mod tests {
             &mut Vec::new(),
         )
         .expect("a model");
-        let dram = base.prior(DomainKind::Dram, &[Some(&clk), Some(&miss)]);
+        let dram = base.prior(DomainKind::Dram, &[Some(&clk), Some(&miss)], None);
         assert_eq!((dram.scale, dram.joules_per_event[0]), (Scale::Joules, 0.0));
         assert_eq!(dram.static_watts, Some((0.0, f64::INFINITY)));
         assert!(dram.joules_per_event[1] > 0.0);
-        let package = base.prior(DomainKind::Package, &[Some(&clk), Some(&miss)]);
+        let package = base.prior(DomainKind::Package, &[Some(&clk), Some(&miss)], None);
         assert_eq!((package.scale, package.static_watts), (Scale::Joules, Some((12.41, 0.0))));
     }
 
@@ -229,6 +241,6 @@ mod tests {
             is_correctable: true,
             ..BaseModel::choose(&ModelChoice::Auto, None, &metadata(), &mut Vec::new()).expect("a model")
         };
-        assert_eq!(base.prior(DomainKind::Package, &[Some(&clock)]).scale, Scale::Relative);
+        assert_eq!(base.prior(DomainKind::Package, &[Some(&clock)], None).scale, Scale::Relative);
     }
 }

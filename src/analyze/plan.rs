@@ -39,12 +39,12 @@ const MOST_STATIC_TERMS: usize = 4;
 impl Plan {
     pub fn new(metadata: Option<&Metadata>, roles: &EventRoles, survey: &Survey, options: &Options) -> Self {
         let domains = metadata.map_or(&[][..], |metadata| &metadata.domains);
-        let (bucket, bucket_reason) = bucket_size(domains, survey, options.bucket);
+        let bucket = bucket_size(domains, survey, options.bucket);
         let by_time = || time_weights(roles, survey, domains.len());
         let mut plan = Self {
             weights: by_time(),
             static_power: domains.iter().map(|domain| domain.static_power.unwrap_or(Watts::ZERO)).collect(),
-            bucket,
+            bucket: bucket.joules,
             sharing: Sharing::ByBucket,
             covariances: vec![Vec::new(); domains.len()],
             division: None,
@@ -73,7 +73,16 @@ impl Plan {
             plan.static_power.fill(Watts::ZERO);
         }
         plan.division =
-            Some(division(base.as_ref(), &sets, metadata, roles, options, (bucket, bucket_reason)));
+            Some(division(base.as_ref(), &sets, metadata, roles, options, (bucket.joules, bucket.reason)));
+        plan.warnings.extend(bucket.unsure_by.map(|share| {
+            format!(
+                "buckets of {} are so short that the meter tells the energy of one only to {:.0} %: it moves \
+                 {:.0} times in each",
+                bucket.joules,
+                share * 100.0,
+                1.0 / share
+            )
+        }));
         plan
     }
 }
@@ -126,7 +135,10 @@ fn sets_by_domain(
     }
     let mut sets = vec![None; metadata.domains.len()];
     for (kind, indices) in by_kind.into_values() {
-        let prior = base.prior(kind, &events);
+        let told: Option<Vec<f64>> =
+            indices.iter().map(|&index| metadata.domains[index].static_power.map(Watts::as_watts)).collect();
+        let static_power = told.map(|told| Watts::from_watts(told.iter().sum::<f64>() / told.len() as f64));
+        let prior = base.prior(kind, &events, static_power);
         if prior.joules_per_event.iter().all(|cost| *cost <= 0.0) {
             continue;
         }

@@ -8,6 +8,7 @@ use super::events::{EventRole, EventRoles};
 use super::intervals::cpus_of;
 use super::jit::JitFunctions;
 use super::launches::Launches;
+use super::losses::{Loss, Losses};
 use super::options::Options;
 use super::plan::Plan;
 use super::replay::Replay;
@@ -58,6 +59,7 @@ struct Run<'r> {
     collector: Collector,
     unwinder: Option<SampleUnwinder>,
     spans: SpanTracker,
+    losses: Losses,
     attributor: Attributor,
     launches: Launches,
     time_event: Option<u32>,
@@ -121,6 +123,7 @@ impl<'r> Run<'r> {
             unwinder: SampleUnwinder::for_recording(recording, &options.symbolize)
                 .filter(|_| options.dimensions.stacks),
             spans: SpanTracker::default(),
+            losses: Losses::default(),
             attributor,
             launches,
             time_event: roles.time_event(),
@@ -221,6 +224,7 @@ impl<'r> Run<'r> {
         let idle = pid == 0 && unit == EventUnit::Nanoseconds;
         if !idle {
             let cpu = context.cpu;
+            self.losses.sampled(event, cpu, time, count);
             self.attributor.quantum(Quantum {
                 start: span.start,
                 end: time,
@@ -315,19 +319,24 @@ impl<'r> Run<'r> {
         totals.lost = totals.lost.saturating_add(count);
         let Some(time) = context.time else { return };
         let mean = totals.count.checked_div(totals.samples).unwrap_or(0);
-        let unit = self.roles.sampled()[event].unit;
-        let events = mean.saturating_mul(count);
-        let span = self.spans.span(event as u32, context.cpu, unit, time, events);
-        let running = if self.time_event == Some(event as u32) { span.running } else { Nanoseconds::ZERO };
-        self.attributor.quantum(Quantum {
-            start: span.start,
-            end: time,
-            cpu: context.cpu,
-            event: event as u32,
-            count: events,
-            running,
-            charge: Charge::Lost,
-        });
+        let mut losses = self.losses.lost(context.cpu, time, count);
+        if losses.is_empty() {
+            losses.push(Loss { event: event as u32, count: mean.saturating_mul(count), start: time });
+        }
+        for Loss { event, count, start } in losses {
+            let unit = self.roles.sampled()[event as usize].unit;
+            let span = self.spans.span(event, context.cpu, unit, time, count);
+            let running = if self.time_event == Some(event) { span.running } else { Nanoseconds::ZERO };
+            self.attributor.quantum(Quantum {
+                start,
+                end: time,
+                cpu: context.cpu,
+                event,
+                count,
+                running,
+                charge: Charge::Lost,
+            });
+        }
     }
 
     fn sampled_event(&self, context: &RecordContext) -> Option<usize> {
@@ -370,7 +379,6 @@ impl<'r> Run<'r> {
             let cpus = self.cpus_online.unwrap_or(seen);
             let (domain, joules) = estimate(&profile.cells, profile.duration, cpus, watts);
             profile.domains = vec![domain];
-            profile.cell_variances = vec![0.0; joules.len()];
             profile.cell_joules = joules;
         }
         if without_callers > 0 {
@@ -431,8 +439,6 @@ fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attrib
     // Cells that never got a quantum have no row yet.
     profile.cell_joules = attribution.cell_joules;
     profile.cell_joules.resize(profile.cells.len() * columns, Joules::ZERO);
-    profile.cell_variances = attribution.cell_variances;
-    profile.cell_variances.resize(profile.cells.len() * columns, 0.0);
     if profile.division.is_some() {
         let mut sensitivities = attribution.sensitivities;
         sensitivities.resize(profile.cells.len() * columns * errors.parameters, 0.0);

@@ -2,6 +2,7 @@
 
 use super::events::{EventRole, EventRoles};
 use super::intervals::IntervalGrid;
+use super::losses::Losses;
 use super::spans::EventUnit;
 use crate::recording::Recording;
 use crate::recording::energy::EnergyReading;
@@ -21,6 +22,7 @@ pub struct Survey {
     pub sampled: Option<(Timestamp, Timestamp)>,
     /// What happened in equal intervals of time.
     pub intervals: IntervalGrid,
+    pub(super) losses: Losses,
 }
 
 impl Survey {
@@ -49,6 +51,7 @@ pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
                 let role = roles.of(context.event.map(|event| event.0));
                 survey.add(roles, role, &context, &sample);
             }
+            Ok(Some((_, context, Record::Lost { count }))) => survey.lost(roles, &context, count),
             Ok(Some(_)) => {}
             Ok(None) => return survey,
             Err(error) if error.is_recoverable() => {}
@@ -58,6 +61,14 @@ pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
 }
 
 impl Survey {
+    fn lost(&mut self, roles: &EventRoles, context: &RecordContext, records: u64) {
+        let Some(time) = context.time else { return };
+        for loss in self.losses.lost(context.cpu, time, records) {
+            let unit = roles.sampled()[loss.event as usize].unit;
+            self.intervals.lost(loss.event, context.cpu, unit, (loss.start, time), loss.count);
+        }
+    }
+
     fn add(
         &mut self,
         roles: &EventRoles,
@@ -80,6 +91,7 @@ impl Survey {
                     if !is_idle {
                         let count = sample.period.or(about.fixed_period).unwrap_or(1);
                         self.intervals.sample(event, cpu, about.unit, time, count);
+                        self.losses.sampled(event, cpu, time, count);
                     }
                 }
             }

@@ -4,7 +4,6 @@ use super::curve::EnergyCurve;
 use super::domain::Domain;
 use super::ledger::{Bucket, Ledger};
 use super::quantum::{Charge, Quantum, Window};
-use super::sampling_error::SamplingError;
 use super::weights::EventWeights;
 use crate::recording::energy::CpuTimes;
 use crate::recording::metadata::DomainInfo;
@@ -42,8 +41,6 @@ pub enum Sharing {
 pub struct Attribution {
     /// Joules of the cells: rows of as many columns as there are domains.
     pub cell_joules: Vec<Joules>,
-    /// Variance of these from sampling, in square joules.
-    pub cell_variances: Vec<f64>,
     /// Change of a cell's joules in a domain with the weight of each event, and lastly with the static
     /// power, by way of the sums of buckets; empty if it was not asked for. See [`Options::sensitivities`].
     pub sensitivities: Vec<f32>,
@@ -75,7 +72,6 @@ pub struct Attributor {
     /// Indices of the domains, single cores before what contains them.
     cores_first: Vec<usize>,
     result: Attribution,
-    sampling_error: SamplingError,
     scratch: Scratch,
 }
 
@@ -93,8 +89,6 @@ struct Scratch {
     shares: Vec<f64>,
     /// Joules that went to no quantum.
     booked: Vec<Booked>,
-    /// Joules of one quantum.
-    quantum: Vec<f64>,
 }
 
 /// Joules of one bucket that went to no quantum.
@@ -148,14 +142,12 @@ impl Attributor {
             parameters,
             cores_first,
             result: Attribution { ledgers: vec![Ledger::default(); count], ..Attribution::default() },
-            sampling_error: SamplingError::default(),
             scratch: Scratch {
                 own: vec![0.0; count],
                 running: vec![0.0; count],
                 factor: vec![0.0; count],
                 shares: vec![0.0; count * parameters],
                 booked: vec![Booked::default(); count],
-                quantum: vec![0.0; count],
             },
         }
     }
@@ -194,7 +186,6 @@ impl Attributor {
             let needed = (cell as usize + 1) * self.domains.len();
             if self.result.cell_joules.len() < needed {
                 self.result.cell_joules.resize(needed, Joules::ZERO);
-                self.result.cell_variances.resize(needed, 0.0);
                 self.result.sensitivities.resize(needed * self.parameters, 0.0);
             }
         }
@@ -217,7 +208,6 @@ impl Attributor {
         {
             self.close_bucket(frontier, end, true);
         }
-        self.sampling_error.finish(&mut self.result.cell_variances);
         for (domain, ledger) in self.domains.iter().zip(&mut self.result.ledgers) {
             if let (Some((_, first)), Some((_, last))) = (domain.curve.first(), domain.curve.last()) {
                 ledger.measured = last - first;
@@ -416,7 +406,6 @@ impl Attributor {
             quanta += u32::from(ends_here);
             let weights = self.weights.of_event(quantum.event as usize);
             let mut top_level = 0.0;
-            self.scratch.quantum.fill(0.0);
             for index in 0..columns {
                 let domain = &self.domains[index];
                 if !domain.feeds(quantum.cpu) {
@@ -429,7 +418,6 @@ impl Attributor {
                         whole_joules += weights[*core] * quantum.count as f64 * self.scratch.factor[*core];
                     }
                 }
-                self.scratch.quantum[index] = whole_joules;
                 let joules = Joules::from_joules(whole_joules * overlap);
                 let ledger = &mut self.result.ledgers[index];
                 match quantum.charge {
@@ -454,9 +442,6 @@ impl Attributor {
                     Charge::Recorder => ledger.recorder += joules,
                     Charge::Lost => ledger.lost += joules,
                 }
-            }
-            if ends_here {
-                self.sampling_error.add(quantum, &self.scratch.quantum, &mut self.result.cell_variances);
             }
             if self.options.keep_buckets
                 && let Charge::Cell(cell) = quantum.charge

@@ -23,7 +23,6 @@ mod curve;
 mod domain;
 mod ledger;
 mod quantum;
-mod sampling_error;
 mod weights;
 
 pub use attributor::{Attribution, Attributor, Options, Sharing};

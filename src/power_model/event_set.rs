@@ -7,7 +7,8 @@
 
 use std::fmt;
 
-use super::self_calibration::{Interval, Intervals, Prior, SelfCalibration};
+use super::intervals::Intervals;
+use super::self_calibration::{Prior, SelfCalibration};
 
 /// Why an event does not count.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -81,7 +82,7 @@ pub fn choose(intervals: &Intervals, prior: &Prior, samples: &[u64]) -> EventSet
     let mut used: Vec<usize> = (0..events).filter(|&event| left_out[event].is_none()).collect();
     let mut spread = spread_of(intervals, prior, &used);
     if used.len() <= MOST_EVENTS
-        && SelfCalibration::new(&select(intervals, &used), &select_prior(prior, &used)).is_calibrated
+        && SelfCalibration::new(&intervals.select(&used), &select_prior(prior, &used)).is_calibrated
     {
         while let (Some(with), true) = (spread, used.len() > 1) {
             let without = |event: &usize| {
@@ -98,7 +99,7 @@ pub fn choose(intervals: &Intervals, prior: &Prior, samples: &[u64]) -> EventSet
             spread = Some(without);
         }
     }
-    let calibration = SelfCalibration::new(&select(intervals, &used), &select_prior(prior, &used));
+    let calibration = SelfCalibration::new(&intervals.select(&used), &select_prior(prior, &used));
     let mut calibration = embed(calibration, &used, events, intervals.static_terms);
     for (event, left_out) in left_out.iter_mut().enumerate() {
         if left_out.is_none() && calibration.joules_per_event[event] <= 0.0 {
@@ -109,41 +110,32 @@ pub fn choose(intervals: &Intervals, prior: &Prior, samples: &[u64]) -> EventSet
     EventSet { left_out, calibration, spread }
 }
 
-/// The spread of a set, each half of the intervals judged by a fit to the other half.
+/// The spread of a set, each half of the intervals judged by a fit to the other half. The halves are stretches
+/// that take turns: of intervals in a row a fit learns most.
 fn spread_of(intervals: &Intervals, prior: &Prior, used: &[usize]) -> Option<f64> {
     const FEWEST: usize = 24;
-    if intervals.rows.len() < FEWEST || used.is_empty() {
+    const STRETCHES: usize = 12;
+    /// More would cost time and tell no more.
+    const MOST: usize = 512;
+    let judged = intervals.rows.len() / intervals.judged_together.max(1);
+    if judged < FEWEST || used.is_empty() {
         return None;
     }
-    let chosen = select(intervals, used);
+    let together = intervals.rows.len().div_ceil(MOST).min(intervals.judged_together.max(1));
+    let chosen = intervals.select(used).merged(together);
     let prior = select_prior(prior, used);
-    let mut square = 0.0;
+    let length = chosen.rows.len().div_ceil(STRETCHES);
+    let (mut square, mut sum, mut count) = (0.0, 0.0, 0.0);
     for half in 0..2 {
-        let is_held_back = |at: usize| at % 2 == half;
-        let training: Vec<Interval> = chosen
-            .rows
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| !is_held_back(*at))
-            .map(|(_, row)| row.clone())
-            .collect();
-        let fit = SelfCalibration::new(&Intervals { rows: training, ..chosen.clone() }, &prior);
-        let held_back = chosen.rows.iter().enumerate().filter(|(at, _)| is_held_back(*at));
-        square += held_back.map(|(_, row)| (row.joules - fit.joules(row)).powi(2)).sum::<f64>();
+        let is_held_back = |at: usize| at / length % 2 == half;
+        let fit = SelfCalibration::new(&chosen.part(|at| !is_held_back(at)), &prior);
+        for row in &chosen.part(is_held_back).for_judging().rows {
+            square += (row.joules - fit.joules(row)).powi(2);
+            sum += row.joules;
+            count += 1.0;
+        }
     }
-    let count = chosen.rows.len() as f64;
-    let mean = chosen.rows.iter().map(|row| row.joules).sum::<f64>() / count;
-    (mean > 0.0).then(|| (square / count).sqrt() / mean)
-}
-
-fn select(intervals: &Intervals, used: &[usize]) -> Intervals {
-    let of = |values: &[f64]| used.iter().map(|&event| values.get(event).copied().unwrap_or(0.0)).collect();
-    Intervals {
-        rows: intervals.rows.iter().map(|row| Interval { counts: of(&row.counts), ..row.clone() }).collect(),
-        count_noise: of(&intervals.count_noise),
-        late_noise: of(&intervals.late_noise),
-        static_terms: intervals.static_terms,
-    }
+    (sum > 0.0).then(|| (square / count).sqrt() / (sum / count))
 }
 
 fn select_prior(prior: &Prior, used: &[usize]) -> Prior {
@@ -174,6 +166,7 @@ fn embed(model: SelfCalibration, used: &[usize], events: usize, static_terms: us
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::power_model::intervals::Interval;
     use crate::power_model::model::Scale;
     use crate::power_model::paper;
 
@@ -188,13 +181,14 @@ mod tests {
                 + rates.iter().zip(COSTS).map(|(rate, cost)| rate * cost * seconds).sum::<f64>();
             let unrelated = if at % 3 == 0 { 5e8 } else { 0.0 };
             let counts = rates.iter().copied().chain([unrelated]).map(|rate| rate * seconds).collect();
-            Interval { static_term: 0, seconds, joules, counts }
+            Interval { static_term: 0, follows: false, seconds, joules, counts }
         });
         Intervals {
             rows: rows.collect(),
             count_noise: vec![1e10; 5],
             late_noise: vec![0.0; 5],
             static_terms: 1,
+            judged_together: 1,
         }
     }
 

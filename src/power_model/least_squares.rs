@@ -72,22 +72,21 @@ impl NormalEquations {
         self.rows += 1.0;
     }
 
-    /// Takes the noise of a column out of its sum of squares: `noise` is the sum of the variances of its
-    /// values.
-    pub fn take_out(&mut self, column: usize, noise: f64) {
-        let square = &mut self.gram[column * self.columns + column];
-        // The sum of squares of what was meant is never negative.
-        *square = (*square - noise).max(0.01 * *square);
+    /// Draws a coefficient towards a value: as rows would whose squares sum up to `weight`.
+    pub fn draw(&mut self, column: usize, value: f64, weight: f64) {
+        self.gram[column * self.columns + column] += weight;
+        self.moment[column] += weight * value;
     }
 
-    /// Adds what is believed of each coefficient, a value and its standard error, beside rows whose
-    /// targets have the variance `noise`.
-    pub fn add_beliefs(&mut self, beliefs: &[(f64, f64)], noise: f64) {
-        for (column, (value, error)) in beliefs.iter().enumerate() {
-            let weight = noise / (error * error);
-            self.gram[column * self.columns + column] += weight;
-            self.moment[column] += weight * value;
-        }
+    /// Makes up for noise in a column, which draws its coefficient to zero: with the sum of the squares of the
+    /// noise it is drawn to `value` instead.
+    pub fn make_up(&mut self, column: usize, value: f64, squares: f64) {
+        self.moment[column] += squares * value;
+    }
+
+    /// `AᵀA`.
+    pub fn gram(&self) -> DMatrix<f64> {
+        DMatrix::from_row_slice(self.columns, self.columns, &self.gram)
     }
 
     /// The inverse of `AᵀA` over the columns whose coefficient in `solution` is not zero, zero elsewhere:

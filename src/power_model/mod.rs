@@ -14,10 +14,12 @@ pub mod stored;
 pub mod dataset;
 pub mod observations;
 
+mod edge_noise;
 pub mod error;
 pub mod estimator;
 pub mod event_set;
 pub mod fit;
+pub mod intervals;
 pub mod least_squares;
 pub mod select;
 pub mod self_calibration;

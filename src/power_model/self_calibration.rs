@@ -8,67 +8,21 @@
 //! coefficients as further observations, none negative.
 //!
 //! Counts come from samples and are known to a fraction of a sampling period. Least squares takes such
-//! noise for variation without effect on power, and would call the whole power static where load hardly
-//! varies. The noise is known from the periods, so it is taken out of the sums (the method of moments
-//! for errors in variables: Fuller, Measurement Error Models, 1987, section 2.2), and a recording
-//! whose variation is no larger than it calibrates nothing but the scale.
+//! noise for variation without effect on power: it draws coefficients to zero, and would call the whole
+//! power static where load hardly varies. The noise is known from the periods (Fuller, Measurement Error
+//! Models, 1987, section 2.2, takes it out of the sums, which explodes where there is little else). Here as
+//! much as the noise draws to zero is drawn to the prior, and a recording whose variation is no larger
+//! than the noise calibrates nothing but the scale.
+
+//!
+//! Successive intervals share what is not known of the moment between them; see [`super::edge_noise`].
 
 use nalgebra::DMatrix;
 
+use super::edge_noise::Whitening;
+use super::intervals::{Interval, Intervals};
 use super::least_squares::{NormalEquations, Sign};
 use super::model::Scale;
-
-/// What happened in one interval, as the fit sees it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Interval {
-    /// Which static power applies: the package's number, where several are fitted together.
-    pub static_term: usize,
-    /// Its length in seconds.
-    pub seconds: f64,
-    /// Measured joules.
-    pub joules: f64,
-    /// Event counts.
-    pub counts: Vec<f64>,
-}
-
-/// The intervals of one recording and one kind of domain.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Intervals {
-    /// The intervals, in the order of time.
-    pub rows: Vec<Interval>,
-    /// For each event, the variance of one interval's count that comes from sampling.
-    pub count_noise: Vec<f64>,
-    /// The same of samples that came late: few intervals have all of it.
-    pub late_noise: Vec<f64>,
-    /// Number of static terms.
-    pub static_terms: usize,
-}
-
-impl Intervals {
-    /// Variance by sampling of an interval's joules at these costs of events.
-    fn noise_of(&self, joules_per_event: &[f64]) -> f64 {
-        let of = |variances: &[f64]| -> f64 {
-            joules_per_event.iter().zip(variances).map(|(cost, variance)| cost * cost * variance).sum()
-        };
-        of(&self.count_noise) + of(&self.late_noise)
-    }
-
-    /// All intervals of a static term as one.
-    fn pooled(&self) -> Self {
-        let mut rows: Vec<Interval> = Vec::new();
-        for row in &self.rows {
-            match rows.iter_mut().find(|sum| sum.static_term == row.static_term) {
-                Some(sum) => {
-                    sum.seconds += row.seconds;
-                    sum.joules += row.joules;
-                    sum.counts.iter_mut().zip(&row.counts).for_each(|(sum, count)| *sum += count);
-                }
-                None => rows.push(row.clone()),
-            }
-        }
-        Self { rows, ..self.clone() }
-    }
-}
 
 /// What is believed of a domain's power before the recording is seen.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,7 +71,9 @@ const KNOWN_STATIC: f64 = 0.15;
 /// interval whose samples came late would else draw the line to itself.
 const TOLERATED: f64 = 1.5;
 /// No meter and no model is better than this share of an interval's joules.
-const LEAST_NOISE: f64 = 0.003;
+const LEAST_NOISE: f64 = 0.001;
+/// The same of the intervals by which a model is judged.
+const LEAST_NOISE_JUDGED: f64 = 0.003;
 
 impl SelfCalibration {
     /// The model after the intervals were seen.
@@ -133,13 +89,17 @@ impl SelfCalibration {
             Scale::Joules => 1.0,
             Scale::Relative => dynamic / totals.model,
         };
-        if intervals.rows.len() < FEWEST_INTERVALS || !tells(intervals, prior) {
+        if intervals.rows.len() < FEWEST_INTERVALS {
             return Self::of_whole(intervals, prior, scale);
         }
+        let Some(line) = Line::through(intervals, prior).filter(|line| line.is_telling) else {
+            return Self::of_whole(intervals, prior, scale);
+        };
         let slope = match prior.scale {
             Scale::Joules => 1.0,
             // Proportions get their scale from the recording first, beside a static power if there is one.
-            Scale::Relative => slope(intervals, prior).unwrap_or(without_static),
+            Scale::Relative if line.slope > 0.0 => line.slope,
+            Scale::Relative => without_static,
         };
         let scaled = Prior {
             joules_per_event: prior.joules_per_event.iter().map(|cost| cost * slope).collect(),
@@ -153,7 +113,8 @@ impl SelfCalibration {
                 joules_per_event: prior.joules_per_event.iter().map(|cost| cost * without_static).collect(),
                 ..prior.clone()
             };
-            Posterior::fit(intervals, if prior.scale == Scale::Relative { &whole } else { &scaled }, false)
+            let prior = if prior.scale == Scale::Relative { &whole } else { &scaled };
+            Posterior::fit(intervals, prior, false)
         })
         .map_or_else(|| Self::of_prior(intervals, prior, scale), |fit| fit.into_result(intervals))
     }
@@ -219,9 +180,8 @@ impl SelfCalibration {
 
     /// Computes how much of the measured power the model explains.
     fn judge(mut self, intervals: &Intervals) -> Self {
-        let rows = &intervals.rows;
-        let seconds: f64 = rows.iter().map(|row| row.seconds).sum();
-        let joules: f64 = rows.iter().map(|row| row.joules).sum();
+        let judged = intervals.for_judging();
+        let (rows, seconds, joules) = (&judged.rows, judged.seconds(), judged.joules());
         if rows.len() < 2 || seconds <= 0.0 || joules <= 0.0 {
             return self;
         }
@@ -233,7 +193,7 @@ impl SelfCalibration {
             residual += difference * difference;
             error += difference.abs();
             variation += (row.joules - mean * row.seconds).powi(2);
-            noise += of_sampling + (LEAST_NOISE * row.joules).powi(2);
+            noise += of_sampling + (LEAST_NOISE_JUDGED * row.joules).powi(2);
         }
         self.mean_error = error / joules;
         self.explained = (variation > 4.0 * noise).then(|| 1.0 - residual / variation);
@@ -265,53 +225,151 @@ fn model_joules(prior: &Prior, row: &Interval) -> f64 {
     prior.joules_per_event.iter().zip(&row.counts).map(|(cost, count)| cost * count).sum()
 }
 
-/// Whether the intervals differ by more than the noise of sampling.
-fn tells(intervals: &Intervals, prior: &Prior) -> bool {
-    let count = intervals.rows.len() as f64;
-    let power = |row: &Interval| model_joules(prior, row);
-    let mean = intervals.rows.iter().map(power).sum::<f64>() / count;
-    let variance = intervals.rows.iter().map(|row| (power(row) - mean).powi(2)).sum::<f64>() / count;
-    let noise = intervals.noise_of(&prior.joules_per_event);
-    variance > TELLING_VARIATION * noise && variance > (LEAST_NOISE * mean).powi(2) * TELLING_VARIATION
+/// Measured joules as a straight line over those of the prior, with a static power beside: what there is to
+/// learn of, before anything is believed.
+struct Line {
+    /// Measured joules per joule of the prior.
+    slope: f64,
+    /// The intervals differ by more than the noise of sampling.
+    is_telling: bool,
 }
 
-/// Measured joules per joule of the prior, where a static power is fitted beside.
-fn slope(intervals: &Intervals, prior: &Prior) -> Option<f64> {
-    let mut equations = NormalEquations::empty(1 + intervals.static_terms);
-    let mut row_values = vec![0.0; 1 + intervals.static_terms];
-    for row in &intervals.rows {
-        row_values.fill(0.0);
-        row_values[0] = model_joules(prior, row);
-        *row_values.get_mut(1 + row.static_term)? = row.seconds;
-        equations.add_row(&row_values, row.joules);
+impl Line {
+    fn through(intervals: &Intervals, prior: &Prior) -> Option<Self> {
+        let rows = &intervals.rows;
+        let raw = Columns {
+            events: vec![rows.iter().map(|row| model_joules(prior, row)).collect()],
+            ..Columns::of(intervals, 0, true)
+        };
+        let chosen: Vec<usize> = (0..=intervals.static_terms).collect();
+        let weights = vec![1.0; rows.len()];
+        // Both edges of an interval have their part in the noise of its counts.
+        let of_an_edge = intervals.noise_of(&prior.joules_per_event) / 2.0;
+        let mut best: Option<(f64, Self)> = None;
+        for whitening in Whitening::candidates(rows) {
+            let white = raw.turned(&whitening);
+            let solution = white.equations(&weights).solve(&chosen, Sign::NonNegative)?;
+            let unlikeliness = whitening.unlikeliness(&white.errors(&solution));
+            if best.as_ref().is_none_or(|(least, _)| unlikeliness < *least) {
+                let noise = of_an_edge * whitening.edge_variances(rows).iter().sum::<f64>();
+                let is_telling = white.variation_beside_static(&weights) > TELLING_VARIATION * noise;
+                best = Some((unlikeliness, Self { slope: solution[0], is_telling }));
+            }
+        }
+        best.map(|(_, line)| line)
     }
-    let chosen: Vec<usize> = (0..=intervals.static_terms).collect();
-    let solution = equations.solve(&chosen, Sign::NonNegative)?;
-    (solution[0] > 0.0).then(|| solution[0])
 }
 
-/// Sums over all intervals, events first and then static terms.
-fn sums(intervals: &Intervals, events: usize, size: usize, weights: &[f64]) -> Option<NormalEquations> {
-    let mut sums = NormalEquations::empty(size);
-    let mut values = vec![0.0; size];
-    for (row, weight) in intervals.rows.iter().zip(weights) {
-        let root = weight.sqrt();
-        values.fill(0.0);
-        for (value, count) in values.iter_mut().zip(row.counts.get(..events)?) {
-            *value = count * root;
+/// The intervals as a system of equations: columns of events, of the seconds of each static term, and the
+/// joules that they are to explain.
+struct Columns {
+    events: Vec<Vec<f64>>,
+    seconds: Vec<f64>,
+    joules: Vec<f64>,
+    /// The static term of each row; empty if there are none.
+    terms: Vec<usize>,
+    static_terms: usize,
+}
+
+impl Columns {
+    fn of(intervals: &Intervals, events: usize, has_static: bool) -> Self {
+        let rows = &intervals.rows;
+        let count = |row: &Interval, event: usize| row.counts.get(event).copied().unwrap_or(0.0);
+        let last = intervals.static_terms.saturating_sub(1);
+        Self {
+            events: (0..events).map(|event| rows.iter().map(|row| count(row, event)).collect()).collect(),
+            seconds: rows.iter().map(|row| row.seconds).collect(),
+            joules: rows.iter().map(|row| row.joules).collect(),
+            terms: rows.iter().map(|row| row.static_term.min(last)).collect(),
+            static_terms: if has_static { intervals.static_terms } else { 0 },
         }
-        if size > events {
-            *values.get_mut(events + row.static_term)? = row.seconds * root;
-        }
-        sums.add_row(&values, row.joules * root);
     }
-    Some(sums)
+
+    fn size(&self) -> usize {
+        self.events.len() + self.static_terms
+    }
+
+    fn turned(&self, whitening: &Whitening) -> Self {
+        let turned = |column: &Vec<f64>| {
+            let mut column = column.clone();
+            whitening.apply(&mut column);
+            column
+        };
+        Self {
+            events: self.events.iter().map(turned).collect(),
+            seconds: turned(&self.seconds),
+            joules: turned(&self.joules),
+            terms: self.terms.clone(),
+            static_terms: self.static_terms,
+        }
+    }
+
+    fn equations(&self, weights: &[f64]) -> NormalEquations {
+        let events = self.events.len();
+        let mut equations = NormalEquations::empty(self.size());
+        let mut values = vec![0.0; self.size()];
+        for (row, weight) in weights.iter().enumerate() {
+            let root = weight.sqrt();
+            for (value, column) in values.iter_mut().zip(&self.events) {
+                *value = column[row] * root;
+            }
+            if self.static_terms > 0 {
+                values[events..].fill(0.0);
+                values[events + self.terms[row]] = self.seconds[row] * root;
+            }
+            equations.add_row(&values, self.joules[row] * root);
+        }
+        equations
+    }
+
+    /// What a solution leaves unexplained of each row.
+    fn errors(&self, solution: &[f64]) -> Vec<f64> {
+        let (of_events, of_static) = solution.split_at(self.events.len().min(solution.len()));
+        let mut errors = self.joules.clone();
+        for (column, cost) in self.events.iter().zip(of_events) {
+            errors.iter_mut().zip(column).for_each(|(error, value)| *error -= cost * value);
+        }
+        for (row, error) in errors.iter_mut().enumerate() {
+            let watts = of_static.get(self.terms[row]).copied().unwrap_or(0.0);
+            *error -= watts * self.seconds[row];
+        }
+        errors
+    }
+
+    /// Sum of the squares of the first column that the static terms do not explain.
+    fn variation_beside_static(&self, weights: &[f64]) -> f64 {
+        let Some(column) = self.events.first() else { return 0.0 };
+        let mut products = vec![(0.0, 0.0); self.static_terms.max(1)];
+        let mut square = 0.0;
+        for (row, weight) in weights.iter().enumerate() {
+            let (common, own) = &mut products[self.terms[row]];
+            square += weight * column[row] * column[row];
+            *common += weight * column[row] * self.seconds[row];
+            *own += weight * self.seconds[row] * self.seconds[row];
+        }
+        let explained =
+            products.iter().filter(|(_, own)| *own > 0.0).map(|(common, own)| common * common / own);
+        square - explained.sum::<f64>()
+    }
 }
 
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// By how much sums of successive errors vary more than the errors themselves say: more than one where
+/// power drifted in a way that neither the events nor the noise of edges explain.
+fn drift(white: &[f64], weights: &[f64]) -> f64 {
+    const BLOCKS: usize = 24;
+    let length = (white.len() / BLOCKS).max(4);
+    let weighted: Vec<f64> = white.iter().zip(weights).map(|(error, weight)| error * weight.sqrt()).collect();
+    let single = weighted.iter().map(|error| error * error).sum::<f64>() / weighted.len().max(1) as f64;
+    let blocks = weighted.chunks_exact(length);
+    let count = blocks.len();
+    let sums: f64 = blocks.map(|block| block.iter().sum::<f64>().powi(2) / length as f64).sum();
+    if count < 4 || single <= 0.0 { 1.0 } else { (sums / count as f64 / single).max(1.0) }
 }
 
 /// The fit, its columns first the events and then the static terms.
@@ -322,68 +380,141 @@ struct Posterior {
     has_static: bool,
 }
 
+/// A value that is believed, and its standard error.
+type Belief = (f64, f64);
+
+/// What is known before the fit and does not change in it.
+struct Given<'g> {
+    intervals: &'g Intervals,
+    raw: Columns,
+    beliefs: Vec<Belief>,
+    /// The smallest variance that errors are taken to have.
+    least_noise: f64,
+}
+
+impl<'g> Given<'g> {
+    fn new(intervals: &'g Intervals, prior: &Prior, has_static: bool) -> Self {
+        let raw = Columns::of(intervals, prior.joules_per_event.len(), has_static);
+        let (joules, seconds) = (intervals.joules(), intervals.seconds());
+        let belief = |(cost, counts): (&f64, &Vec<f64>)| {
+            let count: f64 = counts.iter().sum();
+            let least = if count > 0.0 { prior.least_share * joules / count } else { 0.0 };
+            // What is believed to cost nothing and never happened must stay solvable.
+            (*cost, (cost * prior.relative_error).max(least).max(f64::MIN_POSITIVE.sqrt()))
+        };
+        let mut beliefs: Vec<Belief> = prior.joules_per_event.iter().zip(&raw.events).map(belief).collect();
+        beliefs.resize(raw.size(), prior.static_watts.unwrap_or((0.0, 2.0 * joules / seconds)));
+        let mean = joules / intervals.rows.len() as f64;
+        Self { intervals, raw, beliefs, least_noise: (LEAST_NOISE * mean).powi(2) }
+    }
+
+    /// The squares by which the noise of counts draws each coefficient to zero.
+    fn drawn_by_noise(&self, whitening: &Whitening, weights: &[f64]) -> Vec<f64> {
+        let edges = whitening.edge_variances(&self.intervals.rows);
+        let squares: f64 = edges.iter().zip(weights).map(|(edge, weight)| edge * weight).sum();
+        let of_event = |event: usize| match self.intervals.count_noise.get(event) {
+            // An interval has two edges.
+            Some(variance) if event < self.raw.events.len() => variance / 2.0 * squares,
+            _ => 0.0,
+        };
+        (0..self.beliefs.len()).map(of_event).collect()
+    }
+}
+
+/// One solution, its errors independent and of the same variance.
+struct Step {
+    equations: NormalEquations,
+    solution: Vec<f64>,
+    white_errors: Vec<f64>,
+    noise: f64,
+}
+
+impl Step {
+    fn take(given: &Given<'_>, white: &Columns, drawn: &[f64], weights: &[f64], noise: f64) -> Option<Self> {
+        let equations = white.equations(weights);
+        let mut posterior = equations.clone();
+        for (column, ((value, error), drawn)) in given.beliefs.iter().zip(drawn).enumerate() {
+            posterior.draw(column, *value, noise / (error * error));
+            posterior.make_up(column, *value, *drawn);
+        }
+        let all: Vec<usize> = (0..given.beliefs.len()).collect();
+        let solution = posterior.solve(&all, Sign::NonNegative)?;
+        let white_errors = white.errors(&solution);
+        let square: f64 =
+            white_errors.iter().zip(weights).map(|(error, weight)| weight * error * error).sum();
+        let rows = white_errors.len() as f64;
+        let freedom = (rows - solution.len() as f64).max(rows / 2.0);
+        Some(Self { equations, solution, white_errors, noise: (square / freedom).max(given.least_noise) })
+    }
+}
+
 impl Posterior {
     fn fit(intervals: &Intervals, prior: &Prior, has_static: bool) -> Option<Self> {
-        const ROUNDS: usize = 6;
-        let events = prior.joules_per_event.len();
-        let size = events + if has_static { intervals.static_terms } else { 0 };
-        let rows = &intervals.rows;
-        let joules: f64 = rows.iter().map(|row| row.joules).sum();
-        let seconds: f64 = rows.iter().map(|row| row.seconds).sum();
-        let mean = joules / rows.len() as f64;
+        let given = Given::new(intervals, prior, has_static);
+        let (whitening, noise) = Self::likeliest(&given)?;
+        Self::robust(&given, &whitening, noise)
+    }
 
-        // What is believed: each coefficient and its standard error.
-        let mut beliefs: Vec<(f64, f64)> = prior
-            .joules_per_event
-            .iter()
-            .enumerate()
-            .map(|(event, cost)| {
-                let count: f64 = rows.iter().map(|row| row.counts[event]).sum();
-                let least = if count > 0.0 { prior.least_share * joules / count } else { 0.0 };
-                // What is believed to cost nothing and never happened must stay solvable.
-                (*cost, (cost * prior.relative_error).max(least).max(f64::MIN_POSITIVE.sqrt()))
-            })
-            .collect();
-        let belief = prior.static_watts.unwrap_or((0.0, 2.0 * joules / seconds));
-        beliefs.resize(size, belief);
-
-        let mut noise = (0.02 * mean).powi(2);
-        let mut weights = vec![1.0; rows.len()];
-        let mut solution = Vec::new();
-        let mut last = [NormalEquations::empty(size), NormalEquations::empty(size)];
-        for _ in 0..ROUNDS {
-            let noisy = sums(intervals, events, size, &weights)?;
-            let mut corrected = noisy.clone();
-            for (event, variance) in intervals.count_noise.iter().enumerate().take(events) {
-                corrected.take_out(event, variance * weights.iter().sum::<f64>());
+    /// What intervals have in common, and the variance of their errors.
+    fn likeliest(given: &Given<'_>) -> Option<(Whitening, f64)> {
+        const ROUNDS: usize = 3;
+        let weights = vec![1.0; given.intervals.rows.len()];
+        let mut best: Option<(f64, Whitening, f64)> = None;
+        for whitening in Whitening::candidates(&given.intervals.rows) {
+            let white = given.raw.turned(&whitening);
+            let drawn = given.drawn_by_noise(&whitening, &weights);
+            let mut step = Step::take(given, &white, &drawn, &weights, 100.0 * given.least_noise)?;
+            for _ in 1..ROUNDS {
+                step = Step::take(given, &white, &drawn, &weights, step.noise)?;
             }
-            let solve = |mut equations: NormalEquations| {
-                equations.add_beliefs(&beliefs, noise);
-                equations.solve(&(0..size).collect::<Vec<_>>(), Sign::NonNegative)
-            };
-            // Where columns nearly follow each other, the sums without their noise may have no solution.
-            solution = solve(corrected.clone()).or_else(|| solve(noisy.clone()))?;
-            let estimate = |row: &Interval| {
-                let of_events: f64 = solution[..events].iter().zip(&row.counts).map(|(c, n)| c * n).sum();
-                let watts = if has_static { solution[events + row.static_term] } else { 0.0 };
-                of_events + watts * row.seconds
-            };
-            let residuals: Vec<f64> = rows.iter().map(|row| (row.joules - estimate(row)).abs()).collect();
-            // The median of |x| of a normal distribution is 0.6745 standard deviations.
-            let deviation = (median(&residuals) / 0.6745).max(LEAST_NOISE * mean);
-            for (weight, residual) in weights.iter_mut().zip(&residuals) {
-                *weight = (TOLERATED * deviation / residual.max(f64::MIN_POSITIVE)).min(1.0);
+            let unlikeliness = whitening.unlikeliness(&step.white_errors);
+            if best.as_ref().is_none_or(|(least, ..)| unlikeliness < *least) {
+                best = Some((unlikeliness, whitening, step.noise));
             }
-            let square: f64 = residuals.iter().zip(&weights).map(|(r, weight)| weight * r * r).sum();
-            let freedom = (rows.len() as f64 - size as f64).max(rows.len() as f64 / 2.0);
-            noise = (square / freedom).max((LEAST_NOISE * mean).powi(2));
-            last = [corrected, noisy];
         }
-        let covariance = last.into_iter().find_map(|mut equations| {
-            equations.add_beliefs(&beliefs, noise);
-            equations.inverse(&solution)
-        })? * noise;
-        Some(Self { solution, covariance, events, has_static })
+        best.map(|(_, whitening, noise)| (whitening, noise))
+    }
+
+    /// The fit in which wild errors count less.
+    fn robust(given: &Given<'_>, whitening: &Whitening, mut noise: f64) -> Option<Self> {
+        const ROUNDS: usize = 4;
+        let white = given.raw.turned(whitening);
+        let mut weights = vec![1.0; given.intervals.rows.len()];
+        let mut round = 0;
+        loop {
+            let drawn = given.drawn_by_noise(whitening, &weights);
+            let step = Step::take(given, &white, &drawn, &weights, noise)?;
+            noise = step.noise * drift(&step.white_errors, &weights);
+            round += 1;
+            if round == ROUNDS {
+                return Self::of_step(given, step, &drawn, noise);
+            }
+            let sizes: Vec<f64> = step.white_errors.iter().map(|error| error.abs()).collect();
+            // The median of |x| of a normal distribution is 0.6745 standard deviations.
+            let deviation = (median(&sizes) / 0.6745).max(given.least_noise.sqrt());
+            for (weight, size) in weights.iter_mut().zip(&sizes) {
+                *weight = (TOLERATED * deviation / size.max(f64::MIN_POSITIVE)).min(1.0);
+            }
+        }
+    }
+
+    /// With the covariance of what the rows and the beliefs contribute: of errors of the rows, and of beliefs
+    /// by as much as they and the noise of counts drew the solution.
+    fn of_step(given: &Given<'_>, step: Step, drawn: &[f64], noise: f64) -> Option<Self> {
+        let mut posterior = step.equations.clone();
+        let mut contributed = step.equations.gram() * noise;
+        for (column, ((value, error), drawn)) in given.beliefs.iter().zip(drawn).enumerate() {
+            let weight = noise / (error * error);
+            posterior.draw(column, *value, weight);
+            // Nothing is drawn to a value that is not known at all.
+            if error.is_finite() {
+                contributed[(column, column)] += ((weight + drawn) * error).powi(2);
+            }
+        }
+        let inverse = posterior.inverse(&step.solution)?;
+        let covariance = &inverse * contributed * &inverse;
+        let events = given.raw.events.len();
+        Some(Self { solution: step.solution, covariance, events, has_static: given.raw.static_terms > 0 })
     }
 
     /// Whether the static power is known, from the prior or from these intervals.
@@ -415,4 +546,4 @@ impl Posterior {
 
 #[cfg(test)]
 #[path = "self_calibration_tests.rs"]
-mod tests;
+pub(super) mod tests;

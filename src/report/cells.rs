@@ -44,7 +44,8 @@ pub(super) fn by_cell(
     }
     if let Some(variances) = errors::variances(profile, selected, rows.len(), |cell| row_of_cell[cell]) {
         for (row, variance) in rows.iter_mut().zip(variances) {
-            (row.own.variance, row.total.variance) = (variance, variance);
+            row.own.variance += variance;
+            row.total.variance += variance;
         }
     }
     rows.retain(|row| !row.total.is_empty());
@@ -116,9 +117,15 @@ pub(super) fn by_domain(profile: &Profile, selected: &Selected, stacks: &[bool])
     for (index, _, totals) in selected.cells(profile).filter(|(_, cell, _)| stacks[cell.stack.0 as usize]) {
         for (domain, sum) in totals_of.iter_mut().enumerate() {
             sum.joules += profile.cell_joules[index * columns + domain];
-            sum.variance += profile.cell_variances[index * columns + domain];
+            sum.variance += profile.cell_variances.get(index * columns + domain).copied().unwrap_or(0.0);
             sum.time += totals.time;
         }
+    }
+    for (domain, sum) in totals_of.iter_mut().enumerate() {
+        let mut selected = selected.clone();
+        selected.domains = vec![domain];
+        let all = |cell: usize| stacks[profile.cells[cell].stack.0 as usize].then_some(0);
+        sum.variance += errors::variances(profile, &selected, 1, all).map_or(0.0, |variances| variances[0]);
     }
     let shown: Vec<usize> =
         (0..columns).filter(|&domain| is_within(profile, domain, &selected.domains)).collect();

@@ -10,24 +10,51 @@
 //!   and two samples apart differ, `x = d2 / d1 - 1`, and the variance of the count against the truth is
 //!   `d1 / (2 (1 - x)) * ((1 + x) / (1 - x) + 2 / ln x)`, which goes from `d1 / 12` to `d1 / 2`. (The
 //!   variance of the sum of a sampled exponentially correlated process less its integral.)
+//!   Code that comes back at nearly equal times may fall into step with the samples: then samples some
+//!   way apart agree more often than chance would have it, and each that does brings as much more.
 //! - **The model.** Its coefficients have a covariance; how a row's joules depend on each of them was
 //!   added up bucket by bucket.
 //! - **The meter.** The first and the last reading are as old as the meter's refresh.
 
+use std::collections::VecDeque;
+
 use rustc_hash::FxHashMap;
 
-use super::select::Selected;
+use super::select::{Selected, Selection};
 use crate::profile::{ErrorTerms, NO_CELL, Profile};
 use crate::units::{Joules, Nanoseconds};
+
+/// Standard errors of the joules of `rows` groups of cells, in the domains that add up to the whole;
+/// `group_of` tells for each cell its own. `None` if nothing was measured.
+pub fn standard_errors(
+    profile: &Profile,
+    rows: usize,
+    group_of: impl Fn(usize) -> Option<usize>,
+) -> Option<Vec<Joules>> {
+    let selected = Selected::resolve(&Selection::default(), profile).ok()?;
+    let mut variances = variances(profile, &selected, rows, &group_of)?;
+    for (cell, _, totals) in selected.cells(profile) {
+        if let Some(variance) = group_of(cell).and_then(|row| variances.get_mut(row)) {
+            *variance += totals.variance;
+        }
+    }
+    Some(variances.into_iter().map(|variance| Joules::from_joules(variance.sqrt())).collect())
+}
+
+/// Samples that may be in step are at most so many apart.
+const FARTHEST: usize = 8;
 
 /// Sums of one row, by event.
 #[derive(Debug, Clone, Default)]
 struct RowSums {
     joules: Vec<f64>,
     samples: Vec<f64>,
-    /// Neighbours in the trail that differ in being of the row, and samples two apart.
+    /// Neighbours in the trail that differ in being of the row.
     jumps: Vec<f64>,
-    jumps_of_two: f64,
+    /// The same for samples 2, 3 .. [`FARTHEST`] apart, of all events.
+    farther_jumps: [f64; FARTHEST - 1],
+    /// Samples in the trail.
+    in_trail: f64,
     /// By domain, then parameter.
     gradient: Vec<f64>,
 }
@@ -47,7 +74,8 @@ pub(super) fn variances(
         joules: vec![0.0; profile.events.len()],
         samples: vec![0.0; profile.events.len()],
         jumps: vec![0.0; profile.events.len()],
-        jumps_of_two: 0.0,
+        farther_jumps: [0.0; FARTHEST - 1],
+        in_trail: 0.0,
         gradient: vec![0.0; selected.domains.len() * terms.parameters],
     };
     let mut sums: Vec<Option<RowSums>> = vec![None; rows];
@@ -68,13 +96,13 @@ pub(super) fn variances(
             }
         }
     }
-    add_jumps(terms, &of_cell, &mut sums);
+    let trail = add_jumps(terms, &of_cell, &mut sums);
     let edges = meter_error(profile, selected);
     let whole: f64 = sums.iter().flatten().flat_map(|sum| &sum.joules).sum();
     let variance = |sum: &Option<RowSums>| {
         let Some(sum) = sum else { return 0.0 };
         let share = if whole > 0.0 { sum.joules.iter().sum::<f64>() / whole } else { 0.0 };
-        sum.by_sampling(terms.trail.share()) + by_model(sum, terms, selected) + (edges * share).powi(2)
+        sum.by_sampling(terms.trail.share(), trail) + by_model(sum, terms, selected) + (edges * share).powi(2)
     };
     Some(sums.iter().map(variance).collect())
 }
@@ -84,44 +112,44 @@ fn coefficient(profile: &Profile, domain: usize, event: usize) -> f64 {
     model.and_then(|model| model.joules_per_event.get(event)).copied().unwrap_or(0.0)
 }
 
-/// Counts, for each row and event, how often neighbours in the trail differ in being of the row.
-fn add_jumps(terms: &ErrorTerms, of_cell: &[Option<usize>], sums: &mut [Option<RowSums>]) {
+/// Counts, for each row and event, how often neighbours in the trail differ in being of the row. Gives the
+/// number of samples in the trail.
+fn add_jumps(terms: &ErrorTerms, of_cell: &[Option<usize>], sums: &mut [Option<RowSums>]) -> f64 {
     let row_of =
         |cell: u32| (cell != NO_CELL).then(|| of_cell.get(cell as usize).copied().flatten()).flatten();
-    let mut last_two: FxHashMap<u32, [Option<Option<usize>>; 2]> = FxHashMap::default();
+    let mut latest: FxHashMap<u32, VecDeque<Option<usize>>> = FxHashMap::default();
+    let mut count = 0.0;
     for block in terms.trail.blocks() {
-        last_two.clear();
+        latest.clear();
         for &(stream, cell) in block {
             let row = row_of(cell);
+            count += 1.0;
+            if let Some(Some(sum)) = row.and_then(|row| sums.get_mut(row)) {
+                sum.in_trail += 1.0;
+            }
             let event = stream as usize % terms.parameters.saturating_sub(1).max(1);
-            let [before, before_that] = last_two.entry(stream).or_default();
-            if let Some(before) = *before
-                && before != row
-            {
-                for row in [before, row].into_iter().flatten() {
-                    if let Some(Some(sum)) = sums.get_mut(row) {
-                        sum.jumps[event] += 1.0;
+            let before = latest.entry(stream).or_default();
+            for (distance, &other) in before.iter().enumerate().filter(|(_, other)| **other != row) {
+                for row in [other, row].into_iter().flatten() {
+                    let Some(Some(sum)) = sums.get_mut(row) else { continue };
+                    match distance.checked_sub(1) {
+                        None => sum.jumps[event] += 1.0,
+                        Some(farther) => sum.farther_jumps[farther] += 1.0,
                     }
                 }
             }
-            if let Some(before_that) = *before_that
-                && before_that != row
-            {
-                for row in [before_that, row].into_iter().flatten() {
-                    if let Some(Some(sum)) = sums.get_mut(row) {
-                        sum.jumps_of_two += 1.0;
-                    }
-                }
-            }
-            (*before_that, *before) = (*before, Some(row));
+            before.truncate(FARTHEST - 1);
+            before.push_front(row);
         }
     }
+    count
 }
 
 impl RowSums {
-    fn by_sampling(&self, share_of_trail: f64) -> f64 {
+    fn by_sampling(&self, share_of_trail: f64, trail: f64) -> f64 {
         let all: f64 = self.jumps.iter().sum();
-        let share = weight_of_a_jump(if all > 0.0 { self.jumps_of_two / all - 1.0 } else { 1.0 });
+        let autocorrelation = if all > 0.0 { self.farther_jumps[0] / all - 1.0 } else { 1.0 };
+        let share = weight_of_a_jump(autocorrelation) + self.in_step(trail, all, autocorrelation);
         let events = self.joules.iter().zip(&self.samples).zip(&self.jumps);
         events
             .filter(|((_, samples), _)| **samples > 0.0)
@@ -131,6 +159,32 @@ impl RowSums {
                 (joules / samples).powi(2) * share * jumps
             })
             .sum()
+    }
+
+    /// What is to be added to the variance of a jump because samples farther apart agree more than a process
+    /// without memory would have it.
+    fn in_step(&self, trail: f64, jumps: f64, autocorrelation: f64) -> f64 {
+        // Pairs that would differ if samples were independent.
+        let by_chance = 2.0 * self.in_trail * (1.0 - self.in_trail / trail.max(1.0));
+        if by_chance <= 0.0 || jumps <= 0.0 {
+            return 0.0;
+        }
+        // Two standard errors of a correlation.
+        let accident = 2.0 / trail.sqrt();
+        let found = self.farther_jumps.map(|farther| 1.0 - farther / by_chance);
+        // Phases of the program make samples at all distances agree.
+        let always = found.into_iter().fold(1.0 - jumps / by_chance, f64::min).max(0.0);
+        let mut of_process = autocorrelation.max(0.0);
+        let mut excess = 0.0;
+        for found in found {
+            of_process *= autocorrelation.max(0.0);
+            let expected = of_process.max(always);
+            if found > expected + accident {
+                excess += found - expected;
+            }
+        }
+        // The variance of a sum is that of its terms times one and twice their correlations.
+        excess * by_chance / jumps
     }
 }
 
@@ -199,5 +253,46 @@ mod tests {
             last = weight;
         }
         assert!((last - 1.0 / 12.0).abs() < 0.01);
+    }
+
+    /// The sums of a row that is there in these samples of one stream.
+    fn sums(is_of_row: impl Iterator<Item = bool>) -> (RowSums, f64) {
+        let samples: Vec<bool> = is_of_row.collect();
+        let differ =
+            |apart: usize| samples.windows(apart + 1).filter(|window| window[0] != window[apart]).count();
+        let sums = RowSums {
+            joules: vec![samples.iter().filter(|is| **is).count() as f64],
+            samples: vec![samples.iter().filter(|is| **is).count() as f64],
+            jumps: vec![differ(1) as f64],
+            farther_jumps: std::array::from_fn(|at| differ(at + 2) as f64),
+            in_trail: samples.iter().filter(|is| **is).count() as f64,
+            gradient: Vec::new(),
+        };
+        (sums, samples.len() as f64)
+    }
+
+    #[test]
+    fn samples_in_step_are_less_sure() {
+        // Every third sample for a while, then the ones beside them.
+        let in_step = (0..30_000usize).map(|at| (at + at / 100 % 3) % 3 == 0);
+        let (sums, count) = sums(in_step);
+        let variance = sums.by_sampling(1.0, count);
+        // By chance it would be n p (1 - p); agreements at distances 3 and 6 make it five times as much.
+        let by_chance = count / 3.0 * 2.0 / 3.0;
+        assert!((4.0..=6.5).contains(&(variance / by_chance)), "{}", variance / by_chance);
+    }
+
+    #[test]
+    fn phases_of_the_program_are_not_taken_for_step() {
+        // Every second sample by chance in the first half, never in the second.
+        let mut state = 7u64;
+        let phases = (0..30_000).map(|at| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            at < 15_000 && state >> 63 == 1
+        });
+        let (sums, count) = sums(phases);
+        let variance = sums.by_sampling(1.0, count);
+        // n p (1 - p) of the half in which it happens.
+        assert!((0.8..=1.4).contains(&(variance / (count / 8.0))), "{}", variance / (count / 8.0));
     }
 }

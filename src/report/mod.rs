@@ -43,6 +43,7 @@ pub mod tree;
 mod walk;
 
 pub use division::{DivisionSummary, DomainModelSummary};
+pub use errors::standard_errors;
 pub use neighbours::{Neighbours, Side};
 pub use rows::{Grouping, Place, Row, RowKind, SortKey};
 pub use select::{Selection, Totals, Weight};

@@ -193,7 +193,7 @@ pub(super) fn by_frame(
     };
     if let Some(variances) = errors::variances(profile, selected, sums.len(), own_row) {
         for ((own, _), variance) in sums.iter_mut().zip(variances) {
-            own.variance = variance;
+            own.variance += variance;
         }
     }
     let rows = sums.into_iter().enumerate().filter(|(_, (_, total))| !total.is_empty());

@@ -112,6 +112,7 @@ impl Totals {
 }
 
 /// A [`Selection`] resolved against a profile: indices and flags instead of names.
+#[derive(Clone)]
 pub(super) struct Selected {
     pub weight: Weight,
     /// Columns of the profile's joules that are summed.
@@ -206,7 +207,7 @@ impl Selected {
         let mut totals = Totals { samples: cell.samples, count: cell.count, time, ..Totals::default() };
         for &domain in &self.domains {
             totals.joules += profile.cell_joules[row + domain];
-            totals.variance += profile.cell_variances[row + domain];
+            totals.variance += profile.cell_variances.get(row + domain).copied().unwrap_or(0.0);
         }
         totals
     }

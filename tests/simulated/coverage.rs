@@ -40,6 +40,7 @@ fn error_bars_hold_the_truth() {
         if QUICK { &[200_000, 10_000_000] } else { &[200_000, 1_000_000, 10_000_000, 100_000_000] };
     println!("\n95 % error bars over {runs} runs of six functions: share that holds the truth");
     println!("       turn  of length  holds   mean squared error / variance");
+    let mut cases = Vec::new();
     for &turn in turns {
         for &jitter in regularities {
             let (share, squares) = coverage(runs, turn, jitter);
@@ -50,14 +51,13 @@ fn error_bars_hold_the_truth() {
                 percent[0],
                 percent[1]
             );
-            // Turns of nearly the same length may fall into step with the samples, which no sample tells.
-            let least = if QUICK { 0.88 } else { 0.93 };
-            assert!(jitter < 0.5 || share > least, "turns of {turn} ns, {jitter}: {share}");
-            // Where functions alternate faster than samples come, and not in step, the bars are as they say.
-            if turn == 200_000 && jitter > 0.9 {
-                assert!((0.6..1.4).contains(&squares), "{squares}");
-                assert!(QUICK || share < 0.97, "{share}");
-            }
+            cases.push(share);
+            // Turns of nearly the same length may fall into step with the samples.
+            let least = if jitter < 0.5 || QUICK { 0.85 } else { 0.9 };
+            assert!(share > least, "turns of {turn} ns, {jitter}: {share}");
         }
     }
+    let mean = cases.iter().sum::<f64>() / cases.len() as f64;
+    println!("all: {:.1} %", 100.0 * mean);
+    assert!(QUICK || (0.93..=0.97).contains(&mean), "{mean}");
 }

@@ -3,6 +3,7 @@
 use eprof::analyze::{self, Dimensions, ModelChoice};
 use eprof::profile::{Profile, top_level};
 use eprof::recording::Recording;
+use eprof::report::standard_errors;
 use eprof::simulate::alternating::model;
 use eprof::simulate::{PROGRAM_PATH, Scenario, Truth, function_at, simulate};
 use eprof::units::Joules;
@@ -54,22 +55,24 @@ pub struct Found {
 /// What a profile says of the simulated functions.
 pub fn functions(profile: &Profile, count: usize) -> Vec<Found> {
     let mut found = vec![Found::default(); count];
-    let columns = profile.domains.len();
-    let mut seconds = 0.0;
-    for (index, cell) in profile.cells.iter().enumerate() {
-        let leaf = profile.stacks.frames(cell.stack).last().expect("an innermost frame");
+    let function_of = |cell: usize| {
+        let leaf = profile.stacks.frames(profile.cells[cell].stack).last().expect("an innermost frame");
         let address = profile.addresses[leaf.0 as usize];
         assert_eq!(profile.modules[address.module.0 as usize].path, PROGRAM_PATH);
-        let found = &mut found[function_at(address.address).expect("a function")];
+        function_at(address.address).expect("a function")
+    };
+    let mut seconds = 0.0;
+    for (index, cell) in profile.cells.iter().enumerate() {
+        let found = &mut found[function_of(index)];
         for (domain, _) in top_level(&profile.domains) {
             found.joules += profile.joules(index)[domain].as_joules();
-            found.std_error += profile.cell_variances[index * columns + domain];
         }
         found.time_share += cell.time.as_secs_f64();
         seconds += cell.time.as_secs_f64();
     }
-    for function in &mut found {
-        function.std_error = function.std_error.sqrt();
+    let errors = standard_errors(profile, count, |cell| Some(function_of(cell))).expect("measured joules");
+    for (function, error) in found.iter_mut().zip(errors) {
+        function.std_error = error.as_joules();
         function.time_share /= seconds;
     }
     found
