@@ -7,9 +7,10 @@ use crate::power_model::stored::{StoredModel, StoredModelError};
 use crate::record::calibrated;
 use crate::record::error::RecordError;
 use crate::record::options::SamplingRate;
+use crate::record::periods;
 use crate::record::uprobe::Uprobe;
 use crate::recording::format::event_type;
-use crate::recording::metadata::{EventInfo, MachineInfo};
+use crate::recording::metadata::{CoreKind, EventInfo, MachineInfo};
 
 /// An event to sample, and its place in the power model.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,37 +57,28 @@ const DEFAULT_FREQUENCY: u64 = 999;
 const CPU_CLOCK: u64 = 0;
 const TASK_CLOCK: u64 = 1;
 
-/// Events between two samples where no model of this machine's power says better. They are primes, and
-/// such that a core at 3 GHz gives at most some 500 samples a second of each event: the rates behind
-/// them are those of Zecena et al.'s six programs, 3.0e9 cycles, 9.1e9 instructions, 1.5e9 stalls,
-/// 3.6e8 requests to L2 and 6e7 misses of the last cache a second.
-pub fn unmodelled_period(role: Role) -> u64 {
-    match role {
-        Role::Clk => 5_999_993,
-        Role::Inst => 7_999_993,
-        Role::Resource => 2_999_999,
-        Role::L2 => 999_983,
-        Role::LlcMiss => 249_989,
-    }
-}
-
 impl SampledEvent {
     /// An event that is sampled as its own terms say, or else the rate, or else as suits it.
     pub fn new(spec: EventSpec, role: Option<Role>, rate: SamplingRate) -> Self {
         let own = spec.period.map(SampleInterval::Period).or(spec.frequency.map(SampleInterval::Frequency));
-        let interval = own.unwrap_or(match (rate, role) {
-            (SamplingRate::Frequency(frequency), _) => SampleInterval::Frequency(frequency),
-            (SamplingRate::Period(period), _) => SampleInterval::Period(period),
-            (SamplingRate::Default, _) if is_clock(&spec) => SampleInterval::Period(CLOCK_PERIOD),
-            (SamplingRate::Default, Some(role)) => SampleInterval::Period(unmodelled_period(role)),
-            (SamplingRate::Default, None) if spec.perf_type == event_type::TRACEPOINT => {
-                SampleInterval::Period(1)
-            }
-            (SamplingRate::Default, None) => SampleInterval::Frequency(DEFAULT_FREQUENCY),
+        let interval = own.unwrap_or(match rate {
+            SamplingRate::Frequency(frequency) => SampleInterval::Frequency(frequency),
+            SamplingRate::Period(period) => SampleInterval::Period(period),
+            SamplingRate::Default if is_clock(&spec) => SampleInterval::Period(CLOCK_PERIOD),
+            SamplingRate::Default if spec.perf_type == event_type::TRACEPOINT => SampleInterval::Period(1),
+            SamplingRate::Default => SampleInterval::Frequency(DEFAULT_FREQUENCY),
         });
         // Without hardware events CPU time stands for the cycles of the power model.
         let role = role.or(is_clock(&spec).then_some(Role::Clk));
         Self { spec, interval, role, joules_per_event: BTreeMap::new(), probe: None }
+    }
+
+    /// Its place in the power model, if its period follows from that: neither the event nor the recording
+    /// was given an interval of its own.
+    fn modelled(&self, rate: SamplingRate) -> Option<(Role, CoreKind)> {
+        let is_free =
+            rate == SamplingRate::Default && self.spec.period.is_none() && self.spec.frequency.is_none();
+        Some((self.role?, self.spec.core_kind)).filter(|_| is_free && !self.is_clock())
     }
 
     /// Counts time, not something that happens.
@@ -115,8 +107,23 @@ fn is_clock(spec: &EventSpec) -> bool {
     spec.perf_type == event_type::SOFTWARE && matches!(spec.config, CPU_CLOCK | TASK_CLOCK)
 }
 
+/// Gives the power model's events the periods that `of` tells for their roles and kinds of core; intervals
+/// that somebody asked for stay.
+pub fn set_periods(
+    events: &mut [SampledEvent],
+    rate: SamplingRate,
+    of: impl FnOnce(&[(Role, CoreKind)]) -> Vec<u64>,
+) {
+    let modelled: Vec<(Role, CoreKind)> = events.iter().filter_map(|event| event.modelled(rate)).collect();
+    let free = events.iter_mut().filter(|event| event.modelled(rate).is_some());
+    for (event, period) in free.zip(of(&modelled)) {
+        event.interval = SampleInterval::Period(period);
+    }
+}
+
 /// The events of these lists, or those of the power model if there are none. A calibrated model tells
-/// what its events cost and how often to sample them.
+/// what its events cost and how often to sample them; without one, the preset of the microarchitecture tells
+/// how often.
 ///
 /// # Errors
 /// The first event that this machine does not know.
@@ -131,6 +138,8 @@ pub fn choose_events(
         let ModelEvents { events, mut notes, .. } = choose_model_events(roots, machine);
         let sampled = |event: ModelEvent| SampledEvent::new(event.spec, Some(event.role), rate);
         let mut events: Vec<SampledEvent> = events.into_iter().map(sampled).collect();
+        let microarchitecture = machine.microarchitecture.as_deref();
+        set_periods(&mut events, rate, |events| periods::by_preset(microarchitecture, events));
         if let Some(stored) = model {
             match check(stored, machine, &events) {
                 Ok(()) => calibrated::apply(&stored.model, rate, &mut events, &mut notes),
@@ -197,9 +206,14 @@ mod tests {
     #[test]
     fn the_models_events_have_periods_of_their_own() {
         let spec = || resolve_events(&Roots::default(), "cycles").expect("known").remove(0);
-        let event = SampledEvent::new(spec(), Some(Role::Clk), SamplingRate::Default);
-        assert_eq!(event.interval, SampleInterval::Period(5_999_993));
-        let event = SampledEvent::new(spec(), None, SamplingRate::Default);
-        assert_eq!((event.interval, event.role), (SampleInterval::Frequency(999), None));
+        let of_role = |role, rate| {
+            let mut events = [SampledEvent::new(spec(), role, rate)];
+            set_periods(&mut events, rate, |modelled| vec![77; modelled.len()]);
+            events[0].interval
+        };
+        assert_eq!(of_role(Some(Role::Clk), SamplingRate::Default), SampleInterval::Period(77));
+        assert_eq!(of_role(None, SamplingRate::Default), SampleInterval::Frequency(999));
+        assert_eq!(of_role(Some(Role::Clk), SamplingRate::Frequency(99)), SampleInterval::Frequency(99));
+        assert_eq!(of_role(Some(Role::Clk), SamplingRate::Period(5)), SampleInterval::Period(5));
     }
 }
