@@ -2,7 +2,7 @@
 
 use eprof::machine::gpus::{self, Gpu};
 use eprof::machine::model_events::Counters;
-use eprof::machine::permissions::{Gap, Permissions, Severity};
+use eprof::machine::permissions::{Capability, Gap, Permissions, Severity};
 use eprof::machine::repair;
 use eprof::machine::topology::{self, CpuGroups};
 use eprof::machine::{ModelEvents, Roots, choose_model_events};
@@ -89,20 +89,24 @@ pub struct NotUsed {
 /// Puts it all together.
 pub fn diagnose(roots: &Roots, energy: &Discovery) -> anyhow::Result<Diagnosis> {
     let machine = topology::detect(roots)?;
-    let permissions = Permissions::read(roots);
+    let mut permissions = Permissions::read(roots);
     let chosen = choose_model_events(roots, &machine);
     let states = if roots.are_live() {
         Kernel.try_events(&chosen.events)
     } else {
         Rights(&permissions).try_events(&chosen.events)
     };
-    let can_sample = states.iter().any(|state| !matches!(state, EventState::Refused { .. }));
+    let some_open = states.iter().any(|state| !matches!(state, EventState::Refused { .. }));
+    if roots.are_live() && some_open && !permissions.has(Capability::SysAdmin) {
+        permissions.closed_above_2 = false;
+    }
+    let mut gaps = permissions.gaps(machine.cpus.len(), chosen.events.len());
+    let can_sample = some_open && gaps.iter().all(|gap| gap.severity != Severity::Fatal);
     let verdict = match (can_sample, energy.measures_cpus()) {
         (false, _) => Verdict::Nothing,
         (true, true) => Verdict::Measured,
         (true, false) => Verdict::Estimated,
     };
-    let mut gaps = permissions.gaps(machine.cpus.len(), chosen.events.len());
     gaps.extend(closed_powercap(verdict, energy));
     gaps.sort_by_key(|gap| std::cmp::Reverse(gap.severity));
     // Of a copied machine, paths are told as they are there.
