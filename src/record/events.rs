@@ -178,6 +178,11 @@ pub fn clock_instead(roots: &Roots, rate: SamplingRate) -> Result<Vec<SampledEve
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::fixture::FixtureMachine;
+    use crate::machine::topology;
+    use crate::power_model::model::{DomainModel, ModelEvent, PowerModel, Scale};
+    use crate::power_model::stored::STORED_FORMAT;
+    use crate::units::Watts;
 
     fn chosen(lists: &[&str], rate: SamplingRate) -> Vec<SampledEvent> {
         let folder = tempfile::tempdir().expect("folder");
@@ -215,5 +220,73 @@ mod tests {
         assert_eq!(of_role(None, SamplingRate::Default), SampleInterval::Frequency(999));
         assert_eq!(of_role(Some(Role::Clk), SamplingRate::Frequency(99)), SampleInterval::Frequency(99));
         assert_eq!(of_role(Some(Role::Clk), SamplingRate::Period(5)), SampleInterval::Period(5));
+    }
+
+    #[test]
+    fn each_kind_of_core_has_events_and_weights_of_its_own() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/machines");
+        let hybrid = FixtureMachine::load(&folder.join("alderlake-hybrid.machine"));
+        let roots = Roots::under(hybrid.path());
+        let machine = topology::detect(&roots).expect("a machine");
+        let choose = |model: Option<&StoredModel>| {
+            choose_events(&roots, &machine, &[], SamplingRate::Default, model).expect("known events")
+        };
+        let plain = choose(None).events;
+        assert_eq!(plain.len(), 10);
+        let small_cpus: Vec<u32> = (16..24).collect();
+        for event in &plain {
+            let is_small = event.spec.core_kind == CoreKind::Efficiency;
+            let on_small = small_cpus.iter().filter(|&&cpu| event.spec.counts_on(cpu)).count();
+            assert_eq!((on_small, event.spec.counts_on(0)), if is_small { (8, false) } else { (0, true) });
+        }
+        // A small core's events cost half.
+        let model_event = |event: &SampledEvent| ModelEvent {
+            role: event.role.expect("of the model").to_string(),
+            name: event.spec.name.clone(),
+            encoding: event.spec.encoding(),
+            core_kind: event.spec.core_kind,
+        };
+        let half = |event: &SampledEvent| {
+            if event.spec.core_kind == CoreKind::Efficiency { 0.5e-9 } else { 1e-9 }
+        };
+        let package = DomainModel {
+            static_power: Watts::from_watts(10.0),
+            static_std_error: None,
+            active_core: None,
+            joules_per_event: plain.iter().map(half).collect(),
+            std_errors: Vec::new(),
+            quality: None,
+        };
+        let stored = StoredModel {
+            format: STORED_FORMAT,
+            eprof_version: String::new(),
+            cpu_identity: machine.cpu_identity.clone(),
+            cpu_model: String::new(),
+            created_unix: 0,
+            model: PowerModel {
+                name: "calibrated".to_owned(),
+                source: String::new(),
+                scale: Scale::Joules,
+                events: plain.iter().map(model_event).collect(),
+                domains: BTreeMap::from([("package".to_owned(), package)]),
+            },
+        };
+        let ChosenEvents { events, notes, .. } = choose(Some(&stored));
+        assert!(!notes.iter().any(|note| note.contains("not used")), "{notes:?}");
+        let period = |event: &SampledEvent| match event.interval {
+            SampleInterval::Period(period) => period as f64,
+            SampleInterval::Frequency(_) => f64::NAN,
+        };
+        // Clocks, instructions and stalls; the dear caches' periods are held to what the kernel bears.
+        for role in [Role::Clk, Role::Inst, Role::Resource] {
+            let of_role: Vec<&SampledEvent> =
+                events.iter().filter(|event| event.role == Some(role)).collect();
+            let [large, small] = of_role[..] else { panic!("{of_role:?}") };
+            assert_eq!(
+                (large.joules_per_event["package"], small.joules_per_event["package"]),
+                (1e-9, 0.5e-9)
+            );
+            assert!((period(small) / period(large) - 2.0).abs() < 1e-3, "{large:?} {small:?}");
+        }
     }
 }
