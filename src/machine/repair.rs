@@ -108,14 +108,22 @@ pub fn powercap() -> Repairs {
     Repairs::of([
         ("for your own group, until the next boot", vec![own_group.to_owned()]),
         (
-            "for members of one group, for good",
+            "for members of one group, for good; for you from the next login",
             vec![
-                "sudo groupadd --system power-readers && sudo usermod -aG power-readers \"$USER\"".to_owned(),
+                "sudo groupadd --force --system power-readers && sudo usermod -aG power-readers \"$USER\"".to_owned(),
                 format!("echo {} | sudo tee /etc/udev/rules.d/70-energy.rules", quoted(RULE)),
                 "sudo udevadm control --reload && sudo udevadm trigger --action=add --subsystem-match=powercap".to_owned(),
             ],
         ),
     ])
+}
+
+/// To have better estimates where there is no meter.
+pub fn own_figures() -> Repairs {
+    Repairs::of([(
+        "with figures of your own, the watts of all CPUs at rest and busy",
+        vec!["eprof record --watts IDLE:BUSY ...".to_owned()],
+    )])
 }
 
 /// To read model-specific registers.

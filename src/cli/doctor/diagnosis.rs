@@ -108,6 +108,7 @@ pub fn diagnose(roots: &Roots, energy: &Discovery) -> anyhow::Result<Diagnosis> 
         (true, false) => Verdict::Estimated,
     };
     gaps.extend(closed_powercap(verdict, energy));
+    gaps.extend(no_meter(energy));
     gaps.sort_by_key(|gap| std::cmp::Reverse(gap.severity));
     // Of a copied machine, paths are told as they are there.
     let root = if roots.are_live() { String::new() } else { roots.folder().display().to_string() };
@@ -146,6 +147,17 @@ fn closed_powercap(verdict: Verdict, energy: &Discovery) -> Option<Gap> {
         what: closed.why.clone(),
         consequence: "energy is estimated where the power PMU is closed, too".to_owned(),
         repairs: repair::powercap(),
+    })
+}
+
+/// No meter for the CPUs, and none that could be opened.
+fn no_meter(energy: &Discovery) -> Option<Gap> {
+    let nothing_helps = energy.rejected.iter().all(|rejected| rejected.repair.is_none());
+    (!energy.measures_cpus() && nothing_helps).then(|| Gap {
+        severity: Severity::Minor,
+        what: "no meter tells the CPUs' energy, and nothing on this machine opens one".to_owned(),
+        consequence: "joules are estimated from CPU time".to_owned(),
+        repairs: repair::own_figures(),
     })
 }
 
