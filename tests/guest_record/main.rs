@@ -13,5 +13,6 @@ mod energy;
 mod events;
 #[path = "../guest/bench.rs"]
 mod guest;
+mod overhead;
 mod repairs;
 mod rights;
