@@ -51,7 +51,8 @@ pub struct RecordArgs {
     #[arg(short, long, value_name = "EVENT")]
     event: Vec<String>,
 
-    /// Samples per second.
+    /// Samples per second of each event, by periods that the kernel adapts. Without -F and -c, eprof's own
+    /// events have fixed periods by the power model: every sample stands for the same joules.
     #[arg(short = 'F', long, value_name = "HERTZ", conflicts_with = "count")]
     freq: Option<u64>,
 

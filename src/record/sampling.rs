@@ -80,11 +80,10 @@ impl Opener<'_> {
         let settings = AttrSettings { exclude_kernel: true, ..settings };
         // If that is refused too, the first refusal says more.
         let counters = open(&settings).map_err(|_| refused(roots, &events, refusal, scope))?;
-        warnings.push(
-            "this user may not sample the kernel, so only the programs' own code was sampled; \
-             to change that: sudo sysctl kernel.perf_event_paranoid=1"
-                .to_owned(),
-        );
+        warnings.push(format!(
+            "this user may not sample the kernel, so only the programs' own code was sampled; to change that: {}",
+            Permissions::read(roots).cpu_wide_repairs().one_line()
+        ));
         Ok(Opened { counters, events, settings })
     }
 }
