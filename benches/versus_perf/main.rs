@@ -8,6 +8,7 @@
 //!
 //! Machines are shared and noisy: what counts is the ratio of medians of runs in turns (A B A B ...).
 
+mod four_events;
 mod limit;
 mod overhead;
 mod reading;
@@ -29,6 +30,10 @@ struct Args {
     /// Runs of each program.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+
+    /// Pairs of runs with and without the recorder.
+    #[arg(long, default_value_t = 40, value_parser = pairs)]
+    pairs: usize,
 
     /// Only these parts.
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -55,6 +60,8 @@ enum Part {
     Lines,
     /// What recording costs.
     Overhead,
+    /// What four events at the default rate cost.
+    FourEvents,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -73,5 +80,13 @@ fn main() -> anyhow::Result<()> {
     if is_wanted(Part::Overhead) {
         overhead::compare(&args.folder, args.rounds)?;
     }
+    if is_wanted(Part::FourEvents) {
+        four_events::compare(&args.folder, args.pairs)?;
+    }
     Ok(())
+}
+
+/// Fewer pairs than six say nothing of 95 %.
+fn pairs(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&pairs| pairs >= 6).ok_or_else(|| "a number of at least 6".to_owned())
 }

@@ -15,11 +15,11 @@ const RATES: [&str; 3] = ["1000", "5000", "10000"];
 const LONGEST: Duration = Duration::from_secs(100);
 
 /// What one recording cost.
-struct Cost {
+pub struct Cost {
     /// CPU time of the program, in seconds.
-    program: f64,
+    pub program: f64,
     /// Of the recorder.
-    recorder: f64,
+    pub recorder: f64,
     memory: f64,
     bytes_per_sample: f64,
     lost: f64,
@@ -75,7 +75,8 @@ pub fn compare(folder: &Path, rounds: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn cost(taken: &Taken, file: &Path) -> anyhow::Result<Cost> {
+/// What a recording cost that left this file.
+pub fn cost(taken: &Taken, file: &Path) -> anyhow::Result<Cost> {
     let program = cpu_of_program(taken)?;
     let (samples, lost) = recordings::count(file)?;
     Ok(Cost {
@@ -88,7 +89,7 @@ fn cost(taken: &Taken, file: &Path) -> anyhow::Result<Cost> {
 }
 
 /// CPU seconds that the program says it used.
-fn cpu_of_program(taken: &Taken) -> anyhow::Result<f64> {
+pub fn cpu_of_program(taken: &Taken) -> anyhow::Result<f64> {
     let nanos = taken.output.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
     Ok(nanos.context("the program says its CPU time")? as f64 * 1e-9)
 }

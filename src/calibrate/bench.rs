@@ -11,7 +11,7 @@ use super::outcome::Observed;
 use super::plan::{FEWEST_ROUNDS, Plan, Step};
 use super::workers::Workers;
 use crate::machine::permissions::Permissions;
-use crate::machine::{ModelEvent, Roots, choose_model_events, repair, topology};
+use crate::machine::{ModelEvent, Roots, choose_model_events, topology};
 use crate::record::affinity::allowed_cpus;
 use crate::record::cpu_counters::{CpuCount, CpuCounters};
 use crate::record::meter::{Discovery, MeterOptions, discover};
@@ -110,7 +110,7 @@ impl Bench {
         let cpus: Vec<u32> = self.machine.cpus.iter().map(|cpu| cpu.cpu).collect();
         let mut counters = CpuCounters::open(&specs, &cpus).map_err(|refused| {
             let help = match refused.is_permission() {
-                true => repair::cpu_wide_events().one_line(),
+                true => Permissions::read(&Roots::default()).cpu_wide_repairs().one_line(),
                 false => "the PMU is there and does not count; another program may hold it".to_owned(),
             };
             CalibrateError::NotMeasurable(vec![format!("{refused}; {help}")])
@@ -212,11 +212,12 @@ fn obstacles(roots: &Roots, discovery: &Discovery, events: &[ModelEvent]) -> Vec
              host,pmu=on), or calibrate on the machine itself"
                 .to_owned(),
         );
-    } else if !Permissions::read(roots).cpu_wide_events() {
-        obstacles.push(format!(
-            "this user may not count events of whole CPUs; {}",
-            repair::cpu_wide_events().one_line()
-        ));
+    } else {
+        let rights = Permissions::read(roots);
+        if !rights.cpu_wide_events() {
+            let repair = rights.cpu_wide_repairs().one_line();
+            obstacles.push(format!("this user may not count events of whole CPUs; {repair}"));
+        }
     }
     obstacles
 }

@@ -51,7 +51,8 @@ pub struct RecordArgs {
     #[arg(short, long, value_name = "EVENT")]
     event: Vec<String>,
 
-    /// Samples per second.
+    /// Samples per second of each event, by periods that the kernel adapts. Without -F and -c, eprof's own
+    /// events have fixed periods by the power model: every sample stands for the same joules.
     #[arg(short = 'F', long, value_name = "HERTZ", conflicts_with = "count")]
     freq: Option<u64>,
 
@@ -150,7 +151,22 @@ pub fn run(args: RecordArgs) -> Outcome {
     Ok(ExitCode::from(status))
 }
 
+/// Options whose value is optional and hangs at an equals sign: a word after a blank is the program to run.
+fn value_taken_for_program(arguments: &[String]) -> Option<String> {
+    let is_apart = |pair: &&[String]| {
+        matches!(&*pair[0], "--neighbours" | "--gpu") && matches!(&*pair[1], "auto" | "always" | "never")
+    };
+    arguments.windows(2).find(is_apart).map(|pair| format!("{}={}", pair[0], pair[1]))
+}
+
 fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
+    let command_line: Vec<String> =
+        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    // Behind the program's name stand its own options.
+    let own = command_line.len() - args.command.len().saturating_sub(1).min(command_line.len());
+    if let Some(meant) = value_taken_for_program(&command_line[..own]) {
+        anyhow::bail!("write {meant}: without the equals sign the word is taken for the program to run");
+    }
     let command = (!args.command.is_empty()).then_some(args.command);
     let of_one_kind =
         args.neighbours == Neighbours::Sample && (!args.tid.is_empty() || args.cgroup.is_some());
@@ -193,7 +209,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         output: args.output,
         compression_level: args.compress,
         run_as: args.user,
-        command_line: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        command_line,
     })
 }
 
@@ -242,5 +258,19 @@ fn call_graph(text: &str) -> Result<CallGraph, String> {
             _ => Err("the stack to copy is 8 to 65528 bytes".to_owned()),
         },
         _ => Err("one of fp, dwarf, dwarf,BYTES, lbr, none".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_without_its_equals_sign_is_noticed() {
+        let words = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
+        let noticed = |line: &str| value_taken_for_program(&words(line));
+        assert_eq!(noticed("eprof record --neighbours auto"), Some("--neighbours=auto".to_owned()));
+        assert_eq!(noticed("eprof record --neighbours=auto never"), None);
+        assert_eq!(noticed("eprof record --neighbours ./app"), None);
     }
 }

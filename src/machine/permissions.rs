@@ -54,6 +54,10 @@ pub struct Permissions {
     pub no_new_privileges: bool,
     /// System calls are filtered (seccomp).
     pub filtered: bool,
+    /// Above level 2 the kernel heeds nothing but CAP_SYS_ADMIN, as those of Debian and Ubuntu do. Without
+    /// their patch such levels are as level 2. No file tells the two apart, so it is assumed until the kernel
+    /// proves to be another by opening an event.
+    pub closed_above_2: bool,
     /// The container around this process.
     pub container: Option<String>,
     /// The hypervisor under this machine.
@@ -81,6 +85,7 @@ impl Permissions {
                 || user_map.split_whitespace().eq(["0", "0", "4294967295"]),
             no_new_privileges: field("NoNewPrivs") == Some("1"),
             filtered: field("Seccomp").is_some_and(|mode| mode != "0"),
+            closed_above_2: true,
             container: platform::container(roots),
             hypervisor: platform::hypervisor(roots),
         }
@@ -92,7 +97,12 @@ impl Permissions {
     }
 
     fn perfmon(&self) -> bool {
-        self.has(Capability::Perfmon) || self.has(Capability::SysAdmin)
+        self.has(Capability::SysAdmin) || self.has(Capability::Perfmon) && !self.is_closed()
+    }
+
+    /// `perf_event_paranoid` stands where the kernel heeds only CAP_SYS_ADMIN.
+    fn is_closed(&self) -> bool {
+        self.closed_above_2 && self.paranoid.is_some_and(|level| level > 2)
     }
 
     /// May count and sample all tasks of a CPU, and so read the power PMU.
@@ -107,7 +117,27 @@ impl Permissions {
 
     /// May sample its own programs. Levels above 2 are Debian's, Ubuntu's and Android's.
     pub fn own_events(&self) -> bool {
-        self.paranoid.is_some_and(|level| level <= 2 || self.perfmon())
+        self.paranoid.is_some() && (!self.is_closed() || self.perfmon())
+    }
+
+    /// How to get the right to sample one's own programs.
+    pub fn own_repairs(&self) -> Repairs {
+        match &self.container {
+            Some(_) => repair::container(self.is_closed()),
+            None => repair::own_events(),
+        }
+    }
+
+    /// How to get the right to count and sample all tasks of a CPU.
+    pub fn cpu_wide_repairs(&self) -> Repairs {
+        match &self.container {
+            // Rights come from whoever starts the container; setcap and sysctl within change nothing.
+            Some(_) => repair::container(self.is_closed()),
+            None if !self.knows_perfmon => repair::cpu_wide_events_before_perfmon(),
+            None if self.is_closed() && self.has(Capability::Perfmon) => repair::own_events(),
+            None if self.is_closed() => repair::cpu_wide_events_above_2(),
+            None => repair::cpu_wide_events(),
+        }
     }
 
     /// Sees the addresses of kernel functions.
@@ -167,9 +197,9 @@ impl Permissions {
             && hard.max(soft) < wanted
         {
             gaps.push(Gap::new(
-                Severity::Minor,
+                Severity::Fatal,
                 format!("at most {hard} files may be open, {events} events on {cpus} CPUs need {wanted}"),
-                "fewer events are recorded",
+                "recordings with all of these events are refused",
                 repair::open_files(wanted),
             ));
         }
@@ -198,14 +228,12 @@ impl Permissions {
         } else {
             (Severity::Major, "no power PMU and no system-wide samples")
         };
-        // Within a container rights come from whoever starts it; setcap and sysctl change nothing.
-        let repairs = match &self.container {
-            Some(_) => repair::container(),
-            None if self.knows_perfmon => repair::cpu_wide_events(),
-            None => repair::cpu_wide_events_before_perfmon(),
+        let mut what = if self.is_closed() && self.knows_perfmon {
+            format!("perf_event_paranoid is {level}, where this kernel heeds only CAP_SYS_ADMIN")
+        } else {
+            let capability = if self.knows_perfmon { "CAP_PERFMON" } else { "CAP_SYS_ADMIN" };
+            format!("perf_event_paranoid is {level} and {capability} is missing")
         };
-        let capability = if self.knows_perfmon { "CAP_PERFMON" } else { "CAP_SYS_ADMIN" };
-        let mut what = format!("perf_event_paranoid is {level} and {capability} is missing");
         if let Some(container) = self.container.as_ref().filter(|_| self.filtered) {
             what += &format!("; {container}'s filter of system calls may refuse perf_event_open besides");
         }
@@ -215,7 +243,7 @@ impl Permissions {
         if self.no_new_privileges {
             what += "; no_new_privs is set here, so setcap works only from another shell";
         }
-        gaps.push(Gap::new(severity, what, consequence, repairs));
+        gaps.push(Gap::new(severity, what, consequence, self.cpu_wide_repairs()));
     }
 }
 
@@ -294,11 +322,32 @@ mod tests {
         assert_eq!(may("-1"), (true, true, true));
     }
 
+    const PERFMON: &str = "0000004000000000";
+    const SYS_ADMIN: &str = "0000000000200000";
+
     #[test]
-    fn cap_perfmon_is_enough() {
-        let user = user("4", "0000004000000000");
-        assert!(user.has(Capability::Perfmon) && !user.has(Capability::SysAdmin));
-        assert!(user.cpu_wide_events() && !user.kernel_symbols());
+    fn cap_perfmon_is_enough_up_to_level_2() {
+        let user_at_2 = user("2", PERFMON);
+        assert!(user_at_2.has(Capability::Perfmon) && !user_at_2.has(Capability::SysAdmin));
+        assert!(user_at_2.cpu_wide_events() && !user_at_2.kernel_symbols());
+        let user_at_4 = user("4", PERFMON);
+        assert!(!user_at_4.own_events() && !user_at_4.cpu_wide_events());
+        assert!(user("4", SYS_ADMIN).cpu_wide_events());
+        let without_patch = Permissions { closed_above_2: false, ..user_at_4 };
+        assert!(without_patch.own_events() && without_patch.cpu_wide_events());
+        let plain = Permissions { closed_above_2: false, ..user("4", "0") };
+        assert!(plain.own_events() && !plain.own_kernel_events());
+    }
+
+    #[test]
+    fn above_level_2_the_level_is_lowered_before_a_capability_is_given() {
+        let commands = user("3", "0").cpu_wide_repairs().0.remove(0).commands;
+        assert_eq!(commands[0], "sudo sysctl kernel.perf_event_paranoid=2");
+        assert!(commands[1].starts_with("sudo setcap cap_perfmon=ep "));
+        let contained = Permissions { container: Some("docker".to_owned()), ..user("3", "0") };
+        assert!(contained.cpu_wide_repairs().one_line().contains("sysctl"));
+        let contained = Permissions { container: Some("docker".to_owned()), ..user("2", "0") };
+        assert!(!contained.cpu_wide_repairs().one_line().contains("sysctl"));
     }
 
     #[test]
@@ -317,7 +366,7 @@ mod tests {
     fn gaps_come_with_their_repair() {
         let gaps = user("2", "0").gaps(512, 9);
         let told: Vec<Severity> = gaps.iter().map(|gap| gap.severity).collect();
-        assert_eq!(told, [Severity::Major, Severity::Minor, Severity::Minor]);
+        assert_eq!(told, [Severity::Major, Severity::Minor, Severity::Fatal]);
         assert!(gaps[0].repairs.one_line().contains("setcap cap_perfmon=ep"));
         assert!(gaps[2].what.contains("need 4672"), "{}", gaps[2].what);
         assert!(user("-1", "0").gaps(1, 1).is_empty());

@@ -62,7 +62,28 @@ pub fn cpu_wide_events() -> Repairs {
     ])
 }
 
-/// The same on kernels before 5.8, which do not know CAP_PERFMON.
+/// To sample one's own programs where `perf_event_paranoid` is above 2; with CAP_PERFMON then all others, too.
+pub fn own_events() -> Repairs {
+    Repairs::of([
+        (UNTIL_BOOT, vec![sysctl("perf_event_paranoid", "2")]),
+        (FOR_EVER, vec![sysctl_for_good("perf_event_paranoid", "2")]),
+    ])
+}
+
+/// As [`cpu_wide_events`], at levels of `perf_event_paranoid` above 2 on kernels that then heed only CAP_SYS_ADMIN:
+/// that would be far more than is needed, and level 2 opens nothing but the users' own programs.
+pub fn cpu_wide_events_above_2() -> Repairs {
+    Repairs::of([
+        (
+            "level 2 until the next boot, and the rest for this eprof only, until the file is replaced",
+            vec![sysctl("perf_event_paranoid", "2"), setcap("cap_perfmon")],
+        ),
+        ("the same for good", vec![sysctl_for_good("perf_event_paranoid", "2"), setcap("cap_perfmon")]),
+        (UNTIL_BOOT, vec![sysctl("perf_event_paranoid", "0")]),
+    ])
+}
+
+/// As [`cpu_wide_events`], on kernels before 5.8, which do not know CAP_PERFMON.
 pub fn cpu_wide_events_before_perfmon() -> Repairs {
     Repairs::of([
         (UNTIL_BOOT, vec![sysctl("perf_event_paranoid", "0")]),
@@ -87,14 +108,22 @@ pub fn powercap() -> Repairs {
     Repairs::of([
         ("for your own group, until the next boot", vec![own_group.to_owned()]),
         (
-            "for members of one group, for good",
+            "for members of one group, for good; for you from the next login",
             vec![
-                "sudo groupadd --system power-readers && sudo usermod -aG power-readers \"$USER\"".to_owned(),
+                "sudo groupadd --force --system power-readers && sudo usermod -aG power-readers \"$USER\"".to_owned(),
                 format!("echo {} | sudo tee /etc/udev/rules.d/70-energy.rules", quoted(RULE)),
                 "sudo udevadm control --reload && sudo udevadm trigger --action=add --subsystem-match=powercap".to_owned(),
             ],
         ),
     ])
+}
+
+/// To have better estimates where there is no meter.
+pub fn own_figures() -> Repairs {
+    Repairs::of([(
+        "with figures of your own, the watts of all CPUs at rest and busy",
+        vec!["eprof record --watts IDLE:BUSY ...".to_owned()],
+    )])
 }
 
 /// To read model-specific registers.
@@ -113,7 +142,10 @@ pub fn locked_memory() -> Repairs {
 /// To open enough files.
 pub fn open_files(wanted: u64) -> Repairs {
     Repairs::of([
-        ("for this shell", vec![format!("ulimit -n {wanted}")]),
+        (
+            "for this shell and what it starts",
+            vec![format!("sudo prlimit --pid $$ --nofile={wanted}:{wanted}")],
+        ),
         (
             "for one user, from the next login",
             vec![format!("echo \"$USER hard nofile {wanted}\" | sudo tee /etc/security/limits.d/eprof.conf")],
@@ -121,20 +153,20 @@ pub fn open_files(wanted: u64) -> Repairs {
     ])
 }
 
-/// To use perf_event_open within a container.
-pub fn container() -> Repairs {
+/// To use perf_event_open within a container; `closed` where the kernel heeds only CAP_SYS_ADMIN, see
+/// [`cpu_wide_events_above_2`].
+pub fn container(closed: bool) -> Repairs {
+    let on_host = closed.then(|| sysctl("perf_event_paranoid", "2"));
+    let ways = |command: &str| on_host.iter().cloned().chain([command.to_owned()]).collect();
     Repairs::of([
-        ("docker or podman", vec!["docker run --cap-add PERFMON ...".to_owned()]),
+        ("docker or podman, on the host", ways("docker run --cap-add PERFMON ...")),
         (
-            "docker or podman whose filter of system calls does not heed CAP_PERFMON",
-            vec!["docker run --cap-add PERFMON --security-opt seccomp=unconfined ...".to_owned()],
+            "docker or podman whose filter of system calls does not heed CAP_PERFMON, on the host",
+            ways("docker run --cap-add PERFMON --security-opt seccomp=unconfined ..."),
         ),
         (
             "Kubernetes",
-            vec![
-                "securityContext: {capabilities: {add: [PERFMON]}, seccompProfile: {type: Unconfined}}"
-                    .to_owned(),
-            ],
+            ways("securityContext: {capabilities: {add: [PERFMON]}, seccompProfile: {type: Unconfined}}"),
         ),
     ])
 }

@@ -3,16 +3,10 @@
 
 use crate::machine::Role;
 use crate::power_model::model::PowerModel;
-use crate::record::events::{SampleInterval, SampledEvent, unmodelled_period};
+use crate::record::events::{SampledEvent, set_periods};
 use crate::record::options::SamplingRate;
+use crate::record::periods;
 use crate::recording::metadata::{DomainInfo, DomainKind, Method};
-use crate::units::Joules;
-
-/// Model joules of a sample: a hundredth of a bucket of the usual size.
-const SAMPLE: Joules = Joules::from_joules(0.01);
-/// However dear or cheap an event is, it is sampled at most so many times as often as without a model,
-/// or so many times as rarely: the kernel throttles more, and less tells nothing of short functions.
-const MOST_CHANGE: u64 = 10;
 
 /// Gives the events their costs and periods `R = P / C`; one that the model knows and that costs nothing
 /// is left out, but for cycles, which also tell time.
@@ -26,14 +20,9 @@ pub fn apply(
         let Some(role) = event.role else { continue };
         let Some(index) = model.event(&role.to_string(), event.spec.core_kind) else { continue };
         event.joules_per_event = model.joules_per_event(index);
-        let is_free =
-            rate == SamplingRate::Default && event.spec.period.is_none() && event.spec.frequency.is_none();
-        if let (true, Some(period)) = (is_free, period(role, cost(event))) {
-            event.interval = SampleInterval::Period(period);
-        }
     }
     let is_known =
-        |event: &SampledEvent| event.role.is_none_or(|role| role == Role::Clk) || cost(event) > 0.0;
+        |event: &SampledEvent| event.role.is_none_or(|role| role == Role::Clk) || cost(model, event) > 0.0;
     for event in events.iter().filter(|event| !is_known(event)) {
         notes.push(format!(
             "{} is not sampled: it costs nothing in the model of this machine",
@@ -41,20 +30,12 @@ pub fn apply(
         ));
     }
     events.retain(is_known);
+    set_periods(events, rate, |events| periods::by_model(model, events));
 }
 
-/// Joules of an event in all domains that do not overlap: the package, or else its cores, and memory.
-fn cost(event: &SampledEvent) -> f64 {
-    let of = |domain: &str| event.joules_per_event.get(domain).copied();
-    of("package").or(of("cores")).unwrap_or(0.0) + of("dram").unwrap_or(0.0)
-}
-
-/// The period of an event of this cost; `None` if it has none.
-fn period(role: Role, cost: f64) -> Option<u64> {
-    let usual = unmodelled_period(role);
-    let period = SAMPLE.as_joules() / cost;
-    // Odd, so that sampling does not fall into step with loops of even length.
-    (cost > 0.0).then(|| (period as u64).clamp(usual / MOST_CHANGE, usual * MOST_CHANGE) | 1)
+/// Joules of an event in all domains that do not overlap.
+fn cost(model: &PowerModel, event: &SampledEvent) -> f64 {
+    event.role.and_then(|role| periods::cost(model, role, event.spec.core_kind)).unwrap_or(0.0)
 }
 
 /// Tells readers of the recording what measured domains take without any event.
@@ -79,6 +60,7 @@ mod tests {
     use super::*;
     use crate::machine::{Roots, resolve_events};
     use crate::power_model::model::{DomainModel, ModelEvent, Scale};
+    use crate::record::events::SampleInterval;
     use crate::recording::metadata::CoreKind;
     use crate::units::Watts;
 
@@ -124,13 +106,16 @@ mod tests {
         ];
         let mut notes = Vec::new();
         apply(&model(), SamplingRate::Default, &mut events, &mut notes);
-        // 10 mJ / 0.2 nJ, and 10 mJ / (10 + 40) nJ; package and cores overlap.
-        let periods: Vec<SampleInterval> = events.iter().map(|event| event.interval).collect();
-        assert_eq!(
-            periods,
-            [5_999_993, 50_000_001, 200_001].map(SampleInterval::Period),
-            "cycles tell time and keep their own"
-        );
+        // 0.2 nJ and 10 + 40 nJ, as package and cores overlap; cycles tell time and have their usual period.
+        let periods: Vec<u64> = events
+            .iter()
+            .map(|event| match event.interval {
+                SampleInterval::Period(period) => period,
+                SampleInterval::Frequency(_) => panic!("{event:?}"),
+            })
+            .collect();
+        assert!((periods[1] as f64 / periods[2] as f64 - 250.0).abs() < 0.01, "{periods:?}");
+        assert_eq!(periods[0], 10_000_001);
         assert_eq!(events[2].info().joules_per_event["dram"], 4e-8);
         assert!(notes.is_empty());
     }
@@ -153,12 +138,5 @@ mod tests {
         apply(&model(), SamplingRate::Frequency(99), &mut events, &mut Vec::new());
         assert_eq!(events[0].interval, before);
         assert!(!events[0].joules_per_event.is_empty());
-    }
-
-    #[test]
-    fn a_dear_event_is_not_sampled_beyond_measure() {
-        assert_eq!(period(Role::L2, 1.0), Some((999_983 / 10) | 1));
-        assert_eq!(period(Role::L2, 1e-20), Some((999_983 * 10) | 1));
-        assert_eq!(period(Role::L2, 0.0), None);
     }
 }

@@ -7,9 +7,10 @@ use crate::power_model::stored::{StoredModel, StoredModelError};
 use crate::record::calibrated;
 use crate::record::error::RecordError;
 use crate::record::options::SamplingRate;
+use crate::record::periods;
 use crate::record::uprobe::Uprobe;
 use crate::recording::format::event_type;
-use crate::recording::metadata::{EventInfo, MachineInfo};
+use crate::recording::metadata::{CoreKind, EventInfo, MachineInfo};
 
 /// An event to sample, and its place in the power model.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,37 +57,28 @@ const DEFAULT_FREQUENCY: u64 = 999;
 const CPU_CLOCK: u64 = 0;
 const TASK_CLOCK: u64 = 1;
 
-/// Events between two samples where no model of this machine's power says better. They are primes, and
-/// such that a core at 3 GHz gives at most some 500 samples a second of each event: the rates behind
-/// them are those of Zecena et al.'s six programs, 3.0e9 cycles, 9.1e9 instructions, 1.5e9 stalls,
-/// 3.6e8 requests to L2 and 6e7 misses of the last cache a second.
-pub fn unmodelled_period(role: Role) -> u64 {
-    match role {
-        Role::Clk => 5_999_993,
-        Role::Inst => 7_999_993,
-        Role::Resource => 2_999_999,
-        Role::L2 => 999_983,
-        Role::LlcMiss => 249_989,
-    }
-}
-
 impl SampledEvent {
     /// An event that is sampled as its own terms say, or else the rate, or else as suits it.
     pub fn new(spec: EventSpec, role: Option<Role>, rate: SamplingRate) -> Self {
         let own = spec.period.map(SampleInterval::Period).or(spec.frequency.map(SampleInterval::Frequency));
-        let interval = own.unwrap_or(match (rate, role) {
-            (SamplingRate::Frequency(frequency), _) => SampleInterval::Frequency(frequency),
-            (SamplingRate::Period(period), _) => SampleInterval::Period(period),
-            (SamplingRate::Default, _) if is_clock(&spec) => SampleInterval::Period(CLOCK_PERIOD),
-            (SamplingRate::Default, Some(role)) => SampleInterval::Period(unmodelled_period(role)),
-            (SamplingRate::Default, None) if spec.perf_type == event_type::TRACEPOINT => {
-                SampleInterval::Period(1)
-            }
-            (SamplingRate::Default, None) => SampleInterval::Frequency(DEFAULT_FREQUENCY),
+        let interval = own.unwrap_or(match rate {
+            SamplingRate::Frequency(frequency) => SampleInterval::Frequency(frequency),
+            SamplingRate::Period(period) => SampleInterval::Period(period),
+            SamplingRate::Default if is_clock(&spec) => SampleInterval::Period(CLOCK_PERIOD),
+            SamplingRate::Default if spec.perf_type == event_type::TRACEPOINT => SampleInterval::Period(1),
+            SamplingRate::Default => SampleInterval::Frequency(DEFAULT_FREQUENCY),
         });
         // Without hardware events CPU time stands for the cycles of the power model.
         let role = role.or(is_clock(&spec).then_some(Role::Clk));
         Self { spec, interval, role, joules_per_event: BTreeMap::new(), probe: None }
+    }
+
+    /// Its place in the power model, if its period follows from that: neither the event nor the recording
+    /// was given an interval of its own.
+    fn modelled(&self, rate: SamplingRate) -> Option<(Role, CoreKind)> {
+        let is_free =
+            rate == SamplingRate::Default && self.spec.period.is_none() && self.spec.frequency.is_none();
+        Some((self.role?, self.spec.core_kind)).filter(|_| is_free && !self.is_clock())
     }
 
     /// Counts time, not something that happens.
@@ -115,8 +107,23 @@ fn is_clock(spec: &EventSpec) -> bool {
     spec.perf_type == event_type::SOFTWARE && matches!(spec.config, CPU_CLOCK | TASK_CLOCK)
 }
 
+/// Gives the power model's events the periods that `of` tells for their roles and kinds of core; intervals
+/// that somebody asked for stay.
+pub fn set_periods(
+    events: &mut [SampledEvent],
+    rate: SamplingRate,
+    of: impl FnOnce(&[(Role, CoreKind)]) -> Vec<u64>,
+) {
+    let modelled: Vec<(Role, CoreKind)> = events.iter().filter_map(|event| event.modelled(rate)).collect();
+    let free = events.iter_mut().filter(|event| event.modelled(rate).is_some());
+    for (event, period) in free.zip(of(&modelled)) {
+        event.interval = SampleInterval::Period(period);
+    }
+}
+
 /// The events of these lists, or those of the power model if there are none. A calibrated model tells
-/// what its events cost and how often to sample them.
+/// what its events cost and how often to sample them; without one, the preset of the microarchitecture tells
+/// how often.
 ///
 /// # Errors
 /// The first event that this machine does not know.
@@ -131,6 +138,8 @@ pub fn choose_events(
         let ModelEvents { events, mut notes, .. } = choose_model_events(roots, machine);
         let sampled = |event: ModelEvent| SampledEvent::new(event.spec, Some(event.role), rate);
         let mut events: Vec<SampledEvent> = events.into_iter().map(sampled).collect();
+        let microarchitecture = machine.microarchitecture.as_deref();
+        set_periods(&mut events, rate, |events| periods::by_preset(microarchitecture, events));
         if let Some(stored) = model {
             match check(stored, machine, &events) {
                 Ok(()) => calibrated::apply(&stored.model, rate, &mut events, &mut notes),
@@ -169,6 +178,11 @@ pub fn clock_instead(roots: &Roots, rate: SamplingRate) -> Result<Vec<SampledEve
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::fixture::FixtureMachine;
+    use crate::machine::topology;
+    use crate::power_model::model::{DomainModel, ModelEvent, PowerModel, Scale};
+    use crate::power_model::stored::STORED_FORMAT;
+    use crate::units::Watts;
 
     fn chosen(lists: &[&str], rate: SamplingRate) -> Vec<SampledEvent> {
         let folder = tempfile::tempdir().expect("folder");
@@ -197,9 +211,82 @@ mod tests {
     #[test]
     fn the_models_events_have_periods_of_their_own() {
         let spec = || resolve_events(&Roots::default(), "cycles").expect("known").remove(0);
-        let event = SampledEvent::new(spec(), Some(Role::Clk), SamplingRate::Default);
-        assert_eq!(event.interval, SampleInterval::Period(5_999_993));
-        let event = SampledEvent::new(spec(), None, SamplingRate::Default);
-        assert_eq!((event.interval, event.role), (SampleInterval::Frequency(999), None));
+        let of_role = |role, rate| {
+            let mut events = [SampledEvent::new(spec(), role, rate)];
+            set_periods(&mut events, rate, |modelled| vec![77; modelled.len()]);
+            events[0].interval
+        };
+        assert_eq!(of_role(Some(Role::Clk), SamplingRate::Default), SampleInterval::Period(77));
+        assert_eq!(of_role(None, SamplingRate::Default), SampleInterval::Frequency(999));
+        assert_eq!(of_role(Some(Role::Clk), SamplingRate::Frequency(99)), SampleInterval::Frequency(99));
+        assert_eq!(of_role(Some(Role::Clk), SamplingRate::Period(5)), SampleInterval::Period(5));
+    }
+
+    #[test]
+    fn each_kind_of_core_has_events_and_weights_of_its_own() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/machines");
+        let hybrid = FixtureMachine::load(&folder.join("alderlake-hybrid.machine"));
+        let roots = Roots::under(hybrid.path());
+        let machine = topology::detect(&roots).expect("a machine");
+        let choose = |model: Option<&StoredModel>| {
+            choose_events(&roots, &machine, &[], SamplingRate::Default, model).expect("known events")
+        };
+        let plain = choose(None).events;
+        assert_eq!(plain.len(), 10);
+        let small_cpus: Vec<u32> = (16..24).collect();
+        for event in &plain {
+            let is_small = event.spec.core_kind == CoreKind::Efficiency;
+            let on_small = small_cpus.iter().filter(|&&cpu| event.spec.counts_on(cpu)).count();
+            assert_eq!((on_small, event.spec.counts_on(0)), if is_small { (8, false) } else { (0, true) });
+        }
+        // A small core's events cost half.
+        let model_event = |event: &SampledEvent| ModelEvent {
+            role: event.role.expect("of the model").to_string(),
+            name: event.spec.name.clone(),
+            encoding: event.spec.encoding(),
+            core_kind: event.spec.core_kind,
+        };
+        let half = |event: &SampledEvent| {
+            if event.spec.core_kind == CoreKind::Efficiency { 0.5e-9 } else { 1e-9 }
+        };
+        let package = DomainModel {
+            static_power: Watts::from_watts(10.0),
+            static_std_error: None,
+            active_core: None,
+            joules_per_event: plain.iter().map(half).collect(),
+            std_errors: Vec::new(),
+            quality: None,
+        };
+        let stored = StoredModel {
+            format: STORED_FORMAT,
+            eprof_version: String::new(),
+            cpu_identity: machine.cpu_identity.clone(),
+            cpu_model: String::new(),
+            created_unix: 0,
+            model: PowerModel {
+                name: "calibrated".to_owned(),
+                source: String::new(),
+                scale: Scale::Joules,
+                events: plain.iter().map(model_event).collect(),
+                domains: BTreeMap::from([("package".to_owned(), package)]),
+            },
+        };
+        let ChosenEvents { events, notes, .. } = choose(Some(&stored));
+        assert!(!notes.iter().any(|note| note.contains("not used")), "{notes:?}");
+        let period = |event: &SampledEvent| match event.interval {
+            SampleInterval::Period(period) => period as f64,
+            SampleInterval::Frequency(_) => f64::NAN,
+        };
+        // Clocks, instructions and stalls; the dear caches' periods are held to what the kernel bears.
+        for role in [Role::Clk, Role::Inst, Role::Resource] {
+            let of_role: Vec<&SampledEvent> =
+                events.iter().filter(|event| event.role == Some(role)).collect();
+            let [large, small] = of_role[..] else { panic!("{of_role:?}") };
+            assert_eq!(
+                (large.joules_per_event["package"], small.joules_per_event["package"]),
+                (1e-9, 0.5e-9)
+            );
+            assert!((period(small) / period(large) - 2.0).abs() < 1e-3, "{large:?} {small:?}");
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Opens what was asked for, or the next best that the kernel permits.
 
-use std::fs;
 use std::io;
 
 use nix::errno::Errno;
 
+use crate::machine::permissions::Permissions;
 use crate::machine::{Roots, resolve_event, topology};
 use crate::record::attr::AttrSettings;
 use crate::record::counters::{Counters, OpenCounter, Refusal, Scope};
@@ -80,11 +80,10 @@ impl Opener<'_> {
         let settings = AttrSettings { exclude_kernel: true, ..settings };
         // If that is refused too, the first refusal says more.
         let counters = open(&settings).map_err(|_| refused(roots, &events, refusal, scope))?;
-        warnings.push(
-            "this user may not sample the kernel, so only the programs' own code was sampled; \
-             to change that: sudo sysctl kernel.perf_event_paranoid=1"
-                .to_owned(),
-        );
+        warnings.push(format!(
+            "this user may not sample the kernel, so only the programs' own code was sampled; to change that: {}",
+            Permissions::read(roots).cpu_wide_repairs().one_line()
+        ));
         Ok(Opened { counters, events, settings })
     }
 }
@@ -233,31 +232,19 @@ fn refused(roots: &Roots, events: &[SampledEvent], refusal: Refusal, scope: &Sco
 
 /// How to get the right to sample, least privilege first.
 fn remedy(roots: &Roots, scope: &Scope) -> String {
-    let paranoid =
-        fs::read_to_string(roots.procfs.join("sys/kernel/perf_event_paranoid")).unwrap_or_default();
-    let paranoid: Option<i32> = paranoid.trim().parse().ok();
-    let enough = match scope {
-        Scope::Tasks(_) => 2,
-        Scope::ControlGroup(_) | Scope::System => 0,
+    let rights = Permissions::read(roots);
+    let level = rights.paranoid.map_or("missing".to_owned(), |level| level.to_string());
+    let (is_permitted, repairs) = match scope {
+        Scope::Tasks(_) => (rights.own_events(), rights.own_repairs()),
+        Scope::ControlGroup(_) | Scope::System => (rights.cpu_wide_events(), rights.cpu_wide_repairs()),
     };
-    let executable = std::env::current_exe();
-    let executable = executable.map_or_else(|_| "eprof".into(), |path| path.display().to_string());
-    let setcap =
-        format!("give the right to eprof alone: sudo setcap cap_perfmon,cap_sys_ptrace=ep {executable}");
-    let sysctl = format!(
-        "permit it to everybody until the next boot: sudo sysctl kernel.perf_event_paranoid={enough}"
-    );
-    match paranoid {
-        // The kernels of Debian and Ubuntu know this setting; CAP_PERFMON does not help against it.
-        Some(paranoid @ 3..) => {
-            format!("perf_event_paranoid is {paranoid}, which closes perf events to all but root; {sysctl}")
+    let ways = repairs.0.iter().map(|way| format!("\n  {}: {}", way.scope, way.commands.join(" && ")));
+    match is_permitted {
+        false => format!("perf_event_paranoid is {level}; what permits it:{}", ways.collect::<String>()),
+        true => {
+            "perf_event_paranoid is not the reason. Within a container its filter of system calls must allow \
+             perf_event_open (docker run --cap-add PERFMON); processes of other users need CAP_PERFMON"
+                .to_owned()
         }
-        Some(paranoid) if paranoid > enough => {
-            format!("perf_event_paranoid is {paranoid} and must be at most {enough}; {setcap}\n  or {sysctl}")
-        }
-        _ => format!(
-            "perf_event_paranoid is not the reason; in a container, its seccomp profile must allow \
-             perf_event_open (docker run --cap-add PERFMON); otherwise {setcap}"
-        ),
     }
 }

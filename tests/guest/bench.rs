@@ -29,6 +29,33 @@ const NO_GUEST: i32 = 125;
 /// and `./phases`, and the files `bring` of its folder come back. `None`, with the reason said, where
 /// there is no guest.
 pub fn run(options: &[&str], script: &str, bring: &[&str]) -> Option<Run> {
+    let bench = bench("qemu-system-x86_64")?;
+    let folder = tempfile::tempdir().expect("a folder");
+    let eprof = stripped_eprof(folder.path());
+    let options = [&["--phases", "--cpu", "SandyBridge"], options].concat();
+    Some(boot(&bench, &options, folder, &eprof, script, bring))
+}
+
+/// The same with a guest whose CPUs are Arm's, and an eprof that was built for them: the file
+/// `EPROF_AARCH64`, or what `cargo build --target aarch64-unknown-linux-musl` left.
+pub fn run_arm64(options: &[&str], script: &str, bring: &[&str]) -> Option<Run> {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/aarch64-unknown-linux-musl/debug/eprof");
+    let eprof = std::env::var_os("EPROF_AARCH64").map_or(built, PathBuf::from);
+    if !eprof.is_file() {
+        common::skip(
+            "there is no eprof for aarch64: cargo build --target aarch64-unknown-linux-musl, or name a static \
+             one by EPROF_AARCH64",
+        );
+        return None;
+    }
+    let bench = bench("qemu-system-aarch64")?;
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = [&["--arch", "arm64"], options].concat();
+    Some(boot(&bench, &options, folder, &eprof, script, bring))
+}
+
+/// The bench's command, if it can be used here.
+fn bench(emulator: &str) -> Option<PathBuf> {
     let bench = std::env::var_os("EPROF_GUEST").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/guest/guest.sh"),
         PathBuf::from,
@@ -37,18 +64,25 @@ pub fn run(options: &[&str], script: &str, bring: &[&str]) -> Option<Run> {
         common::skip("the test bench (guest.sh) is not here");
         return None;
     }
-    if !common::has_program("qemu-system-x86_64", &["--version"]) {
-        common::skip("qemu-system-x86_64 is not installed");
+    if !common::has_program(emulator, &["--version"]) {
+        common::skip(&format!("{emulator} is not installed"));
         return None;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let eprof = stripped_eprof(folder.path());
+    Some(bench)
+}
+
+fn boot(bench: &Path, options: &[&str], folder: TempDir, eprof: &Path, script: &str, bring: &[&str]) -> Run {
     let script_file = folder.path().join("script");
     fs::write(&script_file, script).expect("file");
 
     let mut command = Command::new(bench);
-    command.args(["-q", "--timeout", "400", "--phases", "--cpu", "SandyBridge"]).args(options);
-    command.arg("-f").arg(eprof).arg("-f").arg(&script_file).current_dir(folder.path());
+    command.args(["-q", "--timeout", "400"]).args(options);
+    command
+        .arg("-f")
+        .arg(format!("{}:eprof", eprof.display()))
+        .arg("-f")
+        .arg(&script_file)
+        .current_dir(folder.path());
     for file in bring {
         command.arg("--bring").arg(format!("/guest/{file}"));
     }
@@ -61,7 +95,7 @@ pub fn run(options: &[&str], script: &str, bring: &[&str]) -> Option<Run> {
     let output = output.expect("a guest that comes up");
     let said = String::from_utf8_lossy(&output.stdout).replace('\r', "");
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    Some(Run { folder, said })
+    Run { folder, said }
 }
 
 /// The binary without its debug information, which would take most of the guest's memory.

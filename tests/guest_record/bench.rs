@@ -8,7 +8,7 @@ use eprof::recording::energy::EnergyReading;
 use eprof::recording::metadata::Metadata;
 use eprof::recording::record::Record;
 
-pub use crate::guest::{Run, assert_near, run};
+pub use crate::guest::{Run, assert_near, run, run_arm64};
 
 impl Run {
     /// A recording that was brought back.
@@ -89,14 +89,6 @@ impl Summary {
     pub fn event(&self, name: &str) -> EventSum {
         *self.events.get(name).unwrap_or_else(|| panic!("no event {name} among {:?}", self.events.keys()))
     }
-
-    /// Joules of a domain from its first to its last reading.
-    pub fn joules(&self, domain: &str) -> f64 {
-        let name = format!("energy/{domain}/");
-        let readings =
-            self.readings.get(&name).unwrap_or_else(|| panic!("no {name} in {:?}", self.readings.keys()));
-        readings[readings.len() - 1].1.energy.as_joules() - readings[0].1.energy.as_joules()
-    }
 }
 
 /// Sums over the threads that chose rates, from the lines of `/proc/simhw`.
@@ -106,6 +98,7 @@ pub struct Truth {
     pub inst: f64,
     pub rs: f64,
     pub l2: f64,
+    pub llc: f64,
 }
 
 impl Truth {
@@ -119,6 +112,7 @@ impl Truth {
             truth.inst += numbers[2];
             truth.rs += numbers[3];
             truth.l2 += numbers[4];
+            truth.llc += numbers[5];
         }
         assert!(truth.clk > 0.0, "no threads in {simhw}");
         truth

@@ -7,9 +7,15 @@ use crate::bench::{Run, Summary, run};
 /// Energy of each package in joules: package, cores, DRAM.
 type Energies = Vec<[f64; 3]>;
 
-/// The truth at two moments of the recording. Each lies between two times on the samples' clock, in
+/// Constant watts of a package's cores.
+const STATIC_OF_CORES: f64 = 12.41;
+
+/// The truth at two moments of the recording, and the simulated machine's seconds between them. Each lies between two times on the samples' clock, in
 /// nanoseconds: a busy host may stop the guest while it takes them.
-struct Truths(Vec<(u64, Energies, u64)>);
+struct Truths {
+    moments: Vec<(u64, Energies, u64)>,
+    seconds: f64,
+}
 
 /// Takes the truth between two times of CLOCK_MONOTONIC, to memory.
 const MOMENT: &str = "cat /proc/timer_list /proc/simhw /proc/timer_list >> truth";
@@ -19,12 +25,13 @@ const SHOW: &str = "grep -E \"^package|^now at\" truth";
 impl Truths {
     fn of(run: &Run) -> Self {
         let mut moments: Vec<(u64, Energies, u64)> = Vec::new();
-        let mut before = None;
+        let (mut before, mut times) = (None, Vec::new());
         let mut packages = Vec::new();
         for line in run.said.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
-                ["package", _, _, package, cores, dram] => {
+                ["package", _, time, package, cores, dram] => {
+                    times.push(time.parse::<f64>().expect("nanoseconds") * 1e-9);
                     let joules = |text: &str| text.parse::<f64>().expect("microjoules") * 1e-6;
                     packages.push([joules(package), joules(cores), joules(dram)]);
                 }
@@ -39,12 +46,19 @@ impl Truths {
             }
         }
         assert_eq!(moments.len(), 2, "{}", run.said);
-        Self(moments)
+        Self { moments, seconds: times[times.len() - 1] - times[0] }
+    }
+
+    /// Joules of all cores beyond their constant power.
+    fn dynamic(&self) -> f64 {
+        let packages = self.moments[0].1.len();
+        let cores: f64 = (0..packages).map(|package| self.joules(package, 1)).sum();
+        cores - STATIC_OF_CORES * packages as f64 * self.seconds
     }
 
     /// Joules of a part of a package between the two moments.
     fn joules(&self, package: usize, part: usize) -> f64 {
-        self.0[1].1[package][part] - self.0[0].1[package][part]
+        self.moments[1].1[package][part] - self.moments[0].1[package][part]
     }
 
     /// The same by a recording's readings, interpolated: at least and at most.
@@ -58,7 +72,7 @@ impl Truths {
             let (e0, e1) = (r0.energy.as_joules(), r1.energy.as_joules());
             e0 + (e1 - e0) * (time as f64 - t0 as f64) / (t1 as f64 - t0 as f64)
         };
-        let [(first, _, first_end), (last, _, last_end)] = [&self.0[0], &self.0[1]];
+        let [(first, _, first_end), (last, _, last_end)] = [&self.moments[0], &self.moments[1]];
         [at(*last) - at(*first_end), at(*last_end) - at(*first)]
     }
 
@@ -119,7 +133,9 @@ fn two_packages_and_every_core_have_domains_of_their_own() {
     let cores: Vec<&str> =
         metadata.domains.iter().filter(of_cores).map(|domain| domain.name.as_str()).collect();
     assert_eq!(cores.len(), 4, "{:?}", metadata.domains);
-    let of_cores: f64 = cores.iter().map(|name| recorded.joules(name)).sum();
-    let of_packages = recorded.joules("package-0") + recorded.joules("package-1");
-    assert!(of_cores > 0.0 && of_cores < of_packages, "{of_cores} J of {of_packages} J");
+    let of_cores = cores.iter().map(|name| truth.recorded(&recorded, name));
+    let [least, most] = of_cores.fold([0.0, 0.0], |sum, core| [sum[0] + core[0], sum[1] + core[1]]);
+    let dynamic = truth.dynamic();
+    println!("cores: {least:.4} to {most:.4} J recorded, truly {dynamic:.4} J");
+    assert!(dynamic > 0.99 * least && dynamic < 1.01 * most, "{least} to {most} J, truly {dynamic} J");
 }

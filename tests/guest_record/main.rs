@@ -7,9 +7,12 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod arm64;
 mod bench;
 mod energy;
 mod events;
 #[path = "../guest/bench.rs"]
 mod guest;
+mod overhead;
+mod repairs;
 mod rights;

@@ -36,13 +36,15 @@ fn every_setting_gives_what_it_permits_and_says_the_rest() {
     assert!(run.section("own 2").contains("only the programs' own code"), "{}", run.section("own 2"));
     assert!(!run.section("own 1").contains("only the programs' own code"));
     // Debian's kernels refuse everything at 3.
-    assert!(!ended_well("own 3") && run.section("own 3").contains("sysctl kernel.perf_event_paranoid=2"));
+    let said = run.section("own 3");
+    assert!(!ended_well("own 3") && said.contains("sysctl kernel.perf_event_paranoid=2"), "{said}");
     for setting in [-1, 0] {
         assert!(ended_well(&format!("all {setting}")), "{}", run.section(&format!("all {setting}")));
     }
     for setting in [1, 2, 3] {
         let said = run.section(&format!("all {setting}"));
         assert!(said.contains("status 1") && said.contains("sysctl kernel.perf_event_paranoid=0"), "{said}");
+        assert!(said.contains("setcap cap_perfmon=ep /guest/eprof"), "{said}");
     }
     for setting in [-1, 0, 1, 2] {
         assert!(ended_well(&format!("perfmon {setting}")), "{}", run.section(&format!("perfmon {setting}")));

@@ -2,7 +2,7 @@
 
 use eprof::machine::gpus::{self, Gpu};
 use eprof::machine::model_events::Counters;
-use eprof::machine::permissions::{Gap, Permissions, Severity};
+use eprof::machine::permissions::{Capability, Gap, Permissions, Severity};
 use eprof::machine::repair;
 use eprof::machine::topology::{self, CpuGroups};
 use eprof::machine::{ModelEvents, Roots, choose_model_events};
@@ -89,21 +89,26 @@ pub struct NotUsed {
 /// Puts it all together.
 pub fn diagnose(roots: &Roots, energy: &Discovery) -> anyhow::Result<Diagnosis> {
     let machine = topology::detect(roots)?;
-    let permissions = Permissions::read(roots);
+    let mut permissions = Permissions::read(roots);
     let chosen = choose_model_events(roots, &machine);
     let states = if roots.are_live() {
         Kernel.try_events(&chosen.events)
     } else {
         Rights(&permissions).try_events(&chosen.events)
     };
-    let can_sample = states.iter().any(|state| !matches!(state, EventState::Refused { .. }));
+    let some_open = states.iter().any(|state| !matches!(state, EventState::Refused { .. }));
+    if roots.are_live() && some_open && !permissions.has(Capability::SysAdmin) {
+        permissions.closed_above_2 = false;
+    }
+    let mut gaps = permissions.gaps(machine.cpus.len(), chosen.events.len());
+    let can_sample = some_open && gaps.iter().all(|gap| gap.severity != Severity::Fatal);
     let verdict = match (can_sample, energy.measures_cpus()) {
         (false, _) => Verdict::Nothing,
         (true, true) => Verdict::Measured,
         (true, false) => Verdict::Estimated,
     };
-    let mut gaps = permissions.gaps(machine.cpus.len(), chosen.events.len());
     gaps.extend(closed_powercap(verdict, energy));
+    gaps.extend(no_meter(energy));
     gaps.sort_by_key(|gap| std::cmp::Reverse(gap.severity));
     // Of a copied machine, paths are told as they are there.
     let root = if roots.are_live() { String::new() } else { roots.folder().display().to_string() };
@@ -142,6 +147,17 @@ fn closed_powercap(verdict: Verdict, energy: &Discovery) -> Option<Gap> {
         what: closed.why.clone(),
         consequence: "energy is estimated where the power PMU is closed, too".to_owned(),
         repairs: repair::powercap(),
+    })
+}
+
+/// No meter for the CPUs, and none that could be opened.
+fn no_meter(energy: &Discovery) -> Option<Gap> {
+    let nothing_helps = energy.rejected.iter().all(|rejected| rejected.repair.is_none());
+    (!energy.measures_cpus() && nothing_helps).then(|| Gap {
+        severity: Severity::Minor,
+        what: "no meter tells the CPUs' energy, and nothing on this machine opens one".to_owned(),
+        consequence: "joules are estimated from CPU time".to_owned(),
+        repairs: repair::own_figures(),
     })
 }
 

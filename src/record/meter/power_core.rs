@@ -6,6 +6,7 @@ use super::Pace;
 use super::domain::{self, Place};
 use super::rapl_perf::EnergyEvents;
 use super::source::{Rejected, Search, Source};
+use crate::machine::permissions::Permissions;
 use crate::machine::resolve::resolve_event;
 use crate::machine::roots::Roots;
 use crate::machine::topology::{CpuGroups, is_amd};
@@ -51,8 +52,8 @@ pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
         return Search { found: Vec::new(), rejected };
     }
     let pace = pace(counters.len());
-    let in_container = platform::container(roots).is_some();
-    Search::of(EnergyEvents { source: Source::PowerCorePmu, counters, domains, pace, in_container }, rejected)
+    let rights = Permissions::read(roots);
+    Search::of(EnergyEvents { source: Source::PowerCorePmu, counters, domains, pace, rights }, rejected)
 }
 
 /// Each core is read by an interrupt to it, about 3 µs: reading all of them must not take more than

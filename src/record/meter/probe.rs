@@ -85,7 +85,7 @@ impl Probe for Files {
         let source = found.source();
         match found.needs() {
             Needs::CpuWideEvents if !self.rights.cpu_wide_events() => {
-                rejected.push(source::cpu_wide_events_refused(source, self.rights.container.is_some()));
+                rejected.push(source::cpu_wide_events_refused(source, &self.rights));
                 return None;
             }
             Needs::Files(paths) => {

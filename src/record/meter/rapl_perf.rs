@@ -10,6 +10,7 @@ use super::energy_groups::Groups;
 use super::source::{self, Candidate, Finding, Needs, Rejected, Search, Source};
 use super::wrap::WrappingCounter;
 use crate::machine::event_spec::EventSpec;
+use crate::machine::permissions::Permissions;
 use crate::machine::platform;
 use crate::machine::pmu::Pmu;
 use crate::machine::resolve::resolve_event;
@@ -32,8 +33,8 @@ pub(super) struct EnergyEvents {
     pub counters: Vec<(u32, EventSpec)>,
     pub domains: Vec<DomainInfo>,
     pub pace: Pace,
-    /// Rights come from whoever starts the container.
-    pub in_container: bool,
+    /// What to say if the kernel refuses.
+    pub rights: Permissions,
 }
 
 /// Looks for the PMU.
@@ -82,9 +83,9 @@ pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
             .push(Rejected::new(Source::PowerPmu, "the PMU has no energy events or names no CPU for them"));
         return Search { found: Vec::new(), rejected };
     }
-    let in_container = platform::container(roots).is_some();
+    let rights = Permissions::read(roots);
     let pace = Pace::default();
-    Search::of(EnergyEvents { source: Source::PowerPmu, counters, domains, pace, in_container }, rejected)
+    Search::of(EnergyEvents { source: Source::PowerPmu, counters, domains, pace, rights }, rejected)
 }
 
 fn no_pmu(roots: &Roots, machine: &MachineInfo) -> Search {
@@ -141,7 +142,7 @@ impl Finding for EnergyEvents {
             return None;
         }
         if refused {
-            rejected.push(source::cpu_wide_events_refused(self.source, self.in_container));
+            rejected.push(source::cpu_wide_events_refused(self.source, &self.rights));
         }
         (!channels.is_empty()).then(|| {
             let meter =

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::EnergyMeter;
 use super::watch::Observation;
+use crate::machine::permissions::Permissions;
 use crate::machine::repair::{self, Repairs};
 use crate::recording::metadata::DomainInfo;
 
@@ -116,9 +117,8 @@ pub enum Needs {
 }
 
 /// The refusal of events that count all tasks of a CPU.
-pub(super) fn cpu_wide_events_refused(source: Source, in_container: bool) -> Rejected {
-    let repairs = if in_container { repair::container() } else { repair::cpu_wide_events() };
-    Rejected::new(source, "this user may not count whole CPUs").closed(&repairs)
+pub(super) fn cpu_wide_events_refused(source: Source, rights: &Permissions) -> Rejected {
+    Rejected::new(source, "this user may not count whole CPUs").closed(&rights.cpu_wide_repairs())
 }
 
 /// The refusal of a file that only root may read.

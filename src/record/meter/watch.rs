@@ -12,7 +12,7 @@ pub struct Observation {
     pub energy: Joules,
     /// Time between the first and the last reading.
     pub span: Nanoseconds,
-    /// Median time between two moves; `None` with fewer than two.
+    /// Mean time between two moves, without those that must have missed one; `None` with fewer than two.
     pub refresh: Option<Nanoseconds>,
     /// Greatest common divisor of the counter's steps: its own step, or a multiple of it.
     pub step: Option<u64>,
@@ -43,7 +43,7 @@ impl Observation {
             moves: moved_at.len(),
             energy: last.energy - first.energy,
             span: Nanoseconds::from_nanos(end.as_nanos().saturating_sub(start.as_nanos())),
-            refresh: intervals.get(intervals.len() / 2).copied().map(Nanoseconds::from_nanos),
+            refresh: typical(&intervals),
             step: (step > 0).then_some(step),
             last_raw: Some(last.raw),
         }
@@ -59,6 +59,16 @@ impl Observation {
     pub fn granularity(&self) -> f64 {
         if self.moves == 0 { 1.0 } else { 1.0 / self.moves as f64 }
     }
+}
+
+/// The mean of intervals, sorted, that are less than twice their median. The median alone would be a multiple
+/// of the time between two readings, and the mean of all would count what a pause of the reader took.
+fn typical(intervals: &[u64]) -> Option<Nanoseconds> {
+    let median = intervals.get(intervals.len() / 2)?;
+    let usual = &intervals[..intervals.partition_point(|interval| *interval < median.saturating_mul(2))];
+    let sum: u64 = usual.iter().sum();
+    // A median of zero has no less than twice of it.
+    Some(Nanoseconds::from_nanos(sum.checked_div(usual.len() as u64).unwrap_or(*median)))
 }
 
 fn greatest_common_divisor(a: u64, b: u64) -> u64 {
@@ -84,6 +94,16 @@ mod tests {
         assert_eq!((seen.moves, seen.energy, seen.step), (3, Joules::from_joules(40.0), Some(4)));
         assert_eq!(seen.refresh, Some(Nanoseconds::from_nanos(1000)));
         assert_eq!((seen.span, seen.last_raw), (Nanoseconds::from_nanos(2500), Some(40)));
+    }
+
+    #[test]
+    fn refresh_is_finer_than_the_readings() {
+        // Read every 400 ns, it moves every 1000: 800 or 1200 apart, and once the reader slept for a while.
+        let read_at = (0..=25).map(|n| n * 400).chain([15_200, 16_400]);
+        let readings: Vec<(u64, u64)> = read_at.map(|time| (time, time / 1000)).collect();
+        let seen = Observation::of(&at(&readings));
+        let refresh = seen.refresh.expect("it moved often").as_nanos();
+        assert!((980..1020).contains(&refresh), "{refresh}");
     }
 
     #[test]
