@@ -4,6 +4,9 @@
 //! counted and over which time; the *replay* puts all records in time order, follows tasks and
 //! mappings, gathers samples into cells and hands quanta and readings to the [`crate::attribute`]
 //! step. Memory holds one round of the recording and the distinct stacks, not the samples.
+//!
+//! Where there are two CPUs, one thread replays and gathers while another surveys and then attributes;
+//! the result is the same.
 
 mod bucket_size;
 mod collect;
@@ -11,6 +14,7 @@ mod estimate;
 mod events;
 #[cfg(test)]
 mod fixture;
+mod gather;
 mod intervals;
 mod jit;
 mod launches;
@@ -21,6 +25,7 @@ mod replay;
 mod run;
 mod samples;
 mod spans;
+mod steps;
 mod survey;
 mod unwind;
 

@@ -271,6 +271,7 @@ impl InputArgs {
                 StaticArg::Row => StaticEnergy::Row,
                 StaticArg::Spread => StaticEnergy::Spread,
             },
+            threads: None,
         })
     }
 
