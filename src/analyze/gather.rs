@@ -197,36 +197,24 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         let charge = match (self.charge_elsewhere(pid), &mut self.samples) {
             (Some(charge), _) => charge,
             (None, Some(samples)) => Charge::Cell(samples.push(at, event, count, running)),
-            (None, None) => Charge::Cell(self.cell(context, task, event, sample, count, running)),
+            (None, None) => Charge::Cell(self.cell(context, task, event, sample)),
         };
         let cell = if let Charge::Cell(cell) = charge { cell } else { NO_CELL };
         let stream = context.cpu.map_or(0, |cpu| cpu.min(8191) + 1) * self.totals.len() as u32 + event;
         self.trail.push(stream, cell);
         // A clock ticks on idle CPUs too; what they spend is the machine's, not a task's.
-        let idle = pid == 0 && unit == EventUnit::Nanoseconds;
-        if !idle {
-            let cpu = context.cpu;
-            let start = span.start;
-            (self.tell)(Step::Quantum(Quantum { start, end: time, cpu, event, count, running, charge }));
-        }
+        let is_idle = pid == 0 && unit == EventUnit::Nanoseconds;
+        let (start, cpu) = (span.start, context.cpu);
+        let quantum = Quantum { start, end: time, cpu, event, count, running, charge };
+        (self.tell)(Step::Quantum { quantum, is_idle });
     }
 
-    fn cell(
-        &mut self,
-        context: &RecordContext,
-        task: TaskId,
-        event: u32,
-        sample: &Sample<'_>,
-        count: u64,
-        running: Nanoseconds,
-    ) -> u32 {
+    fn cell(&mut self, context: &RecordContext, task: TaskId, event: u32, sample: &Sample<'_>) -> u32 {
         let unwound = match &mut self.unwinder {
             Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
             None => &[],
         };
-        let cell = self.collector.cell(&mut self.tasks, task, context.cpu, event, sample, unwound);
-        self.collector.count(cell, count, running);
-        cell
+        self.collector.cell(&mut self.tasks, task, context.cpu, event, sample, unwound)
     }
 
     /// A call that launches of GPU kernels are known by. Those of other processes are not the program's.
@@ -262,7 +250,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
                     unwound,
                     kernel,
                 );
-                self.collector.count(cell, 1, Nanoseconds::ZERO);
+                (self.tell)(Step::Launch(cell));
                 cell
             }
         };
@@ -297,7 +285,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         let events = mean.saturating_mul(count);
         let span = self.spans.span(event as u32, context.cpu, unit, time, events);
         let running = if self.time_event == Some(event as u32) { span.running } else { Nanoseconds::ZERO };
-        (self.tell)(Step::Quantum(Quantum {
+        let quantum = Quantum {
             start: span.start,
             end: time,
             cpu: context.cpu,
@@ -305,7 +293,8 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             count: events,
             running,
             charge: Charge::Lost,
-        }));
+        };
+        (self.tell)(Step::Quantum { quantum, is_idle: false });
     }
 
     fn sampled_event(&self, context: &RecordContext) -> Option<usize> {

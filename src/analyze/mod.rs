@@ -17,6 +17,7 @@ mod fixture;
 mod gather;
 mod intervals;
 mod jit;
+mod known;
 mod launches;
 mod model_choice;
 mod options;

@@ -16,8 +16,8 @@ use super::plan::Plan;
 use super::samples::{SampleEnergy, SampleList};
 use super::steps::{self, Step};
 use super::survey::{Survey, survey};
-use crate::attribute::{self, Attribution, Attributor, Bucket};
-use crate::profile::{Division, DomainEnergy, ErrorTerms, Module, Profile, TimeSlice};
+use crate::attribute::{self, Attribution, Attributor, Bucket, Charge};
+use crate::profile::{Cell, Division, DomainEnergy, ErrorTerms, Module, Profile, TimeSlice};
 use crate::recording::metadata::DomainInfo;
 use crate::recording::{RecordPosition, Recording};
 use crate::units::{Joules, Nanoseconds, Timestamp};
@@ -70,6 +70,7 @@ fn run(
 /// The other half of the second pass: joules for what was gathered.
 struct Attributing {
     attributor: Attributor,
+    tallies: Tallies,
     errors: ErrorTerms,
     division: Option<Division>,
     warnings: Vec<String>,
@@ -85,7 +86,8 @@ impl Attributing {
             horizon: HORIZON,
             keep_buckets: options.keep_buckets,
             sharing: plan.sharing,
-            sensitivities: plan.division.is_some(),
+            // Where the model's coefficients have no error, it does not matter what depends on them.
+            sensitivities: plan.covariances.iter().any(|covariance| !covariance.is_empty()),
         };
         let attributor = Attributor::new(
             metadata.map_or(&[][..], |metadata| &metadata.domains),
@@ -99,12 +101,21 @@ impl Attributing {
             covariances: plan.covariances,
             ..ErrorTerms::default()
         };
-        Self { attributor, errors, division: plan.division, warnings: plan.warnings }
+        let tallies = Tallies::default();
+        Self { attributor, tallies, errors, division: plan.division, warnings: plan.warnings }
     }
 
     fn take(&mut self, step: Step) {
         match step {
-            Step::Quantum(quantum) => self.attributor.quantum(quantum),
+            Step::Quantum { quantum, is_idle } => {
+                if let Charge::Cell(cell) = quantum.charge {
+                    self.tallies.count(cell, quantum.count, quantum.running);
+                }
+                if !is_idle {
+                    self.attributor.quantum(quantum);
+                }
+            }
+            Step::Launch(cell) => self.tallies.count(cell, 1, Nanoseconds::ZERO),
             Step::Reading { domain, time, energy } => self.attributor.reading(domain as usize, time, energy),
             Step::CpuTimes(time, times) => {
                 let (times, own) = *times;
@@ -112,6 +123,31 @@ impl Attributing {
                 self.attributor.own_times(time, &own);
             }
         }
+    }
+}
+
+/// How many samples each cell has, and what they stand for.
+#[derive(Default)]
+struct Tallies(Vec<(u64, u64, Nanoseconds)>);
+
+impl Tallies {
+    fn count(&mut self, cell: u32, count: u64, time: Nanoseconds) {
+        let cell = cell as usize;
+        if self.0.len() <= cell {
+            self.0.resize(cell + 1, (0, 0, Nanoseconds::ZERO));
+        }
+        let (samples, counts, times) = &mut self.0[cell];
+        *samples += 1;
+        *counts = counts.saturating_add(count);
+        *times += time;
+    }
+
+    /// The cells with what was counted.
+    fn on(self, mut cells: Vec<Cell>) -> Vec<Cell> {
+        for (cell, (samples, count, time)) in cells.iter_mut().zip(self.0) {
+            (cell.samples, cell.count, cell.time) = (samples, count, time);
+        }
+        cells
     }
 }
 
@@ -123,9 +159,13 @@ fn profile_of(
     attribution: Attributing,
     mut gathered: Gathered,
 ) -> (Profile, Vec<RecordPosition>) {
-    let Attributing { attributor, errors, division, warnings } = attribution;
+    let Attributing { attributor, tallies, errors, division, warnings } = attribution;
     let attribution = attributor.finish();
-    let Collected { cells, stacks, addresses, without_callers } = gathered.collected;
+    let Collected { cells, stacks, addresses, without_callers, cut_cells } = gathered.collected;
+    let cells: Vec<Cell> = tallies.on(cells);
+    let cut: u64 =
+        cut_cells.iter().filter_map(|&cell| cells.get(cell as usize)).map(|cell| cell.samples).sum();
+    let without_callers = without_callers + cut;
     let positions = gathered.samples.as_mut().map(SampleList::take_positions).unwrap_or_default();
     let cells = gathered.samples.map_or(cells, SampleList::into_cells);
     let (start, end) = time_range(gathered.sampled, survey);
@@ -221,7 +261,9 @@ fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attrib
     profile.cell_variances.resize(profile.cells.len() * columns, 0.0);
     if profile.division.is_some() {
         let mut sensitivities = attribution.sensitivities;
-        sensitivities.resize(profile.cells.len() * columns * errors.parameters, 0.0);
+        if !sensitivities.is_empty() {
+            sensitivities.resize(profile.cells.len() * columns * errors.parameters, 0.0);
+        }
         profile.errors = Some(ErrorTerms { sensitivities, ..errors });
     }
     if attribution.refused_readings > 0 {

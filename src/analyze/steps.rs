@@ -9,13 +9,12 @@ use crate::units::{Joules, Nanoseconds, Timestamp};
 /// What attribution takes in, in the order of time.
 #[derive(Debug)]
 pub(super) enum Step {
-    Quantum(Quantum),
+    /// A sample. One of an idle CPU is counted, but gets no joules.
+    Quantum { quantum: Quantum, is_idle: bool },
+    /// A launch of a GPU's kernel, by its cell.
+    Launch(u32),
     /// A meter's reading, of a domain by index.
-    Reading {
-        domain: u32,
-        time: Timestamp,
-        energy: Joules,
-    },
+    Reading { domain: u32, time: Timestamp, energy: Joules },
     /// CPU times of the machine and the recorder, and the program's own by CPU.
     CpuTimes(Timestamp, Box<(CpuTimes, Vec<(u32, Nanoseconds)>)>),
 }
