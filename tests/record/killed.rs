@@ -30,7 +30,7 @@ fn whatever_the_moment_the_file_reads() {
     let moments = (0..12u64).map(|attempt| Duration::from_micros(4500 * attempt * attempt % 500_000));
     let with_perf = common::has_program("perf", &["--version"]);
     let found = kill_after(moments, with_perf);
-    assert!(found.files > 4 && found.samples > 0, "{found:?}");
+    assert!(found.files > 8 && found.samples > 0, "{found:?}");
     assert!(!with_perf || found.seen_by_perf * 2 > found.samples, "{found:?}");
 }
 
@@ -44,10 +44,10 @@ fn a_hundred_random_moments() {
     let moments = (0..100u64).map(|attempt| Duration::from_micros(seed.hash_one(attempt) % 450_000));
     let found = kill_after(moments, false);
     println!("{found:?}");
-    assert!(found.files > 80 && found.samples > 10_000, "{found:?}");
+    assert!(found.files > 90 && found.samples > 1000, "{found:?}");
 }
 
-/// Kills a recorder after each of these times and reads what it left.
+/// Kills a recorder each of these times after it made its file, and reads what it left.
 fn kill_after(moments: impl Iterator<Item = Duration>, with_perf: bool) -> Found {
     let mut found = Found::default();
     for moment in moments {
@@ -59,10 +59,18 @@ fn kill_after(moments: impl Iterator<Item = Duration>, with_perf: bool) -> Found
             .stderr(Stdio::null())
             .spawn()
             .expect("eprof runs");
+        // How long it takes to begin is the machine's affair.
+        for _ in 0..20_000 {
+            if folder.data().exists() || child.try_wait().expect("a child").is_some() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
         std::thread::sleep(moment);
         child.kill().expect("killed");
         child.wait().expect("gone");
-        if !folder.data().exists() {
+        // Nothing is lost where nothing was written yet.
+        if std::fs::metadata(folder.data()).map_or(0, |file| file.len()) == 0 {
             continue;
         }
         let contents = Contents::read(&folder.data());
