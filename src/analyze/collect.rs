@@ -3,12 +3,12 @@
 use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::{FixedState, FoldHasher};
-use hashbrown::HashTable;
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
+use super::known::{KeyHash, KnownAddresses, KnownKeys, Spaces};
 use crate::profile::{AddressId, CallersId, Cell, CodeAddress, ModuleKind, StackTable, ThreadIndex};
 use crate::recording::record::{Callchain, CpuMode, Sample};
-use crate::timeline::{CodeInterner, SpaceId, StackInterner, TaskId, Tasks};
+use crate::timeline::{CodeInterner, StackInterner, TaskId, Tasks};
 use crate::units::Nanoseconds;
 
 /// Which differences between samples a profile keeps. What is not asked for is merged, which saves
@@ -44,13 +44,11 @@ pub struct Collector {
     most_stacks: usize,
     most_caller_frames: usize,
     /// The callers of samples, by a hash of all that matters to them.
-    known_callers: HashTable<(KeyHash, CallersId)>,
-    /// Cells, by a hash of the callers and all else that matters to them.
-    known_cells: HashTable<(KeyHash, u32)>,
-    /// The same cells by what they are: code may lie at several addresses.
-    cell_ids: HashTable<u32>,
+    known_callers: KnownKeys,
+    /// Cells, by a hash of what they are: code may lie at several addresses.
+    known_cells: KnownKeys,
     hashers: [FixedState; 2],
-    located: FxHashMap<(Spaces, CpuMode, bool, u64), AddressId>,
+    located: KnownAddresses,
     cells: Vec<Cell>,
     code: CodeInterner,
     stacks: StackInterner,
@@ -60,29 +58,19 @@ pub struct Collector {
     cut_cells: FxHashSet<u32>,
 }
 
-/// Stands for a key, so that the tables need no copies of stacks: 96 bits of hash. With ten million keys, the
-/// chance that two share them is below 10^-14.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C, packed(4))]
-struct KeyHash {
-    first: u64,
-    second: u32,
-}
-
-/// The memory maps that decide what addresses mean: the process's and the kernel's.
-type Spaces = (SpaceId, SpaceId);
-
 /// What was collected.
 #[derive(Debug)]
 pub struct Collected {
-    /// The cells.
+    /// The cells, with nothing counted yet.
     pub cells: Vec<Cell>,
     /// Their stacks.
     pub stacks: StackTable,
     /// The addresses of these.
     pub addresses: Vec<CodeAddress>,
-    /// Samples that were counted without their callers, since there were too many stacks.
+    /// Samples that have lost their callers, since there were too many stacks; beside those of `cut_cells`.
     pub without_callers: u64,
+    /// Cells whose samples all are without their callers.
+    pub cut_cells: FxHashSet<u32>,
 }
 
 /// No CPU, as a number in keys.
@@ -95,11 +83,10 @@ impl Collector {
             dimensions,
             most_stacks: MOST_STACKS,
             most_caller_frames: MOST_CALLER_FRAMES,
-            known_callers: HashTable::new(),
-            known_cells: HashTable::new(),
-            cell_ids: HashTable::new(),
+            known_callers: KnownKeys::default(),
+            known_cells: KnownKeys::default(),
             hashers: [FixedState::with_seed(1), FixedState::with_seed(2)],
-            located: FxHashMap::default(),
+            located: KnownAddresses::default(),
             cells: Vec::new(),
             code: CodeInterner::default(),
             stacks: StackInterner::default(),
@@ -125,21 +112,9 @@ impl Collector {
             true => self.callers(tasks, task, spaces, sample, unwound),
             false => CallersId::NONE,
         };
-        let hash = self.hash(|hasher| {
-            hasher.write_u64(u64::from(callers.0) << 32 | u64::from(thread.0));
-            hasher.write_u64(u64::from(cpu) << 32 | u64::from(event));
-            hasher.write_u64(u64::from(spaces.0.0) << 32 | u64::from(spaces.1.0));
-            hasher.write_u64(u64::from(sample.ip.is_some()) << 8 | sample.mode as u64);
-            hasher.write_u64(sample.ip.unwrap_or(0));
-        });
-        if let Some((_, cell)) = self.known_cells.find(hash.first, |(known, _)| *known == hash) {
-            return *cell;
-        }
         let own = sample.ip.map(|address| Frame { mode: sample.mode, address, is_return: false });
         let own = own.map(|frame| self.located(tasks, task, spaces, frame));
-        let cell = self.cell_of(callers, own, thread, cpu, event);
-        self.known_cells.insert_unique(hash.first, (hash, cell), |(hash, _)| hash.first);
-        cell
+        self.cell_of(callers, own, thread, cpu, event)
     }
 
     /// The cell of a launch: the sample's stack with `kernel` as its innermost frame. Launches are few
@@ -172,22 +147,14 @@ impl Collector {
         (thread, cpu, (tasks.space_id(task), tasks.kernel_space_id()))
     }
 
-    /// Counts a sample of a cell.
-    pub fn count(&mut self, cell: u32, count: u64, time: Nanoseconds) {
-        let cell = &mut self.cells[cell as usize];
-        cell.samples += 1;
-        cell.count = cell.count.saturating_add(count);
-        cell.time += time;
-    }
-
     /// All that was collected.
     pub fn finish(self) -> Collected {
-        let cut = self.cut_cells.iter().map(|&cell| self.cells[cell as usize].samples).sum::<u64>();
         Collected {
             cells: self.cells,
             stacks: self.stacks.into_stacks(),
             addresses: self.code.into_addresses(),
-            without_callers: self.without_callers + cut,
+            without_callers: self.without_callers,
+            cut_cells: self.cut_cells,
         }
     }
 
@@ -200,26 +167,47 @@ impl Collector {
         cpu: u32,
         event: u32,
     ) -> u32 {
+        let hash_with = |callers: CallersId| {
+            self.hash(|hasher| {
+                hasher.write_u64(u64::from(callers.0) << 32 | u64::from(thread.0));
+                hasher.write_u64(u64::from(cpu) << 32 | u64::from(event));
+                // One more than the address's number, so that none is 0.
+                hasher.write_u64(own.map_or(0, |own| u64::from(own.0) + 1));
+            })
+        };
+        let hash = hash_with(callers);
+        if let Some(cell) = self.known_cells.find(hash) {
+            return cell;
+        }
         let is_full =
             self.stacks.stacks().len() >= self.most_stacks || self.cells.len() >= 2 * self.most_stacks;
-        let is_cut = is_full && callers != CallersId::NONE;
-        let stack = self.stacks.stack(if is_cut { CallersId::NONE } else { callers }, own);
-        let cpu = (cpu != NO_CPU).then_some(cpu);
-        let cell = Cell { stack, thread, cpu, event, samples: 0, count: 0, time: Nanoseconds::ZERO };
-        let key = |cell: &Cell| (cell.stack, cell.thread, cell.cpu, cell.event);
-        let cells = &mut self.cells;
-        let hash = FxBuildHasher.hash_one(key(&cell));
-        let known = self.cell_ids.find(hash, |&id| key(&cells[id as usize]) == key(&cell)).copied();
-        let id = known.unwrap_or_else(|| {
-            let id = cells.len() as u32;
-            cells.push(cell);
-            self.cell_ids.insert_unique(hash, id, |&id| FxBuildHasher.hash_one(key(&cells[id as usize])));
-            id
-        });
-        if is_cut {
-            self.cut_cells.insert(id);
+        if is_full && callers != CallersId::NONE {
+            let hash_without = hash_with(CallersId::NONE);
+            let known = self.known_cells.find(hash_without);
+            let cell = known
+                .unwrap_or_else(|| self.new_cell(hash_without, CallersId::NONE, own, thread, cpu, event));
+            self.known_cells.insert(hash, cell);
+            self.cut_cells.insert(cell);
+            return cell;
         }
-        id
+        self.new_cell(hash, callers, own, thread, cpu, event)
+    }
+
+    fn new_cell(
+        &mut self,
+        hash: KeyHash,
+        callers: CallersId,
+        own: Option<AddressId>,
+        thread: ThreadIndex,
+        cpu: u32,
+        event: u32,
+    ) -> u32 {
+        let stack = self.stacks.stack(callers, own);
+        let cpu = (cpu != NO_CPU).then_some(cpu);
+        let cell = self.cells.len() as u32;
+        self.cells.push(Cell { stack, thread, cpu, event, samples: 0, count: 0, time: Nanoseconds::ZERO });
+        self.known_cells.insert(hash, cell);
+        cell
     }
 
     fn hash(&self, write: impl Fn(&mut FoldHasher<'_>)) -> KeyHash {
@@ -252,8 +240,8 @@ impl Collector {
                 hasher.write_u64(*address);
             }
         });
-        if let Some((_, callers)) = self.known_callers.find(hash.first, |(known, _)| *known == hash) {
-            return *callers;
+        if let Some(callers) = self.known_callers.find(hash) {
+            return CallersId(callers);
         }
         if self.stacks.stacks().caller_frames().len() >= self.most_caller_frames {
             self.without_callers += 1;
@@ -261,7 +249,7 @@ impl Collector {
         }
         let frames = frames_of(sample, sample.callchain, unwound).skip(usize::from(has_own));
         let callers = self.callers_of(tasks, task, spaces, frames);
-        self.known_callers.insert_unique(hash.first, (hash, callers), |(hash, _)| hash.first);
+        self.known_callers.insert(hash, callers.0);
         callers
     }
 
@@ -275,7 +263,7 @@ impl Collector {
     ) -> CallersId {
         let mut addresses = std::mem::take(&mut self.addresses);
         addresses.clear();
-        addresses.extend(frames.map(|frame| self.located(tasks, task, spaces, frame)));
+        frames.for_each(|frame| addresses.push(self.located(tasks, task, spaces, frame)));
         addresses.reverse();
         let callers = self.stacks.callers(&addresses);
         self.addresses = addresses;
@@ -283,11 +271,15 @@ impl Collector {
     }
 
     fn located(&mut self, tasks: &mut Tasks, task: TaskId, spaces: Spaces, frame: Frame) -> AddressId {
-        let code = &mut self.code;
-        *self.located.entry((spaces, frame.mode, frame.is_return, frame.address)).or_insert_with(|| {
-            let place = tasks.locate(task, frame.mode, frame.address);
-            code.intern(in_the_call(tasks, place, frame.is_return))
-        })
+        let Frame { mode, address, is_return } = frame;
+        let key = KnownAddresses::key(self.located.number_of(spaces), mode, is_return, address);
+        if let Some(known) = self.located.find(key) {
+            return known;
+        }
+        let place = tasks.locate(task, mode, address);
+        let found = self.code.intern(in_the_call(tasks, place, is_return));
+        self.located.insert(key, found);
+        found
     }
 }
 

@@ -4,6 +4,9 @@
 //! counted and over which time; the *replay* puts all records in time order, follows tasks and
 //! mappings, gathers samples into cells and hands quanta and readings to the [`crate::attribute`]
 //! step. Memory holds one round of the recording and the distinct stacks, not the samples.
+//!
+//! Where there are two CPUs, one thread replays and gathers while another surveys and then attributes;
+//! the result is the same.
 
 mod bucket_size;
 mod collect;
@@ -11,8 +14,10 @@ mod estimate;
 mod events;
 #[cfg(test)]
 mod fixture;
+mod gather;
 mod intervals;
 mod jit;
+mod known;
 mod launches;
 mod losses;
 mod model_choice;
@@ -22,6 +27,7 @@ mod replay;
 mod run;
 mod samples;
 mod spans;
+mod steps;
 mod survey;
 mod unwind;
 

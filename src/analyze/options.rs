@@ -26,6 +26,8 @@ pub struct Options {
     pub static_energy: StaticEnergy,
     /// Where code is found that must be read to unwind copied stacks.
     pub symbolize: SymbolizeOptions,
+    /// Threads to use, at most two; as many as there are CPUs by default.
+    pub threads: Option<usize>,
 }
 
 /// What becomes of the energy that is spent whatever runs.
@@ -49,6 +51,7 @@ impl Default for Options {
             stored_model: None,
             static_energy: StaticEnergy::default(),
             symbolize: SymbolizeOptions::default(),
+            threads: None,
         }
     }
 }

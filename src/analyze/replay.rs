@@ -16,7 +16,7 @@ const LONGEST_ROUND: usize = 1 << 20;
 pub struct Replay<'r> {
     recording: &'r Recording,
     records: Records<'r>,
-    sorter: RoundSorter<(RecordPosition, RecordContext)>,
+    sorter: RoundSorter<RecordPosition>,
     malformed: Malformed,
     /// The last record found.
     latest: RecordPosition,
@@ -109,7 +109,7 @@ impl<'r> Replay<'r> {
             self.latest = raw.position;
             match context.time {
                 Some(time) => {
-                    self.sorter.push(time, (raw.position, context));
+                    self.sorter.push(time, raw.position);
                     if self.sorter.len() >= 2 * LONGEST_ROUND {
                         self.finish_round(visit)?;
                     }
@@ -120,8 +120,8 @@ impl<'r> Replay<'r> {
                 },
             }
         };
-        for (_, (position, context)) in self.sorter.finish() {
-            deliver(&self.records, decoder, position, &context, &mut self.malformed, visit)?;
+        for (_, position) in self.sorter.finish() {
+            deliver(&self.records, decoder, position, &mut self.malformed, visit)?;
         }
         ControlFlow::Continue(())
     }
@@ -131,10 +131,10 @@ impl<'r> Replay<'r> {
         visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let decoder = self.recording.decoder();
-        for (_, (position, context)) in self.sorter.finish_round() {
-            deliver(&self.records, decoder, position, &context, &mut self.malformed, visit)?;
+        for (_, position) in self.sorter.finish_round() {
+            deliver(&self.records, decoder, position, &mut self.malformed, visit)?;
         }
-        let oldest = self.sorter.iter().map(|(_, (position, _))| *position).min();
+        let oldest = self.sorter.iter().map(|(_, position)| *position).min();
         self.records.release_before(oldest.unwrap_or(self.latest));
         ControlFlow::Continue(())
     }
@@ -144,14 +144,15 @@ fn deliver(
     records: &Records<'_>,
     decoder: &Decoder,
     position: RecordPosition,
-    context: &RecordContext,
     malformed: &mut Malformed,
     visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     // A position comes from `next_raw` and is released only after it was delivered.
     let Some(raw) = records.get(position) else { return ControlFlow::Continue(()) };
-    match decoder.decode(&raw, context) {
-        Ok(record) => return visit(position, context, &record),
+    // Found again rather than kept: what is sorted stays small.
+    let context = decoder.context(&raw);
+    match decoder.decode(&raw, &context) {
+        Ok(record) => return visit(position, &context, &record),
         Err(error) => malformed.add(error),
     }
     ControlFlow::Continue(())

@@ -1,89 +1,84 @@
-//! The second pass: from records to the profile.
+//! From a recording to its profile: the survey and the plan, then the second pass.
+
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::thread;
 
 use rustc_hash::FxHashMap;
 
-use super::collect::{Collected, Collector};
+use super::collect::Collected;
 use super::estimate::estimate;
-use super::events::{EventRole, EventRoles};
+use super::events::EventRoles;
+use super::gather::{Gathered, gather};
 use super::intervals::cpus_of;
-use super::jit::JitFunctions;
-use super::launches::Launches;
-use super::losses::{Loss, Losses};
 use super::options::Options;
 use super::plan::Plan;
-use super::replay::Replay;
 use super::samples::{SampleEnergy, SampleList};
-use super::spans::{EventUnit, SpanTracker};
+use super::steps::{self, Step};
 use super::survey::{Survey, survey};
-use super::unwind::SampleUnwinder;
-use crate::attribute::{self, Attribution, Attributor, Bucket, Charge, Quantum};
-use crate::profile::{Division, DomainEnergy, ErrorTerms, EventTotals, Module, NO_CELL, Profile, TimeSlice};
-use crate::recording::energy::{CpuTimes, EnergyReading};
-use crate::recording::metadata::{DomainInfo, Metadata, Target};
-use crate::recording::record::{Record, RecordContext, Sample};
+use crate::attribute::{self, Attribution, Attributor, Bucket, Charge};
+use crate::profile::{Cell, Division, DomainEnergy, ErrorTerms, Module, Profile, TimeSlice};
+use crate::recording::metadata::DomainInfo;
 use crate::recording::{RecordPosition, Recording};
-use crate::timeline::{TaskId, Tasks};
 use crate::units::{Joules, Nanoseconds, Timestamp};
+
+/// How far back a sample's events can reach.
+const HORIZON: Nanoseconds = Nanoseconds::from_millis(200);
 
 /// Makes a profile of a recording. Damage in the recording ends or thins out the profile and is told
 /// in its warnings.
 pub fn analyze(recording: &Recording, options: &Options) -> Profile {
-    let roles = EventRoles::new(recording);
-    let survey = survey(recording, &roles);
-    let mut run = Run::new(recording, &roles, &survey, options);
-    let end = Replay::new(recording).for_each(|at, context, record| run.record(at, context, record));
-    let mut profile = run.finish(&survey, options);
+    let (mut profile, _) = run(recording, options, None);
     add_build_ids(&mut profile.modules, recording);
-    profile.warnings.extend(end.warnings());
     profile
 }
 
 /// The energy of single samples, as [`analyze`] attributes it. Memory holds all samples.
 pub fn analyze_samples(recording: &Recording, options: &Options) -> SampleEnergy {
-    let roles = EventRoles::new(recording);
-    let survey = survey(recording, &roles);
-    let mut run = Run::new(recording, &roles, &survey, options);
-    run.samples = Some(SampleList::default());
-    let end = Replay::new(recording).for_each(|at, context, record| run.record(at, context, record));
-    let positions = run.samples.as_mut().map(SampleList::take_positions).unwrap_or_default();
-    let mut profile = run.finish(&survey, options);
-    profile.warnings.extend(end.warnings());
+    let (profile, positions) = run(recording, options, Some(SampleList::default()));
     SampleEnergy::new(positions, profile)
 }
 
-struct Run<'r> {
-    roles: &'r EventRoles,
-    metadata: Option<&'r Metadata>,
-    tasks: Tasks,
-    jit: JitFunctions,
-    collector: Collector,
-    unwinder: Option<SampleUnwinder>,
-    spans: SpanTracker,
-    losses: Losses,
-    attributor: Attributor,
-    launches: Launches,
-    time_event: Option<u32>,
-    totals: Vec<EventTotals>,
-    division: Option<Division>,
-    errors: ErrorTerms,
-    plan_warnings: Vec<String>,
-    time_range: Option<(Timestamp, Timestamp)>,
-    /// CPUs of the machine, where the recording tells.
-    cpus_online: Option<u32>,
-    /// Where every sample is a cell of its own.
+/// Both passes. The second one's halves are alike whatever thread they run in: attribution is told the same
+/// steps in the same order.
+fn run(
+    recording: &Recording,
+    options: &Options,
     samples: Option<SampleList>,
+) -> (Profile, Vec<RecordPosition>) {
+    let roles = EventRoles::new(recording);
+    let threads = options.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get));
+    if threads < 2 {
+        let survey = survey(recording, &roles);
+        let mut attribution = Attributing::new(recording, &roles, &survey, options);
+        let gathered = gather(recording, &roles, options, samples, |step| attribution.take(step));
+        return profile_of(recording, &survey, options, attribution, gathered);
+    }
+    thread::scope(|scope| {
+        let (mut sender, receiver) = steps::channel();
+        let roles = &roles;
+        let gathering =
+            scope.spawn(move || gather(recording, roles, options, samples, |step| sender.send(step)));
+        let survey = survey(recording, roles);
+        let mut attribution = Attributing::new(recording, roles, &survey, options);
+        receiver.for_each(|step| attribution.take(step));
+        let gathered = gathering.join().unwrap_or_else(|panic| resume_unwind(panic));
+        profile_of(recording, &survey, options, attribution, gathered)
+    })
 }
 
-/// `CLOCK_MONOTONIC` of the kernel's interface.
-const CLOCK_MONOTONIC: i32 = 1;
-/// How far back a sample's events can reach.
-const HORIZON: Nanoseconds = Nanoseconds::from_millis(200);
+/// The other half of the second pass: joules for what was gathered.
+struct Attributing {
+    attributor: Attributor,
+    tallies: Tallies,
+    errors: ErrorTerms,
+    division: Option<Division>,
+    warnings: Vec<String>,
+}
 
-impl<'r> Run<'r> {
-    fn new(recording: &'r Recording, roles: &'r EventRoles, survey: &Survey, options: &Options) -> Self {
+impl Attributing {
+    fn new(recording: &Recording, roles: &EventRoles, survey: &Survey, options: &Options) -> Self {
         let metadata = recording.metadata();
-        let domains = metadata.map_or(&[][..], |metadata| &metadata.domains);
-        let sampled = roles.sampled();
         let plan = Plan::new(metadata, roles, survey, options);
         let attribute_options = attribute::Options {
             bucket: plan.bucket,
@@ -91,317 +86,139 @@ impl<'r> Run<'r> {
             horizon: HORIZON,
             keep_buckets: options.keep_buckets,
             sharing: plan.sharing,
-            sensitivities: plan.division.is_some(),
+            // Where the model's coefficients have no error, it does not matter what depends on them.
+            sensitivities: plan.covariances.iter().any(|covariance| !covariance.is_empty()),
         };
         let attributor = Attributor::new(
-            domains,
+            metadata.map_or(&[][..], |metadata| &metadata.domains),
             |domain| cpus_of(metadata, domain),
             plan.weights,
             attribute_options,
             metadata.is_some_and(|metadata| metadata.system_wide_samples),
         );
-        let launches = Launches::new(recording, roles);
-        let totals = sampled
-            .iter()
-            .map(|event| EventTotals {
-                name: event.name.clone(),
-                samples: 0,
-                count: 0,
-                lost: 0,
-                throttled: 0,
-            })
-            .chain(launches.event())
-            .collect();
-        Self {
-            roles,
-            metadata,
-            tasks: Tasks::default(),
-            jit: JitFunctions::new(
-                recording.events().iter().any(|event| event.attr.clock() == Some(CLOCK_MONOTONIC)),
-            ),
-            collector: Collector::new(options.dimensions),
-            unwinder: SampleUnwinder::for_recording(recording, &options.symbolize)
-                .filter(|_| options.dimensions.stacks),
-            spans: SpanTracker::default(),
-            losses: Losses::default(),
-            attributor,
-            launches,
-            time_event: roles.time_event(),
-            totals,
-            errors: ErrorTerms {
-                parameters: sampled.len() + 1,
-                covariances: plan.covariances,
-                ..ErrorTerms::default()
-            },
-            division: plan.division,
-            plan_warnings: plan.warnings,
-            time_range: None,
-            cpus_online: recording.features().cpus.map(|count| count.online),
-            samples: None,
-        }
+        let errors = ErrorTerms {
+            parameters: roles.sampled().len() + 1,
+            covariances: plan.covariances,
+            ..ErrorTerms::default()
+        };
+        let tallies = Tallies::default();
+        Self { attributor, tallies, errors, division: plan.division, warnings: plan.warnings }
     }
 
-    fn record(&mut self, at: RecordPosition, context: &RecordContext, record: &Record<'_>) {
-        if let Some(time) = context.time {
-            self.jit.advance(time, &mut self.tasks);
-        }
-        match record {
-            Record::Sample(sample) => self.sample(at, context, sample),
-            Record::Mmap(mmap) => {
-                self.tasks.map(mmap);
-                self.jit.mapped(mmap.path);
-            }
-            Record::Comm { pid, tid, name, exec } => self.tasks.rename(*pid, *tid, name, *exec),
-            Record::Fork(change) => self.tasks.fork(change),
-            Record::Exit(change) => self.launches.ended(change.pid, change.tid, context.time),
-            Record::Ksymbol { address, length, unregistered: false, name } => {
-                self.tasks.kernel_symbol(*address, *length, name);
-            }
-            Record::Lost { count } => self.lost(context, *count),
-            Record::Throttle(true) => {
-                if let Some(totals) = self.sampled_event(context).and_then(|i| self.totals.get_mut(i)) {
-                    totals.throttled += 1;
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Quantum { quantum, is_idle } => {
+                if let Charge::Cell(cell) = quantum.charge {
+                    self.tallies.count(cell, quantum.count, quantum.running);
+                }
+                if !is_idle {
+                    self.attributor.quantum(quantum);
                 }
             }
-            _ => {}
-        }
-    }
-
-    fn sample(&mut self, at: RecordPosition, context: &RecordContext, sample: &Sample<'_>) {
-        match self.roles.of(context.event.map(|event| event.0)) {
-            Some(EventRole::Sampled(event)) => self.program_sample(at, context, event, sample),
-            Some(EventRole::Energy(domain)) => {
-                if let (Some(time), Some(reading)) = (context.time, EnergyReading::from_bytes(sample.raw)) {
-                    self.attributor.reading(domain as usize, time, reading.energy);
-                    self.launches.reading(domain as usize, time, reading.energy);
-                }
+            Step::Launch(cell) => self.tallies.count(cell, 1, Nanoseconds::ZERO),
+            Step::Reading { domain, time, energy } => self.attributor.reading(domain as usize, time, energy),
+            Step::CpuTimes(time, times) => {
+                let (times, own) = *times;
+                self.attributor.cpu_times(time, &times);
+                self.attributor.own_times(time, &own);
             }
-            Some(EventRole::CpuTimes) => {
-                let times = CpuTimes::with_target_from_bytes(sample.raw);
-                if let (Some(time), Some((times, own))) = (context.time, times) {
-                    self.attributor.cpu_times(time, &times);
-                    self.attributor.own_times(time, &own);
-                }
-            }
-            Some(EventRole::Gpu(call)) => self.gpu_call(at, context, call, sample),
-            Some(EventRole::Metadata | EventRole::KernelName) | None => {}
         }
+    }
+}
+
+/// How many samples each cell has, and what they stand for.
+#[derive(Default)]
+struct Tallies(Vec<(u64, u64, Nanoseconds)>);
+
+impl Tallies {
+    fn count(&mut self, cell: u32, count: u64, time: Nanoseconds) {
+        let cell = cell as usize;
+        if self.0.len() <= cell {
+            self.0.resize(cell + 1, (0, 0, Nanoseconds::ZERO));
+        }
+        let (samples, counts, times) = &mut self.0[cell];
+        *samples += 1;
+        *counts = counts.saturating_add(count);
+        *times += time;
     }
 
-    fn program_sample(
-        &mut self,
-        at: RecordPosition,
-        context: &RecordContext,
-        event: u32,
-        sample: &Sample<'_>,
-    ) {
-        let about = &self.roles.sampled()[event as usize];
-        let count = sample.period.or(about.fixed_period).unwrap_or(1);
-        let unit = about.unit;
-        let pid = context.pid.unwrap_or(0);
-        let task = self.tasks.task(pid, context.tid.unwrap_or(pid));
-        let time = context.time.unwrap_or_default();
-        let span = self.spans.span(event, context.cpu, unit, time, count);
-        let tells_time = self.time_event == Some(event);
-        let running = if tells_time { span.running } else { Nanoseconds::ZERO };
-        let totals = &mut self.totals[event as usize];
-        totals.samples += 1;
-        totals.count = totals.count.saturating_add(count);
-        if context.time.is_some() {
-            let (first, last) = self.time_range.get_or_insert((time, time));
-            *first = (*first).min(time);
-            *last = (*last).max(time);
+    /// The cells with what was counted.
+    fn on(self, mut cells: Vec<Cell>) -> Vec<Cell> {
+        for (cell, (samples, count, time)) in cells.iter_mut().zip(self.0) {
+            (cell.samples, cell.count, cell.time) = (samples, count, time);
         }
-        let charge = match (self.charge_elsewhere(pid), &mut self.samples) {
-            (Some(charge), _) => charge,
-            (None, Some(samples)) => Charge::Cell(samples.push(at, event, count, running)),
-            (None, None) => Charge::Cell(self.cell(context, task, event, sample, count, running)),
-        };
-        let cell = if let Charge::Cell(cell) = charge { cell } else { NO_CELL };
-        let stream = context.cpu.map_or(0, |cpu| cpu.min(8191) + 1) * self.totals.len() as u32 + event;
-        self.errors.trail.push(stream, cell);
-        // A clock ticks on idle CPUs too; what they spend is the machine's, not a task's.
-        let idle = pid == 0 && unit == EventUnit::Nanoseconds;
-        if !idle {
-            let cpu = context.cpu;
-            self.losses.sampled(event, cpu, time, count);
-            self.attributor.quantum(Quantum {
-                start: span.start,
-                end: time,
-                cpu,
-                event,
-                count,
-                running,
-                charge,
-            });
-        }
+        cells
     }
+}
 
-    fn cell(
-        &mut self,
-        context: &RecordContext,
-        task: TaskId,
-        event: u32,
-        sample: &Sample<'_>,
-        count: u64,
-        running: Nanoseconds,
-    ) -> u32 {
-        let unwound = match &mut self.unwinder {
-            Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
-            None => &[],
-        };
-        let cell = self.collector.cell(&mut self.tasks, task, context.cpu, event, sample, unwound);
-        self.collector.count(cell, count, running);
-        cell
+/// Puts together what both halves of the second pass found.
+fn profile_of(
+    recording: &Recording,
+    survey: &Survey,
+    options: &Options,
+    attribution: Attributing,
+    mut gathered: Gathered,
+) -> (Profile, Vec<RecordPosition>) {
+    let Attributing { attributor, tallies, errors, division, warnings } = attribution;
+    let attribution = attributor.finish();
+    let Collected { cells, stacks, addresses, without_callers, cut_cells } = gathered.collected;
+    let cells: Vec<Cell> = tallies.on(cells);
+    let cut: u64 =
+        cut_cells.iter().filter_map(|&cell| cells.get(cell as usize)).map(|cell| cell.samples).sum();
+    let without_callers = without_callers + cut;
+    let positions = gathered.samples.as_mut().map(SampleList::take_positions).unwrap_or_default();
+    let cells = gathered.samples.map_or(cells, SampleList::into_cells);
+    let (start, end) = time_range(gathered.sampled, survey);
+    let mut profile = Profile {
+        start,
+        duration: end.since(start),
+        events: gathered.totals,
+        modules: gathered.modules,
+        threads: gathered.threads,
+        addresses,
+        stacks,
+        cells,
+        division,
+        warnings: [gathered.jit_warnings, warnings].concat(),
+        ..Profile::default()
+    };
+    if let Some(metadata) = recording.metadata() {
+        profile.cpus = metadata.machine.cpus.clone();
+        profile.warnings.extend(metadata.warnings.iter().cloned());
+        let errors = ErrorTerms { trail: gathered.trail, ..errors };
+        add_energy(&mut profile, &metadata.domains, attribution, errors);
+        gathered.launches.settle(&mut profile);
     }
-
-    /// A call that launches of GPU kernels are known by. Those of other processes are not the program's.
-    fn gpu_call(&mut self, at: RecordPosition, context: &RecordContext, call: u32, sample: &Sample<'_>) {
-        let (Some(pid), Some(time), Some(call)) = (context.pid, context.time, self.roles.gpu_call(call))
-        else {
-            return;
-        };
-        if self.charge_elsewhere(pid).is_some() {
-            return;
-        }
-        let task = self.tasks.task(pid, context.tid.unwrap_or(pid));
-        let Some(kernel) = self.launches.call(&mut self.tasks, task, call, context, sample) else { return };
-        // Launches are the last of the events.
-        let event = self.totals.len() as u32 - 1;
-        if let Some(totals) = self.totals.last_mut() {
-            totals.samples += 1;
-            totals.count += 1;
-        }
-        let cell = match &mut self.samples {
-            Some(samples) => samples.push(at, event, 1, Nanoseconds::ZERO),
-            None => {
-                let unwound = match &mut self.unwinder {
-                    Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
-                    None => &[],
-                };
-                let cell = self.collector.launch_cell(
-                    &mut self.tasks,
-                    task,
-                    context.cpu,
-                    event,
-                    sample,
-                    unwound,
-                    kernel,
-                );
-                self.collector.count(cell, 1, Nanoseconds::ZERO);
-                cell
-            }
-        };
-        self.launches.launched(pid, time, cell);
+    if let Some(watts) = options.watts
+        && profile.domains.is_empty()
+    {
+        let seen = survey.highest_cpu.map_or(1, |cpu| cpu.saturating_add(1));
+        let cpus = recording.features().cpus.map_or(seen, |count| count.online);
+        let (domain, joules) = estimate(&profile.cells, profile.duration, cpus, watts);
+        profile.domains = vec![domain];
+        profile.cell_joules = joules;
     }
-
-    /// Where a sample goes that is not the program's, in a recording of everything for one program.
-    fn charge_elsewhere(&self, pid: u32) -> Option<Charge> {
-        let metadata = self.metadata?;
-        if pid == metadata.recorder_pid {
-            return Some(Charge::Recorder);
-        }
-        if !metadata.system_wide_samples {
-            return None;
-        }
-        let ours = match &metadata.target {
-            Target::System => true,
-            Target::Command { pid: root, .. } => self.tasks.descends_from(pid, *root),
-            Target::Processes(pids) => pids.iter().any(|root| self.tasks.descends_from(pid, *root)),
-            Target::Threads(_) => true,
-        };
-        (!ours).then_some(Charge::OtherProcess)
+    if without_callers > 0 {
+        profile.warnings.push(format!(
+            "{without_callers} samples are shown without their callers: there are too many different call \
+             stacks to keep them all"
+        ));
     }
-
-    fn lost(&mut self, context: &RecordContext, count: u64) {
-        let event = self.sampled_event(context).unwrap_or(0);
-        let Some(totals) = self.totals.get_mut(event) else { return };
-        totals.lost = totals.lost.saturating_add(count);
-        let Some(time) = context.time else { return };
-        let mean = totals.count.checked_div(totals.samples).unwrap_or(0);
-        let mut losses = self.losses.lost(context.cpu, time, count);
-        if losses.is_empty() {
-            losses.push(Loss { event: event as u32, count: mean.saturating_mul(count), start: time });
-        }
-        for Loss { event, count, start } in losses {
-            let unit = self.roles.sampled()[event as usize].unit;
-            let span = self.spans.span(event, context.cpu, unit, time, count);
-            let running = if self.time_event == Some(event) { span.running } else { Nanoseconds::ZERO };
-            self.attributor.quantum(Quantum {
-                start,
-                end: time,
-                cpu: context.cpu,
-                event,
-                count,
-                running,
-                charge: Charge::Lost,
-            });
-        }
+    for event in profile.events.iter().filter(|event| event.lost > 0) {
+        profile.warnings.push(format!(
+            "{} records were lost (event {}): the rings were full; lower the rate (-F) or raise \
+             kernel.perf_event_mlock_kb",
+            event.lost, event.name
+        ));
     }
-
-    fn sampled_event(&self, context: &RecordContext) -> Option<usize> {
-        match self.roles.of(context.event.map(|event| event.0))? {
-            EventRole::Sampled(event) => Some(event as usize),
-            _ => None,
-        }
+    for event in profile.events.iter().filter(|event| event.throttled > 0) {
+        profile.warnings.push(format!(
+            "the kernel throttled event {} {} times: its rate was above kernel.perf_event_max_sample_rate",
+            event.name, event.throttled
+        ));
     }
-
-    fn finish(self, survey: &Survey, options: &Options) -> Profile {
-        let attribution = self.attributor.finish();
-        let jit_warnings = self.jit.into_warnings();
-        let Collected { cells, stacks, addresses, without_callers } = self.collector.finish();
-        let cells = self.samples.map_or(cells, SampleList::into_cells);
-        let (modules, threads) = self.tasks.into_parts();
-        let (start, end) = time_range(self.time_range, survey);
-        let mut profile = Profile {
-            start,
-            duration: end.since(start),
-            events: self.totals,
-            modules,
-            threads,
-            addresses,
-            stacks,
-            cells,
-            division: self.division,
-            warnings: [jit_warnings, self.plan_warnings].concat(),
-            ..Profile::default()
-        };
-        if let Some(metadata) = self.metadata {
-            profile.cpus = metadata.machine.cpus.clone();
-            profile.warnings.extend(metadata.warnings.iter().cloned());
-            add_energy(&mut profile, &metadata.domains, attribution, self.errors);
-            self.launches.settle(&mut profile);
-        }
-        if let Some(watts) = options.watts
-            && profile.domains.is_empty()
-        {
-            let seen = survey.highest_cpu.map_or(1, |cpu| cpu.saturating_add(1));
-            let cpus = self.cpus_online.unwrap_or(seen);
-            let (domain, joules) = estimate(&profile.cells, profile.duration, cpus, watts);
-            profile.domains = vec![domain];
-            profile.cell_joules = joules;
-        }
-        if without_callers > 0 {
-            profile.warnings.push(format!(
-                "{without_callers} samples are shown without their callers: there are too many different call \
-                 stacks to keep them all"
-            ));
-        }
-        for event in profile.events.iter().filter(|event| event.lost > 0) {
-            profile.warnings.push(format!(
-                "{} records were lost (event {}): the rings were full; lower the rate (-F) or raise \
-                 kernel.perf_event_mlock_kb",
-                event.lost, event.name
-            ));
-        }
-        for event in profile.events.iter().filter(|event| event.throttled > 0) {
-            profile.warnings.push(format!(
-                "the kernel throttled event {} {} times: its rate was above kernel.perf_event_max_sample_rate",
-                event.name, event.throttled
-            ));
-        }
-        profile
-    }
+    profile.warnings.extend(gathered.end.warnings());
+    (profile, positions)
 }
 
 /// Mappings name the build-id themselves or the recorder lists it by path.
@@ -441,7 +258,9 @@ fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attrib
     profile.cell_joules.resize(profile.cells.len() * columns, Joules::ZERO);
     if profile.division.is_some() {
         let mut sensitivities = attribution.sensitivities;
-        sensitivities.resize(profile.cells.len() * columns * errors.parameters, 0.0);
+        if !sensitivities.is_empty() {
+            sensitivities.resize(profile.cells.len() * columns * errors.parameters, 0.0);
+        }
         profile.errors = Some(ErrorTerms { sensitivities, ..errors });
     }
     if attribution.refused_readings > 0 {

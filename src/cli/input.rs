@@ -14,9 +14,11 @@ use eprof::power_model::presets::Preset;
 use eprof::power_model::stored::StoredModel;
 use eprof::profile::Profile;
 use eprof::recording::Recording;
+use eprof::recording::attr::{EventAttr, flag};
+use eprof::recording::format::sample_type;
 use eprof::recording::metadata::{Metadata, Target};
 use eprof::report::{Selection, Weight};
-use eprof::symbolize::{SymbolizeOptions, Symbolizer, Symbols};
+use eprof::symbolize::{KernelListAhead, SymbolizeOptions, Symbolizer, Symbols};
 use eprof::units::{Joules, Watts};
 use regex::Regex;
 
@@ -212,9 +214,17 @@ impl InputArgs {
     pub fn load_file(&self, path: &Path, needed: Needed) -> anyhow::Result<Loaded> {
         let recording = open(path)?;
         let options = self.analyze_options(&recording, needed)?;
+        let mut symbolize = self.symbolize_options(&recording, needed);
+        let has_kernel_code =
+            |attr: &EventAttr| attr.samples(sample_type::IP) && !attr.has(flag::EXCLUDE_KERNEL);
+        let has_kernel_code = recording.events().iter().any(|event| has_kernel_code(&event.attr));
+        let kernel_list = has_kernel_code.then(|| KernelListAhead::begin(&symbolize)).flatten();
         let mut profile = analyze(&recording, &options);
-        let options = self.symbolize_options(path, &recording, &profile, needed);
-        let symbols = Symbolizer::new(options).symbolize(&profile.modules, &profile.addresses);
+        let metadata = recording.metadata();
+        symbolize.recorded_at =
+            metadata.and_then(|metadata| end(metadata, &profile)).or_else(|| modified(path));
+        let mut symbolizer = Symbolizer::new(symbolize).with_kernel_list(kernel_list);
+        let symbols = symbolizer.symbolize(&profile.modules, &profile.addresses);
         profile.warnings.extend(symbols.warnings.iter().cloned());
         let has_meter = recording.metadata().is_some_and(|metadata| !metadata.domains.is_empty());
         if self.watts.is_some() && has_meter {
@@ -271,16 +281,12 @@ impl InputArgs {
                 StaticArg::Row => StaticEnergy::Row,
                 StaticArg::Spread => StaticEnergy::Spread,
             },
+            threads: None,
         })
     }
 
-    fn symbolize_options(
-        &self,
-        path: &Path,
-        recording: &Recording,
-        profile: &Profile,
-        needed: Needed,
-    ) -> SymbolizeOptions {
+    /// How addresses are to be symbolized, but for when the recording ended.
+    fn symbolize_options(&self, recording: &Recording, needed: Needed) -> SymbolizeOptions {
         let defaults = SymbolizeOptions::default();
         let features = recording.features();
         let metadata = recording.metadata();
@@ -298,7 +304,6 @@ impl InputArgs {
             kernel_release: metadata
                 .map(|metadata| metadata.machine.kernel.clone())
                 .or_else(|| features.os_release.clone()),
-            recorded_at: metadata.and_then(|metadata| end(metadata, profile)).or_else(|| modified(path)),
             ..defaults
         }
     }

@@ -56,23 +56,27 @@ impl StackTable {
     }
 
     /// The callers of a stack.
+    #[inline]
     pub fn callers(&self, stack: StackId) -> CallersId {
         self.stacks[stack.0 as usize].0
     }
 
     /// The innermost frame of a stack.
+    #[inline]
     pub fn innermost(&self, stack: StackId) -> Option<AddressId> {
         let address = self.stacks[stack.0 as usize].1;
         (address != NO_ADDRESS).then_some(address)
     }
 
     /// The frames of a list of callers, outermost first.
+    #[inline]
     pub fn frames_of_callers(&self, callers: CallersId) -> &[AddressId] {
         let range = self.range_of_callers(callers);
         &self.frames[range.start as usize..range.end as usize]
     }
 
     /// Where [`StackTable::caller_frames`] has the frames of a list of callers.
+    #[inline]
     pub fn range_of_callers(&self, callers: CallersId) -> Range<u32> {
         let index = callers.0 as usize;
         let start = if index == 0 { 0 } else { self.ends[index - 1] };

@@ -126,6 +126,7 @@ impl FrameTable {
     }
 
     /// The keys of an address, outermost first; never empty.
+    #[inline]
     pub fn of_address(&self, address: AddressId) -> &[u32] {
         let index = address.0 as usize;
         let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };

@@ -318,7 +318,8 @@ impl<'a> Walker<'a> {
     fn divide(&mut self, next: &mut [Cursor], depth: usize) -> f64 {
         // Most often all go on alike: then there is nothing to sort.
         if !next.iter().all(|cursor| cursor.rank == next[0].rank) {
-            next.sort_unstable_by_key(|cursor| cursor.rank);
+            // Stable, so that cursors stay in the order in which their frames lie in memory.
+            next.sort_by_key(|cursor| cursor.rank);
         }
         let mut small = 0.0;
         // The last part pushed is visited first.

@@ -1,7 +1,7 @@
 //! Symbols of the recorded kernel, if it is the running one or its image is at hand.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use object::{Object, ObjectSymbol};
@@ -14,6 +14,7 @@ use super::elf_symbols::static_symbols;
 use super::error::SymbolizeError;
 use super::kallsyms::Kallsyms;
 use super::options::{KernelReference, SymbolizeOptions};
+use super::read_ahead::KernelListAhead;
 use super::split_dwarf::DwoArena;
 use super::symbol_table::{GapRule, Symbol, SymbolTable};
 
@@ -36,15 +37,24 @@ pub(crate) struct KernelFiles {
 
 impl KernelFiles {
     /// Finds the files of the recorded kernel; `build_id` is what the recording says of its image.
-    pub(crate) fn open(options: &SymbolizeOptions, build_id: Option<&[u8]>) -> Result<Self, SymbolizeError> {
+    /// `ahead` may have its list of symbols already.
+    pub(crate) fn open(
+        options: &SymbolizeOptions,
+        build_id: Option<&[u8]>,
+        ahead: Option<KernelListAhead>,
+    ) -> Result<Self, SymbolizeError> {
         let recorded = options.kernel_build_id.as_deref().or(build_id);
         let kallsyms = match check_running(options, recorded) {
-            Ok(()) => read_kallsyms(&options.procfs.join("kallsyms")),
+            Ok(()) => {
+                let path = options.procfs.join("kallsyms");
+                let text = ahead.and_then(|ahead| ahead.finish(&path)).unwrap_or_else(|| fs::read(&path));
+                text.map_err(|source| SymbolizeError::Open { path, source })
+            }
             // An address of another boot means nothing without a symbol whose place is known in both.
             Err(refused) => match (recorded, &options.kernel_reference) {
                 (Some(id), Some(_)) => by_build_id(&options.build_id_caches, id, "/kallsyms")
                     .iter()
-                    .find_map(|path| read_kallsyms(path).ok())
+                    .find_map(|path| fs::read(path).ok())
                     .ok_or(refused),
                 _ => Err(refused),
             },
@@ -119,10 +129,6 @@ pub(crate) fn check_running(
         return Ok(());
     }
     Err(SymbolizeError::KernelDiffers { running: running.trim_end().to_owned(), recorded: recorded.clone() })
-}
-
-fn read_kallsyms(path: &Path) -> Result<Vec<u8>, SymbolizeError> {
-    fs::read(path).map_err(|source| SymbolizeError::Open { path: path.to_owned(), source })
 }
 
 /// The build-id in the notes of a kernel: `/sys/kernel/notes`.

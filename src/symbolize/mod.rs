@@ -28,6 +28,7 @@ mod kallsyms;
 mod kernel;
 mod options;
 mod perf_map;
+mod read_ahead;
 mod source;
 mod split_dwarf;
 mod symbol_table;
@@ -41,6 +42,7 @@ mod vdso;
 
 pub use error::SymbolizeError;
 pub use options::{KernelReference, SymbolizeOptions};
+pub use read_ahead::KernelListAhead;
 pub use symbolizer::Symbolizer;
 pub use symbols::{FileId, Function, FunctionId, SourceFrame, Symbols};
 #[cfg(test)]

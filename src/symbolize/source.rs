@@ -8,6 +8,7 @@ use super::error::SymbolizeError;
 use super::kernel::KernelFiles;
 use super::options::SymbolizeOptions;
 use super::perf_map;
+use super::read_ahead::KernelListAhead;
 use super::split_dwarf::DwoArena;
 use super::symbol_table::{Binding, GapRule, Symbol, SymbolTable};
 use crate::profile::{Module, ModuleKind};
@@ -62,10 +63,11 @@ impl<'o> Source<'o> {
         options: &SymbolizeOptions,
         origin: Origin<'o>,
         kernel_build_id: Option<&[u8]>,
+        kernel_ahead: impl FnOnce() -> Option<KernelListAhead>,
     ) -> Result<Self, SymbolizeError> {
         match origin {
             Origin::Elf(module) => ElfFiles::open(options, module).map(Self::Elf),
-            Origin::Kernel => KernelFiles::open(options, kernel_build_id).map(Self::Kernel),
+            Origin::Kernel => KernelFiles::open(options, kernel_build_id, kernel_ahead()).map(Self::Kernel),
             Origin::PerfMap(pid) => perf_map::read(&options.perf_map_dir, pid).map(Self::PerfMap),
             Origin::Named(name) => Ok(Self::Named(name)),
             Origin::Nowhere => Ok(Self::Nowhere),

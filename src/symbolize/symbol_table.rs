@@ -66,7 +66,8 @@ impl<'a> SymbolTable<'a> {
         fill_gaps(&mut symbols, rule);
         if rule == GapRule::Kallsyms {
             for symbol in &mut symbols {
-                symbol.name = symbol.name.split(|&byte| byte == b'\t').next().unwrap_or(symbol.name);
+                let module = module_of(symbol.name).map_or(0, |module| module.len() + 1);
+                symbol.name = &symbol.name[..symbol.name.len() - module];
             }
         }
         if !exact.is_empty() {
@@ -128,6 +129,10 @@ fn page_behind(address: u64) -> u64 {
 
 /// The `[module]` behind the tab of a kallsyms name.
 fn module_of(name: &[u8]) -> Option<&[u8]> {
+    // Nearly all names have none, which their last byte tells.
+    if name.last() != Some(&b']') {
+        return None;
+    }
     let tab = name.iter().position(|&byte| byte == b'\t')?;
     Some(&name[tab + 1..])
 }

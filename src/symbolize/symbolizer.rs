@@ -1,11 +1,13 @@
 //! All addresses of a profile at once: grouped by module, spread over threads.
 
 use std::path::Path;
+use std::sync::Mutex;
 
 use super::code_map::{CodeMap, Wanted};
 use super::demangle::Demangler;
 use super::dwarf::DebugLookup;
 use super::options::SymbolizeOptions;
+use super::read_ahead::KernelListAhead;
 use super::source::{Origins, Source};
 use super::split_dwarf::DwoArena;
 use super::symbols::{FoundFrames, Item, Symbols, SymbolsBuilder};
@@ -16,6 +18,7 @@ use crate::profile::{CodeAddress, Module, ModuleId, ModuleKind};
 #[derive(Debug)]
 pub struct Symbolizer {
     options: SymbolizeOptions,
+    kernel_ahead: Mutex<Option<KernelListAhead>>,
 }
 
 /// The addresses of one module, ascending.
@@ -37,7 +40,12 @@ struct Run {
 impl Symbolizer {
     /// With these options.
     pub fn new(options: SymbolizeOptions) -> Self {
-        Self { options }
+        Self { options, kernel_ahead: Mutex::new(None) }
+    }
+
+    /// With the kernel's list of symbols as it is being read.
+    pub fn with_kernel_list(self, ahead: Option<KernelListAhead>) -> Self {
+        Self { kernel_ahead: Mutex::new(ahead), ..self }
     }
 
     /// Symbolizes addresses; the result's frames are by index into `addresses`. Modules without symbols
@@ -64,7 +72,9 @@ impl Symbolizer {
         let kernel_build_id = kernel.into_iter().find_map(|module| module.build_id.as_deref());
         let (threads, dwos) = (Threads::new(self.options.threads), DwoArena::default());
         let sources = threads.map(origins.list.len(), |index| {
-            Source::open(&self.options, origins.list[index], kernel_build_id)
+            // At most one of the origins is the kernel.
+            let ahead = || self.kernel_ahead.lock().ok()?.take();
+            Source::open(&self.options, origins.list[index], kernel_build_id, ahead)
         });
         let maps = threads.map(sources.len(), |index| match &sources[index] {
             Ok(source) => source.code_map(&dwos).unwrap_or_else(CodeMap::unusable),

@@ -42,8 +42,9 @@ impl CodeInterner {
 /// Gives each distinct call stack and each distinct list of callers a number.
 #[derive(Debug, Default)]
 pub struct StackInterner {
-    stack_ids: HashTable<StackId>,
-    callers_ids: HashTable<CallersId>,
+    /// With what decides their place, so that a table that grows need not look at the stacks themselves.
+    stack_ids: HashTable<((CallersId, Option<AddressId>), StackId)>,
+    callers_ids: HashTable<(u64, CallersId)>,
     stacks: StackTable,
 }
 
@@ -54,28 +55,25 @@ impl StackInterner {
             return CallersId::NONE;
         }
         let hash = hash_of(frames);
-        let is_it = |id: &CallersId| self.stacks.frames_of_callers(*id) == frames;
-        if let Some(id) = self.callers_ids.find(hash, is_it) {
+        let is_it =
+            |(known, id): &(u64, CallersId)| *known == hash && self.stacks.frames_of_callers(*id) == frames;
+        if let Some((_, id)) = self.callers_ids.find(hash, is_it) {
             return *id;
         }
         let id = self.stacks.push_callers(frames.iter().copied());
-        let stacks = &self.stacks;
-        self.callers_ids.insert_unique(hash, id, |id| hash_of(stacks.frames_of_callers(*id)));
+        self.callers_ids.insert_unique(hash, (hash, id), |(hash, _)| *hash);
         id
     }
 
     /// The number of the stack that has this frame on top of its callers.
     pub fn stack(&mut self, callers: CallersId, innermost: Option<AddressId>) -> StackId {
-        let hash = hash_of((callers, innermost));
-        let stacks = &self.stacks;
-        let is_it = |id: &StackId| stacks.callers(*id) == callers && stacks.innermost(*id) == innermost;
-        if let Some(id) = self.stack_ids.find(hash, is_it) {
+        let key = (callers, innermost);
+        let hash = hash_of(key);
+        if let Some((_, id)) = self.stack_ids.find(hash, |(known, _)| *known == key) {
             return *id;
         }
         let id = self.stacks.push(callers, innermost);
-        let stacks = &self.stacks;
-        let rehash = |id: &StackId| hash_of((stacks.callers(*id), stacks.innermost(*id)));
-        self.stack_ids.insert_unique(hash, id, rehash);
+        self.stack_ids.insert_unique(hash, (key, id), |(key, _)| hash_of(*key));
         id
     }
 

@@ -3,10 +3,15 @@
 use std::fs;
 use std::process::Command;
 
+use eprof::analyze;
+use eprof::profile::Profile;
+use eprof::recording::Recording;
 use eprof::simulate::alternating::{Alternation, scenario};
 use eprof::simulate::scenario::Sampling;
 use eprof::simulate::simulate;
 use eprof::units::{Joules, Nanoseconds};
+
+use crate::support::QUICK;
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -40,4 +45,33 @@ fn perf_reads_it() {
     let ours = script(env!("CARGO_BIN_EXE_eprof"), &["report", "--format", "json", "-i"]);
     let report: serde_json::Value = serde_json::from_str(&ours).expect("JSON");
     assert_eq!(report["method"], "measured");
+}
+
+#[test]
+fn one_thread_and_two_find_the_same_to_the_last_bit() {
+    let alternation = Alternation {
+        duration: Nanoseconds::from_millis(if QUICK { 2000 } else { 10_000 }),
+        joules_per_sample: Joules::from_joules(0.002),
+        sampling: Sampling { lost_share: 0.05, most_per_tick: Some(20), ..Sampling::default() },
+        others: 2,
+        ..Alternation::default()
+    };
+    let simulation = simulate(&scenario(&alternation)).expect("a scenario that fits together");
+    let recording = Recording::from_bytes(simulation.recording).expect("a recording");
+    let with = |threads| {
+        let options = analyze::Options { threads: Some(threads), keep_buckets: true, ..Default::default() };
+        analyze::analyze(&recording, &options)
+    };
+    let (one, two) = (with(1), with(2));
+    let samples: u64 = one.events.iter().map(|event| event.samples).sum();
+    assert!(samples > 5000, "{samples} samples");
+    assert_eq!(one.cells, two.cells);
+    assert_eq!(one.cell_joules, two.cell_joules);
+    assert_eq!(one.cell_variances, two.cell_variances);
+    assert_eq!(one.slices, two.slices);
+    assert_eq!(one.events, two.events);
+    assert_eq!(one.warnings, two.warnings);
+    let sensitivities =
+        |profile: &Profile| profile.errors.as_ref().map(|errors| errors.sensitivities.clone());
+    assert_eq!(sensitivities(&one), sensitivities(&two));
 }
