@@ -11,6 +11,7 @@ mod estimate;
 mod events;
 #[cfg(test)]
 mod fixture;
+mod gpu_activity;
 mod intervals;
 mod jit;
 mod launches;

@@ -21,6 +21,8 @@ pub struct Outstanding {
     pub end: Timestamp,
     /// Whom its joules go to.
     pub owner: u32,
+    /// The GPU it runs on, where that is known.
+    pub gpu: Option<u32>,
 }
 
 /// Follows launches and waits, in time order.
@@ -50,13 +52,23 @@ impl LaunchTracker {
         let Some(since) = self.waiting.remove(&tid) else { return };
         let Some(open) = self.open.get_mut(&pid) else { return };
         let covered = open.partition_point(|(start, _)| *start <= since);
-        self.done.extend(open.drain(..covered).map(|(start, owner)| Outstanding { start, end: time, owner }));
+        self.done.extend(open.drain(..covered).map(|(start, owner)| Outstanding {
+            start,
+            end: time,
+            owner,
+            gpu: None,
+        }));
     }
 
     /// A process ended, and all that it launched with it.
     pub fn ended(&mut self, pid: u32, time: Timestamp) {
         let open = self.open.remove(&pid).unwrap_or_default();
-        self.done.extend(open.into_iter().map(|(start, owner)| Outstanding { start, end: time, owner }));
+        self.done.extend(open.into_iter().map(|(start, owner)| Outstanding {
+            start,
+            end: time,
+            owner,
+            gpu: None,
+        }));
     }
 
     /// All launches; what is still open then ends at `end`.

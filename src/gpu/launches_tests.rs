@@ -7,7 +7,7 @@ fn ms(millis: u64) -> Timestamp {
 }
 
 fn launch(start: u64, end: u64, owner: u32) -> Outstanding {
-    Outstanding { start: ms(start), end: ms(end), owner }
+    Outstanding { start: ms(start), end: ms(end), owner, gpu: None }
 }
 
 /// A counter that moves every 20 ms: 50 W of idling, and watts between two times on top.

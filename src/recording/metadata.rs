@@ -132,6 +132,9 @@ pub struct DomainInfo {
     pub refresh: Option<Nanoseconds>,
     /// Constant part of the power that no program causes, where known: an estimate's idle watts.
     pub static_power: Option<Watts>,
+    /// Address on the PCI bus, of a graphics card.
+    #[serde(default)]
+    pub bus_id: Option<String>,
 }
 
 impl DomainInfo {
@@ -148,6 +151,7 @@ impl DomainInfo {
             resolution: None,
             refresh: None,
             static_power: None,
+            bus_id: None,
         }
     }
 }

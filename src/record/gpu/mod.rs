@@ -1,6 +1,7 @@
 //! GPUs while they work: launches of kernels seen by probes, and work that eprof starts itself, through
 //! CUDA's driver and NVML, both loaded at run time.
 
+pub(super) mod activity;
 mod cuda;
 mod instructions;
 pub(super) mod kernel_names;
