@@ -72,18 +72,50 @@ fn the_joules_of_other_processes_are_theirs() {
     let Some(stage) = Stage::set("", &[]) else { return };
     let mut other = std::process::Command::new(&stage.program)
         .arg(&stage.library)
-        .args(["thread", "400"])
+        .args(["forever", "300"])
         .spawn()
         .expect("the program runs");
-    assert_succeeded(&stage.record("driver", &[&stage.cuda_lib()]));
-    assert!(other.wait().expect("it ends").success());
+    let output = stage.record("driver", &[&stage.cuda_lib()]);
+    other.kill().expect("it runs still");
+    other.wait().expect("it ends");
+    assert_succeeded(&output);
     let report = stage.json(&["--by", "kernel"]);
     let own = joules_of(&report, "heat") + joules_of(&report, "cool");
     let truth = HEAT_JOULES + COOL_JOULES;
-    assert!((own - truth).abs() < 0.25 * truth, "{own} J of {truth}, beside as much of another program's");
     let gpu = &report["domains"].as_array().expect("domains")[1]["balance"];
-    assert!(gpu["other"].as_f64().expect("joules") > 0.3 * HEAT_JOULES, "{gpu:#}");
+    let others = gpu["other"].as_f64().expect("joules");
+    println!("own {own:.1} J of {truth:.1}, others' {others:.1} J");
+    // Where kernels of both run at once they share alike, though one may draw more.
+    assert!((own - truth).abs() < 0.35 * truth, "{own} J of {truth}, and {others} J of another program's");
+    assert!(others > 0.3 * HEAT_JOULES, "{gpu:#}");
     assert!(report["warnings"].to_string().contains("other processes launched"), "{report:#}");
+}
+
+/// Two GPUs work at once: each one's joules go to what ran on it.
+#[test]
+fn the_joules_of_each_gpu_go_to_its_own_launches() {
+    let Some(stage) = Stage::set("gpus 2\n", &[]) else { return };
+    assert_succeeded(&stage.record("two", &[&stage.cuda_lib()]));
+    let report = stage.json(&["--by", "kernel"]);
+    let (heat, cool) = (joules_of(&report, "heat"), joules_of(&report, "cool"));
+    println!("heat {heat:.2} J of {HEAT_JOULES:.2}, cool {cool:.2} J of {COOL_JOULES:.2}");
+    assert!((heat - HEAT_JOULES).abs() < 0.1 * HEAT_JOULES, "{heat} J of {HEAT_JOULES}");
+    assert!((cool - COOL_JOULES).abs() < 0.05 * HEAT_JOULES, "{cool} J of {COOL_JOULES}");
+    assert!(!report["warnings"].to_string().contains("not known which"), "{report:#}");
+}
+
+/// Who does not tell which GPU is meant, as here, where one of them is hidden by a name, is told so.
+#[test]
+fn launches_on_a_gpu_that_is_not_known_are_said() {
+    let Some(stage) = Stage::set("gpus 2\n", &[]) else { return };
+    let output = stage
+        .recorder("two", &[&stage.cuda_lib()])
+        .env("CUDA_VISIBLE_DEVICES", "GPU-5c0c,GPU-11ab")
+        .output()
+        .expect("the program runs");
+    assert_succeeded(&output);
+    let said = stage.json(&["--by", "kernel"])["warnings"].to_string();
+    assert!(said.contains("of 6 launches it is not known which of 2 GPUs"), "{said}");
 }
 
 #[test]

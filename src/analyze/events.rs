@@ -5,7 +5,7 @@ use crate::recording::attr::EventAttr;
 use crate::recording::energy::domain_of_event;
 use crate::recording::format::event_type;
 use crate::recording::gpu_activity::GPU_ACTIVITY_EVENT;
-use crate::recording::gpu_events::{GpuCall, KERNEL_NAMES_EVENT};
+use crate::recording::gpu_events::{CONTEXTS_EVENT, GpuCall, KERNEL_NAMES_EVENT};
 use crate::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT, Metadata};
 use crate::recording::{EventDesc, Recording};
 
@@ -24,6 +24,8 @@ pub enum EventRole {
     Gpu(u32),
     /// The name of a GPU's kernel.
     KernelName,
+    /// The GPU of a context.
+    Context,
     /// What GPUs did, as CUPTI tells it.
     GpuActivity,
 }
@@ -101,6 +103,9 @@ fn role(event: &EventDesc, metadata: Option<&Metadata>, sampled: &mut Vec<Sample
     }
     if event.name == KERNEL_NAMES_EVENT {
         return EventRole::KernelName;
+    }
+    if event.name == CONTEXTS_EVENT {
+        return EventRole::Context;
     }
     if event.name == GPU_ACTIVITY_EVENT {
         return EventRole::GpuActivity;

@@ -8,7 +8,7 @@ use eprof_cupti_injection::wire::{Record as Wire, Records};
 use super::events::{EventRole, EventRoles};
 use crate::recording::Recording;
 use crate::recording::gpu_activity::GpuActivity;
-use crate::recording::gpu_events::{GpuCall, KernelName};
+use crate::recording::gpu_events::{ContextDevice, GpuCall, KernelName};
 use crate::recording::metadata::Metadata;
 use crate::recording::record::{Record, RecordContext, Sample};
 use crate::units::Timestamp;
@@ -27,6 +27,8 @@ pub(super) struct KernelRun {
 #[derive(Debug, Default)]
 pub(super) struct KernelFacts {
     names: FxHashMap<(u32, u64), String>,
+    /// CUDA's numbers of GPUs, by process and context.
+    contexts: FxHashMap<(u32, u64), u32>,
     /// By process, thread and time of the launch.
     runs: FxHashMap<(u32, u32, Timestamp), Vec<KernelRun>>,
     run_names: FxHashMap<(u32, u32), String>,
@@ -60,6 +62,11 @@ impl KernelFacts {
     /// The name of a kernel by the handle that it is launched by.
     pub fn name(&self, pid: u32, handle: u64) -> Option<&str> {
         self.names.get(&(pid, handle)).map(String::as_str)
+    }
+
+    /// CUDA's number of the GPU that a context is on.
+    pub fn ordinal(&self, pid: u32, context: u64) -> Option<u32> {
+        self.contexts.get(&(pid, context)).copied()
     }
 
     /// When the kernels of a launch ran; empty where nobody told.
@@ -111,6 +118,11 @@ impl Gathered {
             Some(EventRole::KernelName) => {
                 if let Some(KernelName { pid, handle, name }) = KernelName::from_bytes(sample.raw) {
                     self.facts.names.insert((pid, handle), name);
+                }
+            }
+            Some(EventRole::Context) => {
+                if let Some(ContextDevice { pid, context, ordinal }) = ContextDevice::from_bytes(sample.raw) {
+                    self.facts.contexts.insert((pid, context), ordinal);
                 }
             }
             Some(EventRole::GpuActivity) => {

@@ -4,11 +4,12 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::events::EventRoles;
-use super::gpu_activity::KernelFacts;
+use super::gpu_activity::{KernelFacts, KernelRun};
+use super::gpu_threads::GpuThreads;
 use crate::gpu::launches::{LaunchTracker, Outstanding, Shares, share};
 use crate::profile::{CodeAddress, EventTotals, GPU_LAUNCH_EVENT, Profile};
 use crate::recording::Recording;
-use crate::recording::gpu_events::{CallRegisters, GpuCall, kernel_argument};
+use crate::recording::gpu_events::{CallRegisters, GpuCall, argument_of};
 use crate::recording::metadata::{DomainKind, Metadata};
 use crate::recording::record::{CpuMode, RecordContext, Sample, TaskChange};
 use crate::timeline::{TaskId, Tasks};
@@ -16,6 +17,9 @@ use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// The owner of launches by processes that were not to be recorded.
 const OTHERS: u32 = u32::MAX;
+
+/// Stands for the domain of a GPU that is known and not measured.
+const UNMEASURED: u32 = u32::MAX;
 
 /// Launches and the meters of GPUs, as the replay meets them.
 #[derive(Debug, Default)]
@@ -30,6 +34,11 @@ pub(super) struct Launches {
     exact_launches: u64,
     /// Launches of processes that were not to be recorded.
     foreign: u64,
+    gpu_threads: GpuThreads,
+    /// Indices of GPUs' domains by the program's numbers of them, and how many GPUs there are.
+    ordinals: FxHashMap<u32, u32>,
+    /// Launches on a GPU that is not known, where there are several.
+    astray: u64,
     /// Threads that some recorded thread started.
     started: FxHashSet<u32>,
     /// Threads inside a launch by CUDA's runtime, which comes to the driver within the call.
@@ -57,6 +66,7 @@ impl Launches {
             probed: true,
             registers: architecture.and_then(CallRegisters::of),
             facts: KernelFacts::of(recording, roles),
+            ordinals: metadata.map(ordinals).unwrap_or_default(),
             readings: gpus.into_iter().map(|index| (index, Vec::new())).collect(),
             ..Self::default()
         }
@@ -93,11 +103,11 @@ impl Launches {
         match call {
             GpuCall::Launch | GpuCall::GraphLaunch => {
                 self.foreign += 1;
-                self.tracker.launch(pid, time, OTHERS);
+                self.tracker.launch(pid, time, OTHERS, None);
             }
-            GpuCall::Wait => self.tracker.wait(tid, time),
+            GpuCall::Wait => self.tracker.wait(tid, time, None),
             GpuCall::Waited => self.tracker.waited(pid, tid, time),
-            GpuCall::RuntimeLaunch | GpuCall::Name | GpuCall::Named => {}
+            _ => {}
         }
     }
 
@@ -120,7 +130,7 @@ impl Launches {
         let (pid, time) = (context.pid?, context.time?);
         let tid = context.tid.unwrap_or(pid);
         let argument = |number: usize| sample.user_registers?.get(*self.registers?.arguments.get(number)?);
-        let handle = argument(kernel_argument(function)).unwrap_or(0);
+        let handle = argument(argument_of(function)).unwrap_or(0);
         let runs = self.facts.runs(pid, tid, time);
         let run_name = runs.first().and_then(|run| self.facts.run_name(pid, run));
         match call {
@@ -140,32 +150,67 @@ impl Launches {
             }
             GpuCall::Wait => {
                 self.in_runtime.remove(&tid);
-                self.tracker.wait(tid, time);
+                self.tracker.wait(tid, time, self.gpu(tid));
                 None
             }
             GpuCall::Waited => {
                 self.tracker.waited(pid, tid, time);
                 None
             }
-            GpuCall::Name | GpuCall::Named => None,
+            GpuCall::Name | GpuCall::Named | GpuCall::Contexted => None,
+            GpuCall::Context => {
+                // What creates a context goes over to it, too.
+                if function.starts_with("cuCtxCreate") {
+                    self.gpu_threads.push(tid, Some(handle as u32));
+                }
+                None
+            }
+            GpuCall::UseContext => {
+                self.gpu_threads.set(tid, self.facts.ordinal(pid, handle));
+                None
+            }
+            GpuCall::PushContext => {
+                self.gpu_threads.push(tid, self.facts.ordinal(pid, handle));
+                None
+            }
+            GpuCall::PopContext => {
+                self.gpu_threads.pop(tid);
+                None
+            }
+            GpuCall::UseDevice => {
+                self.gpu_threads.set(tid, Some(handle as u32));
+                None
+            }
         }
     }
 
     /// A launch has found its cell.
     pub fn launched(&mut self, pid: u32, tid: u32, time: Timestamp, cell: u32) {
         self.launches += 1;
+        let of_thread = self.gpu(tid);
         let runs = self.facts.runs(pid, tid, time);
+        let known = of_thread.is_some() || !runs.is_empty() && runs.iter().all(|run| run.gpu.is_some());
+        self.astray += u64::from(!known && self.readings.len() > 1);
         if runs.is_empty() {
-            return self.tracker.launch(pid, time, cell);
+            return self.tracker.launch(pid, time, cell, of_thread);
         }
         self.exact_launches += 1;
-        let exact = |run: &super::gpu_activity::KernelRun| Outstanding {
+        let exact = |run: &KernelRun| Outstanding {
             start: run.start,
             end: run.end,
             owner: cell,
-            gpu: run.gpu.map(|gpu| gpu as u32),
+            gpu: run.gpu.map(|gpu| gpu as u32).or(of_thread),
         };
         self.exact.extend(runs.iter().map(exact));
+    }
+
+    /// The domain of the GPU that a thread is on, if that is known.
+    fn gpu(&self, tid: u32) -> Option<u32> {
+        let ordinal = self.gpu_threads.of(tid)?;
+        if self.ordinals.is_empty() {
+            return None;
+        }
+        Some(self.ordinals.get(&ordinal).copied().unwrap_or(UNMEASURED))
     }
 
     /// Gives the GPUs' joules to the cells of launches. What the attribution to CPU samples made of these
@@ -182,6 +227,14 @@ impl Launches {
         launches.extend(&self.exact);
         launches.sort_unstable_by_key(|launch| (launch.start, launch.end, launch.owner));
         profile.warnings.extend(self.facts.warnings());
+        if self.astray > 0 {
+            profile.warnings.push(format!(
+                "of {} launches it is not known which of {} GPUs they ran on: each GPU's joules are shared among \
+                 them as if they had run there (record with --cupti to know)",
+                self.astray,
+                self.readings.len()
+            ));
+        }
         let columns = profile.domains.len();
         let mut domains: Vec<_> = self.readings.into_iter().collect();
         domains.sort_unstable_by_key(|(domain, _)| *domain);
@@ -229,6 +282,12 @@ impl Launches {
             profile.warnings.extend(note(&name, &shares, self.launches, self.exact_launches));
         }
     }
+}
+
+/// Indices of the GPUs' domains by the numbers that the program knows them by.
+fn ordinals(metadata: &Metadata) -> FxHashMap<u32, u32> {
+    let domains = metadata.domains.iter().enumerate();
+    domains.filter_map(|(index, domain)| Some((domain.cuda_ordinal?, index as u32))).collect()
 }
 
 /// How a GPU's joules came to kernels, for the reader of a report.

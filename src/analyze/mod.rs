@@ -12,6 +12,7 @@ mod events;
 #[cfg(test)]
 mod fixture;
 mod gpu_activity;
+mod gpu_threads;
 mod intervals;
 mod jit;
 mod launches;

@@ -184,7 +184,10 @@ impl<'r> Run<'r> {
                 }
             }
             Some(EventRole::Gpu(call)) => self.gpu_call(at, context, call, sample),
-            Some(EventRole::Metadata | EventRole::KernelName | EventRole::GpuActivity) | None => {}
+            Some(
+                EventRole::Metadata | EventRole::KernelName | EventRole::Context | EventRole::GpuActivity,
+            )
+            | None => {}
         }
     }
 

@@ -16,7 +16,7 @@ use crate::record::energy_log::EnergyLog;
 use crate::record::error::RecordError;
 use crate::record::event_totals::EventTotals;
 use crate::record::gpu::activity::ActivityFiles;
-use crate::record::gpu::kernel_names::KernelNames;
+use crate::record::gpu::kernel_names::{GivenHandle, KernelNames};
 use crate::record::process_state::ProcessState;
 use crate::record::program_end;
 use crate::record::readings::{MeterReader, monotonic_now};
@@ -183,8 +183,12 @@ impl Recorder {
         let kept = std::mem::take(&mut self.census.kept);
         let Some(names) = self.kernel_names.as_mut().filter(|_| !kept.is_empty()) else { return Ok(()) };
         let mut own = Vec::new();
-        for name in names.take(&kept) {
-            own_events::kernel_name(&name, monotonic_now(), &mut own).map_err(io::Error::other)?;
+        for given in names.take(&kept) {
+            let written = match given {
+                GivenHandle::Kernel(name) => own_events::kernel_name(&name, monotonic_now(), &mut own),
+                GivenHandle::Context(context) => own_events::context(context, monotonic_now(), &mut own),
+            };
+            written.map_err(io::Error::other)?;
         }
         self.drain.round(&mut [], &own, &mut self.census)
     }

@@ -15,6 +15,7 @@ use crate::record::error::RecordError;
 use crate::record::event_totals::EventTotals;
 use crate::record::events::SampledEvent;
 use crate::record::gpu::activity::ActivityFiles;
+use crate::record::gpu::gpu_order;
 use crate::record::gpu::kernel_names::KernelNames;
 use crate::record::gpu::probes::launch_probes;
 use crate::record::host;
@@ -94,6 +95,7 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
         calibrated::tell_static_power(&stored.model, &mut energy.domains);
     }
     sampling.warnings.extend(launches.warnings);
+    gpu_order::tell(&mut energy.domains, &target::gpu_environment(options, &process_state));
     let clock = host::clock_reference();
     let mut warnings = [sampling.warnings.clone(), unread_meters(&energy)].concat();
     let metadata = Metadata {
@@ -230,9 +232,9 @@ fn descriptions(sampling: &Sampling, metadata: &Metadata, with_activity: bool) -
         ids: sampling.counters.ids(index),
     });
     let launches = sampling.events.iter().any(|event| event.probe.is_some());
-    let names = launches.then(own_events::kernel_names_description);
+    let handles = if launches { own_events::gpu_handles_descriptions() } else { Vec::new() };
     let activity = with_activity.then(own_events::gpu_activity_description);
-    sampled.chain(own_events::descriptions(&metadata.domains)).chain(names).chain(activity).collect()
+    sampled.chain(own_events::descriptions(&metadata.domains)).chain(handles).chain(activity).collect()
 }
 
 /// The records at the start of the file: what eprof says of the recording, and where the kernel lies.

@@ -135,6 +135,9 @@ pub struct DomainInfo {
     /// Address on the PCI bus, of a graphics card.
     #[serde(default)]
     pub bus_id: Option<String>,
+    /// The number that the recorded program knows a graphics card by, where that is certain.
+    #[serde(default)]
+    pub cuda_ordinal: Option<u32>,
 }
 
 impl DomainInfo {
@@ -152,6 +155,7 @@ impl DomainInfo {
             refresh: None,
             static_power: None,
             bus_id: None,
+            cuda_ordinal: None,
         }
     }
 }

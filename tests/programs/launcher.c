@@ -1,4 +1,4 @@
-/* Launches kernels and waits for them: `launcher LIBCUDA driver|thread|runtime|batch|killed|storm PAUSE_MS`. The "assembler"
+/* Launches kernels and waits for them: `launcher LIBCUDA driver|thread|runtime|batch|killed|storm|two|forever PAUSE_MS`. The "assembler"
    of the fake driver counts the instructions between LOOP: and the branch. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -89,6 +89,24 @@ __attribute__((noinline)) void storm(unsigned pause) {
   }
 }
 
+/* Both kernels at once, each on a GPU of its own. */
+__attribute__((noinline)) void two(void *library, unsigned pause) {
+  int (*retain)(void **, int) = (int (*)(void **, int))dlsym(library, "cuDevicePrimaryCtxRetain");
+  int (*use)(void *) = (int (*)(void *))dlsym(library, "cuCtxSetCurrent");
+  void *contexts[2];
+  for (int gpu = 0; gpu < 2; gpu++) retain(&contexts[gpu], gpu);
+  for (int round = 0; round < 3; round++) {
+    use(contexts[0]);
+    start(heat_handle, 500000);
+    use(contexts[1]);
+    start(cool_handle, 500000);
+    synchronize();
+    use(contexts[0]);
+    synchronize();
+    pause_ms(2 * pause);
+  }
+}
+
 static void *train_in_thread(void *turns) {
   for (int round = 0; round < 3; round++) train((unsigned)(uintptr_t)turns, 0);
   return 0;
@@ -108,6 +126,14 @@ int main(int argc, char **argv) {
   if (!strcmp(argv[2], "batch") || !strcmp(argv[2], "killed")) {
     batch(pause);
     if (!strcmp(argv[2], "killed")) raise(SIGKILL);
+    return 0;
+  }
+  while (!strcmp(argv[2], "forever")) {
+    train(500000, 0);
+    pause_ms(pause);
+  }
+  if (!strcmp(argv[2], "two")) {
+    two(library, pause);
     return 0;
   }
   if (!strcmp(argv[2], "thread")) {

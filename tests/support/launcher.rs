@@ -52,7 +52,12 @@ impl Stage {
     }
 
     pub fn record(&self, how: &str, arguments: &[&str]) -> Output {
-        eprof()
+        self.recorder(how, arguments).output().expect("the program runs")
+    }
+
+    pub fn recorder(&self, how: &str, arguments: &[&str]) -> Command {
+        let mut recorder = eprof();
+        recorder
             .args(["record", "--watts", "10:50", "-o"])
             .arg(self.recording())
             .arg("--nvml-lib")
@@ -60,9 +65,8 @@ impl Stage {
             .args(arguments)
             .arg(&self.program)
             .arg(&self.library)
-            .args([how, "150"])
-            .output()
-            .expect("the program runs")
+            .args([how, "150"]);
+        recorder
     }
 
     pub fn recording(&self) -> PathBuf {

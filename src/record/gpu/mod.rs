@@ -3,6 +3,7 @@
 
 pub(super) mod activity;
 mod cuda;
+pub(super) mod gpu_order;
 mod instructions;
 pub(super) mod kernel_names;
 mod load;
