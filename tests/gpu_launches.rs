@@ -4,101 +4,16 @@
 mod common;
 #[path = "support/fake_gpu.rs"]
 mod fake;
+#[path = "support/launcher.rs"]
+mod launcher;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-use common::{eprof, has_program, skip};
-use fake::fake_gpu;
+use common::eprof;
+use launcher::{Stage, assert_succeeded, joules_of};
 use serde_json::Value;
 
-/// 50 W of idling. A turn of `heat` (ten divisions) takes 400 ns and 40.1 uJ, one of `cool` (one
-/// division) 220 ns and 4.1 uJ; each runs three times for 500,000 turns.
-const SETTINGS: &str =
-    "shared 1\nidle 50\nrefresh_ms 20\nwindow_ms 10\nnanoseconds 20\nbase 0.1\nenergy div.u32 4\n";
+/// What the stage's GPU spends on three rounds of its two kernels.
 const HEAT_JOULES: f64 = 3.0 * 500_000.0 * 40.1e-6;
 const COOL_JOULES: f64 = 3.0 * 500_000.0 * 4.1e-6;
-
-struct Stage {
-    folder: tempfile::TempDir,
-    library: PathBuf,
-    program: PathBuf,
-}
-
-impl Stage {
-    /// `None`, and said so, where this machine cannot do it.
-    fn set() -> Option<Self> {
-        if !has_program("cc", &["--version"]) {
-            skip("no C compiler");
-            return None;
-        }
-        if !Path::new("/sys/bus/event_source/devices/uprobe").is_dir()
-            || !nix::unistd::Uid::effective().is_root()
-        {
-            skip("probes need a kernel with uprobes, and root");
-            return None;
-        }
-        let folder = tempfile::tempdir().expect("a folder");
-        let library = folder.path().join("libcuda.so.1");
-        std::fs::rename(fake_gpu(folder.path(), SETTINGS, &[]), &library).expect("in place");
-        std::fs::rename(folder.path().join("libfakegpu.so.conf"), folder.path().join("libcuda.so.1.conf"))
-            .expect("in place");
-        let program = folder.path().join("launcher");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/launcher.c");
-        let built = Command::new("cc")
-            .args(["-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o"])
-            .args([&program, &source])
-            .arg("-ldl")
-            .status();
-        assert!(built.expect("a compiler").success());
-        Some(Self { folder, library, program })
-    }
-
-    fn record(&self, how: &str, arguments: &[&str]) -> Output {
-        eprof()
-            .args(["record", "--watts", "10:50", "-o"])
-            .arg(self.recording())
-            .arg("--nvml-lib")
-            .arg(&self.library)
-            .args(arguments)
-            .arg(&self.program)
-            .arg(&self.library)
-            .args([how, "150"])
-            .output()
-            .expect("the program runs")
-    }
-
-    fn recording(&self) -> PathBuf {
-        self.folder.path().join("eprof.data")
-    }
-
-    fn cuda_lib(&self) -> String {
-        format!("--cuda-lib={}", self.library.display())
-    }
-
-    fn report(&self, arguments: &[&str]) -> String {
-        let output =
-            eprof().args(["report", "-i"]).arg(self.recording()).args(arguments).output().expect("runs");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("text")
-    }
-
-    fn json(&self, arguments: &[&str]) -> Value {
-        let text = self.report(&[&["--format", "json"], arguments].concat());
-        serde_json::from_str(&text).expect("JSON")
-    }
-}
-
-fn joules_of(report: &Value, name: &str) -> f64 {
-    let rows = report["rows"].as_array().expect("rows");
-    let row =
-        rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no row {name}: {rows:#?}"));
-    row["self_joules"].as_f64().expect("joules")
-}
-
-fn assert_succeeded(output: &Output) {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
 
 /// Kernels get what the fake GPU spent on them. The wide margin is for machines that hold up the thread
 /// that reads the meter: its readings are the only thing here that hangs on time.
@@ -113,7 +28,7 @@ fn assert_shared_out(report: &Value, heat: &str, cool: &str) {
 
 #[test]
 fn launches_through_the_driver_are_named_and_charged() {
-    let Some(stage) = Stage::set() else { return };
+    let Some(stage) = Stage::set("", &[]) else { return };
     // The measured GPU alone turns probes on.
     assert_succeeded(&stage.record("driver", &[&stage.cuda_lib()]));
     let report = stage.json(&["--by", "kernel"]);
@@ -132,7 +47,7 @@ fn launches_through_the_driver_are_named_and_charged() {
 
 #[test]
 fn launches_through_a_runtime_in_the_program_count_once() {
-    let Some(stage) = Stage::set() else { return };
+    let Some(stage) = Stage::set("", &[]) else { return };
     assert_succeeded(&stage.record("runtime", &["--gpu", &stage.cuda_lib()]));
     // Kernels go by the functions that stand for them in the program.
     let report = stage.json(&["--by", "kernel"]);
@@ -143,8 +58,69 @@ fn launches_through_a_runtime_in_the_program_count_once() {
 }
 
 #[test]
+fn a_program_under_probes_makes_threads_and_their_launches_count() {
+    let Some(stage) = Stage::set("", &[]) else { return };
+    assert_succeeded(&stage.record("thread", &[&stage.cuda_lib()]));
+    let report = stage.json(&["--by", "kernel"]);
+    let heat = joules_of(&report, "heat");
+    assert!((heat - HEAT_JOULES).abs() < 0.15 * HEAT_JOULES, "{heat} J of {HEAT_JOULES}");
+}
+
+/// Another program on the same GPU, which is not recorded, has its own kernels' joules.
+#[test]
+fn the_joules_of_other_processes_are_theirs() {
+    let Some(stage) = Stage::set("", &[]) else { return };
+    let mut other = std::process::Command::new(&stage.program)
+        .arg(&stage.library)
+        .args(["forever", "300"])
+        .spawn()
+        .expect("the program runs");
+    let output = stage.record("driver", &[&stage.cuda_lib()]);
+    other.kill().expect("it runs still");
+    other.wait().expect("it ends");
+    assert_succeeded(&output);
+    let report = stage.json(&["--by", "kernel"]);
+    let own = joules_of(&report, "heat") + joules_of(&report, "cool");
+    let truth = HEAT_JOULES + COOL_JOULES;
+    let gpu = &report["domains"].as_array().expect("domains")[1]["balance"];
+    let others = gpu["other"].as_f64().expect("joules");
+    println!("own {own:.1} J of {truth:.1}, others' {others:.1} J");
+    // Where kernels of both run at once they share alike, though one may draw more.
+    assert!((own - truth).abs() < 0.35 * truth, "{own} J of {truth}, and {others} J of another program's");
+    assert!(others > 0.3 * HEAT_JOULES, "{gpu:#}");
+    assert!(report["warnings"].to_string().contains("other processes launched"), "{report:#}");
+}
+
+/// Two GPUs work at once: each one's joules go to what ran on it.
+#[test]
+fn the_joules_of_each_gpu_go_to_its_own_launches() {
+    let Some(stage) = Stage::set("gpus 2\n", &[]) else { return };
+    assert_succeeded(&stage.record("two", &[&stage.cuda_lib()]));
+    let report = stage.json(&["--by", "kernel"]);
+    let (heat, cool) = (joules_of(&report, "heat"), joules_of(&report, "cool"));
+    println!("heat {heat:.2} J of {HEAT_JOULES:.2}, cool {cool:.2} J of {COOL_JOULES:.2}");
+    assert!((heat - HEAT_JOULES).abs() < 0.1 * HEAT_JOULES, "{heat} J of {HEAT_JOULES}");
+    assert!((cool - COOL_JOULES).abs() < 0.05 * HEAT_JOULES, "{cool} J of {COOL_JOULES}");
+    assert!(!report["warnings"].to_string().contains("not known which"), "{report:#}");
+}
+
+/// Who does not tell which GPU is meant, as here, where one of them is hidden by a name, is told so.
+#[test]
+fn launches_on_a_gpu_that_is_not_known_are_said() {
+    let Some(stage) = Stage::set("gpus 2\n", &[]) else { return };
+    let output = stage
+        .recorder("two", &[&stage.cuda_lib()])
+        .env("CUDA_VISIBLE_DEVICES", "GPU-5c0c,GPU-11ab")
+        .output()
+        .expect("the program runs");
+    assert_succeeded(&output);
+    let said = stage.json(&["--by", "kernel"])["warnings"].to_string();
+    assert!(said.contains("of 6 launches it is not known which of 2 GPUs"), "{said}");
+}
+
+#[test]
 fn a_flamegraphs_host_stacks_end_in_kernels() {
-    let Some(stage) = Stage::set() else { return };
+    let Some(stage) = Stage::set("", &[]) else { return };
     assert_succeeded(&stage.record("driver", &[&stage.cuda_lib(), "-z"]));
     let picture = stage.folder.path().join("energy.svg");
     let output = eprof()
@@ -163,7 +139,7 @@ fn a_flamegraphs_host_stacks_end_in_kernels() {
 
 #[test]
 fn the_joules_of_cpu_and_gpu_stand_in_one_balance() {
-    let Some(stage) = Stage::set() else { return };
+    let Some(stage) = Stage::set("", &[]) else { return };
     assert_succeeded(&stage.record("driver", &[&stage.cuda_lib()]));
     let report = stage.json(&["--whole"]);
     let domains = report["domains"].as_array().expect("domains");
@@ -194,7 +170,7 @@ fn the_joules_of_cpu_and_gpu_stand_in_one_balance() {
 
 #[test]
 fn what_cannot_be_seen_is_said() {
-    let Some(stage) = Stage::set() else { return };
+    let Some(stage) = Stage::set("", &[]) else { return };
     assert_succeeded(&stage.record("driver", &["--gpu=never", &stage.cuda_lib()]));
     let report =
         eprof().args(["report", "--by", "kernel", "-i"]).arg(stage.recording()).output().expect("runs");

@@ -4,7 +4,8 @@ use super::spans::EventUnit;
 use crate::recording::attr::EventAttr;
 use crate::recording::energy::domain_of_event;
 use crate::recording::format::event_type;
-use crate::recording::gpu_events::{GpuCall, KERNEL_NAMES_EVENT};
+use crate::recording::gpu_activity::GPU_ACTIVITY_EVENT;
+use crate::recording::gpu_events::{CONTEXTS_EVENT, GpuCall, KERNEL_NAMES_EVENT};
 use crate::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT, Metadata};
 use crate::recording::{EventDesc, Recording};
 
@@ -23,6 +24,10 @@ pub enum EventRole {
     Gpu(u32),
     /// The name of a GPU's kernel.
     KernelName,
+    /// The GPU of a context.
+    Context,
+    /// What GPUs did, as CUPTI tells it.
+    GpuActivity,
 }
 
 /// The roles of all events of a recording.
@@ -80,11 +85,6 @@ impl EventRoles {
         self.gpu_calls.get(index as usize).map(|(call, function)| (*call, function.as_str()))
     }
 
-    /// Do samples of this event tell names of GPU kernels?
-    pub fn is_kernel_name(&self, event: Option<u32>) -> bool {
-        self.of(event) == Some(EventRole::KernelName)
-    }
-
     /// Sampled events, in the order of the profile's list.
     pub fn sampled(&self) -> &[SampledEvent] {
         &self.sampled
@@ -103,6 +103,12 @@ fn role(event: &EventDesc, metadata: Option<&Metadata>, sampled: &mut Vec<Sample
     }
     if event.name == KERNEL_NAMES_EVENT {
         return EventRole::KernelName;
+    }
+    if event.name == CONTEXTS_EVENT {
+        return EventRole::Context;
+    }
+    if event.name == GPU_ACTIVITY_EVENT {
+        return EventRole::GpuActivity;
     }
     if event.name == CPU_TIMES_EVENT {
         return EventRole::CpuTimes;

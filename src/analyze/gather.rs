@@ -138,7 +138,10 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
                 self.jit.mapped(mmap.path);
             }
             Record::Comm { pid, tid, name, exec } => self.tasks.rename(*pid, *tid, name, *exec),
-            Record::Fork(change) => self.tasks.fork(change),
+            Record::Fork(change) => {
+                self.tasks.fork(change);
+                self.launches.forked(change);
+            }
             Record::Exit(change) => self.launches.ended(change.pid, change.tid, context.time),
             Record::Ksymbol { address, length, unregistered: false, name } => {
                 self.tasks.kernel_symbol(*address, *length, name);
@@ -169,7 +172,10 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
                 }
             }
             Some(EventRole::Gpu(call)) => self.gpu_call(at, context, call, sample),
-            Some(EventRole::Metadata | EventRole::KernelName) | None => {}
+            Some(
+                EventRole::Metadata | EventRole::KernelName | EventRole::Context | EventRole::GpuActivity,
+            )
+            | None => {}
         }
     }
 
@@ -229,10 +235,13 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         else {
             return;
         };
-        if self.charge_elsewhere(pid).is_some() {
+        let tid = context.tid.unwrap_or(pid);
+        // Probes see whoever calls, of whatever is sampled.
+        if !self.is_of_target(pid, tid) {
+            self.launches.call_of_others(call.0, pid, tid, time);
             return;
         }
-        let task = self.tasks.task(pid, context.tid.unwrap_or(pid));
+        let task = self.tasks.task(pid, tid);
         let Some(kernel) = self.launches.call(&mut self.tasks, task, call, context, sample) else { return };
         // Launches are the last of the events.
         let event = self.totals.len() as u32 - 1;
@@ -260,7 +269,20 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
                 cell
             }
         };
-        self.launches.launched(pid, time, cell);
+        self.launches.launched(pid, tid, time, cell);
+    }
+
+    /// Is this thread one that was to be recorded?
+    fn is_of_target(&self, pid: u32, tid: u32) -> bool {
+        let Some(metadata) = self.metadata else { return true };
+        let descends = |root: &u32| self.tasks.descends_from(pid, *root);
+        pid != metadata.recorder_pid
+            && match &metadata.target {
+                Target::System => true,
+                Target::Command { pid: root, .. } => descends(root),
+                Target::Processes(pids) => pids.iter().any(descends),
+                Target::Threads(tids) => tids.contains(&tid) || self.launches.follows(tid),
+            }
     }
 
     /// Where a sample goes that is not the program's, in a recording of everything for one program.

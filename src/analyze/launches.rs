@@ -4,14 +4,22 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::events::EventRoles;
-use crate::gpu::launches::{LaunchTracker, Shares, share};
+use super::gpu_activity::{KernelFacts, KernelRun};
+use super::gpu_threads::GpuThreads;
+use crate::gpu::launches::{LaunchTracker, Outstanding, Shares, share};
 use crate::profile::{CodeAddress, EventTotals, GPU_LAUNCH_EVENT, Profile};
 use crate::recording::Recording;
-use crate::recording::gpu_events::{CallRegisters, GpuCall, KernelName, kernel_argument};
+use crate::recording::gpu_events::{CallRegisters, GpuCall, argument_of};
 use crate::recording::metadata::{DomainKind, Metadata};
-use crate::recording::record::{CpuMode, Record, RecordContext, Sample};
+use crate::recording::record::{CpuMode, RecordContext, Sample, TaskChange};
 use crate::timeline::{TaskId, Tasks};
 use crate::units::{Joules, Nanoseconds, Timestamp};
+
+/// The owner of launches by processes that were not to be recorded.
+const OTHERS: u32 = u32::MAX;
+
+/// Stands for the domain of a GPU that is known and not measured.
+const UNMEASURED: u32 = u32::MAX;
 
 /// Launches and the meters of GPUs, as the replay meets them.
 #[derive(Debug, Default)]
@@ -19,8 +27,20 @@ pub(super) struct Launches {
     /// This recording has probes on launches.
     probed: bool,
     registers: Option<CallRegisters>,
-    names: FxHashMap<(u32, u64), String>,
+    facts: KernelFacts,
     tracker: LaunchTracker,
+    /// Kernels of which it is known when they ran, as CUPTI told.
+    exact: Vec<Outstanding>,
+    exact_launches: u64,
+    /// Launches of processes that were not to be recorded.
+    foreign: u64,
+    gpu_threads: GpuThreads,
+    /// Indices of GPUs' domains by the program's numbers of them, and how many GPUs there are.
+    ordinals: FxHashMap<u32, u32>,
+    /// Launches on a GPU that is not known, where there are several.
+    astray: u64,
+    /// Threads that some recorded thread started.
+    started: FxHashSet<u32>,
     /// Threads inside a launch by CUDA's runtime, which comes to the driver within the call.
     in_runtime: FxHashSet<u32>,
     /// Readings of the GPUs, by index of the domain.
@@ -45,7 +65,8 @@ impl Launches {
         Self {
             probed: true,
             registers: architecture.and_then(CallRegisters::of),
-            names: names(recording, roles),
+            facts: KernelFacts::of(recording, roles),
+            ordinals: metadata.map(ordinals).unwrap_or_default(),
             readings: gpus.into_iter().map(|index| (index, Vec::new())).collect(),
             ..Self::default()
         }
@@ -61,6 +82,32 @@ impl Launches {
     pub fn reading(&mut self, domain: usize, time: Timestamp, energy: Joules) {
         if let Some(readings) = self.readings.get_mut(&domain) {
             readings.push((time, energy));
+        }
+    }
+
+    /// A thread that is recorded started another. Only of recorded ones the kernel tells.
+    pub fn forked(&mut self, change: &TaskChange) {
+        if self.probed {
+            self.started.insert(change.tid);
+        }
+    }
+
+    /// Was this thread started by a recorded one?
+    pub fn follows(&self, tid: u32) -> bool {
+        self.started.contains(&tid)
+    }
+
+    /// A probed call of a process that was not to be recorded: what it has on a GPU takes its part of the
+    /// joules. The runtime's launches come to the driver in any case.
+    pub fn call_of_others(&mut self, call: GpuCall, pid: u32, tid: u32, time: Timestamp) {
+        match call {
+            GpuCall::Launch | GpuCall::GraphLaunch => {
+                self.foreign += 1;
+                self.tracker.launch(pid, time, OTHERS, None);
+            }
+            GpuCall::Wait => self.tracker.wait(tid, time, None),
+            GpuCall::Waited => self.tracker.waited(pid, tid, time),
+            _ => {}
         }
     }
 
@@ -83,36 +130,87 @@ impl Launches {
         let (pid, time) = (context.pid?, context.time?);
         let tid = context.tid.unwrap_or(pid);
         let argument = |number: usize| sample.user_registers?.get(*self.registers?.arguments.get(number)?);
-        let handle = argument(kernel_argument(function)).unwrap_or(0);
+        let handle = argument(argument_of(function)).unwrap_or(0);
+        let runs = self.facts.runs(pid, tid, time);
+        let run_name = runs.first().and_then(|run| self.facts.run_name(pid, run));
         match call {
             GpuCall::Launch | GpuCall::GraphLaunch if self.in_runtime.remove(&tid) => None,
-            GpuCall::Launch => Some(match self.names.get(&(pid, handle)) {
+            GpuCall::Launch => Some(match run_name.or_else(|| self.facts.name(pid, handle)) {
                 Some(name) => tasks.gpu_kernel(name),
                 None => tasks.gpu_kernel(&format!("kernel at {handle:#x}")),
             }),
             GpuCall::GraphLaunch => Some(tasks.gpu_kernel(&format!("graph at {handle:#x}"))),
             GpuCall::RuntimeLaunch => {
                 self.in_runtime.insert(tid);
-                // The runtime knows a kernel by the function of the program that stands for it.
-                Some(tasks.locate(task, CpuMode::User, handle))
+                Some(match run_name {
+                    Some(name) => tasks.gpu_kernel(name),
+                    // The runtime knows a kernel by the function of the program that stands for it.
+                    None => tasks.locate(task, CpuMode::User, handle),
+                })
             }
             GpuCall::Wait => {
                 self.in_runtime.remove(&tid);
-                self.tracker.wait(tid, time);
+                self.tracker.wait(tid, time, self.gpu(tid));
                 None
             }
             GpuCall::Waited => {
                 self.tracker.waited(pid, tid, time);
                 None
             }
-            GpuCall::Name | GpuCall::Named => None,
+            GpuCall::Name | GpuCall::Named | GpuCall::Contexted => None,
+            GpuCall::Context => {
+                // What creates a context goes over to it, too.
+                if function.starts_with("cuCtxCreate") {
+                    self.gpu_threads.push(tid, Some(handle as u32));
+                }
+                None
+            }
+            GpuCall::UseContext => {
+                self.gpu_threads.set(tid, self.facts.ordinal(pid, handle));
+                None
+            }
+            GpuCall::PushContext => {
+                self.gpu_threads.push(tid, self.facts.ordinal(pid, handle));
+                None
+            }
+            GpuCall::PopContext => {
+                self.gpu_threads.pop(tid);
+                None
+            }
+            GpuCall::UseDevice => {
+                self.gpu_threads.set(tid, Some(handle as u32));
+                None
+            }
         }
     }
 
     /// A launch has found its cell.
-    pub fn launched(&mut self, pid: u32, time: Timestamp, cell: u32) {
+    pub fn launched(&mut self, pid: u32, tid: u32, time: Timestamp, cell: u32) {
         self.launches += 1;
-        self.tracker.launch(pid, time, cell);
+        let of_thread = self.gpu(tid);
+        let runs = self.facts.runs(pid, tid, time);
+        let known = of_thread.is_some() || !runs.is_empty() && runs.iter().all(|run| run.gpu.is_some());
+        self.astray += u64::from(!known && self.readings.len() > 1);
+        if runs.is_empty() {
+            return self.tracker.launch(pid, time, cell, of_thread);
+        }
+        self.exact_launches += 1;
+        let exact = |run: &KernelRun| Outstanding {
+            start: run.start,
+            end: run.end,
+            owner: cell,
+            gpu: run.gpu.map(|gpu| gpu as u32).or(of_thread),
+        };
+        self.exact.extend(runs.iter().map(exact));
+    }
+
+    /// The domain of the GPU that a thread is on, if that is known.
+    fn gpu(&self, tid: u32) -> Option<u32> {
+        let ordinal = self.gpu_threads.of(tid)?;
+        if self.ordinals.is_empty() {
+            return None;
+        }
+        Some(self.ordinals.get(&ordinal).copied().unwrap_or(UNMEASURED))
     }
 
     /// Gives the GPUs' joules to the cells of launches. What the attribution to CPU samples made of these
@@ -122,14 +220,31 @@ impl Launches {
             return;
         }
         let end = self.readings.values().filter_map(|all| all.last()).map(|(time, _)| *time).max();
-        let launches = self.tracker.finish(end.unwrap_or_default());
+        let end = end.unwrap_or_default();
+        let mut launches = self.tracker.finish(end);
+        // Of other processes nobody tells that they ended.
+        launches.retain(|launch| launch.owner != OTHERS || launch.end < end);
+        launches.extend(&self.exact);
+        launches.sort_unstable_by_key(|launch| (launch.start, launch.end, launch.owner));
+        profile.warnings.extend(self.facts.warnings());
+        if self.astray > 0 {
+            profile.warnings.push(format!(
+                "of {} launches it is not known which of {} GPUs they ran on: each GPU's joules are shared among \
+                 them as if they had run there (record with --cupti to know)",
+                self.astray,
+                self.readings.len()
+            ));
+        }
         let columns = profile.domains.len();
         profile.cell_variances.resize(profile.cell_joules.len(), 0.0);
         let mut domains: Vec<_> = self.readings.into_iter().collect();
         domains.sort_unstable_by_key(|(domain, _)| *domain);
         for (domain, readings) in domains {
             let Some(energy) = profile.domains.get(domain) else { continue };
-            let shares = share(&readings, &launches, energy.info.refresh);
+            let is_own = |launch: &&Outstanding| launch.gpu.is_none_or(|gpu| gpu as usize == domain);
+            let own: Vec<Outstanding> = launches.iter().filter(is_own).copied().collect();
+            let shares = share(&readings, &own, energy.info.refresh);
+            let knows_gpus = own.iter().all(|launch| launch.gpu.is_some());
             // A CPU's samples know nothing of a GPU.
             for cell in 0..profile.cells.len() {
                 profile.cell_joules[cell * columns + domain] = Joules::ZERO;
@@ -145,57 +260,64 @@ impl Launches {
                 ) {
                     *joules = share.joules;
                     *variance = share.variance;
-                    cell.time = share.busy;
+                    // Work that may have run on any of several GPUs was busy once.
+                    cell.time = if knows_gpus { cell.time + share.busy } else { cell.time.max(share.busy) };
                     attributed += share.joules;
                 }
             }
+            let others = shares.by_owner.get(&OTHERS).map_or(Joules::ZERO, |share| share.joules);
             let energy = &mut profile.domains[domain];
             energy.attributed = attributed;
-            energy.static_energy = energy.measured - attributed;
-            energy.other_processes = Joules::ZERO;
+            energy.static_energy = energy.measured - attributed - others;
+            energy.other_processes = others;
             energy.recorder = Joules::ZERO;
             energy.lost = Joules::ZERO;
             let name = energy.info.name.clone();
-            profile.warnings.extend(note(&name, &shares, self.launches));
+            if self.foreign > 0 {
+                profile.warnings.push(format!(
+                    "other processes launched {} kernels meanwhile: {others} of {name} are theirs, by the time from \
+                     launch to wait",
+                    self.foreign
+                ));
+            }
+            profile.warnings.extend(note(&name, &shares, self.launches, self.exact_launches));
         }
     }
 }
 
+/// Indices of the GPUs' domains by the numbers that the program knows them by.
+fn ordinals(metadata: &Metadata) -> FxHashMap<u32, u32> {
+    let domains = metadata.domains.iter().enumerate();
+    domains.filter_map(|(index, domain)| Some((domain.cuda_ordinal?, index as u32))).collect()
+}
+
 /// How a GPU's joules came to kernels, for the reader of a report.
-fn note(domain: &str, shares: &Shares, launches: u64) -> Option<String> {
+fn note(domain: &str, shares: &Shares, launches: u64, exact: u64) -> Option<String> {
     if launches == 0 {
         return None;
     }
-    let busy: Nanoseconds = shares.by_owner.values().map(|share| share.busy).sum();
+    let own = shares.by_owner.iter().filter(|(owner, _)| **owner != OTHERS);
+    let busy: Nanoseconds = own.map(|(_, share)| share.busy).sum();
     let level = match shares.idle_power {
         Some(power) => format!("what {domain} drew above active idle ({power})"),
         None => format!("all that {domain} drew, since it never rested long enough to tell its idle power,"),
     };
+    let busy = busy.as_secs_f64();
+    let how = match launches - exact {
+        0 => format!(
+            "by the times that their kernels ran, as CUPTI told ({busy:.3} s in all); kernels that ran at once share \
+             alike"
+        ),
+        modelled if exact > 0 => format!(
+            "by the times that their kernels ran, as CUPTI told of {exact} of them; the other {modelled} go by the \
+             time from launch to wait ({busy:.3} s in all)"
+        ),
+        _ => format!(
+            "by the time from launch to wait ({busy:.3} s in all); kernels that were waited for together share by \
+             number"
+        ),
+    };
     Some(format!(
-        "joules of GPU kernels are modelled, not measured: {level} is shared among {launches} launches by the \
-         time from launch to wait ({:.3} s in all); kernels that were waited for together share by number",
-        busy.as_secs_f64()
+        "joules of GPU kernels are modelled, not measured: {level} is shared among {launches} launches {how}"
     ))
-}
-
-/// The names of kernels that a recording tells.
-fn names(recording: &Recording, roles: &EventRoles) -> FxHashMap<(u32, u64), String> {
-    let mut names = FxHashMap::default();
-    let mut records = recording.records();
-    loop {
-        match records.next() {
-            Ok(Some((_, context, Record::Sample(sample)))) => {
-                let event = context.event.map(|event| event.0);
-                if roles.is_kernel_name(event)
-                    && let Some(KernelName { pid, handle, name }) = KernelName::from_bytes(sample.raw)
-                {
-                    names.insert((pid, handle), name);
-                }
-            }
-            Ok(Some(_)) => {}
-            Ok(None) => return names,
-            Err(error) if error.is_recoverable() => {}
-            Err(_) => return names,
-        }
-    }
 }

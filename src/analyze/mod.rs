@@ -15,6 +15,8 @@ mod events;
 #[cfg(test)]
 mod fixture;
 mod gather;
+mod gpu_activity;
+mod gpu_threads;
 mod intervals;
 mod jit;
 mod known;

@@ -12,8 +12,8 @@ use eprof::machine::cpuinfo::CpuIdentity;
 use eprof::power_model::folder;
 use eprof::power_model::stored::StoredModel;
 use eprof::record::{
-    self, CallGraph, GpuLaunches, GpuOptions, Neighbours, RecordError, RecordOptions, SamplingRate,
-    TargetOptions,
+    self, CallGraph, CuptiOptions, GpuLaunches, GpuOptions, Neighbours, RecordError, RecordOptions,
+    SamplingRate, TargetOptions,
 };
 
 use super::Outcome;
@@ -94,6 +94,23 @@ pub struct RecordArgs {
     #[arg(long, value_name = "FILE")]
     cuda_lib: Option<PathBuf>,
 
+    /// Let CUDA load a library into COMMAND that asks CUPTI when each kernel really ran, instead of taking
+    /// the time from launch to wait for it. Slows down programs of many short kernels.
+    #[arg(long)]
+    cupti: bool,
+
+    /// CUPTI's library, if it is not where CUDA's toolkit puts it.
+    #[arg(long, value_name = "FILE", requires = "cupti")]
+    cupti_lib: Option<PathBuf>,
+
+    /// Stop asking CUPTI when the program launches more kernels a second than this (0: never).
+    #[arg(long, value_name = "LAUNCHES", requires = "cupti", default_value_t = record::CUPTI_MAX_RATE)]
+    cupti_max_rate: u32,
+
+    /// The library that CUDA is to load, if it is not installed with eprof.
+    #[arg(long, value_name = "FILE", requires = "cupti", hide = true)]
+    cupti_injection: Option<PathBuf>,
+
     #[command(flatten)]
     meters: MeterArgs,
 
@@ -127,6 +144,9 @@ enum Gpu {
 pub fn run(args: RecordArgs) -> Outcome {
     let quiet = args.quiet;
     let options = options(args)?;
+    if options.gpu.cupti.is_some() && !quiet {
+        writeln!(io::stderr(), "eprof: {}", record::CUPTI_COST)?;
+    }
     let summary = match record::record(&options) {
         Ok(summary) => summary,
         Err(RecordError::Launch(error)) => {
@@ -182,6 +202,11 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         }
         (None, ..) => anyhow::bail!("nothing to record: give a command, -p PID, -t TID, --cgroup NAME or -a"),
     };
+    let contradicts = args.cupti && matches!(args.gpu, Gpu::Never);
+    anyhow::ensure!(
+        !contradicts,
+        "--cupti tells when launched kernels ran; with --gpu=never there are no launches"
+    );
     let rate = match (args.freq, args.count) {
         (Some(frequency), _) => SamplingRate::Frequency(frequency),
         (_, Some(period)) => SamplingRate::Period(period),
@@ -198,11 +223,17 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         duration: args.duration,
         gpu: GpuOptions {
             launches: match args.gpu {
+                Gpu::Auto if args.cupti => GpuLaunches::Always,
                 Gpu::Auto => GpuLaunches::Automatic,
                 Gpu::Always => GpuLaunches::Always,
                 Gpu::Never => GpuLaunches::Never,
             },
             cuda_library: args.cuda_lib,
+            cupti: args.cupti.then_some(CuptiOptions {
+                library: args.cupti_lib,
+                injection: args.cupti_injection,
+                max_rate: Some(args.cupti_max_rate),
+            }),
         },
         meters: args.meters.options(),
         meter_interval: Duration::from_millis(args.meter_interval.max(1)),

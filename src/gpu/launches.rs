@@ -21,42 +21,60 @@ pub struct Outstanding {
     pub end: Timestamp,
     /// Whom its joules go to.
     pub owner: u32,
+    /// The GPU it runs on, where that is known.
+    pub gpu: Option<u32>,
 }
 
 /// Follows launches and waits, in time order.
 #[derive(Debug, Clone, Default)]
 pub struct LaunchTracker {
     /// By process, what no wait has covered yet.
-    open: FxHashMap<u32, Vec<(Timestamp, u32)>>,
-    /// By thread, when it began to wait.
-    waiting: FxHashMap<u32, Timestamp>,
+    open: FxHashMap<u32, Vec<Open>>,
+    /// By thread, when it began to wait, and for which GPU.
+    waiting: FxHashMap<u32, (Timestamp, Option<u32>)>,
     done: Vec<Outstanding>,
 }
 
+/// A launch that nobody waited for yet.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    start: Timestamp,
+    owner: u32,
+    gpu: Option<u32>,
+}
+
+impl Open {
+    fn until(self, end: Timestamp) -> Outstanding {
+        let Self { start, owner, gpu } = self;
+        Outstanding { start, end, owner, gpu }
+    }
+}
+
 impl LaunchTracker {
-    /// A process launched something.
-    pub fn launch(&mut self, pid: u32, time: Timestamp, owner: u32) {
-        self.open.entry(pid).or_default().push((time, owner));
+    /// A process launched something, on this GPU if it is known.
+    pub fn launch(&mut self, pid: u32, time: Timestamp, owner: u32, gpu: Option<u32>) {
+        self.open.entry(pid).or_default().push(Open { start: time, owner, gpu });
     }
 
-    /// A thread begins to wait.
-    pub fn wait(&mut self, tid: u32, time: Timestamp) {
-        self.waiting.insert(tid, time);
+    /// A thread begins to wait for what runs on this GPU, if it is known.
+    pub fn wait(&mut self, tid: u32, time: Timestamp, gpu: Option<u32>) {
+        self.waiting.insert(tid, (time, gpu));
     }
 
-    /// A thread's wait is over: what its process had launched before that wait is done. That another
-    /// stream's launches need not be is not seen from here.
+    /// A thread's wait is over: what its process had launched before that wait on that GPU is done. That
+    /// another stream's launches need not be is not seen from here.
     pub fn waited(&mut self, pid: u32, tid: u32, time: Timestamp) {
-        let Some(since) = self.waiting.remove(&tid) else { return };
+        let Some((since, gpu)) = self.waiting.remove(&tid) else { return };
         let Some(open) = self.open.get_mut(&pid) else { return };
-        let covered = open.partition_point(|(start, _)| *start <= since);
-        self.done.extend(open.drain(..covered).map(|(start, owner)| Outstanding { start, end: time, owner }));
+        let elsewhere = |launch: &Open| gpu.is_some() && launch.gpu.is_some() && launch.gpu != gpu;
+        let covered = |launch: &mut Open| launch.start <= since && !elsewhere(launch);
+        self.done.extend(open.extract_if(.., covered).map(|launch| launch.until(time)));
     }
 
     /// A process ended, and all that it launched with it.
     pub fn ended(&mut self, pid: u32, time: Timestamp) {
         let open = self.open.remove(&pid).unwrap_or_default();
-        self.done.extend(open.into_iter().map(|(start, owner)| Outstanding { start, end: time, owner }));
+        self.done.extend(open.into_iter().map(|launch| launch.until(time)));
     }
 
     /// All launches; what is still open then ends at `end`.

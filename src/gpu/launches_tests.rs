@@ -7,7 +7,7 @@ fn ms(millis: u64) -> Timestamp {
 }
 
 fn launch(start: u64, end: u64, owner: u32) -> Outstanding {
-    Outstanding { start: ms(start), end: ms(end), owner }
+    Outstanding { start: ms(start), end: ms(end), owner, gpu: None }
 }
 
 /// A counter that moves every 20 ms: 50 W of idling, and watts between two times on top.
@@ -96,15 +96,30 @@ fn a_gpu_that_never_rests_tells_no_idle_level() {
 #[test]
 fn a_wait_covers_what_was_launched_before_it_by_its_own_process() {
     let mut tracker = LaunchTracker::default();
-    tracker.launch(1, ms(10), 0);
-    tracker.launch(2, ms(11), 1);
-    tracker.wait(100, ms(12));
-    tracker.launch(1, ms(13), 2);
+    tracker.launch(1, ms(10), 0, None);
+    tracker.launch(2, ms(11), 1, None);
+    tracker.wait(100, ms(12), None);
+    tracker.launch(1, ms(13), 2, None);
     tracker.waited(1, 100, ms(20));
     // A return without a call belongs to a wait from before the recording.
     tracker.waited(1, 101, ms(21));
     tracker.ended(2, ms(30));
     assert_eq!(tracker.finish(ms(40)), [launch(10, 20, 0), launch(11, 30, 1), launch(13, 40, 2)]);
+}
+
+#[test]
+fn a_wait_for_one_gpu_leaves_the_others_work_open() {
+    let mut tracker = LaunchTracker::default();
+    tracker.launch(1, ms(10), 0, Some(4));
+    tracker.launch(1, ms(11), 1, Some(5));
+    tracker.launch(1, ms(12), 2, None);
+    tracker.wait(100, ms(15), Some(4));
+    tracker.waited(1, 100, ms(20));
+    tracker.wait(100, ms(25), None);
+    tracker.waited(1, 100, ms(30));
+    let on = |gpu, launch: Outstanding| Outstanding { gpu, ..launch };
+    let expected = [on(Some(4), launch(10, 20, 0)), on(Some(5), launch(11, 30, 1)), launch(12, 20, 2)];
+    assert_eq!(tracker.finish(ms(40)), expected);
 }
 
 proptest! {

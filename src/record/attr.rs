@@ -57,8 +57,10 @@ pub fn builder(event: &SampledEvent, settings: &AttrSettings, tracking: bool) ->
         .exclude_idle(modifiers.exclude_idle)
         .pinned(modifiers.pinned)
         .enabled(false)
-        .enable_on_exec(settings.enable_on_exec)
-        .inherit(true)
+        .enable_on_exec(settings.enable_on_exec && event.probe.is_none())
+        // To inherit a probe the kernel reads its path anew, in the memory of the task that makes a thread,
+        // and fails that with EFAULT.
+        .inherit(event.probe.is_none())
         .sample_id_all(true)
         .clockid(Clock::MONOTONIC);
     let attr = builder.attrs_mut();

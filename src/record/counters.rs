@@ -99,7 +99,10 @@ impl Counters {
             for (event, builder) in
                 builders.iter().enumerate().filter(|(event, _)| events[*event].spec.counts_on(cpu))
             {
-                for task in scope.tasks() {
+                let probe = events[event].probe.is_some();
+                // Probes cannot follow tasks to their threads, and watch whoever comes past.
+                let tasks = scope.tasks().filter(|_| !probe).chain(probe.then_some(None));
+                for task in tasks {
                     match open_one(builder, scope, task, cpu) {
                         Ok(counter) => counters.push(OpenCounter { event, cpu, task, counter }),
                         Err(cause) if is_gone(&cause, || is_online(cpu)) => {}
@@ -177,6 +180,12 @@ impl Counters {
     /// Starts all counters.
     pub fn enable(&mut self) -> io::Result<()> {
         self.counters.iter_mut().try_for_each(|open| open.counter.enable())
+    }
+
+    /// Starts those that watch all tasks, beside others that start with a program.
+    pub fn enable_untied(&mut self) -> io::Result<()> {
+        let untied = self.counters.iter_mut().filter(|open| open.task.is_none());
+        untied.into_iter().try_for_each(|open| open.counter.enable())
     }
 
     /// Stops all counters. One whose CPU went away is stopped already.

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -83,6 +84,11 @@ impl Credentials {
         Ok(Self { uid: user.uid, gid: user.gid, groups })
     }
 
+    /// Makes a folder this user's.
+    pub fn give(&self, folder: &Path) -> nix::Result<()> {
+        unistd::chown(folder, Some(self.uid), Some(self.gid))
+    }
+
     /// Becomes this user for good.
     fn assume(&self) -> nix::Result<()> {
         unistd::setgroups(&self.groups)?;
@@ -102,7 +108,8 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Makes the process. `signal_mask` is the mask that the program is to have.
+    /// Makes the process. `signal_mask` is the mask that the program is to have, `variables` come into
+    /// its environment besides the recorder's own.
     ///
     /// # Errors
     /// When no process can be made or the arguments cannot be passed on. That the program does not
@@ -111,6 +118,7 @@ impl Waiting {
         argv: &[OsString],
         signal_mask: SigSet,
         run_as: Option<Credentials>,
+        variables: &[(CString, CString)],
     ) -> Result<Self, LaunchError> {
         let arguments = argv
             .iter()
@@ -138,7 +146,8 @@ impl Waiting {
                 // The child's copy of the pipe's other end would hide the recorder's death from it.
                 drop(go_end);
                 drop(error_end);
-                let Err((step, errno)) = become_program(&arguments, wait_end, signal_mask, run_as.as_ref());
+                let Err((step, errno)) =
+                    become_program(&arguments, variables, wait_end, signal_mask, run_as.as_ref());
                 let _ = unistd::write(&report_end, &step_and_errno(step, errno));
                 // SAFETY: _exit ends the process and flushes nothing of the recorder's.
                 unsafe { libc::_exit(EXIT_UNSTARTED) }
@@ -204,6 +213,7 @@ fn step_and_errno(step: Step, errno: Errno) -> [u8; 8] {
 /// The child's way from `fork` to `exec`.
 fn become_program(
     arguments: &[CString],
+    variables: &[(CString, CString)],
     wait_end: OwnedFd,
     signal_mask: SigSet,
     run_as: Option<&Credentials>,
@@ -224,6 +234,10 @@ fn become_program(
         credentials.assume().map_err(|errno| (Step::Credentials, errno))?;
     }
     signal_mask.thread_set_mask().map_err(at_exec)?;
+    for (name, value) in variables {
+        // SAFETY: two texts with their zero bytes, in a process of one thread.
+        unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
+    }
     let program = arguments.first().ok_or((Step::Exec, Errno::ENOENT))?;
     unistd::execvp(program, arguments).map_err(at_exec)
 }
@@ -236,7 +250,7 @@ mod tests {
 
     fn launch(argv: &[&str]) -> Result<Pid, LaunchError> {
         let argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
-        Waiting::spawn(&argv, SigSet::empty(), None)?.release()
+        Waiting::spawn(&argv, SigSet::empty(), None, &[])?.release()
     }
 
     #[test]
@@ -260,7 +274,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let trace = folder.path().join("trace");
         let argv = ["touch".into(), trace.clone().into_os_string()];
-        drop(Waiting::spawn(&argv, SigSet::empty(), None).expect("process"));
+        drop(Waiting::spawn(&argv, SigSet::empty(), None, &[]).expect("process"));
         assert!(!trace.exists());
     }
 

@@ -49,10 +49,12 @@ pub mod tuning;
 mod uprobe;
 
 pub use energy_log::EnergySummary;
+pub use eprof_cupti_injection::DEFAULT_MAX_RATE as CUPTI_MAX_RATE;
 pub use error::RecordError;
+pub use gpu::activity::COST as CUPTI_COST;
 pub use launch::LaunchError;
 pub use options::{
-    CallGraph, GpuLaunches, GpuOptions, Neighbours, RecordOptions, SamplingRate, TargetOptions,
+    CallGraph, CuptiOptions, GpuLaunches, GpuOptions, Neighbours, RecordOptions, SamplingRate, TargetOptions,
 };
 pub use session::record;
 pub use summary::{Outcome, Summary};

@@ -90,6 +90,19 @@ pub struct GpuOptions {
     pub launches: GpuLaunches,
     /// CUDA's driver library, if it is not to be looked for.
     pub cuda_library: Option<PathBuf>,
+    /// CUPTI in the program, to tell when its kernels ran.
+    pub cupti: Option<CuptiOptions>,
+}
+
+/// How CUPTI gets into a program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CuptiOptions {
+    /// CUPTI's own library, if it is none of the usual.
+    pub library: Option<PathBuf>,
+    /// The library that CUDA is to load, if it is not beside the program.
+    pub injection: Option<PathBuf>,
+    /// So many launches a second end the watching; 0 for never.
+    pub max_rate: Option<u32>,
 }
 
 /// When launches of GPU kernels are recorded.

@@ -52,6 +52,15 @@ impl ProcessState {
         status_field(&status, "Tgid:")
     }
 
+    /// A variable of the environment that a process was started with.
+    pub fn environment_variable(&self, pid: u32, name: &str) -> Option<String> {
+        let environment = fs::read(self.proc_root.join(format!("{pid}/environ"))).ok()?;
+        let value = environment
+            .split(|byte| *byte == 0)
+            .find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+        String::from_utf8(value.to_vec()).ok()
+    }
+
     /// Whether there is such a process or thread that has not ended.
     pub fn is_alive(&self, tid: u32) -> bool {
         let status = fs::read_to_string(self.proc_root.join(format!("{tid}/status"))).unwrap_or_default();

@@ -15,7 +15,8 @@ use crate::record::drain::Drain;
 use crate::record::energy_log::EnergyLog;
 use crate::record::error::RecordError;
 use crate::record::event_totals::EventTotals;
-use crate::record::gpu::kernel_names::KernelNames;
+use crate::record::gpu::activity::ActivityFiles;
+use crate::record::gpu::kernel_names::{GivenHandle, KernelNames};
 use crate::record::process_state::ProcessState;
 use crate::record::program_end;
 use crate::record::readings::{MeterReader, monotonic_now};
@@ -66,6 +67,8 @@ pub struct Recorder {
     pub deadline: Option<Instant>,
     /// Names of GPU kernels, where their launches are recorded.
     pub kernel_names: Option<KernelNames>,
+    /// When kernels really ran, where the program tells it through CUPTI.
+    pub activity: Option<ActivityFiles>,
     /// The first error of writing; nothing is recorded after it.
     pub failure: Option<io::Error>,
 }
@@ -153,8 +156,25 @@ impl Recorder {
             };
             encoded.map_err(io::Error::other)?;
         }
+        if with_cpu_times {
+            self.collect_activity(&mut own)?;
+        }
         self.drain.round(&mut self.counters.rings, &own, &mut self.census)?;
         self.write_kernel_names()
+    }
+
+    /// What the program's GPU did, as far as it has told by now. Tells whether there may be more.
+    fn collect_activity(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
+        const MOST: u64 = 4 << 20;
+        let Some(activity) = &mut self.activity else { return Ok(false) };
+        let time = monotonic_now();
+        let mut written = Ok(());
+        let more = activity.collect(MOST, |piece| {
+            if written.is_ok() {
+                written = own_events::gpu_activity(&piece, time, out);
+            }
+        });
+        written.map(|()| more).map_err(io::Error::other)
     }
 
     /// Asks the program for the names of kernels that it has just asked for. They are rare, and a round
@@ -163,8 +183,12 @@ impl Recorder {
         let kept = std::mem::take(&mut self.census.kept);
         let Some(names) = self.kernel_names.as_mut().filter(|_| !kept.is_empty()) else { return Ok(()) };
         let mut own = Vec::new();
-        for name in names.take(&kept) {
-            own_events::kernel_name(&name, monotonic_now(), &mut own).map_err(io::Error::other)?;
+        for given in names.take(&kept) {
+            let written = match given {
+                GivenHandle::Kernel(name) => own_events::kernel_name(&name, monotonic_now(), &mut own),
+                GivenHandle::Context(context) => own_events::context(context, monotonic_now(), &mut own),
+            };
+            written.map_err(io::Error::other)?;
         }
         self.drain.round(&mut [], &own, &mut self.census)
     }
@@ -206,8 +230,13 @@ impl Recorder {
         self.counters.disable();
         let mut own = Vec::new();
         let encoded = self.energy.encode(&mut own).and_then(|()| self.final_values(&mut own));
+        let encoded = encoded.map_err(io::Error::other).and_then(|()| {
+            while self.collect_activity(&mut own)? {
+                self.drain.round(&mut [], &std::mem::take(&mut own), &mut self.census)?;
+            }
+            Ok(())
+        });
         let written = encoded
-            .map_err(io::Error::other)
             .and_then(|()| self.drain.round(&mut self.counters.rings, &own, &mut self.census))
             .and_then(|()| self.write_kernel_names());
         self.failure = written.err();

@@ -164,7 +164,7 @@ impl Bench {
 
     /// One run, to the program's end whatever is signalled meanwhile: signals are handed on to it.
     fn run(&mut self, argv: &[OsString], domains: &[MeasuredDomain]) -> Result<(Run, Outcome), RunError> {
-        let program = Waiting::spawn(argv, self.signals.original_mask(), None)?;
+        let program = Waiting::spawn(argv, self.signals.original_mask(), None, &[])?;
         let cpu_before = children_cpu_seconds();
         self.observations.begin();
         let before = self.meter.read_all()?;

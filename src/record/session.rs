@@ -14,6 +14,8 @@ use crate::record::energy_log::EnergyLog;
 use crate::record::error::RecordError;
 use crate::record::event_totals::EventTotals;
 use crate::record::events::SampledEvent;
+use crate::record::gpu::activity::ActivityFiles;
+use crate::record::gpu::gpu_order;
 use crate::record::gpu::kernel_names::KernelNames;
 use crate::record::gpu::probes::launch_probes;
 use crate::record::host;
@@ -56,8 +58,12 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     let signals = Signals::take_over()?;
     let mut output = PendingOutput::create(&options.output)?;
     let credentials = options.run_as.as_deref().map(Credentials::of_user).transpose()?;
+    let activity = ActivityFiles::prepare(options, credentials.as_ref())?;
     let program = match options.target.command() {
-        Some(argv) => Some(Waiting::spawn(argv, signals.original_mask(), credentials)?),
+        Some(argv) => {
+            let variables = activity.as_ref().map(ActivityFiles::environment).unwrap_or_default();
+            Some(Waiting::spawn(argv, signals.original_mask(), credentials, &variables)?)
+        }
         None => None,
     };
     // From here on an error drops `program`, which then ends without having started.
@@ -89,6 +95,7 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
         calibrated::tell_static_power(&stored.model, &mut energy.domains);
     }
     sampling.warnings.extend(launches.warnings);
+    gpu_order::tell(&mut energy.domains, &target::gpu_environment(options, &process_state));
     let clock = host::clock_reference();
     let mut warnings = [sampling.warnings.clone(), unread_meters(&energy)].concat();
     let metadata = Metadata {
@@ -108,7 +115,8 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
 
     let failed = |cause| RecordError::Output { path: options.output.clone(), cause };
     let file = output.take_file().map_err(failed)?;
-    let writer = RecordingWriter::create(file, descriptions(&sampling, &metadata)).map_err(failed)?;
+    let writer = RecordingWriter::create(file, descriptions(&sampling, &metadata, activity.is_some()))
+        .map_err(failed)?;
     let compressor = options.compression_level.map(RecordCompressor::new).transpose().map_err(failed)?;
     let mut drain = Drain::new(writer, compressor);
     let kernel_names = KernelNames::new(&sampling, &metadata.machine.arch);
@@ -118,7 +126,9 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     drain.round(&mut [], &head, &mut census).map_err(failed)?;
 
     let meters = start_meters(energy.meters, options.meter_interval)?;
-    if !on_exec {
+    if on_exec {
+        sampling.counters.enable_untied().map_err(RecordError::system("starting the probes"))?;
+    } else {
         sampling.counters.enable().map_err(RecordError::system("starting the counters"))?;
         let mut running = Vec::new();
         for pid in target::processes(options, &process_state) {
@@ -145,6 +155,7 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
         process_state,
         deadline: options.duration.map(|duration| Instant::now() + duration),
         kernel_names,
+        activity,
         failure: None,
         own_time: match scope {
             Scope::Tasks(_) => sampling.counters.that_tell_time(&sampling.events, options.events.is_empty()),
@@ -214,15 +225,16 @@ fn unread_meters(energy: &Discovery) -> Vec<String> {
 }
 
 /// The events of the file: those sampled, then those of eprof's own.
-fn descriptions(sampling: &Sampling, metadata: &Metadata) -> Vec<EventDesc> {
+fn descriptions(sampling: &Sampling, metadata: &Metadata, with_activity: bool) -> Vec<EventDesc> {
     let sampled = sampling.events.iter().enumerate().map(|(index, event)| EventDesc {
         name: event.spec.name.clone(),
         attr: sampling.counters.attrs[index],
         ids: sampling.counters.ids(index),
     });
     let launches = sampling.events.iter().any(|event| event.probe.is_some());
-    let names = launches.then(own_events::kernel_names_description);
-    sampled.chain(own_events::descriptions(&metadata.domains)).chain(names).collect()
+    let handles = if launches { own_events::gpu_handles_descriptions() } else { Vec::new() };
+    let activity = with_activity.then(own_events::gpu_activity_description);
+    sampled.chain(own_events::descriptions(&metadata.domains)).chain(handles).chain(activity).collect()
 }
 
 /// The records at the start of the file: what eprof says of the recording, and where the kernel lies.

@@ -11,6 +11,7 @@ use crate::machine::permissions::Permissions;
 use crate::machine::pmu::Pmu;
 use crate::record::counters::Scope;
 use crate::record::error::RecordError;
+use crate::record::gpu::gpu_order::GpuEnvironment;
 use crate::record::meter::Discovery;
 use crate::record::options::{Neighbours, RecordOptions, TargetOptions};
 use crate::record::process_state::ProcessState;
@@ -52,6 +53,19 @@ pub fn scope(
         }
         TargetOptions::System(_) => Ok(Scope::System),
     }
+}
+
+/// What the environment of the program, or of the first process, says of its GPUs.
+pub fn gpu_environment(options: &RecordOptions, state: &ProcessState) -> GpuEnvironment {
+    let pid = match &options.target {
+        TargetOptions::Processes(pids) | TargetOptions::Threads(pids) => pids.first().copied(),
+        _ => None,
+    };
+    let variable = |name: &str| match pid {
+        Some(pid) => state.environment_variable(pid, name),
+        None => std::env::var(name).ok(),
+    };
+    GpuEnvironment { visible: variable("CUDA_VISIBLE_DEVICES"), order: variable("CUDA_DEVICE_ORDER") }
 }
 
 /// Whether all CPUs are to be sampled, so that the target's share of the energy is known by event.

@@ -6,6 +6,8 @@
 
 /// Name of the event whose samples carry [`KernelName`]s.
 pub const KERNEL_NAMES_EVENT: &str = "eprof/gpu-kernels/";
+/// Name of the event whose samples carry [`ContextDevice`]s.
+pub const CONTEXTS_EVENT: &str = "eprof/gpu-contexts/";
 
 /// What it means that a function was called, or returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,10 +26,22 @@ pub enum GpuCall {
     Name,
     /// The handle was given.
     Named,
+    /// A context on a GPU is asked for.
+    Context,
+    /// The context was given.
+    Contexted,
+    /// A thread goes over to a context.
+    UseContext,
+    /// A thread goes over to a context, and will come back.
+    PushContext,
+    /// It comes back.
+    PopContext,
+    /// A thread goes over to a GPU, by its number.
+    UseDevice,
 }
 
 impl GpuCall {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 13] = [
         Self::Launch,
         Self::RuntimeLaunch,
         Self::GraphLaunch,
@@ -35,6 +49,12 @@ impl GpuCall {
         Self::Waited,
         Self::Name,
         Self::Named,
+        Self::Context,
+        Self::Contexted,
+        Self::UseContext,
+        Self::PushContext,
+        Self::PopContext,
+        Self::UseDevice,
     ];
 
     fn prefix(self) -> &'static str {
@@ -46,6 +66,12 @@ impl GpuCall {
             Self::Waited => "gpu-waited",
             Self::Name => "gpu-name",
             Self::Named => "gpu-named",
+            Self::Context => "gpu-context",
+            Self::Contexted => "gpu-contexted",
+            Self::UseContext => "gpu-use-context",
+            Self::PushContext => "gpu-push-context",
+            Self::PopContext => "gpu-pop-context",
+            Self::UseDevice => "gpu-use-device",
         }
     }
 
@@ -54,6 +80,7 @@ impl GpuCall {
         match self {
             Self::Wait => Some(Self::Waited),
             Self::Name => Some(Self::Named),
+            Self::Context => Some(Self::Contexted),
             _ => None,
         }
     }
@@ -77,17 +104,17 @@ pub struct GpuFunction {
     pub name: &'static str,
     /// What its call means.
     pub call: GpuCall,
-    /// Which of its arguments is the kernel, or graph.
-    pub kernel: usize,
+    /// Which of its arguments matters: the kernel or graph, the context, the GPU's number.
+    pub argument: usize,
 }
 
-const fn function(name: &'static str, call: GpuCall, kernel: usize) -> GpuFunction {
-    GpuFunction { name, call, kernel }
+const fn function(name: &'static str, call: GpuCall, argument: usize) -> GpuFunction {
+    GpuFunction { name, call, argument }
 }
 
 /// Functions of the driver, `libcuda.so.1`. Those that end in `_ptsz` and `_ptds` are the same with a
 /// default stream for each thread.
-pub const DRIVER_FUNCTIONS: [GpuFunction; 16] = [
+pub const DRIVER_FUNCTIONS: [GpuFunction; 21] = [
     function("cuLaunchKernel", GpuCall::Launch, 0),
     function("cuLaunchKernel_ptsz", GpuCall::Launch, 0),
     function("cuLaunchKernelEx", GpuCall::Launch, 1),
@@ -105,10 +132,15 @@ pub const DRIVER_FUNCTIONS: [GpuFunction; 16] = [
     function("cuMemcpyDtoH_v2_ptds", GpuCall::Wait, 0),
     function("cuModuleGetFunction", GpuCall::Name, 0),
     function("cuLibraryGetKernel", GpuCall::Name, 0),
+    function("cuDevicePrimaryCtxRetain", GpuCall::Context, 1),
+    function("cuCtxCreate_v2", GpuCall::Context, 2),
+    function("cuCtxSetCurrent", GpuCall::UseContext, 0),
+    function("cuCtxPushCurrent_v2", GpuCall::PushContext, 0),
+    function("cuCtxPopCurrent_v2", GpuCall::PopContext, 0),
 ];
 
 /// Functions of CUDA's runtime, which most programs have linked into themselves.
-pub const RUNTIME_FUNCTIONS: [GpuFunction; 8] = [
+pub const RUNTIME_FUNCTIONS: [GpuFunction; 9] = [
     function("cudaLaunchKernel", GpuCall::RuntimeLaunch, 0),
     function("cudaLaunchKernel_ptsz", GpuCall::RuntimeLaunch, 0),
     function("cudaLaunchKernelExC", GpuCall::RuntimeLaunch, 1),
@@ -117,12 +149,13 @@ pub const RUNTIME_FUNCTIONS: [GpuFunction; 8] = [
     function("cudaStreamSynchronize", GpuCall::Wait, 0),
     function("cudaEventSynchronize", GpuCall::Wait, 0),
     function("cudaMemcpy", GpuCall::Wait, 0),
+    function("cudaSetDevice", GpuCall::UseDevice, 0),
 ];
 
-/// Which argument of a launching function is the kernel.
-pub fn kernel_argument(function: &str) -> usize {
+/// Which argument of a function matters.
+pub fn argument_of(function: &str) -> usize {
     let known = DRIVER_FUNCTIONS.iter().chain(&RUNTIME_FUNCTIONS).find(|known| known.name == function);
-    known.map_or(0, |known| known.kernel)
+    known.map_or(0, |known| known.argument)
 }
 
 /// Where a call's arguments are, by the kernel's numbers of registers (`PERF_REG_*`).
@@ -152,6 +185,34 @@ impl CallRegisters {
     /// How many of them come before this one in a sample, where they lie in the order of their numbers.
     pub fn place(self, register: u32) -> usize {
         self.arguments.iter().chain([&self.stack]).filter(|other| **other < register).count()
+    }
+}
+
+/// Which GPU a context of a process is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextDevice {
+    /// The process.
+    pub pid: u32,
+    /// The context's handle (`CUcontext`).
+    pub context: u64,
+    /// CUDA's number of the GPU in this process.
+    pub ordinal: u32,
+}
+
+impl ContextDevice {
+    const VERSION: u32 = 1;
+
+    /// The payload: version, process, context, number.
+    pub fn to_bytes(self) -> Vec<u8> {
+        let words = [Self::VERSION, self.pid, self.context as u32, (self.context >> 32) as u32, self.ordinal];
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// Reads a payload; `None` if it is too short or of another version.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        let context = u64::from(word(8)?) | u64::from(word(12)?) << 32;
+        (word(0)? == Self::VERSION).then_some(Self { pid: word(4)?, context, ordinal: word(16)? })
     }
 }
 
@@ -220,7 +281,7 @@ mod tests {
             }
         }
         assert_eq!(GpuCall::of_event("cycles:u"), None);
-        assert_eq!(kernel_argument("cuLaunchKernelEx"), 1);
+        assert_eq!(argument_of("cuLaunchKernelEx"), 1);
     }
 
     #[test]
@@ -230,6 +291,15 @@ mod tests {
         assert_eq!(bytes.len() % 8, 4);
         assert_eq!(KernelName::from_bytes(&bytes), Some(name));
         assert!((0..30).all(|length| KernelName::from_bytes(&bytes[..length]).is_none()));
+    }
+
+    #[test]
+    fn a_contexts_gpu_survives_the_file() {
+        let context = ContextDevice { pid: 7, context: 0x7f00_1234_5678, ordinal: 3 };
+        let bytes = context.to_bytes();
+        assert_eq!(bytes.len() % 8, 4);
+        assert_eq!(ContextDevice::from_bytes(&bytes), Some(context));
+        assert!((0..20).all(|length| ContextDevice::from_bytes(&bytes[..length]).is_none()));
     }
 
     #[test]

@@ -132,6 +132,12 @@ pub struct DomainInfo {
     pub refresh: Option<Nanoseconds>,
     /// Constant part of the power that no program causes, where known: an estimate's idle watts.
     pub static_power: Option<Watts>,
+    /// Address on the PCI bus, of a graphics card.
+    #[serde(default)]
+    pub bus_id: Option<String>,
+    /// The number that the recorded program knows a graphics card by, where that is certain.
+    #[serde(default)]
+    pub cuda_ordinal: Option<u32>,
 }
 
 impl DomainInfo {
@@ -148,6 +154,8 @@ impl DomainInfo {
             resolution: None,
             refresh: None,
             static_power: None,
+            bus_id: None,
+            cuda_ordinal: None,
         }
     }
 }

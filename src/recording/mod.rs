@@ -11,6 +11,7 @@ pub mod encode;
 pub mod energy;
 pub mod feature_sections;
 pub mod format;
+pub mod gpu_activity;
 pub mod gpu_events;
 pub mod metadata;
 pub mod own_events;

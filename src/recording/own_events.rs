@@ -9,7 +9,8 @@ use crate::recording::attr::{EventAttr, flag};
 use crate::recording::encode::{self, RecordTooLong, SampleFields};
 use crate::recording::energy::{CpuTimes, EnergyReading, event_name, metadata_payloads};
 use crate::recording::format::{event_type, sample_type};
-use crate::recording::gpu_events::{KERNEL_NAMES_EVENT, KernelName};
+use crate::recording::gpu_activity::{GPU_ACTIVITY_EVENT, GpuActivity};
+use crate::recording::gpu_events::{CONTEXTS_EVENT, ContextDevice, KERNEL_NAMES_EVENT, KernelName};
 use crate::recording::metadata::{CPU_TIMES_EVENT, DomainInfo, METADATA_EVENT, Metadata};
 use crate::units::{Nanoseconds, Timestamp};
 
@@ -22,6 +23,8 @@ const CPU_TIMES_ID: u64 = FIRST_ID + 1;
 const ENERGY_ID: u64 = FIRST_ID + 2;
 /// Far above those of the energy domains.
 const KERNEL_NAMES_ID: u64 = FIRST_ID + (1 << 32);
+const GPU_ACTIVITY_ID: u64 = KERNEL_NAMES_ID + 1;
+const CONTEXTS_ID: u64 = KERNEL_NAMES_ID + 2;
 
 /// The descriptions of all of them, to follow those of the sampled events.
 pub fn descriptions(domains: &[DomainInfo]) -> Vec<EventDesc> {
@@ -34,9 +37,16 @@ pub fn descriptions(domains: &[DomainInfo]) -> Vec<EventDesc> {
     own.into_iter().chain(energy).map(|(name, id)| describe(name, id)).collect()
 }
 
-/// The description of the names of GPU kernels, for recordings that have launches.
-pub fn kernel_names_description() -> EventDesc {
-    EventDesc { attr: attr(), ids: vec![KERNEL_NAMES_ID], name: KERNEL_NAMES_EVENT.to_owned() }
+/// The descriptions of what handles of GPU kernels and contexts stand for, for recordings that have
+/// launches.
+pub fn gpu_handles_descriptions() -> Vec<EventDesc> {
+    let own = [(KERNEL_NAMES_EVENT, KERNEL_NAMES_ID), (CONTEXTS_EVENT, CONTEXTS_ID)];
+    own.map(|(name, id)| EventDesc { attr: attr(), ids: vec![id], name: name.to_owned() }).to_vec()
+}
+
+/// The description of what GPUs did, for recordings with CUPTI.
+pub fn gpu_activity_description() -> EventDesc {
+    EventDesc { attr: attr(), ids: vec![GPU_ACTIVITY_ID], name: GPU_ACTIVITY_EVENT.to_owned() }
 }
 
 /// An attribute that could be opened, though it never is: one sample per occurrence.
@@ -60,6 +70,20 @@ pub fn metadata(metadata: &Metadata, time: Timestamp, out: &mut Vec<u8>) -> Resu
 /// Appends the name of a GPU kernel.
 pub fn kernel_name(name: &KernelName, time: Timestamp, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
     sample(KERNEL_NAMES_ID, time, 0, &name.to_bytes(), out)
+}
+
+/// Appends which GPU a context is on.
+pub fn context(context: ContextDevice, time: Timestamp, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
+    sample(CONTEXTS_ID, time, 0, &context.to_bytes(), out)
+}
+
+/// Appends what a process's GPU did.
+pub fn gpu_activity(
+    activity: &GpuActivity<'_>,
+    time: Timestamp,
+    out: &mut Vec<u8>,
+) -> Result<(), RecordTooLong> {
+    sample(GPU_ACTIVITY_ID, time, 0, &activity.to_bytes(), out)
 }
 
 /// Appends CPU times.

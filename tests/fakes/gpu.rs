@@ -1,5 +1,5 @@
-//! A GPU that is not there: a library with the functions of NVIDIA's management library
-//! (libnvidia-ml) and of its driver (libcuda) that eprof calls, built by the tests with rustc as a
+//! GPUs that are not there: a library with the functions of NVIDIA's management library (libnvidia-ml),
+//! of its driver (libcuda) and of its profiling tools (libcupti) that eprof calls, built by the tests with rustc as a
 //! cdylib. What it is and does is read from the file beside the library with `.conf` after its name,
 //! lines of `name value`:
 //!
@@ -20,18 +20,22 @@
 //! nanoseconds 20          time of an instruction
 //! eliminated NAME         the assembler throws this instruction away
 //! shared 1                kernels of all processes that load this file draw power, by the system's clock
+//! cupti_busy 1            another tool has CUPTI
 //! ```
 //!
 //! With `--cfg no_energy` the library lacks nvmlDeviceGetTotalEnergyConsumption, with `--cfg no_fields`
-//! nvmlDeviceGetFieldValues.
+//! nvmlDeviceGetFieldValues, with `--cfg no_clock` cuptiActivityRegisterTimestampCallback.
 
 #![allow(non_snake_case, clippy::missing_safety_doc)]
 
+mod cupti;
+mod driver;
+
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::io::Write;
 use std::sync::{Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 struct Gpu {
     settings: HashMap<String, Vec<Vec<String>>>,
@@ -39,14 +43,17 @@ struct Gpu {
     started: Instant,
     kernels: Mutex<Vec<Kernel>>,
     modules: Mutex<Vec<String>>,
+    /// Names that kernels were asked for by, by the handle that was given.
+    names: Mutex<HashMap<usize, CString>>,
 }
 
-/// A kernel that ran or runs: seconds from start to end, watts above idle.
+/// A kernel that ran or runs: seconds from start to end, watts above idle, number of the GPU.
 #[derive(Clone, Copy)]
 struct Kernel {
     start: f64,
     end: f64,
     watts: f64,
+    device: usize,
 }
 
 fn gpu() -> &'static Gpu {
@@ -66,7 +73,7 @@ fn gpu() -> &'static Gpu {
             Some((time.trim().parse().ok()?, watts.trim().parse().ok()?))
         };
         let trace = trace.unwrap_or_default().lines().filter_map(pair).collect();
-        Gpu { settings, trace, started: Instant::now(), kernels: Mutex::default(), modules: Mutex::default() }
+        Gpu { settings, trace, started: Instant::now(), kernels: Mutex::default(), modules: Mutex::default(), names: Mutex::default() }
     })
 }
 
@@ -143,26 +150,32 @@ impl Gpu {
         self.kernels.lock().unwrap().push(kernel);
         if self.is_shared() {
             let file = std::fs::OpenOptions::new().create(true).append(true).open(Self::shared_kernels());
-            let Kernel { start, end, watts } = kernel;
-            file.unwrap().write_all(format!("{start} {end} {watts}\n").as_bytes()).unwrap();
+            let Kernel { start, end, watts, device } = kernel;
+            file.unwrap().write_all(format!("{start} {end} {watts} {device}\n").as_bytes()).unwrap();
         }
     }
 
-    /// The kernels of this process, or of all.
-    fn kernels(&self) -> Vec<Kernel> {
+    /// The kernels of this process, or of all, on one GPU.
+    fn kernels(&self, device: usize) -> Vec<Kernel> {
+        let mut kernels = self.all_kernels();
+        kernels.retain(|kernel| kernel.device == device);
+        kernels
+    }
+
+    fn all_kernels(&self) -> Vec<Kernel> {
         if !self.is_shared() {
             return self.kernels.lock().unwrap().clone();
         }
         let text = std::fs::read_to_string(Self::shared_kernels()).unwrap_or_default();
         let kernel = |line: &str| {
             let numbers: Vec<f64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
-            let [start, end, watts] = numbers[..] else { return None };
-            Some(Kernel { start, end, watts })
+            let [start, end, watts, device] = numbers[..] else { return None };
+            Some(Kernel { start, end, watts, device: device as usize })
         };
         text.lines().filter_map(kernel).collect()
     }
 
-    fn watts(&self, time: f64) -> f64 {
+    fn watts(&self, device: usize, time: f64) -> f64 {
         let idle = match (self.trace.first(), self.trace.last()) {
             (Some(first), Some(last)) if last.0 > first.0 => {
                 let time = first.0 + time.max(0.0).rem_euclid(last.0 - first.0);
@@ -170,35 +183,35 @@ impl Gpu {
             }
             _ => self.number("idle", 50.0),
         };
-        idle + self.kernels().iter().filter(|k| (k.start..k.end).contains(&time)).map(|k| k.watts).sum::<f64>()
+        idle + self.kernels(device).iter().filter(|k| (k.start..k.end).contains(&time)).map(|k| k.watts).sum::<f64>()
     }
 
     /// Joules from the start to a time.
-    fn joules(&self, time: f64) -> f64 {
+    fn joules(&self, device: usize, time: f64) -> f64 {
         let kernels: f64 =
-            self.kernels().iter().map(|k| k.watts * (time.min(k.end) - k.start).max(0.0)).sum();
+            self.kernels(device).iter().map(|k| k.watts * (time.min(k.end) - k.start).max(0.0)).sum();
         if self.trace.is_empty() {
             return kernels + self.number("idle", 50.0) * time;
         }
         const STEP: f64 = 0.002;
-        (0..(time / STEP) as u64).map(|i| self.watts(i as f64 * STEP) * STEP).sum()
+        (0..(time / STEP) as u64).map(|i| self.watts(device, i as f64 * STEP) * STEP).sum()
     }
 
     /// What the sensor shows: the mean over its window before its last refresh.
-    fn shown(&self) -> f64 {
+    fn shown(&self, device: usize) -> f64 {
         let refresh = self.number("refresh_ms", 20.0) * 1e-3;
         let window = self.number("window_ms", 10.0) * 1e-3;
         let last = (self.now() / refresh).floor() * refresh;
         const PARTS: u32 = 16;
-        let at = |i: u32| self.watts(last - window * (f64::from(i) + 0.5) / f64::from(PARTS));
+        let at = |i: u32| self.watts(device, last - window * (f64::from(i) + 0.5) / f64::from(PARTS));
         // Spread evenly by the refresh's number, the same each time.
         let noise = ((last / refresh).round() * 0.618_033_988_75).fract() * 2.0 - 1.0;
         (0..PARTS).map(at).sum::<f64>() / f64::from(PARTS) + noise * self.number("noise", 0.0)
     }
 
-    fn shown_millijoules(&self) -> u64 {
+    fn shown_millijoules(&self, device: usize) -> u64 {
         let refresh = self.number("refresh_ms", 20.0) * 1e-3;
-        (self.joules((self.now() / refresh).floor() * refresh) * 1e3) as u64
+        (self.joules(device, (self.now() / refresh).floor() * refresh) * 1e3) as u64
     }
 }
 
@@ -241,9 +254,43 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: *m
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(_id: *const c_char, device: *mut *mut c_void) -> c_int {
-    unsafe { *device = std::ptr::without_provenance_mut(1) };
+pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(id: *const c_char, device: *mut *mut c_void) -> c_int {
+    let id = unsafe { CStr::from_ptr(id) }.to_string_lossy().into_owned();
+    let Some(bus) = id.split(':').nth(1).and_then(|bus| usize::from_str_radix(bus, 16).ok()) else { return 2 };
+    unsafe { *device = std::ptr::without_provenance_mut(bus) };
     0
+}
+
+/// GPUs sit on bus 1, 2, ...
+fn bus_id(device: usize) -> String {
+    format!("0000:{:02X}:00.0", device + 1)
+}
+
+#[repr(C)]
+pub struct PciInfo {
+    bus_id_legacy: [c_char; 16],
+    domain: c_uint,
+    bus: c_uint,
+    device: c_uint,
+    device_id: c_uint,
+    subsystem_id: c_uint,
+    bus_id: [c_char; 32],
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v3(device: *mut c_void, info: *mut PciInfo) -> c_int {
+    unsafe {
+        info.write(std::mem::zeroed());
+        (*info).bus = device.addr() as c_uint;
+        // NVML writes the domain with eight digits, CUDA with four.
+        put(&format!("0000{}", bus_id(gpu_of(device))), (*info).bus_id.as_mut_ptr(), 32);
+    }
+    0
+}
+
+/// Which GPU a handle of NVML stands for.
+fn gpu_of(device: *mut c_void) -> usize {
+    device.addr() - 1
 }
 
 #[unsafe(no_mangle)]
@@ -270,15 +317,15 @@ pub unsafe extern "C" fn nvmlDeviceGetVirtualizationMode(_device: *mut c_void, m
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetPowerUsage(_device: *mut c_void, milliwatts: *mut c_uint) -> c_int {
-    unsafe { *milliwatts = (gpu().shown() * 1e3) as c_uint };
+pub unsafe extern "C" fn nvmlDeviceGetPowerUsage(device: *mut c_void, milliwatts: *mut c_uint) -> c_int {
+    unsafe { *milliwatts = (gpu().shown(gpu_of(device)) * 1e3) as c_uint };
     gpu().status("power")
 }
 
 #[cfg(not(no_energy))]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetTotalEnergyConsumption(_device: *mut c_void, millijoules: *mut u64) -> c_int {
-    unsafe { *millijoules = 7_000_000 + gpu().shown_millijoules() };
+pub unsafe extern "C" fn nvmlDeviceGetTotalEnergyConsumption(device: *mut c_void, millijoules: *mut u64) -> c_int {
+    unsafe { *millijoules = 7_000_000 + gpu().shown_millijoules(gpu_of(device)) };
     gpu().status("energy")
 }
 
@@ -295,7 +342,7 @@ pub struct FieldValue {
 
 #[cfg(not(no_fields))]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetFieldValues(_device: *mut c_void, count: c_int, values: *mut FieldValue) -> c_int {
+pub unsafe extern "C" fn nvmlDeviceGetFieldValues(device: *mut c_void, count: c_int, values: *mut FieldValue) -> c_int {
     for index in 0..count as usize {
         let value = unsafe { &mut *values.add(index) };
         let name = match value.field {
@@ -306,7 +353,7 @@ pub unsafe extern "C" fn nvmlDeviceGetFieldValues(_device: *mut c_void, count: c
         value.status = if name == "other" { 3 } else { gpu().status(name) };
         value.value_type = gpu().keyed("type", name).unwrap_or(1.0) as c_uint;
         // A failed field keeps rubbish, as real drivers do.
-        value.value = if value.status == 0 { (gpu().shown() * 1e3) as u64 } else { 4_991_201_436_214_789_335 };
+        value.value = if value.status == 0 { (gpu().shown(gpu_of(device)) * 1e3) as u64 } else { 4_991_201_436_214_789_335 };
     }
     0
 }
@@ -314,173 +361,4 @@ pub unsafe extern "C" fn nvmlDeviceGetFieldValues(_device: *mut c_void, count: c
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlErrorString(_status: c_int) -> *const c_char {
     c"a status of the fake GPU".as_ptr()
-}
-
-// libcuda
-
-#[unsafe(no_mangle)]
-pub extern "C" fn cuInit(_flags: c_uint) -> c_int {
-    gpu().status("cuInit")
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> c_int {
-    unsafe { *version = 12040 };
-    0
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> c_int {
-    unsafe { *count = gpu().number("gpus", 1.0) as c_int };
-    0
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> c_int {
-    unsafe { *device = ordinal };
-    0
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, _device: c_int) -> c_int {
-    unsafe { put("Fake GPU", name, length as c_uint) };
-    0
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDeviceGetPCIBusId(id: *mut c_char, length: c_int, _device: c_int) -> c_int {
-    unsafe { put("0000:01:00.0", id, length as c_uint) };
-    0
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, _device: c_int) -> c_int {
-    // Compute capability 7.0 with 80 multiprocessors.
-    unsafe {
-        *value = match attribute {
-            75 => 7,
-            76 => 0,
-            16 => 80,
-            _ => 0,
-        }
-    };
-    0
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut *mut c_void, _device: c_int) -> c_int {
-    unsafe { *context = std::ptr::without_provenance_mut(64) };
-    0
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn cuDevicePrimaryCtxRelease_v2(_device: c_int) -> c_int {
-    0
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn cuCtxSetCurrent(_context: *mut c_void) -> c_int {
-    0
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn cuCtxSynchronize() -> c_int {
-    let end = gpu().kernels.lock().unwrap().iter().map(|k| k.end).fold(0.0, f64::max);
-    let left = end - gpu().now();
-    if left > 0.0 {
-        std::thread::sleep(Duration::from_secs_f64(left));
-    }
-    0
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuModuleLoadDataEx(
-    module: *mut *mut c_void,
-    image: *const c_char,
-    _count: c_uint,
-    _options: *mut c_int,
-    _values: *mut *mut c_void,
-) -> c_int {
-    let text = unsafe { CStr::from_ptr(image) }.to_string_lossy().into_owned();
-    if !text.contains(".version") || !text.contains(".entry") {
-        return 218;
-    }
-    let mut modules = gpu().modules.lock().unwrap();
-    modules.push(text);
-    unsafe { *module = std::ptr::without_provenance_mut(modules.len()) };
-    0
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn cuModuleUnload(_module: *mut c_void) -> c_int {
-    0
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuModuleGetFunction(function: *mut *mut c_void, module: *mut c_void, _name: *const c_char) -> c_int {
-    unsafe { *function = module };
-    0
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> c_int {
-    unsafe { *address = Vec::<u64>::leak(vec![0; bytes / 8 + 1]).as_ptr() as u64 };
-    0
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn cuMemFree_v2(_address: u64) -> c_int {
-    0
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuMemcpyDtoH_v2(to: *mut c_void, from: u64, bytes: usize) -> c_int {
-    unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to.cast::<u8>(), bytes) };
-    0
-}
-
-/// "Runs" a kernel: counts the instructions of the loop between `LOOP:` and its branch.
-#[unsafe(no_mangle)]
-#[expect(clippy::too_many_arguments, reason = "the driver's own interface")]
-pub unsafe extern "C" fn cuLaunchKernel(
-    function: *mut c_void,
-    grid_x: c_uint,
-    _grid_y: c_uint,
-    _grid_z: c_uint,
-    block_x: c_uint,
-    _block_y: c_uint,
-    _block_z: c_uint,
-    _shared: c_uint,
-    _stream: *mut c_void,
-    parameters: *mut *mut c_void,
-    _extra: *mut *mut c_void,
-) -> c_int {
-    let text = gpu().modules.lock().unwrap()[function.addr() - 1].clone();
-    // Parameters: address of the results, number of turns, seed.
-    let (results, turns) = unsafe { (*(*parameters).cast::<*mut u64>(), *(*parameters.add(1)).cast::<u32>()) };
-    let body = text.split("LOOP:").nth(1).and_then(|rest| rest.split("@%more").next()).unwrap_or("");
-    let (mut joules, mut instructions) = (gpu().number("base", 0.1) * 1e-6, 0.0);
-    for line in body.lines() {
-        let name = line.trim().split([' ', '\t']).next().unwrap_or("");
-        if gpu().keyed("eliminated", name).is_some() {
-            continue;
-        }
-        if let Some(microjoules) = gpu().keyed("energy", name) {
-            joules += microjoules * 1e-6;
-            instructions += 1.0;
-        }
-    }
-    let turn = (instructions + 10.0) * gpu().number("nanoseconds", 20.0) * 1e-9;
-    // Kernels of one process run one after the other.
-    let busy_until = gpu().kernels.lock().unwrap().iter().map(|kernel| kernel.end).fold(0.0, f64::max);
-    let start = gpu().now().max(busy_until);
-    let end = start + turn * f64::from(turns);
-    let lanes = f64::from(grid_x) * f64::from(block_x);
-    gpu().run(Kernel { start, end, watts: joules * lanes / turn });
-    unsafe {
-        // Clock cycles at 1 GHz, then the result.
-        *results = ((end - start) * 1e9) as u64;
-        *results.add(1) = 0x5eed ^ u64::from(turns) ^ instructions as u64;
-    }
-    0
 }

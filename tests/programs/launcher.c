@@ -1,7 +1,9 @@
-/* Launches kernels and waits for them: `launcher LIBCUDA driver|runtime|both PAUSE_MS`. The "assembler"
+/* Launches kernels and waits for them: `launcher LIBCUDA driver|thread|runtime|batch|killed|storm|two|forever PAUSE_MS`. The "assembler"
    of the fake driver counts the instructions between LOOP: and the branch. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +70,48 @@ __attribute__((noinline)) void infer(unsigned turns, int runtime) {
   asm volatile("# after");
 }
 
+/* Both kernels are queued, and waited for once. */
+__attribute__((noinline)) void batch(unsigned pause) {
+  for (int round = 0; round < 3; round++) {
+    start(heat_handle, 500000);
+    start(cool_handle, 500000);
+    synchronize();
+    pause_ms(2 * pause);
+  }
+}
+
+/* More launches than are worth watching, then some more. */
+__attribute__((noinline)) void storm(unsigned pause) {
+  for (int round = 0; round < 2; round++) {
+    for (int i = 0; i < 1500; i++) start(cool_handle, 1);
+    synchronize();
+    pause_ms(3 * pause);
+  }
+}
+
+/* Both kernels at once, each on a GPU of its own. */
+__attribute__((noinline)) void two(void *library, unsigned pause) {
+  int (*retain)(void **, int) = (int (*)(void **, int))dlsym(library, "cuDevicePrimaryCtxRetain");
+  int (*use)(void *) = (int (*)(void *))dlsym(library, "cuCtxSetCurrent");
+  void *contexts[2];
+  for (int gpu = 0; gpu < 2; gpu++) retain(&contexts[gpu], gpu);
+  for (int round = 0; round < 3; round++) {
+    use(contexts[0]);
+    start(heat_handle, 500000);
+    use(contexts[1]);
+    start(cool_handle, 500000);
+    synchronize();
+    use(contexts[0]);
+    synchronize();
+    pause_ms(2 * pause);
+  }
+}
+
+static void *train_in_thread(void *turns) {
+  for (int round = 0; round < 3; round++) train((unsigned)(uintptr_t)turns, 0);
+  return 0;
+}
+
 int main(int argc, char **argv) {
   void *library = argc > 3 ? dlopen(argv[1], RTLD_NOW) : 0;
   if (!library) return fprintf(stderr, "%s\n", dlerror()), 2;
@@ -79,6 +123,31 @@ int main(int argc, char **argv) {
   heat_handle = kernel("_Z4heatPf", 10);
   cool_handle = kernel("_Z4coolPf", 1);
   pause_ms(pause);
+  if (!strcmp(argv[2], "batch") || !strcmp(argv[2], "killed")) {
+    batch(pause);
+    if (!strcmp(argv[2], "killed")) raise(SIGKILL);
+    return 0;
+  }
+  while (!strcmp(argv[2], "forever")) {
+    train(500000, 0);
+    pause_ms(pause);
+  }
+  if (!strcmp(argv[2], "two")) {
+    two(library, pause);
+    return 0;
+  }
+  if (!strcmp(argv[2], "thread")) {
+    pthread_t thread;
+    int failure = pthread_create(&thread, 0, train_in_thread, (void *)(uintptr_t)500000);
+    if (failure) return fprintf(stderr, "pthread_create: %s\n", strerror(failure)), 3;
+    pthread_join(thread, 0);
+    pause_ms(pause);
+    return 0;
+  }
+  if (!strcmp(argv[2], "storm")) {
+    storm(pause);
+    return 0;
+  }
   for (int round = 0; round < 3; round++) {
     train(500000, !strcmp(argv[2], "runtime"));
     pause_ms(pause);

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use eprof::gpu::model::choose::{Allowed, ranked};
 use eprof::gpu::model::diagnostics::diagnose;
 use eprof::gpu::model::figure;
-use eprof::gpu::model::fit::{Method, Model, Recipe};
+use eprof::gpu::model::fit::{Method, Model, Recipe, Response};
 use eprof::gpu::model::form::{Columns, Scale};
 use eprof::gpu::model::table::{Roles, Table};
 use eprof::gpu::model::validate::{Validation, apply, leave_group_out};
@@ -41,10 +41,12 @@ struct TableArgs {
     /// Column of the measured power; found by its name if only one has `power` in it.
     #[arg(long, value_name = "COLUMN")]
     target: Option<String>,
-    /// Columns that name the kernel or application; rows of one are left out together.
+    /// Columns that name the kernel or application; rows of one are left out together. Files of gpmTOOL
+    /// tell their kernels themselves.
     #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
     group: Vec<String>,
-    /// Column of the run time or the elapsed cycles, by which counts are divided.
+    /// Column of the run time or the elapsed cycles, by which counts are divided; found by its name if
+    /// only one has `time`, `elapsed` or `duration` in it.
     #[arg(long, value_name = "COLUMN")]
     time: Option<String>,
     /// Columns not to use.
@@ -137,7 +139,7 @@ fn fit(args: &FitArgs) -> Outcome {
     }
     let linear = choices.iter().find(|choice| !matches!(choice.recipe.method, Method::Similar { .. }));
     if let Some(linear) = linear.and_then(|choice| Model::fit(choice.recipe, &table)) {
-        let unit = if linear.recipe.log_power { "share of power" } else { "watts" };
+        let unit = if linear.recipe.response == Response::Log { "share of power" } else { "watts" };
         writeln!(out, "\ncoefficients, {unit} per standard deviation ({})", describe(&linear.recipe))?;
         let ranked = linear.coefficients();
         for (name, value) in &ranked {
@@ -336,12 +338,17 @@ fn describe(recipe: &Recipe) -> String {
         Scale::Log => ", logarithms",
     };
     let products = if recipe.form.clock_products { ", times clocks" } else { "" };
-    let response = if recipe.log_power { "log power" } else { "power" };
+    let response = match recipe.response {
+        Response::Watts => "power",
+        Response::Shares => "power, errors as shares,",
+        Response::Log => "log power",
+    };
     let method = match recipe.method {
         Method::Ridge(0.0) => "least squares".to_owned(),
         Method::Ridge(ridge) => format!("ridge {ridge}"),
         Method::Robust(ridge) => format!("robust, ridge {ridge}"),
-        Method::NonNegative => "non-negative".to_owned(),
+        Method::NonNegative(0.0) => "non-negative".to_owned(),
+        Method::NonNegative(ridge) => format!("non-negative, ridge {ridge}"),
         Method::Similar { length, noise } => format!("similarity, length {length}, noise {noise}"),
     };
     format!("{method} of {response} on {columns}{scale}{products}")

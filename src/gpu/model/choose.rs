@@ -3,7 +3,7 @@
 
 use nalgebra::{DMatrix, DVector};
 
-use super::fit::{Method, Model, Recipe, response, robust, similarity};
+use super::fit::{Method, Recipe, Response, robust, similarity};
 use super::form::{Columns, Form, Prepared, Scale};
 use super::solve;
 use super::table::Table;
@@ -51,26 +51,41 @@ pub fn ranked(table: &Table, allowed: Allowed) -> Vec<Choice> {
         if rows.first().is_none_or(Vec::is_empty) {
             continue;
         }
-        for log_power in [false, true] {
-            if allowed == Allowed::Published && log_power {
-                continue;
+        let methods = methods(table, allowed);
+        let signed = |method: &Method| match method {
+            Method::NonNegative(ridge) => Some(*ridge),
+            _ => None,
+        };
+        // From the strongest on, which is found soonest and near the next.
+        let mut ridges: Vec<f64> = methods.iter().filter_map(signed).collect();
+        ridges.sort_by(|a, b| b.total_cmp(a));
+        for response in responses(allowed) {
+            for (ridge, residuals) in
+                ridges.iter().zip(left_out_signed(table, form, response, &folds, &ridges))
+            {
+                let recipe = Recipe { form, response, method: Method::NonNegative(*ridge) };
+                choices.push(Choice { recipe, error: mean_error(response, &table.power, &residuals) });
             }
-            let y = response(log_power, &table.power);
-            for method in methods(table, allowed) {
-                let recipe = Recipe { form, log_power, method };
+            let y = response.of(&table.power);
+            let weights = response.weights(&table.power);
+            let weights = weights.as_deref();
+            for method in methods.iter().copied() {
+                let recipe = Recipe { form, response, method };
                 let residuals = match method {
+                    Method::Similar { .. } if response == Response::Shares => None,
                     Method::Similar { length, noise } => left_out_similar(&rows, &y, &folds, length, noise),
-                    Method::Ridge(ridge) => left_out_linear(&rows, &y, &folds, None, ridge),
+                    Method::Ridge(ridge) => left_out_linear(&rows, &y, &folds, weights, ridge),
                     Method::Robust(ridge) => {
                         let matrix = solve::with_constant(&rows);
-                        robust(&matrix, &y, ridge).and_then(|(_, weights)| {
+                        robust(&matrix, &y, weights, ridge).and_then(|(_, weights)| {
                             left_out_linear(&rows, &y, &folds, Some(&weights), ridge)
                         })
                     }
-                    Method::NonNegative => left_out_by_fitting(table, recipe, &folds),
+                    // All penalties at once, below.
+                    Method::NonNegative(_) => None,
                 };
                 if let Some(residuals) = residuals {
-                    choices.push(Choice { recipe, error: mean_error(log_power, &table.power, &residuals) });
+                    choices.push(Choice { recipe, error: mean_error(response, &table.power, &residuals) });
                 }
             }
         }
@@ -84,6 +99,13 @@ pub fn ranked(table: &Table, allowed: Allowed) -> Vec<Choice> {
     choices
 }
 
+fn responses(allowed: Allowed) -> Vec<Response> {
+    match allowed {
+        Allowed::Published => vec![Response::Watts],
+        Allowed::All | Allowed::Linear => vec![Response::Watts, Response::Shares, Response::Log],
+    }
+}
+
 fn forms(table: &Table, allowed: Allowed) -> Vec<Form> {
     let per_time = table.time.is_some() && !table.counts.is_empty();
     let rate = if per_time { Columns::PerTime } else { Columns::AsGiven };
@@ -91,10 +113,8 @@ fn forms(table: &Table, allowed: Allowed) -> Vec<Form> {
     if allowed == Allowed::Published {
         return vec![plain(rate, Scale::Linear)];
     }
-    let mut columns = vec![Columns::AsGiven];
-    if per_time {
-        columns.extend([Columns::PerTime, Columns::Pooled]);
-    }
+    // A count that is not divided by its time tells energy, not power.
+    let columns = if per_time { vec![Columns::PerTime, Columns::Pooled] } else { vec![Columns::AsGiven] };
     let mut forms: Vec<Form> = columns
         .into_iter()
         .flat_map(|columns| [Scale::Linear, Scale::Root, Scale::Log].map(|scale| plain(columns, scale)))
@@ -107,15 +127,23 @@ fn forms(table: &Table, allowed: Allowed) -> Vec<Form> {
     forms
 }
 
+/// Too few kernels for each counter's sign to come from the rows. Then physics gives it: fits whose
+/// signs are free follow the noise, and choosing among them by rows left out follows it once more.
+fn is_scarce(table: &Table) -> bool {
+    const FEWEST_PER_COLUMN: usize = 3;
+    table.by_group().len() < FEWEST_PER_COLUMN * table.columns.len()
+}
+
 fn methods(table: &Table, allowed: Allowed) -> Vec<Method> {
     if allowed == Allowed::Published {
         return vec![Method::Ridge(0.0)];
     }
+    if is_scarce(table) {
+        return [1e-3, 0.03, 0.1, 0.3].map(Method::NonNegative).to_vec();
+    }
     let mut methods: Vec<Method> = [0.0, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0].map(Method::Ridge).to_vec();
     methods.extend([Method::Robust(1e-2), Method::Robust(0.1)]);
-    if table.rows.len() <= 1000 && table.columns.len() <= 40 {
-        methods.push(Method::NonNegative);
-    }
+    methods.extend([0.0, 0.03, 0.3].map(Method::NonNegative));
     if allowed == Allowed::All && table.rows.len() <= MOST_SIMILAR {
         for length in [0.6, 1.0, 2.0] {
             methods.extend([0.003, 0.03, 0.15].map(|noise| Method::Similar { length, noise }));
@@ -188,23 +216,51 @@ fn left_out_similar(
     Some(left_out)
 }
 
-fn left_out_by_fitting(table: &Table, recipe: Recipe, folds: &[Vec<usize>]) -> Option<DVector<f64>> {
-    let y = response(recipe.log_power, &table.power);
-    let mut left_out = DVector::zeros(y.len());
+/// The same with given signs, for several penalties, where there is no short cut: each fold is fitted
+/// without its rows, from the means of the columns on.
+fn left_out_signed(
+    table: &Table,
+    form: Form,
+    response: Response,
+    folds: &[Vec<usize>],
+    ridges: &[f64],
+) -> Vec<DVector<f64>> {
+    // Enough to tell which recipe is better.
+    const TOLERANCE: f64 = 1e-5;
+    let mut left_out = vec![DVector::zeros(table.rows.len()); ridges.len()];
     for fold in folds {
-        let training: Vec<usize> = (0..table.rows.len()).filter(|row| !fold.contains(row)).collect();
-        let model = Model::fit(recipe, &table.subset(&training))?;
-        for row in fold {
-            let predicted = model.predict(&table.rows[*row]);
-            left_out[*row] = y[*row] - if recipe.log_power { predicted.ln() } else { predicted };
+        let mut is_training = vec![true; table.rows.len()];
+        fold.iter().for_each(|row| is_training[*row] = false);
+        let training: Vec<usize> = (0..table.rows.len()).filter(|row| is_training[*row]).collect();
+        let training = table.subset(&training);
+        let (prepared, rows) = Prepared::learn(form, &training);
+        let y = response.of(&training.power);
+        let weights = response.weights(&training.power);
+        let matrix = solve::with_constant(&rows);
+        let (plain, right) = solve::normal_equations(&matrix, &y, weights.as_deref(), 0.0);
+        let mut x = DVector::zeros(matrix.ncols());
+        for (ridge, left_out) in ridges.iter().zip(&mut left_out) {
+            let mut penalised = plain.clone();
+            (1..x.len()).for_each(|i| penalised[(i, i)] += ridge * rows.len() as f64);
+            x = solve::signed_from(&penalised, &right, x, &prepared.falling, TOLERANCE);
+            for row in fold {
+                let terms = prepared.apply(&table.rows[*row]);
+                let predicted = x[0] + x.iter().skip(1).zip(&terms).map(|(c, t)| c * t).sum::<f64>();
+                let measured = response.of(&table.power[*row..=*row])[0];
+                left_out[*row] = measured - predicted;
+            }
         }
     }
-    Some(left_out)
+    left_out
 }
 
-fn mean_error(log_power: bool, power: &[f64], residuals: &DVector<f64>) -> f64 {
+fn mean_error(response: Response, power: &[f64], residuals: &DVector<f64>) -> f64 {
     let share = |(watts, residual): (&f64, &f64)| {
-        if log_power { ((-residual).min(5.0).exp() - 1.0).abs() } else { residual.abs() / watts }
+        if response == Response::Log {
+            ((-residual).min(5.0).exp() - 1.0).abs()
+        } else {
+            residual.abs() / watts
+        }
     };
     power.iter().zip(residuals.iter()).map(share).sum::<f64>() / power.len() as f64
 }
@@ -234,7 +290,7 @@ mod tests {
         let table = table();
         let form = Form { columns: Columns::AsGiven, scale: Scale::Linear, clock_products: false };
         let (_, rows) = Prepared::learn(form, &table);
-        let y = response(false, &table.power);
+        let y = Response::Watts.of(&table.power);
         let folds = folds(&table);
         let quick = left_out_linear(&rows, &y, &folds, None, 0.0).expect("a fit");
         for fold in &folds {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::fit::response;
+use super::fit::Response;
 use super::form::{Columns, Form, Prepared, Scale};
 use super::solve;
 use super::table::Table;
@@ -38,7 +38,7 @@ pub fn diagnose(table: &Table) -> Option<(Vec<RowDiagnosis>, f64)> {
     let columns = if table.time.is_some() { Columns::PerTime } else { Columns::AsGiven };
     let form = Form { columns, scale: Scale::Linear, clock_products: false };
     let (prepared, rows) = Prepared::learn(form, table);
-    let y = response(false, &table.power);
+    let y = Response::Watts.of(&table.power);
     let matrix = solve::with_constant(&rows);
     let (inverse, right) = solve::normal(&matrix, &y, None, 1e-6)?;
     let residuals = &y - &matrix * (&inverse * right);

@@ -15,8 +15,8 @@ pub enum Method {
     Ridge(f64),
     /// The same, but rows far off the fit count less (Huber's weights).
     Robust(f64),
-    /// Least squares without negative coefficients.
-    NonNegative,
+    /// Penalised least squares in which no unit's work may lower the power, and no idling may raise it.
+    NonNegative(f64),
     /// Weighted means of similar rows: kernel ridge regression with a Gaussian of this length (in
     /// standard deviations per root of the number of terms) and this noise, beside a linear part.
     Similar {
@@ -27,13 +27,25 @@ pub enum Method {
     },
 }
 
+/// What a fit makes small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Response {
+    /// Errors in watts.
+    Watts,
+    /// Errors as shares of the power; effects still add.
+    Shares,
+    /// Errors of the power's logarithm: shares too, and effects multiply.
+    Log,
+}
+
 /// All that a fit is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Recipe {
     /// Terms.
     pub form: Form,
-    /// The logarithm of power is fitted: errors count as shares, effects multiply.
-    pub log_power: bool,
+    /// Errors.
+    pub response: Response,
     /// Coefficients.
     pub method: Method,
 }
@@ -60,7 +72,8 @@ impl Model {
     /// Fits a recipe to a table. `None` if the rows do not determine it.
     pub fn fit(recipe: Recipe, table: &Table) -> Option<Self> {
         let (prepared, rows) = Prepared::learn(recipe.form, table);
-        let y = response(recipe.log_power, &table.power);
+        let y = recipe.response.of(&table.power);
+        let weights = recipe.response.weights(&table.power);
         let fitted = match recipe.method {
             Method::Similar { length, noise } => {
                 let mean = y.mean();
@@ -72,9 +85,11 @@ impl Model {
             linear => {
                 let matrix = solve::with_constant(&rows);
                 let x = match linear {
-                    Method::NonNegative => solve::non_negative(&matrix, &y),
-                    Method::Robust(ridge) => robust(&matrix, &y, ridge)?.0,
-                    Method::Ridge(ridge) => solve::ridge(&matrix, &y, None, ridge)?,
+                    Method::NonNegative(ridge) => {
+                        solve::signed(&matrix, &y, weights.as_deref(), ridge, &prepared.falling)
+                    }
+                    Method::Robust(ridge) => robust(&matrix, &y, weights.as_deref(), ridge)?.0,
+                    Method::Ridge(ridge) => solve::ridge(&matrix, &y, weights.as_deref(), ridge)?,
                     Method::Similar { .. } => return None,
                 };
                 Fitted::Linear { constant: x[0], coefficients: x.iter().skip(1).copied().collect() }
@@ -97,7 +112,7 @@ impl Model {
                 mean + similar.sum::<f64>()
             }
         };
-        let watts = if self.recipe.log_power { value.min(50.0).exp() } else { value };
+        let watts = if self.recipe.response == Response::Log { value.min(50.0).exp() } else { value };
         watts.clamp(0.5 * self.range.0, 2.0 * self.range.1)
     }
 
@@ -112,9 +127,19 @@ impl Model {
     }
 }
 
-/// Power as it is fitted.
-pub fn response(log_power: bool, power: &[f64]) -> DVector<f64> {
-    DVector::from_iterator(power.len(), power.iter().map(|watts| if log_power { watts.ln() } else { *watts }))
+impl Response {
+    /// Power as it is fitted.
+    pub fn of(self, power: &[f64]) -> DVector<f64> {
+        let value = |watts: &f64| if self == Self::Log { watts.ln() } else { *watts };
+        DVector::from_iterator(power.len(), power.iter().map(value))
+    }
+
+    /// What each row's squared error counts, 1 on average; `None` if all count alike.
+    pub fn weights(self, power: &[f64]) -> Option<Vec<f64>> {
+        let weights: Vec<f64> = power.iter().map(|watts| watts.powi(-2)).collect();
+        let mean = weights.iter().sum::<f64>() / weights.len() as f64;
+        (self == Self::Shares).then(|| weights.into_iter().map(|weight| weight / mean).collect())
+    }
 }
 
 /// The matrix of similarities with the noise on its diagonal.
@@ -135,21 +160,30 @@ fn alike(a: &[f64], b: &[f64], length: f64) -> f64 {
     (-distance / (2.0 * length * length * terms)).exp() + 0.3 * product / terms
 }
 
-/// Iteratively reweighted least squares with Huber's weights; the coefficients and the last weights.
-pub fn robust(matrix: &DMatrix<f64>, y: &DVector<f64>, ridge: f64) -> Option<(DVector<f64>, Vec<f64>)> {
+/// Iteratively reweighted least squares with Huber's weights on top of the given ones; the coefficients
+/// and the last weights.
+pub fn robust(
+    matrix: &DMatrix<f64>,
+    y: &DVector<f64>,
+    given: Option<&[f64]>,
+    ridge: f64,
+) -> Option<(DVector<f64>, Vec<f64>)> {
     // 1.345 standard deviations: 95 % as efficient as least squares where errors are normal.
     const HUBER: f64 = 1.345;
-    let mut weights = vec![1.0; y.len()];
-    let mut x = solve::ridge(matrix, y, None, ridge)?;
+    let given = given.map_or_else(|| vec![1.0; y.len()], <[f64]>::to_vec);
+    let mut weights = given.clone();
+    let mut x = solve::ridge(matrix, y, Some(&weights), ridge)?;
     for _ in 0..15 {
-        let residuals = y - matrix * &x;
+        let mut residuals = y - matrix * &x;
+        residuals.iter_mut().zip(&given).for_each(|(residual, given)| *residual *= given.sqrt());
         let mut sizes: Vec<f64> = residuals.iter().map(|r| r.abs()).collect();
         sizes.sort_by(f64::total_cmp);
         let deviation = sizes[sizes.len() / 2] / 0.6745;
         if deviation <= 0.0 {
             break;
         }
-        weights = residuals.iter().map(|r| (HUBER * deviation / r.abs().max(1e-300)).min(1.0)).collect();
+        let huber = residuals.iter().map(|r| (HUBER * deviation / r.abs().max(1e-300)).min(1.0));
+        weights = huber.zip(&given).map(|(huber, given)| huber * given).collect();
         x = solve::ridge(matrix, y, Some(&weights), ridge)?;
     }
     Some((x, weights))

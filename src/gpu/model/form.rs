@@ -47,6 +47,8 @@ pub struct Prepared {
     pub names: Vec<String>,
     floors: Vec<f64>,
     kept: Vec<usize>,
+    /// Of each term that is used: what it counts is idling, which lowers the power.
+    pub falling: Vec<bool>,
     mean: Vec<f64>,
     deviation: Vec<f64>,
     limits: Vec<(f64, f64)>,
@@ -70,6 +72,7 @@ impl Prepared {
             names: Vec::new(),
             floors: Vec::new(),
             kept: Vec::new(),
+            falling: Vec::new(),
             mean: Vec::new(),
             deviation: Vec::new(),
             limits: Vec::new(),
@@ -105,6 +108,7 @@ impl Prepared {
                 let reach = 0.5 * (high - low) / deviation;
                 prepared.limits.push(((low - mean) / deviation - reach, (high - mean) / deviation + reach));
                 prepared.kept.push(index);
+                prepared.falling.push(name.to_ascii_lowercase().contains("idle"));
                 prepared.names.push(name);
                 prepared.mean.push(mean);
                 prepared.deviation.push(deviation);

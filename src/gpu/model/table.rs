@@ -43,7 +43,7 @@ pub struct Roles {
     pub target: Option<String>,
     /// Rows with the same value are left out together (an application); each row alone if empty.
     pub group: Vec<String>,
-    /// Run time or cycles, by which counts are divided.
+    /// Run time or cycles, by which counts are divided; found by name if `None`.
     pub time: Option<String>,
     /// Columns that must not be used.
     pub exclude: Vec<String>,
@@ -96,6 +96,7 @@ impl Table {
                 records.push(record);
             }
         }
+        let has_kernels_in_rows = heading.is_some();
         let names: Vec<String> = match heading {
             Some(heading) => heading.names(records.first().map_or(0, |record| record.len())),
             None if records.is_empty() => return Err(TableError::Empty),
@@ -104,7 +105,28 @@ impl Table {
         if records.is_empty() {
             return Err(TableError::Empty);
         }
-        Self::from_records(&names, &records, roles)
+        let mut table = Self::from_records(&names, &records, roles)?;
+        if has_kernels_in_rows && roles.group.is_empty() {
+            table.group_by_kernel(&names, &records);
+        }
+        Ok(table)
+    }
+
+    /// gpmTOOL measures each kernel at many clocks, and its utilisations at one of them: rows of one
+    /// kernel have a name in common, or else their utilisations.
+    fn group_by_kernel(&mut self, names: &[String], records: &[csv::StringRecord]) {
+        let is_named = names.first().is_some_and(|name| name == "name");
+        let first = names.iter().position(|name| name.ends_with(" clock")).unwrap_or(0);
+        let utilisations = first + names.iter().filter(|name| name.ends_with(" clock")).count();
+        let key = |record: &csv::StringRecord| match record.get(0) {
+            Some(name) if is_named => name.to_owned(),
+            _ => record.iter().skip(utilisations).collect::<Vec<_>>().join(" "),
+        };
+        // No row of these files lacks a number, or else their rows are not ours one to one.
+        if self.skipped > 0 || records.len() != self.groups.len() {
+            return;
+        }
+        self.groups = records.iter().map(key).collect();
     }
 
     fn from_records(
@@ -130,7 +152,10 @@ impl Table {
             }
         };
         let group = roles.group.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
-        let time_column = roles.time.as_deref().map(find).transpose()?;
+        let time_column = match &roles.time {
+            Some(name) => Some(find(name)?),
+            None => only((0..names.len()).filter(|i| is_time(&names[*i]))),
+        };
         let exclude = roles.exclude.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
 
         let number = |record: &csv::StringRecord, column: usize| -> Option<f64> {
@@ -243,6 +268,19 @@ impl Table {
     }
 }
 
+/// Does a column hold the run time?
+fn is_time(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let mut words = name.split(|c: char| !c.is_ascii_alphabetic());
+    words.any(|word| ["time", "runtime", "elapsed", "duration"].contains(&word))
+}
+
+/// The only one, if there is one and no more.
+fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    let first = all.next()?;
+    all.next().is_none().then_some(first)
+}
+
 /// gpmTOOL's heading: number of clock domains, their defaults, components per domain, component names.
 struct GpmHeading<'a> {
     domains: usize,
@@ -310,6 +348,25 @@ mod tests {
             Table::parse(&text, &Roles { group: vec!["name".into()], ..Roles::default() }).expect("a table");
         assert_eq!(table.columns, ["core clock", "memory clock", "SP", "INT", "DRAM"]);
         assert_eq!((table.power[3], table.clocks.len()), (103.0, 2));
+        // Unasked, kernels are their rows' groups: by name, or where they have none by what they use.
+        assert_eq!(Table::parse(&text, &Roles::default()).expect("a table").groups[2], "k2");
+        let mut nameless = String::from("2\n975,3505\n2,1\nSP,INT,DRAM\n");
+        for i in 0..8 {
+            nameless += &format!("{},{},3505,0.1,0.{},0.3\n", 100 + i, 900 + 75 * (i % 2), i / 2);
+        }
+        assert_eq!(Table::parse(&nameless, &Roles::default()).expect("a table").by_group().len(), 4);
+    }
+
+    #[test]
+    fn the_only_time_is_the_run_time() {
+        let text = |times: &str| {
+            let row = |i: u32| format!("{i}000,{i},{i},{}\n", 50 + i);
+            let rows: String = (1..8).map(row).collect();
+            format!("loads,{times},power\n{rows}")
+        };
+        let time = |times| Table::parse(&text(times), &Roles::default()).expect("a table").time;
+        assert_eq!(time("Elapsed_Cycles,timer"), Some(1));
+        assert_eq!(time("time/ms,duration"), None);
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Names of GPU kernels, by the handles that they are launched by.
+//! What handles of the driver stand for: names of kernels, and the GPUs of contexts.
 //!
-//! A program asks the driver for a kernel's handle by its name. The kernel's probe on that call tells
+//! A program asks the driver for a kernel's handle by its name, for a context's by the GPU's number. The probe on that call tells
 //! where in the program's memory the name is and where the handle will be. What lies on the stack is
 //! copied with the sample; what lies elsewhere is read when the sample arrives, some milliseconds later.
 //! Names are constants of the program nearly always; one that is gone by then, with its program, is not
 //! known.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,16 +14,42 @@ use std::os::unix::fs::FileExt;
 use rustc_hash::FxHashMap;
 
 use crate::record::sampling::Sampling;
-use crate::recording::gpu_events::{CallRegisters, GpuCall, KernelName};
+use crate::recording::gpu_events::{CallRegisters, ContextDevice, GpuCall, KernelName, argument_of};
 
 /// Follows calls that ask for kernels by name.
 #[derive(Debug)]
 pub struct KernelNames {
-    asked: BTreeSet<u64>,
+    /// Calls that ask, with the argument that tells for what.
+    asked: BTreeMap<u64, Asking>,
     given: BTreeSet<u64>,
     registers: CallRegisters,
-    /// By thread: name, and where its handle is put.
-    pending: FxHashMap<u32, (String, u64)>,
+    /// By thread: what was asked for, and where its handle is put.
+    pending: FxHashMap<u32, (Asked, u64)>,
+}
+
+/// How a call says what it wants a handle for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asking {
+    /// By a name, whose address is the third argument.
+    Kernel,
+    /// By the GPU's number, which is this argument.
+    Context(usize),
+}
+
+/// What a handle was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Asked {
+    Kernel(String),
+    Context(u32),
+}
+
+/// A handle, and what it stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GivenHandle {
+    /// A kernel.
+    Kernel(KernelName),
+    /// A context.
+    Context(ContextDevice),
 }
 
 /// A sample of these probes: header, id, address, process and thread, time, CPU, then the registers'
@@ -39,7 +65,8 @@ const STACK_AT: usize = STACK_SIZE_AT + 8;
 
 /// A handle that was given.
 struct Given {
-    name: KernelName,
+    pid: u32,
+    handle: GivenHandle,
     /// Where it was read later than it was given, and may have been another's by then.
     read_late: Option<u64>,
 }
@@ -47,27 +74,31 @@ struct Given {
 impl KernelNames {
     /// `None` if no such call is probed.
     pub fn new(sampling: &Sampling, architecture: &str) -> Option<Self> {
-        let ids = |wanted: GpuCall| -> BTreeSet<u64> {
-            let events = sampling.events.iter().enumerate();
-            let of_call = events.filter(|(_, event)| {
-                event.probe.is_some()
-                    && GpuCall::of_event(&event.spec.name).is_some_and(|(call, _)| call == wanted)
-            });
-            of_call.flat_map(|(index, _)| sampling.counters.ids(index)).collect()
-        };
+        let (mut asked, mut given) = (BTreeMap::new(), BTreeSet::new());
+        for (index, event) in sampling.events.iter().enumerate().filter(|(_, event)| event.probe.is_some()) {
+            let ids = sampling.counters.ids(index);
+            match GpuCall::of_event(&event.spec.name) {
+                Some((GpuCall::Name, _)) => asked.extend(ids.into_iter().map(|id| (id, Asking::Kernel))),
+                Some((GpuCall::Context, function)) => {
+                    let asking = Asking::Context(argument_of(function));
+                    asked.extend(ids.into_iter().map(|id| (id, asking)));
+                }
+                Some((GpuCall::Named | GpuCall::Contexted, _)) => given.extend(ids),
+                _ => {}
+            }
+        }
         let registers = CallRegisters::of(architecture)?;
-        let (asked, given) = (ids(GpuCall::Name), ids(GpuCall::Named));
         let pending = FxHashMap::default();
         (!asked.is_empty()).then_some(Self { asked, given, registers, pending })
     }
 
     /// Ids of the events whose samples [`KernelNames::take`] wants.
     pub fn events(&self) -> BTreeSet<u64> {
-        self.asked.union(&self.given).copied().collect()
+        self.asked.keys().chain(&self.given).copied().collect()
     }
 
-    /// Takes the samples of one round and gives the names that they complete.
-    pub fn take(&mut self, samples: &[Vec<u8>]) -> Vec<KernelName> {
+    /// Takes the samples of one round and gives the handles that they complete.
+    pub fn take(&mut self, samples: &[Vec<u8>]) -> Vec<GivenHandle> {
         let mut in_order: Vec<&Vec<u8>> = samples.iter().collect();
         // A thread may change its CPU, and so its ring, within the call.
         in_order.sort_by_key(|sample| word(sample, TIME_AT));
@@ -75,13 +106,11 @@ impl KernelNames {
         for given in in_order.into_iter().filter_map(|sample| self.take_one(sample)) {
             // No name is better than that of another kernel.
             if let Some(address) = given.read_late {
-                all.retain(|earlier| {
-                    (earlier.name.pid, earlier.read_late) != (given.name.pid, Some(address))
-                });
+                all.retain(|earlier| (earlier.pid, earlier.read_late) != (given.pid, Some(address)));
             }
             all.push(given);
         }
-        all.into_iter().map(|given| given.name).collect()
+        all.into_iter().map(|given| given.handle).collect()
     }
 
     fn take_one(&mut self, sample: &[u8]) -> Option<Given> {
@@ -93,18 +122,23 @@ impl KernelNames {
         }
         let register = |number: u32| word(sample, REGISTERS_AT + 8 * self.registers.place(number));
         let stack = CopiedStack::of(sample, register(self.registers.stack)?);
-        if self.asked.contains(&word(sample, ID_AT)?) {
-            let [handle_at, _, name_at] = self.registers.arguments.map(register);
-            let name_at = name_at?;
-            let copied = stack.from(name_at).and_then(|bytes| CStr::from_bytes_until_nul(bytes).ok());
-            let name = match copied {
-                Some(name) => name.to_str().ok()?.to_owned(),
-                None => text_at(&memory(pid)?, name_at)?,
+        if let Some(asking) = self.asked.get(&word(sample, ID_AT)?) {
+            let arguments = self.registers.arguments.map(register);
+            let asked = match *asking {
+                Asking::Context(number) => Asked::Context((*arguments.get(number)?)? as u32),
+                Asking::Kernel => {
+                    let name_at = arguments[2]?;
+                    let copied = stack.from(name_at).and_then(|bytes| CStr::from_bytes_until_nul(bytes).ok());
+                    Asked::Kernel(match copied {
+                        Some(name) => name.to_str().ok()?.to_owned(),
+                        None => text_at(&memory(pid)?, name_at)?,
+                    })
+                }
             };
-            self.pending.insert(tid, (name, handle_at?));
+            self.pending.insert(tid, (asked, arguments[0]?));
             return None;
         }
-        let (name, handle_at) = self.pending.remove(&tid)?;
+        let (asked, handle_at) = self.pending.remove(&tid)?;
         let copied = stack.from(handle_at).and_then(|bytes| word(bytes, 0));
         let handle = match copied {
             Some(handle) => handle,
@@ -115,7 +149,11 @@ impl KernelNames {
             }
         };
         let read_late = copied.is_none().then_some(handle_at);
-        Some(Given { name: KernelName { pid, handle, name }, read_late })
+        let handle = match asked {
+            Asked::Kernel(name) => GivenHandle::Kernel(KernelName { pid, handle, name }),
+            Asked::Context(ordinal) => GivenHandle::Context(ContextDevice { pid, context: handle, ordinal }),
+        };
+        Some(Given { pid, handle, read_late })
     }
 }
 
@@ -174,7 +212,8 @@ mod tests {
     const X86_64: CallRegisters = CallRegisters { arguments: [5, 4, 3], stack: 7 };
 
     fn names() -> KernelNames {
-        let (asked, given) = (BTreeSet::from([1]), BTreeSet::from([2]));
+        let asked = BTreeMap::from([(1, Asking::Kernel), (3, Asking::Context(1))]);
+        let given = BTreeSet::from([2]);
         KernelNames { asked, given, registers: X86_64, pending: FxHashMap::default() }
     }
 
@@ -191,8 +230,17 @@ mod tests {
         std::ptr::from_ref(value).expose_provenance() as u64
     }
 
-    fn found(handle: u64, name: &str) -> KernelName {
-        KernelName { pid: std::process::id(), handle, name: name.to_owned() }
+    fn found(handle: u64, name: &str) -> GivenHandle {
+        GivenHandle::Kernel(KernelName { pid: std::process::id(), handle, name: name.to_owned() })
+    }
+
+    #[test]
+    fn a_context_is_known_by_its_gpus_number() {
+        // `context_at` and the number are the first two arguments, in the order of the registers' numbers.
+        let asked = sample(3, 1, [0, 4, 0x7008, 0x7000], &[]);
+        let given = sample(2, 2, [0, 0, 0, 0x7000], &[0, 0xc0ffee]);
+        let context = ContextDevice { pid: std::process::id(), context: 0xc0ffee, ordinal: 4 };
+        assert_eq!(names().take(&[asked, given]), [GivenHandle::Context(context)]);
     }
 
     static NAMES: [[u8; 16]; 2] = [*b"_Z4heatPf\0\0\0\0\0\0\0", *b"_Z4coolPf\0\0\0\0\0\0\0"];

@@ -56,7 +56,8 @@ pub fn launch_probes(
     if !wanted {
         return Ok(LaunchProbes::default());
     }
-    let found = find(options, roots, machine);
+    let gpus = energy.domains.iter().filter(|domain| domain.kind == DomainKind::Gpu).count();
+    let found = find(options, roots, machine, gpus > 1);
     match (found, options.gpu.launches) {
         (Ok(probes), _) => Ok(LaunchProbes { probes, warnings: Vec::new() }),
         (Err(why), GpuLaunches::Always) => Err(RecordError::GpuLaunches(why)),
@@ -67,7 +68,12 @@ pub fn launch_probes(
     }
 }
 
-fn find(options: &RecordOptions, roots: &Roots, machine: &MachineInfo) -> Result<Vec<SampledEvent>, String> {
+fn find(
+    options: &RecordOptions,
+    roots: &Roots,
+    machine: &MachineInfo,
+    several_gpus: bool,
+) -> Result<Vec<SampledEvent>, String> {
     let pmu = UprobePmu::find(roots).ok_or("this kernel has no uprobes (CONFIG_UPROBE_EVENTS)")?;
     let registers = CallRegisters::of(&machine.arch)
         .ok_or_else(|| format!("calls of {} processors are not known", machine.arch))?
@@ -86,6 +92,10 @@ fn find(options: &RecordOptions, roots: &Roots, machine: &MachineInfo) -> Result
             else {
                 continue;
             };
+            // Threads go from context to context often; with one GPU it tells nothing.
+            if tells_gpu(function.call) && !several_gpus {
+                continue;
+            }
             let place = Uprobe { path, offset, registers, with_call_path: false, stack_bytes: 0 };
             probes.push(probe(pmu, function.call, name, place.clone()));
             probes.extend(function.call.on_return().map(|call| probe(pmu, call, name, place)));
@@ -99,15 +109,32 @@ fn find(options: &RecordOptions, roots: &Roots, machine: &MachineInfo) -> Result
 }
 
 fn probe(pmu: UprobePmu, call: GpuCall, function: &str, place: Uprobe) -> SampledEvent {
-    let on_return = matches!(call, GpuCall::Waited | GpuCall::Named);
+    let on_return = matches!(call, GpuCall::Waited | GpuCall::Named | GpuCall::Contexted);
     let config = if on_return { pmu.on_return } else { 0 };
     let name = call.event_name(function);
     let spec = EventSpec { period: Some(1), ..EventSpec::plain(&name, "uprobe", pmu.perf_type, config) };
     let with_call_path = matches!(call, GpuCall::Launch | GpuCall::RuntimeLaunch | GpuCall::GraphLaunch);
     // Handles are mostly put into a variable of the caller, which soon holds the next one.
-    let stack_bytes = if matches!(call, GpuCall::Name | GpuCall::Named) { NAMING_STACK_BYTES } else { 0 };
+    let stack_bytes = if is_handle(call) { NAMING_STACK_BYTES } else { 0 };
     let probe = Some(Uprobe { with_call_path, stack_bytes, ..place });
     SampledEvent { probe, ..SampledEvent::new(spec, None, SamplingRate::Period(1)) }
+}
+
+/// Does the call only tell which GPU a thread is on?
+fn tells_gpu(call: GpuCall) -> bool {
+    matches!(
+        call,
+        GpuCall::Context
+            | GpuCall::UseContext
+            | GpuCall::PushContext
+            | GpuCall::PopContext
+            | GpuCall::UseDevice
+    )
+}
+
+/// Does the call ask for a handle, or give it?
+fn is_handle(call: GpuCall) -> bool {
+    matches!(call, GpuCall::Name | GpuCall::Named | GpuCall::Context | GpuCall::Contexted)
 }
 
 /// Opens a probe for this very process, which never comes past it.

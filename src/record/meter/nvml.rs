@@ -203,6 +203,7 @@ fn look_at(
     let domain = DomainInfo {
         resolution: (source == GpuSource::EnergyCounter).then(|| Joules::from_millijoules(1)),
         refresh,
+        bus_id: device.pci_info().ok().map(|place| place.bus_id),
         ..DomainInfo::new(
             domain_name,
             DomainKind::Gpu,
