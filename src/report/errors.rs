@@ -112,23 +112,30 @@ fn coefficient(profile: &Profile, domain: usize, event: usize) -> f64 {
     model.and_then(|model| model.joules_per_event.get(event)).copied().unwrap_or(0.0)
 }
 
-/// Counts, for each row and event, how often neighbours in the trail differ in being of the row. Gives the
-/// number of samples in the trail.
-fn add_jumps(terms: &ErrorTerms, of_cell: &[Option<usize>], sums: &mut [Option<RowSums>]) -> f64 {
+/// How many samples the trail has, and pairs of samples of one stream 1, 2 .. [`FARTHEST`] apart.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pairs {
+    samples: f64,
+    apart: [f64; FARTHEST],
+}
+
+/// Counts, for each row and event, how often neighbours in the trail differ in being of the row.
+fn add_jumps(terms: &ErrorTerms, of_cell: &[Option<usize>], sums: &mut [Option<RowSums>]) -> Pairs {
     let row_of =
         |cell: u32| (cell != NO_CELL).then(|| of_cell.get(cell as usize).copied().flatten()).flatten();
     let mut latest: FxHashMap<u32, VecDeque<Option<usize>>> = FxHashMap::default();
-    let mut count = 0.0;
+    let mut pairs = Pairs::default();
     for block in terms.trail.blocks() {
         latest.clear();
         for &(stream, cell) in block {
             let row = row_of(cell);
-            count += 1.0;
+            pairs.samples += 1.0;
             if let Some(Some(sum)) = row.and_then(|row| sums.get_mut(row)) {
                 sum.in_trail += 1.0;
             }
             let event = stream as usize % terms.parameters.saturating_sub(1).max(1);
             let before = latest.entry(stream).or_default();
+            pairs.apart.iter_mut().take(before.len()).for_each(|count| *count += 1.0);
             for (distance, &other) in before.iter().enumerate().filter(|(_, other)| **other != row) {
                 for row in [other, row].into_iter().flatten() {
                     let Some(Some(sum)) = sums.get_mut(row) else { continue };
@@ -142,14 +149,14 @@ fn add_jumps(terms: &ErrorTerms, of_cell: &[Option<usize>], sums: &mut [Option<R
             before.push_front(row);
         }
     }
-    count
+    pairs
 }
 
 impl RowSums {
-    fn by_sampling(&self, share_of_trail: f64, trail: f64) -> f64 {
+    fn by_sampling(&self, share_of_trail: f64, pairs: Pairs) -> f64 {
         let all: f64 = self.jumps.iter().sum();
         let autocorrelation = if all > 0.0 { self.farther_jumps[0] / all - 1.0 } else { 1.0 };
-        let share = weight_of_a_jump(autocorrelation) + self.in_step(trail, all, autocorrelation);
+        let share = weight_of_a_jump(autocorrelation) + self.in_step(&pairs, all, autocorrelation);
         let events = self.joules.iter().zip(&self.samples).zip(&self.jumps);
         events
             .filter(|((_, samples), _)| **samples > 0.0)
@@ -163,28 +170,33 @@ impl RowSums {
 
     /// What is to be added to the variance of a jump because samples farther apart agree more than a process
     /// without memory would have it.
-    fn in_step(&self, trail: f64, jumps: f64, autocorrelation: f64) -> f64 {
-        // Pairs that would differ if samples were independent.
-        let by_chance = 2.0 * self.in_trail * (1.0 - self.in_trail / trail.max(1.0));
-        if by_chance <= 0.0 || jumps <= 0.0 {
+    fn in_step(&self, pairs: &Pairs, jumps: f64, autocorrelation: f64) -> f64 {
+        // Share of pairs that would differ if samples were independent.
+        let part = self.in_trail / pairs.samples.max(1.0);
+        let by_chance = 2.0 * part * (1.0 - part);
+        let [neighbours, farther @ ..] = pairs.apart;
+        if by_chance <= 0.0 || jumps <= 0.0 || farther.iter().any(|count| *count <= 0.0) {
             return 0.0;
         }
-        // Two standard errors of a correlation.
-        let accident = 2.0 / trail.sqrt();
-        let found = self.farther_jumps.map(|farther| 1.0 - farther / by_chance);
-        // Phases of the program make samples at all distances agree.
-        let always = found.into_iter().fold(1.0 - jumps / by_chance, f64::min).max(0.0);
-        let mut of_process = autocorrelation.max(0.0);
+        let correlation = |differ: f64, pairs: f64| 1.0 - differ / pairs / by_chance;
+        // Three standard errors of a correlation, and what other streams' rates may feign.
+        let accident = 3.0 / pairs.samples.sqrt() + 0.2;
+        let found: [f64; FARTHEST - 1] =
+            std::array::from_fn(|at| correlation(self.farther_jumps[at], farther[at]));
+        // The slower code changes, the more do samples agree that are near to each other, and in phases of a
+        // program at all distances: only what comes back is in step.
+        let (mut lowest, mut of_process) = (correlation(jumps, neighbours), autocorrelation.max(0.0));
         let mut excess = 0.0;
         for found in found {
             of_process *= autocorrelation.max(0.0);
-            let expected = of_process.max(always);
+            let expected = lowest.max(of_process).max(0.0);
             if found > expected + accident {
                 excess += found - expected;
             }
+            lowest = lowest.min(found);
         }
         // The variance of a sum is that of its terms times one and twice their correlations.
-        excess * by_chance / jumps
+        excess * by_chance * neighbours / jumps
     }
 }
 
@@ -256,7 +268,7 @@ mod tests {
     }
 
     /// The sums of a row that is there in these samples of one stream.
-    fn sums(is_of_row: impl Iterator<Item = bool>) -> (RowSums, f64) {
+    fn sums(is_of_row: impl Iterator<Item = bool>) -> (RowSums, Pairs) {
         let samples: Vec<bool> = is_of_row.collect();
         let differ =
             |apart: usize| samples.windows(apart + 1).filter(|window| window[0] != window[apart]).count();
@@ -268,15 +280,17 @@ mod tests {
             in_trail: samples.iter().filter(|is| **is).count() as f64,
             gradient: Vec::new(),
         };
-        (sums, samples.len() as f64)
+        let apart = std::array::from_fn(|at| (samples.len() - at - 1) as f64);
+        (sums, Pairs { samples: samples.len() as f64, apart })
     }
 
     #[test]
     fn samples_in_step_are_less_sure() {
         // Every third sample for a while, then the ones beside them.
         let in_step = (0..30_000usize).map(|at| (at + at / 100 % 3) % 3 == 0);
-        let (sums, count) = sums(in_step);
-        let variance = sums.by_sampling(1.0, count);
+        let (sums, pairs) = sums(in_step);
+        let variance = sums.by_sampling(1.0, pairs);
+        let count = pairs.samples;
         // By chance it would be n p (1 - p); agreements at distances 3 and 6 make it five times as much.
         let by_chance = count / 3.0 * 2.0 / 3.0;
         assert!((4.0..=6.5).contains(&(variance / by_chance)), "{}", variance / by_chance);
@@ -290,8 +304,9 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             at < 15_000 && state >> 63 == 1
         });
-        let (sums, count) = sums(phases);
-        let variance = sums.by_sampling(1.0, count);
+        let (sums, pairs) = sums(phases);
+        let variance = sums.by_sampling(1.0, pairs);
+        let count = pairs.samples;
         // n p (1 - p) of the half in which it happens.
         assert!((0.8..=1.4).contains(&(variance / (count / 8.0))), "{}", variance / (count / 8.0));
     }

@@ -52,12 +52,11 @@ fn error_bars_hold_the_truth() {
                 percent[1]
             );
             cases.push(share);
-            // Turns of nearly the same length may fall into step with the samples.
-            let least = if jitter < 0.5 || QUICK { 0.85 } else { 0.9 };
-            assert!(share > least, "turns of {turn} ns, {jitter}: {share}");
         }
     }
     let mean = cases.iter().sum::<f64>() / cases.len() as f64;
     println!("all: {:.1} %", 100.0 * mean);
+    // Turns of nearly the same length may fall into step with the samples.
+    assert!(cases.iter().all(|share| (0.85..).contains(share)), "{cases:?}");
     assert!(QUICK || (0.93..=0.97).contains(&mean), "{mean}");
 }
