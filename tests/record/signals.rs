@@ -112,7 +112,10 @@ fn a_program_that_ignores_a_first_interrupt_is_waited_for() {
         return;
     }
     let folder = Folder::new();
-    let mut child = start(&folder, &["--"], &workload::command("ignore-int:1500"));
+    let ready = folder.path().join("ready");
+    let line = format!("trap '' INT; touch {}; sleep 1.5", ready.display());
+    let mut child = start(&folder, &["sh", "-c", &line], &[]);
+    wait_until("the program to ignore interrupts", || ready.exists());
     kill(pid(&child), SIGINT).expect("eprof is there");
     assert_eq!(child.wait().expect("eprof ends").code(), Some(0), "the program's own status");
     assert!(Contents::read(&folder.data()).is_complete);

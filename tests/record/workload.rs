@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::hint::black_box;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const VARIABLE: &str = "EPROF_TEST_WORKLOAD";
 
@@ -32,7 +32,6 @@ fn run() {
             // SAFETY: there is none; the process is meant to die of it.
             unsafe { std::ptr::null_mut::<u8>().write_volatile(1) };
         }
-        "ignore-int" => ignore_interrupts(Duration::from_millis(number)),
         other => panic!("no workload {other}"),
     }
 }
@@ -72,16 +71,5 @@ fn many_threads(count: u64) {
 fn many_processes(count: u64) {
     for _ in 0..count {
         assert!(Command::new("true").status().expect("started").success());
-    }
-}
-
-/// Goes on in spite of ctrl-C.
-fn ignore_interrupts(time: Duration) {
-    // SAFETY: to ignore a signal installs no handler.
-    unsafe { nix::sys::signal::signal(nix::sys::signal::SIGINT, nix::sys::signal::SigHandler::SigIgn) }
-        .expect("ignored");
-    let end = Instant::now() + time;
-    while Instant::now() < end {
-        spin_for(Duration::from_millis(1));
     }
 }
