@@ -15,7 +15,7 @@
 //! than the noise calibrates nothing but the scale.
 
 //!
-//! Successive intervals share what is not known of the moment between them; see [`super::edge_noise`].
+//! Successive intervals share what is not known of the moment between them; see `edge_noise.rs`.
 
 use nalgebra::DMatrix;
 
