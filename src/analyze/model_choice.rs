@@ -38,7 +38,7 @@ const STORED_ERROR: f64 = 0.2;
 /// A preset was measured on another specimen.
 const PRESET_ERROR: f64 = 0.3;
 /// What a machine draws whatever runs was measured on that machine, but grows with its temperature.
-const STATIC_ERROR: f64 = 0.1;
+const STATIC_ERROR: f64 = 0.02;
 /// Proportions from elsewhere are right within a factor of about two.
 const PROPORTIONS_ERROR: f64 = 1.0;
 /// What an event of which nothing is believed may cost, as a share of all joules.
