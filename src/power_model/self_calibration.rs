@@ -412,10 +412,11 @@ impl<'g> Given<'g> {
     fn drawn_by_noise(&self, whitening: &Whitening, weights: &[f64]) -> Vec<f64> {
         let edges = whitening.edge_variances(&self.intervals.rows);
         let squares: f64 = edges.iter().zip(weights).map(|(edge, weight)| edge * weight).sum();
-        let of_event = |event: usize| match self.intervals.count_noise.get(event) {
+        let of = |variances: &[f64], event: usize| variances.get(event).copied().unwrap_or(0.0);
+        let of_event = |event: usize| {
+            let variance = of(&self.intervals.count_noise, event) + of(&self.intervals.late_noise, event);
             // An interval has two edges.
-            Some(variance) if event < self.raw.events.len() => variance / 2.0 * squares,
-            _ => 0.0,
+            if event < self.raw.events.len() { variance / 2.0 * squares } else { 0.0 }
         };
         (0..self.beliefs.len()).map(of_event).collect()
     }
