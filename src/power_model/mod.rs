@@ -14,6 +14,7 @@ pub mod stored;
 pub mod dataset;
 pub mod observations;
 
+mod columns;
 mod edge_noise;
 pub mod error;
 pub mod estimator;
@@ -21,6 +22,7 @@ pub mod event_set;
 pub mod fit;
 pub mod intervals;
 pub mod least_squares;
+mod posterior;
 pub mod select;
 pub mod self_calibration;
 pub mod terms;

@@ -13,16 +13,15 @@
 //! Models, 1987, section 2.2, takes it out of the sums, which explodes where there is little else). Here as
 //! much as the noise draws to zero is drawn to the prior, and a recording whose variation is no larger
 //! than the noise calibrates nothing but the scale.
-
 //!
 //! Successive intervals share what is not known of the moment between them; see `edge_noise.rs`.
 
-use nalgebra::DMatrix;
-
+use super::columns::Columns;
 use super::edge_noise::Whitening;
 use super::intervals::{Interval, Intervals};
-use super::least_squares::{NormalEquations, Sign};
+use super::least_squares::Sign;
 use super::model::Scale;
+use super::posterior::Posterior;
 
 /// What is believed of a domain's power before the recording is seen.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,12 +66,7 @@ const FEWEST_INTERVALS: usize = 12;
 const TELLING_VARIATION: f64 = 6.0;
 /// A static power that is known no better than to this share of the mean power is not known.
 const KNOWN_STATIC: f64 = 0.15;
-/// Residuals beyond so many standard deviations count by their size, not by its square (Huber, 1964): an
-/// interval whose samples came late would else draw the line to itself.
-const TOLERATED: f64 = 1.5;
-/// No meter and no model is better than this share of an interval's joules.
-const LEAST_NOISE: f64 = 0.001;
-/// The same of the intervals by which a model is judged.
+/// No meter and no model is better than this share of the joules of an interval by which it is judged.
 const LEAST_NOISE_JUDGED: f64 = 0.003;
 
 impl SelfCalibration {
@@ -260,264 +254,7 @@ impl Line {
     }
 }
 
-/// The intervals as a system of equations: columns of events, of the seconds of each static term, and the
-/// joules that they are to explain.
-struct Columns {
-    events: Vec<Vec<f64>>,
-    seconds: Vec<f64>,
-    joules: Vec<f64>,
-    /// The static term of each row; empty if there are none.
-    terms: Vec<usize>,
-    static_terms: usize,
-}
-
-impl Columns {
-    fn of(intervals: &Intervals, events: usize, has_static: bool) -> Self {
-        let rows = &intervals.rows;
-        let count = |row: &Interval, event: usize| row.counts.get(event).copied().unwrap_or(0.0);
-        let last = intervals.static_terms.saturating_sub(1);
-        Self {
-            events: (0..events).map(|event| rows.iter().map(|row| count(row, event)).collect()).collect(),
-            seconds: rows.iter().map(|row| row.seconds).collect(),
-            joules: rows.iter().map(|row| row.joules).collect(),
-            terms: rows.iter().map(|row| row.static_term.min(last)).collect(),
-            static_terms: if has_static { intervals.static_terms } else { 0 },
-        }
-    }
-
-    fn size(&self) -> usize {
-        self.events.len() + self.static_terms
-    }
-
-    fn turned(&self, whitening: &Whitening) -> Self {
-        let turned = |column: &Vec<f64>| {
-            let mut column = column.clone();
-            whitening.apply(&mut column);
-            column
-        };
-        Self {
-            events: self.events.iter().map(turned).collect(),
-            seconds: turned(&self.seconds),
-            joules: turned(&self.joules),
-            terms: self.terms.clone(),
-            static_terms: self.static_terms,
-        }
-    }
-
-    fn equations(&self, weights: &[f64]) -> NormalEquations {
-        let events = self.events.len();
-        let mut equations = NormalEquations::empty(self.size());
-        let mut values = vec![0.0; self.size()];
-        for (row, weight) in weights.iter().enumerate() {
-            let root = weight.sqrt();
-            for (value, column) in values.iter_mut().zip(&self.events) {
-                *value = column[row] * root;
-            }
-            if self.static_terms > 0 {
-                values[events..].fill(0.0);
-                values[events + self.terms[row]] = self.seconds[row] * root;
-            }
-            equations.add_row(&values, self.joules[row] * root);
-        }
-        equations
-    }
-
-    /// What a solution leaves unexplained of each row.
-    fn errors(&self, solution: &[f64]) -> Vec<f64> {
-        let (of_events, of_static) = solution.split_at(self.events.len().min(solution.len()));
-        let mut errors = self.joules.clone();
-        for (column, cost) in self.events.iter().zip(of_events) {
-            errors.iter_mut().zip(column).for_each(|(error, value)| *error -= cost * value);
-        }
-        for (row, error) in errors.iter_mut().enumerate() {
-            let watts = of_static.get(self.terms[row]).copied().unwrap_or(0.0);
-            *error -= watts * self.seconds[row];
-        }
-        errors
-    }
-
-    /// Sum of the squares of the first column that the static terms do not explain.
-    fn variation_beside_static(&self, weights: &[f64]) -> f64 {
-        let Some(column) = self.events.first() else { return 0.0 };
-        let mut products = vec![(0.0, 0.0); self.static_terms.max(1)];
-        let mut square = 0.0;
-        for (row, weight) in weights.iter().enumerate() {
-            let (common, own) = &mut products[self.terms[row]];
-            square += weight * column[row] * column[row];
-            *common += weight * column[row] * self.seconds[row];
-            *own += weight * self.seconds[row] * self.seconds[row];
-        }
-        let explained =
-            products.iter().filter(|(_, own)| *own > 0.0).map(|(common, own)| common * common / own);
-        square - explained.sum::<f64>()
-    }
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
-}
-
-/// By how much sums of successive errors vary more than the errors themselves say: more than one where
-/// power drifted in a way that neither the events nor the noise of edges explain.
-fn drift(white: &[f64], weights: &[f64]) -> f64 {
-    const BLOCKS: usize = 24;
-    let length = (white.len() / BLOCKS).max(4);
-    let weighted: Vec<f64> = white.iter().zip(weights).map(|(error, weight)| error * weight.sqrt()).collect();
-    let single = weighted.iter().map(|error| error * error).sum::<f64>() / weighted.len().max(1) as f64;
-    let blocks = weighted.chunks_exact(length);
-    let count = blocks.len();
-    let sums: f64 = blocks.map(|block| block.iter().sum::<f64>().powi(2) / length as f64).sum();
-    if count < 4 || single <= 0.0 { 1.0 } else { (sums / count as f64 / single).max(1.0) }
-}
-
-/// The fit, its columns first the events and then the static terms.
-struct Posterior {
-    solution: Vec<f64>,
-    covariance: DMatrix<f64>,
-    events: usize,
-    has_static: bool,
-}
-
-/// A value that is believed, and its standard error.
-type Belief = (f64, f64);
-
-/// What is known before the fit and does not change in it.
-struct Given<'g> {
-    intervals: &'g Intervals,
-    raw: Columns,
-    beliefs: Vec<Belief>,
-    /// The smallest variance that errors are taken to have.
-    least_noise: f64,
-}
-
-impl<'g> Given<'g> {
-    fn new(intervals: &'g Intervals, prior: &Prior, has_static: bool) -> Self {
-        let raw = Columns::of(intervals, prior.joules_per_event.len(), has_static);
-        let (joules, seconds) = (intervals.joules(), intervals.seconds());
-        let belief = |(cost, counts): (&f64, &Vec<f64>)| {
-            let count: f64 = counts.iter().sum();
-            let least = if count > 0.0 { prior.least_share * joules / count } else { 0.0 };
-            // What is believed to cost nothing and never happened must stay solvable.
-            (*cost, (cost * prior.relative_error).max(least).max(f64::MIN_POSITIVE.sqrt()))
-        };
-        let mut beliefs: Vec<Belief> = prior.joules_per_event.iter().zip(&raw.events).map(belief).collect();
-        beliefs.resize(raw.size(), prior.static_watts.unwrap_or((0.0, 2.0 * joules / seconds)));
-        let mean = joules / intervals.rows.len() as f64;
-        Self { intervals, raw, beliefs, least_noise: (LEAST_NOISE * mean).powi(2) }
-    }
-
-    /// The squares by which the noise of counts draws each coefficient to zero.
-    fn drawn_by_noise(&self, whitening: &Whitening, weights: &[f64]) -> Vec<f64> {
-        let edges = whitening.edge_variances(&self.intervals.rows);
-        let squares: f64 = edges.iter().zip(weights).map(|(edge, weight)| edge * weight).sum();
-        let of = |variances: &[f64], event: usize| variances.get(event).copied().unwrap_or(0.0);
-        let of_event = |event: usize| {
-            let variance = of(&self.intervals.count_noise, event) + of(&self.intervals.late_noise, event);
-            // An interval has two edges.
-            if event < self.raw.events.len() { variance / 2.0 * squares } else { 0.0 }
-        };
-        (0..self.beliefs.len()).map(of_event).collect()
-    }
-}
-
-/// One solution, its errors independent and of the same variance.
-struct Step {
-    equations: NormalEquations,
-    solution: Vec<f64>,
-    white_errors: Vec<f64>,
-    noise: f64,
-}
-
-impl Step {
-    fn take(given: &Given<'_>, white: &Columns, drawn: &[f64], weights: &[f64], noise: f64) -> Option<Self> {
-        let equations = white.equations(weights);
-        let mut posterior = equations.clone();
-        for (column, ((value, error), drawn)) in given.beliefs.iter().zip(drawn).enumerate() {
-            posterior.draw(column, *value, noise / (error * error));
-            posterior.make_up(column, *value, *drawn);
-        }
-        let all: Vec<usize> = (0..given.beliefs.len()).collect();
-        let solution = posterior.solve(&all, Sign::NonNegative)?;
-        let white_errors = white.errors(&solution);
-        let square: f64 =
-            white_errors.iter().zip(weights).map(|(error, weight)| weight * error * error).sum();
-        let rows = white_errors.len() as f64;
-        let freedom = (rows - solution.len() as f64).max(rows / 2.0);
-        Some(Self { equations, solution, white_errors, noise: (square / freedom).max(given.least_noise) })
-    }
-}
-
 impl Posterior {
-    fn fit(intervals: &Intervals, prior: &Prior, has_static: bool) -> Option<Self> {
-        let given = Given::new(intervals, prior, has_static);
-        let (whitening, noise) = Self::likeliest(&given)?;
-        Self::robust(&given, &whitening, noise)
-    }
-
-    /// What intervals have in common, and the variance of their errors.
-    fn likeliest(given: &Given<'_>) -> Option<(Whitening, f64)> {
-        const ROUNDS: usize = 3;
-        let weights = vec![1.0; given.intervals.rows.len()];
-        let mut best: Option<(f64, Whitening, f64)> = None;
-        for whitening in Whitening::candidates(&given.intervals.rows) {
-            let white = given.raw.turned(&whitening);
-            let drawn = given.drawn_by_noise(&whitening, &weights);
-            let mut step = Step::take(given, &white, &drawn, &weights, 100.0 * given.least_noise)?;
-            for _ in 1..ROUNDS {
-                step = Step::take(given, &white, &drawn, &weights, step.noise)?;
-            }
-            let unlikeliness = whitening.unlikeliness(&step.white_errors);
-            if best.as_ref().is_none_or(|(least, ..)| unlikeliness < *least) {
-                best = Some((unlikeliness, whitening, step.noise));
-            }
-        }
-        best.map(|(_, whitening, noise)| (whitening, noise))
-    }
-
-    /// The fit in which wild errors count less.
-    fn robust(given: &Given<'_>, whitening: &Whitening, mut noise: f64) -> Option<Self> {
-        const ROUNDS: usize = 4;
-        let white = given.raw.turned(whitening);
-        let mut weights = vec![1.0; given.intervals.rows.len()];
-        let mut round = 0;
-        loop {
-            let drawn = given.drawn_by_noise(whitening, &weights);
-            let step = Step::take(given, &white, &drawn, &weights, noise)?;
-            noise = step.noise * drift(&step.white_errors, &weights);
-            round += 1;
-            if round == ROUNDS {
-                return Self::of_step(given, step, &drawn, noise);
-            }
-            let sizes: Vec<f64> = step.white_errors.iter().map(|error| error.abs()).collect();
-            // The median of |x| of a normal distribution is 0.6745 standard deviations.
-            let deviation = (median(&sizes) / 0.6745).max(given.least_noise.sqrt());
-            for (weight, size) in weights.iter_mut().zip(&sizes) {
-                *weight = (TOLERATED * deviation / size.max(f64::MIN_POSITIVE)).min(1.0);
-            }
-        }
-    }
-
-    /// With the covariance of what the rows and the beliefs contribute: of errors of the rows, and of beliefs
-    /// by as much as they and the noise of counts drew the solution.
-    fn of_step(given: &Given<'_>, step: Step, drawn: &[f64], noise: f64) -> Option<Self> {
-        let mut posterior = step.equations.clone();
-        let mut contributed = step.equations.gram() * noise;
-        for (column, ((value, error), drawn)) in given.beliefs.iter().zip(drawn).enumerate() {
-            let weight = noise / (error * error);
-            posterior.draw(column, *value, weight);
-            // Nothing is drawn to a value that is not known at all.
-            if error.is_finite() {
-                contributed[(column, column)] += ((weight + drawn) * error).powi(2);
-            }
-        }
-        let inverse = posterior.inverse(&step.solution)?;
-        let covariance = &inverse * contributed * &inverse;
-        let events = given.raw.events.len();
-        Some(Self { solution: step.solution, covariance, events, has_static: given.raw.static_terms > 0 })
-    }
-
     /// Whether the static power is known, from the prior or from these intervals.
     fn static_is_known(&self, intervals: &Intervals, totals: &Totals, prior: &Prior) -> bool {
         let mean = totals.joules / totals.seconds / intervals.static_terms.max(1) as f64;
