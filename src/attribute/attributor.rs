@@ -1,61 +1,22 @@
 //! The walk in time order: quanta and readings in, joules of cells and the balance out.
 
+use super::attribution::{Attribution, Options, Sharing};
+use super::bucket::{BucketSums, CellSums, Rates};
 use super::curve::EnergyCurve;
 use super::domain::Domain;
+use super::feeding::Feeding;
 use super::ledger::{Bucket, Ledger};
-use super::quantum::{Charge, Quantum, Window};
+use super::quantum::{Charge, Pending, Quantum, Window};
 use super::weights::EventWeights;
 use crate::recording::energy::CpuTimes;
 use crate::recording::metadata::DomainInfo;
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
-/// How to attribute.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Energy of one bucket.
-    pub bucket: Joules,
-    /// Constant power by domain, as far as it is known from a model.
-    pub static_power: Vec<Watts>,
-    /// A quantum can reach this far back at most; the attributor keeps as much of the past.
-    pub horizon: Nanoseconds,
-    /// Keep the joules of each cell in each bucket.
-    pub keep_buckets: bool,
-    /// Over which time the model's proportions hold.
-    pub sharing: Sharing,
-    /// Find out how joules depend on the weights and the static power.
-    pub sensitivities: bool,
-}
-
-/// Over which time joules are divided by the model's proportions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Sharing {
-    /// In each bucket: code that runs while much is measured gets much.
-    #[default]
-    ByBucket,
-    /// Over the whole recording: what the buckets gave to cells is pooled.
-    Whole,
-}
-
-/// What came out.
-#[derive(Debug, Clone, Default)]
-pub struct Attribution {
-    /// Joules of the cells: rows of as many columns as there are domains.
-    pub cell_joules: Vec<Joules>,
-    /// Change of a cell's joules in a domain with the weight of each event, and lastly with the static
-    /// power, by way of the sums of buckets; empty if it was not asked for. See [`Options::sensitivities`].
-    pub sensitivities: Vec<f32>,
-    /// The account of each domain.
-    pub ledgers: Vec<Ledger>,
-    /// The buckets, if they were to be kept.
-    pub buckets: Vec<Bucket>,
-    /// Readings that were refused because they went backwards.
-    pub refused_readings: u64,
-}
-
 /// Distributes the joules of a recording. See the module's description.
 #[derive(Debug)]
 pub struct Attributor {
     domains: Vec<Domain>,
+    feeding: Feeding,
     weights: EventWeights,
     options: Options,
     pending: Window,
@@ -65,6 +26,8 @@ pub struct Attributor {
     bucket_end: Option<Timestamp>,
     /// Readings came since the end was last looked for.
     is_end_open: bool,
+    /// Energy at the time from which buckets are counted, and full buckets since then.
+    counted_from: Option<(Joules, u64)>,
     now: Timestamp,
     others_are_sampled: bool,
     /// Events and the static power; 0 if sensitivities are not wanted.
@@ -72,16 +35,17 @@ pub struct Attributor {
     /// Indices of the domains, single cores before what contains them.
     cores_first: Vec<usize>,
     result: Attribution,
+    sums: BucketSums,
+    rates: Rates,
+    by_cell: CellSums,
     scratch: Scratch,
 }
 
-/// Sums of one bucket, by domain; kept to save allocations.
+/// One bucket, by domain; kept to save allocations.
 #[derive(Debug, Default)]
 struct Scratch {
     /// Model joules of the quanta.
     own: Vec<f64>,
-    /// CPU nanoseconds of the quanta.
-    running: Vec<f64>,
     /// Measured joules per model joule.
     factor: Vec<f64>,
     /// By domain: counts of each event, and then what they and the bucket's length are as a share of the
@@ -124,9 +88,11 @@ impl Attributor {
         options: Options,
         others_are_sampled: bool,
     ) -> Self {
-        let states = Domain::all(domains, cpus_of);
-        let count = domains.len();
-        let parameters = if options.sensitivities { weights.events() + 1 } else { 0 };
+        let states = Domain::all(domains);
+        let feeding = Feeding::new(&domains.iter().map(cpus_of).collect::<Vec<_>>());
+        let (count, events) = (domains.len(), weights.events());
+        let parameters = if options.sensitivities { events + 1 } else { 0 };
+        let columns_of_model = (options.sharing == Sharing::Whole).then_some(count);
         let mut cores_first: Vec<usize> = (0..count).collect();
         cores_first.sort_by_key(|index| !states[*index].is_core);
         Self {
@@ -137,14 +103,18 @@ impl Attributor {
             frontier: None,
             bucket_end: None,
             is_end_open: false,
+            counted_from: None,
             now: Timestamp::default(),
             others_are_sampled,
             parameters,
             cores_first,
             result: Attribution { ledgers: vec![Ledger::default(); count], ..Attribution::default() },
+            sums: BucketSums::new(events, &feeding),
+            rates: Rates::new(events, &feeding, columns_of_model),
+            by_cell: CellSums::new(count + columns_of_model.unwrap_or(0)),
+            feeding,
             scratch: Scratch {
                 own: vec![0.0; count],
-                running: vec![0.0; count],
                 factor: vec![0.0; count],
                 shares: vec![0.0; count * parameters],
                 booked: vec![Booked::default(); count],
@@ -166,27 +136,31 @@ impl Attributor {
 
     /// CPU times of the whole machine and of the recorder.
     pub fn cpu_times(&mut self, time: Timestamp, times: &CpuTimes) {
-        for domain in &mut self.domains {
-            let fed = times.busy.iter().filter(|(cpu, _)| domain.feeds(Some(*cpu)));
+        for (index, domain) in self.domains.iter_mut().enumerate() {
+            let fed = times.busy.iter().filter(|(cpu, _)| self.feeding.feeds(index, *cpu));
             domain.other_time.push(time, fed.map(|(_, busy)| *busy).sum(), times.recorder);
         }
     }
 
     /// The program's own CPU time on each CPU, counted exactly at the time of the last CPU times.
     pub fn own_times(&mut self, time: Timestamp, own: &[(u32, Nanoseconds)]) {
-        for domain in self.domains.iter_mut().filter(|_| !own.is_empty()) {
-            let fed = own.iter().filter(|(cpu, _)| domain.feeds(Some(*cpu)));
+        if own.is_empty() {
+            return;
+        }
+        for (index, domain) in self.domains.iter_mut().enumerate() {
+            let fed = own.iter().filter(|(cpu, _)| self.feeding.feeds(index, *cpu));
             domain.other_time.push_own(time, fed.map(|(_, own)| *own).sum());
         }
     }
 
-    /// A sample.
+    /// A sample. One of an event without a row of weights costs nothing.
     pub fn quantum(&mut self, quantum: Quantum) {
         if let Charge::Cell(cell) = quantum.charge {
             let needed = (cell as usize + 1) * self.domains.len();
             if self.result.cell_joules.len() < needed {
                 self.result.cell_joules.resize(needed, Joules::ZERO);
                 self.result.sensitivities.resize(needed * self.parameters, 0.0);
+                self.by_cell.expect(cell);
             }
         }
         self.advance(quantum.end);
@@ -194,13 +168,24 @@ impl Attributor {
         // distributed counts from there on: it came later than the horizon.
         if let Some(frontier) = self.frontier
             && quantum.end > frontier
+            && (quantum.event as usize) < self.weights.events()
         {
-            self.pending.push(Quantum { start: quantum.start.max(frontier), ..quantum });
+            self.pending.push(Pending {
+                start: quantum.start.max(frontier),
+                end: quantum.end,
+                count: quantum.count as f64,
+                running: quantum.running.as_nanos() as f64,
+                group: self.feeding.group(quantum.cpu),
+                event: quantum.event,
+                charge: quantum.charge,
+            });
         }
     }
 
     /// The end of the stream: distributes the rest.
     pub fn finish(mut self) -> Attribution {
+        // Whatever was waited for does not come any more.
+        self.now = Timestamp::from_nanos(u64::MAX);
         while self.close_full_bucket() {}
         let end = self.domains.iter().filter_map(|domain| domain.curve.last()).map(|(time, _)| time).max();
         if let (Some(frontier), Some(end)) = (self.frontier, end)
@@ -248,28 +233,39 @@ impl Attributor {
             self.bucket_end = self.end_of_bucket(frontier);
         }
         let Some(end) = self.bucket_end else { return false };
-        let all_have_come = self.now.since(end) >= self.options.horizon;
+        // The commonest first: this is asked for every sample.
+        if self.now.since(end) < self.options.horizon {
+            return false;
+        }
         let all_are_read = self.domains.iter().all(|domain| {
             // A domain that has stopped giving readings must not hold up the others for ever.
             domain.curve.last().is_none_or(|(last, _)| last >= end || end.since(last) > self.options.horizon)
         });
-        let cpu_times_are_read = self.domains.iter().all(|domain| {
-            domain.other_time.last().is_none_or(|last| last >= end || self.now.since(end) > LONGEST_WAIT)
-        });
-        if all_have_come && all_are_read && cpu_times_are_read {
+        let cpu_times_are_read = || {
+            self.domains.iter().all(|domain| {
+                domain.other_time.last().is_none_or(|last| last >= end || self.now.since(end) > LONGEST_WAIT)
+            })
+        };
+        let is_full = all_are_read && cpu_times_are_read();
+        if is_full {
             self.close_bucket(frontier, end, false);
-            true
-        } else {
-            false
         }
+        is_full
     }
 
-    /// When the domains that add up to the whole reach the target together.
-    fn end_of_bucket(&self, start: Timestamp) -> Option<Timestamp> {
+    /// When the domains that add up to the whole together reach the next multiple of a bucket's energy.
+    fn end_of_bucket(&mut self, start: Timestamp) -> Option<Timestamp> {
         let whole: Vec<&EnergyCurve> =
             self.domains.iter().filter(|d| d.parent.is_none()).map(|d| &d.curve).collect();
         let energy_at = |time| whole.iter().map(|curve| curve.at(time)).sum::<Joules>();
-        let target = energy_at(start) + self.options.bucket;
+        let (before, bucket) = (energy_at(start), self.options.bucket);
+        let multiple = |(first, full): (Joules, u64)| first + bucket * (full + 1) as f64;
+        // Not simply a bucket more than now: ends are whole nanoseconds, and what they miss would add up. A
+        // domain whose first reading comes late makes the whole jump.
+        let is_next = |target: Joules| target > before + bucket * 0.5 && target < before + bucket * 1.5;
+        let from = self.counted_from.filter(|from| is_next(multiple(*from))).unwrap_or((before, 0));
+        self.counted_from = Some(from);
+        let target = multiple(from);
         if let [curve] = whole[..] {
             return curve.time_of(target).filter(|end| *end > start);
         }
@@ -287,41 +283,50 @@ impl Attributor {
     }
 
     fn close_bucket(&mut self, start: Timestamp, end: Timestamp, is_last: bool) {
-        self.sum_quanta(start, end);
+        self.sums.collect(&self.pending, start, end, is_last);
+        self.weigh();
         let span = end.since(start);
         let measured: Vec<Joules> =
             self.domains.iter().map(|d| d.curve.at(end) - d.curve.at(start)).collect();
         self.share_out(&measured, start, end, span);
-        let (quanta, by_cell) = self.distribute(start, end, is_last);
+        let by_cell = self.distribute();
+        self.pending.forget_until(end);
         if self.options.keep_buckets {
             let modelled = self.modelled(span);
+            let quanta = self.sums.ended;
             self.result.buckets.push(Bucket { start, end, measured, modelled, quanta, by_cell });
         }
         for domain in &mut self.domains {
             domain.curve.forget_before(end);
         }
         self.frontier = Some(end);
+        if let Some((_, full)) = &mut self.counted_from {
+            *full += 1;
+        }
         (self.bucket_end, self.is_end_open) = (None, true);
     }
 
-    /// Model joules and CPU time of all quanta in the bucket, by domain.
-    fn sum_quanta(&mut self, start: Timestamp, end: Timestamp) {
+    /// Model joules of all quanta in the bucket, and their counts, by domain.
+    fn weigh(&mut self) {
         self.scratch.own.fill(0.0);
-        self.scratch.running.fill(0.0);
         self.scratch.shares.fill(0.0);
-        for (quantum, overlap) in self.pending.overlapping(start, end) {
-            let weights = self.weights.of_event(quantum.event as usize);
-            for (index, domain) in self.domains.iter().enumerate() {
-                if domain.feeds(quantum.cpu) {
-                    self.scratch.own[index] += weights[index] * quantum.count as f64 * overlap;
-                    self.scratch.running[index] += quantum.running.as_nanos() as f64 * overlap;
+        for (group, fed) in self.feeding.groups().iter().enumerate() {
+            for (event, count) in self.sums.counts_of(group).iter().enumerate() {
+                let weights = self.weights.of_event(event);
+                for domain in fed {
+                    self.scratch.own[*domain] += weights[*domain] * count;
                     if self.parameters > 0 {
-                        let at = index * self.parameters + quantum.event as usize;
-                        self.scratch.shares[at] += quantum.count as f64 * overlap;
+                        self.scratch.shares[domain * self.parameters + event] += count;
                     }
                 }
             }
         }
+    }
+
+    /// CPU nanoseconds of the quanta in a domain.
+    fn running(&self, domain: usize) -> f64 {
+        let groups = self.feeding.groups().iter().enumerate();
+        groups.filter(|(_, fed)| fed.contains(&domain)).map(|(group, _)| self.sums.running_of(group)).sum()
     }
 
     /// Decides, per domain, the joules per model joule, and books what goes to no quantum.
@@ -344,7 +349,7 @@ impl Attributor {
             booked.static_energy += idle;
 
             let own = self.scratch.own[index];
-            let running = self.scratch.running[index];
+            let running = self.running(index);
             let (others, recorder) = match self.others_are_sampled {
                 true => (0.0, 0.0),
                 false => self.domains[index].other_time.charge(start, end, running),
@@ -354,7 +359,7 @@ impl Attributor {
             let (others, recorder) = (others * per_nanosecond, recorder * per_nanosecond);
             let total = own + others + recorder;
             self.scratch.factor[index] = 0.0;
-            if total > 0.0 {
+            if total > 0.0 && !self.domains[index].is_next_to_nothing(total, dynamic) {
                 let factor = dynamic.as_joules() / total;
                 self.scratch.factor[index] = factor;
                 let shares = &mut self.scratch.shares[index * self.parameters..][..self.parameters];
@@ -396,61 +401,56 @@ impl Attributor {
         (0..).map_while(|event| self.weights.of_event(event).get(domain)).any(|weight| *weight > 0.0)
     }
 
-    /// Gives every quantum its joules and drops those that end here.
-    fn distribute(&mut self, start: Timestamp, end: Timestamp, is_last: bool) -> (u32, Vec<(u32, f32)>) {
+    /// Gives every quantum its joules; returns those of the cells, of all top-level domains together, if
+    /// buckets are kept.
+    fn distribute(&mut self) -> Vec<(u32, f32)> {
         let columns = self.domains.len();
-        let mut quanta = 0;
-        let mut by_cell = Vec::new();
-        for (quantum, overlap) in self.pending.overlapping(start, end) {
-            let ends_here = quantum.end <= end || is_last;
-            quanta += u32::from(ends_here);
-            let weights = self.weights.of_event(quantum.event as usize);
-            let mut top_level = 0.0;
-            for index in 0..columns {
-                let domain = &self.domains[index];
-                if !domain.feeds(quantum.cpu) {
-                    continue;
-                }
-                let whole_quantum = weights[index] * quantum.count as f64;
-                let mut whole_joules = whole_quantum * self.scratch.factor[index];
-                for core in &domain.measured_cores {
-                    if self.domains[*core].feeds(quantum.cpu) {
-                        whole_joules += weights[*core] * quantum.count as f64 * self.scratch.factor[*core];
-                    }
-                }
-                let joules = Joules::from_joules(whole_joules * overlap);
-                let ledger = &mut self.result.ledgers[index];
-                match quantum.charge {
-                    Charge::Cell(cell) => {
-                        let at = cell as usize * columns + index;
-                        self.result.cell_joules[at] += match self.options.sharing {
-                            Sharing::ByBucket => joules,
-                            Sharing::Whole => Joules::from_joules(whole_quantum * overlap),
-                        };
-                        let shares = &self.scratch.shares[index * self.parameters..][..self.parameters];
-                        let changes =
-                            &mut self.result.sensitivities[at * self.parameters..][..self.parameters];
-                        for (change, share) in changes.iter_mut().zip(shares) {
-                            *change -= (joules.as_joules() * share) as f32;
-                        }
-                        ledger.attributed += joules;
-                        if domain.parent.is_none() {
-                            top_level += joules.as_joules();
-                        }
-                    }
-                    Charge::OtherProcess => ledger.other_processes += joules,
-                    Charge::Recorder => ledger.recorder += joules,
-                    Charge::Lost => ledger.lost += joules,
+        let (weights, factor) = (&self.weights, &self.scratch.factor);
+        let groups = self.feeding.groups();
+        self.rates.set(|group, event, column| {
+            let weights = weights.of_event(event);
+            let Some(domain) = self.domains.get(column) else { return weights[column - columns] };
+            // Few domains feed a CPU, though many cores may be measured.
+            let measured = groups[group].iter().filter(|core| domain.measured_cores.contains(core));
+            weights[column] * factor[column]
+                + measured.map(|core| weights[*core] * factor[*core]).sum::<f64>()
+        });
+        for part in self.sums.parts() {
+            self.by_cell.add(part, &self.rates);
+        }
+        let [other_processes, recorder, lost] = self.by_cell.not_cells();
+        for (index, ledger) in self.result.ledgers.iter_mut().enumerate() {
+            ledger.other_processes += Joules::from_joules(other_processes[index]);
+            ledger.recorder += Joules::from_joules(recorder[index]);
+            ledger.lost += Joules::from_joules(lost[index]);
+        }
+        let mut kept = Vec::new();
+        for (cell, row) in self.by_cell.cells() {
+            let first = cell as usize * columns;
+            let (joules, model) = row.split_at(columns);
+            let cell_joules = &mut self.result.cell_joules[first..][..columns];
+            let given = if model.is_empty() { joules } else { model };
+            for (sum, given) in cell_joules.iter_mut().zip(given) {
+                *sum += Joules::from_joules(*given);
+            }
+            for (ledger, joules) in self.result.ledgers.iter_mut().zip(joules) {
+                ledger.attributed += Joules::from_joules(*joules);
+            }
+            let changes = &mut self.result.sensitivities[first * self.parameters..];
+            for (index, joules) in joules.iter().enumerate().filter(|(_, joules)| **joules != 0.0) {
+                let shares = &self.scratch.shares[index * self.parameters..][..self.parameters];
+                let changes = &mut changes[index * self.parameters..][..self.parameters];
+                for (change, share) in changes.iter_mut().zip(shares) {
+                    *change -= (joules * share) as f32;
                 }
             }
-            if self.options.keep_buckets
-                && let Charge::Cell(cell) = quantum.charge
-            {
-                by_cell.push((cell, top_level as f32));
+            if self.options.keep_buckets {
+                let top_level = self.domains.iter().zip(joules).filter(|(domain, _)| domain.parent.is_none());
+                kept.push((cell, top_level.map(|(_, joules)| joules).sum::<f64>() as f32));
             }
         }
-        self.pending.forget_until(end);
-        (quanta, by_cell)
+        self.by_cell.clear();
+        kept
     }
 }
 

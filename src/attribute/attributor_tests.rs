@@ -110,6 +110,22 @@ fn energy_while_nothing_runs_is_static() {
 }
 
 #[test]
+fn the_end_of_a_sample_in_an_idle_second_does_not_get_its_joules() {
+    let mut attributor = attributor(&[domain("p", DomainKind::Package, None, &[])], options(1.0));
+    attributor.reading(0, at(0), Joules::ZERO);
+    attributor.quantum(quantum(0, 1000, 0, 1_000_000, 0));
+    // Ten nanoseconds too long.
+    let end = Timestamp::from_nanos(at(2000).as_nanos() + 10);
+    attributor.quantum(Quantum { end, ..quantum(1000, 2000, 0, 1_000_000, 0) });
+    for second in 1..=4 {
+        attributor.reading(0, at(second * 1000), Joules::from_joules(second as f64));
+    }
+    let result = attributor.finish();
+    assert!((result.cell_joules[0].as_joules() - 2.0).abs() < 1e-6, "{:?}", result.cell_joules);
+    assert!((result.ledgers[0].static_energy.as_joules() - 2.0).abs() < 1e-6, "{:?}", result.ledgers);
+}
+
+#[test]
 fn known_static_power_is_taken_out_first() {
     let mut options = options(1.0);
     options.static_power = vec![Watts::from_watts(10.0)];

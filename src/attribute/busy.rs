@@ -1,5 +1,7 @@
 //! How much others ran, where only the program itself is sampled.
 
+use std::collections::VecDeque;
+
 use crate::units::{Nanoseconds, Timestamp};
 
 /// CPU time of everything, of the recorded program and of the recorder, over time.
@@ -11,8 +13,8 @@ use crate::units::{Nanoseconds, Timestamp};
 /// was once charged is never taken back.
 #[derive(Debug, Clone, Default)]
 pub struct OtherTime {
-    points: Vec<Point>,
-    used: usize,
+    first: Option<Moment>,
+    points: VecDeque<Point>,
     own: f64,
     charged: f64,
 }
@@ -47,21 +49,21 @@ impl Moment {
 impl OtherTime {
     /// Adds a reading: CPU time that these CPUs were busy, and the recorder's own, both cumulative.
     pub fn push(&mut self, time: Timestamp, busy: Nanoseconds, recorder: Nanoseconds) {
-        if self.points.last().is_none_or(|last| last.time < time) {
-            self.points.push(Point { time, busy, recorder, own: None });
+        if self.points.back().is_none_or(|last| last.time < time) {
+            self.points.push_back(Point { time, busy, recorder, own: None });
         }
     }
 
     /// Adds to the reading of this time the program's own CPU time on these CPUs, cumulative.
     pub fn push_own(&mut self, time: Timestamp, own: Nanoseconds) {
-        if let Some(last) = self.points.last_mut().filter(|last| last.time == time) {
+        if let Some(last) = self.points.back_mut().filter(|last| last.time == time) {
             last.own = Some(own);
         }
     }
 
     /// Time of the last reading.
     pub fn last(&self) -> Option<Timestamp> {
-        self.points.last().map(|point| point.time)
+        self.points.back().map(|point| point.time)
     }
 
     /// CPU nanoseconds of others and of the recorder in the interval from `start` to `end`, in which
@@ -71,7 +73,7 @@ impl OtherTime {
             return (0.0, 0.0);
         }
         self.own += own;
-        let first = Moment::of(&self.points[0]);
+        let first = *self.first.get_or_insert(Moment::of(&self.points[0]));
         let now = self.at(end);
         let recorder = now.recorder - self.at(start).recorder;
         let counted = now.own.zip(first.own).map(|(now, first)| now - first);
@@ -84,8 +86,8 @@ impl OtherTime {
     }
 
     fn at(&self, time: Timestamp) -> Moment {
-        let next = self.used + self.points[self.used..].partition_point(|point| point.time < time);
-        match (next.checked_sub(1).map(|index| &self.points[index]), self.points.get(next)) {
+        let next = self.points.partition_point(|point| point.time < time);
+        match (next.checked_sub(1).and_then(|index| self.points.get(index)), self.points.get(next)) {
             (None, None) => Moment::default(),
             (Some(point), None) | (None, Some(point)) => Moment::of(point),
             (Some(before), Some(after)) => {
@@ -103,8 +105,9 @@ impl OtherTime {
     }
 
     fn forget_before(&mut self, time: Timestamp) {
-        while self.used + 1 < self.points.len() && self.points[self.used + 1].time <= time {
-            self.used += 1;
+        // Two must be left, for the difference.
+        while self.points.len() > 2 && self.points[1].time <= time {
+            self.points.pop_front();
         }
     }
 }

@@ -1,37 +1,40 @@
 //! The state of one energy domain during attribution.
 
+use std::collections::BTreeSet;
+
 use super::busy::OtherTime;
 use super::curve::EnergyCurve;
 use crate::recording::metadata::{DomainInfo, DomainKind};
+use crate::units::Joules;
 
 #[derive(Debug)]
 pub(super) struct Domain {
     pub curve: EnergyCurve,
-    /// CPUs that this domain feeds; empty: all.
-    cpus: Vec<bool>,
     /// Index of the domain that contains it, if that one is read too.
     pub parent: Option<usize>,
     /// Parts of this domain that are measured core by core.
-    pub measured_cores: Vec<usize>,
+    pub measured_cores: BTreeSet<usize>,
     pub other_time: OtherTime,
     /// Model joules and CPU nanoseconds of all quanta so far.
     own_so_far: (f64, f64),
+    /// Model joules of everything that ran so far, and joules measured for them.
+    usual: (f64, Joules),
     pub is_core: bool,
 }
 
 impl Domain {
     /// The states of all domains of a recording.
-    pub fn all(domains: &[DomainInfo], cpus_of: impl Fn(&DomainInfo) -> Vec<u32>) -> Vec<Self> {
+    pub fn all(domains: &[DomainInfo]) -> Vec<Self> {
         let index_of = |name: &str| domains.iter().position(|domain| domain.name == name);
         let mut states: Vec<Self> = domains
             .iter()
             .map(|info| Self {
                 curve: EnergyCurve::default(),
-                cpus: as_set(&cpus_of(info)),
                 parent: info.parent.as_deref().and_then(index_of),
-                measured_cores: Vec::new(),
+                measured_cores: BTreeSet::new(),
                 other_time: OtherTime::default(),
                 own_so_far: (0.0, 0.0),
+                usual: (0.0, Joules::ZERO),
                 is_core: info.kind == DomainKind::Core,
             })
             .collect();
@@ -40,19 +43,11 @@ impl Domain {
             // A tree of domains is at most platform, package, cores, core: the bound stops a loop.
             for _ in 0..4 {
                 let Some(index) = ancestor else { break };
-                states[index].measured_cores.push(core);
+                states[index].measured_cores.insert(core);
                 ancestor = states[index].parent;
             }
         }
         states
-    }
-
-    /// Whether the domain's energy goes to this CPU, or may.
-    pub fn feeds(&self, cpu: Option<u32>) -> bool {
-        match cpu {
-            Some(cpu) if !self.cpus.is_empty() => self.cpus.get(cpu as usize).copied().unwrap_or(false),
-            _ => true,
-        }
     }
 
     /// Model joules of a nanosecond of the program in this bucket; where its quanta do not tell time
@@ -71,17 +66,19 @@ impl Domain {
             if own > 0.0 { 0.0 } else { 1.0 }
         }
     }
-}
-
-fn as_set(cpus: &[u32]) -> Vec<bool> {
-    // Kernels end at 8192 CPUs; a number beyond is damage in the file.
-    const MOST: u32 = 1 << 16;
-    let mut set = Vec::new();
-    for cpu in cpus.iter().copied().filter(|cpu| *cpu < MOST) {
-        if set.len() <= cpu as usize {
-            set.resize(cpu as usize + 1, false);
+    /// Whether so little ran in a bucket, for its joules, that these are the machine's own: the last
+    /// nanoseconds of a sample in an idle second would else be given all of that second.
+    pub fn is_next_to_nothing(&mut self, model: f64, measured: Joules) -> bool {
+        /// Joules per model joule differ by tens between a lone thread and a full machine.
+        const OF_THE_USUAL: f64 = 1e-3;
+        let (model_so_far, measured_so_far) = self.usual;
+        if measured_so_far > Joules::ZERO {
+            let usual = model_so_far / measured_so_far.as_joules() * measured.as_joules();
+            if model < OF_THE_USUAL * usual {
+                return true;
+            }
         }
-        set[cpu as usize] = true;
+        self.usual = (model_so_far + model, measured_so_far + measured);
+        false
     }
-    set
 }

@@ -17,15 +17,21 @@
 //!
 //! Nothing here touches a file, a clock or a thread.
 
+mod attribution;
 mod attributor;
+mod bucket;
 mod busy;
 mod curve;
 mod domain;
+mod feeding;
+#[cfg(test)]
+mod laws;
 mod ledger;
 mod quantum;
 mod weights;
 
-pub use attributor::{Attribution, Attributor, Options, Sharing};
+pub use attribution::{Attribution, Options, Sharing};
+pub use attributor::Attributor;
 pub use curve::EnergyCurve;
 pub use ledger::{Bucket, Ledger};
 pub use quantum::{Charge, Quantum};

@@ -36,9 +36,24 @@ pub struct Quantum {
     pub charge: Charge,
 }
 
-impl Quantum {
+/// A quantum as it waits for its buckets.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pending {
+    pub start: Timestamp,
+    pub end: Timestamp,
+    /// Number of events.
+    pub count: f64,
+    /// CPU nanoseconds.
+    pub running: f64,
+    /// Of CPUs that are fed alike, see [`super::feeding::Feeding`].
+    pub group: u32,
+    pub event: u32,
+    pub charge: Charge,
+}
+
+impl Pending {
     /// The share of the quantum's span that lies after `start` and not after `end`.
-    pub(super) fn overlap(&self, start: Timestamp, end: Timestamp) -> f64 {
+    fn overlap(&self, start: Timestamp, end: Timestamp) -> f64 {
         if self.end <= start || self.start >= end && self.start < self.end {
             return 0.0;
         }
@@ -60,12 +75,12 @@ impl Quantum {
 pub(super) struct Window {
     blocks: VecDeque<Block>,
     /// Emptied blocks, to be used again.
-    spare: Vec<Vec<Quantum>>,
+    spare: Vec<Vec<Pending>>,
 }
 
 #[derive(Debug)]
 struct Block {
-    quanta: Vec<Quantum>,
+    quanta: Vec<Pending>,
     earliest_start: Timestamp,
     latest_end: Timestamp,
 }
@@ -75,7 +90,7 @@ const BLOCK: usize = 128;
 
 impl Window {
     /// Adds a quantum.
-    pub fn push(&mut self, quantum: Quantum) {
+    pub fn push(&mut self, quantum: Pending) {
         match self.blocks.back_mut().filter(|block| block.quanta.len() < BLOCK) {
             Some(block) => {
                 block.earliest_start = block.earliest_start.min(quantum.start);
@@ -95,7 +110,7 @@ impl Window {
     }
 
     /// Quanta that share time with the span, and which part of each does.
-    pub fn overlapping(&self, start: Timestamp, end: Timestamp) -> impl Iterator<Item = (&Quantum, f64)> {
+    pub fn overlapping(&self, start: Timestamp, end: Timestamp) -> impl Iterator<Item = (&Pending, f64)> {
         let blocks =
             self.blocks.iter().filter(move |block| block.earliest_start <= end && block.latest_end > start);
         blocks.flat_map(|block| &block.quanta).filter_map(move |quantum| {
