@@ -312,7 +312,9 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         let cpu = context.cpu;
         let mut losses = self.losses.lost(cpu, time, count);
         if losses.is_empty() {
-            losses.push(Loss { event: event as u32, count: mean.saturating_mul(count), start: time });
+            // Nothing was seen of that CPU so far.
+            let start = self.sampled.map_or(time, |(first, _)| first.min(time));
+            losses.push(Loss { event: event as u32, count: mean.saturating_mul(count), start });
         }
         for Loss { event, count, start } in losses {
             let unit = self.roles.sampled()[event as usize].unit;

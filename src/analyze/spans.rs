@@ -29,7 +29,14 @@ struct Stream {
     /// The latest gap of at least the usual length, and the samples that came right after it.
     gap: Nanoseconds,
     burst: u64,
+    /// Nanoseconds from one sample to the next, as of late; only for events that do not tell time.
+    pace: f64,
 }
+
+/// How much the latest gap changes the pace.
+const LATEST: f64 = 0.25;
+/// A gap of so many usual ones is a lull: what the event counts was not done all the while.
+const LULL: f64 = 2.0;
 
 /// The stretch of one sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +61,13 @@ impl SpanTracker {
             return Span { start: time, running: Nanoseconds::ZERO };
         };
         let Some(stream) = slot else {
-            *slot =
-                Some(Stream { last: time, clock: ClockRate::default(), gap: Nanoseconds::ZERO, burst: 0 });
+            *slot = Some(Stream {
+                last: time,
+                clock: ClockRate::default(),
+                gap: Nanoseconds::ZERO,
+                burst: 0,
+                pace: 0.0,
+            });
             let running = match unit {
                 EventUnit::Nanoseconds => Nanoseconds::from_nanos(count),
                 // Nobody knows when the first sample's events began.
@@ -86,7 +98,15 @@ impl SpanTracker {
                 }
                 Span { start: before(time, running), running }
             }
-            EventUnit::Other => Span { start: last, running: Nanoseconds::ZERO },
+            EventUnit::Other => {
+                // After a lull most of a period's events are of the end of it, and of what ran before: spread
+                // over all of it they would take joules from what ran meanwhile.
+                let all = gap.as_nanos() as f64;
+                let longest = if stream.pace > 0.0 { LULL * stream.pace } else { all };
+                stream.pace += if stream.pace > 0.0 { LATEST } else { 1.0 } * (all - stream.pace);
+                let span = Nanoseconds::from_nanos(all.min(longest) as u64);
+                Span { start: before(time, span), running: Nanoseconds::ZERO }
+            }
         }
     }
 
@@ -235,6 +255,18 @@ mod tests {
         assert_eq!(start(0, 100), at(100));
         assert_eq!(start(1, 200), at(200));
         assert_eq!(start(0, 300), at(100));
+    }
+
+    #[test]
+    fn events_after_a_lull_were_not_spread_over_it() {
+        let mut spans = SpanTracker::default();
+        let mut start = |time| spans.span(1, Some(0), EventUnit::Other, at(time), 5).start;
+        let steady: Vec<Timestamp> = (1..=40).map(|time| start(100 * time)).collect();
+        assert!((1..40).all(|index| steady[index] == at(100 * index as u64)), "{steady:?}");
+        assert_eq!(start(14_000), at(13_800), "twice the usual");
+        // What was a lull at first is the usual after some time.
+        let rare: Vec<Timestamp> = (1..=40).map(|time| start(14_000 + 5_000 * time)).collect();
+        assert_eq!(rare[39], at(14_000 + 5_000 * 39));
     }
 
     #[test]
