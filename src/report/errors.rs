@@ -41,6 +41,8 @@ pub fn standard_errors(
     Some(variances.into_iter().map(|variance| Joules::from_joules(variance.sqrt())).collect())
 }
 
+/// The correlation of all events counts as much as so many jumps of one.
+const OF_ALL_EVENTS: f64 = 2.0;
 /// Samples that may be in step are at most so many apart.
 const FARTHEST: usize = 8;
 
@@ -51,7 +53,9 @@ struct RowSums {
     samples: Vec<f64>,
     /// Neighbours in the trail that differ in being of the row.
     jumps: Vec<f64>,
-    /// The same for samples 2, 3 .. [`FARTHEST`] apart, of all events.
+    /// The same for samples two apart.
+    second_jumps: Vec<f64>,
+    /// The same for samples 2, 3 .. [`FARTHEST`] apart, of all events together.
     farther_jumps: [f64; FARTHEST - 1],
     /// Samples in the trail.
     in_trail: f64,
@@ -74,6 +78,7 @@ pub(super) fn variances(
         joules: vec![0.0; profile.events.len()],
         samples: vec![0.0; profile.events.len()],
         jumps: vec![0.0; profile.events.len()],
+        second_jumps: vec![0.0; profile.events.len()],
         farther_jumps: [0.0; FARTHEST - 1],
         in_trail: 0.0,
         gradient: vec![0.0; selected.domains.len() * terms.parameters],
@@ -141,7 +146,12 @@ fn add_jumps(terms: &ErrorTerms, of_cell: &[Option<usize>], sums: &mut [Option<R
                     let Some(Some(sum)) = sums.get_mut(row) else { continue };
                     match distance.checked_sub(1) {
                         None => sum.jumps[event] += 1.0,
-                        Some(farther) => sum.farther_jumps[farther] += 1.0,
+                        Some(farther) => {
+                            sum.farther_jumps[farther] += 1.0;
+                            if farther == 0 {
+                                sum.second_jumps[event] += 1.0;
+                            }
+                        }
                     }
                 }
             }
@@ -156,11 +166,16 @@ impl RowSums {
     fn by_sampling(&self, share_of_trail: f64, pairs: Pairs) -> f64 {
         let all: f64 = self.jumps.iter().sum();
         let autocorrelation = if all > 0.0 { self.farther_jumps[0] / all - 1.0 } else { 1.0 };
-        let share = weight_of_a_jump(autocorrelation) + self.in_step(&pairs, all, autocorrelation);
-        let events = self.joules.iter().zip(&self.samples).zip(&self.jumps);
+        let in_step = self.in_step(&pairs, all, autocorrelation);
+        let events = self.joules.iter().zip(&self.samples).zip(self.jumps.iter().zip(&self.second_jumps));
         events
             .filter(|((_, samples), _)| **samples > 0.0)
-            .map(|((joules, samples), jumps)| {
+            .map(|((joules, samples), (jumps, second))| {
+                // A rare event falls by chance into the runs that a frequent one follows; of few samples
+                // nothing is known but what holds for the others.
+                let correlation =
+                    (second + OF_ALL_EVENTS * (1.0 + autocorrelation)) / (jumps + OF_ALL_EVENTS) - 1.0;
+                let share = weight_of_a_jump(correlation) + in_step;
                 // A row that no jump was seen of has at least begun and ended.
                 let jumps = (jumps / share_of_trail.max(f64::MIN_POSITIVE)).max(1.0);
                 (joules / samples).powi(2) * share * jumps
@@ -276,6 +291,7 @@ mod tests {
             joules: vec![samples.iter().filter(|is| **is).count() as f64],
             samples: vec![samples.iter().filter(|is| **is).count() as f64],
             jumps: vec![differ(1) as f64],
+            second_jumps: vec![differ(2) as f64],
             farther_jumps: std::array::from_fn(|at| differ(at + 2) as f64),
             in_trail: samples.iter().filter(|is| **is).count() as f64,
             gradient: Vec::new(),
