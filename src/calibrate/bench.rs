@@ -66,7 +66,13 @@ pub struct Visits {
     pub rounds: usize,
     /// The largest relative standard error of a step's mean power.
     pub precision: f64,
+    /// Visits left out because something else drew power meanwhile: their power is far from that of the
+    /// other visits of their step.
+    pub disturbed: usize,
 }
+
+/// The visits of one step: the total power of each, and what it showed domain by domain.
+type StepVisits = Vec<(f64, Vec<Observed>)>;
 
 /// One visit: energies and counts, and between which instants.
 struct Reading {
@@ -116,38 +122,40 @@ impl Bench {
             CalibrateError::NotMeasurable(vec![format!("{refused}; {help}")])
         })?;
         let start = Instant::now();
-        let mut visits = Visits { precision: f64::INFINITY, ..Visits::default() };
-        // Mean power of every visit, by step.
-        let mut powers: Vec<Vec<f64>> = vec![Vec::new(); self.plan.steps.len()];
+        let (mut rounds, mut precision) = (0, f64::INFINITY);
         let steps = self.plan.steps.clone();
-        while visits.rounds < FEWEST_ROUNDS
-            || visits.precision > self.options.precision
-                && start.elapsed() + self.plan.round() <= self.options.limit
+        let mut made: Vec<StepVisits> = vec![Vec::new(); steps.len()];
+        while rounds < FEWEST_ROUNDS
+            || precision > self.options.precision && start.elapsed() + self.plan.round() <= self.options.limit
         {
             let mut order: Vec<usize> = (0..steps.len()).collect();
-            if visits.rounds % 2 == 1 {
+            if rounds % 2 == 1 {
                 // There and back: what drifts evenly adds the same to all steps.
                 order.reverse();
             }
             for (at, &index) in order.iter().enumerate() {
-                let done = visits.rounds * steps.len() + at;
-                let expected = FEWEST_ROUNDS.max(visits.rounds + 1) * steps.len();
+                let done = rounds * steps.len() + at;
+                let expected = FEWEST_ROUNDS.max(rounds + 1) * steps.len();
                 progress.begins(&steps[index], done, expected);
-                powers[index].push(self.visit(&steps[index], &mut counters, &mut visits.observed)?);
+                made[index].push(self.visit(&steps[index], &mut counters)?);
             }
-            visits.rounds += 1;
-            visits.precision = powers.iter().map(|powers| relative_error(powers)).fold(0.0, f64::max);
+            rounds += 1;
+            precision = made.iter().map(|of_step| relative_error(&undisturbed(of_step))).fold(0.0, f64::max);
         }
-        Ok(visits)
+        let total = made.iter().map(Vec::len).sum::<usize>();
+        let kept: Vec<&(f64, Vec<Observed>)> = made.iter().flat_map(|of_step| undisturbed(of_step)).collect();
+        let disturbed = total - kept.len();
+        let observed = kept.into_iter().flat_map(|(_, observed)| observed.clone()).collect();
+        Ok(Visits { observed, rounds, precision, disturbed })
     }
 
-    /// Runs a kernel and adds what it showed. Returns the power of the total.
+    /// Runs a kernel. Returns the power of the total, and what was observed of each domain.
     fn visit(
         &mut self,
         step: &Step,
         counters: &mut CpuCounters,
-        observed: &mut Vec<Observed>,
-    ) -> Result<f64, CalibrateError> {
+    ) -> Result<(f64, Vec<Observed>), CalibrateError> {
+        let mut observed = Vec::new();
         let announce = self.options.announce.as_deref().filter(|_| step.kernel != Kernel::Idle);
         let workers = Workers::start(step, announce)?;
         thread::sleep(self.plan.warm_up);
@@ -177,7 +185,7 @@ impl Bench {
                 watts,
             });
         }
-        Ok(total)
+        Ok((total, observed))
     }
 
     fn read(&mut self, counters: &mut CpuCounters) -> Result<Reading, CalibrateError> {
@@ -256,13 +264,32 @@ fn rates(before: &[CpuCount], after: &[CpuCount]) -> BTreeMap<(usize, u32), f64>
 }
 
 /// The standard error of a mean, relative to it.
-fn relative_error(values: &[f64]) -> f64 {
-    let count = values.len() as f64;
-    if values.len() < 2 {
+/// Visits of a step whose power is near to the median of all of them.
+fn undisturbed(of_step: &StepVisits) -> Vec<&(f64, Vec<Observed>)> {
+    /// Visits of a quiet machine differ by less.
+    const FAR: f64 = 0.05;
+    /// In standard deviations, where they do differ. A normal distribution's median deviation is 0.6745 of
+    /// its standard deviation.
+    const OUTLIER: f64 = 5.0 / 0.6745;
+    let median = median(of_step.iter().map(|(power, _)| *power));
+    let deviation = self::median(of_step.iter().map(|(power, _)| (power - median).abs()));
+    let limit = (OUTLIER * deviation).max(FAR * median);
+    of_step.iter().filter(|(power, _)| (power - median).abs() <= limit).collect()
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+}
+
+fn relative_error(visits: &[&(f64, Vec<Observed>)]) -> f64 {
+    let count = visits.len() as f64;
+    if visits.len() < 2 {
         return f64::INFINITY;
     }
-    let mean = values.iter().sum::<f64>() / count;
-    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let mean = visits.iter().map(|(power, _)| power).sum::<f64>() / count;
+    let squares: f64 = visits.iter().map(|(power, _)| (power - mean).powi(2)).sum();
     if mean > 0.0 { (squares / (count - 1.0) / count).sqrt() / mean } else { f64::INFINITY }
 }
 
@@ -281,7 +308,21 @@ mod tests {
     #[test]
     fn the_error_of_a_mean_by_hand() {
         // Mean 10, s = 1, three values.
-        assert!((relative_error(&[9.0, 10.0, 11.0]) - 1.0 / 3f64.sqrt() / 10.0).abs() < 1e-12);
-        assert_eq!(relative_error(&[5.0]), f64::INFINITY);
+        let of_step: StepVisits = [9.0, 10.0, 11.0].map(|power| (power, Vec::new())).into();
+        let visits: Vec<_> = of_step.iter().collect();
+        assert!((relative_error(&visits) - 1.0 / 3f64.sqrt() / 10.0).abs() < 1e-12);
+        assert_eq!(relative_error(&visits[..1]), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_visit_during_which_something_else_drew_power_is_left_out() {
+        let kept = |powers: &[f64]| {
+            let of_step: StepVisits = powers.iter().map(|power| (*power, Vec::new())).collect();
+            undisturbed(&of_step).iter().map(|(power, _)| *power).collect::<Vec<f64>>()
+        };
+        assert_eq!(kept(&[20.0, 31.0, 20.1]), [20.0, 20.1]);
+        assert_eq!(kept(&[20.0, 20.9, 20.1]), [20.0, 20.9, 20.1], "within 5 %");
+        // Where all differ, none is wrong.
+        assert_eq!(kept(&[16.0, 20.0, 24.0, 29.0]), [16.0, 20.0, 24.0, 29.0]);
     }
 }

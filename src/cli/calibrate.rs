@@ -180,6 +180,13 @@ fn print_outcome(
     }
     let reached = 100.0 * visits.precision;
     writeln!(out, "\n{} rounds; mean powers are known to {reached:.2} % (standard error)", visits.rounds)?;
+    if visits.disturbed > 0 {
+        writeln!(
+            out,
+            "{} visits are left out: their power was far from that of the others of the same kernel",
+            visits.disturbed
+        )?;
+    }
     if reached > wanted {
         writeln!(
             out,
