@@ -146,11 +146,15 @@ pub fn fit_to_reference(
         return Err(ReferenceError::Apart(20));
     }
     let cumulative = Cumulative::new(reference, first);
-    let window_at = |window: f64, delay: f64| {
-        affine(&readings, |time| cumulative.mean(time - delay - window, time - delay))
+    let window_at = |window: f64| {
+        let (readings, cumulative) = (&readings, &cumulative);
+        move |delay: f64| affine(readings, |time| cumulative.mean(time - delay - window, time - delay))
     };
-    let rc_at =
-        |constant: f64, delay: f64| affine(&readings, |time| cumulative.charged(time - delay, constant));
+    let rc_at = |constant: f64| {
+        let charge = Charge::new(&cumulative, constant);
+        let readings = &readings;
+        move |delay: f64| affine(readings, |time| charge.at(time - delay))
+    };
 
     let windows: Vec<f64> = log_grid(0.05 * tick.min(0.25), longest_window, 28);
     let boxcar = search(&windows, tick, window_at);
@@ -200,20 +204,22 @@ struct Found {
     plausible: (f64, f64),
 }
 
-/// The best length and delay: a grid of both, refined around its best point.
-fn search(lengths: &[f64], tick: f64, fit: impl Fn(f64, f64) -> Affine) -> Found {
+/// The best length and delay: a grid of both, refined around its best point. `fit` is given a length first,
+/// and then delays for it.
+fn search<F: Fn(f64) -> Affine>(lengths: &[f64], tick: f64, fit: impl Fn(f64) -> F) -> Found {
     // The clocks of meter and host, and the driver between refresh and answer, may differ by this.
     let reach = (1.2 * tick).max(0.1);
-    let best_delay = |length: f64, from: f64, to: f64, steps: u32| {
+    let best_delay = |fit: &F, from: f64, to: f64, steps: u32| {
         (0..=steps)
             .map(|step| from + (to - from) * f64::from(step) / f64::from(steps))
-            .map(|delay| (delay, fit(length, delay)))
+            .map(|delay| (delay, fit(delay)))
             .min_by(|a, b| a.1.residual.total_cmp(&b.1.residual))
-            .unwrap_or((0.0, fit(length, 0.0)))
+            .unwrap_or((0.0, fit(0.0)))
     };
     let refined = |length: f64| {
-        let (coarse, _) = best_delay(length, -reach, reach, 24);
-        best_delay(length, coarse - reach / 12.0, coarse + reach / 12.0, 12)
+        let fit = fit(length);
+        let (coarse, _) = best_delay(&fit, -reach, reach, 24);
+        best_delay(&fit, coarse - reach / 12.0, coarse + reach / 12.0, 12)
     };
     let residual_of = |length: f64| refined(length).1.residual;
     let residuals: Vec<f64> = lengths.iter().map(|length| residual_of(*length)).collect();
@@ -296,18 +302,76 @@ impl Cumulative {
     fn mean(&self, from: f64, to: f64) -> f64 {
         (self.until(to) - self.until(from)) / (to - from)
     }
+}
 
-    /// What a capacitor shows: means of slices of the past, weighted by `exp(-age / constant)`.
-    fn charged(&self, time: f64, constant: f64) -> f64 {
-        const SLICES: u32 = 12;
-        let edge = |slice: u32| 6.0 * constant * f64::from(slice) / f64::from(SLICES);
-        let (mut sum, mut weights) = (0.0, 0.0);
-        for slice in 0..SLICES {
-            let (young, old) = (edge(slice), edge(slice + 1));
-            let weight = (-young / constant).exp() - (-old / constant).exp();
-            sum += weight * self.mean(time - old, time - young);
-            weights += weight;
+/// What a capacitor shows that is charged by the reference: `c' = (watts - c) / constant`, solved from knot
+/// to knot, between which watts are a line.
+struct Charge<'c> {
+    reference: &'c Cumulative,
+    constant: f64,
+    at_knots: Vec<f64>,
+}
+
+impl<'c> Charge<'c> {
+    fn new(reference: &'c Cumulative, constant: f64) -> Self {
+        let mut charge = Self { reference, constant, at_knots: Vec::with_capacity(reference.times.len()) };
+        // Before the reference begins it is taken to have been as it is then.
+        charge.at_knots.extend(reference.watts.first());
+        for knot in 1..reference.times.len() {
+            charge.at_knots.push(charge.after(knot - 1, reference.times[knot]));
         }
-        sum / weights
+        charge
+    }
+
+    fn at(&self, time: f64) -> f64 {
+        let after = self.reference.times.partition_point(|knot| *knot <= time);
+        match after.checked_sub(1) {
+            Some(knot) => self.after(knot, time),
+            None => self.at_knots.first().copied().unwrap_or(0.0),
+        }
+    }
+
+    /// Later than a knot and not after the next.
+    fn after(&self, knot: usize, time: f64) -> f64 {
+        let (times, watts) = (&self.reference.times, &self.reference.watts);
+        let (start, age) = (self.at_knots[knot], time - times[knot]);
+        let slope = match times.get(knot + 1).map(|next| next - times[knot]) {
+            Some(span) if span > 0.0 => (watts[knot + 1] - watts[knot]) / span,
+            _ => 0.0,
+        };
+        let lag = slope * self.constant;
+        watts[knot] + slope * age - lag + (start - watts[knot] + lag) * (-age / self.constant).exp()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charge_follows_steps_and_ramps() {
+        let at = |seconds: f64| Timestamp::from_nanos((seconds * 1e9) as u64);
+        let watts = Watts::from_watts;
+        let knots = vec![
+            (at(1.0), watts(10.0)),
+            (at(2.0), watts(10.0)),
+            (at(2.0), watts(30.0)),
+            (at(4.0), watts(30.0)),
+            (at(9.0), watts(80.0)),
+        ];
+        let cumulative = Cumulative::new(&PowerCurve::new(knots), at(1.0));
+        let charge = Charge::new(&cumulative, 0.5);
+        let expected = |watts: f64, time: f64| {
+            assert!((charge.at(time) - watts).abs() < 1e-6, "{time}: {} W", charge.at(time));
+        };
+        expected(10.0, 0.0);
+        expected(10.0, 0.99);
+        // One second after the step to 30 W, two time constants.
+        expected(30.0 - 20.0 * (-2.0f64).exp(), 2.0);
+        // Long after a ramp of 10 W/s began, a time constant behind it.
+        let rest = (30.0 - 20.0 * (-4.0f64).exp() - 30.0 + 5.0) * (-8.0f64).exp();
+        expected(70.0 - 5.0 + rest, 7.0);
+        // What comes before readings can be asked for too.
+        expected(10.0, -3.0);
     }
 }
