@@ -29,6 +29,8 @@ pub struct Attributor {
     /// Energy at the time from which buckets are counted, and full buckets since then.
     counted_from: Option<(Joules, u64)>,
     now: Timestamp,
+    /// Before this time, and before the next reading, no bucket can be closed.
+    asleep_until: Timestamp,
     others_are_sampled: bool,
     /// Events and the static power; 0 if sensitivities are not wanted.
     parameters: usize,
@@ -105,6 +107,7 @@ impl Attributor {
             is_end_open: false,
             counted_from: None,
             now: Timestamp::default(),
+            asleep_until: Timestamp::default(),
             others_are_sampled,
             parameters,
             cores_first,
@@ -131,6 +134,7 @@ impl Attributor {
         }
         self.frontier.get_or_insert(time);
         self.is_end_open = true;
+        self.asleep_until = Timestamp::default();
         self.advance(time);
     }
 
@@ -219,11 +223,8 @@ impl Attributor {
 
     fn advance(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
-        while self.frontier.is_some_and(|frontier| {
-            // Cheap test first: most calls come before anything can be closed.
-            self.now.since(frontier) > self.options.horizon
-        }) && self.close_full_bucket()
-        {}
+        // This is asked for every sample, and mostly in vain.
+        while self.now >= self.asleep_until && self.close_full_bucket() {}
     }
 
     /// Closes the next bucket if its energy has been counted and no quantum can reach into it any more.
@@ -232,9 +233,12 @@ impl Attributor {
         if self.bucket_end.is_none() && std::mem::take(&mut self.is_end_open) {
             self.bucket_end = self.end_of_bucket(frontier);
         }
-        let Some(end) = self.bucket_end else { return false };
-        // The commonest first: this is asked for every sample.
+        let Some(end) = self.bucket_end else {
+            self.asleep_until = Timestamp::from_nanos(u64::MAX);
+            return false;
+        };
         if self.now.since(end) < self.options.horizon {
+            self.asleep_until = end + self.options.horizon;
             return false;
         }
         let all_are_read = self.domains.iter().all(|domain| {

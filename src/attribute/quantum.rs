@@ -90,6 +90,7 @@ const BLOCK: usize = 128;
 
 impl Window {
     /// Adds a quantum.
+    #[inline]
     pub fn push(&mut self, quantum: Pending) {
         match self.blocks.back_mut().filter(|block| block.quanta.len() < BLOCK) {
             Some(block) => {
