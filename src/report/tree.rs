@@ -248,7 +248,9 @@ impl FrameNames<'_> {
 
     /// The names of a path, apart by `;`.
     pub fn join(&self, path: &[TreeFrame]) -> String {
-        let mut text = String::new();
+        let separators = path.len().saturating_sub(1);
+        let mut text =
+            String::with_capacity(path.iter().map(|&frame| self.of(frame).len()).sum::<usize>() + separators);
         for (depth, &frame) in path.iter().enumerate() {
             if depth > 0 {
                 text.push(';');
