@@ -6,7 +6,7 @@ use foldhash::fast::{FixedState, FoldHasher};
 use rustc_hash::FxHashSet;
 
 use super::known::{KeyHash, KnownAddresses, KnownKeys, Spaces};
-use crate::profile::{AddressId, CallersId, Cell, CodeAddress, ModuleKind, StackTable, ThreadIndex};
+use crate::profile::{AddressId, CallersId, Cell, CodeAddress, ModuleKind, StackId, StackTable, ThreadIndex};
 use crate::recording::record::{Callchain, CpuMode, Sample};
 use crate::timeline::{CodeInterner, StackInterner, TaskId, Tasks};
 use crate::units::Nanoseconds;
@@ -49,7 +49,7 @@ pub struct Collector {
     known_cells: KnownKeys,
     hashers: [FixedState; 2],
     located: KnownAddresses,
-    cells: Vec<Cell>,
+    cells: Vec<CellKey>,
     code: CodeInterner,
     stacks: StackInterner,
     addresses: Vec<AddressId>,
@@ -61,8 +61,8 @@ pub struct Collector {
 /// What was collected.
 #[derive(Debug)]
 pub struct Collected {
-    /// The cells, with nothing counted yet.
-    pub cells: Vec<Cell>,
+    /// The cells, by their numbers.
+    pub cells: Vec<CellKey>,
     /// Their stacks.
     pub stacks: StackTable,
     /// The addresses of these.
@@ -71,6 +71,27 @@ pub struct Collected {
     pub without_callers: u64,
     /// Cells whose samples all are without their callers.
     pub cut_cells: FxHashSet<u32>,
+}
+
+/// What tells a cell from others.
+#[derive(Debug, Clone, Copy)]
+pub struct CellKey {
+    /// The stack.
+    pub stack: StackId,
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// The CPU, or [`NO_CPU`].
+    cpu: u32,
+    /// Index of the event.
+    pub event: u32,
+}
+
+impl CellKey {
+    /// The cell, of so many samples, events and time.
+    pub fn counted(self, (samples, count, time): (u64, u64, Nanoseconds)) -> Cell {
+        let Self { stack, thread, cpu, event } = self;
+        Cell { stack, thread, cpu: (cpu != NO_CPU).then_some(cpu), event, samples, count, time }
+    }
 }
 
 /// No CPU, as a number in keys.
@@ -203,9 +224,8 @@ impl Collector {
         event: u32,
     ) -> u32 {
         let stack = self.stacks.stack(callers, own);
-        let cpu = (cpu != NO_CPU).then_some(cpu);
         let cell = self.cells.len() as u32;
-        self.cells.push(Cell { stack, thread, cpu, event, samples: 0, count: 0, time: Nanoseconds::ZERO });
+        self.cells.push(CellKey { stack, thread, cpu, event });
         self.known_cells.insert(hash, cell);
         cell
     }

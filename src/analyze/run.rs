@@ -1,12 +1,13 @@
 //! From a recording to its profile: the survey and the plan, then the second pass.
 
+use std::iter;
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread;
 
 use rustc_hash::FxHashMap;
 
-use super::collect::Collected;
+use super::collect::{CellKey, Collected};
 use super::estimate::estimate;
 use super::events::EventRoles;
 use super::gather::{Gathered, gather};
@@ -143,11 +144,9 @@ impl Tallies {
     }
 
     /// The cells with what was counted.
-    fn on(self, mut cells: Vec<Cell>) -> Vec<Cell> {
-        for (cell, (samples, count, time)) in cells.iter_mut().zip(self.0) {
-            (cell.samples, cell.count, cell.time) = (samples, count, time);
-        }
-        cells
+    fn on(self, cells: Vec<CellKey>) -> Vec<Cell> {
+        let tallies = self.0.into_iter().chain(iter::repeat_with(Default::default));
+        cells.into_iter().zip(tallies).map(|(cell, tally)| cell.counted(tally)).collect()
     }
 }
 

@@ -21,9 +21,9 @@ pub(super) enum Step {
 
 /// Steps handed over at a time.
 const CHUNK: usize = 1024;
-/// Chunks under way at most, some 30 MB: who gathers waits then for who attributes. The latter begins when the
+/// Chunks under way at most, some 16 MB: who gathers waits then for who attributes. The latter begins when the
 /// survey is done, so that few would stop the former until then.
-const MOST_CHUNKS: usize = 512;
+const MOST_CHUNKS: usize = 256;
 
 /// A way from one thread to another.
 pub(super) fn channel() -> (StepSender, StepReceiver) {
