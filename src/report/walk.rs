@@ -4,8 +4,11 @@
 //! innermost frame alone are read as one up to there; a part that weighs less than a threshold is not
 //! divided further, so that what cannot be seen costs nothing.
 
+use self::trunk::Trunk;
 use super::frames::{FrameTable, UNKNOWN};
 use crate::profile::{AddressId, CallersId, Profile, StackId, StacksByCallers};
+
+mod trunk;
 
 /// The direction in which stacks are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -83,19 +86,10 @@ struct Part {
     /// Frames on the path to it, its own included.
     depth: usize,
     frame: Option<TreeFrame>,
-    /// Its cursors have gone along this way since they were moved.
+    /// Its cursors have gone along this way since they were put down.
     trunk: Option<Trunk>,
-}
-
-/// A way through frames of callers that several cursors share. How far each of them does is found in one go: to
-/// move all of them from frame to frame would look each up in memory at every step, and most go on alike.
-struct Trunk {
-    /// Where the way begins, among the frames of all lists of callers.
-    start: u32,
-    /// Frames behind that which were passed.
-    passed: u32,
-    /// By cursor: frames that it shares with the way.
-    shared: Vec<u32>,
+    /// So many steps are to be made before a trunk is looked for.
+    plain: u32,
 }
 
 /// A place on a stack, or on all stacks that have the same callers.
@@ -171,7 +165,7 @@ impl<'a> Walker<'a> {
         let mut next = self.begin(stacks);
         self.path.clear();
         self.path.extend(stacks[0].above.map(TreeFrame::Above));
-        let own = self.divide(&mut next, None);
+        let own = self.divide(&mut next, 0, None);
         if !self.path.is_empty() || own != 0.0 {
             visit(Node { path: &self.path, own })?;
         }
@@ -184,20 +178,22 @@ impl<'a> Walker<'a> {
                     trunk.passed += 1;
                     Some(trunk)
                 }
+                None if part.plain > 0 => None,
                 None => self.trunk(&part.cursors),
             };
             match trunk {
                 Some(trunk) => self.follow(part.cursors, trunk, &mut next, visit)?,
-                None => self.step(&part.cursors, &mut next, visit)?,
+                None => self.step(&part.cursors, part.plain.saturating_sub(1), &mut next, visit)?,
             }
         }
         Ok(())
     }
 
-    /// Goes on by one frame with all cursors.
+    /// Goes on by one frame with all cursors; their parts then make so many plain steps, too.
     fn step<E>(
         &mut self,
         cursors: &[Cursor],
+        plain: u32,
         next: &mut Vec<Cursor>,
         visit: &mut impl FnMut(Node<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -206,123 +202,8 @@ impl<'a> Walker<'a> {
         for &cursor in cursors {
             own += self.go_on(cursor, next);
         }
-        own += self.divide(next, None);
+        own += self.divide(next, plain, None);
         visit(Node { path: &self.path, own })
-    }
-
-    /// Goes along a trunk until cursors leave it, and goes on with those.
-    fn follow<E>(
-        &mut self,
-        mut cursors: Vec<Cursor>,
-        mut trunk: Trunk,
-        next: &mut Vec<Cursor>,
-        visit: &mut impl FnMut(Node<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        while trunk.shared.iter().all(|&shared| shared > trunk.passed) {
-            visit(Node { path: &self.path, own: 0.0 })?;
-            let first = self.frames.of_address(self.ahead_on(&trunk))[0];
-            self.path.push(TreeFrame::Key(first));
-            self.visit_inlined(&trunk, visit)?;
-            trunk.passed += 1;
-        }
-        next.clear();
-        let mut own = 0.0;
-        let leaving = cursors.iter().zip(&trunk.shared).filter(|(_, shared)| **shared == trunk.passed);
-        for (cursor, _) in leaving {
-            own += self.go_on(self.advanced(cursor, &trunk), next);
-        }
-        let staying = trunk.shared.iter().any(|&shared| shared > trunk.passed);
-        let rank = if staying { self.first_rank(self.ahead_on(&trunk)) } else { SEVERAL };
-        if staying && next.iter().any(|cursor| cursor.rank == rank) {
-            // Other addresses begin with the same name.
-            for cursor in &mut cursors {
-                *cursor = self.advanced(cursor, &trunk);
-            }
-            return self.step(&cursors, next, visit);
-        }
-        if staying {
-            // What is left keeps its order.
-            let mut kept = 0;
-            for index in 0..cursors.len() {
-                if trunk.shared[index] > trunk.passed {
-                    (cursors[kept], trunk.shared[kept]) = (cursors[index], trunk.shared[index]);
-                    kept += 1;
-                }
-            }
-            cursors.truncate(kept);
-            trunk.shared.truncate(kept);
-            own += self.divide(next, Some((rank, cursors, trunk)));
-        } else {
-            own += self.divide(next, None);
-        }
-        visit(Node { path: &self.path, own })
-    }
-
-    /// Visits what lies between the first and the last name of the next frame of a trunk.
-    fn visit_inlined<E>(
-        &mut self,
-        trunk: &Trunk,
-        visit: &mut impl FnMut(Node<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        for &key in &self.frames.of_address(self.ahead_on(trunk))[1..] {
-            visit(Node { path: &self.path, own: 0.0 })?;
-            self.path.push(TreeFrame::Key(key));
-        }
-        Ok(())
-    }
-
-    /// The way of one of these cursors to the innermost of its callers, and how far the others go along.
-    fn trunk(&self, cursors: &[Cursor]) -> Option<Trunk> {
-        if self.shape.direction != Direction::FromOutermost {
-            return None;
-        }
-        let frames = self.profile.stacks.caller_frames();
-        // Nothing for those that are at a stack's end, or have more names where they are.
-        let ahead = |cursor: &Cursor| match cursor.at {
-            Place::Caller(_, index, left) if self.next_name(cursor).is_none() => {
-                frames.get(index as usize + 1..).and_then(|ahead| ahead.get(..left as usize))
-            }
-            _ => None,
-        };
-        let way = |cursor: &Cursor| ahead(cursor).filter(|ahead| !ahead.is_empty());
-        let (start, way) = cursors.iter().find_map(|cursor| match cursor.at {
-            Place::Caller(_, index, _) => Some((index, way(cursor)?)),
-            _ => None,
-        })?;
-        let alike = |(a, b): &(&AddressId, &AddressId)| a == b || self.have_one_name(**a, **b);
-        let shared =
-            |cursor| way.iter().zip(ahead(cursor).unwrap_or_default()).take_while(alike).count() as u32;
-        Some(Trunk { start, passed: 0, shared: cursors.iter().map(shared).collect() })
-    }
-
-    /// The address of the next frame of a trunk.
-    fn ahead_on(&self, trunk: &Trunk) -> AddressId {
-        self.profile.stacks.caller_frames()[(trunk.start + trunk.passed) as usize + 1]
-    }
-
-    /// Where a cursor is that went along with a trunk up to here.
-    fn advanced(&self, cursor: &Cursor, trunk: &Trunk) -> Cursor {
-        let mut cursor = *cursor;
-        if let Place::Caller(_, index, left) = &mut cursor.at
-            && trunk.passed > 0
-        {
-            *index += trunk.passed;
-            *left -= trunk.passed;
-            let address = self.profile.stacks.caller_frames()[*index as usize];
-            cursor.nth = self.frames.of_address(address).len() as u32 - 1;
-        }
-        cursor
-    }
-
-    /// The rank of an address's outermost name.
-    fn first_rank(&self, address: AddressId) -> u32 {
-        self.shape.rank[self.frames.of_address(address)[0] as usize]
-    }
-
-    /// Both addresses have one name, and it is the same.
-    fn have_one_name(&self, a: AddressId, b: AddressId) -> bool {
-        let [a, b] = [a, b].map(|address| self.only_rank[address.0 as usize]);
-        a == b && a != SEVERAL
     }
 
     /// Where the walk of these stacks begins.
@@ -460,7 +341,12 @@ impl<'a> Walker<'a> {
 
     /// Makes parts of cursors by their ranks, and of those that stay on a trunk with its next frame's rank, which
     /// no other has; what is too small is returned.
-    fn divide(&mut self, next: &mut [Cursor], mut staying: Option<(u32, Vec<Cursor>, Trunk)>) -> f64 {
+    fn divide(
+        &mut self,
+        next: &mut [Cursor],
+        plain: u32,
+        mut staying: Option<(u32, Vec<Cursor>, Trunk)>,
+    ) -> f64 {
         // Most often all go on alike: then there is nothing to sort.
         if !next.iter().all(|cursor| cursor.rank == next[0].rank) {
             // Stable, so that cursors stay in the order in which their frames lie in memory.
@@ -470,24 +356,24 @@ impl<'a> Walker<'a> {
         // The last part pushed is visited first.
         for group in next.chunk_by(|a, b| a.rank == b.rank).rev() {
             if let Some((rank, cursors, trunk)) = staying.take_if(|(rank, ..)| *rank > group[0].rank) {
-                small += self.push_part(rank, cursors, Some(trunk));
+                small += self.push_part(rank, cursors, 0, Some(trunk));
             }
-            small += self.push_part(group[0].rank, group.to_vec(), None);
+            small += self.push_part(group[0].rank, group.to_vec(), plain, None);
         }
         if let Some((rank, cursors, trunk)) = staying {
-            small += self.push_part(rank, cursors, Some(trunk));
+            small += self.push_part(rank, cursors, 0, Some(trunk));
         }
         small
     }
 
     /// Adds a part, unless it is too small: then what it weighs is returned.
-    fn push_part(&mut self, rank: u32, cursors: Vec<Cursor>, trunk: Option<Trunk>) -> f64 {
+    fn push_part(&mut self, rank: u32, cursors: Vec<Cursor>, plain: u32, trunk: Option<Trunk>) -> f64 {
         let weight: f64 = cursors.iter().map(|cursor| cursor.weight).sum();
         if weight < self.shape.threshold {
             return weight;
         }
         let frame = Some(TreeFrame::Key(self.by_rank[rank as usize]));
-        self.parts.push(Part { cursors, depth: self.path.len() + 1, frame, trunk });
+        self.parts.push(Part { cursors, depth: self.path.len() + 1, frame, trunk, plain });
         0.0
     }
 }
