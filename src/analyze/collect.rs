@@ -1,15 +1,14 @@
 //! Samples to cells: each distinct stack, thread, CPU and event is counted once.
 
-use std::hash::{BuildHasher, Hasher};
+use std::hash::Hasher;
 
-use foldhash::fast::{FixedState, FoldHasher};
-use rustc_hash::FxHashSet;
+use foldhash::fast::FixedState;
 
-use super::known::{KeyHash, KnownAddresses, KnownKeys, Spaces};
-use crate::profile::{AddressId, CallersId, Cell, CodeAddress, ModuleKind, StackTable, ThreadIndex};
+use super::cells::{NO_CPU, SampleKey};
+use super::known::{KnownAddresses, KnownKeys, Spaces, hash};
+use crate::profile::{AddressId, CallersId, CodeAddress, ModuleKind, StackTable, ThreadIndex};
 use crate::recording::record::{Callchain, CpuMode, Sample};
 use crate::timeline::{CodeInterner, StackInterner, TaskId, Tasks};
-use crate::units::Nanoseconds;
 
 /// Which differences between samples a profile keeps. What is not asked for is merged, which saves
 /// time and memory.
@@ -28,77 +27,57 @@ impl Dimensions {
     pub const ALL: Self = Self { stacks: true, threads: true, cpus: true };
 }
 
-/// Most call stacks that are told apart, and most frames of their callers. A stack takes about 20 bytes and a
-/// cell of it 100, a frame 4: a program of which nearly every sample has a stack of its own would fill any
-/// memory.
-const MOST_STACKS: usize = 1 << 20;
+/// Most frames of all lists of callers together: a frame takes 4 bytes.
 const MOST_CALLER_FRAMES: usize = 1 << 24;
 
-/// Gathers samples into cells.
+/// Finds what of a sample decides its cell.
 ///
-/// Nearly every sample finds its callers and then its cell by one look into a table each; only what is
-/// new is looked at frame by frame.
+/// Nearly every sample finds its callers by one look into a table; only what is new is looked at frame by
+/// frame.
 #[derive(Debug)]
 pub struct Collector {
     dimensions: Dimensions,
-    most_stacks: usize,
     most_caller_frames: usize,
     /// The callers of samples, by a hash of all that matters to them.
     known_callers: KnownKeys,
-    /// Cells, by a hash of what they are: code may lie at several addresses.
-    known_cells: KnownKeys,
     hashers: [FixedState; 2],
     located: KnownAddresses,
-    cells: Vec<Cell>,
     code: CodeInterner,
     stacks: StackInterner,
     addresses: Vec<AddressId>,
     without_callers: u64,
-    /// Cells whose samples all are without their callers.
-    cut_cells: FxHashSet<u32>,
 }
 
 /// What was collected.
 #[derive(Debug)]
 pub struct Collected {
-    /// The cells, with nothing counted yet.
-    pub cells: Vec<Cell>,
-    /// Their stacks.
-    pub stacks: StackTable,
-    /// The addresses of these.
+    /// Lists of callers.
+    pub callers: StackTable,
+    /// All addresses.
     pub addresses: Vec<CodeAddress>,
-    /// Samples that have lost their callers, since there were too many stacks; beside those of `cut_cells`.
+    /// Samples that have lost their callers, since there were too many frames.
     pub without_callers: u64,
-    /// Cells whose samples all are without their callers.
-    pub cut_cells: FxHashSet<u32>,
 }
-
-/// No CPU, as a number in keys.
-const NO_CPU: u32 = u32::MAX;
 
 impl Collector {
     /// An empty collection.
     pub fn new(dimensions: Dimensions) -> Self {
         Self {
             dimensions,
-            most_stacks: MOST_STACKS,
             most_caller_frames: MOST_CALLER_FRAMES,
             known_callers: KnownKeys::default(),
-            known_cells: KnownKeys::default(),
             hashers: [FixedState::with_seed(1), FixedState::with_seed(2)],
             located: KnownAddresses::default(),
-            cells: Vec::new(),
             code: CodeInterner::default(),
             stacks: StackInterner::default(),
             addresses: Vec::new(),
             without_callers: 0,
-            cut_cells: FxHashSet::default(),
         }
     }
 
-    /// The cell of a sample, made if need be. `unwound` is the user part of the call stack as found by
+    /// What decides the cell of a sample. `unwound` is the user part of the call stack as found by
     /// unwinding the copied stack, innermost first; it stands for that part of the callchain.
-    pub fn cell(
+    pub fn key(
         &mut self,
         tasks: &mut Tasks,
         task: TaskId,
@@ -106,7 +85,7 @@ impl Collector {
         event: u32,
         sample: &Sample<'_>,
         unwound: &[u64],
-    ) -> u32 {
+    ) -> SampleKey {
         let (thread, cpu, spaces) = self.told_apart(tasks, task, cpu);
         let callers = match self.dimensions.stacks {
             true => self.callers(tasks, task, spaces, sample, unwound),
@@ -114,13 +93,13 @@ impl Collector {
         };
         let own = sample.ip.map(|address| Frame { mode: sample.mode, address, is_return: false });
         let own = own.map(|frame| self.located(tasks, task, spaces, frame));
-        self.cell_of(callers, own, thread, cpu, event)
+        SampleKey { callers, own, thread, cpu, event }
     }
 
-    /// The cell of a launch: the sample's stack with `kernel` as its innermost frame. Launches are few
+    /// What decides the cell of a launch: the sample's stack with `kernel` as its innermost frame. Launches are few
     /// beside samples, and are interned each time.
     #[expect(clippy::too_many_arguments, reason = "the parts of one key")]
-    pub fn launch_cell(
+    pub fn launch_key(
         &mut self,
         tasks: &mut Tasks,
         task: TaskId,
@@ -129,15 +108,15 @@ impl Collector {
         sample: &Sample<'_>,
         unwound: &[u64],
         kernel: CodeAddress,
-    ) -> u32 {
+    ) -> SampleKey {
         let (thread, cpu, spaces) = self.told_apart(tasks, task, cpu);
         // Without call paths the kernel is all there is to know.
         let callers = match self.dimensions.stacks {
             true => self.callers_of(tasks, task, spaces, frames_of(sample, sample.callchain, unwound)),
             false => CallersId::NONE,
         };
-        let kernel = self.code.intern(kernel);
-        self.cell_of(callers, Some(kernel), thread, cpu, event)
+        let own = Some(self.code.intern(kernel));
+        SampleKey { callers, own, thread, cpu, event }
     }
 
     /// The thread and the CPU as far as they are told apart, and what addresses mean.
@@ -150,73 +129,10 @@ impl Collector {
     /// All that was collected.
     pub fn finish(self) -> Collected {
         Collected {
-            cells: self.cells,
-            stacks: self.stacks.into_stacks(),
+            callers: self.stacks.into_stacks(),
             addresses: self.code.into_addresses(),
             without_callers: self.without_callers,
-            cut_cells: self.cut_cells,
         }
-    }
-
-    /// The cell of a stack, which loses its callers if there are too many stacks.
-    fn cell_of(
-        &mut self,
-        callers: CallersId,
-        own: Option<AddressId>,
-        thread: ThreadIndex,
-        cpu: u32,
-        event: u32,
-    ) -> u32 {
-        let hash_with = |callers: CallersId| {
-            self.hash(|hasher| {
-                hasher.write_u64(u64::from(callers.0) << 32 | u64::from(thread.0));
-                hasher.write_u64(u64::from(cpu) << 32 | u64::from(event));
-                // One more than the address's number, so that none is 0.
-                hasher.write_u64(own.map_or(0, |own| u64::from(own.0) + 1));
-            })
-        };
-        let hash = hash_with(callers);
-        if let Some(cell) = self.known_cells.find(hash) {
-            return cell;
-        }
-        let is_full =
-            self.stacks.stacks().len() >= self.most_stacks || self.cells.len() >= 2 * self.most_stacks;
-        if is_full && callers != CallersId::NONE {
-            let hash_without = hash_with(CallersId::NONE);
-            let known = self.known_cells.find(hash_without);
-            let cell = known
-                .unwrap_or_else(|| self.new_cell(hash_without, CallersId::NONE, own, thread, cpu, event));
-            self.known_cells.insert(hash, cell);
-            self.cut_cells.insert(cell);
-            return cell;
-        }
-        self.new_cell(hash, callers, own, thread, cpu, event)
-    }
-
-    fn new_cell(
-        &mut self,
-        hash: KeyHash,
-        callers: CallersId,
-        own: Option<AddressId>,
-        thread: ThreadIndex,
-        cpu: u32,
-        event: u32,
-    ) -> u32 {
-        let stack = self.stacks.stack(callers, own);
-        let cpu = (cpu != NO_CPU).then_some(cpu);
-        let cell = self.cells.len() as u32;
-        self.cells.push(Cell { stack, thread, cpu, event, samples: 0, count: 0, time: Nanoseconds::ZERO });
-        self.known_cells.insert(hash, cell);
-        cell
-    }
-
-    fn hash(&self, write: impl Fn(&mut FoldHasher<'_>)) -> KeyHash {
-        let [first, second] = self.hashers.each_ref().map(|state| {
-            let mut hasher = state.build_hasher();
-            write(&mut hasher);
-            hasher.finish()
-        });
-        KeyHash { first, second: second as u32 }
     }
 
     /// All frames of a sample but its own address.
@@ -231,7 +147,7 @@ impl Collector {
         let has_own = sample.ip.is_some();
         let (before_own, behind_own) = around_own(sample.callchain, has_own);
         let is_first_own = has_own && sample.mode == CpuMode::User;
-        let hash = self.hash(|hasher| {
+        let hash = hash(&self.hashers, |hasher| {
             hasher.write_u64(u64::from(spaces.0.0) << 32 | u64::from(spaces.1.0));
             hasher.write_u64((unwound.len() as u64) << 16 | u64::from(has_own) << 8 | sample.mode as u64);
             hasher.write(before_own);
@@ -412,33 +328,28 @@ mod tests {
     }
 
     #[test]
-    fn equal_samples_share_a_cell_and_different_threads_do_not() {
-        let mut tasks = Tasks::default();
-        let (one, two) = (tasks.task(1, 1), tasks.task(2, 2));
-        let bytes = chain(&[USER, 0x10, 0x20]);
-        let sample =
-            Sample { ip: Some(0x10), mode: CpuMode::User, callchain: Callchain(&bytes), ..Sample::default() };
-        let mut collector = Collector::new(Dimensions::ALL);
-        let first = collector.cell(&mut tasks, one, Some(0), 0, &sample, &[]);
-        assert_eq!(collector.cell(&mut tasks, one, Some(0), 0, &sample, &[]), first);
-        assert_ne!(collector.cell(&mut tasks, two, Some(0), 0, &sample, &[]), first);
-        assert_ne!(collector.cell(&mut tasks, one, Some(1), 0, &sample, &[]), first);
-        assert_ne!(collector.cell(&mut tasks, one, Some(0), 1, &sample, &[]), first);
-        let collected = collector.finish();
-        assert_eq!(collected.stacks.len(), 1);
-    }
-
-    #[test]
-    fn merged_dimensions_share_a_cell() {
+    fn what_is_not_told_apart_is_alike() {
         let mut tasks = Tasks::default();
         let (one, two) = (tasks.task(1, 1), tasks.task(2, 2));
         let (a, b) = (chain(&[USER, 0x10, 0x20]), chain(&[USER, 0x10, 0x30]));
-        let mut sample =
-            Sample { ip: Some(0x10), mode: CpuMode::User, callchain: Callchain(&a), ..Sample::default() };
-        let only_leaf = Dimensions { stacks: false, threads: false, cpus: false };
-        let mut collector = Collector::new(only_leaf);
-        let first = collector.cell(&mut tasks, one, Some(0), 0, &sample, &[]);
-        sample.callchain = Callchain(&b);
-        assert_eq!(collector.cell(&mut tasks, two, Some(1), 0, &sample, &[]), first);
+        let of = |bytes| Sample {
+            ip: Some(0x10),
+            mode: CpuMode::User,
+            callchain: Callchain(bytes),
+            ..Sample::default()
+        };
+        let parts = |key: SampleKey| (key.callers, key.own, key.thread, key.cpu);
+        for (dimensions, alike) in
+            [(Dimensions::ALL, false), (Dimensions { stacks: false, threads: false, cpus: false }, true)]
+        {
+            let mut collector = Collector::new(dimensions);
+            let first = collector.key(&mut tasks, one, Some(0), 0, &of(&a), &[]);
+            let again = collector.key(&mut tasks, one, Some(0), 0, &of(&a), &[]);
+            assert_eq!(parts(first), parts(again));
+            let other = collector.key(&mut tasks, two, Some(1), 0, &of(&b), &[]);
+            assert_eq!(first.callers == other.callers, alike);
+            assert_eq!(first.thread == other.thread, alike);
+            assert_eq!(first.cpu == other.cpu, alike);
+        }
     }
 }

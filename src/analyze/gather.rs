@@ -1,6 +1,7 @@
 //! One half of the second pass: from records in the order of time to cells, and to the steps that
 //! attribution takes.
 
+use super::cells::SampleKey;
 use super::collect::{Collected, Collector};
 use super::events::{EventRole, EventRoles};
 use super::jit::JitFunctions;
@@ -13,7 +14,7 @@ use super::spans::{EventUnit, SpanTracker};
 use super::steps::Step;
 use super::unwind::SampleUnwinder;
 use crate::attribute::{Charge, Quantum};
-use crate::profile::{EventTotals, Module, NO_CELL, SampleTrail, Thread};
+use crate::profile::{EventTotals, Module, NO_CELL, Thread};
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{Metadata, Target};
 use crate::recording::record::{Record, RecordContext, Sample};
@@ -28,7 +29,8 @@ pub(super) struct Gathered {
     pub modules: Vec<Module>,
     pub threads: Vec<Thread>,
     pub launches: Launches,
-    pub trail: SampleTrail,
+    /// The cells of launches by their numbers, where every sample was to be a cell of its own.
+    pub launch_cells: Vec<u32>,
     /// Times of the first and the last sample.
     pub sampled: Option<(Timestamp, Timestamp)>,
     /// Where every sample was to be a cell of its own.
@@ -55,7 +57,7 @@ pub(super) fn gather(
         modules,
         threads,
         launches: gatherer.launches,
-        trail: gatherer.trail,
+        launch_cells: gatherer.launch_cells,
         sampled: gatherer.sampled,
         samples: gatherer.samples,
         jit_warnings: gatherer.jit.into_warnings(),
@@ -75,7 +77,9 @@ struct Gatherer<'r, F> {
     launches: Launches,
     time_event: Option<u32>,
     totals: Vec<EventTotals>,
-    trail: SampleTrail,
+    /// Launches so far.
+    launched: u32,
+    launch_cells: Vec<u32>,
     sampled: Option<(Timestamp, Timestamp)>,
     samples: Option<SampleList>,
     tell: F,
@@ -120,7 +124,8 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             launches,
             time_event: roles.time_event(),
             totals,
-            trail: SampleTrail::default(),
+            launched: 0,
+            launch_cells: Vec::new(),
             sampled: None,
             samples,
             tell,
@@ -203,14 +208,12 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             *first = (*first).min(time);
             *last = (*last).max(time);
         }
-        let charge = match (self.charge_elsewhere(pid), &mut self.samples) {
-            (Some(charge), _) => charge,
-            (None, Some(samples)) => Charge::Cell(samples.push(at, event, count, running)),
-            (None, None) => Charge::Cell(self.cell(context, task, event, sample)),
+        let (charge, key) = match (self.charge_elsewhere(pid), &mut self.samples) {
+            (Some(charge), _) => (charge, None),
+            (None, Some(samples)) => (Charge::Cell(samples.push(at, event, count, running)), None),
+            (None, None) => (Charge::Cell(NO_CELL), Some(self.key(context, task, event, sample))),
         };
-        let cell = if let Charge::Cell(cell) = charge { cell } else { NO_CELL };
         let stream = context.cpu.map_or(0, |cpu| cpu.min(8191) + 1) * self.totals.len() as u32 + event;
-        self.trail.push(stream, cell);
         // A clock ticks on idle CPUs too; what they spend is the machine's, not a task's.
         let is_idle = pid == 0 && unit == EventUnit::Nanoseconds;
         let (start, cpu) = (span.start, context.cpu);
@@ -218,15 +221,15 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             self.losses.sampled(event, cpu, time, count);
         }
         let quantum = Quantum { start, end: time, cpu, event, count, running, charge };
-        (self.tell)(Step::Quantum { quantum, is_idle });
+        (self.tell)(Step::Sample { quantum, key, stream, is_idle });
     }
 
-    fn cell(&mut self, context: &RecordContext, task: TaskId, event: u32, sample: &Sample<'_>) -> u32 {
+    fn key(&mut self, context: &RecordContext, task: TaskId, event: u32, sample: &Sample<'_>) -> SampleKey {
         let unwound = match &mut self.unwinder {
             Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
             None => &[],
         };
-        self.collector.cell(&mut self.tasks, task, context.cpu, event, sample, unwound)
+        self.collector.key(&mut self.tasks, task, context.cpu, event, sample, unwound)
     }
 
     /// A call that launches of GPU kernels are known by. Those of other processes are not the program's.
@@ -249,14 +252,14 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             totals.samples += 1;
             totals.count += 1;
         }
-        let cell = match &mut self.samples {
-            Some(samples) => samples.push(at, event, 1, Nanoseconds::ZERO),
+        match &mut self.samples {
+            Some(samples) => self.launch_cells.push(samples.push(at, event, 1, Nanoseconds::ZERO)),
             None => {
                 let unwound = match &mut self.unwinder {
                     Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
                     None => &[],
                 };
-                let cell = self.collector.launch_cell(
+                let key = self.collector.launch_key(
                     &mut self.tasks,
                     task,
                     context.cpu,
@@ -265,11 +268,11 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
                     unwound,
                     kernel,
                 );
-                (self.tell)(Step::Launch(cell));
-                cell
+                (self.tell)(Step::Launch(key));
             }
-        };
-        self.launches.launched(pid, tid, time, cell);
+        }
+        self.launches.launched(pid, tid, time, self.launched);
+        self.launched += 1;
     }
 
     /// Is this thread one that was to be recorded?
@@ -321,7 +324,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             let span = self.spans.span(event, cpu, unit, time, count);
             let running = if self.time_event == Some(event) { span.running } else { Nanoseconds::ZERO };
             let quantum = Quantum { start, end: time, cpu, event, count, running, charge: Charge::Lost };
-            (self.tell)(Step::Quantum { quantum, is_idle: false });
+            (self.tell)(Step::Lost(quantum));
         }
     }
 

@@ -1,5 +1,8 @@
 //! Tables that most samples look into: made so that a look is one access to memory.
 
+use std::hash::{BuildHasher, Hasher};
+
+use foldhash::fast::{FixedState, FoldHasher};
 use rustc_hash::FxHashMap;
 
 use crate::profile::AddressId;
@@ -12,6 +15,16 @@ use crate::timeline::SpaceId;
 pub(super) struct KeyHash {
     pub first: u64,
     pub second: u32,
+}
+
+/// Stands for what `write` gives to both hashers.
+pub(super) fn hash(hashers: &[FixedState; 2], write: impl Fn(&mut FoldHasher<'_>)) -> KeyHash {
+    let [first, second] = hashers.each_ref().map(|state| {
+        let mut hasher = state.build_hasher();
+        write(&mut hasher);
+        hasher.finish()
+    });
+    KeyHash { first, second: second as u32 }
 }
 
 /// Numbers by hashes of their keys: open addressing, so that an entry and those that had to give way to it lie

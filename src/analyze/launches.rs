@@ -184,21 +184,21 @@ impl Launches {
         }
     }
 
-    /// A launch has found its cell.
-    pub fn launched(&mut self, pid: u32, tid: u32, time: Timestamp, cell: u32) {
+    /// A launch; they are numbered from 0.
+    pub fn launched(&mut self, pid: u32, tid: u32, time: Timestamp, number: u32) {
         self.launches += 1;
         let of_thread = self.gpu(tid);
         let runs = self.facts.runs(pid, tid, time);
         let known = of_thread.is_some() || !runs.is_empty() && runs.iter().all(|run| run.gpu.is_some());
         self.astray += u64::from(!known && self.readings.len() > 1);
         if runs.is_empty() {
-            return self.tracker.launch(pid, time, cell, of_thread);
+            return self.tracker.launch(pid, time, number, of_thread);
         }
         self.exact_launches += 1;
         let exact = |run: &KernelRun| Outstanding {
             start: run.start,
             end: run.end,
-            owner: cell,
+            owner: number,
             gpu: run.gpu.map(|gpu| gpu as u32).or(of_thread),
         };
         self.exact.extend(runs.iter().map(exact));
@@ -215,7 +215,9 @@ impl Launches {
 
     /// Gives the GPUs' joules to the cells of launches. What the attribution to CPU samples made of these
     /// domains, of which no such sample knows anything, is replaced.
-    pub fn settle(self, profile: &mut Profile) {
+    ///
+    /// `cells` are those of the launches, by their numbers.
+    pub fn settle(self, profile: &mut Profile, cells: &[u32]) {
         if !self.probed {
             return;
         }
@@ -225,6 +227,9 @@ impl Launches {
         // Of other processes nobody tells that they ended.
         launches.retain(|launch| launch.owner != OTHERS || launch.end < end);
         launches.extend(&self.exact);
+        for launch in launches.iter_mut().filter(|launch| launch.owner != OTHERS) {
+            launch.owner = cells.get(launch.owner as usize).copied().unwrap_or(OTHERS);
+        }
         launches.sort_unstable_by_key(|launch| (launch.start, launch.end, launch.owner));
         profile.warnings.extend(self.facts.warnings());
         if self.astray > 0 {

@@ -5,10 +5,11 @@
 //! mappings, gathers samples into cells and hands quanta and readings to the [`crate::attribute`]
 //! step. Memory holds one round of the recording and the distinct stacks, not the samples.
 //!
-//! Where there are two CPUs, one thread replays and gathers while another surveys and then attributes;
-//! the result is the same.
+//! Where there are two CPUs, one thread replays and gathers while another surveys and then finds cells and
+//! attributes; the result is the same.
 
 mod bucket_size;
+mod cells;
 mod collect;
 mod estimate;
 mod events;

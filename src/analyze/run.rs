@@ -1,11 +1,13 @@
 //! From a recording to its profile: the survey and the plan, then the second pass.
 
+use std::iter;
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread;
 
 use rustc_hash::FxHashMap;
 
+use super::cells::CellTable;
 use super::collect::Collected;
 use super::estimate::estimate;
 use super::events::EventRoles;
@@ -17,7 +19,7 @@ use super::samples::{SampleEnergy, SampleList};
 use super::steps::{self, Step};
 use super::survey::{Survey, survey};
 use crate::attribute::{self, Attribution, Attributor, Bucket, Charge};
-use crate::profile::{Cell, Division, DomainEnergy, ErrorTerms, Module, Profile, TimeSlice};
+use crate::profile::{Division, DomainEnergy, ErrorTerms, Module, NO_CELL, Profile, SampleTrail, TimeSlice};
 use crate::recording::metadata::DomainInfo;
 use crate::recording::{RecordPosition, Recording};
 use crate::units::{Joules, Nanoseconds, Timestamp};
@@ -74,6 +76,10 @@ struct Attributing {
     errors: ErrorTerms,
     division: Option<Division>,
     warnings: Vec<String>,
+    cells: CellTable,
+    trail: SampleTrail,
+    /// The cells of launches by their numbers.
+    launch_cells: Vec<u32>,
 }
 
 impl Attributing {
@@ -101,21 +107,39 @@ impl Attributing {
             covariances: plan.covariances,
             ..ErrorTerms::default()
         };
-        let tallies = Tallies::default();
-        Self { attributor, tallies, errors, division: plan.division, warnings: plan.warnings }
+        Self {
+            attributor,
+            tallies: Tallies::default(),
+            errors,
+            division: plan.division,
+            warnings: plan.warnings,
+            cells: CellTable::default(),
+            trail: SampleTrail::default(),
+            launch_cells: Vec::new(),
+        }
     }
 
     fn take(&mut self, step: Step) {
         match step {
-            Step::Quantum { quantum, is_idle } => {
-                if let Charge::Cell(cell) = quantum.charge {
+            Step::Sample { mut quantum, key, stream, is_idle } => {
+                if let Some(key) = key {
+                    quantum.charge = Charge::Cell(self.cells.cell(key));
+                }
+                let cell = if let Charge::Cell(cell) = quantum.charge { cell } else { NO_CELL };
+                self.trail.push(stream, cell);
+                if cell != NO_CELL {
                     self.tallies.count(cell, quantum.count, quantum.running);
                 }
                 if !is_idle {
                     self.attributor.quantum(quantum);
                 }
             }
-            Step::Launch(cell) => self.tallies.count(cell, 1, Nanoseconds::ZERO),
+            Step::Lost(quantum) => self.attributor.quantum(quantum),
+            Step::Launch(key) => {
+                let cell = self.cells.cell(key);
+                self.tallies.count(cell, 1, Nanoseconds::ZERO);
+                self.launch_cells.push(cell);
+            }
             Step::Reading { domain, time, energy } => self.attributor.reading(domain as usize, time, energy),
             Step::CpuTimes(time, times) => {
                 let (times, own) = *times;
@@ -142,12 +166,9 @@ impl Tallies {
         *times += time;
     }
 
-    /// The cells with what was counted.
-    fn on(self, mut cells: Vec<Cell>) -> Vec<Cell> {
-        for (cell, (samples, count, time)) in cells.iter_mut().zip(self.0) {
-            (cell.samples, cell.count, cell.time) = (samples, count, time);
-        }
-        cells
+    /// What was counted of each cell.
+    fn into_iter(self) -> impl Iterator<Item = (u64, u64, Nanoseconds)> {
+        self.0.into_iter().chain(iter::repeat_with(Default::default))
     }
 }
 
@@ -159,10 +180,13 @@ fn profile_of(
     attribution: Attributing,
     mut gathered: Gathered,
 ) -> (Profile, Vec<RecordPosition>) {
-    let Attributing { attributor, tallies, errors, division, warnings } = attribution;
+    let Attributing { attributor, tallies, errors, division, warnings, cells, trail, launch_cells } =
+        attribution;
     let attribution = attributor.finish();
-    let Collected { cells, stacks, addresses, without_callers, cut_cells } = gathered.collected;
-    let cells: Vec<Cell> = tallies.on(cells);
+    let Collected { callers, addresses, without_callers } = gathered.collected;
+    let (cells, stacks, cut_cells) = cells.finish(tallies.into_iter());
+    let stacks = callers.with_stacks_of(stacks);
+    let launch_cells = [gathered.launch_cells, launch_cells].concat();
     let cut: u64 =
         cut_cells.iter().filter_map(|&cell| cells.get(cell as usize)).map(|cell| cell.samples).sum();
     let without_callers = without_callers + cut;
@@ -185,9 +209,9 @@ fn profile_of(
     if let Some(metadata) = recording.metadata() {
         profile.cpus = metadata.machine.cpus.clone();
         profile.warnings.extend(metadata.warnings.iter().cloned());
-        let errors = ErrorTerms { trail: gathered.trail, ..errors };
+        let errors = ErrorTerms { trail, ..errors };
         add_energy(&mut profile, &metadata.domains, attribution, errors);
-        gathered.launches.settle(&mut profile);
+        gathered.launches.settle(&mut profile, &launch_cells);
     }
     if let Some(watts) = options.watts
         && profile.domains.is_empty()

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use super::cells::SampleKey;
 use crate::attribute::Quantum;
 use crate::recording::energy::CpuTimes;
 use crate::units::{Joules, Nanoseconds, Timestamp};
@@ -9,10 +10,13 @@ use crate::units::{Joules, Nanoseconds, Timestamp};
 /// What attribution takes in, in the order of time.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// A sample. One of an idle CPU is counted, but gets no joules.
-    Quantum { quantum: Quantum, is_idle: bool },
-    /// A launch of a GPU's kernel, by its cell.
-    Launch(u32),
+    /// A sample. With a key, it is charged to the cell of that. One of an idle CPU is counted, but gets no
+    /// joules. The stream tells samples of other events and CPUs apart.
+    Sample { quantum: Quantum, key: Option<SampleKey>, stream: u32, is_idle: bool },
+    /// What was lost, as if it were a sample.
+    Lost(Quantum),
+    /// A launch of a GPU's kernel.
+    Launch(SampleKey),
     /// A meter's reading, of a domain by index.
     Reading { domain: u32, time: Timestamp, energy: Joules },
     /// CPU times of the machine and the recorder, and the program's own by CPU.
@@ -21,9 +25,9 @@ pub(super) enum Step {
 
 /// Steps handed over at a time.
 const CHUNK: usize = 1024;
-/// Chunks under way at most, some 30 MB: who gathers waits then for who attributes. The latter begins when the
+/// Chunks under way at most, some 20 MB: who gathers waits then for who attributes. The latter begins when the
 /// survey is done, so that few would stop the former until then.
-const MOST_CHUNKS: usize = 512;
+const MOST_CHUNKS: usize = 192;
 
 /// A way from one thread to another.
 pub(super) fn channel() -> (StepSender, StepReceiver) {

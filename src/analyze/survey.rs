@@ -1,12 +1,13 @@
 //! The first pass: what is in a recording, and how much of it.
 
-use super::events::{EventRole, EventRoles};
+use super::events::{EventRole, EventRoles, SampledEvent};
 use super::intervals::IntervalGrid;
 use super::losses::Losses;
 use super::spans::EventUnit;
-use crate::recording::Recording;
 use crate::recording::energy::EnergyReading;
+use crate::recording::format::record_type;
 use crate::recording::record::{Record, RecordContext, Sample};
+use crate::recording::{Decoder, RawRecord, Recording};
 use crate::units::{Joules, Timestamp};
 
 /// What a recording holds.
@@ -44,15 +45,14 @@ pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
         intervals: IntervalGrid::new(recording.metadata(), roles.sampled().len()),
         ..Survey::default()
     };
-    let mut records = recording.records();
+    let (mut records, decoder) = (recording.records(), recording.decoder());
     loop {
-        match records.next() {
-            Ok(Some((_, context, Record::Sample(sample)))) => {
-                let role = roles.of(context.event.map(|event| event.0));
-                survey.add(roles, role, &context, &sample);
+        match records.next_raw() {
+            Ok(Some(raw)) => {
+                survey.record(roles, decoder, &raw);
+                let seen = raw.position;
+                records.release_before(seen);
             }
-            Ok(Some((_, context, Record::Lost { count }))) => survey.lost(roles, &context, count),
-            Ok(Some(_)) => {}
             Ok(None) => return survey,
             Err(error) if error.is_recoverable() => {}
             Err(_) => return survey,
@@ -69,47 +69,55 @@ impl Survey {
         }
     }
 
-    fn add(
-        &mut self,
-        roles: &EventRoles,
-        role: Option<EventRole>,
-        context: &RecordContext,
-        sample: &Sample<'_>,
-    ) {
-        let (time, cpu) = (context.time, context.cpu);
-        match role {
-            Some(EventRole::Sampled(event)) => {
-                self.samples[event as usize] += 1;
-                self.highest_cpu = self.highest_cpu.max(cpu);
-                if let Some(time) = time {
-                    let (first, last) = self.sampled.get_or_insert((time, time));
-                    *first = (*first).min(time);
-                    *last = (*last).max(time);
-                    let about = &roles.sampled()[event as usize];
-                    // A clock ticks on idle CPUs too.
-                    let is_idle = context.pid == Some(0) && about.unit == EventUnit::Nanoseconds;
-                    if !is_idle {
-                        let count = sample.period.or(about.fixed_period).unwrap_or(1);
-                        self.intervals.sample(event, cpu, about.unit, time, count);
-                        self.losses.sampled(event, cpu, time, count);
+    /// Samples are nearly all there is: of these only what has a certain place is read, and no callchain.
+    fn record(&mut self, roles: &EventRoles, decoder: &Decoder, raw: &RawRecord<'_>) {
+        let context = decoder.context(raw);
+        if raw.kind == record_type::SAMPLE {
+            match roles.of(context.event.map(|event| event.0)) {
+                Some(EventRole::Sampled(event)) => {
+                    let period = decoder.period(raw, &context);
+                    self.sample(&roles.sampled()[event as usize], event, &context, period);
+                }
+                Some(EventRole::Energy(domain)) => {
+                    if let Ok(Record::Sample(sample)) = decoder.decode(raw, &context) {
+                        self.reading(domain as usize, &context, &sample);
                     }
                 }
+                _ => {}
             }
-            Some(EventRole::Energy(domain)) => {
-                let (Some(time), Some(reading)) = (time, EnergyReading::from_bytes(sample.raw)) else {
-                    return;
-                };
-                let point = (time, reading.energy);
-                self.intervals.reading(domain as usize, time, reading.energy);
-                let ends = self.readings[domain as usize].get_or_insert([point, point]);
-                if time < ends[0].0 {
-                    ends[0] = point;
-                }
-                if time >= ends[1].0 {
-                    ends[1] = point;
-                }
-            }
-            _ => {}
+        } else if let Ok(Record::Lost { count }) = decoder.decode(raw, &context) {
+            self.lost(roles, &context, count);
+        }
+    }
+
+    fn sample(&mut self, about: &SampledEvent, event: u32, context: &RecordContext, period: Option<u64>) {
+        self.samples[event as usize] += 1;
+        self.highest_cpu = self.highest_cpu.max(context.cpu);
+        let Some(time) = context.time else { return };
+        let (first, last) = self.sampled.get_or_insert((time, time));
+        *first = (*first).min(time);
+        *last = (*last).max(time);
+        // A clock ticks on idle CPUs too.
+        let is_idle = context.pid == Some(0) && about.unit == EventUnit::Nanoseconds;
+        if !is_idle {
+            let count = period.or(about.fixed_period).unwrap_or(1);
+            self.intervals.sample(event, context.cpu, about.unit, time, count);
+            self.losses.sampled(event, context.cpu, time, count);
+        }
+    }
+
+    fn reading(&mut self, domain: usize, context: &RecordContext, sample: &Sample<'_>) {
+        let (Some(time), Some(reading)) = (context.time, EnergyReading::from_bytes(sample.raw)) else {
+            return;
+        };
+        let point = (time, reading.energy);
+        self.intervals.reading(domain, time, reading.energy);
+        let ends = self.readings[domain].get_or_insert([point, point]);
+        if time < ends[0].0 {
+            ends[0] = point;
+        }
+        if time >= ends[1].0 {
+            ends[1] = point;
         }
     }
 }

@@ -301,12 +301,21 @@ impl InputArgs {
             debug_dirs,
             sysroot: self.symfs.clone(),
             kernel_build_id: kernel.map(|file| file.id.clone()),
+            kernel_cache: cache_folder(),
             kernel_release: metadata
                 .map(|metadata| metadata.machine.kernel.clone())
                 .or_else(|| features.os_release.clone()),
             ..defaults
         }
     }
+}
+
+/// Where the user's programs keep what they can make again: `$XDG_CACHE_HOME/eprof`, or `.cache/eprof` in the home
+/// folder.
+fn cache_folder() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
+    Some(cache.join("eprof"))
 }
 
 /// Opens a recording; says how to make one where the usual one is not there.

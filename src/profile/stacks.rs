@@ -55,6 +55,11 @@ impl StackTable {
         StackId(self.stacks.len() as u32 - 1)
     }
 
+    /// This table's lists of callers with the stacks of another one, which name callers by this one's numbers.
+    pub fn with_stacks_of(self, other: Self) -> Self {
+        Self { stacks: other.stacks, ..self }
+    }
+
     /// The callers of a stack.
     #[inline]
     pub fn callers(&self, stack: StackId) -> CallersId {

@@ -96,6 +96,14 @@ impl Decoder {
         }
     }
 
+    /// Events that a sample stands for, as [`Sample::period`](super::record::Sample::period) has it, without
+    /// decoding the rest of the sample.
+    #[inline]
+    pub fn period(&self, raw: &RawRecord<'_>, context: &RecordContext) -> Option<u64> {
+        let layout = self.layouts.get(context.event.map_or(0, |event| event.0 as usize))?;
+        u64_at(raw.body, layout.sample.period.into()).or(layout.fixed_period)
+    }
+
     #[inline]
     fn sample_context(&self, body: &[u8]) -> RecordContext {
         let event = match self.id_in_sample {

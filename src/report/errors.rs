@@ -16,8 +16,6 @@
 //!   added up bucket by bucket.
 //! - **The meter.** The first and the last reading are as old as the meter's refresh.
 
-use std::collections::VecDeque;
-
 use rustc_hash::FxHashMap;
 
 use super::select::{Selected, Selection};
@@ -124,40 +122,74 @@ struct Pairs {
     apart: [f64; FARTHEST],
 }
 
+/// The rows of the latest samples of one stream, the newest first.
+#[derive(Debug, Clone, Copy)]
+struct Latest {
+    rows: [u32; FARTHEST],
+    count: usize,
+}
+
+/// The row of samples that are in none.
+const NO_ROW: u32 = u32::MAX;
+
 /// Counts, for each row and event, how often neighbours in the trail differ in being of the row.
 fn add_jumps(terms: &ErrorTerms, of_cell: &[Option<usize>], sums: &mut [Option<RowSums>]) -> Pairs {
-    let row_of =
-        |cell: u32| (cell != NO_CELL).then(|| of_cell.get(cell as usize).copied().flatten()).flatten();
-    let mut latest: FxHashMap<u32, VecDeque<Option<usize>>> = FxHashMap::default();
+    let is_summed = |row: &usize| sums.get(*row).is_some_and(Option::is_some);
+    let row_of_cell: Vec<u32> =
+        of_cell.iter().map(|row| row.filter(is_summed).map_or(NO_ROW, |row| row as u32)).collect();
+    let row_of = |cell: u32| match cell {
+        NO_CELL => NO_ROW,
+        cell => row_of_cell.get(cell as usize).copied().unwrap_or(NO_ROW),
+    };
+    let events = terms.parameters.saturating_sub(1).max(1);
+    // By row: of each event neighbours and samples two apart, of all events each distance farther, and samples.
+    // Whole numbers in one place, since this is done for each of some hundred thousand samples and eight
+    // before it.
+    let width = 2 * events + FARTHEST - 1;
+    let mut counts = vec![0_u32; sums.len() * width];
+    let mut latest: FxHashMap<u32, Latest> = FxHashMap::default();
     let mut pairs = Pairs::default();
     for block in terms.trail.blocks() {
         latest.clear();
         for &(stream, cell) in block {
             let row = row_of(cell);
             pairs.samples += 1.0;
-            if let Some(Some(sum)) = row.and_then(|row| sums.get_mut(row)) {
-                sum.in_trail += 1.0;
-            }
-            let event = stream as usize % terms.parameters.saturating_sub(1).max(1);
-            let before = latest.entry(stream).or_default();
-            pairs.apart.iter_mut().take(before.len()).for_each(|count| *count += 1.0);
-            for (distance, &other) in before.iter().enumerate().filter(|(_, other)| **other != row) {
-                for row in [other, row].into_iter().flatten() {
-                    let Some(Some(sum)) = sums.get_mut(row) else { continue };
-                    match distance.checked_sub(1) {
-                        None => sum.jumps[event] += 1.0,
-                        Some(farther) => {
-                            sum.farther_jumps[farther] += 1.0;
-                            if farther == 0 {
-                                sum.second_jumps[event] += 1.0;
-                            }
-                        }
-                    }
+            let mut count = |row: u32, column: usize| {
+                if row != NO_ROW {
+                    counts[row as usize * width + column] += 1;
+                }
+            };
+            count(row, width - 1);
+            let event = stream as usize % events;
+            let before = latest.entry(stream).or_insert(Latest { rows: [NO_ROW; FARTHEST], count: 0 });
+            for (distance, &other) in before.rows[..before.count].iter().enumerate() {
+                pairs.apart[distance] += 1.0;
+                if other != row {
+                    let column = match distance {
+                        0 | 1 => distance * events + event,
+                        farther => 2 * events + farther - 2,
+                    };
+                    count(other, column);
+                    count(row, column);
                 }
             }
-            before.truncate(FARTHEST - 1);
-            before.push_front(row);
+            before.rows.copy_within(..FARTHEST - 1, 1);
+            before.rows[0] = row;
+            before.count = (before.count + 1).min(FARTHEST);
         }
+    }
+    for (sum, counts) in sums.iter_mut().zip(counts.chunks_exact(width)) {
+        let Some(sum) = sum else { continue };
+        let (jumps, farther) = counts.split_at(2 * events);
+        let (jumps, second) = jumps.split_at(events);
+        let add = |sums: &mut [f64], counts: &[u32]| {
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += f64::from(*count));
+        };
+        add(&mut sum.jumps, jumps);
+        add(&mut sum.second_jumps, second);
+        sum.farther_jumps[0] += second.iter().copied().map(f64::from).sum::<f64>();
+        add(&mut sum.farther_jumps[1..], farther);
+        sum.in_trail += f64::from(farther[FARTHEST - 2]);
     }
     pairs
 }

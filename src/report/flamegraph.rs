@@ -8,6 +8,7 @@ use std::io::Write;
 
 use inferno::flamegraph::color::{Color, PaletteMap};
 use inferno::flamegraph::{self, Direction as Growth};
+use rustc_hash::FxHashSet;
 
 use super::folded::WholeNumbers;
 use super::heading::{heading, provenance};
@@ -46,9 +47,12 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
     // inferno's frame below all others.
     palette.insert("", Color { r: 225, g: 225, b: 200 });
     let names = tree.names();
+    let mut colored = FxHashSet::default();
     tree.for_each_own(tree.total() * THINNEST, |path, weight| {
         for &frame in path {
-            color(&mut palette, frame, names.of(frame));
+            if colored.insert(frame) {
+                color(&mut palette, frame, names.of(frame));
+            }
         }
         lines.push(format!("{} {}", names.join(path), whole.next(weight)));
         Ok::<(), ReportError>(())

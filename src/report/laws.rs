@@ -1,10 +1,13 @@
 //! What holds for every report of every profile.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::fixture::{Fixture, Spent};
 use super::folded::WholeNumbers;
 use super::tree::{CallTree, Direction, Root, TreeOptions};
+use super::walk::TreeFrame;
 use super::*;
 use crate::recording::metadata::Method;
 use crate::symbolize::Symbols;
@@ -103,6 +106,36 @@ fn own_sum(report: &Report) -> f64 {
     report.rows.iter().map(|row| row.own.joules.as_joules()).sum()
 }
 
+/// The paths with weight of their own, by what paths have behind a prefix.
+fn divide(
+    prefix: &mut Vec<TreeFrame>,
+    paths: &[(&[TreeFrame], f64)],
+    threshold: f64,
+    found: &mut Vec<(Vec<TreeFrame>, f64)>,
+) {
+    let mut own = 0.0;
+    let mut branches: BTreeMap<TreeFrame, Vec<(&[TreeFrame], f64)>> = BTreeMap::new();
+    for (path, weight) in paths {
+        match path.split_first() {
+            Some((frame, rest)) => branches.entry(*frame).or_default().push((rest, *weight)),
+            None => own += weight,
+        }
+    }
+    for (frame, branch) in branches {
+        let weight: f64 = branch.iter().map(|(_, weight)| weight).sum();
+        if weight < threshold {
+            own += weight;
+        } else {
+            prefix.push(frame);
+            divide(prefix, &branch, threshold, found);
+            prefix.pop();
+        }
+    }
+    if own > 0.0 {
+        found.push((prefix.clone(), own));
+    }
+}
+
 proptest! {
     /// Shown + cut + filtered + not selected = attributed; with the balance's rows: = measured.
     #[test]
@@ -188,6 +221,39 @@ proptest! {
         }).expect("nothing fails");
         prop_assert!(near(sum, tree.total()));
         prop_assert!((numbers as f64 - tree.total() * 1e6).abs() <= 1.0);
+    }
+
+    /// A call tree is what dividing its paths frame by frame makes of them.
+    #[test]
+    fn call_trees_are_made_of_their_paths(
+        (profile, symbols) in any_profile(),
+        innermost in any::<bool>(),
+        no_inline in any::<bool>(),
+        threshold in prop::sample::select(vec![0.0, 0.01, 0.05, 0.2]),
+    ) {
+        let direction = if innermost { Direction::FromInnermost } else { Direction::FromOutermost };
+        let options = TreeOptions { direction, root: Root::None, no_inline, ..TreeOptions::default() };
+        let tree = CallTree::new(&profile, &symbols, &options).expect("there are samples");
+        let threshold = threshold * tree.total();
+        let paths: Vec<(Vec<TreeFrame>, f64)> =
+            tree.cells().map(|(_, weight, path)| (tree.frames_of(path), weight)).collect();
+        let all: Vec<(&[TreeFrame], f64)> = paths.iter().map(|(path, weight)| (&path[..], *weight)).collect();
+        let mut expected = Vec::new();
+        divide(&mut Vec::new(), &all, threshold, &mut expected);
+        expected.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut seen = Vec::new();
+        tree.for_each_own(threshold, |path, weight| {
+            // What is too light at the lowest level has a frame of its own.
+            let is_code = path.iter().all(|frame| matches!(frame, TreeFrame::Key(_)));
+            seen.push((if is_code { path.to_vec() } else { Vec::new() }, weight));
+            Ok::<(), ReportError>(())
+        }).expect("nothing fails");
+        seen.sort_by(|a, b| a.0.cmp(&b.0));
+        prop_assert_eq!(seen.len(), expected.len());
+        for ((path, weight), (expected_path, expected)) in seen.iter().zip(&expected) {
+            prop_assert_eq!(path, expected_path);
+            prop_assert!(near(*weight, *expected));
+        }
     }
 
     /// The order in which cells and stacks come changes nothing but the last bits of sums.

@@ -191,6 +191,15 @@ impl Selected {
         sums
     }
 
+    /// For each stack of the profile whether a selected cell has it that is not empty.
+    pub fn stacks(&self, profile: &Profile) -> Vec<bool> {
+        let mut taken = vec![false; profile.stacks.len()];
+        for (_, cell, totals) in self.cells(profile) {
+            taken[cell.stack.0 as usize] |= !totals.is_empty();
+        }
+        taken
+    }
+
     /// The sums of all cells, selected or not.
     pub fn all(&self, profile: &Profile) -> Totals {
         let cells = profile.cells.iter().enumerate();

@@ -88,10 +88,13 @@ impl<'a> CallTree<'a> {
     pub fn new(profile: &'a Profile, symbols: &Symbols, options: &TreeOptions) -> Result<Self, ReportError> {
         let selected = Selected::resolve(&options.selection, profile)?;
         let frames = FrameTable::new(profile, symbols, Detail::ClassedFunction, !options.no_inline);
-        let taken: Vec<bool> = stacks_of(profile, symbols, &selected, &options.selection)
-            .iter()
-            .map(|totals| !totals.is_empty())
-            .collect();
+        let taken: Vec<bool> = match options.selection.through {
+            None => selected.stacks(profile),
+            Some(_) => stacks_of(profile, symbols, &selected, &options.selection)
+                .iter()
+                .map(|totals| !totals.is_empty())
+                .collect(),
+        };
         let (mut roots, root_of_thread) = roots(profile, options.root);
         let stacks = weigh(profile, &selected, &taken, &root_of_thread);
         let summary = Summary::new(profile, &selected, options.subject.as_deref());
@@ -248,7 +251,9 @@ impl FrameNames<'_> {
 
     /// The names of a path, apart by `;`.
     pub fn join(&self, path: &[TreeFrame]) -> String {
-        let mut text = String::new();
+        let separators = path.len().saturating_sub(1);
+        let mut text =
+            String::with_capacity(path.iter().map(|&frame| self.of(frame).len()).sum::<usize>() + separators);
         for (depth, &frame) in path.iter().enumerate() {
             if depth > 0 {
                 text.push(';');
@@ -290,16 +295,26 @@ fn weigh(
     taken: &[bool],
     root_of_thread: &[Option<u32>],
 ) -> Vec<WeighedStack> {
-    let mut stacks: Vec<WeighedStack> = selected
-        .cells(profile)
-        .filter(|(_, cell, _)| taken[cell.stack.0 as usize])
-        .map(|(_, cell, totals)| WeighedStack {
-            above: root_of_thread[cell.thread.0 as usize],
-            stack: cell.stack,
-            weight: totals.weight(selected.weight),
-        })
-        .filter(|stack| stack.weight > 0.0)
-        .collect();
+    let cells = || {
+        let weighed = selected.cells(profile).filter(|(_, cell, _)| taken[cell.stack.0 as usize]);
+        weighed
+            .map(|(_, cell, totals)| WeighedStack {
+                above: root_of_thread[cell.thread.0 as usize],
+                stack: cell.stack,
+                weight: totals.weight(selected.weight),
+            })
+            .filter(|stack| stack.weight > 0.0)
+    };
+    if root_of_thread.windows(2).all(|pair| pair[0] == pair[1]) {
+        // As most often: then there is nothing to sort, and the cells need not be in memory once more.
+        let mut weights = vec![0.0; profile.stacks.len()];
+        cells().for_each(|stack| weights[stack.stack.0 as usize] += stack.weight);
+        let above = root_of_thread.first().copied().flatten();
+        let stacks = (0..).map(StackId).zip(weights);
+        let weighed = stacks.map(|(stack, weight)| WeighedStack { above, stack, weight });
+        return weighed.filter(|stack| stack.weight > 0.0).collect();
+    }
+    let mut stacks: Vec<WeighedStack> = cells().collect();
     let key = |stack: &WeighedStack| (stack.above, stack.stack);
     stacks.sort_by_key(key);
     stacks.dedup_by(|next, first| {

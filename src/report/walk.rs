@@ -4,8 +4,11 @@
 //! innermost frame alone are read as one up to there; a part that weighs less than a threshold is not
 //! divided further, so that what cannot be seen costs nothing.
 
+use self::trunk::Trunk;
 use super::frames::{FrameTable, UNKNOWN};
 use crate::profile::{AddressId, CallersId, Profile, StackId, StacksByCallers};
+
+mod trunk;
 
 /// The direction in which stacks are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -77,13 +80,16 @@ fn total(stacks: &[WeighedStack]) -> f64 {
     stacks.iter().map(|stack| stack.weight).sum()
 }
 
-/// A branch still to be visited: all cursors of a range are at the same frame.
+/// A branch still to be visited: all its cursors are at the same frame.
 struct Part {
-    start: usize,
-    end: usize,
+    cursors: Vec<Cursor>,
     /// Frames on the path to it, its own included.
     depth: usize,
     frame: Option<TreeFrame>,
+    /// Its cursors have gone along this way since they were put down.
+    trunk: Option<Trunk>,
+    /// So many steps are to be made before a trunk is looked for.
+    plain: u32,
 }
 
 /// A place on a stack, or on all stacks that have the same callers.
@@ -121,7 +127,6 @@ struct Walker<'a> {
     /// What each stack weighs.
     own: Vec<f64>,
     path: Vec<TreeFrame>,
-    cursors: Vec<Cursor>,
     parts: Vec<Part>,
 }
 
@@ -147,7 +152,6 @@ impl<'a> Walker<'a> {
             by_callers: profile.stacks.by_callers(),
             own: Vec::new(),
             path: Vec::new(),
-            cursors: Vec::new(),
             parts: Vec::new(),
         }
     }
@@ -161,24 +165,45 @@ impl<'a> Walker<'a> {
         let mut next = self.begin(stacks);
         self.path.clear();
         self.path.extend(stacks[0].above.map(TreeFrame::Above));
-        let own = self.divide(&mut next, self.path.len());
+        let own = self.divide(&mut next, 0, None);
         if !self.path.is_empty() || own != 0.0 {
             visit(Node { path: &self.path, own })?;
         }
         while let Some(part) = self.parts.pop() {
             self.path.truncate(part.depth - 1);
             self.path.extend(part.frame);
-            // The parts visited before this one lay behind it.
-            self.cursors.truncate(part.end);
-            next.clear();
-            let mut own = 0.0;
-            for index in part.start..part.end {
-                own += self.go_on(self.cursors[index], &mut next);
+            let trunk = match part.trunk {
+                Some(mut trunk) => {
+                    self.visit_inlined(&trunk, visit)?;
+                    trunk.passed += 1;
+                    Some(trunk)
+                }
+                None if part.plain > 0 => None,
+                None => self.trunk(&part.cursors),
+            };
+            match trunk {
+                Some(trunk) => self.follow(part.cursors, trunk, &mut next, visit)?,
+                None => self.step(&part.cursors, part.plain.saturating_sub(1), &mut next, visit)?,
             }
-            own += self.divide(&mut next, part.depth);
-            visit(Node { path: &self.path, own })?;
         }
         Ok(())
+    }
+
+    /// Goes on by one frame with all cursors; their parts then make so many plain steps, too.
+    fn step<E>(
+        &mut self,
+        cursors: &[Cursor],
+        plain: u32,
+        next: &mut Vec<Cursor>,
+        visit: &mut impl FnMut(Node<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        next.clear();
+        let mut own = 0.0;
+        for &cursor in cursors {
+            own += self.go_on(cursor, next);
+        }
+        own += self.divide(next, plain, None);
+        visit(Node { path: &self.path, own })
     }
 
     /// Where the walk of these stacks begins.
@@ -314,8 +339,14 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Makes parts of cursors by their ranks; what is too small is returned.
-    fn divide(&mut self, next: &mut [Cursor], depth: usize) -> f64 {
+    /// Makes parts of cursors by their ranks, and of those that stay on a trunk with its next frame's rank, which
+    /// no other has; what is too small is returned.
+    fn divide(
+        &mut self,
+        next: &mut [Cursor],
+        plain: u32,
+        mut staying: Option<(u32, Vec<Cursor>, Trunk)>,
+    ) -> f64 {
         // Most often all go on alike: then there is nothing to sort.
         if !next.iter().all(|cursor| cursor.rank == next[0].rank) {
             // Stable, so that cursors stay in the order in which their frames lie in memory.
@@ -324,16 +355,25 @@ impl<'a> Walker<'a> {
         let mut small = 0.0;
         // The last part pushed is visited first.
         for group in next.chunk_by(|a, b| a.rank == b.rank).rev() {
-            let weight: f64 = group.iter().map(|cursor| cursor.weight).sum();
-            if weight < self.shape.threshold {
-                small += weight;
-                continue;
+            if let Some((rank, cursors, trunk)) = staying.take_if(|(rank, ..)| *rank > group[0].rank) {
+                small += self.push_part(rank, cursors, 0, Some(trunk));
             }
-            let start = self.cursors.len();
-            self.cursors.extend_from_slice(group);
-            let frame = Some(TreeFrame::Key(self.by_rank[group[0].rank as usize]));
-            self.parts.push(Part { start, end: self.cursors.len(), depth: depth + 1, frame });
+            small += self.push_part(group[0].rank, group.to_vec(), plain, None);
+        }
+        if let Some((rank, cursors, trunk)) = staying {
+            small += self.push_part(rank, cursors, 0, Some(trunk));
         }
         small
+    }
+
+    /// Adds a part, unless it is too small: then what it weighs is returned.
+    fn push_part(&mut self, rank: u32, cursors: Vec<Cursor>, plain: u32, trunk: Option<Trunk>) -> f64 {
+        let weight: f64 = cursors.iter().map(|cursor| cursor.weight).sum();
+        if weight < self.shape.threshold {
+            return weight;
+        }
+        let frame = Some(TreeFrame::Key(self.by_rank[rank as usize]));
+        self.parts.push(Part { cursors, depth: self.path.len() + 1, frame, trunk, plain });
+        0.0
     }
 }

@@ -27,19 +27,22 @@ impl MappedFile {
     /// Maps a regular file. Other kinds are refused before they are opened: opening a pipe blocks, and
     /// opening a device can do anything.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let refuse = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
         if !fs::metadata(path)?.is_file() {
-            return Err(refuse());
+            return Err(refused());
         }
-        let file = File::open(path)?;
+        Self::of(path, &File::open(path)?)
+    }
+
+    /// Maps a regular file that is open.
+    pub(crate) fn of(path: &Path, file: &File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            return Err(refuse());
+            return Err(refused());
         }
         // SAFETY: the map is private and read-only, and its bytes are only read as plain integers, so any
         // content is valid. Should another process shorten the file meanwhile, reading beyond its new end
         // raises SIGBUS, which ends this process as it would end any other reader of a mapped binary.
-        let map = unsafe { Mmap::map(&file)? };
+        let map = unsafe { Mmap::map(file)? };
         Ok(Self { path: path.to_owned(), metadata: Some(metadata), content: Content::Mapped(map) })
     }
 
@@ -54,6 +57,10 @@ impl MappedFile {
             Content::Copied(bytes) => bytes,
         }
     }
+}
+
+fn refused() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
 }
 
 /// A part of an ELF file that is loaded into memory.

@@ -13,6 +13,7 @@ use super::elf::{MappedFile, hex};
 use super::elf_symbols::static_symbols;
 use super::error::SymbolizeError;
 use super::kallsyms::Kallsyms;
+use super::kernel_cache::{self, KernelCache};
 use super::options::{KernelReference, SymbolizeOptions};
 use super::read_ahead::KernelListAhead;
 use super::split_dwarf::DwoArena;
@@ -37,18 +38,20 @@ pub(crate) struct KernelFiles {
 
 impl KernelFiles {
     /// Finds the files of the recorded kernel; `build_id` is what the recording says of its image.
-    /// `ahead` may have its list of symbols already.
+    /// `ahead` may have its list of symbols already; `addresses`, ascending, are those that will be looked up.
     pub(crate) fn open(
         options: &SymbolizeOptions,
         build_id: Option<&[u8]>,
         ahead: Option<KernelListAhead>,
+        addresses: impl Iterator<Item = u64>,
     ) -> Result<Self, SymbolizeError> {
         let recorded = options.kernel_build_id.as_deref().or(build_id);
+        let image = recorded.and_then(|id| find_image(options, id)).map(Arc::new);
         let kallsyms = match check_running(options, recorded) {
             Ok(()) => {
-                let path = options.procfs.join("kallsyms");
-                let text = ahead.and_then(|ahead| ahead.finish(&path)).unwrap_or_else(|| fs::read(&path));
-                text.map_err(|source| SymbolizeError::Open { path, source })
+                // With an image or a reference, symbols are looked for by name, too.
+                let is_plain = image.is_none() && options.kernel_reference.is_none();
+                running_symbols(options, ahead, is_plain.then_some(addresses))
             }
             // An address of another boot means nothing without a symbol whose place is known in both.
             Err(refused) => match (recorded, &options.kernel_reference) {
@@ -59,7 +62,6 @@ impl KernelFiles {
                 _ => Err(refused),
             },
         };
-        let image = recorded.and_then(|id| find_image(options, id)).map(Arc::new);
         let wanted = (options.inlines || options.lines).then_some(image.as_ref()).flatten();
         let info = wanted.and_then(|image| {
             let main = DebugSections::load(image.clone(), SectionNames::Plain)?;
@@ -106,6 +108,30 @@ impl KernelFiles {
         let table = SymbolTable::new(moved(symbols, shift), Vec::new(), GapRule::Kallsyms);
         Ok(CodeMap { table, debug, debug_shift: debug_shift.unwrap_or(0), ..CodeMap::default() })
     }
+}
+
+/// The running kernel's list of symbols. If only certain addresses are wanted, it may be a part of it.
+fn running_symbols(
+    options: &SymbolizeOptions,
+    ahead: Option<KernelListAhead>,
+    only_for: Option<impl Iterator<Item = u64>>,
+) -> Result<Vec<u8>, SymbolizeError> {
+    let procfs = &options.procfs;
+    let cache = options.kernel_cache.as_ref();
+    let kept = cache.and_then(|folder| KernelCache::open(folder, procfs));
+    if let (Some(kept), Some(addresses)) = (&kept, only_for)
+        && let Some(lines) = kept.lines_for(addresses)
+    {
+        return Ok(lines);
+    }
+    let path = procfs.join("kallsyms");
+    let text = ahead.and_then(|ahead| ahead.finish(&path)).unwrap_or_else(|| fs::read(&path));
+    let text = text.map_err(|source| SymbolizeError::Open { path, source })?;
+    if let Some(folder) = cache.filter(|_| kept.is_none()) {
+        // Without a copy the kernel is asked again: slower, and nothing else.
+        let _ = kernel_cache::keep(folder, procfs, &text);
+    }
+    Ok(text)
 }
 
 /// Is the running kernel the recorded one?

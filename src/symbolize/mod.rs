@@ -26,6 +26,7 @@ mod error;
 pub mod jitdump;
 mod kallsyms;
 mod kernel;
+mod kernel_cache;
 mod options;
 mod perf_map;
 mod read_ahead;

@@ -43,6 +43,9 @@ pub struct SymbolizeOptions {
     pub kernel_release: Option<String>,
     /// Where the kernel lay when it was recorded; without it, it is taken to lie where it lies now.
     pub kernel_reference: Option<KernelReference>,
+    /// Folder in which the running kernel's own symbols are kept until the next boot, since listing them takes
+    /// the kernel long; none by default.
+    pub kernel_cache: Option<PathBuf>,
     /// When the recording ended: a binary without build-id that is younger than this has changed.
     pub recorded_at: Option<SystemTime>,
     /// Threads to use; all available CPUs by default.
@@ -65,6 +68,7 @@ impl Default for SymbolizeOptions {
             kernel_build_id: None,
             kernel_release: None,
             kernel_reference: None,
+            kernel_cache: None,
             recorded_at: None,
             threads: None,
         }

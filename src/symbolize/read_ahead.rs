@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use super::kernel::check_running;
+use super::kernel_cache::KernelCache;
 use super::options::SymbolizeOptions;
 
 /// The reading of `/proc/kallsyms` in a thread of its own. It is given up when this is dropped.
@@ -23,13 +24,18 @@ pub struct KernelListAhead {
 const PIECE: u64 = 1 << 18;
 
 impl KernelListAhead {
-    /// Begins to read, if the running kernel is the recorded one and there is a second CPU to do it.
+    /// Begins to read, if the running kernel is the recorded one, its symbols are not kept from another time, and
+    /// there is a second CPU to do it.
     pub fn begin(options: &SymbolizeOptions) -> Option<Self> {
         let threads = options.threads.or_else(|| thread::available_parallelism().ok().map(usize::from));
         if threads.is_none_or(|threads| threads < 2) {
             return None;
         }
         check_running(options, options.kernel_build_id.as_deref()).ok()?;
+        let is_kept = |folder: &PathBuf| KernelCache::open(folder, &options.procfs).is_some();
+        if options.kernel_cache.as_ref().is_some_and(is_kept) {
+            return None;
+        }
         let path = options.procfs.join("kallsyms");
         let is_given_up = Arc::new(AtomicBool::new(false));
         let reading = thread::Builder::new().name("kernel symbols".to_owned()).spawn({

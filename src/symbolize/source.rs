@@ -64,10 +64,13 @@ impl<'o> Source<'o> {
         origin: Origin<'o>,
         kernel_build_id: Option<&[u8]>,
         kernel_ahead: impl FnOnce() -> Option<KernelListAhead>,
+        addresses: impl Iterator<Item = u64>,
     ) -> Result<Self, SymbolizeError> {
         match origin {
             Origin::Elf(module) => ElfFiles::open(options, module).map(Self::Elf),
-            Origin::Kernel => KernelFiles::open(options, kernel_build_id, kernel_ahead()).map(Self::Kernel),
+            Origin::Kernel => {
+                KernelFiles::open(options, kernel_build_id, kernel_ahead(), addresses).map(Self::Kernel)
+            }
             Origin::PerfMap(pid) => perf_map::read(&options.perf_map_dir, pid).map(Self::PerfMap),
             Origin::Named(name) => Ok(Self::Named(name)),
             Origin::Nowhere => Ok(Self::Nowhere),

@@ -74,7 +74,11 @@ impl Symbolizer {
         let sources = threads.map(origins.list.len(), |index| {
             // At most one of the origins is the kernel.
             let ahead = || self.kernel_ahead.lock().ok()?.take();
-            Source::open(&self.options, origins.list[index], kernel_build_id, ahead)
+            let its = groups.iter().filter(|group| group.origin == index);
+            let mut addresses: Vec<u64> =
+                its.flat_map(|group| group.items).map(|item| item.address).collect();
+            addresses.sort_unstable();
+            Source::open(&self.options, origins.list[index], kernel_build_id, ahead, addresses.into_iter())
         });
         let maps = threads.map(sources.len(), |index| match &sources[index] {
             Ok(source) => source.code_map(&dwos).unwrap_or_else(CodeMap::unusable),
