@@ -4,11 +4,12 @@
 #[path = "support/sensor.rs"]
 mod sensor;
 
-use eprof::gpu::infer::{Calibration, Refusal, calibrate};
+use eprof::gpu::infer::{Calibration, Refusal, calibrate, fit_to_reference, load_curve};
 use eprof::gpu::sensor::SensorKind;
 use eprof::gpu::trace::PowerTrace;
 use eprof::gpu::trace_csv;
-use sensor::{Follows, Sensor, as_nvidia_smi};
+use eprof::units::Timestamp;
+use sensor::{Follows, Sensor, as_nvidia_smi, at};
 
 /// Polls a sensor through nvidia-smi: whole milliseconds, a tenth of a watt, a little noise.
 fn smi(follows: Follows, refresh: f64, poll: f64, seed: u64, load: &[(f64, f64)]) -> PowerTrace {
@@ -81,6 +82,54 @@ fn a_window_within_one_refresh_is_said_to_be_just_that() {
             assert!(found.notes.iter().any(|note| note.contains("at most")), "{:?}", found.notes);
         });
     }
+}
+
+/// Bursts of load as `gpu calibrate --load` makes them: watts over time, and the switching times.
+fn bursts() -> (Vec<(f64, f64)>, Vec<f64>) {
+    let (mut load, mut switches, mut time) = (vec![(0.0, 50.0)], Vec::new(), 0.6);
+    for burst in 0..12 {
+        for watts in [190.0, 50.0] {
+            load.push((time, watts));
+            switches.push(time);
+            time += 0.3;
+        }
+        time += 0.3 * f64::from(burst) / 104.0;
+    }
+    (load, switches)
+}
+
+/// The range that is given with a window holds the true one, also where polls are held up as on a
+/// machine that has other work.
+#[test]
+fn a_windows_range_holds_the_truth() {
+    let (load, switches) = bursts();
+    let end = switches[switches.len() - 1] + 1.2;
+    let times: Vec<Timestamp> = switches.iter().map(|seconds| at(*seconds)).collect();
+    let mut missed = Vec::new();
+    for (refresh, window) in [(0.02, 0.01), (0.1, 0.025)] {
+        for seed in 1..=3 {
+            let sensor = Sensor {
+                follows: Follows::Window(window),
+                refresh,
+                resolution: 0.001,
+                noise: 0.3,
+                poll: 0.002,
+                poll_at_refresh: 0.002,
+                stalls: (1..40).map(|i| (0.37 * f64::from(i), 0.004 * f64::from(i % 9))).collect(),
+                seed,
+            };
+            let trace = sensor.poll(&load, end, None);
+            let curve = load_curve(&times, trace.span().expect("a trace"));
+            let fit = fit_to_reference(&trace, &curve, false).expect("a fit");
+            let (low, high) = (fit.plausible.0.as_secs_f64(), fit.plausible.1.as_secs_f64());
+            println!("{window} s: {:?}, {low:.4} to {high:.4}", fit.model.kind);
+            if !(low..=high).contains(&window) {
+                missed.push((window, seed, low, high));
+            }
+            assert!(high / low < 4.0, "a range that tells nothing: {low} to {high}");
+        }
+    }
+    assert!(missed.len() <= 1, "95 % ranges without the truth: {missed:?}");
 }
 
 #[test]

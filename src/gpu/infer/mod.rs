@@ -2,6 +2,7 @@
 //! from the trace of a load that is switched on or off; refused where the trace does not tell.
 
 mod reference;
+mod seen;
 mod step;
 mod verdict;
 

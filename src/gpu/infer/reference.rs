@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use super::seen::{Charge, Cumulative};
 use super::step::minimize;
 use crate::gpu::curve::PowerCurve;
 use crate::gpu::refresh::{self, RefreshPeriod};
@@ -58,7 +59,8 @@ pub struct ReferenceFit {
     pub line: (Watts, Watts),
     /// Residual of the best time constant as a share, for comparison.
     pub rc_residual_share: f64,
-    /// Shortest and longest window whose residual is at most 5 % above the best.
+    /// Shortest and longest window that the trace allows: those whose residual is at most 5 % above the
+    /// best, and as far as the best moves when parts of the trace are left out (95 %).
     pub plausible: (Nanoseconds, Nanoseconds),
 }
 
@@ -146,23 +148,26 @@ pub fn fit_to_reference(
         return Err(ReferenceError::Apart(20));
     }
     let cumulative = Cumulative::new(reference, first);
-    let window_at = |window: f64| {
-        let (readings, cumulative) = (&readings, &cumulative);
-        move |delay: f64| affine(readings, |time| cumulative.mean(time - delay - window, time - delay))
+    let window_at = |readings: &'_ [(f64, f64)], window: f64| {
+        let (readings, cumulative) = (readings.to_vec(), &cumulative);
+        move |delay: f64| affine(&readings, |time| cumulative.mean(time - delay - window, time - delay))
     };
-    let rc_at = |constant: f64| {
-        let charge = Charge::new(&cumulative, constant);
-        let readings = &readings;
-        move |delay: f64| affine(readings, |time| charge.at(time - delay))
+    let rc_at = |readings: &'_ [(f64, f64)], constant: f64| {
+        let (readings, charge) = (readings.to_vec(), Charge::new(&cumulative, constant));
+        move |delay: f64| affine(&readings, |time| charge.at(time - delay))
     };
 
     let windows: Vec<f64> = log_grid(0.05 * tick.min(0.25), longest_window, 28);
-    let boxcar = search(&windows, tick, window_at);
+    let boxcar = search(&windows, tick, |window| window_at(&readings, window));
     let constants: Vec<f64> = log_grid(0.05 * tick, longest_window / 2.0, 20);
-    let rc = search(&constants, tick, rc_at);
+    let rc = search(&constants, tick, |constant| rc_at(&readings, constant));
     // An exponential much shorter than the refresh period is a window for all that can be seen.
     let use_rc = rc.fit.residual < 0.8 * boxcar.fit.residual && rc.length > 0.3 * tick;
     let best = if use_rc { &rc } else { &boxcar };
+    let spread = match use_rc {
+        true => spread_of_parts(&readings, &rc, tick, rc_at),
+        false => spread_of_parts(&readings, &boxcar, tick, window_at),
+    };
 
     let range = readings.iter().map(|r| r.1).fold(f64::MIN, f64::max)
         - readings.iter().map(|r| r.1).fold(f64::MAX, f64::min);
@@ -191,8 +196,8 @@ pub fn fit_to_reference(
         line: (Watts::from_watts(scale.constant), Watts::from_watts(scale.slope)),
         rc_residual_share: rc.fit.residual / range.max(1e-9),
         plausible: (
-            Nanoseconds::from_secs_f64(best.plausible.0),
-            Nanoseconds::from_secs_f64(best.plausible.1),
+            Nanoseconds::from_secs_f64(best.plausible.0.min(best.length / spread)),
+            Nanoseconds::from_secs_f64(best.plausible.1.max(best.length * spread)),
         ),
     })
 }
@@ -241,6 +246,39 @@ fn search<F: Fn(f64) -> Affine>(lengths: &[f64], tick: f64, fit: impl Fn(f64) ->
     Found { length, delay, fit, plausible }
 }
 
+/// By what factor the best length may be off, from how far it moves when a part of the trace is left
+/// out: the jackknife's 95 % interval. The residual of all readings does not tell it, as only those
+/// near a switch of the load know of the length, and polls that came late mislead whole stretches.
+fn spread_of_parts<F: Fn(f64) -> Affine>(
+    readings: &[(f64, f64)],
+    best: &Found,
+    tick: f64,
+    fit: impl Fn(&[(f64, f64)], f64) -> F,
+) -> f64 {
+    const PARTS: usize = 6;
+    /// Student's t for one less than the parts.
+    const T: f64 = 2.571;
+    /// No best is looked for farther away, by factor.
+    const REACH: f64 = 3.0;
+    let without = |part: usize| -> Vec<(f64, f64)> {
+        let is_other = |(index, _): &(usize, &(f64, f64))| index * PARTS / readings.len() != part;
+        readings.iter().enumerate().filter(is_other).map(|(_, reading)| *reading).collect()
+    };
+    let best_without = |part: usize| {
+        let rest = without(part);
+        let residual = |log: f64| {
+            let fit = fit(&rest, log.exp());
+            let delays = (-2..=2).map(|step| best.delay + 0.1 * tick * f64::from(step));
+            delays.map(|delay| fit(delay).residual).fold(f64::MAX, f64::min)
+        };
+        minimize(best.length.ln() - REACH.ln(), best.length.ln() + REACH.ln(), residual)
+    };
+    let logs: Vec<f64> = (0..PARTS).map(best_without).collect();
+    let mean = logs.iter().sum::<f64>() / PARTS as f64;
+    let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+    (T * (squares * (PARTS - 1) as f64 / PARTS as f64).sqrt()).exp().min(REACH)
+}
+
 fn log_grid(low: f64, high: f64, points: u32) -> Vec<f64> {
     (0..=points).map(|point| low * (high / low).powf(f64::from(point) / f64::from(points))).collect()
 }
@@ -265,113 +303,4 @@ fn affine(readings: &[(f64, f64)], seen: impl Fn(f64) -> f64) -> Affine {
     }
     let slope = if xx > 0.0 { xy / xx } else { 0.0 };
     Affine { slope, constant: mean_y - slope * mean_x, residual: ((yy - slope * xy).max(0.0) / count).sqrt() }
-}
-
-/// The reference in seconds from its start, with running integrals.
-struct Cumulative {
-    times: Vec<f64>,
-    watts: Vec<f64>,
-    joules: Vec<f64>,
-}
-
-impl Cumulative {
-    fn new(reference: &PowerCurve, start: Timestamp) -> Self {
-        let times: Vec<f64> =
-            reference.knots().iter().map(|(time, _)| time.since(start).as_secs_f64()).collect();
-        let watts: Vec<f64> = reference.knots().iter().map(|(_, watts)| watts.as_watts()).collect();
-        let mut joules = vec![0.0; times.len()];
-        for i in 1..times.len() {
-            joules[i] = joules[i - 1] + (watts[i] + watts[i - 1]) / 2.0 * (times[i] - times[i - 1]);
-        }
-        Self { times, watts, joules }
-    }
-
-    fn until(&self, time: f64) -> f64 {
-        let after = self.times.partition_point(|knot| *knot <= time);
-        match (after.checked_sub(1), self.times.get(after)) {
-            (None, _) => 0.0,
-            (Some(before), None) => self.joules[before],
-            (Some(before), Some(next)) => {
-                let share = (time - self.times[before]) / (next - self.times[before]);
-                let watts = self.watts[before] + (self.watts[after] - self.watts[before]) * share;
-                self.joules[before] + (self.watts[before] + watts) / 2.0 * (time - self.times[before])
-            }
-        }
-    }
-
-    fn mean(&self, from: f64, to: f64) -> f64 {
-        (self.until(to) - self.until(from)) / (to - from)
-    }
-}
-
-/// What a capacitor shows that is charged by the reference: `c' = (watts - c) / constant`, solved from knot
-/// to knot, between which watts are a line.
-struct Charge<'c> {
-    reference: &'c Cumulative,
-    constant: f64,
-    at_knots: Vec<f64>,
-}
-
-impl<'c> Charge<'c> {
-    fn new(reference: &'c Cumulative, constant: f64) -> Self {
-        let mut charge = Self { reference, constant, at_knots: Vec::with_capacity(reference.times.len()) };
-        // Before the reference begins it is taken to have been as it is then.
-        charge.at_knots.extend(reference.watts.first());
-        for knot in 1..reference.times.len() {
-            charge.at_knots.push(charge.after(knot - 1, reference.times[knot]));
-        }
-        charge
-    }
-
-    fn at(&self, time: f64) -> f64 {
-        let after = self.reference.times.partition_point(|knot| *knot <= time);
-        match after.checked_sub(1) {
-            Some(knot) => self.after(knot, time),
-            None => self.at_knots.first().copied().unwrap_or(0.0),
-        }
-    }
-
-    /// Later than a knot and not after the next.
-    fn after(&self, knot: usize, time: f64) -> f64 {
-        let (times, watts) = (&self.reference.times, &self.reference.watts);
-        let (start, age) = (self.at_knots[knot], time - times[knot]);
-        let slope = match times.get(knot + 1).map(|next| next - times[knot]) {
-            Some(span) if span > 0.0 => (watts[knot + 1] - watts[knot]) / span,
-            _ => 0.0,
-        };
-        let lag = slope * self.constant;
-        watts[knot] + slope * age - lag + (start - watts[knot] + lag) * (-age / self.constant).exp()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_charge_follows_steps_and_ramps() {
-        let at = |seconds: f64| Timestamp::from_nanos((seconds * 1e9) as u64);
-        let watts = Watts::from_watts;
-        let knots = vec![
-            (at(1.0), watts(10.0)),
-            (at(2.0), watts(10.0)),
-            (at(2.0), watts(30.0)),
-            (at(4.0), watts(30.0)),
-            (at(9.0), watts(80.0)),
-        ];
-        let cumulative = Cumulative::new(&PowerCurve::new(knots), at(1.0));
-        let charge = Charge::new(&cumulative, 0.5);
-        let expected = |watts: f64, time: f64| {
-            assert!((charge.at(time) - watts).abs() < 1e-6, "{time}: {} W", charge.at(time));
-        };
-        expected(10.0, 0.0);
-        expected(10.0, 0.99);
-        // One second after the step to 30 W, two time constants.
-        expected(30.0 - 20.0 * (-2.0f64).exp(), 2.0);
-        // Long after a ramp of 10 W/s began, a time constant behind it.
-        let rest = (30.0 - 20.0 * (-4.0f64).exp() - 30.0 + 5.0) * (-8.0f64).exp();
-        expected(70.0 - 5.0 + rest, 7.0);
-        // What comes before readings can be asked for too.
-        expected(10.0, -3.0);
-    }
 }
