@@ -1,11 +1,17 @@
-//! Call stacks of programs without frame pointers, from the copied top of their stacks.
+//! Call stacks of programs without frame pointers, from the copied top of their stacks; and on Arm the
+//! callers that frame pointers do not tell.
 
 use crate::recording::Recording;
 use crate::recording::attr::EventAttr;
 use crate::recording::format::sample_type;
-use crate::recording::record::Sample;
+use crate::recording::record::{Sample, UserRegisters};
 use crate::symbolize::{Architecture, CodeMapping, StackRegisters, StackUnwinder, SymbolizeOptions};
 use crate::timeline::{TaskId, Tasks};
+
+/// Where a callchain comes to the program's own code (`PERF_CONTEXT_USER`).
+const CONTEXT_USER: u64 = -512i64 as u64;
+/// Arm's register `x30` in the kernel's numbering.
+const LINK_REGISTER: u32 = 30;
 
 /// Unwinds the samples of one recording.
 #[derive(Debug)]
@@ -16,30 +22,63 @@ pub struct SampleUnwinder {
 }
 
 impl SampleUnwinder {
-    /// `None` if no event of the recording has copies of stacks, or of a processor that is not known.
+    /// `None` if the stacks of no event need it, or the processor is not known.
     pub fn for_recording(recording: &Recording, options: &SymbolizeOptions) -> Option<Self> {
-        const NEEDED: u64 = sample_type::REGS_USER | sample_type::STACK_USER;
-        let has_stacks = |attr: &EventAttr| attr.sample_type & NEEDED == NEEDED;
-        if !recording.events().iter().any(|event| has_stacks(&event.attr)) {
-            return None;
-        }
         let named = recording.features().arch.as_deref();
         let own = recording.metadata().map(|metadata| metadata.machine.arch.as_str());
         let architecture = Architecture::from_name(named.or(own)?)?;
+        let needs_it = |attr: &EventAttr| {
+            attr.samples(sample_type::REGS_USER | sample_type::STACK_USER)
+                || architecture == Architecture::Aarch64
+                    && attr.samples(sample_type::REGS_USER | sample_type::CALLCHAIN)
+        };
+        if !recording.events().iter().any(|event| needs_it(&event.attr)) {
+            return None;
+        }
         let unwinder = StackUnwinder::new(options.clone(), architecture);
         Some(Self { unwinder, architecture, frames: Vec::new() })
     }
 
-    /// The user part of a sample's stack, innermost frame first; empty if it cannot be unwound.
+    /// The user part of a sample's stack, innermost frame first; empty if it cannot be unwound, or if the
+    /// callchain has all that there is to know.
     pub fn unwind(&mut self, tasks: &Tasks, task: TaskId, sample: &Sample<'_>) -> &[u64] {
         self.frames.clear();
-        let Some(registers) = sample.user_registers.filter(|_| !sample.user_stack.is_empty()) else {
-            return &self.frames;
+        let Some(registers) = sample.user_registers else { return &self.frames };
+        if sample.user_stack.is_empty() {
+            self.with_caller_of_leaf(tasks, task, sample, registers);
+        } else if let Some(start) =
+            StackRegisters::select(self.architecture, |register| registers.get(register))
+        {
+            self.unwind_from(tasks, task, start, sample.user_stack);
+        }
+        &self.frames
+    }
+
+    /// On Arm a function that calls none, and any function in its first and last instructions, has its
+    /// return address in the link register alone, so that a chain of frame pointers lacks its caller. The
+    /// unwind tables tell where that is so.
+    fn with_caller_of_leaf(
+        &mut self,
+        tasks: &Tasks,
+        task: TaskId,
+        sample: &Sample<'_>,
+        registers: UserRegisters<'_>,
+    ) {
+        let Some(before) = sample.callchain.entries().rposition(|entry| entry == CONTEXT_USER) else {
+            return;
         };
-        let Some(start) = StackRegisters::select(self.architecture, |register| registers.get(register))
-        else {
-            return &self.frames;
-        };
+        let mut chain = sample.callchain.entries().skip(before + 1);
+        let (Some(instruction), Some(link)) = (chain.next(), registers.get(LINK_REGISTER)) else { return };
+        let start = StackRegisters::without_stack(instruction, link);
+        self.unwind_from(tasks, task, start, &[]);
+        self.frames.truncate(2);
+        match self.frames[..] {
+            [_, _] => self.frames.extend(chain),
+            _ => self.frames.clear(),
+        }
+    }
+
+    fn unwind_from(&mut self, tasks: &Tasks, task: TaskId, start: StackRegisters, stack: &[u8]) {
         let mappings = || {
             tasks.space(task).mappings().map(|mapping| CodeMapping {
                 start: mapping.start,
@@ -48,8 +87,6 @@ impl SampleUnwinder {
                 module: &tasks.modules()[mapping.module.0 as usize],
             })
         };
-        let layout = tasks.layout_id(task).0;
-        self.unwinder.unwind(layout, mappings, start, sample.user_stack, &mut self.frames);
-        &self.frames
+        self.unwinder.unwind(tasks.layout_id(task).0, mappings, start, stack, &mut self.frames);
     }
 }

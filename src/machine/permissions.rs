@@ -58,6 +58,8 @@ pub struct Permissions {
     /// their patch such levels are as level 2. No file tells the two apart, so it is assumed until the kernel
     /// proves to be another by opening an event.
     pub closed_above_2: bool,
+    /// The machine has the PMU `power`, which needs the right to whole CPUs.
+    pub power_pmu: bool,
     /// The container around this process.
     pub container: Option<String>,
     /// The hypervisor under this machine.
@@ -86,6 +88,7 @@ impl Permissions {
             no_new_privileges: field("NoNewPrivs") == Some("1"),
             filtered: field("Seccomp").is_some_and(|mode| mode != "0"),
             closed_above_2: true,
+            power_pmu: roots.sysfs.join("bus/event_source/devices/power").is_dir(),
             container: platform::container(roots),
             hypervisor: platform::hypervisor(roots),
         }
@@ -220,13 +223,19 @@ impl Permissions {
             return;
         } else if !self.own_events() {
             (Severity::Fatal, "nothing can be recorded")
-        } else if !self.own_kernel_events() {
-            (
-                Severity::Major,
-                "no power PMU, no system-wide samples, and of one's own programs only the time outside the kernel",
-            )
         } else {
-            (Severity::Major, "no power PMU and no system-wide samples")
+            let consequence = match (self.own_kernel_events(), self.power_pmu) {
+                (true, true) => "no power PMU and no system-wide samples",
+                (true, false) => "no system-wide samples",
+                (false, true) => {
+                    "no power PMU, no system-wide samples, and of one's own programs only the time outside the \
+                     kernel"
+                }
+                (false, false) => {
+                    "no system-wide samples, and of one's own programs only the time outside the kernel"
+                }
+            };
+            (Severity::Major, consequence)
         };
         let mut what = if self.is_closed() && self.knows_perfmon {
             format!("perf_event_paranoid is {level}, where this kernel heeds only CAP_SYS_ADMIN")

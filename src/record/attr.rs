@@ -24,6 +24,13 @@ const UNWIND_REGISTERS: u64 = (1 << 33) - 1;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const UNWIND_REGISTERS: u64 = (1 << 32) - 1;
 
+/// What a chain of frame pointers does not tell: on Arm a function that calls none keeps its return address in
+/// the link register (`x30`), and the chain goes from it to its caller's caller.
+#[cfg(target_arch = "aarch64")]
+const BESIDE_FRAME_POINTERS: u64 = 1 << 30;
+#[cfg(not(target_arch = "aarch64"))]
+const BESIDE_FRAME_POINTERS: u64 = 0;
+
 /// What all events of a recording have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct AttrSettings {
@@ -105,6 +112,7 @@ fn follow_calls(builder: &mut Builder<'_>, call_graph: CallGraph, exclude_kernel
         CallGraph::None => {}
         CallGraph::FramePointers => {
             builder.exclude_callchain_kernel(exclude_kernel);
+            builder.attrs_mut().sample_regs_user |= BESIDE_FRAME_POINTERS;
         }
         CallGraph::Dwarf { stack_bytes } => {
             builder
@@ -131,6 +139,9 @@ fn track_tasks(builder: &mut Builder<'_>, settings: &AttrSettings, exclude_kerne
 fn sample_fields(call_graph: CallGraph) -> u64 {
     let call_path = match call_graph {
         CallGraph::None => 0,
+        CallGraph::FramePointers if BESIDE_FRAME_POINTERS != 0 => {
+            sample_type::CALLCHAIN | sample_type::REGS_USER
+        }
         CallGraph::FramePointers => sample_type::CALLCHAIN,
         CallGraph::Dwarf { .. } => sample_type::CALLCHAIN | sample_type::REGS_USER | sample_type::STACK_USER,
         CallGraph::LastBranches => sample_type::CALLCHAIN | sample_type::BRANCH_STACK,

@@ -9,11 +9,15 @@ use std::io::{self, IoSlice};
 
 use crate::record::census::Census;
 use crate::record::counters::CpuRing;
+use crate::record::partial_round::PartialRound;
 use crate::record::ring::Unread;
 use crate::recording::compress::{CHUNK, RecordCompressor};
 use crate::recording::encode;
 use crate::recording::trailer::Compression;
-use crate::recording::writer::RecordingWriter;
+use crate::recording::writer::{FailedWrite, RecordingWriter};
+
+/// How often the room that was found is tried to be used, less of it each time.
+const ATTEMPTS: usize = 4;
 
 /// The file's end of the rings.
 #[derive(Debug)]
@@ -36,7 +40,8 @@ impl Drain {
     /// `census`. A round without any record is not written.
     ///
     /// # Errors
-    /// The first error of writing; the rings keep what was not written.
+    /// The first error of writing. As many records as the file has room for were written then, and all of
+    /// the rings' are still in them.
     pub fn round(
         &mut self,
         rings: &mut [CpuRing],
@@ -44,33 +49,63 @@ impl Drain {
         census: &mut Census,
     ) -> io::Result<()> {
         let unread: Vec<Unread<'_>> = rings.iter().map(|ring| ring.ring.unread()).collect();
+        let kernel_records: Vec<[&[u8]; 2]> = unread.iter().map(|unread| unread.pieces).collect();
         if own_records.is_empty() && unread.iter().all(Unread::is_empty) {
             return Ok(());
         }
-        let kernel_records = unread.iter().flat_map(|unread| unread.pieces);
-        let records = kernel_records.chain([own_records]);
-        if let Some(compressor) = &mut self.compressor {
-            self.compressed.clear();
-            compressor.compress(records, &mut self.compressed)?;
-            self.compressed.extend(&self.round_mark);
-            self.writer.write_raw(&self.compressed)?;
-        } else {
-            let mut pieces: Vec<IoSlice<'_>> =
-                records.chain([&self.round_mark[..]]).map(IoSlice::new).collect();
-            self.writer.write_raw_vectored(&mut pieces)?;
+        if let Err(failed) = self.write(kernel_records.iter().flatten().copied().chain([own_records])) {
+            // Should that fail too, the first error says more.
+            let _ = self.write_what_fits(&kernel_records, own_records, failed.room, census);
+            return Err(failed.cause);
         }
-        let heads: Vec<u64> = unread
-            .iter()
-            .map(|unread| {
-                census.count(unread.pieces);
-                unread.head
-            })
-            .collect();
+        kernel_records.iter().for_each(|pieces| census.count(*pieces));
+        let heads: Vec<u64> = unread.iter().map(|unread| unread.head).collect();
         for (ring, head) in rings.iter_mut().zip(heads) {
             ring.ring.release(head);
         }
         // The header knows of each round, so that readers who go by it miss none if the recorder is killed.
         self.writer.commit()
+    }
+
+    /// Writes records and the round's mark.
+    fn write<'a>(&mut self, records: impl Iterator<Item = &'a [u8]>) -> Result<(), FailedWrite> {
+        let Some(compressor) = &mut self.compressor else {
+            let mut pieces: Vec<IoSlice<'_>> = records.map(IoSlice::new).collect();
+            pieces.push(IoSlice::new(&self.round_mark));
+            return self.writer.write_raw_vectored(&mut pieces);
+        };
+        self.compressed.clear();
+        compressor.compress(records, &mut self.compressed).map_err(|cause| FailedWrite { cause, room: 0 })?;
+        self.compressed.extend(&self.round_mark);
+        self.writer.write_raw_vectored(&mut [IoSlice::new(&self.compressed)])
+    }
+
+    /// Writes as many of these records as take `room` bytes of the file.
+    fn write_what_fits(
+        &mut self,
+        rings: &[[&[u8]; 2]],
+        own_records: &[u8],
+        room: usize,
+        census: &mut Census,
+    ) -> io::Result<()> {
+        let all = rings.iter().flatten().map(|piece| piece.len()).sum::<usize>() + own_records.len();
+        let room = room.saturating_sub(self.round_mark.len());
+        // How small the records that are kept become is known only when they are compressed.
+        let mut wanted = match self.compressor {
+            Some(_) => scaled(all, room, self.compressed.len()),
+            None => room,
+        };
+        for _ in 0..ATTEMPTS {
+            let kept = PartialRound::choose(rings, own_records, wanted);
+            match self.write(kept.pieces()) {
+                Ok(()) => {
+                    kept.rings.iter().for_each(|pieces| census.count(*pieces));
+                    return self.writer.commit();
+                }
+                Err(_) => wanted = scaled(wanted, 7, 8),
+            }
+        }
+        Err(io::ErrorKind::StorageFull.into())
     }
 
     /// How the records were compressed, for the trailer.
@@ -83,4 +118,9 @@ impl Drain {
     pub fn into_writer(self) -> RecordingWriter<File> {
         self.writer
     }
+}
+
+/// `number * numerator / denominator`, rounded down.
+fn scaled(number: usize, numerator: usize, denominator: usize) -> usize {
+    (number as u128 * numerator as u128 / denominator.max(1) as u128) as usize
 }

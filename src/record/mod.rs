@@ -29,6 +29,7 @@ mod launch;
 pub mod meter;
 mod options;
 mod output;
+mod partial_round;
 mod periods;
 mod process_state;
 mod program_end;

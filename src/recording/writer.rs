@@ -27,6 +27,21 @@ const ATTR_SIZE_AT: usize = 4;
 /// Size of `perf_event_attr` in its version 5, which perf has read since Linux 4.1.
 const COMMON_ATTR_SIZE: usize = 112;
 
+/// A write that failed. The recording holds nothing of it, though the file has room for a part.
+#[derive(Debug)]
+pub struct FailedWrite {
+    /// The error.
+    pub cause: io::Error,
+    /// Bytes that the file took before.
+    pub room: usize,
+}
+
+impl From<FailedWrite> for io::Error {
+    fn from(failed: FailedWrite) -> Self {
+        failed.cause
+    }
+}
+
 /// A perf.data file being written.
 #[derive(Debug)]
 pub struct RecordingWriter<W> {
@@ -73,26 +88,21 @@ impl<W: Write + Seek> RecordingWriter<W> {
     /// Errors of writing. What was written of these records then is not part of the recording: the
     /// next records take its place.
     pub fn write_raw(&mut self, records: &[u8]) -> io::Result<()> {
-        self.write_raw_vectored(&mut [IoSlice::new(records)])
+        Ok(self.write_raw_vectored(&mut [IoSlice::new(records)])?)
     }
 
     /// Appends whole records that lie in several places, with as few system calls as possible.
     ///
     /// # Errors
     /// As for [`RecordingWriter::write_raw`].
-    pub fn write_raw_vectored(&mut self, pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+    pub fn write_raw_vectored(&mut self, pieces: &mut [IoSlice<'_>]) -> Result<(), FailedWrite> {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
-        match write_all_vectored(&mut self.file, pieces) {
-            Ok(()) => {
-                self.data_size += length as u64;
-                Ok(())
-            }
-            Err(error) => {
-                // The first error is the one that matters; a second one will come again.
-                let _ = self.file.seek(SeekFrom::Start(self.data_end()));
-                Err(error)
-            }
-        }
+        write_all_vectored(&mut self.file, pieces).inspect_err(|_| {
+            // The first error is the one that matters; a second one will come again.
+            let _ = self.file.seek(SeekFrom::Start(self.data_start + self.data_size));
+        })?;
+        self.data_size += length as u64;
+        Ok(())
     }
 
     /// Appends a sample of the event number `event`.
@@ -160,15 +170,19 @@ impl<W: Write + Seek> RecordingWriter<W> {
     }
 }
 
-fn write_all_vectored(file: &mut impl Write, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+fn write_all_vectored(file: &mut impl Write, mut pieces: &mut [IoSlice<'_>]) -> Result<(), FailedWrite> {
+    let mut room = 0;
     // Skips pieces that are empty from the start.
     IoSlice::advance_slices(&mut pieces, 0);
     while !pieces.is_empty() {
         match file.write_vectored(pieces) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => IoSlice::advance_slices(&mut pieces, written),
+            Ok(0) => return Err(FailedWrite { cause: io::ErrorKind::WriteZero.into(), room }),
+            Ok(written) => {
+                room += written;
+                IoSlice::advance_slices(&mut pieces, written);
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Err(cause) => return Err(FailedWrite { cause, room }),
         }
     }
     Ok(())

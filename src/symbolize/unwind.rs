@@ -74,6 +74,12 @@ impl StackRegisters {
         };
         Some(Self { instruction: instruction?, stack: stack?, frame: frame?, link: link? })
     }
+
+    /// Where only these two are known. They lead to the caller of a function that keeps its return address
+    /// in the link register, and no further.
+    pub fn without_stack(instruction: u64, link: u64) -> Self {
+        Self { instruction, stack: 0, frame: 0, link }
+    }
 }
 
 /// A part of a module mapped into a process.

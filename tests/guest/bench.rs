@@ -36,22 +36,12 @@ pub fn run(options: &[&str], script: &str, bring: &[&str]) -> Option<Run> {
     Some(boot(&bench, &options, folder, &eprof, script, bring))
 }
 
-/// The same with a guest whose CPUs are Arm's, and an eprof that was built for them: the file
-/// `EPROF_AARCH64`, or what `cargo build --target aarch64-unknown-linux-musl` left.
-pub fn run_arm64(options: &[&str], script: &str, bring: &[&str]) -> Option<Run> {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/aarch64-unknown-linux-musl/debug/eprof");
-    let eprof = std::env::var_os("EPROF_AARCH64").map_or(built, PathBuf::from);
-    if !eprof.is_file() {
-        common::skip(
-            "there is no eprof for aarch64: cargo build --target aarch64-unknown-linux-musl, or name a static \
-             one by EPROF_AARCH64",
-        );
-        return None;
-    }
+/// The same with a guest whose CPUs are Arm's, `eprof` being built for them.
+pub fn run_arm64(eprof: &Path, options: &[&str], script: &str, bring: &[&str]) -> Option<Run> {
     let bench = bench("qemu-system-aarch64")?;
     let folder = tempfile::tempdir().expect("a folder");
     let options = [&["--arch", "arm64"], options].concat();
-    Some(boot(&bench, &options, folder, &eprof, script, bring))
+    Some(boot(&bench, &options, folder, eprof, script, bring))
 }
 
 /// The bench's command, if it can be used here.

@@ -1,6 +1,7 @@
 //! An Arm core with a PMU whose counters overflow: QEMU's emulation of PMUv3, which counts nanoseconds as
 //! cycles, and, where its clock counts instructions, those of all CPUs together.
 
+use crate::aarch64;
 use crate::bench::{assert_near, run_arm64};
 
 /// One CPU, so that all instructions are its own; each takes two nanoseconds.
@@ -8,18 +9,33 @@ const ONE_CPU: [&str; 4] = ["--smp", "1", "--icount", "shift=1,sleep=off"];
 const NANOSECONDS_PER_INSTRUCTION: f64 = 2.0;
 
 const SCRIPT: &str = "
-work='i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done'
+work='i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done'
 echo == doctor; ./eprof doctor
 echo == record; ./eprof record -o a.data sh -c \"$work & $work & wait\"
 echo == user; echo 2 > /proc/sys/kernel/perf_event_paranoid
 mkdir user; chown 1000:1000 user
 su tester -s /bin/sh -c \"./eprof record -o user/u.data sh -c '$work'\"
+echo == leaf; ./eprof record -q -o l.data ./leaf; ./eprof report -i l.data --children
 echo == end";
 
 #[test]
 fn cycles_and_instructions_of_an_arm_core_overflow() {
-    let Some(run) = run_arm64(&ONE_CPU, SCRIPT, &["a.data", "user/u.data"]) else { return };
+    let Some(eprof) = aarch64::eprof() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let leaf = folder.path().join("leaf");
+    let Some(()) = aarch64::compile("leaf.c", &leaf) else { return };
+    let options = [&ONE_CPU[..], &["-f", leaf.to_str().expect("text")]].concat();
+    let Some(run) = run_arm64(&eprof, &options, SCRIPT, &["a.data", "user/u.data"]) else { return };
     println!("{}", run.said);
+    // Of a leaf's frame pointer nobody knows; its caller is in the link register.
+    let leaf = run.section("leaf");
+    for function in ["leaf", "middle", "outer", "main"] {
+        let row = leaf.lines().find(|line| line.contains(&format!(" {function} ")));
+        let total = row.and_then(|row| row.split_whitespace().next()?.parse::<f64>().ok());
+        let all = leaf.lines().find(|line| line.contains("all functions")).expect("a sum");
+        let all: f64 = all.split_whitespace().next().and_then(|sum| sum.parse().ok()).expect("joules");
+        assert!(total.is_some_and(|total| total > 0.9 * all), "{function}: {leaf}");
+    }
     let doctor = run.section("doctor");
     assert!(doctor.contains("cortex-a57") && doctor.contains("armv8_pmuv3"), "{doctor}");
     for (name, with_kernel) in [("a.data", true), ("u.data", false)] {
@@ -34,6 +50,7 @@ fn cycles_and_instructions_of_an_arm_core_overflow() {
         let (cycles, instructions) =
             (of_role("clk").expect("cycles"), of_role("inst").expect("instructions"));
         let (cycles, instructions) = (recorded.event(&cycles), recorded.event(&instructions));
+        println!("{name}: {cycles:?}, {instructions:?}");
         if with_kernel {
             assert_near("cycles", cycles.counted as f64, cycles.running as f64, 0.02);
             let expected = instructions.running as f64 / NANOSECONDS_PER_INSTRUCTION;

@@ -7,6 +7,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[path = "../guest/aarch64.rs"]
+mod aarch64;
 mod arm64;
 mod bench;
 mod energy;

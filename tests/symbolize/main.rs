@@ -3,6 +3,7 @@
 mod hostile;
 mod jit;
 mod kernel;
+mod leaf_on_arm;
 mod like_perf;
 mod live;
 mod programs;
