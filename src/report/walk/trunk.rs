@@ -79,7 +79,7 @@ impl Walker<'_> {
                 });
             }
         }
-        let goes_on = (!staying.is_empty()).then(|| (rank, staying, Trunk { reach: reaches, ..trunk }));
+        let goes_on = (!staying.is_empty()).then_some((rank, staying, Trunk { reach: reaches, ..trunk }));
         own += self.divide(next, 0, goes_on);
         visit(Node { path: &self.path, own })
     }
