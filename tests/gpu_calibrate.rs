@@ -115,7 +115,7 @@ fn a_windows_range_holds_the_truth() {
                 noise: 0.3,
                 poll: 0.002,
                 poll_at_refresh: 0.002,
-                stalls: (1..40).map(|i| (0.37 * f64::from(i), 0.004 * f64::from(i % 9))).collect(),
+                stalls: (1..40).map(|i| (0.37 * f64::from(i), 0.004 * f64::from(1 + i % 8))).collect(),
                 seed,
             };
             let trace = sensor.poll(&load, end, None);
