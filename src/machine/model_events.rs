@@ -95,7 +95,8 @@ pub fn choose_model_events(roots: &Roots, machine: &MachineInfo) -> ModelEvents 
         return chosen;
     }
     for (index, pmu) in pmus.iter().enumerate() {
-        Chooser { roots, machine, pmu, index }.choose(&mut chosen);
+        let is_hybrid = pmus.len() > 1;
+        Chooser { roots, machine, pmu, index, is_hybrid }.choose(&mut chosen);
     }
     chosen
 }
@@ -115,6 +116,8 @@ struct Chooser<'a> {
     pmu: &'a Pmu,
     /// Its place among the cores' PMUs.
     index: usize,
+    /// There are several.
+    is_hybrid: bool,
 }
 
 impl Chooser<'_> {
@@ -215,11 +218,15 @@ impl Chooser<'_> {
             ];
         }
         if is_arm {
-            return vec![
-                self.first_listed(Role::Resource, &arm::RESOURCE),
-                self.first_listed(Role::L2, &arm::L2),
-                self.first_listed(Role::LlcMiss, &arm::MEMORY),
-            ];
+            let mut l2 = self.first_listed(Role::L2, &arm::L2);
+            let memory = self.first_listed(Role::LlcMiss, &arm::MEMORY);
+            if let (Ok(of_l2), Ok(of_memory)) = (&l2, &memory)
+                && of_l2.spec.config == of_memory.spec.config
+            {
+                // One event tells nothing twice, and takes a counter each time.
+                l2 = Err(format!("l2 is left out: {} stands for llc-miss already", of_l2.spec.name));
+            }
+            return vec![self.first_listed(Role::Resource, &arm::RESOURCE), l2, memory];
         }
         let name = self.microarchitecture().unwrap_or("this microarchitecture");
         chosen.notes.push(format!(
@@ -257,7 +264,9 @@ impl Chooser<'_> {
             return Err(format!("{role} is left out: these cores have none of {}", names.join(", ")));
         };
         let reason = format!("architectural event {}", name.to_ascii_uppercase());
-        self.resolved(role, &format!("{}/{name},name={name}/", self.pmu.name), &reason)
+        // Cores of another kind have an event of the same name.
+        let called = if self.is_hybrid { String::new() } else { format!(",name={name}") };
+        self.resolved(role, &format!("{}/{name}{called}/", self.pmu.name), &reason)
     }
 }
 

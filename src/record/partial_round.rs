@@ -38,7 +38,7 @@ impl<'a> PartialRound<'a> {
 }
 
 /// The whole records at the start of a ring's two pieces that take at most `room` bytes.
-fn whole_records<'a>(pieces: [&'a [u8]; 2], room: usize) -> [&'a [u8]; 2] {
+fn whole_records(pieces: [&[u8]; 2], room: usize) -> [&[u8]; 2] {
     let total = pieces[0].len() + pieces[1].len();
     let mut end = 0;
     while let Some(size) = record_size(pieces, end)

@@ -144,6 +144,40 @@ sys/bus/event_source/devices/armv8_pmuv3_0/events/{l2d_cache,l2d_cache_refill}: 
 }
 
 #[test]
+fn large_and_small_arm_cores() {
+    let pmus: String = [
+        ("a53", 8, "0-3", "{l2d_cache,l2d_cache_refill}: event=0x00{16,17}"),
+        ("a72", 9, "4-5", "l2d_cache_refill: event=0x0017"),
+    ]
+    .map(|(core, kind, cpus, events)| {
+        let pmu = format!("sys/bus/event_source/devices/armv8_cortex_{core}");
+        format!(
+            "{pmu}/type: {kind}\n{pmu}/cpus: {cpus}\n{pmu}/format/event: config:0-15\n{pmu}/events/{events}\n"
+        )
+    })
+    .concat();
+    let events =
+        chosen(&format!("sys/devices/system/cpu/online: 0-5\nproc/sys/kernel/arch: aarch64\n{pmus}"));
+    assert_eq!(
+        told(&events),
+        [
+            (Role::Clk, "armv8_cortex_a72/cycles/", 0, 0),
+            (Role::Inst, "armv8_cortex_a72/instructions/", 0, 1),
+            (Role::LlcMiss, "armv8_cortex_a72/l2d_cache_refill/", 9, 0x17),
+            (Role::Clk, "armv8_cortex_a53/cycles/", 0, 0),
+            (Role::Inst, "armv8_cortex_a53/instructions/", 0, 1),
+            (Role::L2, "armv8_cortex_a53/l2d_cache/", 8, 0x16),
+            (Role::LlcMiss, "armv8_cortex_a53/l2d_cache_refill/", 8, 0x17),
+        ]
+    );
+    assert!(
+        events.notes.iter().any(|note| note.contains("stands for llc-miss already")),
+        "{:?}",
+        events.notes
+    );
+}
+
+#[test]
 fn an_unknown_cpu_has_generic_events() {
     let events = chosen(&(INTEL_FORMAT.to_owned() + &x86("CentaurHauls", 7, 59, "")));
     assert_eq!(
