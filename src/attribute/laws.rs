@@ -46,7 +46,7 @@ fn domains() -> [DomainInfo; 2] {
     [0u32, 1].map(|package| DomainInfo {
         package: Some(package),
         cpus: vec![2 * package, 2 * package + 1],
-        ..DomainInfo::new(&format!("package-{package}"), DomainKind::Package, "test", Method::Measured)
+        ..DomainInfo::new(format!("package-{package}"), DomainKind::Package, "test", Method::Measured)
     })
 }
 
