@@ -14,7 +14,8 @@
 //!   way apart agree more often than chance would have it, and each that does brings as much more.
 //! - **The model.** Its coefficients have a covariance; how a row's joules depend on each of them was
 //!   added up bucket by bucket.
-//! - **The meter.** The first and the last reading are as old as the meter's refresh.
+//! - **The meter.** The first and the last reading are as old as the meter's refresh. Between readings energy
+//!   is taken to flow evenly, which no number of samples makes true.
 
 use rustc_hash::FxHashMap;
 
@@ -41,6 +42,9 @@ pub fn standard_errors(
 
 /// The correlation of all events counts as much as so many jumps of one.
 const OF_ALL_EVENTS: f64 = 2.0;
+/// What a row is off by however many samples there are, as a share of its joules: in simulated recordings of
+/// 40 s, where sampling would leave 0.03 % of error, 0.1 to 0.2 % are found.
+const BETWEEN_READINGS: f64 = 0.0015;
 /// Samples that may be in step are at most so many apart.
 const FARTHEST: usize = 8;
 
@@ -104,8 +108,10 @@ pub(super) fn variances(
     let whole: f64 = sums.iter().flatten().flat_map(|sum| &sum.joules).sum();
     let variance = |sum: &Option<RowSums>| {
         let Some(sum) = sum else { return 0.0 };
-        let share = if whole > 0.0 { sum.joules.iter().sum::<f64>() / whole } else { 0.0 };
-        sum.by_sampling(terms.trail.share(), trail) + by_model(sum, terms, selected) + (edges * share).powi(2)
+        let joules = sum.joules.iter().sum::<f64>();
+        let share = if whole > 0.0 { joules / whole } else { 0.0 };
+        let by_meter = (edges * share).powi(2) + (BETWEEN_READINGS * joules).powi(2);
+        sum.by_sampling(terms.trail.share(), trail) + by_model(sum, terms, selected) + by_meter
     };
     Some(sums.iter().map(variance).collect())
 }
