@@ -34,6 +34,7 @@ const LONGEST_TITLE: usize = 256;
 const FIRST_SYMBOL: &[u8] = b"_stext";
 const END_SYMBOL: &[u8] = b"_etext";
 const OTHERS: u32 = 0o077;
+const ROOT: u32 = 0;
 
 /// The running kernel's own symbols, as they were kept.
 #[derive(Debug)]
@@ -134,12 +135,15 @@ impl KernelCache {
     }
 }
 
-/// Keeps the kernel's own part of its list. Does nothing where the list is of no use: hidden, or without the
-/// symbols that tell where code begins and ends.
+/// Keeps the kernel's own part of its list. Does nothing where the list is of no use (hidden, or without the
+/// symbols that tell where code begins and ends), or where the kernel shows it to eprof but not to its user.
 ///
 /// # Errors
 /// If it cannot be written.
 pub(crate) fn keep(folder: &Path, procfs: &Path, list: &[u8]) -> io::Result<()> {
+    if own_user() != ROOT && has_capabilities(procfs) {
+        return Ok(());
+    }
     let (Some(boot), Kallsyms::Symbols(mut symbols)) = (boot(procfs), Kallsyms::parse(list)) else {
         return Ok(());
     };
@@ -183,6 +187,13 @@ fn boot(procfs: &Path) -> Option<String> {
     let id = fs::read_to_string(procfs.join("sys/kernel/random/boot_id")).ok()?;
     let id = id.trim_end();
     (!id.is_empty() && !id.contains(' ')).then(|| id.to_owned())
+}
+
+/// Has this process rights of its own, by `setcap`?
+fn has_capabilities(procfs: &Path) -> bool {
+    let status = fs::read_to_string(procfs.join("self/status")).unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    effective.is_some_and(|set| set.bytes().any(|digit| !matches!(digit, b'0' | b' ' | b'\t')))
 }
 
 fn own_user() -> u32 {
@@ -273,6 +284,18 @@ ffffffffc0000000 t of_module\t[ext4]
         machine.keep("0000000000000000 T _stext\n0000000000000000 T _etext\n");
         machine.keep("ffffffff81000000 T other\n");
         assert!(machine.open().is_none());
+    }
+
+    #[test]
+    fn rights_are_told_by_the_effective_set() {
+        let machine = Machine::new();
+        assert!(!has_capabilities(&machine.procfs()), "nothing is told");
+        fs::create_dir_all(machine.procfs().join("self")).expect("a folder");
+        for (set, expected) in [("0000000000000000", false), ("0000004400000000", true)] {
+            let status = format!("Name:\teprof\nCapPrm:\tffff\nCapEff:\t{set}\nCapBnd:\t1\n");
+            fs::write(machine.procfs().join("self/status"), status).expect("a file");
+            assert_eq!(has_capabilities(&machine.procfs()), expected);
+        }
     }
 
     #[test]
