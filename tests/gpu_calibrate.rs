@@ -87,7 +87,7 @@ fn a_window_within_one_refresh_is_said_to_be_just_that() {
 /// Bursts of load as `gpu calibrate --load` makes them: watts over time, and the switching times.
 fn bursts() -> (Vec<(f64, f64)>, Vec<f64>) {
     let (mut load, mut switches, mut time) = (vec![(0.0, 50.0)], Vec::new(), 0.6);
-    for burst in 0..12 {
+    for burst in 0..40 {
         for watts in [190.0, 50.0] {
             load.push((time, watts));
             switches.push(time);
@@ -115,7 +115,7 @@ fn a_windows_range_holds_the_truth() {
                 noise: 0.3,
                 poll: 0.002,
                 poll_at_refresh: 0.002,
-                stalls: (1..40).map(|i| (0.37 * f64::from(i), 0.004 * f64::from(1 + i % 8))).collect(),
+                stalls: (1..100).map(|i| (0.37 * f64::from(i), 0.004 * f64::from(1 + i % 8))).collect(),
                 seed,
             };
             let trace = sensor.poll(&load, end, None);

@@ -33,10 +33,10 @@ pub struct CalibrateArgs {
     #[arg(long, conflicts_with_all = ["trace", "meter", "steps", "column"])]
     load: bool,
     /// Seconds of each burst of --load; the rest between bursts is as long.
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     burst: f64,
-    /// Number of bursts of --load.
-    #[arg(long, value_name = "COUNT", default_value_t = 12, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    /// Number of bursts of --load: a window is known from readings near to their ends.
+    #[arg(long, value_name = "COUNT", default_value_t = 24, value_parser = clap::value_parser!(u32).range(2..=1000))]
     bursts: u32,
     /// CUDA's driver library, if not libcuda.so.1.
     #[arg(long, value_name = "FILE")]

@@ -139,8 +139,11 @@ pub fn fit_to_reference(
     let tick = refresh.period.as_secs_f64();
     let longest_window = (12.0 * tick).max(1.5);
     let margin = Nanoseconds::from_secs_f64(longest_window.min(last.since(first).as_secs_f64() / 4.0));
-    let readings: Vec<(f64, f64)> = refresh::refreshes(trace, &refresh)
+    let refreshes = refresh::refreshes(trace, &refresh);
+    let longest_doubt = longest_doubt(&refreshes);
+    let readings: Vec<(f64, f64)> = refreshes
         .iter()
+        .filter(|refresh| refresh.latest.since(refresh.earliest) <= longest_doubt)
         .filter(|refresh| refresh.time() > first + margin && refresh.time() < last)
         .map(|refresh| (refresh.time().since(first).as_secs_f64(), refresh.power.as_watts()))
         .collect();
@@ -200,6 +203,15 @@ pub fn fit_to_reference(
             Nanoseconds::from_secs_f64(best.plausible.1.max(best.length * spread)),
         ),
     })
+}
+
+/// When a poll was held up, it is not known well when the sensor measured what it brought: such readings
+/// would tell of a window what is the driver's.
+fn longest_doubt(refreshes: &[refresh::Refresh]) -> Nanoseconds {
+    let mut doubts: Vec<u64> =
+        refreshes.iter().map(|refresh| refresh.latest.since(refresh.earliest).as_nanos()).collect();
+    doubts.sort_unstable();
+    Nanoseconds::from_nanos(2 * doubts.get(doubts.len() / 2).copied().unwrap_or(0))
 }
 
 struct Found {
@@ -271,7 +283,13 @@ fn spread_of_parts<F: Fn(f64) -> Affine>(
             let delays = (-2..=2).map(|step| best.delay + 0.1 * tick * f64::from(step));
             delays.map(|delay| fit(delay).residual).fold(f64::MAX, f64::min)
         };
-        minimize(best.length.ln() - REACH.ln(), best.length.ln() + REACH.ln(), residual)
+        // There may be several minima: the nearest to the least of some steps is looked for.
+        const STEPS: i32 = 8;
+        let log = |step: i32| best.length.ln() + REACH.ln() * f64::from(step) / f64::from(STEPS);
+        let least =
+            (-STEPS..=STEPS).map(|step| (step, residual(log(step)))).min_by(|a, b| a.1.total_cmp(&b.1));
+        let step = least.map_or(0, |(step, _)| step);
+        minimize(log(step - 1), log(step + 1), residual)
     };
     let logs: Vec<f64> = (0..PARTS).map(best_without).collect();
     let mean = logs.iter().sum::<f64>() / PARTS as f64;
