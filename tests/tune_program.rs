@@ -415,7 +415,10 @@ fn openmp_kernels_are_tuned() {
             ],
             &[program.to_str().expect("text"), size, "10"],
         ));
-        assert!(stdout.contains("2 settings, 6 runs"), "{stdout}");
+        // Where runs differ much, as on a busy machine, more are made.
+        let runs = stdout.split_once("2 settings, ").and_then(|(_, rest)| rest.split_once(" runs"));
+        let runs: Option<u32> = runs.and_then(|(count, _)| count.parse().ok());
+        assert!(runs.is_some_and(|runs| runs >= 6), "{stdout}");
         assert!(stdout.contains("recommended (least energy at no more than 10 % slow-down)"), "{stdout}");
         assert!(stderr.contains("run 6 of "), "{stderr}");
         assert!(fs::read_to_string(place.path(&drawing)).expect("a drawing").contains("class=\"chosen\""));
