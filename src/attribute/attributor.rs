@@ -363,7 +363,8 @@ impl Attributor {
             let (others, recorder) = (others * per_nanosecond, recorder * per_nanosecond);
             let total = own + others + recorder;
             self.scratch.factor[index] = 0.0;
-            if total > 0.0 && !self.domains[index].is_next_to_nothing(total, dynamic) {
+            let is_idle = self.domains[index].is_next_to_nothing(total, span);
+            if total > 0.0 && !is_idle {
                 let factor = dynamic.as_joules() / total;
                 self.scratch.factor[index] = factor;
                 let shares = &mut self.scratch.shares[index * self.parameters..][..self.parameters];

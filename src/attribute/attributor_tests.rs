@@ -126,6 +126,22 @@ fn the_end_of_a_sample_in_an_idle_second_does_not_get_its_joules() {
 }
 
 #[test]
+fn a_beginning_that_was_nearly_all_static_decides_nothing() {
+    let mut options = options(1.0);
+    options.static_power = vec![Watts::from_watts(10.0)];
+    let mut attributor = attributor(&[domain("p", DomainKind::Package, None, &[])], options);
+    attributor.reading(0, at(0), Joules::ZERO);
+    for second in 1..=10 {
+        attributor.quantum(quantum(1000 * (second - 1), 1000 * second, 0, 1000, 0));
+        // A microwatt above the static power at first, 20 W above later.
+        let later = 30.0 * (second - 1) as f64 + 10.000_001;
+        attributor.reading(0, at(1000 * second), Joules::from_joules(later));
+    }
+    let attributed = attributor.finish().ledgers[0].attributed.as_joules();
+    assert!((attributed - 180.0).abs() < 0.01, "{attributed}");
+}
+
+#[test]
 fn known_static_power_is_taken_out_first() {
     let mut options = options(1.0);
     options.static_power = vec![Watts::from_watts(10.0)];

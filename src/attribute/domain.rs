@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::busy::OtherTime;
 use super::curve::EnergyCurve;
 use crate::recording::metadata::{DomainInfo, DomainKind};
-use crate::units::Joules;
+use crate::units::Nanoseconds;
 
 #[derive(Debug)]
 pub(super) struct Domain {
@@ -17,8 +17,8 @@ pub(super) struct Domain {
     pub other_time: OtherTime,
     /// Model joules and CPU nanoseconds of all quanta so far.
     own_so_far: (f64, f64),
-    /// Model joules of everything that ran so far, and joules measured for them.
-    usual: (f64, Joules),
+    /// Model joules of everything that ran so far, and seconds.
+    usual: (f64, f64),
     pub is_core: bool,
 }
 
@@ -34,7 +34,7 @@ impl Domain {
                 measured_cores: BTreeSet::new(),
                 other_time: OtherTime::default(),
                 own_so_far: (0.0, 0.0),
-                usual: (0.0, Joules::ZERO),
+                usual: (0.0, 0.0),
                 is_core: info.kind == DomainKind::Core,
             })
             .collect();
@@ -66,19 +66,16 @@ impl Domain {
             if own > 0.0 { 0.0 } else { 1.0 }
         }
     }
-    /// Whether so little ran in a bucket, for its joules, that these are the machine's own: the last
-    /// nanoseconds of a sample in an idle second would else be given all of that second.
-    pub fn is_next_to_nothing(&mut self, model: f64, measured: Joules) -> bool {
-        /// Joules per model joule differ by tens between a lone thread and a full machine.
+
+    /// Whether so little ran in a bucket that its joules are the machine's own: the last nanoseconds of a
+    /// sample in an idle second would else be given all of that second.
+    pub fn is_next_to_nothing(&mut self, model: f64, span: Nanoseconds) -> bool {
+        /// Model joules per second, as a share of those so far.
         const OF_THE_USUAL: f64 = 1e-3;
-        let (model_so_far, measured_so_far) = self.usual;
-        if measured_so_far > Joules::ZERO {
-            let usual = model_so_far / measured_so_far.as_joules() * measured.as_joules();
-            if model < OF_THE_USUAL * usual {
-                return true;
-            }
-        }
-        self.usual = (model_so_far + model, measured_so_far + measured);
-        false
+        let (model_so_far, seconds_so_far) = self.usual;
+        let seconds = span.as_secs_f64();
+        // What is called idle counts as well: else a wild beginning would make all the rest so.
+        self.usual = (model_so_far + model, seconds_so_far + seconds);
+        model * seconds_so_far < OF_THE_USUAL * model_so_far * seconds
     }
 }
