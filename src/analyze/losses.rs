@@ -34,8 +34,11 @@ pub struct Loss {
     pub start: Timestamp,
 }
 
-/// How much the latest gap changes the pace.
-const LATEST: f64 = 0.25;
+/// How much the latest gap changes a pace, which is zero as long as there is none.
+pub(super) fn weight_of_latest(pace: f64) -> f64 {
+    if pace > 0.0 { 0.25 } else { 1.0 }
+}
+
 /// Damaged files name wild CPUs; kernels end at 8192.
 const MOST_CPUS: usize = 1 << 13;
 
@@ -46,7 +49,7 @@ impl Losses {
         if let Some(last) = pace.last
             && !pace.after_loss
         {
-            let new = if pace.gap > 0.0 { LATEST } else { 1.0 };
+            let new = weight_of_latest(pace.gap);
             pace.gap += new * (time.since(last).as_nanos() as f64 - pace.gap);
             pace.events += new * (count as f64 - pace.events);
         }

@@ -1,5 +1,6 @@
 //! Over which stretch of time the events of a sample happened.
 
+use super::losses::weight_of_latest;
 use crate::units::{Nanoseconds, Timestamp};
 
 /// What an event counts, as far as time is concerned.
@@ -33,8 +34,6 @@ struct Stream {
     pace: f64,
 }
 
-/// How much the latest gap changes the pace.
-const LATEST: f64 = 0.25;
 /// A gap of so many usual ones is a lull: what the event counts was not done all the while.
 const LULL: f64 = 2.0;
 
@@ -103,7 +102,7 @@ impl SpanTracker {
                 // over all of it they would take joules from what ran meanwhile.
                 let all = gap.as_nanos() as f64;
                 let longest = if stream.pace > 0.0 { LULL * stream.pace } else { all };
-                stream.pace += if stream.pace > 0.0 { LATEST } else { 1.0 } * (all - stream.pace);
+                stream.pace += weight_of_latest(stream.pace) * (all - stream.pace);
                 let span = Nanoseconds::from_nanos(all.min(longest) as u64);
                 Span { start: before(time, span), running: Nanoseconds::ZERO }
             }

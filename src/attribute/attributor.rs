@@ -164,7 +164,7 @@ impl Attributor {
             if self.result.cell_joules.len() < needed {
                 self.result.cell_joules.resize(needed, Joules::ZERO);
                 self.result.sensitivities.resize(needed * self.parameters, 0.0);
-                self.by_cell.expect(cell);
+                self.by_cell.make_room(cell);
             }
         }
         self.advance(quantum.end);

@@ -140,13 +140,13 @@ impl CellSums {
     }
 
     /// Makes room for a cell.
-    pub fn expect(&mut self, cell: u32) {
+    pub fn make_room(&mut self, cell: u32) {
         if self.row_of.len() <= cell as usize {
             self.row_of.resize(cell as usize + 1, NO_ROW);
         }
     }
 
-    /// Adds a part of a quantum; its cell was expected.
+    /// Adds a part of a quantum; there is room for its cell.
     pub fn add(&mut self, part: &Part, rates: &Rates) {
         let row = match part.charge {
             Charge::OtherProcess => 0,

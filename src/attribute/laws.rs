@@ -94,8 +94,8 @@ fn assert_same(found: &[f64], expected: &[f64], tolerance: f64) -> Result<(), Te
     Ok(())
 }
 
-/// Quanta of all CPUs and events that end where the readings do. At no time does next to nothing run, which would be
-/// the machine's.
+/// Quanta of all CPUs and events that end where the readings do. At no time does next to nothing run, which
+/// would be the machine's.
 fn recorded() -> impl Strategy<Value = Recorded> {
     const MILLISECOND: u64 = 1_000_000;
     // None is without length: on which side of a bucket's end such a one lies, rounding decides.
@@ -165,7 +165,8 @@ proptest! {
         static_watts in 0.0f64..100.0,
     ) {
         let (end, total) = *first.readings.last().expect("readings");
-        // Buckets end at whole nanoseconds: what they hold differs by some microjoules. A little more, so that rounding does not leave an empty bucket at the end.
+        // Buckets end at whole nanoseconds: what they hold differs by some microjoules. A little more, so that
+        // rounding does not leave an empty bucket at the end.
         let options = options(total.iter().sum::<f64>() / f64::from(buckets) * (1.0 + 1e-12), static_watts);
         let after = second.moved(end, total);
         let both = Recorded {

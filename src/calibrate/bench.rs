@@ -12,6 +12,7 @@ use super::plan::{FEWEST_ROUNDS, Plan, Step};
 use super::workers::Workers;
 use crate::machine::permissions::Permissions;
 use crate::machine::{ModelEvent, Roots, choose_model_events, topology};
+use crate::power_model::median::median;
 use crate::record::affinity::allowed_cpus;
 use crate::record::cpu_counters::{CpuCount, CpuCounters};
 use crate::record::meter::{Discovery, MeterOptions, discover};
@@ -71,8 +72,12 @@ pub struct Visits {
     pub disturbed: usize,
 }
 
-/// The visits of one step: the total power of each, and what it showed domain by domain.
-type StepVisits = Vec<(f64, Vec<Observed>)>;
+/// One visit: the power of the total in watts, and what was observed domain by domain.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Visit {
+    watts: f64,
+    observed: Vec<Observed>,
+}
 
 /// One visit: energies and counts, and between which instants.
 struct Reading {
@@ -124,7 +129,7 @@ impl Bench {
         let start = Instant::now();
         let (mut rounds, mut precision) = (0, f64::INFINITY);
         let steps = self.plan.steps.clone();
-        let mut made: Vec<StepVisits> = vec![Vec::new(); steps.len()];
+        let mut made: Vec<Vec<Visit>> = vec![Vec::new(); steps.len()];
         while rounds < FEWEST_ROUNDS
             || precision > self.options.precision && start.elapsed() + self.plan.round() <= self.options.limit
         {
@@ -143,18 +148,14 @@ impl Bench {
             precision = made.iter().map(|of_step| relative_error(&undisturbed(of_step))).fold(0.0, f64::max);
         }
         let total = made.iter().map(Vec::len).sum::<usize>();
-        let kept: Vec<&(f64, Vec<Observed>)> = made.iter().flat_map(|of_step| undisturbed(of_step)).collect();
+        let kept: Vec<&Visit> = made.iter().flat_map(|of_step| undisturbed(of_step)).collect();
         let disturbed = total - kept.len();
-        let observed = kept.into_iter().flat_map(|(_, observed)| observed.clone()).collect();
+        let observed = kept.into_iter().flat_map(|visit| visit.observed.clone()).collect();
         Ok(Visits { observed, rounds, precision, disturbed })
     }
 
-    /// Runs a kernel. Returns the power of the total, and what was observed of each domain.
-    fn visit(
-        &mut self,
-        step: &Step,
-        counters: &mut CpuCounters,
-    ) -> Result<(f64, Vec<Observed>), CalibrateError> {
+    /// Runs a kernel.
+    fn visit(&mut self, step: &Step, counters: &mut CpuCounters) -> Result<Visit, CalibrateError> {
         let mut observed = Vec::new();
         let announce = self.options.announce.as_deref().filter(|_| step.kernel != Kernel::Idle);
         let workers = Workers::start(step, announce)?;
@@ -185,7 +186,7 @@ impl Bench {
                 watts,
             });
         }
-        Ok((total, observed))
+        Ok(Visit { watts: total, observed })
     }
 
     fn read(&mut self, counters: &mut CpuCounters) -> Result<Reading, CalibrateError> {
@@ -265,31 +266,28 @@ fn rates(before: &[CpuCount], after: &[CpuCount]) -> BTreeMap<(usize, u32), f64>
 
 /// The standard error of a mean, relative to it.
 /// Visits of a step whose power is near to the median of all of them.
-fn undisturbed(of_step: &StepVisits) -> Vec<&(f64, Vec<Observed>)> {
+fn undisturbed(of_step: &[Visit]) -> Vec<&Visit> {
     /// Visits of a quiet machine differ by less.
     const FAR: f64 = 0.05;
     /// In standard deviations, where they do differ. A normal distribution's median deviation is 0.6745 of
     /// its standard deviation.
     const OUTLIER: f64 = 5.0 / 0.6745;
-    let median = median(of_step.iter().map(|(power, _)| *power));
-    let deviation = self::median(of_step.iter().map(|(power, _)| (power - median).abs()));
-    let limit = (OUTLIER * deviation).max(FAR * median);
-    of_step.iter().filter(|(power, _)| (power - median).abs() <= limit).collect()
+    let median_of = |value: &dyn Fn(&Visit) -> f64| {
+        median(&mut of_step.iter().map(value).collect::<Vec<f64>>()).unwrap_or(0.0)
+    };
+    let usual = median_of(&|visit| visit.watts);
+    let distance = |visit: &Visit| (visit.watts - usual).abs();
+    let limit = (OUTLIER * median_of(&distance)).max(FAR * usual);
+    of_step.iter().filter(|visit| distance(visit) <= limit).collect()
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
-}
-
-fn relative_error(visits: &[&(f64, Vec<Observed>)]) -> f64 {
+fn relative_error(visits: &[&Visit]) -> f64 {
     let count = visits.len() as f64;
     if visits.len() < 2 {
         return f64::INFINITY;
     }
-    let mean = visits.iter().map(|(power, _)| power).sum::<f64>() / count;
-    let squares: f64 = visits.iter().map(|(power, _)| (power - mean).powi(2)).sum();
+    let mean = visits.iter().map(|visit| visit.watts).sum::<f64>() / count;
+    let squares: f64 = visits.iter().map(|visit| (visit.watts - mean).powi(2)).sum();
     if mean > 0.0 { (squares / (count - 1.0) / count).sqrt() / mean } else { f64::INFINITY }
 }
 
@@ -308,7 +306,7 @@ mod tests {
     #[test]
     fn the_error_of_a_mean_by_hand() {
         // Mean 10, s = 1, three values.
-        let of_step: StepVisits = [9.0, 10.0, 11.0].map(|power| (power, Vec::new())).into();
+        let of_step = [9.0, 10.0, 11.0].map(|watts| Visit { watts, ..Visit::default() });
         let visits: Vec<_> = of_step.iter().collect();
         assert!((relative_error(&visits) - 1.0 / 3f64.sqrt() / 10.0).abs() < 1e-12);
         assert_eq!(relative_error(&visits[..1]), f64::INFINITY);
@@ -317,8 +315,9 @@ mod tests {
     #[test]
     fn a_visit_during_which_something_else_drew_power_is_left_out() {
         let kept = |powers: &[f64]| {
-            let of_step: StepVisits = powers.iter().map(|power| (*power, Vec::new())).collect();
-            undisturbed(&of_step).iter().map(|(power, _)| *power).collect::<Vec<f64>>()
+            let visit = |watts: &f64| Visit { watts: *watts, ..Visit::default() };
+            let of_step: Vec<Visit> = powers.iter().map(visit).collect();
+            undisturbed(&of_step).iter().map(|visit| visit.watts).collect::<Vec<f64>>()
         };
         assert_eq!(kept(&[20.0, 31.0, 20.1]), [20.0, 20.1]);
         assert_eq!(kept(&[20.0, 20.9, 20.1]), [20.0, 20.9, 20.1], "within 5 %");

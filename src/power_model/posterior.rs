@@ -7,6 +7,7 @@ use super::columns::Columns;
 use super::edge_noise::Whitening;
 use super::intervals::Intervals;
 use super::least_squares::{NormalEquations, Sign};
+use super::median::median;
 use super::self_calibration::Prior;
 
 /// Residuals beyond so many standard deviations count by their size, not by its square (Huber, 1964): an
@@ -14,12 +15,6 @@ use super::self_calibration::Prior;
 const TOLERATED: f64 = 1.5;
 /// No meter and no model is better than this share of an interval's joules.
 const LEAST_NOISE: f64 = 0.001;
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
-}
 
 /// By how much sums of successive errors vary more than the errors themselves say: more than one where
 /// power drifted in a way that neither the events nor the noise of edges explain.
@@ -155,7 +150,8 @@ impl Posterior {
             }
             let sizes: Vec<f64> = step.white_errors.iter().map(|error| error.abs()).collect();
             // The median of |x| of a normal distribution is 0.6745 standard deviations.
-            let deviation = (median(&sizes) / 0.6745).max(given.least_noise.sqrt());
+            let typical = median(&mut sizes.clone()).unwrap_or(0.0);
+            let deviation = (typical / 0.6745).max(given.least_noise.sqrt());
             for (weight, size) in weights.iter_mut().zip(&sizes) {
                 *weight = (TOLERATED * deviation / size.max(f64::MIN_POSITIVE)).min(1.0);
             }

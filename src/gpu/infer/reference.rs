@@ -151,25 +151,24 @@ pub fn fit_to_reference(
         return Err(ReferenceError::Apart(20));
     }
     let cumulative = Cumulative::new(reference, first);
-    let window_at = |readings: &'_ [(f64, f64)], window: f64| {
-        let (readings, cumulative) = (readings.to_vec(), &cumulative);
-        move |delay: f64| affine(&readings, |time| cumulative.mean(time - delay - window, time - delay))
+    let window = |window: f64| {
+        let cumulative = &cumulative;
+        move |time: f64| cumulative.mean(time - window, time)
     };
-    let rc_at = |readings: &'_ [(f64, f64)], constant: f64| {
-        let (readings, charge) = (readings.to_vec(), Charge::new(&cumulative, constant));
-        move |delay: f64| affine(&readings, |time| charge.at(time - delay))
+    let capacitor = |constant: f64| {
+        let charge = Charge::new(&cumulative, constant);
+        move |time: f64| charge.at(time)
     };
-
     let windows: Vec<f64> = log_grid(0.05 * tick.min(0.25), longest_window, 28);
-    let boxcar = search(&windows, tick, |window| window_at(&readings, window));
+    let boxcar = search(&readings, &windows, tick, window);
     let constants: Vec<f64> = log_grid(0.05 * tick, longest_window / 2.0, 20);
-    let rc = search(&constants, tick, |constant| rc_at(&readings, constant));
+    let rc = search(&readings, &constants, tick, capacitor);
     // An exponential much shorter than the refresh period is a window for all that can be seen.
     let use_rc = rc.fit.residual < 0.8 * boxcar.fit.residual && rc.length > 0.3 * tick;
     let best = if use_rc { &rc } else { &boxcar };
     let spread = match use_rc {
-        true => spread_of_parts(&readings, &rc, tick, rc_at),
-        false => spread_of_parts(&readings, &boxcar, tick, window_at),
+        true => spread_of_parts(&readings, &rc, tick, capacitor),
+        false => spread_of_parts(&readings, &boxcar, tick, window),
     };
 
     let range = readings.iter().map(|r| r.1).fold(f64::MIN, f64::max)
@@ -221,22 +220,27 @@ struct Found {
     plausible: (f64, f64),
 }
 
-/// The best length and delay: a grid of both, refined around its best point. `fit` is given a length first,
-/// and then delays for it.
-fn search<F: Fn(f64) -> Affine>(lengths: &[f64], tick: f64, fit: impl Fn(f64) -> F) -> Found {
+/// The best length and delay: a grid of both, refined around its best point. `sensor` is given a length, and
+/// what it returns a time: it is what such a sensor would show then.
+fn search<S: Fn(f64) -> f64>(
+    readings: &[(f64, f64)],
+    lengths: &[f64],
+    tick: f64,
+    sensor: impl Fn(f64) -> S,
+) -> Found {
     // The clocks of meter and host, and the driver between refresh and answer, may differ by this.
     let reach = (1.2 * tick).max(0.1);
-    let best_delay = |fit: &F, from: f64, to: f64, steps: u32| {
+    let best_delay = |seen: &S, from: f64, to: f64, steps: u32| {
         (0..=steps)
             .map(|step| from + (to - from) * f64::from(step) / f64::from(steps))
-            .map(|delay| (delay, fit(delay)))
+            .map(|delay| (delay, affine(readings, delay, seen)))
             .min_by(|a, b| a.1.residual.total_cmp(&b.1.residual))
-            .unwrap_or((0.0, fit(0.0)))
+            .unwrap_or((0.0, affine(readings, 0.0, seen)))
     };
     let refined = |length: f64| {
-        let fit = fit(length);
-        let (coarse, _) = best_delay(&fit, -reach, reach, 24);
-        best_delay(&fit, coarse - reach / 12.0, coarse + reach / 12.0, 12)
+        let seen = sensor(length);
+        let (coarse, _) = best_delay(&seen, -reach, reach, 24);
+        best_delay(&seen, coarse - reach / 12.0, coarse + reach / 12.0, 12)
     };
     let residual_of = |length: f64| refined(length).1.residual;
     let residuals: Vec<f64> = lengths.iter().map(|length| residual_of(*length)).collect();
@@ -261,11 +265,11 @@ fn search<F: Fn(f64) -> Affine>(lengths: &[f64], tick: f64, fit: impl Fn(f64) ->
 /// By what factor the best length may be off, from how far it moves when a part of the trace is left
 /// out: the jackknife's 95 % interval. The residual of all readings does not tell it, as only those
 /// near a switch of the load know of the length, and polls that came late mislead whole stretches.
-fn spread_of_parts<F: Fn(f64) -> Affine>(
+fn spread_of_parts<S: Fn(f64) -> f64>(
     readings: &[(f64, f64)],
     best: &Found,
     tick: f64,
-    fit: impl Fn(&[(f64, f64)], f64) -> F,
+    sensor: impl Fn(f64) -> S,
 ) -> f64 {
     const PARTS: usize = 6;
     /// Student's t for one less than the parts.
@@ -279,9 +283,9 @@ fn spread_of_parts<F: Fn(f64) -> Affine>(
     let best_without = |part: usize| {
         let rest = without(part);
         let residual = |log: f64| {
-            let fit = fit(&rest, log.exp());
+            let seen = sensor(log.exp());
             let delays = (-2..=2).map(|step| best.delay + 0.1 * tick * f64::from(step));
-            delays.map(|delay| fit(delay).residual).fold(f64::MAX, f64::min)
+            delays.map(|delay| affine(&rest, delay, &seen).residual).fold(f64::MAX, f64::min)
         };
         // There may be several minima: the nearest to the least of some steps is looked for.
         const STEPS: i32 = 8;
@@ -307,10 +311,10 @@ struct Affine {
     residual: f64,
 }
 
-/// Readings as a line of what the sensor should have seen.
-fn affine(readings: &[(f64, f64)], seen: impl Fn(f64) -> f64) -> Affine {
+/// Readings as a line of what the sensor should have seen, so much earlier than they came.
+fn affine(readings: &[(f64, f64)], delay: f64, seen: impl Fn(f64) -> f64) -> Affine {
     let count = readings.len() as f64;
-    let x: Vec<f64> = readings.iter().map(|(time, _)| seen(*time)).collect();
+    let x: Vec<f64> = readings.iter().map(|(time, _)| seen(time - delay)).collect();
     let mean_x = x.iter().sum::<f64>() / count;
     let mean_y = readings.iter().map(|(_, watts)| watts).sum::<f64>() / count;
     let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);

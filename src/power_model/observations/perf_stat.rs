@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use super::ObservationError;
 use super::table::Observed;
 use crate::power_model::dataset::{Dataset, Observation};
+use crate::power_model::median::median;
 
 /// The log of one run.
 #[derive(Debug, Clone, PartialEq)]
@@ -325,14 +326,6 @@ fn sum_of_parts(entries: &[&Entry<'_>], event: &str) -> f64 {
         parts.entry(entry.part).or_insert(entry.value.unwrap_or(f64::NAN));
     }
     if parts.is_empty() { f64::NAN } else { parts.values().sum() }
-}
-
-fn median(values: &mut [f64]) -> Option<f64> {
-    if values.is_empty() {
-        return None;
-    }
-    values.sort_by(f64::total_cmp);
-    Some(values[values.len() / 2])
 }
 
 #[cfg(test)]
