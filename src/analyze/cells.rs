@@ -14,19 +14,32 @@ use crate::units::Nanoseconds;
 /// nearly every sample has a stack of its own would fill any memory.
 const MOST_STACKS: usize = 1 << 20;
 
-/// What of a sample decides its cell.
+/// What of a sample decides its cell, beside its event and its CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct SampleKey {
     /// All frames but its own address.
     pub callers: CallersId,
     /// Its own address.
-    pub own: Option<AddressId>,
+    pub own: OwnAddress,
     /// The thread, if threads are told apart.
     pub thread: ThreadIndex,
-    /// The CPU, if CPUs are told apart; else [`NO_CPU`].
-    pub cpu: u32,
-    /// Index of the event.
-    pub event: u32,
+}
+
+/// An [`AddressId`] or none, in as many bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnAddress(u32);
+
+impl From<Option<AddressId>> for OwnAddress {
+    fn from(address: Option<AddressId>) -> Self {
+        // One more than the number, so that no address is 0.
+        Self(address.map_or(0, |address| address.0 + 1))
+    }
+}
+
+impl OwnAddress {
+    fn get(self) -> Option<AddressId> {
+        self.0.checked_sub(1).map(AddressId)
+    }
 }
 
 /// No CPU, as a number in keys.
@@ -68,14 +81,14 @@ impl Default for CellTable {
 }
 
 impl CellTable {
-    /// The cell of a sample, made if need be. A stack loses its callers if there are too many stacks.
-    pub fn cell(&mut self, key: SampleKey) -> u32 {
+    /// The cell of a sample, made if need be. A stack loses its callers if there are too many stacks. Where CPUs
+    /// are not told apart, `cpu` is [`NO_CPU`].
+    pub fn cell(&mut self, key: SampleKey, cpu: u32, event: u32) -> u32 {
         let hash_with = |callers: CallersId| {
             hash(&self.hashers, |hasher| {
                 hasher.write_u64(u64::from(callers.0) << 32 | u64::from(key.thread.0));
-                hasher.write_u64(u64::from(key.cpu) << 32 | u64::from(key.event));
-                // One more than the address's number, so that none is 0.
-                hasher.write_u64(key.own.map_or(0, |own| u64::from(own.0) + 1));
+                hasher.write_u64(u64::from(cpu) << 32 | u64::from(event));
+                hasher.write_u64(u64::from(key.own.0));
             })
         };
         let known = hash_with(key.callers);
@@ -87,22 +100,22 @@ impl CellTable {
         let cell = if is_full && key.callers != CallersId::NONE {
             let without = hash_with(CallersId::NONE);
             let cell = self.known.find(without).unwrap_or_else(|| {
-                let cell = self.add(SampleKey { callers: CallersId::NONE, ..key });
+                let cell = self.add(SampleKey { callers: CallersId::NONE, ..key }, cpu, event);
                 self.known.insert(without, cell);
                 cell
             });
             self.cut.insert(cell);
             cell
         } else {
-            self.add(key)
+            self.add(key, cpu, event)
         };
         self.known.insert(known, cell);
         cell
     }
 
-    fn add(&mut self, key: SampleKey) -> u32 {
-        let SampleKey { callers, own, thread, cpu, event } = key;
-        let stack = self.stacks.stack(callers, own);
+    fn add(&mut self, key: SampleKey, cpu: u32, event: u32) -> u32 {
+        let SampleKey { callers, own, thread } = key;
+        let stack = self.stacks.stack(callers, own.get());
         self.cells.push(CellParts { stack, thread, cpu, event });
         self.cells.len() as u32 - 1
     }
@@ -127,13 +140,7 @@ mod tests {
     use super::*;
 
     fn key(callers: u32, own: u32) -> SampleKey {
-        SampleKey {
-            callers: CallersId(callers),
-            own: Some(AddressId(own)),
-            thread: ThreadIndex(0),
-            cpu: NO_CPU,
-            event: 0,
-        }
+        SampleKey { callers: CallersId(callers), own: Some(AddressId(own)).into(), thread: ThreadIndex(0) }
     }
 
     fn counts() -> impl Iterator<Item = (u64, u64, Nanoseconds)> {
@@ -143,17 +150,18 @@ mod tests {
     #[test]
     fn equal_samples_share_a_cell() {
         let mut table = CellTable::default();
-        let first = table.cell(key(1, 1));
+        let first = table.cell(key(1, 1), NO_CPU, 0);
         let others = [
-            key(1, 2),
-            key(2, 1),
-            SampleKey { own: None, ..key(1, 1) },
-            SampleKey { thread: ThreadIndex(1), ..key(1, 1) },
-            SampleKey { cpu: 0, ..key(1, 1) },
-            SampleKey { event: 1, ..key(1, 1) },
+            (key(1, 2), NO_CPU, 0),
+            (key(2, 1), NO_CPU, 0),
+            (SampleKey { own: None.into(), ..key(1, 1) }, NO_CPU, 0),
+            (SampleKey { thread: ThreadIndex(1), ..key(1, 1) }, NO_CPU, 0),
+            (key(1, 1), 0, 0),
+            (key(1, 1), NO_CPU, 1),
         ];
-        assert!(others.map(|other| table.cell(other)).iter().all(|&other| other != first));
-        assert_eq!(table.cell(key(1, 1)), first);
+        let others = others.map(|(key, cpu, event)| table.cell(key, cpu, event));
+        assert!(others.iter().all(|&other| other != first));
+        assert_eq!(table.cell(key(1, 1), NO_CPU, 0), first);
         let (cells, stacks, cut) = table.finish(counts());
         assert_eq!((cells.len(), stacks.len(), cut.len()), (7, 4, 0));
         assert_eq!((cells[0].cpu, cells[5].cpu), (None, Some(0)));
@@ -162,12 +170,13 @@ mod tests {
     #[test]
     fn too_many_stacks_lose_their_callers() {
         let mut table = CellTable { most_stacks: 2, ..CellTable::default() };
-        let whole = [table.cell(key(1, 1)), table.cell(key(2, 1))];
-        let cut = table.cell(key(3, 1));
+        let mut cell = |callers| table.cell(key(callers, 1), NO_CPU, 0);
+        let whole = [cell(1), cell(2)];
+        let cut = cell(3);
         assert!(!whole.contains(&cut));
-        assert_eq!(table.cell(key(4, 1)), cut, "told apart by callers alone");
-        assert_eq!(table.cell(key(3, 1)), cut);
-        assert_eq!(table.cell(key(2, 1)), whole[1], "those that were there stay");
+        assert_eq!(cell(4), cut, "told apart by callers alone");
+        assert_eq!(cell(3), cut);
+        assert_eq!(cell(2), whole[1], "those that were there stay");
         let (cells, stacks, is_cut) = table.finish(counts());
         assert_eq!(stacks.callers(cells[cut as usize].stack), CallersId::NONE);
         assert!(is_cut.contains(&cut) && is_cut.len() == 1);

@@ -4,7 +4,7 @@ use std::hash::Hasher;
 
 use foldhash::fast::FixedState;
 
-use super::cells::{NO_CPU, SampleKey};
+use super::cells::SampleKey;
 use super::known::{KnownAddresses, KnownKeys, Spaces, hash};
 use crate::profile::{AddressId, CallersId, CodeAddress, ModuleKind, StackTable, ThreadIndex};
 use crate::recording::record::{Callchain, CpuMode, Sample};
@@ -81,49 +81,43 @@ impl Collector {
         &mut self,
         tasks: &mut Tasks,
         task: TaskId,
-        cpu: Option<u32>,
-        event: u32,
         sample: &Sample<'_>,
         unwound: &[u64],
     ) -> SampleKey {
-        let (thread, cpu, spaces) = self.told_apart(tasks, task, cpu);
+        let (thread, spaces) = self.told_apart(tasks, task);
         let callers = match self.dimensions.stacks {
             true => self.callers(tasks, task, spaces, sample, unwound),
             false => CallersId::NONE,
         };
         let own = sample.ip.map(|address| Frame { mode: sample.mode, address, is_return: false });
         let own = own.map(|frame| self.located(tasks, task, spaces, frame));
-        SampleKey { callers, own, thread, cpu, event }
+        SampleKey { callers, own: own.into(), thread }
     }
 
     /// What decides the cell of a launch: the sample's stack with `kernel` as its innermost frame. Launches are few
     /// beside samples, and are interned each time.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one key")]
     pub fn launch_key(
         &mut self,
         tasks: &mut Tasks,
         task: TaskId,
-        cpu: Option<u32>,
-        event: u32,
         sample: &Sample<'_>,
         unwound: &[u64],
         kernel: CodeAddress,
     ) -> SampleKey {
-        let (thread, cpu, spaces) = self.told_apart(tasks, task, cpu);
+        let (thread, spaces) = self.told_apart(tasks, task);
         // Without call paths the kernel is all there is to know.
         let callers = match self.dimensions.stacks {
             true => self.callers_of(tasks, task, spaces, frames_of(sample, sample.callchain, unwound)),
             false => CallersId::NONE,
         };
-        let own = Some(self.code.intern(kernel));
-        SampleKey { callers, own, thread, cpu, event }
+        let own = Some(self.code.intern(kernel)).into();
+        SampleKey { callers, own, thread }
     }
 
-    /// The thread and the CPU as far as they are told apart, and what addresses mean.
-    fn told_apart(&self, tasks: &mut Tasks, task: TaskId, cpu: Option<u32>) -> (ThreadIndex, u32, Spaces) {
+    /// The thread, if threads are told apart, and what addresses mean.
+    fn told_apart(&self, tasks: &mut Tasks, task: TaskId) -> (ThreadIndex, Spaces) {
         let thread = if self.dimensions.threads { tasks.thread(task) } else { ThreadIndex(0) };
-        let cpu = cpu.filter(|_| self.dimensions.cpus).unwrap_or(NO_CPU);
-        (thread, cpu, (tasks.space_id(task), tasks.kernel_space_id()))
+        (thread, (tasks.space_id(task), tasks.kernel_space_id()))
     }
 
     /// All that was collected.
@@ -338,18 +332,17 @@ mod tests {
             callchain: Callchain(bytes),
             ..Sample::default()
         };
-        let parts = |key: SampleKey| (key.callers, key.own, key.thread, key.cpu);
+        let parts = |key: SampleKey| (key.callers, key.own, key.thread);
         for (dimensions, alike) in
             [(Dimensions::ALL, false), (Dimensions { stacks: false, threads: false, cpus: false }, true)]
         {
             let mut collector = Collector::new(dimensions);
-            let first = collector.key(&mut tasks, one, Some(0), 0, &of(&a), &[]);
-            let again = collector.key(&mut tasks, one, Some(0), 0, &of(&a), &[]);
+            let first = collector.key(&mut tasks, one, &of(&a), &[]);
+            let again = collector.key(&mut tasks, one, &of(&a), &[]);
             assert_eq!(parts(first), parts(again));
-            let other = collector.key(&mut tasks, two, Some(1), 0, &of(&b), &[]);
+            let other = collector.key(&mut tasks, two, &of(&b), &[]);
             assert_eq!(first.callers == other.callers, alike);
             assert_eq!(first.thread == other.thread, alike);
-            assert_eq!(first.cpu == other.cpu, alike);
         }
     }
 }

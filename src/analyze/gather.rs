@@ -1,7 +1,7 @@
 //! One half of the second pass: from records in the order of time to cells, and to the steps that
 //! attribution takes.
 
-use super::cells::SampleKey;
+use super::cells::{NO_CPU, SampleKey};
 use super::collect::{Collected, Collector};
 use super::events::{EventRole, EventRoles};
 use super::jit::JitFunctions;
@@ -11,10 +11,10 @@ use super::options::Options;
 use super::replay::{Replay, ReplayEnd};
 use super::samples::SampleList;
 use super::spans::{EventUnit, SpanTracker};
-use super::steps::Step;
+use super::steps::{Owner, SampleStep, Step};
 use super::unwind::SampleUnwinder;
 use crate::attribute::{Charge, Quantum};
-use crate::profile::{EventTotals, Module, NO_CELL, Thread};
+use crate::profile::{EventTotals, Module, Thread};
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{Metadata, Target};
 use crate::recording::record::{Record, RecordContext, Sample};
@@ -208,28 +208,29 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             *first = (*first).min(time);
             *last = (*last).max(time);
         }
-        let (charge, key) = match (self.charge_elsewhere(pid), &mut self.samples) {
-            (Some(charge), _) => (charge, None),
-            (None, Some(samples)) => (Charge::Cell(samples.push(at, event, count, running)), None),
-            (None, None) => (Charge::Cell(NO_CELL), Some(self.key(context, task, event, sample))),
-        };
-        let stream = context.cpu.map_or(0, |cpu| cpu.min(8191) + 1) * self.totals.len() as u32 + event;
         // A clock ticks on idle CPUs too; what they spend is the machine's, not a task's.
         let is_idle = pid == 0 && unit == EventUnit::Nanoseconds;
-        let (start, cpu) = (span.start, context.cpu);
+        let owner = match (self.charge_elsewhere(pid), &mut self.samples) {
+            (Some(charge), _) => Owner::Charge { is_idle, charge },
+            (None, Some(samples)) => {
+                let cell = samples.push(at, event, count, running);
+                Owner::Charge { is_idle, charge: Charge::Cell(cell) }
+            }
+            (None, None) => Owner::Cell { is_idle, key: self.key(task, sample) },
+        };
         if !is_idle {
-            self.losses.sampled(event, cpu, time, count);
+            self.losses.sampled(event, context.cpu, time, count);
         }
-        let quantum = Quantum { start, end: time, cpu, event, count, running, charge };
-        (self.tell)(Step::Sample { quantum, key, stream, is_idle });
+        let (start, cpu) = (span.start, context.cpu.unwrap_or(NO_CPU));
+        (self.tell)(Step::Sample(SampleStep { start, end: time, count, running, cpu, event, owner }));
     }
 
-    fn key(&mut self, context: &RecordContext, task: TaskId, event: u32, sample: &Sample<'_>) -> SampleKey {
+    fn key(&mut self, task: TaskId, sample: &Sample<'_>) -> SampleKey {
         let unwound = match &mut self.unwinder {
             Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
             None => &[],
         };
-        self.collector.key(&mut self.tasks, task, context.cpu, event, sample, unwound)
+        self.collector.key(&mut self.tasks, task, sample, unwound)
     }
 
     /// A call that launches of GPU kernels are known by. Those of other processes are not the program's.
@@ -259,16 +260,9 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
                     Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
                     None => &[],
                 };
-                let key = self.collector.launch_key(
-                    &mut self.tasks,
-                    task,
-                    context.cpu,
-                    event,
-                    sample,
-                    unwound,
-                    kernel,
-                );
-                (self.tell)(Step::Launch(key));
+                let key = self.collector.launch_key(&mut self.tasks, task, sample, unwound, kernel);
+                let cpu = context.cpu.unwrap_or(NO_CPU);
+                (self.tell)(Step::Launch { key, cpu, event });
             }
         }
         self.launches.launched(pid, tid, time, self.launched);
@@ -324,7 +318,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             let span = self.spans.span(event, cpu, unit, time, count);
             let running = if self.time_event == Some(event) { span.running } else { Nanoseconds::ZERO };
             let quantum = Quantum { start, end: time, cpu, event, count, running, charge: Charge::Lost };
-            (self.tell)(Step::Lost(quantum));
+            (self.tell)(Step::Lost(Box::new(quantum)));
         }
     }
 

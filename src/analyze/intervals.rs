@@ -1,6 +1,8 @@
 //! Joules and event counts over equal intervals of time, gathered in one pass over a recording of any
 //! length.
 
+use std::ops::Range;
+
 use super::spans::{EventUnit, SpanTracker};
 use crate::power_model::intervals::{Interval, Intervals};
 use crate::recording::metadata::{DomainInfo, Metadata};
@@ -36,6 +38,8 @@ pub struct IntervalGrid {
     /// By interval and domain.
     joules: Vec<f64>,
     most: usize,
+    /// The interval that was added to last, and its times.
+    latest: (usize, Range<u64>),
     spans: SpanTracker,
     /// The event that counts cycles.
     cycles: Option<usize>,
@@ -152,6 +156,10 @@ impl IntervalGrid {
 
     /// Spreads an amount evenly over the time from `from` to `to`.
     fn spread(&mut self, from: u64, to: u64, amount: f64, mut add: impl FnMut(&mut Self, usize, f64)) {
+        let (latest, times) = &self.latest;
+        if from >= times.start && to < times.end {
+            return add(self, *latest, amount);
+        }
         let origin = *self.origin.get_or_insert(from);
         // What comes before the first record seen lies before all that is measured.
         if to < origin {
@@ -163,6 +171,8 @@ impl IntervalGrid {
         let from_known = from.max(origin);
         let last = ((to - origin) / self.width) as usize;
         self.grow(last + 1);
+        let start = origin + last as u64 * self.width;
+        self.latest = (last, start..start.saturating_add(self.width));
         if to <= from_known {
             return add(self, last, amount);
         }
@@ -190,6 +200,7 @@ impl IntervalGrid {
         merge(&mut self.counts, counts);
         merge(&mut self.joules, joules);
         self.width *= 2;
+        self.latest = (0, 0..0);
     }
 
     fn group_has(&self, group: usize, cpu: Option<u32>) -> bool {

@@ -7,7 +7,7 @@ use std::thread;
 
 use rustc_hash::FxHashMap;
 
-use super::cells::CellTable;
+use super::cells::{CellTable, NO_CPU};
 use super::collect::Collected;
 use super::estimate::estimate;
 use super::events::EventRoles;
@@ -16,7 +16,7 @@ use super::intervals::cpus_of;
 use super::options::Options;
 use super::plan::Plan;
 use super::samples::{SampleEnergy, SampleList};
-use super::steps::{self, Step};
+use super::steps::{self, Owner, SampleStep, Step};
 use super::survey::{Survey, survey};
 use crate::attribute::{self, Attribution, Attributor, Bucket, Charge};
 use crate::profile::{Division, DomainEnergy, ErrorTerms, Module, NO_CELL, Profile, SampleTrail, TimeSlice};
@@ -77,6 +77,9 @@ struct Attributing {
     division: Option<Division>,
     warnings: Vec<String>,
     cells: CellTable,
+    cpus_are_told_apart: bool,
+    /// Sampled events.
+    events: u32,
     trail: SampleTrail,
     /// The cells of launches by their numbers.
     launch_cells: Vec<u32>,
@@ -114,6 +117,8 @@ impl Attributing {
             division: plan.division,
             warnings: plan.warnings,
             cells: CellTable::default(),
+            cpus_are_told_apart: options.dimensions.cpus,
+            events: roles.sampled().len() as u32,
             trail: SampleTrail::default(),
             launch_cells: Vec::new(),
         }
@@ -121,22 +126,10 @@ impl Attributing {
 
     fn take(&mut self, step: Step) {
         match step {
-            Step::Sample { mut quantum, key, stream, is_idle } => {
-                if let Some(key) = key {
-                    quantum.charge = Charge::Cell(self.cells.cell(key));
-                }
-                let cell = if let Charge::Cell(cell) = quantum.charge { cell } else { NO_CELL };
-                self.trail.push(stream, cell);
-                if cell != NO_CELL {
-                    self.tallies.count(cell, quantum.count, quantum.running);
-                }
-                if !is_idle {
-                    self.attributor.quantum(quantum);
-                }
-            }
-            Step::Lost(quantum) => self.attributor.quantum(quantum),
-            Step::Launch(key) => {
-                let cell = self.cells.cell(key);
+            Step::Sample(sample) => self.sample(&sample),
+            Step::Lost(quantum) => self.attributor.quantum(*quantum),
+            Step::Launch { key, cpu, event } => {
+                let cell = self.cells.cell(key, self.told_apart(cpu), event);
                 self.tallies.count(cell, 1, Nanoseconds::ZERO);
                 self.launch_cells.push(cell);
             }
@@ -147,6 +140,30 @@ impl Attributing {
                 self.attributor.own_times(time, &own);
             }
         }
+    }
+}
+
+impl Attributing {
+    fn sample(&mut self, sample: &SampleStep) {
+        let (is_idle, charge) = match sample.owner {
+            Owner::Charge { is_idle, charge } => (is_idle, charge),
+            Owner::Cell { is_idle, key } => {
+                let cell = self.cells.cell(key, self.told_apart(sample.cpu), sample.event);
+                (is_idle, Charge::Cell(cell))
+            }
+        };
+        let cell = if let Charge::Cell(cell) = charge { cell } else { NO_CELL };
+        self.trail.push(sample.stream(self.events), cell);
+        if cell != NO_CELL {
+            self.tallies.count(cell, sample.count, sample.running);
+        }
+        if !is_idle {
+            self.attributor.quantum(sample.quantum(charge));
+        }
+    }
+
+    fn told_apart(&self, cpu: u32) -> u32 {
+        if self.cpus_are_told_apart { cpu } else { NO_CPU }
     }
 }
 
@@ -180,7 +197,7 @@ fn profile_of(
     attribution: Attributing,
     mut gathered: Gathered,
 ) -> (Profile, Vec<RecordPosition>) {
-    let Attributing { attributor, tallies, errors, division, warnings, cells, trail, launch_cells } =
+    let Attributing { attributor, tallies, errors, division, warnings, cells, trail, launch_cells, .. } =
         attribution;
     let attribution = attributor.finish();
     let Collected { callers, addresses, without_callers } = gathered.collected;

@@ -2,32 +2,68 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use super::cells::SampleKey;
-use crate::attribute::Quantum;
+use super::cells::{NO_CPU, SampleKey};
+use crate::attribute::{Charge, Quantum};
 use crate::recording::energy::CpuTimes;
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// What attribution takes in, in the order of time.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// A sample. With a key, it is charged to the cell of that. One of an idle CPU is counted, but gets no
-    /// joules. The stream tells samples of other events and CPUs apart.
-    Sample { quantum: Quantum, key: Option<SampleKey>, stream: u32, is_idle: bool },
+    /// A sample.
+    Sample(SampleStep),
     /// What was lost, as if it were a sample.
-    Lost(Quantum),
+    Lost(Box<Quantum>),
     /// A launch of a GPU's kernel.
-    Launch(SampleKey),
+    Launch { key: SampleKey, cpu: u32, event: u32 },
     /// A meter's reading, of a domain by index.
     Reading { domain: u32, time: Timestamp, energy: Joules },
     /// CPU times of the machine and the recorder, and the program's own by CPU.
     CpuTimes(Timestamp, Box<(CpuTimes, Vec<(u32, Nanoseconds)>)>),
 }
 
+/// A sample and whose it is. Hundreds of thousands wait for attribution.
+#[derive(Debug)]
+pub(super) struct SampleStep {
+    pub start: Timestamp,
+    pub end: Timestamp,
+    pub count: u64,
+    pub running: Nanoseconds,
+    /// The CPU or [`NO_CPU`].
+    pub cpu: u32,
+    pub event: u32,
+    pub owner: Owner,
+}
+
+/// Whose a sample is. One of an idle CPU is counted, but gets no joules.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Owner {
+    /// The cell of this key.
+    Cell { is_idle: bool, key: SampleKey },
+    /// Somebody known without a key.
+    Charge { is_idle: bool, charge: Charge },
+}
+
+impl SampleStep {
+    /// As attribution takes it, charged to whom its owner was found to be.
+    pub fn quantum(&self, charge: Charge) -> Quantum {
+        let Self { start, end, count, running, event, .. } = *self;
+        Quantum { start, end, cpu: (self.cpu != NO_CPU).then_some(self.cpu), event, count, running, charge }
+    }
+
+    /// Tells samples of other events and CPUs apart, of so many events.
+    pub fn stream(&self, events: u32) -> u32 {
+        // Kernels end at 8192 CPUs.
+        let cpu = if self.cpu == NO_CPU { 0 } else { self.cpu.min(8191) + 1 };
+        cpu * events + self.event
+    }
+}
+
 /// Steps handed over at a time.
 const CHUNK: usize = 1024;
 /// Chunks under way at most, some 20 MB: who gathers waits then for who attributes. The latter begins when the
 /// survey is done, so that few would stop the former until then.
-const MOST_CHUNKS: usize = 192;
+const MOST_CHUNKS: usize = 384;
 
 /// A way from one thread to another.
 pub(super) fn channel() -> (StepSender, StepReceiver) {
@@ -77,6 +113,11 @@ impl StepReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_is_small() {
+        assert_eq!(std::mem::size_of::<Step>(), 56);
+    }
 
     #[test]
     fn steps_arrive_in_order_however_many() {

@@ -24,6 +24,30 @@ pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*field))
 }
 
+/// Bytes as little-endian words of eight bytes, as the kernel's records are made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Words<'a>(&'a [[u8; 8]]);
+
+impl<'a> Words<'a> {
+    /// The whole words that `bytes` begins with.
+    #[inline]
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes.as_chunks().0)
+    }
+
+    /// The word of this number, if there are so many.
+    #[inline]
+    pub(super) fn u64(self, at: u16) -> Option<u64> {
+        self.0.get(usize::from(at)).map(|word| u64::from_le_bytes(*word))
+    }
+
+    /// The halves of a word, that at the lower address first.
+    #[inline]
+    pub(super) fn u32s(self, at: u16) -> Option<(u32, u32)> {
+        self.u64(at).map(|word| (word as u32, (word >> 32) as u32))
+    }
+}
+
 /// What precedes the first zero byte; everything if there is none.
 #[inline]
 pub(super) fn until_zero(bytes: &[u8]) -> &[u8] {

@@ -1,7 +1,7 @@
 //! From a record's bytes to what it says. Pure: bytes in, borrowed values out, nothing allocated.
 
 use super::attr::EventAttr;
-use super::bytes::{u32_at, u64_at};
+use super::bytes::{Words, u64_at};
 use super::error::RecordingError;
 use super::format::record_type;
 use super::ids::EventIds;
@@ -25,9 +25,9 @@ type Missing = &'static str;
 pub struct Decoder {
     layouts: Vec<EventLayout>,
     ids: EventIds,
-    /// Offset of the event's id in a sample's body; `None` if there is nothing to tell apart.
+    /// The word of a sample's body that is the event's id; `None` if there is nothing to tell apart.
     id_in_sample: Option<u16>,
-    /// Distance of the event's id from the end of other records.
+    /// Bytes from the event's id to the end of other records.
     id_before_end: Option<u16>,
 }
 
@@ -101,26 +101,22 @@ impl Decoder {
     #[inline]
     pub fn period(&self, raw: &RawRecord<'_>, context: &RecordContext) -> Option<u64> {
         let layout = self.layouts.get(context.event.map_or(0, |event| event.0 as usize))?;
-        u64_at(raw.body, layout.sample.period.into()).or(layout.fixed_period)
+        Words::new(raw.body).u64(layout.sample.period).or(layout.fixed_period)
     }
 
     #[inline]
     fn sample_context(&self, body: &[u8]) -> RecordContext {
+        let fields = Words::new(body);
         let event = match self.id_in_sample {
             None => Some(EventIndex(0)),
-            Some(at) => self.event_of_id(u64_at(body, at.into()).unwrap_or_default()),
+            Some(at) => self.event_of_id(fields.u64(at).unwrap_or_default()),
         };
         let Some(layout) = self.layouts.get(event.map_or(0, |event| event.0 as usize)) else {
             return RecordContext::default();
         };
         let layout = &layout.sample;
-        RecordContext {
-            time: u64_at(body, layout.time.into()).map(Timestamp::from_nanos),
-            pid: u32_at(body, layout.tid.into()),
-            tid: u32_at(body, usize::from(layout.tid) + 4),
-            cpu: known_cpu(u32_at(body, layout.cpu.into())),
-            event,
-        }
+        let time = fields.u64(layout.time).map(Timestamp::from_nanos);
+        context(time, fields.u32s(layout.tid), fields.u32s(layout.cpu), event)
     }
 
     fn kernel_context(&self, raw: &RawRecord<'_>) -> RecordContext {
@@ -135,20 +131,16 @@ impl Decoder {
             return RecordContext::default();
         };
         let trailer = match raw.body.len().checked_sub(layout.trailer.size.into()) {
-            Some(start) if layout.trailer.size > 0 => &raw.body[start..],
+            Some(start) if layout.trailer.size > 0 => Words::new(&raw.body[start..]),
             _ => return RecordContext { time: kernel::time_in_body(raw), ..RecordContext::default() },
         };
-        let time = u64_at(trailer, layout.trailer.time.into());
+        let layout = &layout.trailer;
+        let time = trailer.u64(layout.time);
         if time == Some(0) {
             return RecordContext::default();
         }
-        RecordContext {
-            time: time.map(Timestamp::from_nanos),
-            pid: u32_at(trailer, layout.trailer.tid.into()),
-            tid: u32_at(trailer, usize::from(layout.trailer.tid) + 4),
-            cpu: known_cpu(u32_at(trailer, layout.trailer.cpu.into())),
-            event,
-        }
+        let time = time.map(Timestamp::from_nanos);
+        context(time, trailer.u32s(layout.tid), trailer.u32s(layout.cpu), event)
     }
 
     /// The event of an id. Id 0 is in records that the recorder made up: they go to the first event.
@@ -158,9 +150,17 @@ impl Decoder {
     }
 }
 
-/// Records that the recorder made up name no CPU.
-fn known_cpu(cpu: Option<u32>) -> Option<u32> {
-    cpu.filter(|&cpu| cpu != u32::MAX)
+/// From fields as they are recorded: process and thread in one word, the CPU and nothing in another.
+#[inline]
+fn context(
+    time: Option<Timestamp>,
+    task: Option<(u32, u32)>,
+    cpu: Option<(u32, u32)>,
+    event: Option<EventIndex>,
+) -> RecordContext {
+    // Records that the recorder made up name no CPU.
+    let cpu = cpu.map(|(cpu, _)| cpu).filter(|&cpu| cpu != u32::MAX);
+    RecordContext { time, pid: task.map(|(pid, _)| pid), tid: task.map(|(_, tid)| tid), cpu, event }
 }
 
 /// The value that all have, if they have one and the same.

@@ -3,10 +3,13 @@
 use super::attr::{EventAttr, flag};
 use super::format::{read_format, sample_type};
 
-/// An offset that lies beyond every record: the field is not recorded.
+/// A word that lies beyond every record: the field is not recorded.
 const ABSENT: u16 = u16::MAX;
 
-/// Fields at fixed offsets from the start of a sample's body.
+/// Bytes of a word.
+const WORD: u16 = 8;
+
+/// Fields at fixed places, counted in words of eight bytes, from the start of a sample's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SampleLayout {
     pub(super) identifier: u16,
@@ -17,18 +20,18 @@ pub(super) struct SampleLayout {
     pub(super) id: u16,
     pub(super) cpu: u16,
     pub(super) period: u16,
-    /// Bytes up to the first field of variable length.
-    pub(super) fixed_size: u16,
+    /// Words up to the first field of variable length.
+    pub(super) fixed_words: u16,
 }
 
-/// Fields of the `sample_id` that ends every record that is no sample, from its start.
+/// Fields of the `sample_id` that ends every record that is no sample, in words from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TrailerLayout {
     pub(super) tid: u16,
     pub(super) time: u16,
     pub(super) id: u16,
     pub(super) cpu: u16,
-    /// Its length; 0 if there is none.
+    /// Its length in bytes; 0 if there is none.
     pub(super) size: u16,
 }
 
@@ -75,15 +78,15 @@ impl EventLayout {
         self.sample_type & field != 0
     }
 
-    /// Offset of the event's id in a sample's body, if it is recorded.
+    /// The word of a sample's body that is the event's id, if it is recorded.
     pub(super) fn id_in_sample(&self) -> Option<u16> {
         let place = if self.sample.identifier != ABSENT { self.sample.identifier } else { self.sample.id };
         (place != ABSENT).then_some(place)
     }
 
-    /// Distance of the event's id from the end of a record that is no sample, if it is recorded.
+    /// Bytes from the event's id to the end of a record that is no sample, if it is recorded.
     pub(super) fn id_before_end(&self) -> Option<u16> {
-        (self.trailer.id != ABSENT).then(|| self.trailer.size - self.trailer.id)
+        (self.trailer.id != ABSENT).then(|| self.trailer.size - WORD * self.trailer.id)
     }
 }
 
@@ -103,9 +106,9 @@ impl SampleLayout {
                 place(sample_type::CPU)
             },
             period: place(sample_type::PERIOD),
-            fixed_size: 0,
+            fixed_words: 0,
         };
-        Self { fixed_size: end, ..layout }
+        Self { fixed_words: end, ..layout }
     }
 }
 
@@ -127,17 +130,17 @@ impl TrailerLayout {
         };
         let identifier = place(sample_type::IDENTIFIER);
         let id = if identifier != ABSENT { identifier } else { layout.id };
-        Self { id, size: end, ..layout }
+        Self { id, size: WORD * end, ..layout }
     }
 }
 
-/// The place of the next field, which takes 8 bytes if it is recorded and none otherwise.
+/// The place of the next field, which takes a word if it is recorded and none otherwise.
 fn place(fields: u64, field: u64, end: &mut u16) -> u16 {
     if fields & field == 0 {
         return ABSENT;
     }
-    *end += 8;
-    *end - 8
+    *end += 1;
+    *end - 1
 }
 
 #[cfg(test)]
@@ -156,14 +159,14 @@ mod tests {
                 | sample_type::CALLCHAIN,
         );
         let offsets = [layout.identifier, layout.ip, layout.tid, layout.time, layout.cpu, layout.period];
-        assert_eq!(offsets, [0, 8, 16, 24, 32, 40]);
-        assert_eq!((layout.address, layout.id, layout.fixed_size), (ABSENT, ABSENT, 48));
+        assert_eq!(offsets, [0, 1, 2, 3, 4, 5]);
+        assert_eq!((layout.address, layout.id, layout.fixed_words), (ABSENT, ABSENT, 6));
     }
 
     #[test]
     fn the_stream_id_takes_its_place() {
         let layout = SampleLayout::new(sample_type::ID | sample_type::STREAM_ID | sample_type::CPU);
-        assert_eq!((layout.id, layout.cpu, layout.fixed_size), (0, 16, 24));
+        assert_eq!((layout.id, layout.cpu, layout.fixed_words), (0, 2, 3));
     }
 
     #[test]
@@ -171,7 +174,7 @@ mod tests {
         let fields = sample_type::IDENTIFIER | sample_type::TID | sample_type::TIME | sample_type::CPU;
         let attr = EventAttr { sample_type: fields, flags: flag::SAMPLE_ID_ALL, ..EventAttr::default() };
         let layout = EventLayout::new(&attr);
-        assert_eq!((layout.trailer.tid, layout.trailer.time, layout.trailer.cpu), (0, 8, 16));
+        assert_eq!((layout.trailer.tid, layout.trailer.time, layout.trailer.cpu), (0, 1, 2));
         assert_eq!(
             (layout.trailer.size, layout.id_before_end(), layout.id_in_sample()),
             (32, Some(8), Some(0))

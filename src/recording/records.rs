@@ -1,6 +1,5 @@
 //! The records of a recording, one after the other.
 
-use std::hint::black_box;
 use std::io;
 use std::ops::Range;
 
@@ -53,21 +52,6 @@ pub struct Records<'r> {
     fragment: Vec<u8>,
 }
 
-/// How far ahead of the record at hand the file is touched.
-const AHEAD: usize = 2048;
-const CACHE_LINE: usize = 64;
-
-/// Reads a byte of each cache line some records ahead, so that all are on their way from memory at once. Who
-/// goes from header to header, over distances that no processor foresees, waits for memory at each record
-/// otherwise: walking the headers of a million samples takes 64 ms, and 37 ms like this.
-#[inline]
-fn touch_ahead(file: &[u8], offset: usize, size: usize) {
-    let first = (offset + AHEAD) & !(CACHE_LINE - 1);
-    for line in (first..offset + AHEAD + size).step_by(CACHE_LINE) {
-        black_box(file.get(line).copied());
-    }
-}
-
 impl<'r> Records<'r> {
     pub(super) fn new(recording: &'r Recording) -> Self {
         let data = recording.data();
@@ -114,7 +98,9 @@ impl<'r> Records<'r> {
     #[inline]
     pub fn next_raw(&mut self) -> Result<Option<RawRecord<'_>>, RecordingError> {
         loop {
-            if let Some(position) = self.next_expanded()? {
+            if self.expander.is_some()
+                && let Some(position) = self.next_expanded()?
+            {
                 return Ok(self.window.record(position));
             }
             let found = match self.walk.next() {
@@ -133,7 +119,6 @@ impl<'r> Records<'r> {
                 continue;
             }
             let size = usize::from(found.header.size);
-            touch_ahead(self.file, offset, size);
             if self.byte_order == ByteOrder::Big {
                 return Ok(self.turned(offset, size));
             }
@@ -216,11 +201,7 @@ impl<'r> Records<'r> {
     }
 
     /// The next record of the compressed record being expanded, if there is one.
-    #[inline]
     fn next_expanded(&mut self) -> Result<Option<RecordPosition>, RecordingError> {
-        if self.expander.is_none() {
-            return Ok(None);
-        }
         loop {
             if let Some(size) = self.whole_record_in_chunk()? {
                 let position = RecordPosition(self.position);

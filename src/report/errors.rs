@@ -17,10 +17,9 @@
 //! - **The meter.** The first and the last reading are as old as the meter's refresh. Between readings energy
 //!   is taken to flow evenly, which no number of samples makes true.
 
-use rustc_hash::FxHashMap;
-
+use super::jumps::{FARTHEST, Jumps, JumpsOfRow, Pairs};
 use super::select::{Selected, Selection};
-use crate::profile::{ErrorTerms, NO_CELL, Profile};
+use crate::profile::{ErrorTerms, Profile};
 use crate::units::{Joules, Nanoseconds};
 
 /// Standard errors of the joules of `rows` groups of cells, in the domains that add up to the whole;
@@ -45,8 +44,6 @@ const OF_ALL_EVENTS: f64 = 2.0;
 /// What a row is off by however many samples there are, as a share of its joules: in simulated recordings of
 /// 40 s, where sampling would leave 0.03 % of error, 0.1 to 0.2 % are found.
 const BETWEEN_READINGS: f64 = 0.0015;
-/// Samples that may be in step are at most so many apart.
-const FARTHEST: usize = 8;
 
 /// Sums of one row, by event.
 #[derive(Debug, Clone, Default)]
@@ -103,7 +100,15 @@ pub(super) fn variances(
             }
         }
     }
-    let trail = add_jumps(terms, &of_cell, &mut sums);
+    let is_summed = |row: &usize| sums.get(*row).is_some_and(Option::is_some);
+    let summed: Vec<Option<usize>> = of_cell.into_iter().map(|row| row.filter(is_summed)).collect();
+    let row_of = |cell| summed.get(cell as usize).copied().flatten();
+    let jumps = Jumps::count(&terms.trail, terms.parameters.saturating_sub(1), sums.len(), row_of);
+    for (row, sum) in sums.iter_mut().enumerate() {
+        if let Some(sum) = sum {
+            sum.add_jumps(&jumps.of_row(row));
+        }
+    }
     let edges = meter_error(profile, selected);
     let whole: f64 = sums.iter().flatten().flat_map(|sum| &sum.joules).sum();
     let variance = |sum: &Option<RowSums>| {
@@ -111,7 +116,7 @@ pub(super) fn variances(
         let joules = sum.joules.iter().sum::<f64>();
         let share = if whole > 0.0 { joules / whole } else { 0.0 };
         let by_meter = (edges * share).powi(2) + (BETWEEN_READINGS * joules).powi(2);
-        sum.by_sampling(terms.trail.share(), trail) + by_model(sum, terms, selected) + by_meter
+        sum.by_sampling(terms.trail.share(), jumps.pairs) + by_model(sum, terms, selected) + by_meter
     };
     Some(sums.iter().map(variance).collect())
 }
@@ -121,86 +126,18 @@ fn coefficient(profile: &Profile, domain: usize, event: usize) -> f64 {
     model.and_then(|model| model.joules_per_event.get(event)).copied().unwrap_or(0.0)
 }
 
-/// How many samples the trail has, and pairs of samples of one stream 1, 2 .. [`FARTHEST`] apart.
-#[derive(Debug, Clone, Copy, Default)]
-struct Pairs {
-    samples: f64,
-    apart: [f64; FARTHEST],
-}
-
-/// The rows of the latest samples of one stream, the newest first.
-#[derive(Debug, Clone, Copy)]
-struct Latest {
-    rows: [u32; FARTHEST],
-    count: usize,
-}
-
-/// The row of samples that are in none.
-const NO_ROW: u32 = u32::MAX;
-
-/// Counts, for each row and event, how often neighbours in the trail differ in being of the row.
-fn add_jumps(terms: &ErrorTerms, of_cell: &[Option<usize>], sums: &mut [Option<RowSums>]) -> Pairs {
-    let is_summed = |row: &usize| sums.get(*row).is_some_and(Option::is_some);
-    let row_of_cell: Vec<u32> =
-        of_cell.iter().map(|row| row.filter(is_summed).map_or(NO_ROW, |row| row as u32)).collect();
-    let row_of = |cell: u32| match cell {
-        NO_CELL => NO_ROW,
-        cell => row_of_cell.get(cell as usize).copied().unwrap_or(NO_ROW),
-    };
-    let events = terms.parameters.saturating_sub(1).max(1);
-    // By row: of each event neighbours and samples two apart, of all events each distance farther, and samples.
-    // Whole numbers in one place, since this is done for each of some hundred thousand samples and eight
-    // before it.
-    let width = 2 * events + FARTHEST - 1;
-    let mut counts = vec![0_u32; sums.len() * width];
-    let mut latest: FxHashMap<u32, Latest> = FxHashMap::default();
-    let mut pairs = Pairs::default();
-    for block in terms.trail.blocks() {
-        latest.clear();
-        for &(stream, cell) in block {
-            let row = row_of(cell);
-            pairs.samples += 1.0;
-            let mut count = |row: u32, column: usize| {
-                if row != NO_ROW {
-                    counts[row as usize * width + column] += 1;
-                }
-            };
-            count(row, width - 1);
-            let event = stream as usize % events;
-            let before = latest.entry(stream).or_insert(Latest { rows: [NO_ROW; FARTHEST], count: 0 });
-            for (distance, &other) in before.rows[..before.count].iter().enumerate() {
-                pairs.apart[distance] += 1.0;
-                if other != row {
-                    let column = match distance {
-                        0 | 1 => distance * events + event,
-                        farther => 2 * events + farther - 2,
-                    };
-                    count(other, column);
-                    count(row, column);
-                }
-            }
-            before.rows.copy_within(..FARTHEST - 1, 1);
-            before.rows[0] = row;
-            before.count = (before.count + 1).min(FARTHEST);
-        }
-    }
-    for (sum, counts) in sums.iter_mut().zip(counts.chunks_exact(width)) {
-        let Some(sum) = sum else { continue };
-        let (jumps, farther) = counts.split_at(2 * events);
-        let (jumps, second) = jumps.split_at(events);
-        let add = |sums: &mut [f64], counts: &[u32]| {
-            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += f64::from(*count));
-        };
-        add(&mut sum.jumps, jumps);
-        add(&mut sum.second_jumps, second);
-        sum.farther_jumps[0] += second.iter().copied().map(f64::from).sum::<f64>();
-        add(&mut sum.farther_jumps[1..], farther);
-        sum.in_trail += f64::from(farther[FARTHEST - 2]);
-    }
-    pairs
-}
-
 impl RowSums {
+    fn add_jumps(&mut self, jumps: &JumpsOfRow) {
+        let of_events = jumps.of_events.iter().zip(&mut self.jumps).zip(&mut self.second_jumps);
+        for (([first, second], jumps), second_jumps) in of_events {
+            *jumps += first;
+            *second_jumps += second;
+            self.farther_jumps[0] += second;
+        }
+        self.farther_jumps[1..].iter_mut().zip(jumps.farther).for_each(|(sum, jumps)| *sum += jumps);
+        self.in_trail += jumps.samples;
+    }
+
     fn by_sampling(&self, share_of_trail: f64, pairs: Pairs) -> f64 {
         let all: f64 = self.jumps.iter().sum();
         let autocorrelation = if all > 0.0 { self.farther_jumps[0] / all - 1.0 } else { 1.0 };

@@ -24,6 +24,7 @@ pub mod histogram;
 mod hostile;
 pub mod html;
 pub mod json;
+mod jumps;
 #[cfg(test)]
 mod laws;
 mod neighbours;

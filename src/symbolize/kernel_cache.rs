@@ -21,6 +21,8 @@ use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use memchr::{memchr, memrchr};
+
 use super::elf::MappedFile;
 use super::kallsyms::{Kallsyms, hexadecimal};
 use super::symbol_table::{Binding, Symbol};
@@ -57,7 +59,7 @@ impl KernelCache {
         }
         let file = MappedFile::of(&path, &file).ok()?;
         let start = file.data().get(..LONGEST_TITLE.min(file.data().len()))?;
-        let end = start.iter().position(|&byte| byte == b'\n')?;
+        let end = memchr(b'\n', start)?;
         let title = std::str::from_utf8(&start[..end]).ok()?.strip_prefix(TITLE)?;
         let mut words = title.split(' ');
         if words.next()? != boot(procfs)? {
@@ -115,7 +117,7 @@ impl KernelCache {
             if self.address_of(line).is_some_and(&holds) {
                 end = line;
             } else {
-                let length = text[line..].iter().position(|&byte| byte == b'\n');
+                let length = memchr(b'\n', &text[line..]);
                 start = length.map_or(text.len(), |length| line + length + 1);
             }
         }
@@ -125,8 +127,7 @@ impl KernelCache {
     /// Offset of the line that the byte before `offset` is of.
     fn line_before(&self, offset: usize) -> Option<usize> {
         let before = self.file.data().get(self.first_line..offset.checked_sub(1)?)?;
-        let length = before.iter().rev().position(|&byte| byte == b'\n').unwrap_or(before.len());
-        Some(self.first_line + before.len() - length)
+        Some(self.first_line + memrchr(b'\n', before).map_or(0, |newline| newline + 1))
     }
 
     fn address_of(&self, line: usize) -> Option<u64> {

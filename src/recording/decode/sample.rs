@@ -1,7 +1,7 @@
 //! Samples.
 
 use super::Missing;
-use crate::recording::bytes::{u32_at, u64_at};
+use crate::recording::bytes::{Words, u32_at, u64_at};
 use crate::recording::format::{misc, sample_type};
 use crate::recording::layout::EventLayout;
 use crate::recording::record::{BranchStack, Callchain, CpuMode, Sample, UserRegisters};
@@ -41,13 +41,14 @@ pub(in crate::recording) fn cpu_mode(bits: u16) -> CpuMode {
 
 #[inline]
 pub(super) fn decode<'a>(layout: &EventLayout, misc: u16, body: &'a [u8]) -> Result<Sample<'a>, Missing> {
-    let fixed = &layout.sample;
-    let variable = body.get(fixed.fixed_size.into()..).ok_or("fixed fields")?;
+    let places = &layout.sample;
+    let variable = body.get(8 * usize::from(places.fixed_words)..).ok_or("fixed fields")?;
+    let fixed = Words::new(body);
     let mut sample = Sample {
-        ip: u64_at(body, fixed.ip.into()),
-        address: u64_at(body, fixed.address.into()),
+        ip: fixed.u64(places.ip),
+        address: fixed.u64(places.address),
         mode: cpu_mode(misc),
-        period: u64_at(body, fixed.period.into()).or(layout.fixed_period),
+        period: fixed.u64(places.period).or(layout.fixed_period),
         ..Sample::default()
     };
     if layout.samples(VARIABLE) {

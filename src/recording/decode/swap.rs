@@ -1,7 +1,7 @@
 //! Turning the records of big-endian machines round, so that decoding knows one byte order only.
 
 use super::Decoder;
-use crate::recording::bytes::{u32_at, u64_at};
+use crate::recording::bytes::{Words, u32_at, u64_at};
 use crate::recording::format::{BUILD_ID_SIZE, RECORD_HEADER_SIZE, misc, record_type, sample_type};
 use crate::recording::layout::EventLayout;
 
@@ -24,7 +24,7 @@ impl Decoder {
     }
 
     fn turn_sample(&self, body: &mut [u8]) {
-        let id = self.id_in_sample.and_then(|at| u64_at(body, at.into()));
+        let id = self.id_in_sample.and_then(|at| Words::new(body).u64(at));
         if let Some(layout) = self.layout_of_big_endian_id(id) {
             turn_sample(layout, &mut Turner(body));
         }
