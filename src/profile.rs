@@ -11,7 +11,7 @@ use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 mod stacks;
 
-pub use stacks::{CallersId, StackId, StackTable, StacksByCallers};
+pub use stacks::{ByCallers, CallersId, StackId, StackTable};
 
 /// Index of a module in [`Profile::modules`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,11 +4,12 @@ use std::hash::Hasher;
 
 use foldhash::fast::FixedState;
 
+use super::call_paths::CallPaths;
 use super::cells::SampleKey;
 use super::known::{KnownAddresses, KnownKeys, Spaces, hash};
 use crate::profile::{AddressId, CallersId, CodeAddress, ModuleKind, StackTable, ThreadIndex};
 use crate::recording::record::{Callchain, CpuMode, Sample};
-use crate::timeline::{CodeInterner, StackInterner, TaskId, Tasks};
+use crate::timeline::{CodeInterner, TaskId, Tasks};
 
 /// Which differences between samples a profile keeps. What is not asked for is merged, which saves
 /// time and memory.
@@ -27,8 +28,8 @@ impl Dimensions {
     pub const ALL: Self = Self { stacks: true, threads: true, cpus: true };
 }
 
-/// Most frames of all lists of callers together: a frame takes 4 bytes.
-const MOST_CALLER_FRAMES: usize = 1 << 24;
+/// Most places in the tree of callers, each of which takes some 16 bytes.
+const MOST_CALLERS: usize = 1 << 22;
 
 /// Finds what of a sample decides its cell.
 ///
@@ -37,21 +38,21 @@ const MOST_CALLER_FRAMES: usize = 1 << 24;
 #[derive(Debug)]
 pub struct Collector {
     dimensions: Dimensions,
-    most_caller_frames: usize,
+    most_callers: usize,
     /// The callers of samples, by a hash of all that matters to them.
     known_callers: KnownKeys,
     hashers: [FixedState; 2],
     located: KnownAddresses,
     code: CodeInterner,
-    stacks: StackInterner,
-    addresses: Vec<AddressId>,
+    paths: CallPaths,
+    path: Vec<AddressId>,
     without_callers: u64,
 }
 
 /// What was collected.
 #[derive(Debug)]
 pub struct Collected {
-    /// Lists of callers.
+    /// The tree of callers.
     pub callers: StackTable,
     /// All addresses.
     pub addresses: Vec<CodeAddress>,
@@ -64,13 +65,13 @@ impl Collector {
     pub fn new(dimensions: Dimensions) -> Self {
         Self {
             dimensions,
-            most_caller_frames: MOST_CALLER_FRAMES,
+            most_callers: MOST_CALLERS,
             known_callers: KnownKeys::default(),
             hashers: [FixedState::with_seed(1), FixedState::with_seed(2)],
             located: KnownAddresses::default(),
             code: CodeInterner::default(),
-            stacks: StackInterner::default(),
-            addresses: Vec::new(),
+            paths: CallPaths::default(),
+            path: Vec::new(),
             without_callers: 0,
         }
     }
@@ -123,7 +124,7 @@ impl Collector {
     /// All that was collected.
     pub fn finish(self) -> Collected {
         Collected {
-            callers: self.stacks.into_stacks(),
+            callers: self.paths.into_table(),
             addresses: self.code.into_addresses(),
             without_callers: self.without_callers,
         }
@@ -153,7 +154,7 @@ impl Collector {
         if let Some(callers) = self.known_callers.find(hash) {
             return CallersId(callers);
         }
-        if self.stacks.stacks().caller_frames().len() >= self.most_caller_frames {
+        if self.paths.len() >= self.most_callers {
             self.without_callers += 1;
             return CallersId::NONE;
         }
@@ -171,12 +172,12 @@ impl Collector {
         spaces: Spaces,
         frames: impl Iterator<Item = Frame>,
     ) -> CallersId {
-        let mut addresses = std::mem::take(&mut self.addresses);
-        addresses.clear();
-        frames.for_each(|frame| addresses.push(self.located(tasks, task, spaces, frame)));
-        addresses.reverse();
-        let callers = self.stacks.callers(&addresses);
-        self.addresses = addresses;
+        let mut path = std::mem::take(&mut self.path);
+        path.clear();
+        frames.for_each(|frame| path.push(self.located(tasks, task, spaces, frame)));
+        path.reverse();
+        let callers = self.paths.callers(&path);
+        self.path = path;
         callers
     }
 

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::cpu_set::CpuSet;
 use super::spans::{EventUnit, SpanTracker};
 use crate::power_model::intervals::{Interval, Intervals};
 use crate::recording::metadata::{DomainInfo, Metadata};
@@ -31,8 +32,8 @@ pub struct IntervalGrid {
     width: u64,
     events: usize,
     domains: Vec<DomainGrid>,
-    /// Sets of CPUs that domains feed, each once; empty: all CPUs.
-    groups: Vec<Vec<u32>>,
+    /// Sets of CPUs that domains feed, each once.
+    groups: Vec<Group>,
     /// By interval, group and event.
     counts: Vec<f64>,
     /// By interval and domain.
@@ -45,8 +46,15 @@ pub struct IntervalGrid {
     cycles: Option<usize>,
     /// By event: sum of the squares of the periods and number of samples.
     periods: Vec<(f64, u64)>,
-    /// By group and event: CPUs that had samples.
-    sampled_cpus: Vec<Vec<u64>>,
+}
+
+/// CPUs that a domain feeds.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Group {
+    /// Empty: all CPUs.
+    cpus: CpuSet,
+    /// By event: those that had samples.
+    sampled: Vec<CpuSet>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -60,22 +68,21 @@ struct DomainGrid {
 impl IntervalGrid {
     /// For the energy domains of a recording and so many sampled events.
     pub fn new(metadata: Option<&Metadata>, events: usize) -> Self {
-        let mut groups: Vec<Vec<u32>> = Vec::new();
+        let mut groups: Vec<Group> = Vec::new();
         let domains = metadata.map_or(&[][..], |metadata| &metadata.domains);
         let domains: Vec<DomainGrid> = domains
             .iter()
             .map(|domain| {
-                let cpus = cpus_of(metadata, domain);
-                let known = groups.iter().position(|group| *group == cpus);
+                let cpus: CpuSet = cpus_of(metadata, domain).into_iter().collect();
+                let known = groups.iter().position(|group| group.cpus == cpus);
                 let group = known.unwrap_or_else(|| {
-                    groups.push(cpus);
+                    groups.push(Group { cpus, sampled: vec![CpuSet::default(); events] });
                     groups.len() - 1
                 });
                 DomainGrid { group, ..DomainGrid::default() }
             })
             .collect();
         let width = SHORTEST.as_nanos();
-        let sampled_cpus = vec![Vec::new(); groups.len() * events];
         let columns = groups.len() * events + domains.len();
         Self {
             most: (MOST_NUMBERS / columns.max(1)).clamp(FEWEST, MOST),
@@ -84,7 +91,6 @@ impl IntervalGrid {
             domains,
             groups,
             periods: vec![(0.0, 0); events],
-            sampled_cpus,
             ..Self::default()
         }
     }
@@ -125,10 +131,11 @@ impl IntervalGrid {
         if self.domains.is_empty() || event >= self.events {
             return;
         }
-        for group in 0..self.groups.len() {
-            if self.group_has(group, cpu) {
-                let slot = group * self.events + event;
-                self.note_cpu(slot, cpu);
+        for index in 0..self.groups.len() {
+            let group = &mut self.groups[index];
+            if cpu.is_none_or(|cpu| group.cpus.is_empty() || group.cpus.contains(cpu)) {
+                group.sampled[event].insert(cpu.unwrap_or(0));
+                let slot = index * self.events + event;
                 self.spread(start.as_nanos(), end.as_nanos(), count as f64, |grid, interval, part| {
                     let row = interval * grid.groups.len() * grid.events;
                     grid.counts[row + slot] += part;
@@ -203,21 +210,6 @@ impl IntervalGrid {
         self.latest = (0, 0..0);
     }
 
-    fn group_has(&self, group: usize, cpu: Option<u32>) -> bool {
-        let cpus = &self.groups[group];
-        cpu.is_none_or(|cpu| cpus.is_empty() || cpus.contains(&cpu))
-    }
-
-    fn note_cpu(&mut self, slot: usize, cpu: Option<u32>) {
-        // Kernels end at 8192 CPUs; a number beyond is damage in the file.
-        let cpu = cpu.unwrap_or(0).min(8191) as usize;
-        let bits = &mut self.sampled_cpus[slot];
-        if bits.len() <= cpu / 64 {
-            bits.resize(cpu / 64 + 1, 0);
-        }
-        bits[cpu / 64] |= 1 << (cpu % 64);
-    }
-
     /// The intervals of these domains, to be fitted together; `refresh` is their meters' pace.
     pub fn of_domains(&self, domains: &[usize], refresh: Nanoseconds) -> Intervals {
         let mut result = Intervals {
@@ -286,8 +278,7 @@ impl IntervalGrid {
         let total = |event: usize| mean_square(event).sqrt() * self.periods[event].1 as f64;
         let late = 2.0 * self.spans.lateness() / nanos.max(1) as f64;
         for event in 0..self.events {
-            let slot = &self.sampled_cpus[group * self.events + event];
-            let cpus: u32 = slot.iter().map(|bits| bits.count_ones()).sum();
+            let cpus = self.groups[group].sampled[event].len();
             intervals.count_noise[event] += mean_square(event) / 6.0 * f64::from(cpus);
             // What holds up samples of cycles holds up those of other events too.
             if let Some(cycles) = self.cycles.filter(|&cycles| total(cycles) > 0.0) {

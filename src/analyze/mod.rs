@@ -9,8 +9,10 @@
 //! attributes; the result is the same.
 
 mod bucket_size;
+mod call_paths;
 mod cells;
 mod collect;
+mod cpu_set;
 mod estimate;
 mod events;
 #[cfg(test)]

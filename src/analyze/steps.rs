@@ -105,8 +105,10 @@ pub(super) struct StepReceiver {
 
 impl StepReceiver {
     /// Calls `take` with all steps in the order in which they were sent, until the sender is dropped.
-    pub fn for_each(self, take: impl FnMut(Step)) {
-        self.receiver.into_iter().flatten().for_each(take);
+    pub fn for_each(self, mut take: impl FnMut(Step)) {
+        for chunk in self.receiver {
+            chunk.into_iter().for_each(&mut take);
+        }
     }
 }
 

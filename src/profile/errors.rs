@@ -24,6 +24,8 @@ pub struct SampleTrail {
     every: u64,
     /// Samples seen.
     seen: u64,
+    /// The block at hand is kept.
+    is_kept: bool,
 }
 
 /// Samples in a block.
@@ -37,28 +39,32 @@ impl SampleTrail {
     /// Adds a sample: what tells the streams of single events on single CPUs apart, and its cell, or
     /// [`NO_CELL`].
     pub fn push(&mut self, stream: u32, cell: u32) {
-        self.every = self.every.max(1);
-        let (block, within) = (self.seen / BLOCK, self.seen % BLOCK);
+        if self.seen % BLOCK == 0 {
+            self.begin_block();
+        }
         self.seen += 1;
-        if block % self.every != 0 {
-            return;
-        }
-        if within == 0 {
-            if self.blocks.len() == MOST_BLOCKS {
-                let mut at = 0;
-                self.blocks.retain(|_| {
-                    at += 1;
-                    at % 2 == 1
-                });
-                self.every *= 2;
-                if block % self.every != 0 {
-                    return;
-                }
-            }
-            self.blocks.push(Vec::new());
-        }
-        if let Some(block) = self.blocks.last_mut() {
+        if self.is_kept
+            && let Some(block) = self.blocks.last_mut()
+        {
             block.push((stream, cell));
+        }
+    }
+
+    fn begin_block(&mut self) {
+        self.every = self.every.max(1);
+        let block = self.seen / BLOCK;
+        self.is_kept = block % self.every == 0;
+        if self.is_kept && self.blocks.len() == MOST_BLOCKS {
+            let mut at = 0;
+            self.blocks.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.every *= 2;
+            self.is_kept = block % self.every == 0;
+        }
+        if self.is_kept {
+            self.blocks.push(Vec::with_capacity(BLOCK as usize));
         }
     }
 

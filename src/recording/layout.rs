@@ -185,6 +185,6 @@ mod tests {
     fn no_trailer_without_sample_id_all() {
         let attr = EventAttr { sample_type: sample_type::TIME | sample_type::ID, ..EventAttr::default() };
         let layout = EventLayout::new(&attr);
-        assert_eq!((layout.trailer.size, layout.id_before_end(), layout.id_in_sample()), (0, None, Some(8)));
+        assert_eq!((layout.trailer.size, layout.id_before_end(), layout.id_in_sample()), (0, None, Some(1)));
     }
 }

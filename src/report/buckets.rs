@@ -198,7 +198,7 @@ fn top_function(profile: &Profile, frames: &FrameTable, slice: &TimeSlice) -> Op
     let mut whole = 0.0;
     for (cell, joules) in &slice.by_cell {
         let stack = profile.cells.get(*cell as usize)?.stack;
-        let key = frames.of_stack(profile, stack).last().unwrap_or(UNKNOWN);
+        let key = frames.of_stack(profile, stack).next().unwrap_or(UNKNOWN);
         *sums.entry(key).or_default() += f64::from(*joules);
         whole += f64::from(*joules);
     }

@@ -1,8 +1,8 @@
 //! Profiles made by hand, for tests.
 
 use crate::profile::{
-    AddressId, Cell, CodeAddress, DomainEnergy, EventTotals, Module, ModuleId, ModuleKind, Profile, Thread,
-    ThreadIndex,
+    AddressId, CallersId, Cell, CodeAddress, DomainEnergy, EventTotals, Module, ModuleId, ModuleKind,
+    Profile, Thread, ThreadIndex,
 };
 use crate::recording::metadata::{CoreKind, CpuInfo, DomainInfo, DomainKind, Method};
 use crate::symbolize::{FileId, FoundFrames, FoundFunction, Item, SourceFrame, Symbols, SymbolsBuilder};
@@ -81,8 +81,10 @@ impl Fixture {
             Some((innermost, callers)) => (Some(*innermost), callers),
             None => (None, &[][..]),
         };
-        let callers = self.profile.stacks.push_callers(callers.iter().copied());
-        let stack = self.profile.stacks.push(callers, innermost);
+        let stacks = &mut self.profile.stacks;
+        let callers =
+            callers.iter().fold(CallersId::NONE, |callers, frame| stacks.push_caller(callers, *frame));
+        let stack = stacks.push(callers, innermost);
         let time = Nanoseconds::from_millis(spent.millis);
         let (samples, count) = (spent.samples, spent.samples * 1000);
         self.profile.cells.push(Cell {

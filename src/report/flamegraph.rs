@@ -54,7 +54,11 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
                 color(&mut palette, frame, names.of(frame));
             }
         }
-        lines.push(format!("{} {}", names.join(path), whole.next(weight)));
+        // What is too little for a unit makes no frame wider; those around it are known by what they call.
+        match whole.next(weight) {
+            0 => {}
+            number => lines.push(format!("{} {number}", names.join(path))),
+        }
         Ok::<(), ReportError>(())
     })?;
     let subtitle = format!("{}; {COLORS}", provenance(&tree.summary, tree.weight));

@@ -133,13 +133,9 @@ impl FrameTable {
         &self.frames[start..self.ends[index] as usize]
     }
 
-    /// The keys of a stack, outermost first.
-    pub fn of_stack<'a>(
-        &'a self,
-        profile: &'a Profile,
-        stack: StackId,
-    ) -> impl DoubleEndedIterator<Item = u32> + 'a {
-        profile.stacks.frames(stack).flat_map(|address| self.of_address(address).iter().copied())
+    /// The keys of a stack, innermost first.
+    pub fn of_stack<'a>(&'a self, profile: &'a Profile, stack: StackId) -> impl Iterator<Item = u32> + 'a {
+        profile.stacks.frames(stack).flat_map(|address| self.of_address(address).iter().rev().copied())
     }
 
     /// The function that a key belongs to.

@@ -40,6 +40,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 pub mod text;
+mod totals_by_frame;
 pub mod tree;
 mod walk;
 
@@ -55,7 +56,7 @@ use regex::Regex;
 use select::Selected;
 use text::Label;
 
-use crate::profile::Profile;
+use crate::profile::{Profile, StackId};
 use crate::symbolize::Symbols;
 
 /// Why a report cannot be made.
@@ -303,14 +304,16 @@ fn stacks_of(
         let frames = FrameTable::new(profile, symbols, Detail::Function, true);
         let marked = frames.flags(|function| pattern.is_match(function.name.as_str()));
         let is_at = |address| frames.of_address(address).iter().any(|&key| marked[key as usize]);
-        for (callers, with_them) in profile.stacks.by_callers().iter() {
-            if profile.stacks.frames_of_callers(callers).iter().any(|&address| is_at(address)) {
-                continue;
-            }
-            for &stack in
-                with_them.iter().filter(|stack| !profile.stacks.innermost(**stack).is_some_and(is_at))
-            {
-                stacks[stack.0 as usize] = Totals::default();
+        let table = &profile.stacks;
+        let mut pass = vec![false; table.callers_len()];
+        for callers in table.all_callers() {
+            let caller = table.caller(callers);
+            pass[callers.0 as usize] =
+                caller.is_some_and(|(address, outer)| pass[outer.0 as usize] || is_at(address));
+        }
+        for (stack, totals) in (0..).map(StackId).zip(&mut stacks) {
+            if !pass[table.callers(stack).0 as usize] && !table.innermost(stack).is_some_and(is_at) {
+                *totals = Totals::default();
             }
         }
     }

@@ -61,6 +61,7 @@ pub(super) fn sums(
     for (index, totals) in stacks.iter().enumerate().filter(|(_, totals)| !totals.is_empty()) {
         keys.clear();
         keys.extend(frames.of_stack(profile, StackId(index as u32)));
+        keys.reverse();
         let is_marked = |key: &u32| marked[*key as usize];
         let neighbour = match side {
             Side::Callers => keys.iter().position(is_marked).map(|at| at.checked_sub(1)),

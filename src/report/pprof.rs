@@ -186,7 +186,7 @@ fn write_samples(
 
         let mut sample = Message::default();
         // Innermost first; ids count from 1.
-        let frames = profile.stacks.frames(cell.stack).rev();
+        let frames = profile.stacks.frames(cell.stack);
         sample.numbers(field::sample::LOCATION_ID, frames.map(|address| u64::from(address.0) + 1));
         sample.numbers(field::sample::VALUE, numbers);
         let thread = &profile.threads[cell.thread.0 as usize];

@@ -6,7 +6,8 @@ use super::errors;
 use super::frames::{Detail, FrameTable, UNKNOWN};
 use super::select::{Selected, Totals, Weight};
 use super::text::Label;
-use crate::profile::{CallersId, Profile};
+use super::totals_by_frame::sums_by_frame;
+use crate::profile::Profile;
 use crate::symbolize::Symbols;
 use crate::units::{Joules, Watts};
 
@@ -128,54 +129,6 @@ pub enum SortKey {
     Name,
 }
 
-/// Own and total sums by key of a [`FrameTable`].
-pub(super) fn sums_by_frame(
-    profile: &Profile,
-    frames: &FrameTable,
-    stacks: &[Totals],
-) -> Vec<(Totals, Totals)> {
-    let mut sums = vec![(Totals::default(), Totals::default()); frames.keys.len()];
-    // When a key was last seen, so that recursion counts once: the number of a list of callers, or of a
-    // stack and all such lists before it.
-    let mut seen = vec![u32::MAX; frames.keys.len()];
-    let lists = profile.stacks.callers_len() as u32;
-    for (callers, with_them) in profile.stacks.by_callers().iter() {
-        let all: Totals = with_them.iter().map(|stack| stacks[stack.0 as usize]).sum();
-        if all.is_empty() {
-            continue;
-        }
-        for &address in profile.stacks.frames_of_callers(callers) {
-            for &key in frames.of_address(address) {
-                if std::mem::replace(&mut seen[key as usize], callers.0) != callers.0 {
-                    sums[key as usize].1 += all;
-                }
-            }
-        }
-        let of_callers = |seen: u32| seen == callers.0;
-        for &stack in with_them {
-            let totals = stacks[stack.0 as usize];
-            let keys = match profile.stacks.innermost(stack) {
-                Some(address) => frames.of_address(address),
-                None if callers == CallersId::NONE => &[UNKNOWN],
-                None => &[],
-            };
-            for &key in keys {
-                let seen = &mut seen[key as usize];
-                if !of_callers(*seen) && std::mem::replace(seen, lists + stack.0) != lists + stack.0 {
-                    sums[key as usize].1 += totals;
-                }
-            }
-            // A sample without an address of its own is where its innermost caller is.
-            let innermost = keys.last().copied().or_else(|| {
-                let caller = profile.stacks.frames_of_callers(callers).last()?;
-                frames.of_address(*caller).last().copied()
-            });
-            sums[innermost.unwrap_or(UNKNOWN) as usize].0 += totals;
-        }
-    }
-    sums
-}
-
 /// Rows by function, line or module.
 pub(super) fn by_frame(
     profile: &Profile,
@@ -189,7 +142,7 @@ pub(super) fn by_frame(
     let own_row = |cell: usize| {
         let stack = profile.cells[cell].stack;
         let counts = !stacks[stack.0 as usize].is_empty();
-        counts.then(|| frames.of_stack(profile, stack).last().unwrap_or(UNKNOWN) as usize)
+        counts.then(|| frames.of_stack(profile, stack).next().unwrap_or(UNKNOWN) as usize)
     };
     if let Some(variances) = errors::variances(profile, selected, sums.len(), own_row) {
         for ((own, _), variance) in sums.iter_mut().zip(variances) {
@@ -231,12 +184,19 @@ pub(super) fn frame_row(
     }
 }
 
+/// A number to twelve digits. The same joules added up in another order differ in the last ones, which must not
+/// decide what comes first.
+fn without_last_digits(number: f64) -> f64 {
+    const LAST: u64 = 1 << 12;
+    f64::from_bits(number.to_bits().saturating_add(LAST / 2) & !(LAST - 1))
+}
+
 /// Sorts rows, largest first; equal ones by total, name, module and ids, so that the order is always the same.
 pub(super) fn sort(rows: &mut [Row], key: SortKey, weight: Weight) {
     let watts = |row: &Row| row.own.watts().map_or(-1.0, Watts::as_watts);
     let sizes = |row: &Row| {
         let total = row.total.weight(weight);
-        match key {
+        let (first, second) = match key {
             SortKey::Own => (row.own.weight(weight), total),
             SortKey::Total => (total, row.own.weight(weight)),
             SortKey::Joules => (row.own.joules.as_joules(), total),
@@ -244,7 +204,8 @@ pub(super) fn sort(rows: &mut [Row], key: SortKey, weight: Weight) {
             SortKey::Time => (row.own.time.as_nanos() as f64, total),
             SortKey::Watts => (watts(row), total),
             SortKey::Name => (0.0, 0.0),
-        }
+        };
+        (without_last_digits(first), without_last_digits(second))
     };
     let line = |row: &Row| row.place.as_ref().map(|place| place.line);
     rows.sort_by(|a, b| {

@@ -176,7 +176,7 @@ impl<'a> CallTree<'a> {
         if frames.is_empty() {
             frames.push(TreeFrame::Key(UNKNOWN));
         }
-        if self.direction == Direction::FromInnermost {
+        if self.direction == Direction::FromOutermost {
             frames.reverse();
         }
         path.root.map(TreeFrame::Above).into_iter().chain(frames).collect()

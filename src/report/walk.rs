@@ -1,14 +1,11 @@
 //! The call tree by names, walked without building it.
 //!
-//! Stacks are divided by their first frame, each part by its second, and so on. Stacks that differ in their
-//! innermost frame alone are read as one up to there; a part that weighs less than a threshold is not
-//! divided further, so that what cannot be seen costs nothing.
+//! From the outermost frame on, the tree of callers is walked, in which places with equal names become one; from
+//! the innermost, stacks are divided by their first frame, each part by its second, and so on. A part that weighs
+//! less than a threshold is not divided further, so that what cannot be seen costs nothing.
 
-use self::trunk::Trunk;
 use super::frames::{FrameTable, UNKNOWN};
-use crate::profile::{AddressId, CallersId, Profile, StackId, StacksByCallers};
-
-mod trunk;
+use crate::profile::{AddressId, ByCallers, CallersId, Profile, StackId};
 
 /// The direction in which stacks are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -86,13 +83,9 @@ struct Part {
     /// Frames on the path to it, its own included.
     depth: usize,
     frame: Option<TreeFrame>,
-    /// Its cursors have gone along this way since they were put down.
-    trunk: Option<Trunk>,
-    /// So many steps are to be made before a trunk is looked for.
-    plain: u32,
 }
 
-/// A place on a stack, or on all stacks that have the same callers.
+/// A place in the tree of callers, or on a stack.
 #[derive(Clone, Copy)]
 struct Cursor {
     /// Of the stacks that go through it.
@@ -106,9 +99,8 @@ struct Cursor {
 
 #[derive(Clone, Copy)]
 enum Place {
-    /// A frame of a list of callers: its index among those of all lists, and how many are behind it in the
-    /// direction of the walk.
-    Caller(CallersId, u32, u32),
+    /// The innermost of callers.
+    Caller(CallersId),
     /// The innermost frame of a stack.
     Innermost(StackId),
     /// A stack has no frames.
@@ -123,15 +115,79 @@ struct Walker<'a> {
     by_rank: Vec<u32>,
     /// The rank of each address that has one name; of others [`SEVERAL`].
     only_rank: Vec<u32>,
-    by_callers: StacksByCallers,
-    /// What each stack weighs.
-    own: Vec<f64>,
+    /// What the stacks weigh in the tree; only from the outermost frame on.
+    tree: Option<WeighedTree>,
     path: Vec<TreeFrame>,
     parts: Vec<Part>,
 }
 
+/// The tree of callers and what weighs in it.
+struct WeighedTree {
+    called: ByCallers<CallersId>,
+    by_callers: ByCallers<StackId>,
+    /// What each stack weighs.
+    own: Vec<f64>,
+    /// What each place weighs with all below it.
+    below: Vec<f64>,
+    /// Places that stacks go through.
+    touched: Vec<CallersId>,
+    is_touched: Vec<bool>,
+}
+
 /// Stands for the ranks of an address that has several names.
 const SEVERAL: u32 = u32::MAX;
+
+impl WeighedTree {
+    fn new(profile: &Profile) -> Self {
+        Self {
+            called: profile.stacks.called(),
+            by_callers: profile.stacks.by_callers(),
+            own: vec![0.0; profile.stacks.len()],
+            below: vec![0.0; profile.stacks.callers_len()],
+            touched: Vec::new(),
+            is_touched: vec![false; profile.stacks.callers_len()],
+        }
+    }
+
+    /// Puts the weights of stacks into a tree without any. Only what they go through is looked at: there may be
+    /// many threads, each with stacks of its own.
+    fn weigh(&mut self, profile: &Profile, stacks: &[WeighedStack]) {
+        for &WeighedStack { stack, weight, .. } in stacks {
+            self.own[stack.0 as usize] += weight;
+            let mut at = profile.stacks.callers(stack);
+            self.below[at.0 as usize] += weight;
+            while let Some((_, outer)) = profile.stacks.caller(at)
+                && !std::mem::replace(&mut self.is_touched[at.0 as usize], true)
+            {
+                self.touched.push(at);
+                at = outer;
+            }
+        }
+        // Callers have lower numbers than those that they call.
+        if self.touched.len() < self.below.len() / 8 {
+            self.touched.sort_unstable_by(|a, b| b.cmp(a));
+        } else {
+            let is_touched = |at: &CallersId| self.is_touched[at.0 as usize];
+            self.touched.clear();
+            self.touched.extend(profile.stacks.all_callers().rev().filter(is_touched));
+        }
+        for &at in &self.touched {
+            if let Some((_, outer)) = profile.stacks.caller(at) {
+                self.below[outer.0 as usize] += self.below[at.0 as usize];
+            }
+        }
+    }
+
+    /// Takes all weights away.
+    fn clear(&mut self, stacks: &[WeighedStack]) {
+        stacks.iter().for_each(|stack| self.own[stack.stack.0 as usize] = 0.0);
+        for at in self.touched.drain(..) {
+            self.below[at.0 as usize] = 0.0;
+            self.is_touched[at.0 as usize] = false;
+        }
+        self.below[CallersId::NONE.0 as usize] = 0.0;
+    }
+}
 
 impl<'a> Walker<'a> {
     fn new(profile: &'a Profile, frames: &'a FrameTable, shape: TreeShape<'a>) -> Self {
@@ -149,8 +205,7 @@ impl<'a> Walker<'a> {
             shape,
             by_rank,
             only_rank: (0..profile.addresses.len() as u32).map(rank_of).collect(),
-            by_callers: profile.stacks.by_callers(),
-            own: Vec::new(),
+            tree: (shape.direction == Direction::FromOutermost).then(|| WeighedTree::new(profile)),
             path: Vec::new(),
             parts: Vec::new(),
         }
@@ -162,90 +217,54 @@ impl<'a> Walker<'a> {
         stacks: &[WeighedStack],
         visit: &mut impl FnMut(Node<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut next = self.begin(stacks);
+        if let Some(tree) = &mut self.tree {
+            tree.weigh(self.profile, stacks);
+        }
+        let mut next = Vec::new();
+        self.begin(stacks, &mut next);
         self.path.clear();
         self.path.extend(stacks[0].above.map(TreeFrame::Above));
-        let own = self.divide(&mut next, 0, None);
+        let own = self.divide(&mut next);
         if !self.path.is_empty() || own != 0.0 {
             visit(Node { path: &self.path, own })?;
         }
         while let Some(part) = self.parts.pop() {
             self.path.truncate(part.depth - 1);
             self.path.extend(part.frame);
-            let trunk = match part.trunk {
-                Some(mut trunk) => {
-                    self.visit_inlined(&trunk, visit)?;
-                    trunk.passed += 1;
-                    Some(trunk)
-                }
-                None if part.plain > 0 => None,
-                None => self.trunk(&part.cursors),
-            };
-            match trunk {
-                Some(trunk) => self.follow(part.cursors, trunk, &mut next, visit)?,
-                None => self.step(&part.cursors, part.plain.saturating_sub(1), &mut next, visit)?,
+            next.clear();
+            let mut own = 0.0;
+            for &cursor in &part.cursors {
+                own += self.go_on(cursor, &mut next);
             }
+            own += self.divide(&mut next);
+            visit(Node { path: &self.path, own })?;
+        }
+        if let Some(tree) = &mut self.tree {
+            tree.clear(stacks);
         }
         Ok(())
     }
 
-    /// Goes on by one frame with all cursors; their parts then make so many plain steps, too.
-    fn step<E>(
-        &mut self,
-        cursors: &[Cursor],
-        plain: u32,
-        next: &mut Vec<Cursor>,
-        visit: &mut impl FnMut(Node<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        next.clear();
-        let mut own = 0.0;
-        for &cursor in cursors {
-            own += self.go_on(cursor, next);
-        }
-        own += self.divide(next, plain, None);
-        visit(Node { path: &self.path, own })
-    }
-
     /// Where the walk of these stacks begins.
-    fn begin(&mut self, stacks: &[WeighedStack]) -> Vec<Cursor> {
-        let mut cursors = Vec::new();
-        if self.shape.direction == Direction::FromInnermost {
+    fn begin(&self, stacks: &[WeighedStack], next: &mut Vec<Cursor>) {
+        let nowhere = |weight| self.first(Place::Nowhere, weight);
+        let Some(tree) = &self.tree else {
             for &WeighedStack { stack, weight, .. } in stacks {
-                if !self.push_innermost(stack, weight, &mut cursors) {
-                    self.push_last_caller(stack, weight, &mut cursors);
+                if !self.push_innermost(stack, weight, next) && !self.push_caller_of(stack, weight, next) {
+                    next.push(nowhere(weight));
                 }
             }
-            return cursors;
+            return;
+        };
+        let ended = self.push_called(tree, CallersId::NONE, next);
+        if ended > 0.0 {
+            next.push(nowhere(ended));
         }
-        self.own.clear();
-        self.own.resize(self.profile.stacks.len(), 0.0);
-        for stack in stacks {
-            self.own[stack.stack.0 as usize] += stack.weight;
-        }
-        for (callers, with_them) in self.by_callers.iter() {
-            let weight: f64 = with_them.iter().map(|stack| self.own[stack.0 as usize]).sum();
-            if weight <= 0.0 {
-                continue;
-            }
-            if callers != CallersId::NONE {
-                let range = self.profile.stacks.range_of_callers(callers);
-                let first = Place::Caller(callers, range.start, range.len() as u32 - 1);
-                cursors.push(self.first(first, weight));
-                continue;
-            }
-            for &stack in with_them.iter().filter(|stack| self.own[stack.0 as usize] > 0.0) {
-                let weight = self.own[stack.0 as usize];
-                if !self.push_innermost(stack, weight, &mut cursors) {
-                    cursors.push(self.first(Place::Nowhere, weight));
-                }
-            }
-        }
-        cursors
     }
 
     fn address(&self, place: Place) -> Option<AddressId> {
         match place {
-            Place::Caller(_, at, _) => Some(self.profile.stacks.caller_frames()[at as usize]),
+            Place::Caller(callers) => self.profile.stacks.caller(callers).map(|(address, _)| address),
             Place::Innermost(stack) => self.profile.stacks.innermost(stack),
             Place::Nowhere => None,
         }
@@ -293,15 +312,32 @@ impl<'a> Walker<'a> {
         has_one
     }
 
-    /// Goes to the innermost of a stack's callers; to nowhere if it has none.
-    fn push_last_caller(&self, stack: StackId, weight: f64, next: &mut Vec<Cursor>) {
+    /// Goes to the innermost of a stack's callers if it has any.
+    fn push_caller_of(&self, stack: StackId, weight: f64, next: &mut Vec<Cursor>) -> bool {
         let callers = self.profile.stacks.callers(stack);
-        let frames = self.profile.stacks.range_of_callers(callers);
-        let place = match frames.len().checked_sub(1) {
-            Some(left) => Place::Caller(callers, frames.end - 1, left as u32),
-            None => Place::Nowhere,
-        };
-        next.push(self.first(place, weight));
+        let has_some = callers != CallersId::NONE;
+        if has_some {
+            next.push(self.first(Place::Caller(callers), weight));
+        }
+        has_some
+    }
+
+    /// Goes to all that these callers called; what ends there is returned.
+    fn push_called(&self, tree: &WeighedTree, callers: CallersId, next: &mut Vec<Cursor>) -> f64 {
+        for called in tree.called.of(callers) {
+            let weight = tree.below[called.0 as usize];
+            if weight > 0.0 {
+                next.push(self.first(Place::Caller(called), weight));
+            }
+        }
+        let mut ended = 0.0;
+        for stack in tree.by_callers.of(callers) {
+            let weight = tree.own[stack.0 as usize];
+            if weight > 0.0 && !self.push_innermost(stack, weight, next) {
+                ended += weight;
+            }
+        }
+        ended
     }
 
     /// Adds the places behind a cursor; what ends there is returned.
@@ -311,42 +347,22 @@ impl<'a> Walker<'a> {
             next.push(name);
             return 0.0;
         }
-        let stacks = &self.profile.stacks;
-        match (self.shape.direction, at) {
-            (Direction::FromOutermost, Place::Caller(callers, index, left)) => {
-                if left > 0 {
-                    next.push(self.first(Place::Caller(callers, index + 1, left - 1), weight));
-                    return 0.0;
+        match (&self.tree, at) {
+            (Some(tree), Place::Caller(callers)) => self.push_called(tree, callers, next),
+            (None, Place::Innermost(stack)) if self.push_caller_of(stack, weight, next) => 0.0,
+            (None, Place::Caller(callers)) => match self.profile.stacks.caller(callers) {
+                Some((_, outer)) if outer != CallersId::NONE => {
+                    next.push(self.first(Place::Caller(outer), weight));
+                    0.0
                 }
-                let with_them = self.by_callers.of(callers).iter();
-                let weighed = with_them.map(|&stack| (stack, self.own[stack.0 as usize]));
-                let ended =
-                    weighed.filter(|(stack, own)| *own > 0.0 && !self.push_innermost(*stack, *own, next));
-                ended.map(|(_, own)| own).sum()
-            }
-            (Direction::FromInnermost, Place::Innermost(stack)) => {
-                if stacks.callers(stack) == CallersId::NONE {
-                    return weight;
-                }
-                self.push_last_caller(stack, weight, next);
-                0.0
-            }
-            (Direction::FromInnermost, Place::Caller(callers, index, left)) if left > 0 => {
-                next.push(self.first(Place::Caller(callers, index - 1, left - 1), weight));
-                0.0
-            }
+                _ => weight,
+            },
             _ => weight,
         }
     }
 
-    /// Makes parts of cursors by their ranks, and of those that stay on a trunk with its next frame's rank, which
-    /// no other has; what is too small is returned.
-    fn divide(
-        &mut self,
-        next: &mut [Cursor],
-        plain: u32,
-        mut staying: Option<(u32, Vec<Cursor>, Trunk)>,
-    ) -> f64 {
+    /// Makes parts of cursors by their ranks; what is too small is returned.
+    fn divide(&mut self, next: &mut [Cursor]) -> f64 {
         // Most often all go on alike: then there is nothing to sort.
         if !next.iter().all(|cursor| cursor.rank == next[0].rank) {
             // Stable, so that cursors stay in the order in which their frames lie in memory.
@@ -355,25 +371,14 @@ impl<'a> Walker<'a> {
         let mut small = 0.0;
         // The last part pushed is visited first.
         for group in next.chunk_by(|a, b| a.rank == b.rank).rev() {
-            if let Some((rank, cursors, trunk)) = staying.take_if(|(rank, ..)| *rank > group[0].rank) {
-                small += self.push_part(rank, cursors, 0, Some(trunk));
+            let weight: f64 = group.iter().map(|cursor| cursor.weight).sum();
+            if weight < self.shape.threshold {
+                small += weight;
+                continue;
             }
-            small += self.push_part(group[0].rank, group.to_vec(), plain, None);
-        }
-        if let Some((rank, cursors, trunk)) = staying {
-            small += self.push_part(rank, cursors, 0, Some(trunk));
+            let frame = Some(TreeFrame::Key(self.by_rank[group[0].rank as usize]));
+            self.parts.push(Part { cursors: group.to_vec(), depth: self.path.len() + 1, frame });
         }
         small
-    }
-
-    /// Adds a part, unless it is too small: then what it weighs is returned.
-    fn push_part(&mut self, rank: u32, cursors: Vec<Cursor>, plain: u32, trunk: Option<Trunk>) -> f64 {
-        let weight: f64 = cursors.iter().map(|cursor| cursor.weight).sum();
-        if weight < self.shape.threshold {
-            return weight;
-        }
-        let frame = Some(TreeFrame::Key(self.by_rank[rank as usize]));
-        self.parts.push(Part { cursors, depth: self.path.len() + 1, frame, trunk, plain });
-        0.0
     }
 }

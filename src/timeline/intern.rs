@@ -39,32 +39,15 @@ impl CodeInterner {
     }
 }
 
-/// Gives each distinct call stack and each distinct list of callers a number.
+/// Gives each distinct call stack a number.
 #[derive(Debug, Default)]
 pub struct StackInterner {
     /// With what decides their place, so that a table that grows need not look at the stacks themselves.
     stack_ids: HashTable<((CallersId, Option<AddressId>), StackId)>,
-    callers_ids: HashTable<(u64, CallersId)>,
     stacks: StackTable,
 }
 
 impl StackInterner {
-    /// The number of a list of callers, given outermost first.
-    pub fn callers(&mut self, frames: &[AddressId]) -> CallersId {
-        if frames.is_empty() {
-            return CallersId::NONE;
-        }
-        let hash = hash_of(frames);
-        let is_it =
-            |(known, id): &(u64, CallersId)| *known == hash && self.stacks.frames_of_callers(*id) == frames;
-        if let Some((_, id)) = self.callers_ids.find(hash, is_it) {
-            return *id;
-        }
-        let id = self.stacks.push_callers(frames.iter().copied());
-        self.callers_ids.insert_unique(hash, (hash, id), |(hash, _)| *hash);
-        id
-    }
-
     /// The number of the stack that has this frame on top of its callers.
     pub fn stack(&mut self, callers: CallersId, innermost: Option<AddressId>) -> StackId {
         let key = (callers, innermost);
@@ -101,17 +84,14 @@ mod tests {
     fn equal_stacks_share_a_number() {
         let mut stacks = StackInterner::default();
         let [a, b, c] = [AddressId(0), AddressId(1), AddressId(2)];
-        let callers = stacks.callers(&[a, b]);
-        assert_eq!(stacks.callers(&[a, b]), callers);
-        assert_ne!(stacks.callers(&[b, a]), callers);
-        assert_eq!(stacks.callers(&[]), CallersId::NONE);
+        let callers = CallersId(a.0 + 1);
         let first = stacks.stack(callers, Some(b));
         let other = stacks.stack(callers, Some(c));
         assert_eq!(stacks.stack(callers, Some(b)), first);
         assert_ne!(first, other);
         let table = stacks.into_stacks();
-        assert_eq!((table.len(), table.callers_len()), (2, 3));
-        assert_eq!(table.frames(other).collect::<Vec<_>>(), [a, b, c]);
+        assert_eq!(table.len(), 2);
+        assert_eq!((table.callers(other), table.innermost(other)), (callers, Some(c)));
     }
 
     #[test]
