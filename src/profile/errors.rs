@@ -39,7 +39,7 @@ impl SampleTrail {
     /// Adds a sample: what tells the streams of single events on single CPUs apart, and its cell, or
     /// [`NO_CELL`].
     pub fn push(&mut self, stream: u32, cell: u32) {
-        if self.seen % BLOCK == 0 {
+        if self.seen.is_multiple_of(BLOCK) {
             self.begin_block();
         }
         self.seen += 1;
@@ -53,7 +53,7 @@ impl SampleTrail {
     fn begin_block(&mut self) {
         self.every = self.every.max(1);
         let block = self.seen / BLOCK;
-        self.is_kept = block % self.every == 0;
+        self.is_kept = block.is_multiple_of(self.every);
         if self.is_kept && self.blocks.len() == MOST_BLOCKS {
             let mut at = 0;
             self.blocks.retain(|_| {
@@ -61,7 +61,7 @@ impl SampleTrail {
                 at % 2 == 1
             });
             self.every *= 2;
-            self.is_kept = block % self.every == 0;
+            self.is_kept = block.is_multiple_of(self.every);
         }
         if self.is_kept {
             self.blocks.push(Vec::with_capacity(BLOCK as usize));
