@@ -47,13 +47,15 @@ struct Gpu {
     names: Mutex<HashMap<usize, CString>>,
 }
 
-/// A kernel that ran or runs: seconds from start to end, watts above idle, number of the GPU.
+/// A kernel that ran or runs: seconds from start to end, watts above idle, number of the GPU, handle of
+/// the stream (as far as this process launched it).
 #[derive(Clone, Copy)]
 struct Kernel {
     start: f64,
     end: f64,
     watts: f64,
     device: usize,
+    stream: usize,
 }
 
 fn gpu() -> &'static Gpu {
@@ -150,7 +152,7 @@ impl Gpu {
         self.kernels.lock().unwrap().push(kernel);
         if self.is_shared() {
             let file = std::fs::OpenOptions::new().create(true).append(true).open(Self::shared_kernels());
-            let Kernel { start, end, watts, device } = kernel;
+            let Kernel { start, end, watts, device, .. } = kernel;
             file.unwrap().write_all(format!("{start} {end} {watts} {device}\n").as_bytes()).unwrap();
         }
     }
@@ -170,7 +172,7 @@ impl Gpu {
         let kernel = |line: &str| {
             let numbers: Vec<f64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
             let [start, end, watts, device] = numbers[..] else { return None };
-            Some(Kernel { start, end, watts, device: device as usize })
+            Some(Kernel { start, end, watts, device: device as usize, stream: 0 })
         };
         text.lines().filter_map(kernel).collect()
     }
