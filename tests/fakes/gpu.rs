@@ -11,9 +11,10 @@
 //! refresh_ms 20           the sensor's refresh period
 //! window_ms 10            the window that it averages over
 //! noise 0.3               each refresh is off by up to this many watts
-//! fail NAME STATUS        a function or field answers this status: energy, power, instant, average, name
+//! fail NAME STATUS        a function or field answers this status: energy, power, instant, average, name, processes
 //! type NAME TYPE          a field answers with this value type
 //! mig 1                   MIG is on
+//! process PID             a process has a context on each GPU; repeated
 //! virtual 1               it is a virtual GPU
 //! energy NAME MICROJOULES kernels spend this on each PTX instruction NAME
 //! base MICROJOULES        and this on each turn of the loop
@@ -316,6 +317,33 @@ pub unsafe extern "C" fn nvmlDeviceGetVirtualizationMode(_device: *mut c_void, m
     // 2 is a vGPU in a guest.
     unsafe { *mode = if gpu().number("virtual", 0.0) > 0.0 { 2 } else { 0 } };
     0
+}
+
+#[repr(C)]
+pub struct ProcessInfo {
+    pid: c_uint,
+    bytes: u64,
+    gpu_instance: c_uint,
+    compute_instance: c_uint,
+}
+
+/// Fills as many as there is room for; too little room is status 7, and the count says how much is needed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
+    _device: *mut c_void,
+    count: *mut c_uint,
+    infos: *mut ProcessInfo,
+) -> c_int {
+    let pids: Vec<c_uint> = gpu().settings.get("process").into_iter().flatten().filter_map(|words| words[0].parse().ok()).collect();
+    let room = unsafe { *count } as usize;
+    unsafe { *count = pids.len() as c_uint };
+    if pids.len() > room {
+        return 7;
+    }
+    for (index, pid) in pids.into_iter().enumerate() {
+        unsafe { infos.add(index).write(ProcessInfo { pid, bytes: 1 << 30, gpu_instance: !0, compute_instance: !0 }) };
+    }
+    gpu().status("processes")
 }
 
 #[unsafe(no_mangle)]

@@ -143,9 +143,7 @@ fn print(found: &Calibration, out: &mut impl Write) -> io::Result<()> {
             each.join(", ")
         )
     };
-    let is_rc = matches!(found.model.kind, SensorKind::Rc { .. });
-    if let Some(whole) = found.exponential.filter(|_| is_rc) {
-        let Exponential { plausible, residual, stretches, .. } = whole;
+    if let Some(Exponential { plausible, residual, stretches, .. }) = found.exponential {
         let range = plausible.map(Nanoseconds::from_secs_f64);
         writeln!(out, "  {} to {} fit as well", range[0], range[1])?;
         writeln!(
@@ -154,7 +152,8 @@ fn print(found: &Calibration, out: &mut impl Write) -> io::Result<()> {
             percent(residual)
         )?;
     }
-    if let Some(Shapes { rc, boxcar, steps, .. }) = &found.shapes {
+    // Steps around which the sensor never settled only mislead.
+    if let (Some(Shapes { rc, boxcar, steps, .. }), None) = (&found.shapes, found.exponential) {
         writeln!(out, "load steps       {steps} with steady readings on both sides")?;
         writeln!(out, "{}", line("exponential", rc))?;
         writeln!(out, "{}", line("window", boxcar))?;

@@ -69,7 +69,7 @@ pub fn best_exponential(
     let (low, high) = ((guess / 8.0).max(0.3 * tick).ln(), (guess * 8.0).min(span / 2.0).max(tick).ln());
     let cut_at = |log: f64| cut(times, watts, Course::Exponential(log.exp()), noise);
     let width = (high - low) / f64::from(POINTS);
-    if !(width > 0.0) {
+    if width <= 0.0 || !width.is_finite() {
         return None;
     }
     let costs: Vec<f64> = (0..=POINTS).map(|point| cut_at(low + width * f64::from(point)).cost).collect();

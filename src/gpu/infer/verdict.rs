@@ -22,7 +22,7 @@ pub struct Calibration {
     pub refresh: RefreshPeriod,
     /// The best answers to single steps, if there are steps around which the sensor has settled.
     pub shapes: Option<Shapes>,
-    /// The best time constant for the whole trace, settled or not.
+    /// The best time constant for the whole trace, settled or not, if that is the verdict.
     pub exponential: Option<Exponential>,
     /// What a reader must know about this verdict.
     pub notes: Vec<String>,
@@ -162,12 +162,15 @@ pub fn calibrate(trace: &PowerTrace) -> Result<Calibration, Refusal> {
     let guess = shapes.as_ref().map_or(0.5, |shapes| shapes.rc.length.as_secs_f64());
     let exponential = best_exponential(&times, &watts, reading_noise(&watts), tick, guess);
     let by_steps = shapes.as_ref().map_err(Refusal::clone).and_then(|shapes| decide(shapes, &period));
-    let (kind, notes) = match exponential.filter(|found| found.explains(times.len())) {
-        Some(found) if found.outlasts(tick) || matches!(by_steps, Ok((SensorKind::Rc { .. }, _))) => {
+    let steps_say_rc = matches!(by_steps, Ok((SensorKind::Rc { .. }, _)));
+    let exponential =
+        exponential.filter(|found| found.explains(times.len()) && (found.outlasts(tick) || steps_say_rc));
+    let (kind, notes) = match exponential {
+        Some(found) => {
             let time_constant = Nanoseconds::from_secs_f64(found.constant);
             (SensorKind::Rc { time_constant }, Vec::new())
         }
-        _ => by_steps?,
+        None => by_steps?,
     };
     let mut calibration = Calibration {
         model: SensorModel { refresh: Some(period.period), ..SensorModel::new(kind) },
