@@ -104,6 +104,22 @@ fn the_joules_of_each_gpu_go_to_its_own_launches() {
     assert!(!report["warnings"].to_string().contains("not known which"), "{report:#}");
 }
 
+/// A wait for one stream does not end what runs in the other.
+#[test]
+fn streams_are_waited_for_one_by_one() {
+    let Some(stage) = Stage::set("", &[]) else { return };
+    assert_succeeded(&stage.record("streams", &[&stage.cuda_lib()]));
+    let report = stage.json(&["--by", "kernel"]);
+    let (heat, cool) = (joules_of(&report, "heat"), joules_of(&report, "cool"));
+    // `cool` runs half as long here, for 55 ms, meanwhile both share alike.
+    let (heat_watts, cool_watts) = (HEAT_JOULES / 0.6, COOL_JOULES / 0.33);
+    let shared = 3.0 * 0.055 * (heat_watts + cool_watts) / 2.0;
+    let truth = HEAT_JOULES + COOL_JOULES / 2.0;
+    println!("heat {heat:.2} J of {:.2}, cool {cool:.2} J of {shared:.2}", truth - shared);
+    assert!((heat + cool - truth).abs() < 0.1 * truth, "{heat} J and {cool} J of {truth} J");
+    assert!((cool - shared).abs() < 0.4 * shared, "{cool} J of {shared} J");
+}
+
 /// Who does not tell which GPU is meant, as here, where one of them is hidden by a name, is told so.
 #[test]
 fn launches_on_a_gpu_that_is_not_known_are_said() {

@@ -49,6 +49,18 @@ fn the_energy_counter_is_preferred_and_counts_every_gpu() {
 }
 
 #[test]
+fn other_processes_on_the_gpu_are_named() {
+    let own = std::process::id();
+    let found = look(&format!("idle 80\nprocess {own}\nprocess 4000000000\n"), &[], 0);
+    let [said] = &found.warnings[..] else { panic!("{:?}", found.warnings) };
+    assert!(said.contains("2 other processes") && said.contains(&format!(" {own}, 4000000000")), "{said}");
+    for quiet in ["idle 80\n", "idle 80\nprocess 1\nfail processes 3\n"] {
+        let found = look(quiet, &[], 0);
+        assert!(found.meter.is_some() && found.warnings.is_empty(), "{:?}", found.warnings);
+    }
+}
+
+#[test]
 fn without_a_counter_power_is_integrated() {
     for (settings, flags, source) in [
         ("idle 80\nfail energy 3\n", &[][..], "instant power"),

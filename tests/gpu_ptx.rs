@@ -27,13 +27,22 @@ fn all_programs_assemble() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    for instruction in INSTRUCTIONS {
-        for with in [true, false] {
-            let name = format!("{}-{with}", instruction.name);
-            let text = program(instruction, with, 70);
-            assemble(&ptxas, folder.path(), &name, &text, "sm_70", "-O0");
-            if with {
-                assemble(&ptxas, folder.path(), &name, &text, "sm_90", "-O3");
+    // Without optimisation and with, each for devices of its own kind.
+    for (capability, level) in [
+        (52, "-O3"),
+        (61, "-O3"),
+        (70, "-O0"),
+        (70, "-O3"),
+        (75, "-O3"),
+        (80, "-O3"),
+        (86, "-O3"),
+        (90, "-O3"),
+    ] {
+        for instruction in INSTRUCTIONS.iter().filter(|instruction| instruction.runs_on(capability)) {
+            for with in [true, false] {
+                let name = format!("{}-{with}", instruction.name);
+                let text = program(instruction, with, capability);
+                assemble(&ptxas, folder.path(), &name, &text, &format!("sm_{capability}"), level);
             }
         }
     }

@@ -6,10 +6,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::events::EventRoles;
 use super::gpu_activity::{KernelFacts, KernelRun};
 use super::gpu_threads::GpuThreads;
-use crate::gpu::launches::{LaunchTracker, Outstanding, Shares, share};
+use crate::gpu::launches::{LaunchTracker, Outstanding, Shares, Stream, WaitFor, share};
 use crate::profile::{CodeAddress, EventTotals, GPU_LAUNCH_EVENT, Profile};
 use crate::recording::Recording;
-use crate::recording::gpu_events::{CallRegisters, GpuCall, argument_of};
+use crate::recording::gpu_events::{
+    CallRegisters, GpuCall, argument_of, stream_argument_of, waits_for_event,
+};
 use crate::recording::metadata::{DomainKind, Metadata};
 use crate::recording::record::{CpuMode, RecordContext, Sample, TaskChange};
 use crate::timeline::{TaskId, Tasks};
@@ -43,6 +45,10 @@ pub(super) struct Launches {
     started: FxHashSet<u32>,
     /// Threads inside a launch by CUDA's runtime, which comes to the driver within the call.
     in_runtime: FxHashSet<u32>,
+    /// By thread, its latest launch: the driver tells the stream of one by the runtime.
+    latest: FxHashMap<u32, u32>,
+    /// The stream of the launch that is being counted.
+    stream: Option<Stream>,
     /// Readings of the GPUs, by index of the domain.
     readings: FxHashMap<usize, Vec<(Timestamp, Joules)>>,
     launches: u64,
@@ -103,9 +109,9 @@ impl Launches {
         match call {
             GpuCall::Launch | GpuCall::GraphLaunch => {
                 self.foreign += 1;
-                self.tracker.launch(pid, time, OTHERS, None);
+                self.tracker.launch(pid, time, OTHERS, None, None);
             }
-            GpuCall::Wait => self.tracker.wait(tid, time, None),
+            GpuCall::Wait => self.tracker.wait(tid, time, None, WaitFor::All),
             GpuCall::Waited => self.tracker.waited(pid, tid, time),
             _ => {}
         }
@@ -129,12 +135,23 @@ impl Launches {
     ) -> Option<CodeAddress> {
         let (pid, time) = (context.pid?, context.time?);
         let tid = context.tid.unwrap_or(pid);
-        let argument = |number: usize| sample.user_registers?.get(*self.registers?.arguments.get(number)?);
+        let argument = |number: usize| {
+            let registers = sample.user_registers?;
+            self.registers?.argument(number, |register| registers.get(register), sample.user_stack)
+        };
         let handle = argument(argument_of(function)).unwrap_or(0);
+        let stream =
+            stream_argument_of(function).and_then(argument).map(|handle| stream(function, handle, tid));
         let runs = self.facts.runs(pid, tid, time);
         let run_name = runs.first().and_then(|run| self.facts.run_name(pid, run));
+        self.stream = stream;
         match call {
-            GpuCall::Launch | GpuCall::GraphLaunch if self.in_runtime.remove(&tid) => None,
+            GpuCall::Launch | GpuCall::GraphLaunch if self.in_runtime.remove(&tid) => {
+                if let (Some(number), Some(stream)) = (self.latest.remove(&tid), stream) {
+                    self.tracker.stream_of(pid, number, stream);
+                }
+                None
+            }
             GpuCall::Launch => Some(match run_name.or_else(|| self.facts.name(pid, handle)) {
                 Some(name) => tasks.gpu_kernel(name),
                 None => tasks.gpu_kernel(&format!("kernel at {handle:#x}")),
@@ -150,7 +167,20 @@ impl Launches {
             }
             GpuCall::Wait => {
                 self.in_runtime.remove(&tid);
-                self.tracker.wait(tid, time, self.gpu(tid));
+                let what = match stream {
+                    _ if waits_for_event(function) => WaitFor::Event(handle),
+                    Some(stream) => WaitFor::Stream(stream),
+                    None => WaitFor::All,
+                };
+                self.tracker.wait(tid, time, self.gpu(tid), what);
+                None
+            }
+            GpuCall::RecordEvent => {
+                self.tracker.record_event(pid, handle, stream?, time);
+                None
+            }
+            GpuCall::AwaitEvent => {
+                self.tracker.join(pid, stream?, handle, time);
                 None
             }
             GpuCall::Waited => {
@@ -192,7 +222,8 @@ impl Launches {
         let known = of_thread.is_some() || !runs.is_empty() && runs.iter().all(|run| run.gpu.is_some());
         self.astray += u64::from(!known && self.readings.len() > 1);
         if runs.is_empty() {
-            return self.tracker.launch(pid, time, number, of_thread);
+            self.latest.insert(tid, number);
+            return self.tracker.launch(pid, time, number, of_thread, self.stream);
         }
         self.exact_launches += 1;
         let exact = |run: &KernelRun| Outstanding {
@@ -287,6 +318,17 @@ impl Launches {
             }
             profile.warnings.extend(note(&name, &shares, self.launches, self.exact_launches));
         }
+    }
+}
+
+/// What a stream's handle means. Two are made up by CUDA's headers: 1 is the default stream of old, 2 that of
+/// the thread, which 0 means to functions of this ending.
+fn stream(function: &str, handle: u64, tid: u32) -> Stream {
+    match handle {
+        0 if function.ends_with("_ptsz") => Stream::OfThread(tid),
+        0 | 1 => Stream::Default,
+        2 => Stream::OfThread(tid),
+        handle => Stream::Handle(handle),
     }
 }
 

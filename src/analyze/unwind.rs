@@ -4,6 +4,7 @@
 use crate::recording::Recording;
 use crate::recording::attr::EventAttr;
 use crate::recording::format::sample_type;
+use crate::recording::gpu_events::ARGUMENTS_STACK_BYTES;
 use crate::recording::record::{Sample, UserRegisters};
 use crate::symbolize::{Architecture, CodeMapping, StackRegisters, StackUnwinder, SymbolizeOptions};
 use crate::timeline::{TaskId, Tasks};
@@ -44,7 +45,8 @@ impl SampleUnwinder {
     pub fn unwind(&mut self, tasks: &Tasks, task: TaskId, sample: &Sample<'_>) -> &[u64] {
         self.frames.clear();
         let Some(registers) = sample.user_registers else { return &self.frames };
-        if sample.user_stack.is_empty() {
+        // So little of it is copied for a call's arguments, not to be unwound.
+        if sample.user_stack.len() <= ARGUMENTS_STACK_BYTES as usize {
             self.with_caller_of_leaf(tasks, task, sample, registers);
         } else if let Some(start) =
             StackRegisters::select(self.architecture, |register| registers.get(register))

@@ -6,6 +6,7 @@ use super::curve::{PowerCurve, Segment};
 use super::edges;
 use super::refresh::{self, Refresh, RefreshPeriod};
 use super::sensor::{SensorKind, SensorModel};
+use super::stretches::{self, Course, Stretch};
 use super::trace::PowerTrace;
 use crate::units::{Nanoseconds, Timestamp, Watts};
 
@@ -30,6 +31,11 @@ pub enum CorrectError {
 pub struct Corrected {
     /// Mean power between refreshes, without gaps.
     pub segments: Vec<Segment>,
+    /// The same with the sensor's noise taken out, which undoing a long lag makes larger: stretches of
+    /// steady power, to find bursts and idling by.
+    pub levels: Vec<Segment>,
+    /// Standard deviation of a level's power.
+    pub level_noise: Watts,
     /// The refreshes as found or given.
     pub refresh: RefreshPeriod,
     /// Standard deviation of one segment's power on a steady load.
@@ -81,14 +87,22 @@ pub fn correct(trace: &PowerTrace, model: &SensorModel) -> Result<Corrected, Cor
         segment.power = model.scaled(segment.power);
     }
     let noise = noise(&segments);
+    let levels = match model.kind {
+        SensorKind::Rc { time_constant } => steady(&refreshes, time_constant, model),
+        _ => Vec::new(),
+    };
     if smear > Nanoseconds::ZERO {
         segments = edges::sharpen(&segments, smear, noise);
     }
+    let (segments, levels, level_noise) = match levels.len() {
+        0 | 1 => (segments.clone(), segments, noise),
+        _ => (edges::split(&segments, &levels), levels, reading_noise(&refreshes) * model.gain),
+    };
     let resolution = match model.kind {
         SensorKind::Boxcar { window } => period.max(window),
         _ => period,
     };
-    Ok(Corrected { segments, refresh, noise, resolution, observed })
+    Ok(Corrected { segments, levels, level_noise, refresh, noise, resolution, observed })
 }
 
 /// The paper's own four steps: repeats dropped, `P = s + C (s[i+1] - s[i-1]) / (t[i+1] - t[i-1])`, and
@@ -138,6 +152,32 @@ fn uncharge(refreshes: &[Refresh], time_constant: Nanoseconds) -> Vec<Segment> {
             Segment { start, end, power: (pair[1].power - pair[0].power * kept) / (1.0 - kept) }
         })
         .collect()
+}
+
+fn reading_noise(refreshes: &[Refresh]) -> Watts {
+    let watts: Vec<f64> = refreshes.iter().map(|refresh| refresh.power.as_watts()).collect();
+    Watts::from_watts(stretches::reading_noise(&watts))
+}
+
+/// Stretches of steady power, from switch to switch.
+fn steady(refreshes: &[Refresh], time_constant: Nanoseconds, model: &SensorModel) -> Vec<Segment> {
+    let (Some(first), Some(last)) = (refreshes.first(), refreshes.last()) else { return Vec::new() };
+    let constant = time_constant.as_secs_f64();
+    let times: Vec<f64> =
+        refreshes.iter().map(|refresh| refresh.time().since(first.time()).as_secs_f64()).collect();
+    let watts: Vec<f64> = refreshes.iter().map(|refresh| refresh.power.as_watts()).collect();
+    let noise = reading_noise(refreshes).as_watts();
+    let found = stretches::cut(&times, &watts, Course::Exponential(constant), noise).stretches;
+    let mut edges = vec![first.time()];
+    let switches = stretches::switches(&times, &found, constant);
+    edges.extend(switches.into_iter().map(|at| first.time() + Nanoseconds::from_secs_f64(at)));
+    edges.push(last.time());
+    let segment = |(edge, stretch): (&[Timestamp], &Stretch)| Segment {
+        start: edge[0],
+        end: edge[1],
+        power: model.scaled(Watts::from_watts(stretch.level)),
+    };
+    edges.windows(2).zip(&found).map(segment).filter(|segment| segment.end > segment.start).collect()
 }
 
 /// Each refresh stands for the time around the middle of its window, up to half way to its neighbours.

@@ -69,6 +69,31 @@ fn as_step(first: &Segment, between: &[Segment], last: &Segment) -> impl Iterato
         .filter(|segment| segment.end > segment.start)
 }
 
+/// Splits segments where the power is known to have changed, at the borders of `levels`: before the
+/// border the level before it holds, and the rest of the segment's energy comes after. Borders that agree
+/// with a segment's own change nothing.
+pub fn split(segments: &[Segment], levels: &[Segment]) -> Vec<Segment> {
+    let mut parts = Vec::with_capacity(segments.len() + levels.len());
+    let mut borders =
+        levels.iter().skip(1).zip(levels).map(|(after, before)| (after.start, *before, *after)).peekable();
+    for segment in segments {
+        let mut rest = *segment;
+        while let Some((border, before, after)) = borders.next_if(|(border, ..)| *border < segment.end) {
+            if border <= rest.start {
+                continue;
+            }
+            let first = Segment { end: border, power: before.power, ..rest };
+            let left = Segment { start: border, end: rest.end, power: after.power };
+            // What does not fit the two levels goes to both parts alike.
+            let excess = (rest.energy() - first.energy() - left.energy()) / rest.duration();
+            parts.push(Segment { power: first.power + excess, ..first });
+            rest = Segment { power: left.power + excess, ..left };
+        }
+        parts.push(rest);
+    }
+    parts
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -98,6 +123,28 @@ mod tests {
         let ramp = staircase(&[10.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 60.0]);
         assert_eq!(sharpen(&ramp, Nanoseconds::from_millis(30), Watts::ZERO), ramp);
         assert_ne!(sharpen(&ramp, Nanoseconds::from_millis(40), Watts::ZERO), ramp);
+    }
+
+    #[test]
+    fn a_segment_is_split_where_the_power_is_known_to_change() {
+        let at = Timestamp::from_nanos;
+        let levels = [
+            Segment { start: at(0), end: at(17_500_000), power: Watts::from_watts(10.0) },
+            Segment { start: at(17_500_000), end: at(40_000_000), power: Watts::from_watts(110.0) },
+        ];
+        let segments = staircase(&[10.0, 39.0, 110.0, 112.0]);
+        let parts = split(&segments, &levels);
+        let powers: Vec<f64> = parts.iter().map(|part| part.power.as_watts()).collect();
+        let expected = [10.0, 14.0, 114.0, 110.0, 112.0];
+        assert!(
+            powers.iter().zip(expected).all(|(power, expected)| (power - expected).abs() < 1e-9),
+            "{powers:?}"
+        );
+        assert_eq!(powers.len(), expected.len());
+        assert_eq!((parts[1].end, parts[2].start), (at(17_500_000), at(17_500_000)));
+        let energy = |segments: &[Segment]| segments.iter().map(Segment::energy).sum::<Joules>();
+        assert!((energy(&segments) - energy(&parts)).abs().as_joules() < 1e-12);
+        assert_eq!(split(&segments, &[]), segments);
     }
 
     proptest! {

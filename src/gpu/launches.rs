@@ -25,15 +25,44 @@ pub struct Outstanding {
     pub gpu: Option<u32>,
 }
 
+/// A stream of a process, by its handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stream {
+    /// The default stream of old, which all threads share.
+    Default,
+    /// The default stream of this thread.
+    OfThread(u32),
+    /// One that the program made.
+    Handle(u64),
+}
+
+/// What a wait is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitFor {
+    /// All that was launched, or what is not known.
+    All,
+    /// One stream.
+    Stream(Stream),
+    /// An event that was put into a stream, by its handle.
+    Event(u64),
+}
+
 /// Follows launches and waits, in time order.
 #[derive(Debug, Clone, Default)]
 pub struct LaunchTracker {
     /// By process, what no wait has covered yet.
     open: FxHashMap<u32, Vec<Open>>,
-    /// By thread, when it began to wait, and for which GPU.
-    waiting: FxHashMap<u32, (Timestamp, Option<u32>)>,
+    /// By thread, when it began to wait, for which GPU, and what for.
+    waiting: FxHashMap<u32, (Timestamp, Option<u32>, WaitFor)>,
+    /// By process and event: the stream that it was put into last, and when.
+    events: FxHashMap<(u32, u64), (Stream, Timestamp)>,
+    /// By process and stream that waits for another: since when, and for what.
+    joins: FxHashMap<(u32, Stream), Vec<(Timestamp, Reach)>>,
     done: Vec<Outstanding>,
 }
+
+/// All that was launched into a stream until then.
+type Reach = (Stream, Timestamp);
 
 /// A launch that nobody waited for yet.
 #[derive(Debug, Clone, Copy)]
@@ -41,34 +70,95 @@ struct Open {
     start: Timestamp,
     owner: u32,
     gpu: Option<u32>,
+    stream: Option<Stream>,
 }
 
 impl Open {
     fn until(self, end: Timestamp) -> Outstanding {
-        let Self { start, owner, gpu } = self;
+        let Self { start, owner, gpu, .. } = self;
         Outstanding { start, end, owner, gpu }
     }
 }
 
 impl LaunchTracker {
-    /// A process launched something, on this GPU if it is known.
-    pub fn launch(&mut self, pid: u32, time: Timestamp, owner: u32, gpu: Option<u32>) {
-        self.open.entry(pid).or_default().push(Open { start: time, owner, gpu });
+    /// A process launched something, on this GPU and into this stream if they are known.
+    pub fn launch(
+        &mut self,
+        pid: u32,
+        time: Timestamp,
+        owner: u32,
+        gpu: Option<u32>,
+        stream: Option<Stream>,
+    ) {
+        self.open.entry(pid).or_default().push(Open { start: time, owner, gpu, stream });
     }
 
-    /// A thread begins to wait for what runs on this GPU, if it is known.
-    pub fn wait(&mut self, tid: u32, time: Timestamp, gpu: Option<u32>) {
-        self.waiting.insert(tid, (time, gpu));
+    /// The stream of a launch becomes known, as CUDA's runtime hands it to the driver.
+    pub fn stream_of(&mut self, pid: u32, owner: u32, stream: Stream) {
+        let launches = self.open.get_mut(&pid).into_iter().flatten();
+        launches.filter(|launch| launch.owner == owner).for_each(|launch| launch.stream = Some(stream));
     }
 
-    /// A thread's wait is over: what its process had launched before that wait on that GPU is done. That
-    /// another stream's launches need not be is not seen from here.
+    /// An event is put into a stream: it comes when all before it has been done.
+    pub fn record_event(&mut self, pid: u32, event: u64, stream: Stream, time: Timestamp) {
+        self.events.insert((pid, event), (stream, time));
+    }
+
+    /// What will be launched into a stream waits for an event, and whoever waits for the stream does, too.
+    pub fn join(&mut self, pid: u32, stream: Stream, event: u64, time: Timestamp) {
+        /// Streams that join others for ever are waited for now and then.
+        const MOST: usize = 1024;
+        if let Some(reach) = self.events.get(&(pid, event)) {
+            let joins = self.joins.entry((pid, stream)).or_default();
+            joins.push((time, *reach));
+            if joins.len() > MOST {
+                joins.drain(..MOST / 2);
+            }
+        }
+    }
+
+    /// A thread begins to wait, for what runs on this GPU if it is known. A call that waits for
+    /// everything may wait for a stream within.
+    pub fn wait(&mut self, tid: u32, time: Timestamp, gpu: Option<u32>, what: WaitFor) {
+        let all = self.waiting.get(&tid).is_some_and(|(.., outer)| *outer == WaitFor::All);
+        self.waiting.insert(tid, (time, gpu, if all { WaitFor::All } else { what }));
+    }
+
+    /// A thread's wait is over: what its process had launched before into what it waited for is done.
+    /// Launches of which the stream is not known count as waited for.
     pub fn waited(&mut self, pid: u32, tid: u32, time: Timestamp) {
-        let Some((since, gpu)) = self.waiting.remove(&tid) else { return };
+        let Some((since, gpu, what)) = self.waiting.remove(&tid) else { return };
+        let reached = match what {
+            WaitFor::All => None,
+            WaitFor::Stream(stream) => Some(self.reached(pid, (stream, since))),
+            WaitFor::Event(event) => self.events.get(&(pid, event)).map(|reach| self.reached(pid, *reach)),
+        };
         let Some(open) = self.open.get_mut(&pid) else { return };
         let elsewhere = |launch: &Open| gpu.is_some() && launch.gpu.is_some() && launch.gpu != gpu;
-        let covered = |launch: &mut Open| launch.start <= since && !elsewhere(launch);
+        let is_reached = |launch: &Open| match (&reached, launch.stream) {
+            (Some(reached), Some(stream)) => {
+                reached.iter().any(|(other, until)| *other == stream && launch.start <= *until)
+            }
+            _ => true,
+        };
+        let covered = |launch: &mut Open| launch.start <= since && !elsewhere(launch) && is_reached(launch);
         self.done.extend(open.extract_if(.., covered).map(|launch| launch.until(time)));
+    }
+
+    /// A stream until a time, and what it waited for until then.
+    fn reached(&self, pid: u32, reach: Reach) -> Vec<Reach> {
+        let mut all = vec![reach];
+        let mut next = 0;
+        while let Some((stream, until)) = all.get(next).copied() {
+            next += 1;
+            for (since, joined) in self.joins.get(&(pid, stream)).into_iter().flatten() {
+                let known = all.iter().any(|(stream, until)| *stream == joined.0 && *until >= joined.1);
+                if *since <= until && !known {
+                    all.push(*joined);
+                }
+            }
+        }
+        all
     }
 
     /// A process ended, and all that it launched with it.
@@ -116,11 +206,25 @@ struct Step {
     start: Timestamp,
     end: Timestamp,
     energy: Joules,
+    /// The meter moved up to this long before `start` was read, and before `end`.
+    doubts: [Nanoseconds; 2],
 }
 
 impl Step {
     fn span(&self) -> Nanoseconds {
         self.end.since(self.start)
+    }
+
+    /// The time between the meter's own moves, as well as it is known.
+    fn true_span(&self) -> Nanoseconds {
+        let [start, end] = self.doubts.map(|doubt| doubt.as_nanos() / 2);
+        Nanoseconds::from_nanos((self.span().as_nanos() + start).saturating_sub(end))
+    }
+
+    /// How far the true span may be from [`Self::true_span`], as a share of it.
+    fn doubt(&self) -> f64 {
+        let half = self.doubts.iter().map(|doubt| doubt.as_nanos()).sum::<u64>() as f64 / 2.0;
+        half / (self.true_span().as_nanos() as f64).max(1.0)
     }
 }
 
@@ -133,7 +237,7 @@ pub fn share(
     launches: &[Outstanding],
     refresh: Option<Nanoseconds>,
 ) -> Shares {
-    let steps = steps(readings);
+    let steps = steps(readings, refresh);
     let refresh = refresh.unwrap_or_else(|| typical_span(&steps));
     let idle_power = active_idle(&steps, launches, refresh);
     let idle_watts = idle_power.unwrap_or(Watts::ZERO);
@@ -179,7 +283,7 @@ struct Block {
 
 impl Block {
     fn add(&mut self, step: &Step, weights: Weights, idle: Watts) {
-        let dynamic = step.energy - idle * step.span();
+        let dynamic = step.energy - idle * step.true_span();
         self.energy += step.energy;
         self.dynamic += dynamic;
         self.steps.push((dynamic.max(Joules::ZERO), weights));
@@ -206,13 +310,21 @@ impl Block {
     }
 }
 
-fn steps(readings: &[(Timestamp, Joules)]) -> Vec<Step> {
+/// Changes of the meter. One that often shows what it showed before moves by itself, some time before a
+/// reading shows it: after the reading before that, and within a refresh.
+fn steps(readings: &[(Timestamp, Joules)], refresh: Option<Nanoseconds>) -> Vec<Step> {
     let mut steps = Vec::new();
     let Some((mut start, mut energy)) = readings.first().copied() else { return steps };
-    for (time, now) in &readings[1..] {
-        if *now > energy && *time > start {
-            steps.push(Step { start, end: *time, energy: *now - energy });
-            (start, energy) = (*time, *now);
+    let repeats = readings.windows(2).filter(|pair| pair[0].1 == pair[1].1).count();
+    let moves_by_itself = repeats * 5 > readings.len();
+    let longest = refresh.unwrap_or(Nanoseconds::from_nanos(u64::MAX));
+    let mut doubt = Nanoseconds::ZERO;
+    for pair in readings.windows(2) {
+        let (time, now) = pair[1];
+        if now > energy && time > start {
+            let since = if moves_by_itself { time.since(pair[0].0).min(longest) } else { Nanoseconds::ZERO };
+            steps.push(Step { start, end: time, energy: now - energy, doubts: [doubt, since] });
+            (start, energy, doubt) = (time, now, since);
         }
     }
     steps
@@ -225,9 +337,10 @@ fn typical_span(steps: &[Step]) -> Nanoseconds {
     spans.get(spans.len() / 2).copied().unwrap_or(Nanoseconds::ZERO)
 }
 
-/// The median power, by time, of stretches far from any launch: after the first one if they are long
-/// enough, since a GPU draws less before it has a context. Of whole stretches, as single steps seem
-/// shorter or longer than they are by when they were read.
+/// The mean power of stretches far from any launch: after the first one if they are long enough, since a
+/// GPU draws less before it has a context. Of whole stretches, as single steps seem shorter or longer than
+/// they are by when they were read; and only of those that draw what the middle one by time does, as
+/// something else may have run meanwhile.
 fn active_idle(steps: &[Step], launches: &[Outstanding], refresh: Nanoseconds) -> Option<Watts> {
     /// Less rest than this many refreshes tells no level.
     const FEWEST_REFRESHES: u64 = 3;
@@ -241,6 +354,7 @@ fn active_idle(steps: &[Step], launches: &[Outstanding], refresh: Nanoseconds) -
         match stretches.last_mut() {
             Some(last) if last.end == step.start => {
                 last.end = step.end;
+                last.doubts[1] = step.doubts[1];
                 last.energy += step.energy;
             }
             _ => stretches.push(*step),
@@ -253,14 +367,24 @@ fn active_idle(steps: &[Step], launches: &[Outstanding], refresh: Nanoseconds) -
         rest >= FEWEST_REFRESHES * refresh.as_nanos() && rest > 0
     };
     let mut chosen = [after, stretches].into_iter().find(enough)?;
-    let power = |stretch: &Step| stretch.energy / stretch.span();
+    let power = |stretch: &Step| stretch.energy / stretch.true_span();
     chosen.sort_by(|a, b| power(a).as_watts().total_cmp(&power(b).as_watts()));
     let half = chosen.iter().map(|stretch| stretch.span().as_nanos()).sum::<u64>() / 2;
     let mut passed = 0;
-    chosen.iter().find_map(|stretch| {
+    let middle = chosen.iter().find(|stretch| {
         passed += stretch.span().as_nanos();
-        (passed >= half).then(|| power(stretch))
-    })
+        passed >= half
+    })?;
+    /// Idling itself varies by this share, with temperature and clocks.
+    const VARIES: f64 = 0.05;
+    let is_like = |stretch: &&Step| {
+        let reach = VARIES + stretch.doubt() + middle.doubt();
+        (power(stretch) / power(middle) - 1.0).abs() <= reach
+    };
+    let like: Vec<&Step> = chosen.iter().filter(is_like).collect();
+    let energy: Joules = like.iter().map(|stretch| stretch.energy).sum();
+    let time: Nanoseconds = like.iter().map(|stretch| stretch.true_span()).sum();
+    (time > Nanoseconds::ZERO).then(|| energy / time)
 }
 
 /// Times with anything outstanding, in order and apart.

@@ -84,6 +84,23 @@ fn the_idle_level_before_the_context_is_not_the_active_one() {
     assert!((shares.idle_power.expect("a level").as_watts() - 50.0).abs() < 1e-9, "{shares:?}");
 }
 
+/// Polls that come at any time of a refresh, and are held up now and then, tell the level all the same.
+#[test]
+fn idle_power_is_known_from_polls_at_any_time() {
+    for shift in 0..40u64 {
+        let (mut readings, mut time, mut poll) = (Vec::new(), shift / 2, 0);
+        while time < 1500 {
+            let energy = 50e-3 * (time / 20 * 20) as f64;
+            readings.push((ms(time), Joules::from_joules(energy)));
+            poll += 1;
+            time += 10 + if (poll + shift) % 9 == 0 { 3 + (poll * 7 + shift) % 17 } else { 0 };
+        }
+        let launches: Vec<_> = (0..6).map(|i| launch(150 + 250 * i, 220 + 250 * i, 1)).collect();
+        let idle = share(&readings, &launches, REFRESH).idle_power.expect("a level").as_watts();
+        assert!((idle / 50.0 - 1.0).abs() < 0.04, "polls from {} ms: {idle} W", shift / 2);
+    }
+}
+
 #[test]
 fn a_gpu_that_never_rests_tells_no_idle_level() {
     let readings = counter(400, &[]);
@@ -96,10 +113,10 @@ fn a_gpu_that_never_rests_tells_no_idle_level() {
 #[test]
 fn a_wait_covers_what_was_launched_before_it_by_its_own_process() {
     let mut tracker = LaunchTracker::default();
-    tracker.launch(1, ms(10), 0, None);
-    tracker.launch(2, ms(11), 1, None);
-    tracker.wait(100, ms(12), None);
-    tracker.launch(1, ms(13), 2, None);
+    tracker.launch(1, ms(10), 0, None, None);
+    tracker.launch(2, ms(11), 1, None, None);
+    tracker.wait(100, ms(12), None, WaitFor::All);
+    tracker.launch(1, ms(13), 2, None, None);
     tracker.waited(1, 100, ms(20));
     // A return without a call belongs to a wait from before the recording.
     tracker.waited(1, 101, ms(21));
@@ -110,16 +127,72 @@ fn a_wait_covers_what_was_launched_before_it_by_its_own_process() {
 #[test]
 fn a_wait_for_one_gpu_leaves_the_others_work_open() {
     let mut tracker = LaunchTracker::default();
-    tracker.launch(1, ms(10), 0, Some(4));
-    tracker.launch(1, ms(11), 1, Some(5));
-    tracker.launch(1, ms(12), 2, None);
-    tracker.wait(100, ms(15), Some(4));
+    tracker.launch(1, ms(10), 0, Some(4), None);
+    tracker.launch(1, ms(11), 1, Some(5), None);
+    tracker.launch(1, ms(12), 2, None, None);
+    tracker.wait(100, ms(15), Some(4), WaitFor::All);
     tracker.waited(1, 100, ms(20));
-    tracker.wait(100, ms(25), None);
+    tracker.wait(100, ms(25), None, WaitFor::All);
     tracker.waited(1, 100, ms(30));
     let on = |gpu, launch: Outstanding| Outstanding { gpu, ..launch };
     let expected = [on(Some(4), launch(10, 20, 0)), on(Some(5), launch(11, 30, 1)), launch(12, 20, 2)];
     assert_eq!(tracker.finish(ms(40)), expected);
+}
+
+const ONE: Stream = Stream::Handle(0x51);
+const TWO: Stream = Stream::Handle(0x52);
+
+#[test]
+fn a_wait_for_a_stream_leaves_the_others_work_open() {
+    let mut tracker = LaunchTracker::default();
+    tracker.launch(1, ms(10), 0, None, Some(ONE));
+    tracker.launch(1, ms(11), 1, None, Some(TWO));
+    tracker.launch(1, ms(12), 2, None, None);
+    // Of another process, whose handles mean something else.
+    tracker.launch(2, ms(12), 3, None, Some(TWO));
+    tracker.wait(100, ms(15), None, WaitFor::Stream(TWO));
+    tracker.waited(1, 100, ms(20));
+    tracker.launch(1, ms(22), 4, None, Some(TWO));
+    tracker.wait(100, ms(25), None, WaitFor::All);
+    // Within a call that waits for all, one for a stream.
+    tracker.wait(100, ms(25), None, WaitFor::Stream(TWO));
+    tracker.waited(1, 100, ms(30));
+    tracker.waited(1, 100, ms(31));
+    let expected =
+        [launch(10, 30, 0), launch(11, 20, 1), launch(12, 20, 2), launch(12, 40, 3), launch(22, 30, 4)];
+    assert_eq!(tracker.finish(ms(40)), expected);
+}
+
+#[test]
+fn a_wait_for_an_event_covers_what_was_launched_before_it() {
+    let mut tracker = LaunchTracker::default();
+    tracker.launch(1, ms(10), 0, None, Some(ONE));
+    tracker.record_event(1, 0xe, ONE, ms(11));
+    tracker.launch(1, ms(12), 1, None, Some(ONE));
+    tracker.launch(1, ms(13), 2, None, Some(TWO));
+    tracker.wait(100, ms(14), None, WaitFor::Event(0xe));
+    tracker.waited(1, 100, ms(20));
+    // Of an event that nobody saw it is not known what comes before it.
+    tracker.wait(100, ms(25), None, WaitFor::Event(0xbad));
+    tracker.waited(1, 100, ms(30));
+    assert_eq!(tracker.finish(ms(40)), [launch(10, 20, 0), launch(12, 30, 1), launch(13, 30, 2)]);
+}
+
+#[test]
+fn a_stream_that_joins_another_is_done_after_it() {
+    let mut tracker = LaunchTracker::default();
+    tracker.launch(1, ms(10), 0, None, Some(ONE));
+    tracker.record_event(1, 0xe, ONE, ms(11));
+    tracker.launch(1, ms(12), 1, None, Some(ONE));
+    tracker.join(1, TWO, 0xe, ms(13));
+    // Streams may join each other in a circle.
+    tracker.record_event(1, 0xf, TWO, ms(13));
+    tracker.join(1, ONE, 0xf, ms(13));
+    tracker.launch(1, ms(14), 2, None, None);
+    tracker.stream_of(1, 2, TWO);
+    tracker.wait(100, ms(15), None, WaitFor::Stream(TWO));
+    tracker.waited(1, 100, ms(20));
+    assert_eq!(tracker.finish(ms(40)), [launch(10, 20, 0), launch(12, 40, 1), launch(14, 20, 2)]);
 }
 
 proptest! {

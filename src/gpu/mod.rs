@@ -16,5 +16,7 @@ pub mod model;
 pub mod phases;
 pub mod refresh;
 pub mod sensor;
+pub mod stretches;
 pub mod trace;
+mod trace_cells;
 pub mod trace_csv;

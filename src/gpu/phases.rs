@@ -44,22 +44,37 @@ pub fn active_idle(segments: &[Segment], noise: Watts) -> Option<Watts> {
             .take_while(|segment| segment.start < until && segment.power <= middle)
             .collect();
         // The first may still hold a rest of the transition.
-        let settled = if after.len() > 2 { &after[1..] } else { &after[..] };
-        let mut powers: Vec<f64> = settled.iter().map(|segment| segment.power.as_watts()).collect();
-        powers.sort_by(f64::total_cmp);
-        levels.push(powers[powers.len() / 2]);
+        let settled = if after.len() > 2 && after[0].duration() <= after[1].duration() {
+            &after[1..]
+        } else {
+            &after[..]
+        };
+        levels.extend(by_time(settled.iter().copied(), 0.5));
     }
     levels.sort_by(f64::total_cmp);
     levels.get(levels.len() / 2).map(|level| Watts::from_watts(*level))
 }
 
-/// The level half way between quiet and the highest power; `None` if there is no such contrast.
+/// The level two fifths of the way from quiet to the highest power, below which no load is taken to lie;
+/// `None` if there is no such contrast.
 pub fn middle_level(segments: &[Segment], noise: Watts) -> Option<Watts> {
-    let mut powers: Vec<f64> = segments.iter().map(|segment| segment.power.as_watts()).collect();
-    powers.sort_by(f64::total_cmp);
-    let (low, high) = (*powers.get(powers.len() / 20)?, *powers.last()?);
+    let low = by_time(segments.iter(), 0.05)?;
+    let high = segments.iter().map(|segment| segment.power.as_watts()).fold(f64::MIN, f64::max);
     (high - low > 10.0 * noise.as_watts() && high - low > 0.1 * high.abs())
-        .then(|| Watts::from_watts((low + high) / 2.0))
+        .then(|| Watts::from_watts(low + 0.4 * (high - low)))
+}
+
+/// The power that is not exceeded during this share of the time.
+fn by_time<'a>(segments: impl Iterator<Item = &'a Segment>, share: f64) -> Option<f64> {
+    let mut powers: Vec<(f64, f64)> =
+        segments.map(|segment| (segment.power.as_watts(), segment.duration().as_secs_f64())).collect();
+    powers.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut left = share * powers.iter().map(|(_, span)| span).sum::<f64>();
+    let at = powers.iter().position(|(_, span)| {
+        left -= span;
+        left <= 0.0
+    });
+    powers.get(at.unwrap_or(powers.len().saturating_sub(1))).map(|(power, _)| *power)
 }
 
 /// A level a little above active idle: what lies above it is work.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::trace::PowerTrace;
+use super::trace::{PowerReading, PowerTrace};
 use crate::units::{Nanoseconds, Timestamp, Watts};
 
 /// How often a sensor refreshes its value, as far as a trace tells.
@@ -79,12 +79,56 @@ pub fn infer_period(trace: &PowerTrace) -> Option<RefreshPeriod> {
     let (time, count) =
         runs.iter().filter(|run| run.1 >= long).fold((0.0, 0), |sum, run| (sum.0 + run.0, sum.1 + run.1));
     let period = if count == 0 { rough } else { time / count as f64 };
+    let period = by_multiples(readings, period).unwrap_or(period);
     Some(RefreshPeriod {
         period: Nanoseconds::from_secs_f64(period),
         resolved: poll < 0.8 * period,
         poll_interval: Nanoseconds::from_secs_f64(poll),
         changes: changes.len(),
     })
+}
+
+/// A shorter period, if changes of the value keep to its multiples much better than to those of `period`.
+///
+/// A sensor that rounds to whole watts often refreshes to the value that it showed, and then the mean
+/// gap between changes is longer than the period, but still made of whole ones.
+fn by_multiples(readings: &[PowerReading], period: f64) -> Option<f64> {
+    const FEWEST: usize = 12;
+    /// Gaps of more periods tell nothing, as the sensor's clock drifts.
+    const MOST_PERIODS: f64 = 5.0;
+    // Changes whose time is known well.
+    let known = |pair: &&[PowerReading]| {
+        pair[0].power != pair[1].power && seconds(pair[0].time, pair[1].time) < period / 3.0
+    };
+    let middle = |pair: &[PowerReading]| {
+        seconds(readings[0].time, pair[0].time) + seconds(pair[0].time, pair[1].time) / 2.0
+    };
+    let changes: Vec<f64> = readings.windows(2).filter(known).map(middle).collect();
+    let mut gaps: Vec<f64> = changes.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    if gaps.len() < FEWEST {
+        return None;
+    }
+    gaps.sort_by(f64::total_cmp);
+    let shortest = gaps[gaps.len() / 10];
+    let single = gaps.partition_point(|gap| *gap < 1.5 * shortest);
+    let multiples = |period: f64| {
+        let whole = move |gap: &f64| (*gap, (*gap / period).round());
+        gaps.iter().map(whole).filter(|(_, periods)| (1.0..=MOST_PERIODS).contains(periods))
+    };
+    let mut shorter = gaps[single / 2];
+    for _ in 0..4 {
+        let (time, periods) =
+            multiples(shorter).fold((0.0, 0.0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+        shorter = if periods > 0.0 { time / periods } else { shorter };
+    }
+    let astray = |period: f64| {
+        let (sum, count) = multiples(period)
+            .fold((0.0, 0.0), |sum, (gap, periods)| (sum.0 + (gap / period - periods).abs(), sum.1 + 1.0));
+        if count > 0.0 { sum / count } else { 0.5 }
+    };
+    // A quarter of a period is what any times are astray on average.
+    (shorter < 0.97 * period && astray(shorter) < 0.15 && astray(shorter) < 0.75 * astray(period))
+        .then_some(shorter)
 }
 
 /// Collapses polls to one value per refresh of the sensor.
@@ -203,7 +247,6 @@ fn seconds(from: Timestamp, to: Timestamp) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::trace::PowerReading;
 
     /// A sensor that refreshes every `period` ms (first at `phase`) to a new value, polled every `poll` ms.
     fn polled(period: f64, phase: f64, poll: f64, count: usize) -> PowerTrace {

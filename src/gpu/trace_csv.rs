@@ -4,6 +4,10 @@
 use thiserror::Error;
 
 use super::trace::{PowerReading, PowerTrace};
+use super::trace_cells::{
+    TimeFormat, bare, names_power, names_unit, parse_power, parse_time, plain_number, power_unit, time_unit,
+    unit_of_steps,
+};
 use crate::units::{Timestamp, Watts};
 
 /// Why a text is no power trace.
@@ -14,7 +18,7 @@ pub enum TraceError {
     Empty,
     /// No column tells the time.
     #[error(
-        "line 1 names no time column (expected `timestamp` or a name starting with `time`); its columns are: {0}"
+        "no column of times (expected `timestamp`, a name that starts with `time`, or numbers that rise); the columns are: {0}"
     )]
     NoTime(String),
     /// No column tells power.
@@ -53,14 +57,17 @@ pub struct NamedTrace {
     pub trace: PowerTrace,
     /// Rows without a readable time or number: `[N/A]`, cut lines.
     pub skipped: usize,
+    /// What the table does not tell and was assumed, such as a unit.
+    pub notes: Vec<String>,
 }
 
 /// Reads every power column of a table.
 ///
-/// Cells are separated by commas, or by blanks where the first line has no comma. The first line
-/// names the columns; without such a line (`--format=csv,noheader`) the first column is the time and
-/// every column whose cells end in `W` is power. Times are dates or numbers since any zero in s, ms,
-/// us or ns, told by the column's name or, for times since 1970, by their size; a date is taken as UTC.
+/// Cells are separated by commas, semicolons, tabs or bars, as the first line tells, or by blanks where
+/// it has none of them. The first line names the columns; without such a line
+/// (`--format=csv,noheader`) the first column is the time and power is every column whose cells end in
+/// a unit of it, or the only other column. Times are dates (taken as UTC), times of day or numbers since any zero; their unit is told
+/// by the cell, by the column's name, by their size (times since 1970) or by their steps.
 ///
 /// # Errors
 /// [`TraceError`] when no column fits or none of its rows can be read.
@@ -107,12 +114,15 @@ pub fn parse_sum(text: &str) -> Result<PowerTrace, TraceError> {
     if columns.is_empty() {
         return Err(TraceError::NoPower(table.names.join(", ")));
     }
+    let units: Vec<(usize, f64)> =
+        columns.into_iter().map(|column| (column, table.power_unit(column).0)).collect();
     let readings = table
         .rows
         .iter()
         .filter_map(|row| {
             let time = table.time(row)?;
-            let power = columns.iter().map(|column| table.power(row, *column)).sum::<Option<f64>>()?;
+            let power =
+                units.iter().map(|(column, unit)| table.power(row, *column, *unit)).sum::<Option<f64>>()?;
             Some(PowerReading { time, power: Watts::from_watts(power) })
         })
         .collect();
@@ -124,7 +134,9 @@ pub fn parse_sum(text: &str) -> Result<PowerTrace, TraceError> {
 pub fn parse_times(text: &str) -> Vec<Timestamp> {
     let mut times: Vec<Timestamp> = text
         .lines()
-        .filter_map(|line| parse_time(line.split([',', ';']).next().unwrap_or_default().trim(), None))
+        .filter_map(|line| {
+            parse_time(line.split([',', ';', '\t']).next().unwrap_or_default(), TimeFormat::default())
+        })
         .collect();
     times.sort();
     times.dedup();
@@ -135,43 +147,87 @@ struct Table<'a> {
     names: Vec<String>,
     rows: Vec<Vec<&'a str>>,
     time: usize,
-    /// Nanoseconds per unit of a numeric time, where the column's name tells it.
-    time_unit: Option<f64>,
+    format: TimeFormat,
     gpu: Option<usize>,
+    notes: Vec<String>,
 }
+
+/// Names of columns of times, beside those that start with `time`.
+const TIME_NAMES: [&str; 12] =
+    ["t", "ts", "date", "datetime", "elapsed", "epoch", "clock", "seconds", "sec", "s", "milliseconds", "ms"];
+/// Names of columns of power, beside those with `power` or a unit in them.
+const POWER_NAMES: [&str; 3] = ["p", "draw", "w"];
 
 impl<'a> Table<'a> {
     fn parse(text: &'a str) -> Result<Self, TraceError> {
         let text = text.trim_start_matches('\u{feff}');
-        let mut lines =
-            text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
+        let is_told = |line: &&str| !line.is_empty() && !line.starts_with('#');
+        let mut lines = text.lines().map(str::trim).filter(is_told).peekable();
         let first = *lines.peek().ok_or(TraceError::Empty)?;
-        let comma = first.contains(',');
-        let split = |line: &'a str| -> Vec<&'a str> {
-            if comma { line.split(',').map(str::trim).collect() } else { line.split_whitespace().collect() }
+        let separator = Separator::of(first);
+        let decimal_comma = separator != Separator::Character(',');
+        let format = TimeFormat { decimal_comma, ..TimeFormat::default() };
+        let cells = separator.split(first);
+        let has_names = !cells.iter().any(|cell| parse_time(cell, format).is_some());
+        let names: Vec<String> = match has_names {
+            true => cells.iter().map(|name| bare(name).to_owned()).collect(),
+            false => (1..=cells.len()).map(|number| format!("column {number}")).collect(),
         };
-        let cells = split(first);
-        if cells.first().is_some_and(|cell| parse_time(cell, None).is_some()) {
-            let names = (0..cells.len())
-                .map(|i| if i == 0 { "timestamp".into() } else { format!("column {}", i + 1) })
-                .collect();
-            return Ok(Self { names, rows: lines.map(split).collect(), time: 0, time_unit: None, gpu: None });
-        }
-        lines.next();
-        let names: Vec<String> = cells.iter().map(|name| name.trim_matches('"').to_owned()).collect();
-        let is_time = |name: &String| name.to_ascii_lowercase().starts_with("time");
-        let Some(time) = names.iter().position(is_time) else {
-            return Err(TraceError::NoTime(names.join(", ")));
+        let rows: Vec<Vec<&str>> =
+            lines.skip(usize::from(has_names)).map(|line| separator.split(line)).collect();
+        let time = match has_names {
+            true => time_column(&names, &rows, format).ok_or_else(|| TraceError::NoTime(names.join(", ")))?,
+            false => 0,
         };
         let gpu = ["index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "gpu"]
             .iter()
             .find_map(|key| names.iter().position(|name| bare_name(name).eq_ignore_ascii_case(key)));
-        let time_unit = time_unit(&names[time]);
-        Ok(Self { rows: lines.map(split).collect(), names, time, time_unit, gpu })
+        let mut table = Self { names, rows, time, format, gpu, notes: Vec::new() };
+        table.understand_times();
+        Ok(table)
+    }
+
+    /// The unit of plain numbers, and where their zero lies.
+    fn understand_times(&mut self) {
+        let decimal_comma = self.format.decimal_comma;
+        let cells = self.rows.iter().filter_map(|row| row.get(self.time));
+        let numbers: Vec<f64> = cells.filter_map(|cell| plain_number(cell, decimal_comma)).collect();
+        let Some(first) = numbers.first().copied() else { return };
+        self.format.shift = -numbers.iter().copied().fold(0.0, f64::min);
+        self.format.unit = time_unit(&self.names[self.time]);
+        if self.format.unit.is_some() {
+            return;
+        }
+        // Several GPUs are polled at almost one time.
+        let mut steps: Vec<f64> =
+            numbers.windows(2).map(|pair| pair[1] - pair[0]).filter(|step| *step > 0.0).collect();
+        steps.sort_by(f64::total_cmp);
+        let typical = steps.get(steps.len() / 2).copied().unwrap_or(0.0);
+        self.format.unit = unit_of_steps(first, typical);
+        let unit = match self.format.unit {
+            Some(1e6) => "milliseconds",
+            Some(1e3) => "microseconds",
+            Some(_) => "nanoseconds",
+            None => return,
+        };
+        self.notes.push(format!(
+            "column `{}` names no unit: with steps of {typical} it is taken for {unit}",
+            self.names[self.time]
+        ));
     }
 
     fn power_columns(&self) -> Vec<usize> {
-        (0..self.names.len()).filter(|column| *column != self.time && self.is_power(*column)).collect()
+        let others = || (0..self.names.len()).filter(|column| *column != self.time);
+        let named: Vec<usize> = others().filter(|column| self.is_power(*column)).collect();
+        if !named.is_empty() {
+            return named;
+        }
+        // Two columns, one of them the time: the other is what the file is about.
+        let numbers = others().filter(|column| {
+            let cell = self.rows.first().and_then(|row| row.get(*column));
+            cell.is_some_and(|cell| parse_power(cell, 1.0, self.format.decimal_comma).is_some())
+        });
+        if self.names.len() == 2 { numbers.collect() } else { Vec::new() }
     }
 
     fn is_power(&self, column: usize) -> bool {
@@ -179,39 +235,49 @@ impl<'a> Table<'a> {
         if ["limit", "cap", "state", "management", "readings"].iter().any(|word| name.contains(word)) {
             return false;
         }
-        if name.starts_with("column ") {
-            return self.rows.iter().any(|row| row.get(column).is_some_and(|cell| cell.ends_with('W')));
-        }
         name.contains("power")
-            || ["[w]", "(w)", "_w", "[mw]", "(mw)", "_mw", " w", "watts"]
-                .iter()
-                .any(|unit| name.ends_with(unit))
+            || power_unit(&name).is_some()
+            || POWER_NAMES.contains(&name.as_str())
+            || self.rows.first().and_then(|row| row.get(column)).is_some_and(|cell| names_power(cell))
     }
 
     fn time(&self, row: &[&str]) -> Option<Timestamp> {
-        parse_time(row.get(self.time)?, self.time_unit)
+        parse_time(row.get(self.time)?, self.format)
     }
 
-    fn power(&self, row: &[&str], column: usize) -> Option<f64> {
-        let cell = row.get(column)?.trim_matches('"');
-        let (number, milli) = match (cell.strip_suffix("mW"), cell.strip_suffix('W')) {
-            (Some(number), _) => (number, true),
-            (None, Some(number)) => (number, false),
-            (None, None) => (cell, self.names[column].to_ascii_lowercase().contains("mw")),
+    fn power(&self, row: &[&str], column: usize, unit: f64) -> Option<f64> {
+        parse_power(row.get(column)?, unit, self.format.decimal_comma)
+    }
+
+    /// Watts per unit of a column's plain numbers, and what had to be assumed for it.
+    fn power_unit(&self, column: usize) -> (f64, Option<String>) {
+        if let Some(unit) = power_unit(&self.names[column]) {
+            return (unit, None);
+        }
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        let mut numbers: Vec<f64> =
+            cells.filter_map(|cell| plain_number(cell, self.format.decimal_comma)).collect();
+        numbers.sort_by(f64::total_cmp);
+        // No card draws four kilowatts, and none less than four watts all the time.
+        let (unit, name) = match numbers.get(numbers.len() / 2) {
+            Some(typical) if *typical >= 4e6 => (1e-6, "microwatts"),
+            Some(typical) if *typical >= 4e3 => (1e-3, "milliwatts"),
+            _ => return (1.0, None),
         };
-        let value: f64 = number.trim().parse().ok()?;
-        value.is_finite().then_some(if milli { value * 1e-3 } else { value })
+        let column = &self.names[column];
+        (unit, Some(format!("column `{column}` names no unit: by its size it is taken for {name}")))
     }
 
     fn traces(&self, column: usize) -> Result<Vec<NamedTrace>, TraceError> {
+        let (unit, assumed) = self.power_unit(column);
         let mut traces: Vec<(Option<&str>, Vec<PowerReading>, usize)> = Vec::new();
         for row in &self.rows {
-            let gpu = self.gpu.and_then(|gpu| row.get(gpu).copied());
+            let gpu = self.gpu.and_then(|gpu| row.get(gpu).map(|cell| bare(cell)));
             let slot = traces.iter().position(|(known, ..)| *known == gpu).unwrap_or_else(|| {
                 traces.push((gpu, Vec::new(), 0));
                 traces.len() - 1
             });
-            match (self.time(row), self.power(row, column)) {
+            match (self.time(row), self.power(row, column, unit)) {
                 (Some(time), Some(power)) => {
                     traces[slot].1.push(PowerReading { time, power: Watts::from_watts(power) });
                 }
@@ -235,76 +301,80 @@ impl<'a> Table<'a> {
                 gpu: gpu.map(str::to_owned),
                 trace: PowerTrace::new(readings),
                 skipped,
+                notes: self.notes.iter().cloned().chain(assumed.clone()).collect(),
             })
             .collect())
     }
 }
 
+/// What stands between the cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Separator {
+    Character(char),
+    Blanks,
+}
+
+impl Separator {
+    /// A tab or a semicolon leaves the comma for decimals.
+    fn of(line: &str) -> Self {
+        let found = ['\t', ';', '|', ','].into_iter().find(|character| line.contains(*character));
+        found.map_or(Self::Blanks, Self::Character)
+    }
+
+    fn split(self, line: &str) -> Vec<&str> {
+        match self {
+            Self::Character(character) => line.split(character).map(str::trim).collect(),
+            Self::Blanks => words(line),
+        }
+    }
+}
+
+/// Words of a line, where a clock belongs to the date before it and a unit to what it is the unit of.
+fn words(line: &str) -> Vec<&str> {
+    let mut cells: Vec<(usize, usize)> = Vec::new();
+    let mut start = 0;
+    while let Some(skip) = line[start..].find(|c: char| !c.is_whitespace()) {
+        let from = start + skip;
+        let to = line[from..].find(char::is_whitespace).map_or(line.len(), |length| from + length);
+        start = to;
+        let word = &line[from..to];
+        let before = cells.last().map(|(from, to)| &line[*from..*to]);
+        let is_rest = before.is_some_and(|before| {
+            let is_date = before.contains(['/', '-']) && !before.contains(':') && word.contains(':');
+            let has_unit = plain_number(before, true).is_some() && names_unit(word);
+            is_date || has_unit || word.starts_with(['[', '('])
+        });
+        match cells.last_mut() {
+            Some(last) if is_rest => last.1 = to,
+            _ => cells.push((from, to)),
+        }
+    }
+    cells.into_iter().map(|(from, to)| &line[from..to]).collect()
+}
+
+/// The column of times: by its name, or the first whose cells are times that never go back.
+fn time_column(names: &[String], rows: &[Vec<&str>], format: TimeFormat) -> Option<usize> {
+    const FEWEST: usize = 3;
+    let is_time = |name: &String| {
+        let name = name.to_ascii_lowercase();
+        let without_unit = name.split([' ', '_', '[', '(']).next().unwrap_or_default();
+        name.starts_with("time") || TIME_NAMES.contains(&without_unit)
+    };
+    let rises = |column: &usize| {
+        let times: Option<Vec<Timestamp>> =
+            rows.iter().map(|row| parse_time(row.get(*column)?, format)).collect();
+        times.is_some_and(|times| {
+            times.len() >= FEWEST
+                && times.windows(2).all(|pair| pair[0] <= pair[1])
+                && times[0] < times[FEWEST - 1]
+        })
+    };
+    names.iter().position(is_time).or_else(|| (0..names.len()).find(rises))
+}
+
 /// `power.draw [W]` without its unit.
 fn bare_name(name: &str) -> String {
     name.split(['[', '(']).next().unwrap_or_default().trim().to_owned()
-}
-
-fn time_unit(name: &str) -> Option<f64> {
-    let name = name.to_ascii_lowercase();
-    let ends = |units: &[&str]| units.iter().any(|unit| name.ends_with(unit));
-    match () {
-        () if ends(&["_ns", "[ns]", "(ns)"]) => Some(1.0),
-        () if ends(&["_us", "[us]", "(us)", "[µs]"]) => Some(1e3),
-        () if ends(&["_ms", "[ms]", "(ms)"]) => Some(1e6),
-        () if ends(&["_s", "[s]", "(s)"]) => Some(1e9),
-        () => None,
-    }
-}
-
-/// A date such as `2023/07/30 17:29:56.995` or a number, as nanoseconds.
-fn parse_time(cell: &str, unit: Option<f64>) -> Option<Timestamp> {
-    let cell = cell.trim_matches('"');
-    if let Ok(number) = cell.parse::<f64>() {
-        if !(number.is_finite() && number >= 0.0) {
-            return None;
-        }
-        // Without a unit: today is 1.8e9 s, 1.8e12 ms, 1.8e15 us, 1.8e18 ns after 1970.
-        let unit = unit.unwrap_or(match number {
-            n if n >= 1e17 => 1.0,
-            n if n >= 1e14 => 1e3,
-            n if n >= 1e11 => 1e6,
-            _ => 1e9,
-        });
-        // A whole number need not lose its last digits in a float.
-        if let Ok(whole) = cell.parse::<u64>() {
-            return whole.checked_mul(unit as u64).map(Timestamp::from_nanos);
-        }
-        let nanos = number * unit;
-        return (nanos < 1.8e19).then(|| Timestamp::from_nanos(nanos.round() as u64));
-    }
-    let (date, clock) = cell.split_once([' ', 'T'])?;
-    let mut date = date.split(['/', '-']).map(|part| part.parse::<i64>().ok());
-    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    let mut clock = clock.trim_end_matches('Z').split(':');
-    let (hour, minute): (u64, u64) = (clock.next()?.trim().parse().ok()?, clock.next()?.parse().ok()?);
-    let seconds: f64 = clock.next().unwrap_or("0").parse().ok()?;
-    let plausible = (1970..2500).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && hour < 24
-        && minute < 60
-        && (0.0..61.0).contains(&seconds);
-    if !plausible {
-        return None;
-    }
-    let whole = days_since_1970(year, month, day) * 86_400 + hour * 3600 + minute * 60;
-    Some(Timestamp::from_nanos(whole * 1_000_000_000 + (seconds * 1e9).round() as u64))
-}
-
-/// Days from 1970-01-01 in the Gregorian calendar, counting years from March so that the leap day is
-/// a year's last.
-fn days_since_1970(year: i64, month: i64, day: i64) -> u64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let month = (month + 9) % 12;
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (month * 306 + 5) / 10 + day - 1;
-    const UNTIL_1970: i64 = 719_468;
-    (days - UNTIL_1970).max(0) as u64
 }
 
 #[cfg(test)]
@@ -367,6 +437,44 @@ mod tests {
         assert!(parse("a,b\n1,2\n").unwrap_err().to_string().contains("a, b"));
         let none = parse("timestamp, power.draw [W]\n2023/08/24 22:18:34.203, [N/A]\n").unwrap_err();
         assert!(none.to_string().contains("[N/A]"), "{none}");
+    }
+
+    /// Readings every 15 ms of 30 and 31.5 W, as different tools write them.
+    #[test]
+    fn tables_of_many_kinds() {
+        for (name, text) in [
+            ("no names, no units", "0.100,30\n0.115,31.5\n0.130,30\n"),
+            ("semicolons", "time;power\n0.100;30\n0.115;31.5\n0.130;30\n"),
+            ("decimal commas", "Time (s);Power (W)\n0,100;30,0\n0,115;31,5\n0,130;30,0\n"),
+            (
+                "tabs",
+                "timestamp\tpower.draw [W]\n2023/07/30 17:29:56.100\t30 W\n2023/07/30 17:29:56.115\t31.50 W\n2023/07/30 17:29:56.130\t30 W\n",
+            ),
+            (
+                "blanks",
+                "2023-07-30 17:29:56.100 30 W\n2023-07-30 17:29:56.115 31.50 W\n2023-07-30 17:29:56.130 30 W\n",
+            ),
+            ("blanks and names", "time [s]  power [mW]\n0.100  30000\n0.115  31500\n0.130 30000\n"),
+            ("units in the cells", "time,power\n100 ms,30W\n115 ms,31500 mW\n130 ms,30 W\n"),
+            ("elapsed", "elapsed_ms,gpu_power\n100,30\n115,31.5\n130,30\n"),
+            ("letters", "t,P\n0.1,30\n0.115,31.5\n0.13,30\n"),
+            ("other names", "when,board\n0.1,30\n0.115,31.5\n0.13,30\n"),
+            ("milliseconds by their steps", "time,power\n100,30\n115,31.5\n130,30\n"),
+            ("microseconds by their steps", "time,power\n100000,30\n115000,31.5\n130000,30\n"),
+            (
+                "milliwatts by their size",
+                "timestamp,power\n1690738196.100,30000\n1690738196.115,31500\n1690738196.130,30000\n",
+            ),
+            ("times below zero", "time_s,power\n-0.015,30\n0.0,31.5\n0.015,30\n"),
+            ("time of day", "time,power\n17:29:56.100,30\n17:29:56.115,31.5\n17:29:56.130,30\n"),
+        ] {
+            let traces = parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let readings = traces[0].trace.readings();
+            let watts: Vec<f64> = readings.iter().map(|reading| reading.power.as_watts()).collect();
+            assert_eq!((traces.len(), watts.as_slice()), (1, [30.0, 31.5, 30.0].as_slice()), "{name}");
+            let step = readings[1].time.since(readings[0].time).as_secs_f64();
+            assert!((step - 0.015).abs() < 1e-6, "{name}: {step} s");
+        }
     }
 
     proptest! {

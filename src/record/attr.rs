@@ -98,7 +98,7 @@ pub fn builder(event: &SampledEvent, settings: &AttrSettings, tracking: bool) ->
         attr.sample_regs_user |= probe.registers;
         if probe.stack_bytes > 0 {
             attr.sample_type |= sample_type::STACK_USER;
-            attr.sample_stack_user = probe.stack_bytes;
+            attr.sample_stack_user = attr.sample_stack_user.max(probe.stack_bytes);
         }
     }
     if tracking {

@@ -22,6 +22,10 @@ pub enum GpuCall {
     Wait,
     /// What was launched before that wait has been done.
     Waited,
+    /// An event is put into a stream, behind what was launched into it so far.
+    RecordEvent,
+    /// What will be launched into a stream is to wait for an event.
+    AwaitEvent,
     /// The handle of a kernel is asked for by its name.
     Name,
     /// The handle was given.
@@ -41,12 +45,14 @@ pub enum GpuCall {
 }
 
 impl GpuCall {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 15] = [
         Self::Launch,
         Self::RuntimeLaunch,
         Self::GraphLaunch,
         Self::Wait,
         Self::Waited,
+        Self::RecordEvent,
+        Self::AwaitEvent,
         Self::Name,
         Self::Named,
         Self::Context,
@@ -64,6 +70,8 @@ impl GpuCall {
             Self::GraphLaunch => "gpu-graph",
             Self::Wait => "gpu-wait",
             Self::Waited => "gpu-waited",
+            Self::RecordEvent => "gpu-record-event",
+            Self::AwaitEvent => "gpu-await-event",
             Self::Name => "gpu-name",
             Self::Named => "gpu-named",
             Self::Context => "gpu-context",
@@ -104,29 +112,42 @@ pub struct GpuFunction {
     pub name: &'static str,
     /// What its call means.
     pub call: GpuCall,
-    /// Which of its arguments matters: the kernel or graph, the context, the GPU's number.
+    /// Which of its arguments matters: the kernel or graph, the event, the context, the GPU's number.
     pub argument: usize,
+    /// Which of its arguments is the stream.
+    pub stream: Option<usize>,
 }
 
 const fn function(name: &'static str, call: GpuCall, argument: usize) -> GpuFunction {
-    GpuFunction { name, call, argument }
+    GpuFunction { name, call, argument, stream: None }
+}
+
+const fn in_stream(name: &'static str, call: GpuCall, argument: usize, stream: usize) -> GpuFunction {
+    GpuFunction { name, call, argument, stream: Some(stream) }
 }
 
 /// Functions of the driver, `libcuda.so.1`. Those that end in `_ptsz` and `_ptds` are the same with a
 /// default stream for each thread.
-pub const DRIVER_FUNCTIONS: [GpuFunction; 21] = [
-    function("cuLaunchKernel", GpuCall::Launch, 0),
-    function("cuLaunchKernel_ptsz", GpuCall::Launch, 0),
+pub const DRIVER_FUNCTIONS: [GpuFunction; 27] = [
+    in_stream("cuLaunchKernel", GpuCall::Launch, 0, 8),
+    in_stream("cuLaunchKernel_ptsz", GpuCall::Launch, 0, 8),
+    // The stream lies in a structure of the program.
     function("cuLaunchKernelEx", GpuCall::Launch, 1),
     function("cuLaunchKernelEx_ptsz", GpuCall::Launch, 1),
-    function("cuLaunchCooperativeKernel", GpuCall::Launch, 0),
-    function("cuLaunchCooperativeKernel_ptsz", GpuCall::Launch, 0),
-    function("cuGraphLaunch", GpuCall::GraphLaunch, 0),
-    function("cuGraphLaunch_ptsz", GpuCall::GraphLaunch, 0),
+    in_stream("cuLaunchCooperativeKernel", GpuCall::Launch, 0, 8),
+    in_stream("cuLaunchCooperativeKernel_ptsz", GpuCall::Launch, 0, 8),
+    in_stream("cuGraphLaunch", GpuCall::GraphLaunch, 0, 1),
+    in_stream("cuGraphLaunch_ptsz", GpuCall::GraphLaunch, 0, 1),
     function("cuCtxSynchronize", GpuCall::Wait, 0),
-    function("cuStreamSynchronize", GpuCall::Wait, 0),
-    function("cuStreamSynchronize_ptsz", GpuCall::Wait, 0),
-    function("cuEventSynchronize", GpuCall::Wait, 0),
+    in_stream("cuStreamSynchronize", GpuCall::Wait, 0, 0),
+    in_stream("cuStreamSynchronize_ptsz", GpuCall::Wait, 0, 0),
+    function(EVENT_SYNCHRONIZE[0], GpuCall::Wait, 0),
+    in_stream("cuEventRecord", GpuCall::RecordEvent, 0, 1),
+    in_stream("cuEventRecord_ptsz", GpuCall::RecordEvent, 0, 1),
+    in_stream("cuEventRecordWithFlags", GpuCall::RecordEvent, 0, 1),
+    in_stream("cuEventRecordWithFlags_ptsz", GpuCall::RecordEvent, 0, 1),
+    in_stream("cuStreamWaitEvent", GpuCall::AwaitEvent, 1, 0),
+    in_stream("cuStreamWaitEvent_ptsz", GpuCall::AwaitEvent, 1, 0),
     // Copies to ordinary memory of the host end when all before them has.
     function("cuMemcpyDtoH_v2", GpuCall::Wait, 0),
     function("cuMemcpyDtoH_v2_ptds", GpuCall::Wait, 0),
@@ -139,24 +160,44 @@ pub const DRIVER_FUNCTIONS: [GpuFunction; 21] = [
     function("cuCtxPopCurrent_v2", GpuCall::PopContext, 0),
 ];
 
-/// Functions of CUDA's runtime, which most programs have linked into themselves.
+/// Functions of CUDA's runtime, which most programs have linked into themselves. It calls the driver,
+/// which is told the stream and the event.
 pub const RUNTIME_FUNCTIONS: [GpuFunction; 9] = [
     function("cudaLaunchKernel", GpuCall::RuntimeLaunch, 0),
     function("cudaLaunchKernel_ptsz", GpuCall::RuntimeLaunch, 0),
     function("cudaLaunchKernelExC", GpuCall::RuntimeLaunch, 1),
     function("cudaLaunchKernelExC_ptsz", GpuCall::RuntimeLaunch, 1),
     function("cudaDeviceSynchronize", GpuCall::Wait, 0),
-    function("cudaStreamSynchronize", GpuCall::Wait, 0),
-    function("cudaEventSynchronize", GpuCall::Wait, 0),
+    in_stream("cudaStreamSynchronize", GpuCall::Wait, 0, 0),
+    function(EVENT_SYNCHRONIZE[1], GpuCall::Wait, 0),
     function("cudaMemcpy", GpuCall::Wait, 0),
     function("cudaSetDevice", GpuCall::UseDevice, 0),
 ];
 
+/// The waits for an event, which is their first argument.
+const EVENT_SYNCHRONIZE: [&str; 2] = ["cuEventSynchronize", "cudaEventSynchronize"];
+
+fn known(function: &str) -> Option<&'static GpuFunction> {
+    DRIVER_FUNCTIONS.iter().chain(&RUNTIME_FUNCTIONS).find(|known| known.name == function)
+}
+
 /// Which argument of a function matters.
 pub fn argument_of(function: &str) -> usize {
-    let known = DRIVER_FUNCTIONS.iter().chain(&RUNTIME_FUNCTIONS).find(|known| known.name == function);
-    known.map_or(0, |known| known.argument)
+    known(function).map_or(0, |known| known.argument)
 }
+
+/// Which argument of a function is the stream; `None` if it has none, or not as an argument.
+pub fn stream_argument_of(function: &str) -> Option<usize> {
+    known(function)?.stream
+}
+
+/// Does this function wait for an event?
+pub fn waits_for_event(function: &str) -> bool {
+    EVENT_SYNCHRONIZE.contains(&function)
+}
+
+/// So much of the stack has the arguments of a launch that are in no register.
+pub const ARGUMENTS_STACK_BYTES: u32 = 64;
 
 /// Where a call's arguments are, by the kernel's numbers of registers (`PERF_REG_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,16 +206,37 @@ pub struct CallRegisters {
     pub arguments: [u32; 3],
     /// The stack pointer.
     pub stack: u32,
+    /// How many arguments are in registers.
+    pub register_arguments: usize,
+    /// What lies on top of the stack before the other arguments, in bytes.
+    pub above_arguments: usize,
 }
 
 impl CallRegisters {
     /// Those of an architecture; `None` if its calling convention is not known here.
     pub fn of(architecture: &str) -> Option<Self> {
         match architecture {
-            "x86_64" => Some(Self { arguments: [5, 4, 3], stack: 7 }),
-            "aarch64" => Some(Self { arguments: [0, 1, 2], stack: 31 }),
+            "x86_64" => Some(Self {
+                arguments: [5, 4, 3],
+                stack: 7,
+                register_arguments: 6,
+                // The address to return to.
+                above_arguments: 8,
+            }),
+            "aarch64" => {
+                Some(Self { arguments: [0, 1, 2], stack: 31, register_arguments: 8, above_arguments: 0 })
+            }
             _ => None,
         }
+    }
+
+    /// A call's argument, from the registers of its first three or from a copy of the top of its stack.
+    pub fn argument(self, number: usize, register: impl Fn(u32) -> Option<u64>, stack: &[u8]) -> Option<u64> {
+        if let Some(place) = self.arguments.get(number) {
+            return register(*place);
+        }
+        let at = self.above_arguments + 8 * number.checked_sub(self.register_arguments)?;
+        Some(u64::from_le_bytes(stack.get(at..at + 8)?.try_into().ok()?))
     }
 
     /// All of them, as bits.
@@ -282,6 +344,21 @@ mod tests {
         }
         assert_eq!(GpuCall::of_event("cycles:u"), None);
         assert_eq!(argument_of("cuLaunchKernelEx"), 1);
+        assert_eq!(stream_argument_of("cuStreamWaitEvent"), Some(0));
+        assert!(waits_for_event("cudaEventSynchronize") && !waits_for_event("cuCtxSynchronize"));
+    }
+
+    #[test]
+    fn the_ninth_argument_is_on_the_stack() {
+        let stack: Vec<u8> = (0..8u64).flat_map(|word| (word * 11).to_le_bytes()).collect();
+        let found = |architecture: &str, number| {
+            let registers = CallRegisters::of(architecture).expect("known");
+            registers.argument(number, |register| Some(u64::from(register)), &stack)
+        };
+        assert_eq!((found("x86_64", 0), found("aarch64", 1)), (Some(5), Some(1)));
+        // Behind the address to return to, the seventh and the eighth.
+        assert_eq!((found("x86_64", 8), found("aarch64", 8)), (Some(33), Some(0)));
+        assert_eq!((found("x86_64", 4), found("x86_64", 40)), (None, None));
     }
 
     #[test]

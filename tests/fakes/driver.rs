@@ -1,8 +1,9 @@
 //! libcuda: kernels that spend what their instructions are set to.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::sync::Once;
+use std::sync::{Mutex, Once};
 use std::time::Duration;
 
 use super::{Kernel, bus_id, cupti, gpu, put};
@@ -105,16 +106,44 @@ pub extern "C" fn cuCtxSetCurrent(context: *mut c_void) -> c_int {
     0
 }
 
-#[unsafe(no_mangle)]
-pub extern "C" fn cuCtxSynchronize() -> c_int {
+/// Events and what they come after: seconds at which it has been done.
+static EVENTS: Mutex<BTreeMap<usize, f64>> = Mutex::new(BTreeMap::new());
+
+/// When all of this has been done that this process launched on the thread's GPU.
+fn done_at(of_stream: Option<usize>) -> f64 {
     let device = DEVICE.get();
-    let own = |kernel: &&Kernel| kernel.device == device;
-    let end = gpu().kernels.lock().unwrap().iter().filter(own).map(|k| k.end).fold(0.0, f64::max);
+    let own = |kernel: &&Kernel| kernel.device == device && of_stream.is_none_or(|stream| stream == kernel.stream);
+    gpu().kernels.lock().unwrap().iter().filter(own).map(|k| k.end).fold(0.0, f64::max)
+}
+
+fn wait_until(end: f64) -> c_int {
     let left = end - gpu().now();
     if left > 0.0 {
         std::thread::sleep(Duration::from_secs_f64(left));
     }
     0
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuCtxSynchronize() -> c_int {
+    wait_until(done_at(None))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuStreamSynchronize(stream: *mut c_void) -> c_int {
+    wait_until(done_at(Some(stream.addr())))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuEventRecord(event: *mut c_void, stream: *mut c_void) -> c_int {
+    EVENTS.lock().unwrap().insert(event.addr(), done_at(Some(stream.addr())));
+    0
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn cuEventSynchronize(event: *mut c_void) -> c_int {
+    let end = EVENTS.lock().unwrap().get(&event.addr()).copied();
+    wait_until(end.unwrap_or(0.0))
 }
 
 #[unsafe(no_mangle)]
@@ -178,7 +207,7 @@ pub unsafe extern "C" fn cuLaunchKernel(
     _block_y: c_uint,
     _block_z: c_uint,
     _shared: c_uint,
-    _stream: *mut c_void,
+    stream: *mut c_void,
     parameters: *mut *mut c_void,
     _extra: *mut *mut c_void,
 ) -> c_int {
@@ -199,14 +228,12 @@ pub unsafe extern "C" fn cuLaunchKernel(
         }
     }
     let turn = (instructions + 10.0) * gpu().number("nanoseconds", 20.0) * 1e-9;
-    // Kernels of one process on one GPU run one after the other.
-    let device = DEVICE.get();
-    let own = |kernel: &&Kernel| kernel.device == device;
-    let busy_until = gpu().kernels.lock().unwrap().iter().filter(own).map(|kernel| kernel.end).fold(0.0, f64::max);
-    let start = gpu().now().max(busy_until);
+    // Kernels of one process run one after the other in a stream.
+    let (device, stream) = (DEVICE.get(), stream.addr());
+    let start = gpu().now().max(done_at(Some(stream)));
     let end = start + turn * f64::from(turns);
     let lanes = f64::from(grid_x) * f64::from(block_x);
-    gpu().run(Kernel { start, end, watts: joules * lanes / turn, device });
+    gpu().run(Kernel { start, end, watts: joules * lanes / turn, device, stream });
     cupti::launched(correlation, function.addr(), start, end, device);
     unsafe {
         // Clock cycles at 1 GHz, then the result.

@@ -11,9 +11,10 @@
 //! refresh_ms 20           the sensor's refresh period
 //! window_ms 10            the window that it averages over
 //! noise 0.3               each refresh is off by up to this many watts
-//! fail NAME STATUS        a function or field answers this status: energy, power, instant, average, name
+//! fail NAME STATUS        a function or field answers this status: energy, power, instant, average, name, processes
 //! type NAME TYPE          a field answers with this value type
 //! mig 1                   MIG is on
+//! process PID             a process has a context on each GPU; repeated
 //! virtual 1               it is a virtual GPU
 //! energy NAME MICROJOULES kernels spend this on each PTX instruction NAME
 //! base MICROJOULES        and this on each turn of the loop
@@ -47,13 +48,15 @@ struct Gpu {
     names: Mutex<HashMap<usize, CString>>,
 }
 
-/// A kernel that ran or runs: seconds from start to end, watts above idle, number of the GPU.
+/// A kernel that ran or runs: seconds from start to end, watts above idle, number of the GPU, handle of
+/// the stream (as far as this process launched it).
 #[derive(Clone, Copy)]
 struct Kernel {
     start: f64,
     end: f64,
     watts: f64,
     device: usize,
+    stream: usize,
 }
 
 fn gpu() -> &'static Gpu {
@@ -150,7 +153,7 @@ impl Gpu {
         self.kernels.lock().unwrap().push(kernel);
         if self.is_shared() {
             let file = std::fs::OpenOptions::new().create(true).append(true).open(Self::shared_kernels());
-            let Kernel { start, end, watts, device } = kernel;
+            let Kernel { start, end, watts, device, .. } = kernel;
             file.unwrap().write_all(format!("{start} {end} {watts} {device}\n").as_bytes()).unwrap();
         }
     }
@@ -170,7 +173,7 @@ impl Gpu {
         let kernel = |line: &str| {
             let numbers: Vec<f64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
             let [start, end, watts, device] = numbers[..] else { return None };
-            Some(Kernel { start, end, watts, device: device as usize })
+            Some(Kernel { start, end, watts, device: device as usize, stream: 0 })
         };
         text.lines().filter_map(kernel).collect()
     }
@@ -314,6 +317,33 @@ pub unsafe extern "C" fn nvmlDeviceGetVirtualizationMode(_device: *mut c_void, m
     // 2 is a vGPU in a guest.
     unsafe { *mode = if gpu().number("virtual", 0.0) > 0.0 { 2 } else { 0 } };
     0
+}
+
+#[repr(C)]
+pub struct ProcessInfo {
+    pid: c_uint,
+    bytes: u64,
+    gpu_instance: c_uint,
+    compute_instance: c_uint,
+}
+
+/// Fills as many as there is room for; too little room is status 7, and the count says how much is needed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
+    _device: *mut c_void,
+    count: *mut c_uint,
+    infos: *mut ProcessInfo,
+) -> c_int {
+    let pids: Vec<c_uint> = gpu().settings.get("process").into_iter().flatten().filter_map(|words| words[0].parse().ok()).collect();
+    let room = unsafe { *count } as usize;
+    unsafe { *count = pids.len() as c_uint };
+    if pids.len() > room {
+        return 7;
+    }
+    for (index, pid) in pids.into_iter().enumerate() {
+        unsafe { infos.add(index).write(ProcessInfo { pid, bytes: 1 << 30, gpu_instance: !0, compute_instance: !0 }) };
+    }
+    gpu().status("processes")
 }
 
 #[unsafe(no_mangle)]

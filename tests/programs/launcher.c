@@ -1,4 +1,4 @@
-/* Launches kernels and waits for them: `launcher LIBCUDA driver|thread|runtime|batch|killed|storm|two|forever PAUSE_MS`. The "assembler"
+/* Launches kernels and waits for them: `launcher LIBCUDA driver|thread|runtime|batch|streams|killed|storm|two|forever PAUSE_MS`. The "assembler"
    of the fake driver counts the instructions between LOOP: and the branch. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,11 +27,13 @@ static void *kernel(const char *name, int divisions) {
   return function;
 }
 
+static void *stream;
+
 static void start(void *function, unsigned turns) {
   void *address = results;
   unsigned seed = 1;
   void *parameters[] = {&address, &turns, &seed};
-  launch(function, 1, 1, 1, 1, 1, 1, 0, 0, parameters, 0);
+  launch(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, 0);
 }
 
 static void pause_ms(unsigned ms) { usleep(ms * 1000); }
@@ -76,6 +78,29 @@ __attribute__((noinline)) void batch(unsigned pause) {
     start(heat_handle, 500000);
     start(cool_handle, 500000);
     synchronize();
+    pause_ms(2 * pause);
+  }
+}
+
+/* Both kernels at once, in streams of their own; the short one is waited for first, once by its stream and
+   then by an event behind it. */
+__attribute__((noinline)) void streams(void *library, unsigned pause) {
+  int (*wait)(void *) = (int (*)(void *))dlsym(library, "cuStreamSynchronize");
+  int (*mark)(void *, void *) = (int (*)(void *, void *))dlsym(library, "cuEventRecord");
+  int (*wait_event)(void *) = (int (*)(void *))dlsym(library, "cuEventSynchronize");
+  void *one = (void *)0x5100, *two = (void *)0x5200, *event = (void *)0xe000;
+  for (int round = 0; round < 3; round++) {
+    stream = one;
+    start(heat_handle, 500000);
+    stream = two;
+    start(cool_handle, 250000);
+    if (round % 2) {
+      mark(event, two);
+      wait_event(event);
+    } else {
+      wait(two);
+    }
+    wait(one);
     pause_ms(2 * pause);
   }
 }
@@ -131,6 +156,10 @@ int main(int argc, char **argv) {
   while (!strcmp(argv[2], "forever")) {
     train(500000, 0);
     pause_ms(pause);
+  }
+  if (!strcmp(argv[2], "streams")) {
+    streams(library, pause);
+    return 0;
   }
   if (!strcmp(argv[2], "two")) {
     two(library, pause);

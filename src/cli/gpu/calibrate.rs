@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use eprof::gpu::infer::{self, Calibration, ReferenceFit, ShapeFit};
+use eprof::gpu::infer::{self, Calibration, Exponential, ReferenceFit, ShapeFit, Shapes};
 use eprof::gpu::instructions::catalogue::INSTRUCTIONS;
 use eprof::gpu::refresh::{self, RefreshPeriod};
 use eprof::gpu::sensor::{SensorKind, SensorModel};
 use eprof::record::gpu::{Cuda, LoadOptions, switched_load};
+use eprof::units::Nanoseconds;
 
 use super::inputs::{Inputs, TraceArgs, describe};
 use crate::cli::Outcome;
@@ -142,9 +143,21 @@ fn print(found: &Calibration, out: &mut impl Write) -> io::Result<()> {
             each.join(", ")
         )
     };
-    writeln!(out, "load steps       {}", found.steps)?;
-    writeln!(out, "{}", line("exponential", &found.rc))?;
-    writeln!(out, "{}", line("window", &found.boxcar))?;
+    if let Some(Exponential { plausible, residual, stretches, .. }) = found.exponential {
+        let range = plausible.map(Nanoseconds::from_secs_f64);
+        writeln!(out, "  {} to {} fit as well", range[0], range[1])?;
+        writeln!(
+            out,
+            "levels of power  {stretches}, which charge such a capacitor to all readings but for {} of the range",
+            percent(residual)
+        )?;
+    }
+    // Steps around which the sensor never settled only mislead.
+    if let (Some(Shapes { rc, boxcar, steps, .. }), None) = (&found.shapes, found.exponential) {
+        writeln!(out, "load steps       {steps} with steady readings on both sides")?;
+        writeln!(out, "{}", line("exponential", rc))?;
+        writeln!(out, "{}", line("window", boxcar))?;
+    }
     if let Some(idle) = found.model.active_idle {
         writeln!(out, "active idle      {idle}")?;
     }

@@ -116,16 +116,16 @@ impl Report {
         curve: &PowerCurve,
     ) -> anyhow::Result<Self> {
         let (first, last) = curve.span().context("nothing is left of the trace")?;
-        let noise = corrected.noise;
-        let idle = model.active_idle.or_else(|| phases::active_idle(&corrected.segments, noise));
+        let (levels, noise) = (&corrected.levels, corrected.level_noise);
+        let idle = model.active_idle.or_else(|| phases::active_idle(levels, noise));
         let threshold = args
             .threshold
             .map(Watts::from_watts)
-            .or_else(|| idle.map(|idle| phases::work_threshold(&corrected.segments, idle, noise)))
-            .or_else(|| phases::middle_level(&corrected.segments, noise));
+            .or_else(|| idle.map(|idle| phases::work_threshold(levels, idle, noise)))
+            .or_else(|| phases::middle_level(levels, noise));
         let mut notes = inputs.notes.clone();
         let spans: Vec<(Timestamp, Timestamp)> = if inputs.switches.is_empty() {
-            let found = threshold.map_or_else(Vec::new, |level| phases::above(&corrected.segments, level));
+            let found = threshold.map_or_else(Vec::new, |level| phases::above(levels, level));
             found.iter().map(|Phase { start, end, .. }| (*start, *end)).collect()
         } else {
             inputs.switches.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
@@ -181,7 +181,7 @@ impl Report {
             trace: inputs.title.clone(),
             sensor: describe(model),
             refresh_s: corrected.refresh.period.as_secs_f64(),
-            noise_w: noise.as_watts(),
+            noise_w: corrected.noise.as_watts(),
             active_idle_w: idle.map(Watts::as_watts),
             threshold_w: threshold.map(Watts::as_watts),
             bursts,

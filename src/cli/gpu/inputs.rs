@@ -79,9 +79,9 @@ impl TraceArgs {
             None => trace_csv::parse(&text),
         };
         let traces = traces.with_context(|| format!("{} is no power trace", path.display()))?;
-        let NamedTrace { column, gpu, trace, skipped } = self.choose(traces)?;
+        let NamedTrace { column, gpu, trace, skipped, notes } = self.choose(traces)?;
         let title = gpu.map_or_else(|| column.clone(), |gpu| format!("GPU {gpu} {column}"));
-        Ok(Inputs { title, trace, skipped, ..Inputs::default() })
+        Ok(Inputs { title, trace, skipped, notes, ..Inputs::default() })
     }
 
     fn recorded(&self, path: &Path) -> anyhow::Result<Inputs> {

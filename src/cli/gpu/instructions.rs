@@ -97,9 +97,13 @@ pub fn run(args: &InstructionsArgs) -> Outcome {
                 margin: Duration::from_millis(350),
                 nvml_library: args.nvml_lib.clone(),
             };
-            let line = match measure(&cuda, instruction, &options) {
-                Ok(measured) => describe(instruction, *level, &measured),
-                Err(error) => format!("{:<18} {level:>5} {error}", instruction.name),
+            let line = if !instruction.runs_on(cuda.capability) {
+                format!("{:<18} {level:>5} not on this device", instruction.name)
+            } else {
+                match measure(&cuda, instruction, &options) {
+                    Ok(measured) => describe(instruction, *level, &measured),
+                    Err(error) => format!("{:<18} {level:>5} {error}", instruction.name),
+                }
             };
             progress.suspend(|| writeln!(out, "{line}"))?;
             progress.inc(1);

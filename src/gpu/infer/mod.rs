@@ -1,13 +1,15 @@
 //! What kind of sensor wrote this trace? Refresh period, kind, time constant or window, and active idle
 //! from the trace of a load that is switched on or off; refused where the trace does not tell.
 
+mod exponential;
 mod reference;
 mod seen;
 mod step;
 mod verdict;
 
+pub use exponential::Exponential;
 pub use reference::{
     Alignment, ReferenceError, ReferenceFit, aligned, fit_to_reference, load_curve, two_levels,
 };
 pub use step::Shape;
-pub use verdict::{Calibration, Refusal, ShapeFit, calibrate};
+pub use verdict::{Calibration, Refusal, ShapeFit, Shapes, calibrate};

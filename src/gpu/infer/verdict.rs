@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::exponential::{Exponential, best_exponential};
 use super::step::{Shape, Transition, minimize, transitions};
 use crate::gpu::correct;
 use crate::gpu::phases;
 use crate::gpu::refresh::{self, RefreshPeriod};
 use crate::gpu::sensor::{SensorKind, SensorModel};
+use crate::gpu::stretches::reading_noise;
 use crate::gpu::trace::PowerTrace;
 use crate::units::{Nanoseconds, Watts};
 
@@ -18,14 +20,25 @@ pub struct Calibration {
     pub model: SensorModel,
     /// How its refresh period was found.
     pub refresh: RefreshPeriod,
+    /// The best answers to single steps, if there are steps around which the sensor has settled.
+    pub shapes: Option<Shapes>,
+    /// The best time constant for the whole trace, settled or not, if that is the verdict.
+    pub exponential: Option<Exponential>,
+    /// What a reader must know about this verdict.
+    pub notes: Vec<String>,
+}
+
+/// Both shapes put through the steps that stand apart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Shapes {
     /// The best exponential answer.
     pub rc: ShapeFit,
     /// The best straight answer.
     pub boxcar: ShapeFit,
     /// Load steps that were fitted.
     pub steps: usize,
-    /// What a reader must know about this verdict.
-    pub notes: Vec<String>,
+    /// Load steps at which the load did not switch at once.
+    pub dropped: usize,
 }
 
 /// One shape put through all steps with one length.
@@ -115,7 +128,9 @@ const CLEAR_RATIO: f64 = 1.5;
 /// Finds out what sensor wrote a trace.
 ///
 /// Each step of load is fitted with an exponential and with a straight answer, all steps sharing one
-/// length. A lag that ends within one and a half refreshes shows too few readings to tell its
+/// length, if there are steps around which the sensor has settled. Beside that the whole trace is taken
+/// for stretches of steady power that charge a capacitor ([`Exponential`]): that needs no settling, so
+/// where it explains the trace clearly better than straight lines do, it is the verdict. A lag that ends within one and a half refreshes shows too few readings to tell its
 /// shape: then the sensor is taken for a boxcar of at most that window, for which nothing is deconvolved.
 ///
 /// # Errors
@@ -143,47 +158,63 @@ pub fn calibrate(trace: &PowerTrace) -> Result<Calibration, Refusal> {
     }
 
     let tick = period.period.as_secs_f64();
-    let all = transitions(&times, &watts, tick, noise);
-    let found = all.len();
-    let steps = clean(all, tick, highest - lowest);
-    if steps.is_empty() {
-        return Err(Refusal::NoCleanStep { found });
-    }
-    let followed: Vec<Transition> = steps.iter().filter(|step| is_followed(step, tick)).cloned().collect();
-    let dropped = steps.len() - followed.len();
-    let steps = if followed.is_empty() { steps } else { followed };
-    let rc = fit_shape(&steps, Shape::Rc, tick);
-    let boxcar = fit_shape(&steps, Shape::Boxcar, tick);
-    let (kind, mut notes) = decide(&rc, &boxcar, &period)?;
-    if dropped > 0 {
-        notes.push(format!(
-            "{dropped} of {} load steps left out: the load did not switch at once there",
-            dropped + steps.len()
-        ));
-    }
+    let shapes = Shapes::of(&times, &watts, tick, noise);
+    let guess = shapes.as_ref().map_or(0.5, |shapes| shapes.rc.length.as_secs_f64());
+    let exponential = best_exponential(&times, &watts, reading_noise(&watts), tick, guess);
+    let by_steps = shapes.as_ref().map_err(Refusal::clone).and_then(|shapes| decide(shapes, &period));
+    let steps_say_rc = matches!(by_steps, Ok((SensorKind::Rc { .. }, _)));
+    let exponential =
+        exponential.filter(|found| found.explains(times.len()) && (found.outlasts(tick) || steps_say_rc));
+    let (kind, notes) = match exponential {
+        Some(found) => {
+            let time_constant = Nanoseconds::from_secs_f64(found.constant);
+            (SensorKind::Rc { time_constant }, Vec::new())
+        }
+        None => by_steps?,
+    };
     let mut calibration = Calibration {
         model: SensorModel { refresh: Some(period.period), ..SensorModel::new(kind) },
         refresh: period,
-        rc,
-        boxcar,
-        steps: steps.len(),
+        shapes: shapes.ok(),
+        exponential,
         notes,
     };
     calibration.model.active_idle = correct::correct(trace, &calibration.model)
         .ok()
-        .and_then(|corrected| phases::active_idle(&corrected.segments, corrected.noise));
+        .and_then(|corrected| phases::active_idle(&corrected.levels, corrected.level_noise));
     if calibration.model.active_idle.is_none() {
         calibration.notes.push("no load ends in the trace, so the active idle level is not known".into());
     }
     Ok(calibration)
 }
 
-fn decide(
-    rc: &ShapeFit,
-    boxcar: &ShapeFit,
-    period: &RefreshPeriod,
-) -> Result<(SensorKind, Vec<String>), Refusal> {
+impl Shapes {
+    fn of(times: &[f64], watts: &[f64], tick: f64, noise: f64) -> Result<Self, Refusal> {
+        let all = transitions(times, watts, tick, noise);
+        let found = all.len();
+        let range =
+            watts.iter().copied().fold(f64::MIN, f64::max) - watts.iter().copied().fold(f64::MAX, f64::min);
+        let steps = clean(all, tick, range);
+        if steps.is_empty() {
+            return Err(Refusal::NoCleanStep { found });
+        }
+        let followed: Vec<Transition> =
+            steps.iter().filter(|step| is_followed(step, tick)).cloned().collect();
+        let dropped = steps.len() - followed.len();
+        let steps = if followed.is_empty() { steps } else { followed };
+        let (rc, boxcar) = (fit_shape(&steps, Shape::Rc, tick), fit_shape(&steps, Shape::Boxcar, tick));
+        Ok(Self { rc, boxcar, steps: steps.len(), dropped })
+    }
+}
+
+/// The kind by single steps.
+fn decide(shapes: &Shapes, period: &RefreshPeriod) -> Result<(SensorKind, Vec<String>), Refusal> {
+    let Shapes { rc, boxcar, steps, dropped } = shapes;
     let mut notes = Vec::new();
+    if *dropped > 0 {
+        let all = dropped + steps;
+        notes.push(format!("{dropped} of {all} load steps left out: the load did not switch at once there"));
+    }
     if !period.resolved {
         notes.push(format!(
             "every poll saw a new value: the sensor refreshes at least every {}, how often is not known",
@@ -315,11 +346,14 @@ fn jitter(watts: &[f64]) -> f64 {
 }
 
 impl Calibration {
-    /// Residual of the kind that was chosen, as a share of the step.
+    /// Residual of the kind that was chosen, as a share of the step or of the range.
     pub fn residual(&self) -> f64 {
-        match self.model.kind {
-            SensorKind::Rc { .. } => self.rc.residual,
-            _ => self.boxcar.residual,
-        }
+        let steps =
+            |shape: fn(&Shapes) -> &ShapeFit| self.shapes.as_ref().map(|shapes| shape(shapes).residual);
+        let found = match self.model.kind {
+            SensorKind::Rc { .. } => self.exponential.map(|found| found.residual),
+            _ => steps(|shapes| &shapes.boxcar),
+        };
+        found.or_else(|| steps(|shapes| &shapes.rc)).unwrap_or(0.0)
     }
 }

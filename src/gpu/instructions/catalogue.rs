@@ -31,6 +31,13 @@ pub struct Instruction {
     pub published: Option<(f64, f64)>,
 }
 
+impl Instruction {
+    /// Do devices of this compute capability (10 times major plus minor) have it?
+    pub fn runs_on(&self, capability: u32) -> bool {
+        self.registers != Registers::F16 || capability >= 53
+    }
+}
+
 const INTEGER: &str = "integer";
 const LOGIC: &str = "logic and shift";
 const SINGLE: &str = "single precision";

@@ -1,5 +1,7 @@
 //! Forms in which counters enter a fit, and their standardisation.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::table::Table;
@@ -61,6 +63,31 @@ pub struct Prepared {
     columns: Vec<String>,
 }
 
+/// More terms than this are not looked at together: a fit takes time with the square of their number.
+const MOST_TERMS: usize = 320;
+
+/// The terms that go with the power most, by their correlation with it in these rows; `None`: all.
+fn most_telling(terms: &[Vec<f64>], power: &[f64]) -> Option<BTreeSet<usize>> {
+    let width = terms.first().map_or(0, Vec::len);
+    if width <= MOST_TERMS {
+        return None;
+    }
+    let count = terms.len() as f64;
+    let mean_power = power.iter().sum::<f64>() / count;
+    let correlation = |index: usize| {
+        let mean = terms.iter().map(|row| row[index]).sum::<f64>() / count;
+        let (mut products, mut squares) = (0.0, 0.0);
+        for (row, power) in terms.iter().zip(power) {
+            products += (row[index] - mean) * (power - mean_power);
+            squares += (row[index] - mean).powi(2);
+        }
+        if squares > 0.0 && products.is_finite() { products.abs() / squares.sqrt() } else { 0.0 }
+    };
+    let mut ranked: Vec<(f64, usize)> = (0..width).map(|index| (correlation(index), index)).collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+    Some(ranked.into_iter().take(MOST_TERMS).map(|(_, index)| index).collect())
+}
+
 impl Prepared {
     /// Learns means and deviations from the rows of a table, and gives them standardised.
     ///
@@ -93,7 +120,12 @@ impl Prepared {
             (0..width).map(|j| 0.01 * combined.iter().map(|row| row[j].abs()).sum::<f64>() / count).collect();
         let names = prepared.term_names();
         let terms: Vec<Vec<f64>> = combined.iter().map(|row| prepared.scale(row)).collect();
+        let telling = most_telling(&terms, &table.power);
         for (index, name) in names.into_iter().enumerate() {
+            if telling.as_ref().is_some_and(|telling| !telling.contains(&index)) {
+                prepared.dropped.push((name, format!("{MOST_TERMS} others go with the power more")));
+                continue;
+            }
             let values = || terms.iter().map(|row| row[index]);
             let mean = values().sum::<f64>() / count;
             let deviation = (values().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt();

@@ -81,8 +81,10 @@ impl Table {
         let text = text.trim_start_matches('\u{feff}');
         let heading = gpmtool_heading(text);
         let body = heading.as_ref().map_or(text, |heading| heading.body);
+        let separator = separator(body);
         let mut reader = csv::ReaderBuilder::new()
             .has_headers(false)
+            .delimiter(separator)
             .flexible(true)
             .trim(csv::Trim::All)
             .from_reader(body.as_bytes());
@@ -105,7 +107,7 @@ impl Table {
         if records.is_empty() {
             return Err(TableError::Empty);
         }
-        let mut table = Self::from_records(&names, &records, roles)?;
+        let mut table = Self::from_records(&names, &records, roles, separator != b',')?;
         if has_kernels_in_rows && roles.group.is_empty() {
             table.group_by_kernel(&names, &records);
         }
@@ -133,6 +135,7 @@ impl Table {
         names: &[String],
         records: &[csv::StringRecord],
         roles: &Roles,
+        decimal_comma: bool,
     ) -> Result<Self, TableError> {
         let find = |wanted: &str| {
             names
@@ -145,9 +148,14 @@ impl Table {
             None => {
                 let candidates: Vec<usize> =
                     (0..names.len()).filter(|i| names[*i].to_ascii_lowercase().contains("power")).collect();
+                let in_watts = || only((0..names.len()).filter(|i| is_in_watts(&names[*i])));
                 match candidates[..] {
                     [one] => one,
-                    _ => return Err(TableError::NoTarget(names.join(", "))),
+                    [] => in_watts().ok_or_else(|| TableError::NoTarget(names.join(", ")))?,
+                    _ => {
+                        let names: Vec<&str> = candidates.iter().map(|i| names[*i].as_str()).collect();
+                        return Err(TableError::NoTarget(names.join(", ")));
+                    }
                 }
             }
         };
@@ -159,7 +167,7 @@ impl Table {
         let exclude = roles.exclude.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
 
         let number = |record: &csv::StringRecord, column: usize| -> Option<f64> {
-            record.get(column)?.parse::<f64>().ok().filter(|value| value.is_finite())
+            parse_number(record.get(column)?, decimal_comma)
         };
         let usable: Vec<&csv::StringRecord> =
             records.iter().filter(|record| number(record, target).is_some_and(|watts| watts > 0.0)).collect();
@@ -268,6 +276,52 @@ impl Table {
     }
 }
 
+/// What stands between the cells, as the first line tells: a comma, unless there are more of another.
+fn separator(body: &str) -> u8 {
+    let heading = body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let mut quoted = false;
+    let mut counts = [(b',', 0), (b';', 0), (b'\t', 0)];
+    for byte in heading.bytes() {
+        quoted ^= byte == b'"';
+        if let Some(count) = counts.iter_mut().find(|(separator, _)| *separator == byte && !quoted) {
+            count.1 += 1;
+        }
+    }
+    let most = counts.iter().map(|(_, count)| *count).max().unwrap_or(0);
+    counts.iter().find(|(_, count)| *count == most).map_or(b',', |(separator, _)| *separator)
+}
+
+/// A number, whatever unit is written behind it; in quotes it may have commas between its thousands, as
+/// NVIDIA's profilers write them.
+fn parse_number(cell: &str, decimal_comma: bool) -> Option<f64> {
+    if let Ok(value) = cell.parse::<f64>() {
+        return Some(value).filter(|value| value.is_finite());
+    }
+    let digits = cell.trim_end_matches(|c: char| c.is_alphabetic() || "%/ ".contains(c));
+    // A name that ends in letters is not a number with a unit.
+    if !digits.ends_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return None;
+    }
+    let text = match digits.split_once(',') {
+        None => digits.to_owned(),
+        Some((whole, part)) if decimal_comma => format!("{whole}.{part}"),
+        Some((_, thousands)) => {
+            let groups = thousands.split('.').next().unwrap_or_default().split(',');
+            if !groups.into_iter().all(|group| group.len() == 3) {
+                return None;
+            }
+            digits.replace(',', "")
+        }
+    };
+    text.parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+/// Does a column's name say that it is in watts?
+fn is_in_watts(name: &str) -> bool {
+    let words = name.split(|c: char| !c.is_ascii_alphabetic());
+    words.map(str::to_ascii_lowercase).any(|word| ["w", "watt", "watts"].contains(&word.as_str()))
+}
+
 /// Does a column hold the run time?
 fn is_time(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -323,6 +377,36 @@ fn gpmtool_heading(text: &str) -> Option<GpmHeading<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_of_other_tools() {
+        let rows = |separator: &str, decimal: &str, unit: &str| -> String {
+            let row =
+                |i: u32| format!("k{i}{separator}{i}{decimal}25{separator}{}{decimal}5{unit}\n", 50 + i);
+            format!("kernel{separator}reads{separator}power [W]\n") + &(0..6).map(row).collect::<String>()
+        };
+        for (name, text) in [
+            ("commas", rows(",", ".", "")),
+            ("semicolons", rows(";", ".", "")),
+            ("decimal commas", rows(";", ",", "")),
+            ("tabs", rows("\t", ".", "")),
+            ("units", rows(",", ".", " W")),
+        ] {
+            let roles = Roles { group: vec!["kernel".to_owned()], ..Roles::default() };
+            let table = Table::parse(&text, &roles).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(
+                (table.power[2], table.rows[2][0], table.groups[2].as_str()),
+                (52.5, 2.25, "k2"),
+                "{name}"
+            );
+        }
+        assert_eq!(parse_number("1,234,567.5", false), Some(1_234_567.5));
+        assert_eq!(parse_number("45.2%", false), Some(45.2));
+        assert_eq!(parse_number("12.5 GB/s", false), Some(12.5));
+        for no_number in ["kernel7b", "N/A", "", "1,2", "Idle (0%)"] {
+            assert_eq!(parse_number(no_number, false), None, "{no_number}");
+        }
+    }
 
     #[test]
     fn roles_are_found_by_name_and_size() {

@@ -209,7 +209,8 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const X86_64: CallRegisters = CallRegisters { arguments: [5, 4, 3], stack: 7 };
+    const X86_64: CallRegisters =
+        CallRegisters { arguments: [5, 4, 3], stack: 7, register_arguments: 6, above_arguments: 8 };
 
     fn names() -> KernelNames {
         let asked = BTreeMap::from([(1, Asking::Kernel), (3, Asking::Context(1))]);

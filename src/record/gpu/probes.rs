@@ -18,7 +18,7 @@ use crate::record::options::{CallGraph, GpuLaunches, RecordOptions, SamplingRate
 use crate::record::support::KernelSupport;
 use crate::record::uprobe::{Uprobe, UprobePmu, kernel_path, offsets};
 use crate::recording::gpu_events::{
-    CallRegisters, DRIVER_FUNCTIONS, GpuCall, GpuFunction, RUNTIME_FUNCTIONS,
+    ARGUMENTS_STACK_BYTES, CallRegisters, DRIVER_FUNCTIONS, GpuCall, GpuFunction, RUNTIME_FUNCTIONS,
 };
 use crate::recording::metadata::{DomainKind, MachineInfo, Method};
 
@@ -115,7 +115,11 @@ fn probe(pmu: UprobePmu, call: GpuCall, function: &str, place: Uprobe) -> Sample
     let spec = EventSpec { period: Some(1), ..EventSpec::plain(&name, "uprobe", pmu.perf_type, config) };
     let with_call_path = matches!(call, GpuCall::Launch | GpuCall::RuntimeLaunch | GpuCall::GraphLaunch);
     // Handles are mostly put into a variable of the caller, which soon holds the next one.
-    let stack_bytes = if is_handle(call) { NAMING_STACK_BYTES } else { 0 };
+    let stack_bytes = match call {
+        _ if is_handle(call) => NAMING_STACK_BYTES,
+        GpuCall::Launch => ARGUMENTS_STACK_BYTES,
+        _ => 0,
+    };
     let probe = Some(Uprobe { with_call_path, stack_bytes, ..place });
     SampledEvent { probe, ..SampledEvent::new(spec, None, SamplingRate::Period(1)) }
 }

@@ -175,6 +175,7 @@ fn look_at(
         }
         _ => {}
     }
+    found.warnings.extend(others_at_work(&device, &format!("{domain_name} ({name})")));
     let mut reasons = Vec::new();
     let source = GpuSource::BEST_FIRST.into_iter().find(|source| match read_raw(nvml, index, *source) {
         Ok(_) => true,
@@ -212,6 +213,29 @@ fn look_at(
         )
     };
     Ok((gpu, domain))
+}
+
+/// Which processes have a context on a GPU before the recording begins. Asked once: drivers take
+/// milliseconds for it and hold up everybody's launches meanwhile.
+fn others_at_work(device: &nvml_wrapper::Device<'_>, gpu: &str) -> Option<String> {
+    const SHOWN: usize = 4;
+    // A driver that does not tell leaves it open, as does a container that hides the numbers.
+    let processes = device.running_compute_processes().ok().filter(|all| !all.is_empty())?;
+    let name = |pid: u32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        format!("{} {pid}", name.trim()).trim_start().to_owned()
+    };
+    let mut names: Vec<String> = processes.iter().take(SHOWN).map(|process| name(process.pid)).collect();
+    if processes.len() > SHOWN {
+        names.push("...".to_owned());
+    }
+    Some(format!(
+        "{gpu} is used by {} other process{} already ({}): what they draw is told apart only where their launches are \
+         seen (as root), and idling includes what they keep the card awake for",
+        processes.len(),
+        if processes.len() == 1 { "" } else { "es" },
+        names.join(", ")
+    ))
 }
 
 /// Polls for a moment and sees how often the value changes. Both power and counter move with the

@@ -1,0 +1,119 @@
+//! The time constant of a sensor from the curve of its answers, wherever they stand.
+
+use serde::{Deserialize, Serialize};
+
+use super::step::minimize;
+use crate::gpu::stretches::{Course, Cut, cut, misfit};
+
+/// The best time constant for a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Exponential {
+    /// Seconds.
+    pub constant: f64,
+    /// Shortest and longest that explain the trace as well.
+    pub plausible: [f64; 2],
+    /// Cost of the trace as stretches of this exponential, and as straight lines.
+    pub cost: f64,
+    /// The same for straight lines, which is what windows show.
+    pub straight_cost: f64,
+    /// Stretches of steady power.
+    pub stretches: usize,
+    /// Root mean square difference from a capacitor charged by the stretches' levels, as a share of the range.
+    pub residual: f64,
+}
+
+impl Exponential {
+    /// Does a capacitor explain the trace?
+    pub(super) fn explains(&self, readings: usize) -> bool {
+        const WORST_RESIDUAL: f64 = 0.06;
+        const WIDEST: f64 = 2.0;
+        /// Windows of real sensors were seen to gain up to a tenth, by their boards' warming up.
+        const CLEARLY_LESS: f64 = 0.15;
+        /// Where there are few readings, about the price of a level.
+        const LEAST_GAIN: f64 = 40.0;
+        /// More levels than one for so many readings follow anything.
+        const FEWEST_READINGS: usize = 8;
+        self.residual <= WORST_RESIDUAL
+            && self.plausible[1] <= WIDEST * self.plausible[0]
+            && self.stretches * FEWEST_READINGS <= readings
+            && self.stretches > 1
+            && self.straight_cost - self.cost > (CLEARLY_LESS * self.cost).max(LEAST_GAIN)
+    }
+
+    /// Is it seen in more readings than one step of a short window?
+    pub(super) fn outlasts(&self, tick: f64) -> bool {
+        self.constant > tick
+    }
+}
+
+/// Finds the time constant with which the fewest stretches of steady power explain the readings.
+///
+/// `guess`: about how long the sensor lags, seconds; `tick`: its refresh period.
+pub fn best_exponential(
+    times: &[f64],
+    watts: &[f64],
+    noise: f64,
+    tick: f64,
+    guess: f64,
+) -> Option<Exponential> {
+    const MOST: usize = 1500;
+    const POINTS: u32 = 22;
+    let guess = guess.max(0.5 * tick);
+    let blocks = ((guess / (10.0 * tick)) as usize).clamp(1, times.len() / MOST + 1);
+    let (times, watts) = averaged(times, watts, blocks);
+    let noise = noise / (blocks as f64).sqrt();
+    let (times, watts) = part_with_most(&times, &watts, 2 * MOST);
+    let span = times.last()? - times.first()?;
+    let highest = watts.iter().copied().fold(f64::MIN, f64::max);
+    let lowest = watts.iter().copied().fold(f64::MAX, f64::min);
+    let (low, high) = ((guess / 8.0).max(0.3 * tick).ln(), (guess * 8.0).min(span / 2.0).max(tick).ln());
+    let cut_at = |log: f64| cut(times, watts, Course::Exponential(log.exp()), noise);
+    let width = (high - low) / f64::from(POINTS);
+    if width <= 0.0 || !width.is_finite() {
+        return None;
+    }
+    let costs: Vec<f64> = (0..=POINTS).map(|point| cut_at(low + width * f64::from(point)).cost).collect();
+    let best = (0..costs.len()).min_by(|a, b| costs[*a].total_cmp(&costs[*b]))?;
+    let log_at = |point: usize| low + width * point as f64;
+    let log = minimize(log_at(best) - width, log_at(best) + width, |log| cut_at(log).cost);
+    let Cut { stretches, cost } = cut_at(log);
+    // Likelihoods within two standard deviations.
+    let reach = |direction: f64| {
+        let (mut inside, mut outside) = (0.0, 4.0 * width);
+        for _ in 0..5 {
+            let middle = (inside + outside) / 2.0;
+            if cut_at(log + direction * middle).cost <= cost + 4.0 {
+                inside = middle
+            } else {
+                outside = middle
+            }
+        }
+        (log + direction * outside).exp()
+    };
+    let constant = log.exp();
+    Some(Exponential {
+        constant,
+        plausible: [reach(-1.0), reach(1.0)],
+        cost,
+        straight_cost: cut(times, watts, Course::Straight, noise).cost,
+        residual: misfit(times, watts, &stretches, constant) / (highest - lowest).max(1e-9),
+        stretches: stretches.len(),
+    })
+}
+
+/// Means of so many readings each. A mean of exponentials of one time constant is one, too.
+fn averaged(times: &[f64], watts: &[f64], blocks: usize) -> (Vec<f64>, Vec<f64>) {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    (times.chunks_exact(blocks).map(mean).collect(), watts.chunks_exact(blocks).map(mean).collect())
+}
+
+/// The stretch of so many readings in which the power changes most.
+fn part_with_most<'a>(times: &'a [f64], watts: &'a [f64], most: usize) -> (&'a [f64], &'a [f64]) {
+    let change = |from: usize| -> f64 {
+        watts[from..(from + most).min(watts.len())].windows(8).step_by(7).map(|w| (w[7] - w[0]).abs()).sum()
+    };
+    let starts = (0..times.len().saturating_sub(most) + 1).step_by(most / 4);
+    let from = starts.max_by(|a, b| change(*a).total_cmp(&change(*b))).unwrap_or(0);
+    let to = (from + most).min(times.len());
+    (&times[from..to], &watts[from..to])
+}
