@@ -31,7 +31,7 @@ struct Args {
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 
-    /// Pairs of runs with and without the recorder.
+    /// Groups of runs with and without the recorder.
     #[arg(long, default_value_t = 40, value_parser = pairs)]
     pairs: usize,
 
@@ -78,7 +78,7 @@ fn main() -> anyhow::Result<()> {
         reading::compare_lines(&args.folder, args.rounds, args.longest)?;
     }
     if is_wanted(Part::Overhead) {
-        overhead::compare(&args.folder, args.rounds)?;
+        overhead::compare(&args.folder, args.pairs)?;
     }
     if is_wanted(Part::FourEvents) {
         four_events::compare(&args.folder, args.pairs)?;
