@@ -25,8 +25,8 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let profile = analyze(&recording, &options);
     let symbols = Symbols::default();
-    for grouping in [Grouping::Function, Grouping::Thread] {
-        let Ok(report) = Report::new(&profile, &symbols, &report::Options { grouping, ..Default::default() }) else {
+    for by in [Grouping::Function, Grouping::Thread] {
+        let Ok(report) = Report::new(&profile, &symbols, &report::Options { by, ..Default::default() }) else {
             continue;
         };
         for domain in &report.summary.domains {
@@ -45,8 +45,5 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = pprof::write(&profile, &symbols, &Selection::default(), io::sink());
     let energy = analyze_samples(&recording, &options);
     let joules = |position| energy.at(position).map(|row| row.iter().copied().sum());
-    let mut copy = Cursor::new(Vec::new());
-    if perf_data::write(&recording, joules, &mut copy).is_ok() {
-        assert!(Recording::from_bytes(copy.into_inner()).is_ok(), "the copy does not read");
-    }
+    let _ = perf_data::write(&recording, joules, Cursor::new(Vec::new()));
 });
