@@ -10,8 +10,7 @@ use crate::run::{Output, Taken, command, run};
 use crate::table::{head, interval_of_median, median, megabytes, row};
 
 /// What each of the program's threads does; about half a second.
-const WORK: [&str; 2] = ["descents", "600000"];
-const RATES: [&str; 3] = ["1000", "5000", "10000"];
+const WORK: [&str; 2] = ["descents", "200000"];
 const LONGEST: Duration = Duration::from_secs(100);
 
 /// What one recording cost.
@@ -27,7 +26,7 @@ pub struct Cost {
 
 /// Compares bare runs, perf and eprof at several rates, with callchains by frame pointers. The three runs of a group
 /// follow each other, and each of them comes first in turn: what else the machine does meets all alike.
-pub fn compare(folder: &Path, groups: usize) -> anyhow::Result<()> {
+pub fn compare(folder: &Path, rates: &[u32], groups: usize) -> anyhow::Result<()> {
     let program = recordings::workload(folder)?;
     let program = program.to_str().context("a path of text")?;
     let file = folder.join("overhead.data");
@@ -46,7 +45,8 @@ pub fn compare(folder: &Path, groups: usize) -> anyhow::Result<()> {
         "bytes/sample",
         "lost",
     ]);
-    for rate in RATES {
+    for rate in rates.iter().map(u32::to_string) {
+        let rate = rate.as_str();
         let record = |recorder| {
             [recorder, "record", "-q", "-e", "cpu-clock", "-F", rate, "--call-graph", "fp", "-o", file, "--"]
         };
