@@ -11,7 +11,7 @@ use anyhow::Context;
 use crate::overhead::{Cost, cost, cpu_of_program};
 use crate::recordings::{self, EPROF};
 use crate::run::{Output, command, run};
-use crate::table::{head, median, row};
+use crate::table::{head, interval_of_median, median, row};
 
 /// What each of the program's two threads does; about half a second.
 const WORK: [&str; 2] = ["descents", "600000"];
@@ -49,8 +49,6 @@ pub fn compare(folder: &Path, pairs: usize) -> anyhow::Result<()> {
         costs.push(cost);
     }
     std::fs::remove_file(&file)?;
-    ratios.sort_by(f64::total_cmp);
-    let [least, most] = ranks_of_median(pairs).map(|rank| ratios[rank]);
     let share = median(costs.iter().map(|cost| cost.recorder / cost.program));
     println!("\n## Four events at the default rate, {pairs} pairs of runs\n");
     head(&[
@@ -62,16 +60,8 @@ pub fn compare(folder: &Path, pairs: usize) -> anyhow::Result<()> {
     row([
         format!("{:.0}", median(samples_per_second)),
         format!("{:.4}", median(ratios.iter().copied())),
-        format!("{least:.4} to {most:.4}"),
+        interval_of_median(ratios),
         format!("{share:.4}"),
     ]);
     Ok(())
-}
-
-/// The ranks, from 0, between which the median of the whole population lies with 95 %: the normal
-/// approximation of the binomial distribution.
-fn ranks_of_median(count: usize) -> [usize; 2] {
-    let half_width = 0.98 * (count as f64).sqrt();
-    let middle = (count as f64 - 1.0) / 2.0;
-    [(middle - half_width).floor().max(0.0) as usize, ((middle + half_width).ceil() as usize).min(count - 1)]
 }

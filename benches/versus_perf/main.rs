@@ -31,9 +31,13 @@ struct Args {
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 
-    /// Pairs of runs with and without the recorder.
+    /// Groups of runs with and without the recorder.
     #[arg(long, default_value_t = 40, value_parser = pairs)]
     pairs: usize,
+
+    /// Samples per second at which recording is compared.
+    #[arg(long, value_delimiter = ',', default_values_t = [1000, 5000, 10_000])]
+    rates: Vec<u32>,
 
     /// Only these parts.
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -78,7 +82,7 @@ fn main() -> anyhow::Result<()> {
         reading::compare_lines(&args.folder, args.rounds, args.longest)?;
     }
     if is_wanted(Part::Overhead) {
-        overhead::compare(&args.folder, args.rounds)?;
+        overhead::compare(&args.folder, &args.rates, args.pairs)?;
     }
     if is_wanted(Part::FourEvents) {
         four_events::compare(&args.folder, args.pairs)?;

@@ -7,11 +7,10 @@ use anyhow::Context;
 
 use crate::recordings::{self, EPROF};
 use crate::run::{Output, Taken, command, run};
-use crate::table::{head, median, megabytes, row};
+use crate::table::{head, interval_of_median, median, megabytes, row};
 
-/// What each of the program's threads does, some seconds of it.
-const WORK: [&str; 2] = ["descents", "3000000"];
-const RATES: [&str; 3] = ["1000", "5000", "10000"];
+/// What each of the program's threads does; about half a second.
+const WORK: [&str; 2] = ["descents", "200000"];
 const LONGEST: Duration = Duration::from_secs(100);
 
 /// What one recording cost.
@@ -25,49 +24,66 @@ pub struct Cost {
     lost: f64,
 }
 
-/// Compares bare runs, perf and eprof at several rates, with callchains by frame pointers.
-pub fn compare(folder: &Path, rounds: usize) -> anyhow::Result<()> {
+/// Compares bare runs, perf and eprof at several rates, with callchains by frame pointers. The three runs of a group
+/// follow each other, and each of them comes first in turn: what else the machine does meets all alike.
+pub fn compare(folder: &Path, rates: &[u32], groups: usize) -> anyhow::Result<()> {
     let program = recordings::workload(folder)?;
     let program = program.to_str().context("a path of text")?;
     let file = folder.join("overhead.data");
     let file = file.to_str().context("a path of text")?;
-    println!("\n## Recording two busy threads, with callchains\n");
+    let bare = [&[program], &WORK[..]].concat();
+    println!("\n## Recording two busy threads, with callchains: {groups} groups of three runs\n");
     head(&[
         "rate",
         "recorder",
         "program's CPU time / bare",
+        "95 % interval",
+        "/ that under perf",
+        "95 % interval",
         "recorder's CPU time",
         "memory",
         "bytes/sample",
         "lost",
     ]);
-    for rate in RATES {
-        let mut bare = Vec::new();
+    for rate in rates.iter().map(u32::to_string) {
+        let rate = rate.as_str();
+        let record = |recorder| {
+            [recorder, "record", "-q", "-e", "cpu-clock", "-F", rate, "--call-graph", "fp", "-o", file, "--"]
+        };
+        let recorders = [EPROF, "perf"].map(|recorder| [&record(recorder)[..], &bare].concat());
         let mut costs: [Vec<Cost>; 2] = Default::default();
-        let recorders: [&[&str]; 2] = [
-            &[EPROF, "record", "-q", "-e", "cpu-clock", "-F", rate, "--call-graph", "fp", "-o", file, "--"],
-            &["perf", "record", "-q", "-e", "cpu-clock", "-F", rate, "--call-graph", "fp", "-o", file, "--"],
-        ];
-        for _ in 0..rounds {
-            for (words, costs) in recorders.iter().zip(&mut costs) {
-                let taken = run(vec![command(&[&[program], &WORK[..]].concat())], Output::Keep, LONGEST)?;
-                bare.push(cpu_of_program(&taken)?);
-                let recorded = [words, &[program][..], &WORK].concat();
-                let taken = run(vec![command(&recorded)], Output::Keep, LONGEST)?;
-                costs.push(cost(&taken, Path::new(file))?);
+        let mut bare_times = Vec::new();
+        for group in 0..groups {
+            for place in 0..3 {
+                match (group + place) % 3 {
+                    0 => {
+                        let taken = run(vec![command(&bare)], Output::Keep, LONGEST)?;
+                        bare_times.push(cpu_of_program(&taken)?);
+                    }
+                    which => {
+                        let taken = run(vec![command(&recorders[which - 1])], Output::Keep, LONGEST)?;
+                        costs[which - 1].push(cost(&taken, Path::new(file))?);
+                    }
+                }
             }
         }
-        let bare = median(bare);
-        for (name, costs) in ["eprof", "perf"].iter().zip(&costs) {
-            let median = |of: fn(&Cost) -> f64| median(costs.iter().map(of));
+        for (name, of_recorder) in ["eprof", "perf"].iter().zip(&costs) {
+            let programs = of_recorder.iter().map(|cost| cost.program);
+            let to_bare: Vec<f64> =
+                programs.clone().zip(&bare_times).map(|(time, bare)| time / bare).collect();
+            let to_perf: Vec<f64> = programs.zip(&costs[1]).map(|(time, perf)| time / perf.program).collect();
+            let median_of = |of: fn(&Cost) -> f64| median(of_recorder.iter().map(of));
             row([
                 format!("{rate} Hz"),
                 (*name).to_owned(),
-                format!("{:.4}", median(|cost| cost.program) / bare),
-                format!("{:.3} s", median(|cost| cost.recorder)),
-                megabytes(median(|cost| cost.memory)),
-                format!("{:.0}", median(|cost| cost.bytes_per_sample)),
-                format!("{:.0}", median(|cost| cost.lost)),
+                format!("{:.4}", median(to_bare.iter().copied())),
+                interval_of_median(to_bare),
+                format!("{:.4}", median(to_perf.iter().copied())),
+                interval_of_median(to_perf),
+                format!("{:.3} s", median_of(|cost| cost.recorder)),
+                megabytes(median_of(|cost| cost.memory)),
+                format!("{:.0}", median_of(|cost| cost.bytes_per_sample)),
+                format!("{:.0}", median_of(|cost| cost.lost)),
             ]);
         }
     }

@@ -13,6 +13,21 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
+/// The interval that holds the median of the whole population with 95 %, of at least six values.
+pub fn interval_of_median(mut values: Vec<f64>) -> String {
+    values.sort_by(f64::total_cmp);
+    let [least, most] = ranks_of_median(values.len()).map(|rank| values[rank]);
+    format!("{least:.4} to {most:.4}")
+}
+
+/// The ranks, from 0, between which the median of the whole population lies with 95 %: the normal
+/// approximation of the binomial distribution.
+fn ranks_of_median(count: usize) -> [usize; 2] {
+    let half_width = 0.98 * (count as f64).sqrt();
+    let middle = (count as f64 - 1.0) / 2.0;
+    [(middle - half_width).floor().max(0.0) as usize, ((middle + half_width).ceil() as usize).min(count - 1)]
+}
+
 /// Seconds with three digits.
 pub fn seconds(time: f64) -> String {
     match time {

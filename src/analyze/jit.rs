@@ -4,9 +4,13 @@
 //! (`jit-1234.dump`). What the file says is then replayed beside the records.
 
 use std::collections::VecDeque;
-use std::fs::File;
-use std::io::Read;
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+use nix::unistd::geteuid;
+use rustc_hash::FxHashSet;
 
 use crate::symbolize::jitdump::Jitdump;
 use crate::timeline::Tasks;
@@ -21,6 +25,8 @@ pub struct JitFunctions {
     waiting: VecDeque<Function>,
     /// The recording's clock is the one of jitdump files. If not, all functions are mapped at once.
     same_clock: bool,
+    /// Files that were read. A recording may say again and again that one is mapped.
+    read: FxHashSet<String>,
     warnings: Vec<String>,
 }
 
@@ -36,13 +42,13 @@ struct Function {
 impl JitFunctions {
     /// Nothing announced yet.
     pub fn new(same_clock: bool) -> Self {
-        Self { waiting: VecDeque::new(), same_clock, warnings: Vec::new() }
+        Self { waiting: VecDeque::new(), same_clock, read: FxHashSet::default(), warnings: Vec::new() }
     }
 
     /// A file was mapped: if it is a jitdump file, its functions will come.
     pub fn mapped(&mut self, path: &[u8]) {
         let Ok(path) = std::str::from_utf8(path) else { return };
-        if !is_jitdump(path) {
+        if !is_jitdump(path) || !self.read.insert(path.to_owned()) {
             return;
         }
         match read(Path::new(path)) {
@@ -93,11 +99,16 @@ fn is_jitdump(path: &str) -> bool {
     pid.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    // A name in a recording can lead to a pipe or a device, which would never end.
-    if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("not a regular file"));
+/// Reads a jitdump file. A name in a recording can lead anywhere, and compilers write to folders that all users share:
+/// to open a pipe would block, and the functions of this user's programs are not for others to name.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    if metadata.uid() != 0 && metadata.uid() != geteuid().as_raw() {
+        return Err(io::Error::other("the file belongs neither to this user nor to root"));
     }
     let mut bytes = Vec::new();
     file.take(LARGEST_FILE).read_to_end(&mut bytes)?;
@@ -121,5 +132,29 @@ mod tests {
         let mut functions = JitFunctions::new(true);
         functions.mapped(b"/nonexistent/jit-1.dump");
         assert_eq!(functions.into_warnings().len(), 1);
+    }
+
+    #[test]
+    fn pipes_and_files_of_others_are_not_read() {
+        use std::os::unix::fs::chown;
+        let folder = tempfile::tempdir().expect("folder");
+        let pipe = folder.path().join("jit-1.dump");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        assert_eq!(read(&pipe).expect_err("refused").to_string(), "not a regular file");
+        let file = folder.path().join("jit-2.dump");
+        std::fs::write(&file, "JiTD").expect("written");
+        assert_eq!(read(&file).expect("one's own"), b"JiTD");
+        if chown(&file, Some(65534), None).is_ok() {
+            assert!(read(&file).is_err(), "another user's");
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_once() {
+        let mut functions = JitFunctions::new(true);
+        for _ in 0..3 {
+            functions.mapped(b"/nonexistent/jit-1.dump");
+        }
+        assert_eq!(functions.warnings.len(), 1);
     }
 }

@@ -85,7 +85,7 @@ impl SpanTracker {
             }
             EventUnit::Cycles => {
                 let running = stream.clock.running_time(gap, count);
-                if running.as_nanos() > 2 * gap.as_nanos() {
+                if running.as_nanos() > gap.as_nanos().saturating_mul(2) {
                     stream.burst += 1;
                 } else {
                     // At some time within the gap, so many events too few have been seen: a third of the

@@ -1,7 +1,6 @@
 //! `eprof export`: a recording's energy for other tools.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -16,7 +15,7 @@ use eprof::units::Joules;
 use super::Outcome;
 use super::flamegraph::RootArg;
 use super::input::{InputArgs, Needed, SelectArgs};
-use super::output;
+use super::output::{self, Readers};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -70,7 +69,7 @@ pub fn run(args: ExportArgs) -> Outcome {
         return export_perf_data(&args);
     }
     let loaded = args.input.load(Needed { lines: args.format == Format::Pprof, ..Needed::STACKS })?;
-    output::warn(&loaded.profile.warnings)?;
+    output::warn(&loaded.profile.warnings);
     let to = args.output.as_deref();
     if args.format == Format::Pprof {
         let selection = args.select.selection();
@@ -96,7 +95,7 @@ pub fn run(args: ExportArgs) -> Outcome {
 fn export_perf_data(args: &ExportArgs) -> Outcome {
     let recording = args.input.open()?;
     let energy = analyze_samples(&recording, &args.input.analyze_options(&recording, Needed::STACKS)?);
-    output::warn(&energy.warnings)?;
+    output::warn(&energy.warnings);
     let columns = columns(&energy, &args.select.selection())?;
     let path = args.output.as_deref().unwrap_or(Path::new("energy.data"));
     if path == Path::new("-") {
@@ -106,22 +105,17 @@ fn export_perf_data(args: &ExportArgs) -> Outcome {
         bail!("{} is the recording itself", path.display());
     }
     let cannot = || format!("cannot write {}", path.display());
-    let file = io::BufWriter::new(File::create(path).with_context(cannot)?);
+    let file = io::BufWriter::new(output::create(path, Readers::Owner).with_context(cannot)?);
     let joules = |position| {
         let row: &[Joules] = energy.at(position)?;
         Some(columns.iter().map(|&column| row[column]).sum())
     };
     let exported = perf_data::write(&recording, joules, file).with_context(cannot)?;
-    let mut err = io::stderr();
-    writeln!(
-        err,
-        "{}: {} in {} samples; perf report -i {0}",
-        path.display(),
-        exported.joules,
-        exported.samples
-    )?;
+    let (joules, samples) = (exported.joules, exported.samples);
+    output::say(format_args!("{0}: {joules} in {samples} samples; perf report -i {0}", path.display()));
     if exported.too_long > 0 {
-        writeln!(err, "eprof: warning: {} samples were left out: no room for a period", exported.too_long)?;
+        let left_out = exported.too_long;
+        output::say(format_args!("warning: {left_out} samples were left out: no room for a period"));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,5 @@
 //! `eprof flamegraph`: a picture of where the joules went.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -90,7 +89,7 @@ pub fn run(args: FlamegraphArgs) -> Outcome {
         ..FlamegraphOptions::default()
     };
     let newer = args.input.load(Needed::STACKS)?;
-    output::warn(&newer.profile.warnings)?;
+    output::warn(&newer.profile.warnings);
     let tree = args.tree(&newer)?;
     let to = Some(args.output.as_path());
     match &args.diff {
@@ -102,11 +101,8 @@ pub fn run(args: FlamegraphArgs) -> Outcome {
         }
     }
     if args.output != Path::new("-") {
-        writeln!(
-            io::stderr(),
-            "{} is written; a browser shows it, and zooms where you click",
-            args.output.display()
-        )?;
+        let path = args.output.display();
+        output::say(format_args!("{path} is written; a browser shows it, and zooms where you click"));
     }
     Ok(ExitCode::SUCCESS)
 }

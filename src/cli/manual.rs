@@ -10,6 +10,7 @@ use clap::{Args, Command};
 use clap_complete::Shell;
 
 use super::Outcome;
+use super::output::write_file;
 
 /// Print the completions of a shell.
 #[derive(Args)]
@@ -59,7 +60,7 @@ fn write_pages(command: &Command, prefix: &str, folder: &Path) -> anyhow::Result
     let path = folder.join(format!("{name}.1"));
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).title(name.to_uppercase()).render(&mut page)?;
-    fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
+    write_file(&path, page)?;
     let verbs = command.get_subcommands().filter(|verb| verb.get_name() != "help" && !verb.is_hide_set());
     verbs.into_iter().try_for_each(|verb| write_pages(verb, &format!("{name}-"), folder))
 }

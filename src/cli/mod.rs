@@ -1,10 +1,12 @@
 //! The command line: one file per verb, each translating options into calls of the library.
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use eprof::record::privileges;
 
+mod bus_error;
 mod calibrate;
 mod demo;
 mod doctor;
@@ -57,14 +59,33 @@ type Outcome = anyhow::Result<ExitCode>;
 /// Parses the arguments, runs the verb and reports an error once, on stderr.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    match run(cli.verb) {
+    bus_error::explain();
+    match limit_rights(&cli.verb).and_then(|()| run(cli.verb)) {
         Ok(status) => status,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // stderr may be closed too; there is nowhere left to say so.
-            let _ = writeln!(io::stderr(), "eprof: error: {error:#}");
+            output::say(format_args!("error: {error:#}"));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Gives up what rights a verb does not need, if eprof has more of them than its user.
+fn limit_rights(verb: &Verb) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !privileges::is_set_user_id(),
+        "eprof has the set-user-ID bit, by which everybody could write files and run programs as its owner: \
+         take it away (chmod u-s), and give it the right to sample (setcap cap_perfmon=ep)"
+    );
+    match verb {
+        // They open counters and meters, and give the rights up when they are open.
+        Verb::Record(_) | Verb::Stat(_) | Verb::Doctor(_) | Verb::Calibrate(_) | Verb::Model(_) => Ok(()),
+        Verb::Demo(_) | Verb::Tune(_) | Verb::TuneGuard => Ok(()),
+        // They read files that anybody may have made.
+        Verb::Report(_) | Verb::Flamegraph(_) | Verb::Export(_) | Verb::Script(_) => {
+            Ok(privileges::keep_unless_root(privileges::SYSLOG)?)
+        }
+        Verb::Gpu(_) | Verb::Completions(_) | Verb::Man(_) => Ok(privileges::drop_unless_root()?),
     }
 }
 

@@ -15,10 +15,12 @@ use eprof::record::{
     self, CallGraph, CuptiOptions, GpuLaunches, GpuOptions, Neighbours, RecordError, RecordOptions,
     SamplingRate, TargetOptions,
 };
+use eprof::report::text::visible_lines;
 
 use super::Outcome;
 use super::meters::MeterArgs;
 use super::model::user_folder;
+use super::output::say;
 
 /// Record a program's samples and the energy that the machine used meanwhile.
 #[derive(Args)]
@@ -145,26 +147,31 @@ pub fn run(args: RecordArgs) -> Outcome {
     let quiet = args.quiet;
     let options = options(args)?;
     if options.gpu.cupti.is_some() && !quiet {
-        writeln!(io::stderr(), "eprof: {}", record::CUPTI_COST)?;
+        say(record::CUPTI_COST);
     }
     let summary = match record::record(&options) {
         Ok(summary) => summary,
         Err(RecordError::Launch(error)) => {
-            writeln!(io::stderr(), "eprof: {error}")?;
+            say(&error);
             return Ok(ExitCode::from(error.exit_status()));
         }
         Err(error) => return Err(error.into()),
     };
     if !quiet {
         for warning in &summary.warnings {
-            writeln!(io::stderr(), "eprof: warning: {warning}")?;
+            say(format_args!("warning: {warning}"));
         }
-        writeln!(io::stderr(), "{summary}")?;
+        // Not to be lost with stderr: the program's own exit status.
+        let _ = writeln!(io::stderr(), "{}", visible_lines(&summary.to_string()));
     }
     let status = summary.outcome.exit_status();
     if let Some(failure) = &summary.failure {
         let path = summary.output.display();
-        writeln!(io::stderr(), "eprof: error: recording stopped early, {path} ends there: {failure}")?;
+        if failure.kind() == io::ErrorKind::NotFound {
+            say(format_args!("error: {path} was removed while it was written; there is no recording"));
+        } else {
+            say(format_args!("error: recording stopped early, {path} ends there: {failure}"));
+        }
         // A program that failed by itself says more than we do.
         return Ok(if status == 0 { ExitCode::FAILURE } else { ExitCode::from(status) });
     }
@@ -264,7 +271,7 @@ fn model(name: &Path) -> anyhow::Result<Option<StoredModel>> {
     let Ok(folder) = user_folder() else { return Ok(None) };
     let identity = CpuIdentity::read(&Roots::default()).identity;
     folder.load(&identity).or_else(|error| {
-        writeln!(io::stderr(), "eprof: warning: the stored power model is not used: {error}")?;
+        say(format_args!("warning: the stored power model is not used: {error}"));
         Ok(None)
     })
 }

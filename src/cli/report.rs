@@ -177,7 +177,7 @@ pub fn run(args: ReportArgs) -> Outcome {
     })?;
     // The other formats have a place for them.
     if matches!(args.format, Format::Csv | Format::Collapsed) {
-        output::warn(&profile.warnings)?;
+        output::warn(&profile.warnings);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -220,7 +220,7 @@ impl ReportArgs {
                 bail!("buckets are a table, JSON or CSV, and a picture with --svg")
             }
         }
-        output::warn(&loaded.profile.warnings)?;
+        output::warn(&loaded.profile.warnings);
         Ok(ExitCode::SUCCESS)
     }
 

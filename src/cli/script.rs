@@ -49,7 +49,7 @@ pub fn run(args: ScriptArgs) -> Outcome {
     });
     written?;
     script.out.flush()?;
-    output::warn(&end.warnings())?;
+    output::warn(&end.warnings());
     Ok(ExitCode::SUCCESS)
 }
 

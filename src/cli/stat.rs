@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use clap::Args;
 use eprof::record::runs::{self, Finished, RunError, RunOptions};
+use eprof::report::text::visible_lines;
 use eprof::stat;
 
 use super::Outcome;
 use super::meters::MeterArgs;
-use super::output::{warn, write_to};
+use super::output::{say, warn, write_to};
 use super::record::seconds;
 
 const EXAMPLES: &str = "Examples:
@@ -93,7 +94,7 @@ pub fn run(args: StatArgs) -> Outcome {
     let Finished { measurements, exit_status } = match runs::measure(&options) {
         Ok(finished) => finished,
         Err(RunError::Launch(error)) => {
-            writeln!(io::stderr(), "eprof: {error}")?;
+            say(&error);
             return Ok(ExitCode::from(error.exit_status()));
         }
         Err(error) => return Err(error.into()),
@@ -105,11 +106,12 @@ pub fn run(args: StatArgs) -> Outcome {
     };
     match args.output {
         Some(path) => write_to(Some(&path), |out| out.write_all(text.as_bytes()))?,
-        None => io::stderr().write_all(text.as_bytes())?,
+        // If nobody listens any more, the program's exit status still counts.
+        None => drop(io::stderr().write_all(visible_lines(&text).as_bytes())),
     }
     // JSON has them already.
     if !args.json {
-        warn(&measurements.warnings)?;
+        warn(&measurements.warnings);
     }
     Ok(ExitCode::from(exit_status))
 }

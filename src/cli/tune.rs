@@ -6,13 +6,14 @@ mod options;
 mod progress;
 mod result;
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use eprof::record::tuning::changes::NotRestored;
 use eprof::record::tuning::guard;
 
 use super::Outcome;
+use super::output::say;
 
 pub use live::GUARD_VERB;
 pub use options::TuneArgs;
@@ -31,21 +32,18 @@ pub fn run_guard() -> Outcome {
     let (steps, failures) = guard::watch(io::stdin());
     if steps > 0 {
         for NotRestored(what) in &failures {
-            warn(what)?;
+            warn(what);
         }
-        warn(&format!(
-            "eprof tune was killed; {} of {steps} settings were restored",
-            steps - failures.len()
-        ))?;
+        warn(&format!("eprof tune was killed; {} of {steps} settings were restored", steps - failures.len()));
     }
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// A sentence that the user should know, on stderr.
-fn note(text: &str) -> io::Result<()> {
-    writeln!(io::stderr(), "eprof: note: {text}")
+fn note(text: &str) {
+    say(format_args!("note: {text}"));
 }
 
-fn warn(text: &str) -> io::Result<()> {
-    writeln!(io::stderr(), "eprof: warning: {text}")
+fn warn(text: &str) {
+    say(format_args!("warning: {text}"));
 }

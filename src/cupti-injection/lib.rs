@@ -51,6 +51,8 @@ struct Watcher {
     state: Mutex<State>,
     /// The rate that was too much; 0 as long as none was.
     too_fast: AtomicU32,
+    /// The process that is watched.
+    process: u32,
 }
 
 struct State {
@@ -96,6 +98,7 @@ fn watch(cupti: Functions, output: Output) {
         subscriber: AtomicPtr::default(),
         state: Mutex::new(state),
         too_fast: AtomicU32::new(0),
+        process: std::process::id(),
     };
     if WATCHER.set(watcher).is_err() {
         return;
@@ -303,7 +306,12 @@ extern "C" fn on_complete(context: *mut c_void, stream: u32, buffer: *mut u8, _s
 /// The program ends in an orderly way: what is still with CUPTI is fetched.
 extern "C" fn at_exit() {
     let Some(watcher) = WATCHER.get() else { return };
-    // SAFETY: no lock is held.
+    // A child that was forked has a copy of the records that wait, and of a lock that another thread may have held:
+    // nobody would ever open it.
+    if watcher.process != std::process::id() {
+        return;
+    }
+    // SAFETY: this thread holds no lock that the completed buffers would want.
     unsafe { (watcher.cupti.flush)(cupti::FLUSH_FORCED) };
     watcher.tell_devices();
     watcher.state().output.flush();

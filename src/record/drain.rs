@@ -26,6 +26,7 @@ pub struct Drain {
     round_mark: Vec<u8>,
     compressor: Option<RecordCompressor>,
     compressed: Vec<u8>,
+    own_written: usize,
 }
 
 impl Drain {
@@ -33,7 +34,7 @@ impl Drain {
     pub fn new(writer: RecordingWriter<File>, compressor: Option<RecordCompressor>) -> Self {
         let mut round_mark = Vec::new();
         encode::finished_round(&mut round_mark);
-        Self { writer, round_mark, compressor, compressed: Vec::new() }
+        Self { writer, round_mark, compressor, compressed: Vec::new(), own_written: 0 }
     }
 
     /// One round: all that the rings hold, then `own_records`, then the mark. Records are counted into
@@ -48,6 +49,7 @@ impl Drain {
         own_records: &[u8],
         census: &mut Census,
     ) -> io::Result<()> {
+        self.own_written = 0;
         let unread: Vec<Unread<'_>> = rings.iter().map(|ring| ring.ring.unread()).collect();
         let kernel_records: Vec<[&[u8]; 2]> = unread.iter().map(|unread| unread.pieces).collect();
         if own_records.is_empty() && unread.iter().all(Unread::is_empty) {
@@ -58,6 +60,7 @@ impl Drain {
             let _ = self.write_what_fits(&kernel_records, own_records, failed.room, census);
             return Err(failed.cause);
         }
+        self.own_written = own_records.len();
         kernel_records.iter().for_each(|pieces| census.count(*pieces));
         let heads: Vec<u64> = unread.iter().map(|unread| unread.head).collect();
         for (ring, head) in rings.iter_mut().zip(heads) {
@@ -99,6 +102,7 @@ impl Drain {
             let kept = PartialRound::choose(rings, own_records, wanted);
             match self.write(kept.pieces()) {
                 Ok(()) => {
+                    self.own_written = kept.own.len();
                     kept.rings.iter().for_each(|pieces| census.count(*pieces));
                     return self.writer.commit();
                 }
@@ -106,6 +110,11 @@ impl Drain {
             }
         }
         Err(io::ErrorKind::StorageFull.into())
+    }
+
+    /// Bytes of the last round's own records that are in the file: all of them, unless it failed.
+    pub fn own_written(&self) -> usize {
+        self.own_written
     }
 
     /// How the records were compressed, for the trailer.

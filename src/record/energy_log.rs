@@ -13,7 +13,9 @@ pub struct EnergyLog {
     /// For each domain a CPU that belongs to it, which its readings are said to be of.
     cpus: Vec<u32>,
     waiting: Vec<DomainReading>,
-    /// First and last energy of each domain.
+    /// Readings on their way: where their records end, domains and energies.
+    encoded: Vec<(usize, usize, Joules)>,
+    /// First and last energy of each domain in the file.
     ranges: Vec<Option<(Joules, Joules)>>,
 }
 
@@ -38,7 +40,7 @@ impl EnergyLog {
         };
         let cpus = domains.iter().map(first_cpu).collect();
         let ranges = vec![None; domains.len()];
-        Self { domains, cpus, waiting: Vec::new(), ranges }
+        Self { domains, cpus, waiting: Vec::new(), encoded: Vec::new(), ranges }
     }
 
     /// Where meters put their readings.
@@ -46,14 +48,23 @@ impl EnergyLog {
         &mut self.waiting
     }
 
-    /// Appends all waiting readings as records.
+    /// Appends all waiting readings as records. They count when [`EnergyLog::written`] says that they are in
+    /// the file.
     pub fn encode(&mut self, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
+        self.encoded.clear();
         for DomainReading { domain, time, reading } in self.waiting.drain(..) {
             own_events::energy(domain, &reading, time, self.cpus[domain], out)?;
-            let first = self.ranges[domain].map_or(reading.energy, |(first, _)| first);
-            self.ranges[domain] = Some((first, reading.energy));
+            self.encoded.push((out.len(), domain, reading.energy));
         }
         Ok(())
+    }
+
+    /// So many bytes of what was last encoded into are in the file: on a full disk fewer than all.
+    pub fn written(&mut self, bytes: usize) {
+        for (_, domain, energy) in self.encoded.drain(..).filter(|(end, ..)| *end <= bytes) {
+            let first = self.ranges[domain].map_or(energy, |(first, _)| first);
+            self.ranges[domain] = Some((first, energy));
+        }
     }
 
     /// What all readings so far add up to; `None` without any.

@@ -18,6 +18,8 @@ use nix::sys::signal::{self, SigHandler, SigSet, Signal};
 use nix::sys::wait::waitpid;
 use nix::unistd::{self, ForkResult, Gid, Pid, Uid, User};
 
+use crate::record::privileges;
+
 /// Exit status for errors on the way to the program, as `env` and `timeout` have it.
 const EXIT_UNSTARTED: i32 = 125;
 
@@ -93,7 +95,14 @@ impl Credentials {
     fn assume(&self) -> nix::Result<()> {
         unistd::setgroups(&self.groups)?;
         unistd::setresgid(self.gid, self.gid, self.gid)?;
-        unistd::setresuid(self.uid, self.uid, self.uid)
+        unistd::setresuid(self.uid, self.uid, self.uid)?;
+        // The kernel takes root's capabilities from who is not root any more, but not the inheritable ones, and
+        // none if it was told so (securebits) or if eprof was not root but had CAP_SETUID.
+        if !self.uid.is_root() {
+            privileges::keep_capabilities(0)
+                .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EPERM)))?;
+        }
+        Ok(())
     }
 }
 

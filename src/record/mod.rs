@@ -31,6 +31,7 @@ mod options;
 mod output;
 mod partial_round;
 mod periods;
+pub mod privileges;
 mod process_state;
 mod program_end;
 mod readings;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use nix::time::{ClockId, clock_gettime};
 
 use crate::record::meter::{CounterReading, EnergyMeter, StampedReading};
+use crate::record::privileges;
 use crate::recording::energy::EnergyReading;
 use crate::units::{Nanoseconds, Timestamp};
 
@@ -143,6 +144,8 @@ impl MeterThread {
         let (stop, stopped) = channel();
         let readings = Arc::clone(&collected);
         let thread = thread::Builder::new().name("eprof-meter".into()).spawn(move || {
+            // What is read is open. Without rights to give up, there is nothing to say.
+            let _ = privileges::drop_unless_root();
             poll(meter.as_mut(), first_domain, interval, &readings, &stopped);
         })?;
         Ok(Self { collected, stop, thread })

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -159,8 +160,15 @@ impl Recorder {
         if with_cpu_times {
             self.collect_activity(&mut own)?;
         }
-        self.drain.round(&mut self.counters.rings, &own, &mut self.census)?;
+        self.write_round(&own)?;
         self.write_kernel_names()
+    }
+
+    /// Writes a round whose own records begin with the readings that were last encoded.
+    fn write_round(&mut self, own: &[u8]) -> io::Result<()> {
+        let written = self.drain.round(&mut self.counters.rings, own, &mut self.census);
+        self.energy.written(self.drain.own_written());
+        written
     }
 
     /// What the program's GPU did, as far as it has told by now. Tells whether there may be more.
@@ -232,13 +240,11 @@ impl Recorder {
         let encoded = self.energy.encode(&mut own).and_then(|()| self.final_values(&mut own));
         let encoded = encoded.map_err(io::Error::other).and_then(|()| {
             while self.collect_activity(&mut own)? {
-                self.drain.round(&mut [], &std::mem::take(&mut own), &mut self.census)?;
+                self.write_round(&std::mem::take(&mut own))?;
             }
             Ok(())
         });
-        let written = encoded
-            .and_then(|()| self.drain.round(&mut self.counters.rings, &own, &mut self.census))
-            .and_then(|()| self.write_kernel_names());
+        let written = encoded.and_then(|()| self.write_round(&own)).and_then(|()| self.write_kernel_names());
         self.failure = written.err();
     }
 
@@ -261,7 +267,8 @@ impl Recorder {
     }
 }
 
-/// Writes the trailer, and leaves the file without one if that fails. Gives the file's size.
+/// Writes the trailer, and leaves the file without one if that fails. Gives the file's size; `NotFound` is a file that
+/// somebody removed meanwhile.
 fn finish_file(writer: RecordingWriter<File>, trailer: &Trailer) -> (u64, io::Result<()>) {
     let data_end = writer.data_end();
     let finish = || {
@@ -269,7 +276,10 @@ fn finish_file(writer: RecordingWriter<File>, trailer: &Trailer) -> (u64, io::Re
         // A failed write may have left a part of its records, which also takes the trailer's room.
         file.set_len(data_end)?;
         match writer.finish(trailer) {
-            Ok(file) => Ok(file.metadata()?.len()),
+            Ok(file) => match file.metadata()? {
+                removed if removed.nlink() == 0 => Err(io::ErrorKind::NotFound.into()),
+                kept => Ok(kept.len()),
+            },
             Err(error) => {
                 // Readers of a recording without trailer go on to the end of the file.
                 file.set_len(data_end)?;

@@ -95,3 +95,101 @@ pub fn page_size() -> usize {
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(4096)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: usize = 256;
+
+    /// A ring that this process fills itself, as the kernel fills those of counters. Miri runs it too: see
+    /// benches/RESULTS.md.
+    fn ring() -> Ring {
+        let page = page_size();
+        let map = MmapRaw::from(MmapOptions::new().len(page + SIZE).map_anon().expect("memory"));
+        Ring { map, data_start: page, data_size: SIZE as u64, tail: 0 }
+    }
+
+    /// The kernel's end of a ring.
+    #[derive(Clone, Copy)]
+    struct Kernel {
+        start: *mut u8,
+        head: u64,
+    }
+
+    // SAFETY: as in the kernel, what is written is handed over by the head, and taken back by the tail.
+    unsafe impl Send for Kernel {}
+
+    impl Kernel {
+        fn of(ring: &Ring) -> Self {
+            Self { start: ring.map.as_mut_ptr(), head: 0 }
+        }
+
+        fn word(&self, at: usize) -> &AtomicU64 {
+            // SAFETY: an aligned word in the first page of a ring that outlives this end.
+            unsafe { &*self.start.add(at).cast::<AtomicU64>() }
+        }
+
+        /// Writes a word if there is room, as `perf_output_begin` does.
+        fn write(&mut self, word: u64) -> bool {
+            let tail = self.word(DATA_HEAD_AT + 8).load(Ordering::Acquire);
+            if self.head + 8 - tail > SIZE as u64 {
+                return false;
+            }
+            let at = page_size() + (self.head % SIZE as u64) as usize;
+            // SAFETY: eight aligned bytes in the ring's data, which the reader has given back.
+            unsafe { self.start.add(at).cast::<u64>().write(word) };
+            self.head += 8;
+            self.word(DATA_HEAD_AT).store(self.head, Ordering::Release);
+            true
+        }
+    }
+
+    fn words(unread: &Unread<'_>) -> Vec<u64> {
+        let bytes = unread.pieces.concat();
+        bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("eight"))).collect()
+    }
+
+    #[test]
+    fn records_come_in_two_pieces_at_the_rings_end() {
+        let mut ring = ring();
+        let mut kernel = Kernel::of(&ring);
+        assert!(ring.unread().is_empty());
+        assert!((0..24).all(|word| kernel.write(word)));
+        let head = ring.unread().head;
+        ring.release(head);
+        assert!((24..40).all(|word| kernel.write(word)));
+        let unread = ring.unread();
+        assert_eq!((unread.pieces[0].len(), unread.pieces[1].len()), (64, 64));
+        assert_eq!(words(&unread), (24..40).collect::<Vec<u64>>());
+        assert!((40..56).all(|word| kernel.write(word)));
+        assert!(!kernel.write(56), "full");
+        assert_eq!(ring.unread().len(), SIZE);
+    }
+
+    #[test]
+    fn what_one_side_writes_the_other_reads_whole() {
+        const WORDS: u64 = 2000;
+        let mut ring = ring();
+        let mut kernel = Kernel::of(&ring);
+        let mut seen = Vec::new();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let kernel = &mut kernel;
+                for word in 0..WORDS {
+                    while !kernel.write(word) {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            while (seen.len() as u64) < WORDS {
+                let unread = ring.unread();
+                let (new, head) = (words(&unread), unread.head);
+                seen.extend(new);
+                ring.release(head);
+                std::thread::yield_now();
+            }
+        });
+        assert_eq!(seen, (0..WORDS).collect::<Vec<u64>>());
+    }
+}

@@ -24,6 +24,7 @@ use crate::record::launch::{Credentials, Waiting};
 use crate::record::meter::{Discovery, EnergyMeter, Pace, discover};
 use crate::record::options::{CallGraph, Neighbours, RecordOptions, TargetOptions};
 use crate::record::output::PendingOutput;
+use crate::record::privileges;
 use crate::record::process_state::ProcessState;
 use crate::record::program_end;
 use crate::record::readings::{MeterReader, monotonic_now};
@@ -126,6 +127,8 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     drain.round(&mut [], &head, &mut census).map_err(failed)?;
 
     let meters = start_meters(energy.meters, options.meter_interval)?;
+    // All counters and meters are open.
+    privileges::drop_unless_root().map_err(RecordError::system("giving up capabilities"))?;
     if on_exec {
         sampling.counters.enable_untied().map_err(RecordError::system("starting the probes"))?;
     } else {

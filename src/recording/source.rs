@@ -43,8 +43,8 @@ impl Bytes {
         }
         // SAFETY: the map is read-only and never given out as anything but bytes, any of which are
         // valid. Another process that writes to the file changes what we read, which the reader takes
-        // as it takes every damaged file; one that shortens it kills this process by SIGBUS, as with
-        // every program that maps files: recordings only grow while they are written.
+        // as it takes every damaged file. One that shortens it makes reading beyond the new end raise SIGBUS,
+        // which ends the process: the `eprof` binary says then which file it was.
         let map = unsafe { Mmap::map(file)? };
         // Only advice: reading works without.
         let _ = map.advise(Advice::Sequential);

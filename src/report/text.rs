@@ -150,6 +150,14 @@ fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// The same for text of several lines.
+pub fn visible_lines(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|c| c != '\n' && is_unsafe(c)) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.split('\n').map(visible).collect::<Vec<_>>().join("\n"))
+}
+
 /// Control characters, marks of direction, invisible characters, line and paragraph separators, and
 /// the code points that XML 1.0 forbids.
 fn is_unsafe(c: char) -> bool {
@@ -197,6 +205,7 @@ mod tests {
         assert_eq!(Label::new("user\u{202e}txt.exe").as_str(), r"user\u{202e}txt.exe");
         assert_eq!(Label::new("\u{9b}31m").as_str(), r"\u{9b}31m");
         assert_eq!(Label::new(" ").as_str(), "[no name]");
+        assert_eq!(visible_lines("a\nb\x1b[31m\n"), "a\nb\\u{1b}[31m\n");
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl MappedFile {
         }
         // SAFETY: the map is private and read-only, and its bytes are only read as plain integers, so any
         // content is valid. Should another process shorten the file meanwhile, reading beyond its new end
-        // raises SIGBUS, which ends this process as it would end any other reader of a mapped binary.
+        // raises SIGBUS, which ends the process: the `eprof` binary says then which file it was.
         let map = unsafe { Mmap::map(file)? };
         Ok(Self { path: path.to_owned(), metadata: Some(metadata), content: Content::Mapped(map) })
     }

@@ -29,31 +29,34 @@ fn whatever_the_moment_the_file_reads() {
     // Moments that are spread over the recording, its first and last milliseconds included.
     let moments = (0..12u64).map(|attempt| Duration::from_micros(4500 * attempt * attempt % 500_000));
     let with_perf = common::has_program("perf", &["--version"]);
-    let found = kill_after(moments, with_perf);
+    let found = kill_after(moments, &["-F", "5000"], with_perf);
     assert!(found.files > 8 && found.samples > 0, "{found:?}");
     assert!(!with_perf || found.seen_by_perf * 2 > found.samples, "{found:?}");
 }
 
 #[test]
-#[ignore = "takes a minute: cargo test --test record -- --ignored killed"]
+#[ignore = "takes some minutes: cargo test --test record -- --ignored killed"]
 fn a_hundred_random_moments() {
     if !can_record() {
         return;
     }
     let seed = RandomState::new();
-    let moments = (0..100u64).map(|attempt| Duration::from_micros(seed.hash_one(attempt) % 450_000));
-    let found = kill_after(moments, false);
-    println!("{found:?}");
-    assert!(found.files > 90 && found.samples > 1000, "{found:?}");
+    for options in [&["-F", "5000"][..], &["-F", "5000", "--compress"], &["-F", "2000", "-a"]] {
+        let moments = (0..100u64).map(|attempt| Duration::from_micros(seed.hash_one(attempt) % 450_000));
+        let found = kill_after(moments, options, false);
+        println!("{options:?}: {found:?}");
+        assert!(found.files > 90 && found.samples > 1000, "{options:?}: {found:?}");
+    }
 }
 
 /// Kills a recorder each of these times after it made its file, and reads what it left.
-fn kill_after(moments: impl Iterator<Item = Duration>, with_perf: bool) -> Found {
+fn kill_after(moments: impl Iterator<Item = Duration>, options: &[&str], with_perf: bool) -> Found {
     let mut found = Found::default();
     for moment in moments {
         let folder = Folder::new();
         let mut child = folder
-            .record(["-F", "5000", "--"])
+            .record(options)
+            .arg("--")
             .args(workload::command("spin:400"))
             .stdout(Stdio::null())
             .stderr(Stdio::null())

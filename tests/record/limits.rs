@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Output;
 
+use eprof::units::Joules;
+
 use crate::harness::{Contents, Folder, can_record, stderr};
 use crate::workload;
 
@@ -38,6 +40,51 @@ fn a_limit_of_the_files_size_ends_the_recording_not_the_program() {
     assert_eq!(output.status.code(), Some(1), "the program succeeded, the recording did not");
     assert!(stderr(&output).contains("File too large"), "{}", stderr(&output));
     assert_filled(&folder.data(), 64 << 10);
+    // What is said at the end is what the file has, not what there was no room for.
+    let contents = Contents::read(&folder.data());
+    let energies = contents.readings.iter().map(|(_, reading)| reading.energy.as_joules());
+    let (least, most) =
+        energies.fold((f64::MAX, 0.0f64), |(least, most), joules| (least.min(joules), most.max(joules)));
+    let said = stderr(&output);
+    let domains: std::collections::BTreeSet<&String> =
+        contents.readings.iter().map(|(name, _)| name).collect();
+    if domains.len() == 1 {
+        let joules = Joules::from_joules(most - least);
+        assert!(
+            said.contains(&format!("{joules} estimated")) || said.contains(&format!("{joules} measured")),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_recording_that_somebody_removed_is_missed() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let output = folder.record(["sh", "-c", "rm eprof.data; exit 3"]).output().expect("eprof runs");
+    assert_eq!(output.status.code(), Some(3), "the program's own status");
+    assert!(stderr(&output).contains("eprof.data was removed while it was written"), "{}", stderr(&output));
+    let output = folder.record(["rm", "eprof.data"]).output().expect("eprof runs");
+    assert_eq!(output.status.code(), Some(1), "the program succeeded, the recording did not");
+}
+
+#[test]
+fn the_programs_status_is_passed_on_though_nobody_listens() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    for verb in ["record", "stat"] {
+        let mut eprof = crate::common::eprof();
+        eprof.args([verb, "--", "sh", "-c", "exit 3"]).current_dir(folder.path());
+        let status =
+            eprof.stderr(writer.try_clone().expect("a copy")).stdout(std::process::Stdio::null()).status();
+        assert_eq!(status.expect("eprof runs").code(), Some(3), "{verb}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! perf and samply read what eprof writes, and see the same.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use crate::common;
 use crate::harness::{Folder, can_record, stderr};
@@ -98,4 +98,28 @@ fn samply_imports_a_recording_of_several_threads() {
         .expect("samply runs");
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(folder.path().join("profile.json.gz").metadata().expect("written").len() > 1000);
+}
+
+#[test]
+fn a_recording_that_is_shortened_while_it_is_read_is_an_error() {
+    use std::io::Read;
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let contents = folder.record_workload(&["-F", "10000"], "spin:400");
+    assert!(contents.samples > 1000, "{contents:?}");
+    let mut script = common::eprof();
+    script.args(["script", "-i"]).arg(folder.data()).current_dir(folder.path());
+    let mut child = script.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("eprof runs");
+    // What has come is the start; the rest waits until there is room in the pipe.
+    let mut out = child.stdout.take().expect("piped");
+    out.read_exact(&mut [0; 100]).expect("the first lines");
+    let file = std::fs::File::options().write(true).open(folder.data()).expect("the recording");
+    file.set_len(4096).expect("shortened");
+    std::io::copy(&mut out, &mut std::io::sink()).expect("read to the end");
+    let output = child.wait_with_output().expect("ended");
+    assert_eq!(output.status.code(), Some(1), "{:?}", output.status);
+    let said = stderr(&output);
+    assert!(said.starts_with("eprof: error: /") && said.contains("eprof.data: was shortened"), "{said}");
 }

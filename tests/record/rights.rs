@@ -118,3 +118,136 @@ fn under_sudo_the_file_is_the_callers() {
     let file = fs::metadata(folder.data()).expect("there");
     assert_eq!((file.uid(), file.gid()), (NOBODY, NOBODY));
 }
+
+/// The sets of a process, as its status shows them.
+fn capability_sets(status: &str) -> Vec<(&str, u64)> {
+    let sets = status.lines().filter_map(|line| line.strip_prefix("Cap")?.split_once(":\t"));
+    sets.map(|(name, set)| (name, u64::from_str_radix(set.trim(), 16).expect("a set"))).collect()
+}
+
+/// The binary with capabilities, in a folder where everybody may write.
+fn eprof_with_capabilities(folder: &Folder, capabilities: &str) -> Option<PathBuf> {
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("mode");
+    let eprof = readable_eprof(folder);
+    let given = common::has_program("setcap", &[capabilities, eprof.to_str().expect("text")]);
+    if !given || !common::has_program("setpriv", &["--version"]) {
+        common::skip("needs root, `setcap`, `setpriv` and a file system that keeps capabilities");
+        return None;
+    }
+    Some(eprof)
+}
+
+fn as_nobody(eprof: &std::path::Path, folder: &Folder) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(eprof);
+    command.current_dir(folder.path());
+    command
+}
+
+#[test]
+fn a_binary_with_capabilities_gives_the_program_none_and_keeps_none() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let Some(eprof) = eprof_with_capabilities(&folder, "cap_perfmon,cap_syslog,cap_sys_rawio=ep") else {
+        return;
+    };
+    // The shell's own sets, then those of its parent, which is the recorder.
+    let script = "id -u; cat /proc/self/status; echo; cat /proc/$PPID/status";
+    let output =
+        as_nobody(&eprof, &folder).args(["record", "-a", "--", "sh", "-c", script]).output().expect("runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.starts_with("65534\n"), "{said}");
+    let (program, recorder) = said.split_once("\n\n").expect("two processes");
+    assert!(recorder.contains("Name:\teprof"), "{recorder}");
+    for status in [program, recorder] {
+        let sets = capability_sets(status);
+        assert_eq!(sets.len(), 5, "{status}");
+        assert!(sets.iter().all(|(name, set)| *name == "Bnd" || *set == 0), "{sets:?}");
+    }
+    // What an ordinary user may not: samples of everything.
+    let contents = Contents::read(&folder.data());
+    assert!(contents.sampled_threads.len() > 1 || paranoid() <= 0, "{contents:?}");
+    assert_eq!(fs::metadata(folder.data()).expect("there").uid(), NOBODY);
+}
+
+#[test]
+fn a_binary_with_capabilities_loads_no_library_that_its_user_names() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let Some(eprof) = eprof_with_capabilities(&folder, "cap_perfmon=ep") else { return };
+    let (source, library, trace) =
+        ["evil.c", "libevil.so", "ran"].map(|name| folder.path().join(name)).into();
+    let code = format!(
+        "#include <stdio.h>\n__attribute__((constructor)) static void run(void) {{ fopen({trace:?}, \"w\"); }}\n"
+    );
+    fs::write(&source, code).expect("written");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status();
+    if !built.is_ok_and(|status| status.success()) {
+        return common::skip("no C compiler");
+    }
+    let record = |eprof: &std::path::Path| {
+        let mut command = as_nobody(eprof, &folder);
+        let output = command.args(["record", "--nvml-lib"]).arg(&library).arg("true").output().expect("runs");
+        assert!(output.status.success(), "{}", stderr(&output));
+    };
+    record(&eprof);
+    assert!(!trace.exists(), "the library's code ran with capabilities");
+    // It is the capabilities, and not the library.
+    assert!(common::has_program("setcap", &["-r", eprof.to_str().expect("text")]));
+    record(&eprof);
+    assert!(trace.exists() || paranoid() > 2);
+}
+
+#[test]
+fn a_binary_of_another_user_refuses_to_run() {
+    if !can_record() {
+        return;
+    }
+    if !nix::unistd::geteuid().is_root() || !common::has_program("setpriv", &["--version"]) {
+        return common::skip("only root can make such a binary");
+    }
+    let folder = Folder::new();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("mode");
+    let eprof = readable_eprof(&folder);
+    fs::set_permissions(&eprof, fs::Permissions::from_mode(0o4755)).expect("mode");
+    let output = as_nobody(&eprof, &folder).args(["record", "true"]).output().expect("runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("chmod u-s"), "{}", stderr(&output));
+    assert!(!folder.data().exists());
+}
+
+#[test]
+fn another_users_program_gets_no_capability_of_roots() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let eprof = env!("CARGO_BIN_EXE_eprof");
+    let output = Command::new("setpriv")
+        .args([
+            "--inh-caps",
+            "+net_raw",
+            "--ambient-caps",
+            "+net_raw",
+            "--securebits",
+            "+no_setuid_fixup",
+            eprof,
+        ])
+        .args(["record", "--user", "nobody", "grep", "^Cap", "/proc/self/status"])
+        .current_dir(folder.path())
+        .output();
+    let Ok(output) = output.as_ref().map_err(|error| common::skip(&error.to_string())) else { return };
+    if !nix::unistd::geteuid().is_root() {
+        return common::skip("only root can run a program as another user");
+    }
+    assert!(output.status.success(), "{}", stderr(output));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let sets = capability_sets(&said);
+    assert_eq!(sets.len(), 5, "{said}");
+    assert!(sets.iter().all(|(name, set)| *name == "Bnd" || *set == 0), "{sets:?}");
+}

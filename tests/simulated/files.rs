@@ -75,3 +75,41 @@ fn one_thread_and_two_find_the_same_to_the_last_bit() {
         |profile: &Profile| profile.errors.as_ref().map(|errors| errors.sensitivities.clone());
     assert_eq!(sensitivities(&one), sensitivities(&two));
 }
+
+#[test]
+#[ignore = "takes a minute: cargo test --test simulated -- --ignored of_256_cpus --nocapture"]
+fn a_recording_of_256_cpus_is_read_in_bounded_memory() {
+    const LIMIT_KB: u64 = 256 << 10;
+    let alternation = Alternation {
+        packages: 2,
+        cores_per_package: 128,
+        busy: 256,
+        duration: Nanoseconds::from_secs_f64(12.0),
+        joules_per_sample: Joules::from_joules(0.01),
+        ..Alternation::default()
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("simulated.data");
+    let simulation = simulate(&scenario(&alternation)).expect("a scenario that fits together");
+    fs::write(&path, &simulation.recording).expect("room for a file");
+    let bytes = simulation.recording.len();
+    drop(simulation);
+    for options in ["", "--children", "--by core"] {
+        // The limit is of memory that is no file's: with more the program aborts.
+        let line = format!(
+            "ulimit -d {LIMIT_KB} && exec {} report --format json {options} -i {}",
+            env!("CARGO_BIN_EXE_eprof"),
+            path.display()
+        );
+        let start = std::time::Instant::now();
+        let output = Command::new("sh").args(["-c", &line]).output().expect("a shell");
+        let took = start.elapsed();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let samples: u64 = (report["events"].as_array().expect("events").iter())
+            .map(|event| event["samples"].as_u64().expect("a number"))
+            .sum();
+        assert!(samples > 500_000, "{samples} samples");
+        println!("{samples} samples, {bytes} bytes, report {options}: {:.2} s", took.as_secs_f64());
+    }
+}

@@ -14,6 +14,7 @@ use eprof::gpu::sensor::{SensorKind, SensorModel};
 use eprof::units::{Joules, Timestamp, Watts};
 use serde::Serialize;
 
+use super::super::output::{self, Readers};
 use super::inputs::{Inputs, TraceArgs, describe, parse_sensor};
 use crate::cli::Outcome;
 
@@ -234,7 +235,7 @@ impl Burst {
 }
 
 fn write_curve(path: &Path, curve: &PowerCurve) -> io::Result<()> {
-    let mut file = io::BufWriter::new(std::fs::File::create(path)?);
+    let mut file = io::BufWriter::new(output::create(path, Readers::ByMask)?);
     writeln!(file, "time_ns,power_w,energy_j")?;
     let Some((first, _)) = curve.span() else { return Ok(()) };
     for (time, power) in curve.knots() {

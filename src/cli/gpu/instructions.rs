@@ -13,6 +13,7 @@ use eprof::record::gpu::{Cuda, MeasureOptions, Measured, Method, Occupancy, meas
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::Outcome;
+use crate::cli::output::write_file;
 
 /// Measure the energy of single GPU instructions.
 ///
@@ -165,8 +166,7 @@ fn emit(folder: &PathBuf, chosen: &[&Instruction]) -> Outcome {
     for instruction in chosen {
         for (with, suffix) in [(true, ""), (false, ".empty")] {
             let path = folder.join(format!("{}{suffix}.ptx", instruction.name));
-            std::fs::write(&path, ptx::program(instruction, with, CAPABILITY))
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            write_file(&path, ptx::program(instruction, with, CAPABILITY))?;
         }
     }
     println!("{} programs written to {}", 2 * chosen.len(), folder.display());

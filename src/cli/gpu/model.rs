@@ -16,6 +16,7 @@ use eprof::gpu::model::validate::{Validation, apply, leave_group_out};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::Outcome;
+use crate::cli::output::write_file;
 
 /// Model a GPU's power from performance counters.
 #[derive(Args)]
@@ -238,7 +239,7 @@ fn load(path: &Path) -> anyhow::Result<Model> {
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    write_file(path, text)
 }
 
 fn print_table(table: &Table, out: &mut impl Write) -> io::Result<()> {

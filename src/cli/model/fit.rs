@@ -24,6 +24,7 @@ use eprof::recording::metadata::CoreKind;
 use eprof::units::{Joules, Watts};
 
 use super::super::Outcome;
+use super::super::output::write_file;
 use super::observe::{ObserveArgs, describe};
 use super::show::user_folder;
 
@@ -192,8 +193,7 @@ impl FitArgs {
             model: self.model(fit, left_out),
         };
         if let Some(path) = &self.output {
-            std::fs::write(path, stored.to_json()?)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            write_file(path, stored.to_json()?)?;
             writeln!(out, "model written to {}", path.display())?;
         }
         if self.store {

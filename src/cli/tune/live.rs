@@ -68,7 +68,7 @@ pub fn run(args: &TuneArgs) -> Outcome {
             "{} runs are taken from {} (--fresh makes them anew)",
             journal.runs,
             args.live.journal.display()
-        ))?;
+        ));
     }
     let mut bench = Recorded { bench, runs: Vec::new() };
     let found = search(&space, responses, &question, &schedule, &mut bench);
@@ -82,7 +82,7 @@ pub fn run(args: &TuneArgs) -> Outcome {
             note(&format!(
                 "the runs made are in {}; the same command goes on there",
                 args.live.journal.display()
-            ))?;
+            ));
             return Ok(ExitCode::from(128 + signal as u8));
         }
         Err(error) => return Err(error.into()),
@@ -120,7 +120,7 @@ fn space(args: &TuneArgs) -> anyhow::Result<(Space, Controls)> {
     let mut variables = args.space.given()?;
     if variables.is_empty() {
         let cpus = topology::online(&Roots::default())?.len();
-        note(&format!("no variable is given: tuning the number of threads, 1 to {cpus}"))?;
+        note(&format!("no variable is given: tuning the number of threads, 1 to {cpus}"));
         let levels = (1..=cpus).map(|threads| Level::Number(threads as f64)).collect();
         variables.push(Variable::new("threads", Role::Threads, levels)?);
     }
@@ -146,14 +146,14 @@ fn space(args: &TuneArgs) -> anyhow::Result<(Space, Controls)> {
                     kept.push(offered(&frequency, &variable)?);
                     controls.frequency = Some(frequency);
                 }
-                Err(reason) => note(&format!("frequencies are not tuned: {reason}"))?,
+                Err(reason) => note(&format!("frequencies are not tuned: {reason}")),
             },
             Role::PowerCap => match PowerCap::find(&roots) {
                 Ok(cap) => {
                     kept.push(variable);
                     controls.power_cap = Some(cap);
                 }
-                Err(reason) => note(&format!("power caps are not tuned: {reason}"))?,
+                Err(reason) => note(&format!("power caps are not tuned: {reason}")),
             },
             Role::Nodes | Role::Other => {
                 bail!("nothing sets `{0}`: use {{{0}}} in the command or in --setup", variable.name)
@@ -170,7 +170,7 @@ fn note_too_many_threads(threads: &Variable) -> anyhow::Result<()> {
     let cpus = topology::online(&Roots::default())?.len();
     let most = threads.levels().last().and_then(Level::number).unwrap_or(0.0);
     if most > cpus as f64 {
-        note(&format!("up to {most} threads will share {cpus} CPUs"))?;
+        note(&format!("up to {most} threads will share {cpus} CPUs"));
     }
     Ok(())
 }
@@ -230,13 +230,13 @@ fn options(args: &TuneArgs, controls: Controls, metric: Metric) -> BenchOptions 
 
 fn report(finished: &Finished) -> io::Result<()> {
     for warning in &finished.warnings {
-        super::warn(warning)?;
+        super::warn(warning);
     }
     for failure in &finished.not_restored {
-        super::warn(&failure.0)?;
+        super::warn(&failure.0);
     }
     if finished.restored > 0 {
-        note(&format!("{} settings of the machine are as they were before, read back", finished.restored))?;
+        note(&format!("{} settings of the machine are as they were before, read back", finished.restored));
     }
     Ok(())
 }

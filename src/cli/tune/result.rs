@@ -1,11 +1,8 @@
 //! What `eprof tune` prints and writes.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
 
-use anyhow::Context;
 use eprof::tune::analysis::Analysis;
 use eprof::tune::draw;
 use eprof::tune::runs::{AXES, Responses, Run};
@@ -13,6 +10,7 @@ use eprof::tune::search::Verification;
 use eprof::tune::show;
 use eprof::tune::space::Space;
 
+use super::super::output::write_file;
 use super::options::{Format, TuneArgs};
 
 /// Prints text to stdout.
@@ -22,19 +20,16 @@ pub fn print(text: &str) -> io::Result<()> {
 
 /// Writes the drawing and the runs where asked to.
 pub fn save(args: &TuneArgs, analysis: &Analysis, runs: &[Run]) -> anyhow::Result<()> {
-    let write = |path: &Path, text: String| {
-        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
-    };
     if let Some(path) = &args.output.svg {
         let command: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
         let title = match (&args.offline.runs_csv, command.is_empty()) {
             (Some(table), _) => table.display().to_string(),
             (None, _) => command.join(" "),
         };
-        write(path, draw::draw(analysis, &title))?;
+        write_file(path, draw::draw(analysis, &title))?;
     }
     if let Some(path) = &args.output.save_runs {
-        write(path, runs_csv(analysis.space(), analysis.measured().responses, runs))?;
+        write_file(path, runs_csv(analysis.space(), analysis.measured().responses, runs))?;
     }
     Ok(())
 }

@@ -19,6 +19,7 @@ use super::{CounterReading, EnergyMeter, Pace};
 use crate::gpu::live::PowerIntegrator;
 use crate::gpu::refresh::infer_period;
 use crate::gpu::trace::{PowerReading, PowerTrace};
+use crate::record::privileges;
 use crate::recording::metadata::{DomainInfo, DomainKind, Method};
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
@@ -126,6 +127,9 @@ pub fn search(library: Option<&Path>, watch: Duration) -> NvmlSearch {
 
 /// Loads and starts NVML; the error says why not and what helps.
 pub(crate) fn open(library: Option<&Path>) -> Result<Nvml, String> {
+    if let Some(named) = library {
+        privileges::check_named_library(named).map_err(|error| error.to_string())?;
+    }
     let path = library.map_or(OsStr::new(LIBRARY), Path::as_os_str);
     // Without GPUs attached the driver may still be there; that is no error.
     let with_flags = Nvml::builder().lib_path(path).flags(InitFlags::NO_GPUS).init();

@@ -1,8 +1,11 @@
-//! What symbols are read from. The first byte says what the others are: an ELF file, whose code is also unwound, the
-//! kernel's list of its symbols, or the map of a just-in-time compiler.
+//! What symbols are read from. The first byte says what the others are: an ELF file, which is also its own package of
+//! split debug information and whose code is unwound, the kernel's list of its symbols, the map of a just-in-time
+//! compiler, or eprof's own copy of the kernel's list.
 #![no_main]
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -12,24 +15,39 @@ use eprof::symbolize::{
 };
 use libfuzzer_sys::fuzz_target;
 
+const BOOT: &str = "10f33c68-ad4c-43cf-8730-9fb5e1699e79";
+/// The first line of the copy of the kernel's list. Mutations seldom make one.
+const TITLE: &[u8] =
+    b"eprof kernel symbols 1 10f33c68-ad4c-43cf-8730-9fb5e1699e79 ffffffff81000000 ffffffff82000000\n";
+
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new("/dev/shm").join(format!("eprof-fuzz-{}", std::process::id()));
-    fs::create_dir_all(folder.join("sys/kernel")).expect("a folder in memory");
+    fs::create_dir_all(folder.join("sys/kernel/random")).expect("a folder in memory");
+    fs::write(folder.join("sys/kernel/random/boot_id"), BOOT).expect("a file in memory");
     fs::write(folder.join("sys/kernel/osrelease"), "6.1").expect("a file in memory");
     folder
 });
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&what, content)) = bytes.split_first() else { return };
-    let (kind, name) = match what % 3 {
+    let (kind, name) = match what % 4 {
         0 => (ModuleKind::File, "binary"),
         1 => (ModuleKind::Kernel, "kallsyms"),
-        _ => (ModuleKind::Anonymous, "perf-1.map"),
+        2 => (ModuleKind::Anonymous, "perf-1.map"),
+        _ => (ModuleKind::Kernel, "kernel-symbols"),
     };
+    // What another input left must not decide about this one. Not written over: the old one may still be mapped.
+    for old in ["binary", "binary.dwp", "kallsyms", "perf-1.map", "kernel-symbols"] {
+        fs::remove_file(FOLDER.join(old)).ok();
+    }
     let file = FOLDER.join(name);
-    // Not written over: the old one may still be mapped.
-    fs::remove_file(&file).ok();
-    fs::write(&file, content).expect("a file in memory");
+    let title: &[u8] = if name == "kernel-symbols" { TITLE } else { b"" };
+    let mut options = OpenOptions::new();
+    let mut out = options.write(true).create_new(true).mode(0o600).open(&file).expect("a file in memory");
+    out.write_all(title).and_then(|()| out.write_all(content)).expect("room in memory");
+    if name == "binary" {
+        fs::hard_link(&file, FOLDER.join("binary.dwp")).expect("a link");
+    }
     let path = if kind == ModuleKind::File { file.to_string_lossy().into_owned() } else { name.to_owned() };
     let module = Module { kind, path, build_id: None, inode: None, pid: Some(1) };
     let options = SymbolizeOptions {
@@ -39,13 +57,15 @@ fuzz_target!(|bytes: &[u8]| {
         sysfs: FOLDER.clone(),
         perf_map_dir: FOLDER.clone(),
         kernel_release: Some(String::from("6.1")),
+        kernel_cache: Some(FOLDER.clone()),
         threads: Some(1),
         ..SymbolizeOptions::default()
     };
     let addresses: Vec<CodeAddress> = (0..content.len() as u64)
         .step_by(1 + content.len() / 256)
         .chain([0x1000, 0xffff_ffff_8100_0000, u64::MAX])
-        .map(|address| CodeAddress { module: ModuleId(0), address, kernel: false })
+        .chain((0..16).map(|step| 0xffff_ffff_8100_0000 + 0x40 * step))
+        .map(|address| CodeAddress { module: ModuleId(0), address, kernel: kind == ModuleKind::Kernel })
         .collect();
     let symbols = Symbolizer::new(options.clone()).symbolize(std::slice::from_ref(&module), &addresses);
     for index in 0..addresses.len() as u32 {
