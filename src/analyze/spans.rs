@@ -232,6 +232,16 @@ mod tests {
     }
 
     #[test]
+    fn times_of_a_damaged_file_end_no_analysis() {
+        let mut spans = SpanTracker::default();
+        for time in [0, u64::MAX / 2 + 1, u64::MAX, 5] {
+            let time = Timestamp::from_nanos(time);
+            let span = spans.span(0, None, EventUnit::Cycles, time, u64::MAX);
+            assert!(span.start <= time);
+        }
+    }
+
+    #[test]
     fn samples_delivered_together_do_not_spoil_the_rate_for_good() {
         let mut spans = SpanTracker::default();
         let mut time = 1000;
