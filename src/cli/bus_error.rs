@@ -5,6 +5,7 @@
 //! file can be named, and the process can end as after any other error.
 
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use libc::siginfo_t;
 
@@ -13,6 +14,9 @@ const OF_FILES: [c_int; 2] = [2, 3];
 /// Exit status of errors.
 const FAILURE: c_int = 1;
 
+/// A thread has found the file and says so.
+static SAID: AtomicBool = AtomicBool::new(false);
+
 /// From now on says which file it was, and ends the process with the exit status of an error.
 pub fn explain() {
     // SAFETY: all zero is a valid `sigaction`, with an empty mask. The handler makes system calls only, on memory of
@@ -20,7 +24,8 @@ pub fn explain() {
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_bus_error as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        // On the thread's own stack: those for signals are too small for a path, and it is not the stack that failed.
+        action.sa_flags = libc::SA_SIGINFO;
         // Without the handler it is as with any other program.
         libc::sigaction(libc::SIGBUS, &raw const action, std::ptr::null_mut());
     }
@@ -31,6 +36,11 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut siginfo_t, _: *mut c_void) 
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     let mut path = Line::default();
     if OF_FILES.contains(&code) && mapped_file(address, &mut path) {
+        // Several threads may read the file; the first one ends them all.
+        while SAID.swap(true, Ordering::Relaxed) {
+            // SAFETY: waits for a signal.
+            unsafe { libc::pause() };
+        }
         say(b"eprof: error: ");
         say(path.path());
         say(b": was shortened, or its disk failed, while it was read\n");
