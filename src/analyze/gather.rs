@@ -308,14 +308,20 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         let mean = totals.count.checked_div(totals.samples).unwrap_or(0);
         let cpu = context.cpu;
         let mut losses = self.losses.lost(cpu, time, count);
-        if losses.is_empty() {
+        let known = !losses.is_empty();
+        if !known {
             // Nothing was seen of that CPU so far.
             let start = self.sampled.map_or(time, |(first, _)| first.min(time));
             losses.push(Loss { event: event as u32, count: mean.saturating_mul(count), start });
         }
-        for Loss { event, count, start } in losses {
+        for loss in losses {
+            let Loss { event, count, start } = loss;
             let unit = self.roles.sampled()[event as usize].unit;
             let span = self.spans.span(event, cpu, unit, time, count);
+            if known && loss.is_long(time) {
+                // The survey has seen it, and attribution was told when it began.
+                continue;
+            }
             let running = if self.time_event == Some(event) { span.running } else { Nanoseconds::ZERO };
             let quantum = Quantum { start, end: time, cpu, event, count, running, charge: Charge::Lost };
             (self.tell)(Step::Lost(Box::new(quantum)));

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::cpu_set::CpuSet;
-use super::spans::{EventUnit, SpanTracker};
+use super::spans::{EventUnit, Span, SpanTracker};
 use crate::power_model::intervals::{Interval, Intervals};
 use crate::recording::metadata::{DomainInfo, Metadata};
 use crate::units::{Joules, Nanoseconds, Timestamp};
@@ -107,7 +107,7 @@ impl IntervalGrid {
         self.spread_count(event as usize, cpu, (span.start, time), count);
     }
 
-    /// Events whose samples were lost between two times.
+    /// Events whose samples were lost between two times, and how long their CPU ran.
     pub fn lost(
         &mut self,
         event: u32,
@@ -115,10 +115,11 @@ impl IntervalGrid {
         unit: EventUnit,
         (start, end): (Timestamp, Timestamp),
         count: u64,
-    ) {
+    ) -> Span {
         // The next sample's events began after these.
-        self.spans.span(event, cpu, unit, end, count);
+        let span = self.spans.span(event, cpu, unit, end, count);
         self.spread_count(event as usize, cpu, (start, end), count);
+        span
     }
 
     fn spread_count(

@@ -4,6 +4,7 @@
 //! by all. They are divided by the pace at which each event was sampled on that CPU just before, and lie
 //! between its last sample and the moment when there was room again.
 
+use super::run::HORIZON;
 use crate::units::Timestamp;
 
 /// The pace of samples on each CPU.
@@ -32,6 +33,13 @@ pub struct Loss {
     pub count: u64,
     /// When they began.
     pub start: Timestamp,
+}
+
+impl Loss {
+    /// Attribution does not wait so long for what happened: of a loss that ends then it must be told before.
+    pub fn is_long(&self, end: Timestamp) -> bool {
+        end.since(self.start).as_nanos() > HORIZON.as_nanos() / 2
+    }
 }
 
 /// How much the latest gap changes a pace, which is zero as long as there is none.

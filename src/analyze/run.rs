@@ -18,14 +18,14 @@ use super::plan::Plan;
 use super::samples::{SampleEnergy, SampleList};
 use super::steps::{self, Owner, SampleStep, Step};
 use super::survey::{Survey, survey};
-use crate::attribute::{self, Attribution, Attributor, Bucket, Charge};
+use crate::attribute::{self, Attribution, Attributor, Bucket, Charge, Quantum};
 use crate::profile::{Division, DomainEnergy, ErrorTerms, Module, NO_CELL, Profile, SampleTrail, TimeSlice};
 use crate::recording::metadata::DomainInfo;
 use crate::recording::{RecordPosition, Recording};
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// How far back a sample's events can reach.
-const HORIZON: Nanoseconds = Nanoseconds::from_millis(200);
+pub(super) const HORIZON: Nanoseconds = Nanoseconds::from_millis(200);
 
 /// Makes a profile of a recording. Damage in the recording ends or thins out the profile and is told
 /// in its warnings.
@@ -76,6 +76,8 @@ struct Attributing {
     errors: ErrorTerms,
     division: Option<Division>,
     warnings: Vec<String>,
+    /// Losses that are told when they begin, the first of them last.
+    long_losses: Vec<Quantum>,
     cells: CellTable,
     cpus_are_told_apart: bool,
     /// Sampled events.
@@ -116,6 +118,7 @@ impl Attributing {
             errors,
             division: plan.division,
             warnings: plan.warnings,
+            long_losses: survey.long_losses(),
             cells: CellTable::default(),
             cpus_are_told_apart: options.dimensions.cpus,
             events: roles.sampled().len() as u32,
@@ -126,14 +129,20 @@ impl Attributing {
 
     fn take(&mut self, step: Step) {
         match step {
-            Step::Sample(sample) => self.sample(&sample),
+            Step::Sample(sample) => {
+                self.long_losses_until(sample.end);
+                self.sample(&sample);
+            }
             Step::Lost(quantum) => self.attributor.quantum(*quantum),
             Step::Launch { key, cpu, event } => {
                 let cell = self.cells.cell(key, self.told_apart(cpu), event);
                 self.tallies.count(cell, 1, Nanoseconds::ZERO);
                 self.launch_cells.push(cell);
             }
-            Step::Reading { domain, time, energy } => self.attributor.reading(domain as usize, time, energy),
+            Step::Reading { domain, time, energy } => {
+                self.long_losses_until(time);
+                self.attributor.reading(domain as usize, time, energy);
+            }
             Step::CpuTimes(time, times) => {
                 let (times, own) = *times;
                 self.attributor.cpu_times(time, &times);
@@ -159,6 +168,15 @@ impl Attributing {
         }
         if !is_idle {
             self.attributor.quantum(sample.quantum(charge));
+        }
+    }
+
+    /// Tells of the long losses that began by then.
+    fn long_losses_until(&mut self, time: Timestamp) {
+        while self.long_losses.last().is_some_and(|loss| loss.start <= time)
+            && let Some(loss) = self.long_losses.pop()
+        {
+            self.attributor.quantum_ahead(loss);
         }
     }
 

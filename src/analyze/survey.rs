@@ -1,14 +1,17 @@
 //! The first pass: what is in a recording, and how much of it.
 
+use std::cmp::Reverse;
+
 use super::events::{EventRole, EventRoles, SampledEvent};
 use super::intervals::IntervalGrid;
-use super::losses::Losses;
+use super::losses::{Loss, Losses};
 use super::spans::EventUnit;
+use crate::attribute::{Charge, Quantum};
 use crate::recording::energy::EnergyReading;
 use crate::recording::format::record_type;
 use crate::recording::record::{Record, RecordContext, Sample};
 use crate::recording::{Decoder, RawRecord, Recording};
-use crate::units::{Joules, Timestamp};
+use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// What a recording holds.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +27,7 @@ pub struct Survey {
     /// What happened in equal intervals of time.
     pub intervals: IntervalGrid,
     pub(super) losses: Losses,
+    pub(super) long_losses: Vec<Quantum>,
 }
 
 impl Survey {
@@ -33,6 +37,13 @@ impl Survey {
             Some(Some([(_, first), (_, last)])) => (*last - *first).max(Joules::ZERO),
             _ => Joules::ZERO,
         }
+    }
+
+    /// Losses that are too long to be told of when they end, the first of them last.
+    pub(super) fn long_losses(&self) -> Vec<Quantum> {
+        let mut losses = self.long_losses.clone();
+        losses.sort_by_key(|loss| Reverse(loss.start));
+        losses
     }
 }
 
@@ -63,9 +74,17 @@ pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
 impl Survey {
     fn lost(&mut self, roles: &EventRoles, context: &RecordContext, records: u64) {
         let Some(time) = context.time else { return };
-        for loss in self.losses.lost(context.cpu, time, records) {
-            let unit = roles.sampled()[loss.event as usize].unit;
-            self.intervals.lost(loss.event, context.cpu, unit, (loss.start, time), loss.count);
+        let cpu = context.cpu;
+        for loss in self.losses.lost(cpu, time, records) {
+            let Loss { event, count, start } = loss;
+            let unit = roles.sampled()[event as usize].unit;
+            let span = self.intervals.lost(event, cpu, unit, (start, time), count);
+            if loss.is_long(time) {
+                let tells_time = roles.time_event() == Some(event);
+                let running = if tells_time { span.running } else { Nanoseconds::ZERO };
+                let charge = Charge::Lost;
+                self.long_losses.push(Quantum { start, end: time, cpu, event, count, running, charge });
+            }
         }
     }
 

@@ -168,6 +168,16 @@ impl Attributor {
             }
         }
         self.advance(quantum.end);
+        self.wait(quantum);
+    }
+
+    /// What is known to happen from now on, longer than attribution waits for what has happened: a quantum that
+    /// ends in the future.
+    pub fn quantum_ahead(&mut self, quantum: Quantum) {
+        self.wait(quantum);
+    }
+
+    fn wait(&mut self, quantum: Quantum) {
         // Before the first reading there are no joules to give. What reaches back into what is already
         // distributed counts from there on: it came later than the horizon.
         if let Some(frontier) = self.frontier

@@ -6,9 +6,6 @@ use super::schedule::Segment;
 
 /// The kernel's tick, in which it limits samples.
 const TICK: u64 = 4_000_000;
-/// Records are lost in one stretch of each such span.
-const LOSS_SPAN: u64 = 100_000_000;
-
 /// Something that a CPU's ring gets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Entry {
@@ -83,7 +80,12 @@ impl<'s> CpuCounters<'s> {
             scenario.events.iter().map(counter).collect()
         };
         let rows = (0..rows).map(|_| fresh()).collect();
-        let loss = Loss { share: scenario.sampling.lost_share, random: random.part(1), ..Loss::default() };
+        let loss = Loss {
+            share: scenario.sampling.lost_share,
+            length: scenario.sampling.lost_once_in.as_nanos().max(1),
+            random: random.part(1),
+            ..Loss::default()
+        };
         Self { scenario, recorded, rows, late: Vec::new(), loss, random }
     }
 
@@ -175,6 +177,8 @@ impl<'s> CpuCounters<'s> {
 #[derive(Debug, Clone)]
 struct Loss {
     share: f64,
+    /// Nanoseconds of a span, in each of which one stretch is lost.
+    length: u64,
     random: Random,
     span: u64,
     start: u64,
@@ -183,7 +187,7 @@ struct Loss {
 
 impl Default for Loss {
     fn default() -> Self {
-        Self { share: 0.0, random: Random::new(0), span: u64::MAX, start: 0, dropped: 0 }
+        Self { share: 0.0, length: 1, random: Random::new(0), span: u64::MAX, start: 0, dropped: 0 }
     }
 }
 
@@ -192,14 +196,14 @@ impl Loss {
         if self.share <= 0.0 {
             return entries;
         }
-        let length = (LOSS_SPAN as f64 * self.share) as u64;
+        let length = (self.length as f64 * self.share) as u64;
         let mut kept = Vec::with_capacity(entries.len());
         for entry in entries {
-            let span = entry.time / LOSS_SPAN;
-            let within = entry.time % LOSS_SPAN;
+            let span = entry.time / self.length;
+            let within = entry.time % self.length;
             if span != self.span {
                 self.span = span;
-                self.start = ((LOSS_SPAN - length) as f64 * self.random.uniform()) as u64;
+                self.start = ((self.length - length) as f64 * self.random.uniform()) as u64;
             }
             if (self.start..self.start + length).contains(&within) {
                 self.dropped += 1;

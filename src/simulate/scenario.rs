@@ -93,13 +93,21 @@ pub struct Sampling {
     pub most_per_tick: Option<u32>,
     /// Share of the time in which records are lost.
     pub lost_share: f64,
+    /// On each CPU they are lost in one stretch of each span of this length.
+    pub lost_once_in: Nanoseconds,
     /// Everything on every CPU is sampled, not only the recorded program.
     pub system_wide: bool,
 }
 
 impl Default for Sampling {
     fn default() -> Self {
-        Self { skid: Nanoseconds::from_nanos(2_000), most_per_tick: None, lost_share: 0.0, system_wide: true }
+        Self {
+            skid: Nanoseconds::from_nanos(2_000),
+            most_per_tick: None,
+            lost_share: 0.0,
+            lost_once_in: Nanoseconds::from_millis(100),
+            system_wide: true,
+        }
     }
 }
 

@@ -90,6 +90,20 @@ fn with_records_lost() {
     }
 }
 
+/// A recorder that was held up for long: who is charged for the time is known only at its end.
+#[test]
+fn with_long_losses() {
+    heading("the same, records lost for 0.6 of every 2 seconds on each CPU");
+    for turn in TURNS {
+        let sampling =
+            Sampling { lost_share: 0.3, lost_once_in: Nanoseconds::from_millis(2000), ..Sampling::default() };
+        let alternation = Alternation { sampling, ..alternation(turn) };
+        let compared = compare("30 % lost", &alternation, &calibrated());
+        let tolerance = if QUICK { 0.1 } else { 0.02 };
+        assert!((compared.attributed - 0.7).abs() < tolerance, "{}", compared.attributed);
+    }
+}
+
 #[test]
 fn with_a_wrong_model() {
     heading("the same, coefficients 20 % off");
