@@ -81,10 +81,12 @@ fn unsettled_sensors_are_calibrated_and_corrected() {
                 );
                 assert!((found / constant - 1.0).abs() < 0.03, "{constant} s: {found} s");
                 assert!((idle - ACTIVE_IDLE).abs() < 2.0, "{constant} s, {refresh} s: active idle {idle} W");
-                // A reading's noise at either end of a burst is worth the time constant times as many joules.
+                // A reading's noise and rounding at either end of a burst is worth the time constant times as many joules.
                 for (error, (start, end)) in errors.iter().zip(&bursts) {
                     let limit = 1.5
-                        + 600.0 * constant * noise.hypot(resolution / 12f64.sqrt())
+                        + 600.0
+                            * constant
+                            * noise.hypot(resolution / 12f64.sqrt()).hypot(resolution / 12f64.sqrt())
                             / energy(&power, *start, *end);
                     assert!(error.abs() < limit, "{error:.2} % of at most {limit:.2} %: {errors:?}");
                 }
