@@ -83,11 +83,8 @@ fn unsettled_sensors_are_calibrated_and_corrected() {
                 assert!((idle - ACTIVE_IDLE).abs() < 2.0, "{constant} s, {refresh} s: active idle {idle} W");
                 // A reading's noise and rounding at either end of a burst is worth the time constant times as many joules.
                 for (error, (start, end)) in errors.iter().zip(&bursts) {
-                    let limit = 1.5
-                        + 600.0
-                            * constant
-                            * noise.hypot(resolution / 12f64.sqrt()).hypot(resolution / 12f64.sqrt())
-                            / energy(&power, *start, *end);
+                    let blur = noise.hypot(resolution / 12f64.sqrt());
+                    let limit = 2.5 + 600.0 * constant * blur / energy(&power, *start, *end);
                     assert!(error.abs() < limit, "{error:.2} % of at most {limit:.2} %: {errors:?}");
                 }
             }
