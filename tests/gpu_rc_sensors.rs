@@ -13,8 +13,11 @@ use sensor::{Follows, Sensor, energy};
 const IDLE: f64 = 24.0;
 const ACTIVE_IDLE: f64 = 47.0;
 
+/// Seconds with watts, or with other seconds.
+type Pairs = Vec<(f64, f64)>;
+
 /// Five bursts of different lengths and powers with short rests, and a fall from active idle to idle.
-fn load() -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
+fn load() -> (Pairs, Pairs) {
     let (mut power, mut bursts, mut time) = (vec![(0.0, IDLE)], Vec::new(), 1.7);
     for (length, watts, rest) in
         [(1.23, 151.0, 0.64), (0.71, 128.0, 0.55), (2.1, 140.0, 0.7), (0.9, 151.0, 1.1), (1.4, 119.0, 2.5)]
@@ -30,7 +33,7 @@ fn load() -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
 }
 
 /// Polls as fast as the sensor answers, at a steady pace, and held up now and then.
-fn polls(refresh: f64) -> [(f64, f64, Vec<(f64, f64)>); 3] {
+fn polls(refresh: f64) -> [(f64, f64, Pairs); 3] {
     let stalls = (1..9).map(|i| (1.3 * f64::from(i), 0.03 + 0.012 * f64::from(i))).collect();
     [(0.0003, 0.0047, vec![]), (refresh / 3.0, refresh / 3.0, vec![]), (0.004, 0.004, stalls)]
 }
