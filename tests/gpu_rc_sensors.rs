@@ -13,8 +13,11 @@ use sensor::{Follows, Sensor, energy};
 const IDLE: f64 = 24.0;
 const ACTIVE_IDLE: f64 = 47.0;
 
+/// Seconds with watts, or with other seconds.
+type Pairs = Vec<(f64, f64)>;
+
 /// Five bursts of different lengths and powers with short rests, and a fall from active idle to idle.
-fn load() -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
+fn load() -> (Pairs, Pairs) {
     let (mut power, mut bursts, mut time) = (vec![(0.0, IDLE)], Vec::new(), 1.7);
     for (length, watts, rest) in
         [(1.23, 151.0, 0.64), (0.71, 128.0, 0.55), (2.1, 140.0, 0.7), (0.9, 151.0, 1.1), (1.4, 119.0, 2.5)]
@@ -30,7 +33,7 @@ fn load() -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
 }
 
 /// Polls as fast as the sensor answers, at a steady pace, and held up now and then.
-fn polls(refresh: f64) -> [(f64, f64, Vec<(f64, f64)>); 3] {
+fn polls(refresh: f64) -> [(f64, f64, Pairs); 3] {
     let stalls = (1..9).map(|i| (1.3 * f64::from(i), 0.03 + 0.012 * f64::from(i))).collect();
     [(0.0003, 0.0047, vec![]), (refresh / 3.0, refresh / 3.0, vec![]), (0.004, 0.004, stalls)]
 }
@@ -81,9 +84,10 @@ fn unsettled_sensors_are_calibrated_and_corrected() {
                 );
                 assert!((found / constant - 1.0).abs() < 0.03, "{constant} s: {found} s");
                 assert!((idle - ACTIVE_IDLE).abs() < 2.0, "{constant} s, {refresh} s: active idle {idle} W");
-                // A reading's noise at either end of a burst is worth the time constant times as many joules.
+                // A reading's noise and rounding at either end of a burst is worth the time constant times as many joules.
                 for (error, (start, end)) in errors.iter().zip(&bursts) {
-                    let limit = 1.5 + 600.0 * constant * noise / energy(&power, *start, *end);
+                    let blur = noise.hypot(resolution / 12f64.sqrt());
+                    let limit = 2.5 + 600.0 * constant * blur / energy(&power, *start, *end);
                     assert!(error.abs() < limit, "{error:.2} % of at most {limit:.2} %: {errors:?}");
                 }
             }

@@ -63,13 +63,18 @@ pub struct Prepared {
     columns: Vec<String>,
 }
 
-/// More terms than this are not looked at together: a fit takes time with the square of their number.
+/// More terms than this are not looked at together, a fit takes time with the square of their number;
 const MOST_TERMS: usize = 320;
+/// nor more than so many for each row,
+const TERMS_PER_ROW: usize = 4;
+/// if there are more than this.
+const FEW_TERMS: usize = 64;
 
 /// The terms that go with the power most, by their correlation with it in these rows; `None`: all.
 fn most_telling(terms: &[Vec<f64>], power: &[f64]) -> Option<BTreeSet<usize>> {
     let width = terms.first().map_or(0, Vec::len);
-    if width <= MOST_TERMS {
+    let most = (TERMS_PER_ROW * terms.len()).clamp(FEW_TERMS, MOST_TERMS);
+    if width <= most {
         return None;
     }
     let count = terms.len() as f64;
@@ -85,7 +90,7 @@ fn most_telling(terms: &[Vec<f64>], power: &[f64]) -> Option<BTreeSet<usize>> {
     };
     let mut ranked: Vec<(f64, usize)> = (0..width).map(|index| (correlation(index), index)).collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-    Some(ranked.into_iter().take(MOST_TERMS).map(|(_, index)| index).collect())
+    Some(ranked.into_iter().take(most).map(|(_, index)| index).collect())
 }
 
 impl Prepared {
@@ -123,7 +128,7 @@ impl Prepared {
         let telling = most_telling(&terms, &table.power);
         for (index, name) in names.into_iter().enumerate() {
             if telling.as_ref().is_some_and(|telling| !telling.contains(&index)) {
-                prepared.dropped.push((name, format!("{MOST_TERMS} others go with the power more")));
+                prepared.dropped.push((name, "too many columns: others go with the power more".to_owned()));
                 continue;
             }
             let values = || terms.iter().map(|row| row[index]);
