@@ -13,6 +13,9 @@ use crate::recording::record::{Record, RecordContext, Sample};
 use crate::recording::{Decoder, RawRecord, Recording};
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
+/// Long losses that are kept: far more than a recorder can be held up in an hour. Damaged files name more.
+const MOST_LONG_LOSSES: usize = 1 << 18;
+
 /// What a recording holds.
 #[derive(Debug, Clone, Default)]
 pub struct Survey {
@@ -79,7 +82,7 @@ impl Survey {
             let Loss { event, count, start } = loss;
             let unit = roles.sampled()[event as usize].unit;
             let span = self.intervals.lost(event, cpu, unit, (start, time), count);
-            if loss.is_long(time) {
+            if loss.is_long(time) && self.long_losses.len() < MOST_LONG_LOSSES {
                 let tells_time = roles.time_event() == Some(event);
                 let running = if tells_time { span.running } else { Nanoseconds::ZERO };
                 let charge = Charge::Lost;

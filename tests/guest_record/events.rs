@@ -30,8 +30,11 @@ fn threads_and_children_are_counted_from_exec_to_exit() {
     assert!(!metadata.system_wide_samples);
     compare(&recorded, &truth);
     for (name, truth) in [(CYCLES, truth.clk), (INSTRUCTIONS, truth.inst)] {
-        // Samples may miss up to a period for each thread and CPU.
-        assert_near(&format!("samples of {name}"), recorded.event(name).period as f64, truth, 0.03);
+        // Samples miss up to a period, half of one on average, for each of ten tasks on each of two CPUs.
+        let event = recorded.event(name);
+        let missed = (truth - event.period as f64) / (event.period as f64 / event.samples as f64);
+        println!("{} samples of {name}; {missed:.1} periods missed", event.samples);
+        assert!((-0.5..20.0).contains(&missed), "samples of {name}: {} of {truth}", event.period);
     }
     assert_eq!(recorded.lost, 0);
 }
