@@ -28,8 +28,8 @@ impl Dimensions {
     pub const ALL: Self = Self { stacks: true, threads: true, cpus: true };
 }
 
-/// Most places in the tree of callers, each of which takes some 16 bytes.
-const MOST_CALLERS: usize = 1 << 22;
+/// Most places in the tree of callers, each of which takes some 16 bytes, and 28 where the tree is drawn.
+const MOST_CALLERS: usize = 5 << 19;
 
 /// Finds what of a sample decides its cell.
 ///

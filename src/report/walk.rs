@@ -129,7 +129,7 @@ struct WeighedTree {
     own: Vec<f64>,
     /// What each place weighs with all below it.
     below: Vec<f64>,
-    /// Places that stacks go through.
+    /// Places that stacks go through, where they are few.
     touched: Vec<CallersId>,
     is_touched: Vec<bool>,
 }
@@ -145,7 +145,7 @@ impl WeighedTree {
             own: vec![0.0; profile.stacks.len()],
             below: vec![0.0; profile.stacks.callers_len()],
             touched: Vec::new(),
-            is_touched: vec![false; profile.stacks.callers_len()],
+            is_touched: Vec::new(),
         }
     }
 
@@ -154,8 +154,16 @@ impl WeighedTree {
     fn weigh(&mut self, profile: &Profile, stacks: &[WeighedStack]) {
         for &WeighedStack { stack, weight, .. } in stacks {
             self.own[stack.0 as usize] += weight;
-            let mut at = profile.stacks.callers(stack);
-            self.below[at.0 as usize] += weight;
+            self.below[profile.stacks.callers(stack).0 as usize] += weight;
+        }
+        // Callers have lower numbers than those that they call.
+        if self.are_many(stacks) {
+            profile.stacks.all_callers().rev().for_each(|at| self.pass_on(profile, at));
+            return;
+        }
+        self.is_touched.resize(self.below.len(), false);
+        for stack in stacks {
+            let mut at = profile.stacks.callers(stack.stack);
             while let Some((_, outer)) = profile.stacks.caller(at)
                 && !std::mem::replace(&mut self.is_touched[at.0 as usize], true)
             {
@@ -163,24 +171,31 @@ impl WeighedTree {
                 at = outer;
             }
         }
-        // Callers have lower numbers than those that they call.
-        if self.touched.len() < self.below.len() / 8 {
-            self.touched.sort_unstable_by(|a, b| b.cmp(a));
-        } else {
-            let is_touched = |at: &CallersId| self.is_touched[at.0 as usize];
-            self.touched.clear();
-            self.touched.extend(profile.stacks.all_callers().rev().filter(is_touched));
+        self.touched.sort_unstable_by(|a, b| b.cmp(a));
+        for place in 0..self.touched.len() {
+            self.pass_on(profile, self.touched[place]);
         }
-        for &at in &self.touched {
-            if let Some((_, outer)) = profile.stacks.caller(at) {
-                self.below[outer.0 as usize] += self.below[at.0 as usize];
-            }
+    }
+
+    /// Adds what a place weighs to its callers.
+    fn pass_on(&mut self, profile: &Profile, at: CallersId) {
+        if let Some((_, outer)) = profile.stacks.caller(at) {
+            self.below[outer.0 as usize] += self.below[at.0 as usize];
         }
+    }
+
+    /// So many stacks that it is best to go through the whole tree.
+    fn are_many(&self, stacks: &[WeighedStack]) -> bool {
+        stacks.len() >= self.own.len() / 8
     }
 
     /// Takes all weights away.
     fn clear(&mut self, stacks: &[WeighedStack]) {
         stacks.iter().for_each(|stack| self.own[stack.stack.0 as usize] = 0.0);
+        if self.are_many(stacks) {
+            self.below.fill(0.0);
+            return;
+        }
         for at in self.touched.drain(..) {
             self.below[at.0 as usize] = 0.0;
             self.is_touched[at.0 as usize] = false;
