@@ -6,7 +6,7 @@ pub(super) struct CpuSet(Vec<u64>);
 
 impl CpuSet {
     /// Kernels end at 8192 CPUs; a number beyond is damage in the file.
-    const LAST: u32 = 8191;
+    pub const LAST: u32 = 8191;
 
     #[inline]
     pub fn insert(&mut self, cpu: u32) {

@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::cells::{NO_CPU, SampleKey};
+use super::cpu_set::CpuSet;
 use crate::attribute::{Charge, Quantum};
 use crate::recording::energy::CpuTimes;
 use crate::units::{Joules, Nanoseconds, Timestamp};
@@ -53,8 +54,7 @@ impl SampleStep {
 
     /// Tells samples of other events and CPUs apart, of so many events.
     pub fn stream(&self, events: u32) -> u32 {
-        // Kernels end at 8192 CPUs.
-        let cpu = if self.cpu == NO_CPU { 0 } else { self.cpu.min(8191) + 1 };
+        let cpu = if self.cpu == NO_CPU { 0 } else { self.cpu.min(CpuSet::LAST) + 1 };
         cpu * events + self.event
     }
 }

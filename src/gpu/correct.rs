@@ -87,16 +87,19 @@ pub fn correct(trace: &PowerTrace, model: &SensorModel) -> Result<Corrected, Cor
         segment.power = model.scaled(segment.power);
     }
     let noise = noise(&segments);
-    let levels = match model.kind {
-        SensorKind::Rc { time_constant } => steady(&refreshes, time_constant, model),
-        _ => Vec::new(),
+    let (levels, of_readings) = match model.kind {
+        SensorKind::Rc { time_constant } => {
+            let of_readings = reading_noise(&refreshes);
+            (steady(&refreshes, time_constant, of_readings, model), of_readings)
+        }
+        _ => (Vec::new(), noise),
     };
     if smear > Nanoseconds::ZERO {
         segments = edges::sharpen(&segments, smear, noise);
     }
     let (segments, levels, level_noise) = match levels.len() {
         0 | 1 => (segments.clone(), segments, noise),
-        _ => (edges::split(&segments, &levels), levels, reading_noise(&refreshes) * model.gain),
+        _ => (edges::split(&segments, &levels), levels, of_readings * model.gain),
     };
     let resolution = match model.kind {
         SensorKind::Boxcar { window } => period.max(window),
@@ -160,14 +163,18 @@ fn reading_noise(refreshes: &[Refresh]) -> Watts {
 }
 
 /// Stretches of steady power, from switch to switch.
-fn steady(refreshes: &[Refresh], time_constant: Nanoseconds, model: &SensorModel) -> Vec<Segment> {
+fn steady(
+    refreshes: &[Refresh],
+    time_constant: Nanoseconds,
+    noise: Watts,
+    model: &SensorModel,
+) -> Vec<Segment> {
     let (Some(first), Some(last)) = (refreshes.first(), refreshes.last()) else { return Vec::new() };
     let constant = time_constant.as_secs_f64();
     let times: Vec<f64> =
         refreshes.iter().map(|refresh| refresh.time().since(first.time()).as_secs_f64()).collect();
     let watts: Vec<f64> = refreshes.iter().map(|refresh| refresh.power.as_watts()).collect();
-    let noise = reading_noise(refreshes).as_watts();
-    let found = stretches::cut(&times, &watts, Course::Exponential(constant), noise).stretches;
+    let found = stretches::cut(&times, &watts, Course::Exponential(constant), noise.as_watts()).stretches;
     let mut edges = vec![first.time()];
     let switches = stretches::switches(&times, &found, constant);
     edges.extend(switches.into_iter().map(|at| first.time() + Nanoseconds::from_secs_f64(at)));

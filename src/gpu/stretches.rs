@@ -6,6 +6,8 @@
 //! explain it (the exact optimum, by dynamic programming: Killick, Fearnhead and Eckley 2012). The
 //! curves of two neighbours meet where the power changed, between two refreshes.
 
+use crate::power_model::median::median;
+
 /// A stretch of readings during which the power held one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stretch {
@@ -46,19 +48,22 @@ impl Course {
     }
 }
 
+/// Standard deviation of a reading from the median second difference.
+pub(super) fn jitter(watts: &[f64]) -> f64 {
+    let mut bends: Vec<f64> = watts.windows(3).map(|w| (w[2] - 2.0 * w[1] + w[0]).abs()).collect();
+    // The median of |x| is 0.6745 standard deviations; a second difference has sqrt(1 + 4 + 1) of them.
+    median(&mut bends).map_or(0.0, |median| median / 0.6745 / 6f64.sqrt())
+}
+
 /// Standard deviation of a sensor's readings around its course: their jitter, their steps, and two
 /// thousandths of their range, since no load is quite steady.
 pub fn reading_noise(watts: &[f64]) -> f64 {
-    let mut bends: Vec<f64> = watts.windows(3).map(|w| (w[2] - 2.0 * w[1] + w[0]).abs()).collect();
-    bends.sort_by(f64::total_cmp);
-    // The median of |x| is 0.6745 standard deviations; a second difference has sqrt(1 + 4 + 1) of them.
-    let jitter = bends.get(bends.len() / 2).map_or(0.0, |median| median / 0.6745 / 6f64.sqrt());
     let moves = watts.windows(2).map(|pair| (pair[1] - pair[0]).abs()).filter(|step| *step > 1e-6);
     let step = moves.fold(f64::MAX, f64::min);
     let rounding = if step < f64::MAX { step / 12f64.sqrt() } else { 0.0 };
     let highest = watts.iter().copied().fold(f64::MIN, f64::max);
     let lowest = watts.iter().copied().fold(f64::MAX, f64::min);
-    jitter.hypot(rounding).hypot(0.002 * (highest - lowest).max(0.0))
+    jitter(watts).hypot(rounding).hypot(0.002 * (highest - lowest).max(0.0))
 }
 
 /// Longer traces are cut in parts, so that the time to do it does not grow with the square of the length.

@@ -8,6 +8,7 @@ use super::trace_cells::{
     TimeFormat, bare, names_power, names_unit, parse_power, parse_time, plain_number, power_unit, time_unit,
     unit_of_steps,
 };
+use crate::power_model::median::median;
 use crate::units::{Timestamp, Watts};
 
 /// Why a text is no power trace.
@@ -201,8 +202,7 @@ impl<'a> Table<'a> {
         // Several GPUs are polled at almost one time.
         let mut steps: Vec<f64> =
             numbers.windows(2).map(|pair| pair[1] - pair[0]).filter(|step| *step > 0.0).collect();
-        steps.sort_by(f64::total_cmp);
-        let typical = steps.get(steps.len() / 2).copied().unwrap_or(0.0);
+        let typical = median(&mut steps).unwrap_or(0.0);
         self.format.unit = unit_of_steps(first, typical);
         let unit = match self.format.unit {
             Some(1e6) => "milliseconds",
@@ -257,11 +257,10 @@ impl<'a> Table<'a> {
         let cells = self.rows.iter().filter_map(|row| row.get(column));
         let mut numbers: Vec<f64> =
             cells.filter_map(|cell| plain_number(cell, self.format.decimal_comma)).collect();
-        numbers.sort_by(f64::total_cmp);
         // No card draws four kilowatts, and none less than four watts all the time.
-        let (unit, name) = match numbers.get(numbers.len() / 2) {
-            Some(typical) if *typical >= 4e6 => (1e-6, "microwatts"),
-            Some(typical) if *typical >= 4e3 => (1e-3, "milliwatts"),
+        let (unit, name) = match median(&mut numbers) {
+            Some(typical) if typical >= 4e6 => (1e-6, "microwatts"),
+            Some(typical) if typical >= 4e3 => (1e-3, "milliwatts"),
             _ => return (1.0, None),
         };
         let column = &self.names[column];

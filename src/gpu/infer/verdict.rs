@@ -9,7 +9,7 @@ use crate::gpu::correct;
 use crate::gpu::phases;
 use crate::gpu::refresh::{self, RefreshPeriod};
 use crate::gpu::sensor::{SensorKind, SensorModel};
-use crate::gpu::stretches::reading_noise;
+use crate::gpu::stretches::{jitter, reading_noise};
 use crate::gpu::trace::PowerTrace;
 use crate::units::{Nanoseconds, Watts};
 
@@ -336,13 +336,6 @@ fn spread(lengths: &[Nanoseconds]) -> f64 {
         0 | 1 => 0.0,
         count => (sorted[count * 3 / 4] - sorted[count / 4]) / 2.0 / sorted[count / 2].max(1e-12),
     }
-}
-
-/// Standard deviation of a reading from the median second difference.
-fn jitter(watts: &[f64]) -> f64 {
-    let mut bends: Vec<f64> = watts.windows(3).map(|w| (w[2] - 2.0 * w[1] + w[0]).abs()).collect();
-    bends.sort_by(f64::total_cmp);
-    bends.get(bends.len() / 2).map_or(0.0, |median| median / 0.6745 / 6f64.sqrt())
 }
 
 impl Calibration {
