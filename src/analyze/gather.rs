@@ -6,21 +6,20 @@ use super::collect::{Collected, Collector};
 use super::events::{EventRole, EventRoles};
 use super::jit::JitFunctions;
 use super::launches::Launches;
-use super::losses::{Loss, Losses};
 use super::options::Options;
 use super::replay::{Replay, ReplayEnd};
 use super::samples::SampleList;
-use super::spans::{EventUnit, SpanTracker};
-use super::steps::{Owner, SampleStep, Step};
+use super::spans::EventUnit;
+use super::steps::{LostStep, Owner, SampleStep, Step};
 use super::unwind::SampleUnwinder;
-use crate::attribute::{Charge, Quantum};
+use crate::attribute::Charge;
 use crate::profile::{EventTotals, Module, Thread};
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{Metadata, Target};
 use crate::recording::record::{Record, RecordContext, Sample};
 use crate::recording::{RecordPosition, Recording};
 use crate::timeline::{TaskId, Tasks};
-use crate::units::{Nanoseconds, Timestamp};
+use crate::units::Timestamp;
 
 /// What was gathered, but for the steps.
 pub(super) struct Gathered {
@@ -72,10 +71,7 @@ struct Gatherer<'r, F> {
     jit: JitFunctions,
     collector: Collector,
     unwinder: Option<SampleUnwinder>,
-    spans: SpanTracker,
-    losses: Losses,
     launches: Launches,
-    time_event: Option<u32>,
     totals: Vec<EventTotals>,
     /// Launches so far.
     launched: u32,
@@ -119,10 +115,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             collector: Collector::new(options.dimensions),
             unwinder: SampleUnwinder::for_recording(recording, &options.symbolize)
                 .filter(|_| options.dimensions.stacks),
-            spans: SpanTracker::default(),
-            losses: Losses::default(),
             launches,
-            time_event: roles.time_event(),
             totals,
             launched: 0,
             launch_cells: Vec::new(),
@@ -197,9 +190,6 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         let pid = context.pid.unwrap_or(0);
         let task = self.tasks.task(pid, context.tid.unwrap_or(pid));
         let time = context.time.unwrap_or_default();
-        let span = self.spans.span(event, context.cpu, unit, time, count);
-        let tells_time = self.time_event == Some(event);
-        let running = if tells_time { span.running } else { Nanoseconds::ZERO };
         let totals = &mut self.totals[event as usize];
         totals.samples += 1;
         totals.count = totals.count.saturating_add(count);
@@ -213,16 +203,13 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         let owner = match (self.charge_elsewhere(pid), &mut self.samples) {
             (Some(charge), _) => Owner::Charge { is_idle, charge },
             (None, Some(samples)) => {
-                let cell = samples.push(at, event, count, running);
+                let cell = samples.push(at, event, count);
                 Owner::Charge { is_idle, charge: Charge::Cell(cell) }
             }
             (None, None) => Owner::Cell { is_idle, key: self.key(task, sample) },
         };
-        if !is_idle {
-            self.losses.sampled(event, context.cpu, time, count);
-        }
-        let (start, cpu) = (span.start, context.cpu.unwrap_or(NO_CPU));
-        (self.tell)(Step::Sample(SampleStep { start, end: time, count, running, cpu, event, owner }));
+        let cpu = context.cpu.unwrap_or(NO_CPU);
+        (self.tell)(Step::Sample(SampleStep { end: time, count, cpu, event, owner }));
     }
 
     fn key(&mut self, task: TaskId, sample: &Sample<'_>) -> SampleKey {
@@ -254,7 +241,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             totals.count += 1;
         }
         match &mut self.samples {
-            Some(samples) => self.launch_cells.push(samples.push(at, event, 1, Nanoseconds::ZERO)),
+            Some(samples) => self.launch_cells.push(samples.push(at, event, 1)),
             None => {
                 let unwound = match &mut self.unwinder {
                     Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
@@ -306,26 +293,9 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         totals.lost = totals.lost.saturating_add(count);
         let Some(time) = context.time else { return };
         let mean = totals.count.checked_div(totals.samples).unwrap_or(0);
-        let cpu = context.cpu;
-        let mut losses = self.losses.lost(cpu, time, count);
-        let known = !losses.is_empty();
-        if !known {
-            // Nothing was seen of that CPU so far.
-            let start = self.sampled.map_or(time, |(first, _)| first.min(time));
-            losses.push(Loss { event: event as u32, count: mean.saturating_mul(count), start });
-        }
-        for loss in losses {
-            let Loss { event, count, start } = loss;
-            let unit = self.roles.sampled()[event as usize].unit;
-            let span = self.spans.span(event, cpu, unit, time, count);
-            if known && loss.is_long(time) {
-                // The survey has seen it, and attribution was told when it began.
-                continue;
-            }
-            let running = if self.time_event == Some(event) { span.running } else { Nanoseconds::ZERO };
-            let quantum = Quantum { start, end: time, cpu, event, count, running, charge: Charge::Lost };
-            (self.tell)(Step::Lost(Box::new(quantum)));
-        }
+        let since = self.sampled.map_or(time, |(first, _)| first.min(time));
+        let (cpu, event) = (context.cpu, event as u32);
+        (self.tell)(Step::Lost(Box::new(LostStep { end: time, cpu, records: count, event, mean, since })));
     }
 
     fn sampled_event(&self, context: &RecordContext) -> Option<usize> {

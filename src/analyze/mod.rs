@@ -31,6 +31,7 @@ mod plan;
 mod replay;
 mod run;
 mod samples;
+mod shape;
 mod spans;
 mod steps;
 mod survey;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::recording::format::record_type;
 use crate::recording::record::{Record, RecordContext};
-use crate::recording::{Decoder, RecordPosition, Recording, RecordingError, Records};
+use crate::recording::{Decoder, RawRecord, RecordPosition, Recording, RecordingError, Records};
 use crate::timeline::RoundSorter;
 
 /// A recording without round marks is sorted in portions of this many records: more than any ring
@@ -105,19 +105,15 @@ impl<'r> Replay<'r> {
                 self.finish_round(visit)?;
                 continue;
             }
-            let context = decoder.context(&raw);
             self.latest = raw.position;
-            match context.time {
+            match decoder.time(&raw) {
                 Some(time) => {
                     self.sorter.push(time, raw.position);
                     if self.sorter.len() >= 2 * LONGEST_ROUND {
                         self.finish_round(visit)?;
                     }
                 }
-                None => match decoder.decode(&raw, &context) {
-                    Ok(record) => visit(raw.position, &context, &record)?,
-                    Err(error) => self.malformed.add(error),
-                },
+                None => deliver_raw(&raw, decoder, &mut self.malformed, visit)?,
             }
         };
         for (_, position) in self.sorter.finish() {
@@ -147,12 +143,24 @@ fn deliver(
     malformed: &mut Malformed,
     visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    // A position comes from `next_raw` and is released only after it was delivered.
-    let Some(raw) = records.get(position) else { return ControlFlow::Continue(()) };
-    // Found again rather than kept: what is sorted stays small.
-    let context = decoder.context(&raw);
-    match decoder.decode(&raw, &context) {
-        Ok(record) => return visit(position, &context, &record),
+    // A position comes from `next_raw` and is released only after it was delivered. The record is found again
+    // rather than kept: what is sorted stays small.
+    match records.get(position) {
+        Some(raw) => deliver_raw(&raw, decoder, malformed, visit),
+        None => ControlFlow::Continue(()),
+    }
+}
+
+#[inline]
+fn deliver_raw(
+    raw: &RawRecord<'_>,
+    decoder: &Decoder,
+    malformed: &mut Malformed,
+    visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let context = decoder.context(raw);
+    match decoder.decode(raw, &context) {
+        Ok(record) => return visit(raw.position, &context, &record),
         Err(error) => malformed.add(error),
     }
     ControlFlow::Continue(())

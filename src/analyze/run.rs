@@ -16,7 +16,9 @@ use super::intervals::cpus_of;
 use super::options::Options;
 use super::plan::Plan;
 use super::samples::{SampleEnergy, SampleList};
-use super::steps::{self, Owner, SampleStep, Step};
+use super::shape::Shaper;
+use super::spans::Span;
+use super::steps::{self, Owner, Step};
 use super::survey::{Survey, survey};
 use crate::attribute::{self, Attribution, Attributor, Bucket, Charge, Quantum};
 use crate::profile::{Division, DomainEnergy, ErrorTerms, Module, NO_CELL, Profile, SampleTrail, TimeSlice};
@@ -53,7 +55,14 @@ fn run(
     if threads < 2 {
         let survey = survey(recording, &roles);
         let mut attribution = Attributing::new(recording, &roles, &survey, options);
-        let gathered = gather(recording, &roles, options, samples, |step| attribution.take(step));
+        let mut steps = Vec::with_capacity(steps::CHUNK);
+        let gathered = gather(recording, &roles, options, samples, |step| {
+            steps.push(step);
+            if steps.len() == steps::CHUNK {
+                attribution.take(&mut steps);
+            }
+        });
+        attribution.take(&mut steps);
         return profile_of(recording, &survey, options, attribution, gathered);
     }
     thread::scope(|scope| {
@@ -63,15 +72,18 @@ fn run(
             scope.spawn(move || gather(recording, roles, options, samples, |step| sender.send(step)));
         let survey = survey(recording, roles);
         let mut attribution = Attributing::new(recording, roles, &survey, options);
-        receiver.for_each(|step| attribution.take(step));
+        receiver.for_each(|steps| attribution.take(steps));
         let gathered = gathering.join().unwrap_or_else(|panic| resume_unwind(panic));
         profile_of(recording, &survey, options, attribution, gathered)
     })
 }
 
 /// The other half of the second pass: joules for what was gathered.
-struct Attributing {
+struct Attributing<'r> {
     attributor: Attributor,
+    shaper: Shaper<'r>,
+    /// Where the steps at hand lie in time.
+    shapes: Vec<Shape>,
     tallies: Tallies,
     errors: ErrorTerms,
     division: Option<Division>,
@@ -87,8 +99,8 @@ struct Attributing {
     launch_cells: Vec<u32>,
 }
 
-impl Attributing {
-    fn new(recording: &Recording, roles: &EventRoles, survey: &Survey, options: &Options) -> Self {
+impl<'r> Attributing<'r> {
+    fn new(recording: &Recording, roles: &'r EventRoles, survey: &Survey, options: &Options) -> Self {
         let metadata = recording.metadata();
         let plan = Plan::new(metadata, roles, survey, options);
         let attribute_options = attribute::Options {
@@ -114,6 +126,8 @@ impl Attributing {
         };
         Self {
             attributor,
+            shaper: Shaper::new(roles),
+            shapes: Vec::new(),
             tallies: Tallies::default(),
             errors,
             division: plan.division,
@@ -127,47 +141,75 @@ impl Attributing {
         }
     }
 
-    fn take(&mut self, step: Step) {
+    /// Takes the next steps and leaves none.
+    ///
+    /// All that is looked up at random is looked up for many steps at once: a CPU waits then for several places in
+    /// memory at a time.
+    fn take(&mut self, steps: &mut Vec<Step>) {
+        steps.iter_mut().for_each(|step| self.find_cell(step));
+        let mut shapes = std::mem::take(&mut self.shapes);
+        shapes.extend(steps.iter().map(|step| self.shape(step)));
+        steps.drain(..).zip(shapes.drain(..)).for_each(|(step, shape)| self.attribute(step, shape));
+        self.shapes = shapes;
+    }
+
+    /// Charges a sample to its cell.
+    fn find_cell(&mut self, step: &mut Step) {
         match step {
             Step::Sample(sample) => {
-                self.long_losses_until(sample.end);
-                self.sample(&sample);
+                if let Owner::Cell { is_idle, key } = sample.owner {
+                    let cell = self.cells.cell(key, self.told_apart(sample.cpu), sample.event);
+                    sample.owner = Owner::Charge { is_idle, charge: Charge::Cell(cell) };
+                }
             }
-            Step::Lost(quantum) => self.attributor.quantum(*quantum),
             Step::Launch { key, cpu, event } => {
-                let cell = self.cells.cell(key, self.told_apart(cpu), event);
+                let cell = self.cells.cell(*key, self.told_apart(*cpu), *event);
                 self.tallies.count(cell, 1, Nanoseconds::ZERO);
                 self.launch_cells.push(cell);
             }
-            Step::Reading { domain, time, energy } => {
+            _ => {}
+        }
+    }
+
+    /// Finds where a step lies in time, and counts a sample in its cell.
+    fn shape(&mut self, step: &Step) -> Shape {
+        match step {
+            Step::Sample(sample) => {
+                let span = self.shaper.sample(sample);
+                let cell = match sample.owner {
+                    Owner::Charge { charge: Charge::Cell(cell), .. } => {
+                        self.tallies.count(cell, sample.count, span.running);
+                        cell
+                    }
+                    _ => NO_CELL,
+                };
+                self.trail.push(sample.stream(self.events), cell);
+                Shape::Sample(span)
+            }
+            Step::Lost(lost) => Shape::Lost(self.shaper.lost(lost)),
+            _ => Shape::None,
+        }
+    }
+
+    fn attribute(&mut self, step: Step, shape: Shape) {
+        match (step, shape) {
+            (Step::Sample(sample), Shape::Sample(span)) => {
+                self.long_losses_until(sample.end);
+                if let Owner::Charge { is_idle: false, charge } = sample.owner {
+                    self.attributor.quantum(sample.quantum(span, charge));
+                }
+            }
+            (_, Shape::Lost(quanta)) => quanta.into_iter().for_each(|lost| self.attributor.quantum(lost)),
+            (Step::Reading { domain, time, energy }, _) => {
                 self.long_losses_until(time);
                 self.attributor.reading(domain as usize, time, energy);
             }
-            Step::CpuTimes(time, times) => {
+            (Step::CpuTimes(time, times), _) => {
                 let (times, own) = *times;
                 self.attributor.cpu_times(time, &times);
                 self.attributor.own_times(time, &own);
             }
-        }
-    }
-}
-
-impl Attributing {
-    fn sample(&mut self, sample: &SampleStep) {
-        let (is_idle, charge) = match sample.owner {
-            Owner::Charge { is_idle, charge } => (is_idle, charge),
-            Owner::Cell { is_idle, key } => {
-                let cell = self.cells.cell(key, self.told_apart(sample.cpu), sample.event);
-                (is_idle, Charge::Cell(cell))
-            }
-        };
-        let cell = if let Charge::Cell(cell) = charge { cell } else { NO_CELL };
-        self.trail.push(sample.stream(self.events), cell);
-        if cell != NO_CELL {
-            self.tallies.count(cell, sample.count, sample.running);
-        }
-        if !is_idle {
-            self.attributor.quantum(sample.quantum(charge));
+            _ => {}
         }
     }
 
@@ -183,6 +225,13 @@ impl Attributing {
     fn told_apart(&self, cpu: u32) -> u32 {
         if self.cpus_are_told_apart { cpu } else { NO_CPU }
     }
+}
+
+/// Where a step lies in time.
+enum Shape {
+    Sample(Span),
+    Lost(Vec<Quantum>),
+    None,
 }
 
 /// How many samples each cell has, and what they stand for.
@@ -219,14 +268,16 @@ fn profile_of(
         attribution;
     let attribution = attributor.finish();
     let Collected { callers, addresses, without_callers } = gathered.collected;
-    let (cells, stacks, cut_cells) = cells.finish(tallies.into_iter());
+    let mut tallies = tallies.into_iter();
+    let (cells, stacks, cut_cells) = cells.finish(&mut tallies);
     let stacks = callers.with_stacks_of(stacks);
     let launch_cells = [gathered.launch_cells, launch_cells].concat();
     let cut: u64 =
         cut_cells.iter().filter_map(|&cell| cells.get(cell as usize)).map(|cell| cell.samples).sum();
     let without_callers = without_callers + cut;
     let positions = gathered.samples.as_mut().map(SampleList::take_positions).unwrap_or_default();
-    let cells = gathered.samples.map_or(cells, SampleList::into_cells);
+    let times = tallies.map(|(_, _, time)| time);
+    let cells = gathered.samples.map_or(cells, |samples| samples.into_cells(times));
     let (start, end) = time_range(gathered.sampled, survey);
     let mut profile = Profile {
         start,

@@ -59,9 +59,9 @@ pub(super) struct SampleList {
 
 impl SampleList {
     /// Adds a sample; the number of its cell.
-    pub fn push(&mut self, at: RecordPosition, event: u32, count: u64, time: Nanoseconds) -> u32 {
+    pub fn push(&mut self, at: RecordPosition, event: u32, count: u64) -> u32 {
         self.positions.push(at);
-        let (stack, thread) = (StackId(0), ThreadIndex(0));
+        let (stack, thread, time) = (StackId(0), ThreadIndex(0), Nanoseconds::ZERO);
         self.cells.push(Cell { stack, thread, cpu: None, event, samples: 1, count, time });
         self.cells.len() as u32 - 1
     }
@@ -71,8 +71,8 @@ impl SampleList {
         std::mem::take(&mut self.positions)
     }
 
-    /// The cells.
-    pub fn into_cells(self) -> Vec<Cell> {
-        self.cells
+    /// The cells, with the time that each stands for.
+    pub fn into_cells(self, times: impl Iterator<Item = Nanoseconds>) -> Vec<Cell> {
+        self.cells.into_iter().zip(times).map(|(cell, time)| Cell { time, ..cell }).collect()
     }
 }

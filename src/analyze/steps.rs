@@ -4,6 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::cells::{NO_CPU, SampleKey};
 use super::cpu_set::CpuSet;
+use super::spans::Span;
 use crate::attribute::{Charge, Quantum};
 use crate::recording::energy::CpuTimes;
 use crate::units::{Joules, Nanoseconds, Timestamp};
@@ -13,8 +14,8 @@ use crate::units::{Joules, Nanoseconds, Timestamp};
 pub(super) enum Step {
     /// A sample.
     Sample(SampleStep),
-    /// What was lost, as if it were a sample.
-    Lost(Box<Quantum>),
+    /// What was lost.
+    Lost(Box<LostStep>),
     /// A launch of a GPU's kernel.
     Launch { key: SampleKey, cpu: u32, event: u32 },
     /// A meter's reading, of a domain by index.
@@ -26,14 +27,25 @@ pub(super) enum Step {
 /// A sample and whose it is. Hundreds of thousands wait for attribution.
 #[derive(Debug)]
 pub(super) struct SampleStep {
-    pub start: Timestamp,
     pub end: Timestamp,
     pub count: u64,
-    pub running: Nanoseconds,
     /// The CPU or [`NO_CPU`].
     pub cpu: u32,
     pub event: u32,
     pub owner: Owner,
+}
+
+/// Records that the kernel had no room for.
+#[derive(Debug)]
+pub(super) struct LostStep {
+    pub end: Timestamp,
+    pub cpu: Option<u32>,
+    pub records: u64,
+    /// Where nothing is known of the CPU: what is taken to be lost, how much a record of it stands for, and since
+    /// when.
+    pub event: u32,
+    pub mean: u64,
+    pub since: Timestamp,
 }
 
 /// Whose a sample is. One of an idle CPU is counted, but gets no joules.
@@ -45,11 +57,21 @@ pub(super) enum Owner {
     Charge { is_idle: bool, charge: Charge },
 }
 
+impl Owner {
+    /// Nobody's: of an idle CPU.
+    pub fn is_idle(self) -> bool {
+        match self {
+            Self::Cell { is_idle, .. } | Self::Charge { is_idle, .. } => is_idle,
+        }
+    }
+}
+
 impl SampleStep {
     /// As attribution takes it, charged to whom its owner was found to be.
-    pub fn quantum(&self, charge: Charge) -> Quantum {
-        let Self { start, end, count, running, event, .. } = *self;
-        Quantum { start, end, cpu: (self.cpu != NO_CPU).then_some(self.cpu), event, count, running, charge }
+    pub fn quantum(&self, span: Span, charge: Charge) -> Quantum {
+        let Self { end, count, event, .. } = *self;
+        let (Span { start, running }, cpu) = (span, (self.cpu != NO_CPU).then_some(self.cpu));
+        Quantum { start, end, cpu, event, count, running, charge }
     }
 
     /// Tells samples of other events and CPUs apart, of so many events.
@@ -60,10 +82,10 @@ impl SampleStep {
 }
 
 /// Steps handed over at a time.
-const CHUNK: usize = 1024;
+pub(super) const CHUNK: usize = 1024;
 /// Chunks under way at most, some 20 MB: who gathers waits then for who attributes. The latter begins when the
 /// survey is done, so that few would stop the former until then.
-const MOST_CHUNKS: usize = 384;
+const MOST_CHUNKS: usize = 512;
 
 /// A way from one thread to another.
 pub(super) fn channel() -> (StepSender, StepReceiver) {
@@ -105,9 +127,9 @@ pub(super) struct StepReceiver {
 
 impl StepReceiver {
     /// Calls `take` with all steps in the order in which they were sent, until the sender is dropped.
-    pub fn for_each(self, mut take: impl FnMut(Step)) {
-        for chunk in self.receiver {
-            chunk.into_iter().for_each(&mut take);
+    pub fn for_each(self, mut take: impl FnMut(&mut Vec<Step>)) {
+        for mut chunk in self.receiver {
+            take(&mut chunk);
         }
     }
 }
@@ -118,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_step_is_small() {
-        assert_eq!(std::mem::size_of::<Step>(), 56);
+        assert_eq!(std::mem::size_of::<Step>(), 40);
     }
 
     #[test]
@@ -133,10 +155,11 @@ mod tests {
             (0..count).for_each(|time| sender.send(reading(time)));
             drop(sender);
             let mut times = Vec::new();
-            receiver.for_each(|step| {
-                if let Step::Reading { time, .. } = step {
-                    times.push(time.as_nanos() as usize);
-                }
+            receiver.for_each(|steps| {
+                times.extend(steps.iter().filter_map(|step| match step {
+                    Step::Reading { time, .. } => Some(time.as_nanos() as usize),
+                    _ => None,
+                }));
             });
             assert!(times.into_iter().eq(0..count));
         }

@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
@@ -223,14 +224,17 @@ impl InputArgs {
         let metadata = recording.metadata();
         symbolize.recorded_at =
             metadata.and_then(|metadata| end(metadata, &profile)).or_else(|| modified(path));
+        let has_meter = metadata.is_some_and(|metadata| !metadata.domains.is_empty());
+        let subject = subject(&recording);
+        // Beside what follows: a large file takes the kernel a while to unmap.
+        let _ = thread::Builder::new().spawn(move || drop(recording));
         let mut symbolizer = Symbolizer::new(symbolize).with_kernel_list(kernel_list);
         let symbols = symbolizer.symbolize(&profile.modules, &profile.addresses);
         profile.warnings.extend(symbols.warnings.iter().cloned());
-        let has_meter = recording.metadata().is_some_and(|metadata| !metadata.domains.is_empty());
         if self.watts.is_some() && has_meter {
             profile.warnings.push("--watts was not used: the recording has joules of its own".to_owned());
         }
-        Ok(Loaded { profile, symbols, subject: subject(&recording) })
+        Ok(Loaded { profile, symbols, subject })
     }
 
     /// Whether inlined functions are told apart.

@@ -29,6 +29,8 @@ pub struct Decoder {
     id_in_sample: Option<u16>,
     /// Bytes from the event's id to the end of other records.
     id_before_end: Option<u16>,
+    /// The word of a sample's body that is its time, if it is the same for all events.
+    time_in_sample: Option<u16>,
 }
 
 impl Decoder {
@@ -47,6 +49,7 @@ impl Decoder {
             all_ids.extend(ids.iter().map(|&id| (id, EventIndex(index as u32))));
         }
         decoder.ids = all_ids.into_iter().collect();
+        decoder.time_in_sample = common(decoder.layouts.iter().map(|layout| Some(layout.sample.time)));
         if decoder.layouts.len() > 1 {
             decoder.id_in_sample = common(decoder.layouts.iter().map(EventLayout::id_in_sample));
             decoder.id_before_end = common(decoder.layouts.iter().map(EventLayout::id_before_end));
@@ -68,6 +71,15 @@ impl Decoder {
             record_type::SAMPLE => self.sample_context(raw.body),
             record_type::USER_START.. => RecordContext::default(),
             _ => self.kernel_context(raw),
+        }
+    }
+
+    /// When a record was made, as its [`Decoder::context`] has it but for samples of unknown events.
+    #[inline]
+    pub fn time(&self, raw: &RawRecord<'_>) -> Option<Timestamp> {
+        match (raw.kind, self.time_in_sample) {
+            (record_type::SAMPLE, Some(at)) => Words::new(raw.body).u64(at).map(Timestamp::from_nanos),
+            _ => self.context(raw).time,
         }
     }
 

@@ -7,7 +7,10 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use memmap2::{Advice, Mmap};
+use memmap2::{Advice, Mmap, UncheckedAdvice};
+
+/// Pages of so many bytes are given back at a time.
+const GIVEN_BACK: usize = 8 << 20;
 
 /// The bytes of a recording.
 #[derive(Debug)]
@@ -49,6 +52,19 @@ impl Bytes {
         // Only advice: reading works without.
         let _ = map.advise(Advice::Sequential);
         Ok(Self::Mapped(map))
+    }
+}
+
+impl Drop for Bytes {
+    /// Gives the pages back piece by piece: while the kernel unmaps all of a large file at once, some 60 ms per
+    /// gigabyte, no other thread can map anything.
+    fn drop(&mut self) {
+        let Self::Mapped(map) = self else { return };
+        for start in (0..map.len()).step_by(GIVEN_BACK) {
+            let length = GIVEN_BACK.min(map.len() - start);
+            // SAFETY: pages of a file that is mapped for reading come back from the file if they are read again.
+            let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, length) };
+        }
     }
 }
 

@@ -40,7 +40,7 @@ fn any_cell() -> impl Strategy<Value = AnyCell> {
     )
 }
 
-fn any_profile() -> impl Strategy<Value = (Profile, Symbols)> {
+pub(super) fn any_profile() -> impl Strategy<Value = (Profile, Symbols)> {
     // Never nothing: without joules there is no balance.
     let rest = prop::array::uniform4(0.1f64..5.0);
     (prop::collection::vec(any_cell(), 1..40), rest).prop_map(|(cells, rest)| {

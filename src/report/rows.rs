@@ -6,7 +6,7 @@ use super::errors;
 use super::frames::{Detail, FrameTable, UNKNOWN};
 use super::select::{Selected, Totals, Weight};
 use super::text::Label;
-use super::totals_by_frame::sums_by_frame;
+use super::totals_by_frame::{in_parallel, sums_by_frame};
 use crate::profile::Profile;
 use crate::symbolize::Symbols;
 use crate::units::{Joules, Watts};
@@ -138,13 +138,16 @@ pub(super) fn by_frame(
     stacks: &[Totals],
     selected: &Selected,
 ) -> Vec<Row> {
-    let mut sums = sums_by_frame(profile, frames, stacks);
     let own_row = |cell: usize| {
         let stack = profile.cells[cell].stack;
         let counts = !stacks[stack.0 as usize].is_empty();
         counts.then(|| frames.of_stack(profile, stack).next().unwrap_or(UNKNOWN) as usize)
     };
-    if let Some(variances) = errors::variances(profile, selected, sums.len(), own_row) {
+    let (mut sums, variances) = in_parallel(
+        || sums_by_frame(profile, frames, stacks),
+        || errors::variances(profile, selected, frames.keys.len(), own_row),
+    );
+    if let Some(variances) = variances {
         for ((own, _), variance) in sums.iter_mut().zip(variances) {
             own.variance += variance;
         }

@@ -1,0 +1,57 @@
+//! Over which stretch of time samples and losses lie, found in the order of time.
+
+use super::cells::NO_CPU;
+use super::events::EventRoles;
+use super::losses::{Loss, Losses};
+use super::spans::{Span, SpanTracker};
+use super::steps::{LostStep, SampleStep};
+use crate::attribute::{Charge, Quantum};
+use crate::units::{Nanoseconds, Timestamp};
+
+/// Gives samples and losses their stretch of time.
+pub(super) struct Shaper<'r> {
+    roles: &'r EventRoles,
+    spans: SpanTracker,
+    losses: Losses,
+}
+
+impl<'r> Shaper<'r> {
+    pub fn new(roles: &'r EventRoles) -> Self {
+        Self { roles, spans: SpanTracker::default(), losses: Losses::default() }
+    }
+
+    /// The stretch of a sample. Only one event tells how long its CPU ran.
+    pub fn sample(&mut self, sample: &SampleStep) -> Span {
+        let &SampleStep { end, count, cpu, event, owner } = sample;
+        let cpu = (cpu != NO_CPU).then_some(cpu);
+        if !owner.is_idle() {
+            self.losses.sampled(event, cpu, end, count);
+        }
+        self.span(event, cpu, end, count)
+    }
+
+    /// What was lost, by event. Attribution has been told of long losses when they began.
+    pub fn lost(&mut self, lost: &LostStep) -> Vec<Quantum> {
+        let &LostStep { end, cpu, records, event, mean, since } = lost;
+        let mut losses = self.losses.lost(cpu, end, records);
+        let known = !losses.is_empty();
+        if !known {
+            // Nothing was seen of that CPU so far.
+            losses.push(Loss { event, count: mean.saturating_mul(records), start: since });
+        }
+        let quantum = |loss: Loss| {
+            let Loss { event, count, start } = loss;
+            let running = self.span(event, cpu, end, count).running;
+            let is_told = known && loss.is_long(end);
+            (!is_told).then_some(Quantum { start, end, cpu, event, count, running, charge: Charge::Lost })
+        };
+        losses.into_iter().filter_map(quantum).collect()
+    }
+
+    fn span(&mut self, event: u32, cpu: Option<u32>, end: Timestamp, count: u64) -> Span {
+        let unit = self.roles.sampled()[event as usize].unit;
+        let span = self.spans.span(event, cpu, unit, end, count);
+        let tells_time = self.roles.time_event() == Some(event);
+        Span { running: if tells_time { span.running } else { Nanoseconds::ZERO }, ..span }
+    }
+}
