@@ -28,6 +28,7 @@ mod jumps;
 #[cfg(test)]
 mod laws;
 mod neighbours;
+mod parallel;
 pub mod perf_data;
 pub mod pprof;
 mod protobuf;

@@ -4,9 +4,10 @@ use regex::Regex;
 
 use super::errors;
 use super::frames::{Detail, FrameTable, UNKNOWN};
+use super::parallel::in_parallel;
 use super::select::{Selected, Totals, Weight};
 use super::text::Label;
-use super::totals_by_frame::{in_parallel, sums_by_frame};
+use super::totals_by_frame::sums_by_frame;
 use crate::profile::Profile;
 use crate::symbolize::Symbols;
 use crate::units::{Joules, Watts};

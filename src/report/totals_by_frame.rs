@@ -1,12 +1,11 @@
 //! What each function, line or module spends itself and with all that it calls.
 
 use std::collections::BinaryHeap;
-use std::panic::resume_unwind;
-use std::thread;
 
 use rustc_hash::FxHashMap;
 
 use super::frames::{FrameTable, UNKNOWN};
+use super::parallel::in_parallel;
 use super::select::Totals;
 use crate::profile::{ByCallers, CallersId, Profile, StackId, StackTable};
 
@@ -57,18 +56,6 @@ fn sums_by_parts(
         *below.entry(outer(head)).or_default() += found;
     }
     walk.sums
-}
-
-/// Does both, each in a thread of its own if another one is to be had.
-pub(super) fn in_parallel<A: Send, B: Send>(
-    a: impl FnOnce() -> A + Send,
-    b: impl FnOnce() -> B + Send,
-) -> (A, B) {
-    thread::scope(|scope| {
-        let a = scope.spawn(a);
-        let b = b();
-        (a.join().unwrap_or_else(|panic| resume_unwind(panic)), b)
-    })
 }
 
 /// Parts of a tree that can be walked apart: about half of its places each, in whole subtrees.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use rustc_hash::FxHashMap;
 
 use super::frames::{Detail, FrameClass, FrameTable, UNKNOWN};
+use super::parallel::in_parallel;
 use super::select::{Selected, Selection, Weight};
 use super::summary::Summary;
 use super::text::Label;
@@ -87,16 +88,21 @@ impl<'a> CallTree<'a> {
     /// If the options name something that the profile does not have, or nothing is selected.
     pub fn new(profile: &'a Profile, symbols: &Symbols, options: &TreeOptions) -> Result<Self, ReportError> {
         let selected = Selected::resolve(&options.selection, profile)?;
-        let frames = FrameTable::new(profile, symbols, Detail::ClassedFunction, !options.no_inline);
-        let taken: Vec<bool> = match options.selection.through {
-            None => selected.stacks(profile),
-            Some(_) => stacks_of(profile, symbols, &selected, &options.selection)
-                .iter()
-                .map(|totals| !totals.is_empty())
-                .collect(),
-        };
         let (mut roots, root_of_thread) = roots(profile, options.root);
-        let stacks = weigh(profile, &selected, &taken, &root_of_thread);
+        let (frames, (taken, stacks)) = in_parallel(
+            || FrameTable::new(profile, symbols, Detail::ClassedFunction, !options.no_inline),
+            || {
+                let taken: Vec<bool> = match options.selection.through {
+                    None => selected.stacks(profile),
+                    Some(_) => stacks_of(profile, symbols, &selected, &options.selection)
+                        .iter()
+                        .map(|totals| !totals.is_empty())
+                        .collect(),
+                };
+                let stacks = weigh(profile, &selected, &taken, &root_of_thread);
+                (taken, stacks)
+            },
+        );
         let summary = Summary::new(profile, &selected, options.subject.as_deref());
         let mut beside = Vec::new();
         if options.whole && selected.weight == Weight::Joules {

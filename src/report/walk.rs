@@ -5,6 +5,7 @@
 //! less than a threshold is not divided further, so that what cannot be seen costs nothing.
 
 use super::frames::{FrameTable, UNKNOWN};
+use super::parallel::in_parallel;
 use crate::profile::{AddressId, ByCallers, CallersId, Profile, StackId};
 
 /// The direction in which stacks are read.
@@ -125,6 +126,25 @@ struct Walker<'a> {
 struct WeighedTree {
     called: ByCallers<CallersId>,
     by_callers: ByCallers<StackId>,
+    weights: Weights,
+}
+
+impl WeighedTree {
+    /// With the weights of these stacks.
+    fn new(profile: &Profile, stacks: &[WeighedStack]) -> Self {
+        let weigh = || {
+            let mut weights = Weights::new(profile);
+            weights.add(profile, stacks);
+            weights
+        };
+        let lists = || (profile.stacks.called(), profile.stacks.by_callers());
+        let ((called, by_callers), weights) = in_parallel(lists, weigh);
+        Self { called, by_callers, weights }
+    }
+}
+
+/// Weights in the tree of callers.
+struct Weights {
     /// What each stack weighs.
     own: Vec<f64>,
     /// What each place weighs with all below it.
@@ -137,11 +157,9 @@ struct WeighedTree {
 /// Stands for the ranks of an address that has several names.
 const SEVERAL: u32 = u32::MAX;
 
-impl WeighedTree {
+impl Weights {
     fn new(profile: &Profile) -> Self {
         Self {
-            called: profile.stacks.called(),
-            by_callers: profile.stacks.by_callers(),
             own: vec![0.0; profile.stacks.len()],
             below: vec![0.0; profile.stacks.callers_len()],
             touched: Vec::new(),
@@ -149,9 +167,9 @@ impl WeighedTree {
         }
     }
 
-    /// Puts the weights of stacks into a tree without any. Only what they go through is looked at: there may be
+    /// Puts the weights of stacks where there are none yet. Only what they go through is looked at: there may be
     /// many threads, each with stacks of its own.
-    fn weigh(&mut self, profile: &Profile, stacks: &[WeighedStack]) {
+    fn add(&mut self, profile: &Profile, stacks: &[WeighedStack]) {
         for &WeighedStack { stack, weight, .. } in stacks {
             self.own[stack.0 as usize] += weight;
             self.below[profile.stacks.callers(stack).0 as usize] += weight;
@@ -220,7 +238,7 @@ impl<'a> Walker<'a> {
             shape,
             by_rank,
             only_rank: (0..profile.addresses.len() as u32).map(rank_of).collect(),
-            tree: (shape.direction == Direction::FromOutermost).then(|| WeighedTree::new(profile)),
+            tree: None,
             path: Vec::new(),
             parts: Vec::new(),
         }
@@ -232,8 +250,12 @@ impl<'a> Walker<'a> {
         stacks: &[WeighedStack],
         visit: &mut impl FnMut(Node<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        if let Some(tree) = &mut self.tree {
-            tree.weigh(self.profile, stacks);
+        match &mut self.tree {
+            Some(tree) => tree.weights.add(self.profile, stacks),
+            None if self.shape.direction == Direction::FromOutermost => {
+                self.tree = Some(WeighedTree::new(self.profile, stacks));
+            }
+            None => {}
         }
         let mut next = Vec::new();
         self.begin(stacks, &mut next);
@@ -255,7 +277,7 @@ impl<'a> Walker<'a> {
             visit(Node { path: &self.path, own })?;
         }
         if let Some(tree) = &mut self.tree {
-            tree.clear(stacks);
+            tree.weights.clear(stacks);
         }
         Ok(())
     }
@@ -340,14 +362,14 @@ impl<'a> Walker<'a> {
     /// Goes to all that these callers called; what ends there is returned.
     fn push_called(&self, tree: &WeighedTree, callers: CallersId, next: &mut Vec<Cursor>) -> f64 {
         for called in tree.called.of(callers) {
-            let weight = tree.below[called.0 as usize];
+            let weight = tree.weights.below[called.0 as usize];
             if weight > 0.0 {
                 next.push(self.first(Place::Caller(called), weight));
             }
         }
         let mut ended = 0.0;
         for stack in tree.by_callers.of(callers) {
-            let weight = tree.own[stack.0 as usize];
+            let weight = tree.weights.own[stack.0 as usize];
             if weight > 0.0 && !self.push_innermost(stack, weight, next) {
                 ended += weight;
             }
