@@ -13,6 +13,10 @@ use crate::table::{head, interval_of_median, median, megabytes, row};
 const WORK: [&str; 2] = ["descents", "200000"];
 const LONGEST: Duration = Duration::from_secs(100);
 
+/// Who records, with options of its own. The last is the one that the others are compared with.
+const RECORDERS: [(&str, &str, &[&str]); 3] =
+    [("eprof", EPROF, &[]), ("eprof --compress", EPROF, &["--compress"]), ("perf", "perf", &[])];
+
 /// What one recording cost.
 pub struct Cost {
     /// CPU time of the program, in seconds.
@@ -24,7 +28,7 @@ pub struct Cost {
     lost: f64,
 }
 
-/// Compares bare runs, perf and eprof at several rates, with callchains by frame pointers. The three runs of a group
+/// Compares bare runs, perf and eprof at several rates, with callchains by frame pointers. The runs of a group
 /// follow each other, and each of them comes first in turn: what else the machine does meets all alike.
 pub fn compare(folder: &Path, rates: &[u32], groups: usize) -> anyhow::Result<()> {
     let program = recordings::workload(folder)?;
@@ -32,7 +36,10 @@ pub fn compare(folder: &Path, rates: &[u32], groups: usize) -> anyhow::Result<()
     let file = folder.join("overhead.data");
     let file = file.to_str().context("a path of text")?;
     let bare = [&[program], &WORK[..]].concat();
-    println!("\n## Recording two busy threads, with callchains: {groups} groups of three runs\n");
+    println!(
+        "\n## Recording two busy threads, with callchains: {groups} groups of {} runs\n",
+        RECORDERS.len() + 1
+    );
     head(&[
         "rate",
         "recorder",
@@ -47,15 +54,16 @@ pub fn compare(folder: &Path, rates: &[u32], groups: usize) -> anyhow::Result<()
     ]);
     for rate in rates.iter().map(u32::to_string) {
         let rate = rate.as_str();
-        let record = |recorder| {
-            [recorder, "record", "-q", "-e", "cpu-clock", "-F", rate, "--call-graph", "fp", "-o", file, "--"]
-        };
-        let recorders = [EPROF, "perf"].map(|recorder| [&record(recorder)[..], &bare].concat());
-        let mut costs: [Vec<Cost>; 2] = Default::default();
+        let recorders = RECORDERS.map(|(_, program, options)| {
+            let record =
+                [program, "record", "-q", "-e", "cpu-clock", "-F", rate, "--call-graph", "fp", "-o", file];
+            [&record[..], options, &["--"], &bare].concat()
+        });
+        let mut costs: [Vec<Cost>; RECORDERS.len()] = Default::default();
         let mut bare_times = Vec::new();
         for group in 0..groups {
-            for place in 0..3 {
-                match (group + place) % 3 {
+            for place in 0..=RECORDERS.len() {
+                match (group + place) % (RECORDERS.len() + 1) {
                     0 => {
                         let taken = run(vec![command(&bare)], Output::Keep, LONGEST)?;
                         bare_times.push(cpu_of_program(&taken)?);
@@ -67,11 +75,12 @@ pub fn compare(folder: &Path, rates: &[u32], groups: usize) -> anyhow::Result<()
                 }
             }
         }
-        for (name, of_recorder) in ["eprof", "perf"].iter().zip(&costs) {
+        for ((name, ..), of_recorder) in RECORDERS.iter().zip(&costs) {
             let programs = of_recorder.iter().map(|cost| cost.program);
             let to_bare: Vec<f64> =
                 programs.clone().zip(&bare_times).map(|(time, bare)| time / bare).collect();
-            let to_perf: Vec<f64> = programs.zip(&costs[1]).map(|(time, perf)| time / perf.program).collect();
+            let to_perf: Vec<f64> =
+                programs.zip(&costs[RECORDERS.len() - 1]).map(|(time, perf)| time / perf.program).collect();
             let median_of = |of: fn(&Cost) -> f64| median(of_recorder.iter().map(of));
             row([
                 format!("{rate} Hz"),
