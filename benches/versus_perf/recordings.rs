@@ -5,6 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
+use crate::repeat::repeat;
+
 /// The program under test.
 pub const EPROF: &str = env!("CARGO_BIN_EXE_eprof");
 /// A sample stands for so many nanoseconds of CPU time.
@@ -33,6 +35,21 @@ pub fn of_workload(folder: &Path, samples: u64) -> anyhow::Result<PathBuf> {
         record.args(["record", "-q", "-e", "cpu-clock", "-c", &PERIOD.to_string(), "--call-graph", "fp"]);
         let part = file.with_extension("part");
         succeed(record.arg("-o").arg(&part).arg("--").arg(program).args(["seconds", &seconds.to_string()]))?;
+        std::fs::rename(part, &file)?;
+    }
+    Ok(file)
+}
+
+/// The recording of so many samples so many times over: what a run that long would have recorded.
+pub fn of_long_workload(folder: &Path, samples: u64, repetitions: u64) -> anyhow::Result<PathBuf> {
+    let once = of_workload(folder, samples)?;
+    if repetitions == 1 {
+        return Ok(once);
+    }
+    let file = folder.join(format!("samples-{samples}-times-{repetitions}.data"));
+    if !file.exists() {
+        let part = file.with_extension("part");
+        repeat(&once, &part, repetitions)?;
         std::fs::rename(part, &file)?;
     }
     Ok(file)
