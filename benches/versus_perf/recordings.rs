@@ -62,7 +62,11 @@ pub fn of_large_program(folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
     let target = folder.join("full-debug");
     let mut build = Command::new(cargo);
     build.args(["build", "--locked", "--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]);
-    build.arg("--target-dir").arg(&target).env("CARGO_PROFILE_DEV_DEBUG", "2").env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
+    build
+        .arg("--target-dir")
+        .arg(&target)
+        .env("CARGO_PROFILE_DEV_DEBUG", "2")
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
     build.env("RUSTFLAGS", "-Cforce-frame-pointers=yes");
     succeed(&mut build)?;
     let program = target.join("debug/eprof");
