@@ -11,6 +11,8 @@ use crate::repeat::repeat;
 pub const EPROF: &str = env!("CARGO_BIN_EXE_eprof");
 /// A sample stands for so many nanoseconds of CPU time.
 const PERIOD: u64 = 50_000;
+/// The same for the large program, whose run of 16 to 20 s of CPU time then has 105 to 130 k samples.
+const LARGE_PROGRAM_PERIOD: u64 = 155_000;
 /// Threads of the workload.
 const THREADS: u64 = 2;
 
@@ -75,7 +77,8 @@ pub fn of_large_program(folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
         let input = of_workload(folder, 1_000_000)?;
         let part = file.with_extension("part");
         let mut record = Command::new(EPROF);
-        record.args(["record", "-q", "-e", "cpu-clock", "-c", "400000", "--call-graph", "fp", "-o"]);
+        let period = LARGE_PROGRAM_PERIOD.to_string();
+        record.args(["record", "-q", "-e", "cpu-clock", "-c", &period, "--call-graph", "fp", "-o"]);
         record.arg(&part).arg("--").arg(&program).args(["report", "--children", "-o", "/dev/null", "-i"]);
         succeed(record.arg(input))?;
         std::fs::rename(part, &file)?;
