@@ -73,7 +73,9 @@ pub fn of_large_program(folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
     succeed(&mut build)?;
     let program = target.join("debug/eprof");
     let file = folder.join("large-program.data");
-    if !file.exists() {
+    let modified = |path: &Path| std::fs::metadata(path).and_then(|it| it.modified());
+    // A program that was built again is not the one that was recorded.
+    if !modified(&file).is_ok_and(|recorded| modified(&program).is_ok_and(|built| built < recorded)) {
         let input = of_workload(folder, 1_000_000)?;
         let part = file.with_extension("part");
         let mut record = Command::new(EPROF);
