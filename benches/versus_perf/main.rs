@@ -4,15 +4,18 @@
 //! cargo bench --bench versus_perf                                 everything; takes an hour
 //! cargo bench --bench versus_perf -- --samples 100000 --rounds 3  a few minutes
 //! cargo bench --bench versus_perf -- --only overhead
+//! cargo bench --bench versus_perf -- --only reading --samples 5000000 --repeat 10   49 million samples, 14 GB
 //! ```
 //!
 //! Machines are shared and noisy: what counts is the ratio of medians of runs in turns (A B A B ...).
 
 mod four_events;
+mod growth;
 mod limit;
 mod overhead;
 mod reading;
 mod recordings;
+mod repeat;
 mod run;
 mod table;
 
@@ -26,6 +29,11 @@ struct Args {
     /// Samples of the recordings that are read.
     #[arg(long, value_delimiter = ',', default_values_t = [100_000, 1_000_000, 5_000_000])]
     samples: Vec<u64>,
+
+    /// Read each of these recordings so many times over, as one: ten of 5 million samples instead of one of
+    /// 50 million, which is twenty minutes of two busy CPUs.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    repeat: u64,
 
     /// Runs of each program.
     #[arg(long, default_value_t = 5)]
@@ -75,7 +83,7 @@ fn main() -> anyhow::Result<()> {
     println!("{}", table::machine());
     if is_wanted(Part::Reading) {
         for &samples in &args.samples {
-            reading::compare(&args.folder, samples, args.rounds, args.longest)?;
+            reading::compare(&args.folder, samples, args.repeat, args.rounds, args.longest)?;
         }
     }
     if is_wanted(Part::Lines) {

@@ -70,9 +70,9 @@ const LINES: Task = Task {
     ]],
 };
 
-/// Compares all tasks on a recording of so many samples.
-pub fn compare(folder: &Path, samples: u64, rounds: usize, longest: u64) -> anyhow::Result<()> {
-    let file = recordings::of_workload(folder, samples)?;
+/// Compares all tasks on a recording of so many samples, so many times over.
+pub fn compare(folder: &Path, samples: u64, repeat: u64, rounds: usize, longest: u64) -> anyhow::Result<()> {
+    let file = recordings::of_long_workload(folder, samples, repeat)?;
     let (samples, lost) = recordings::count(&file)?;
     let size = std::fs::metadata(&file)?.len();
     println!("\n## Reading {samples} samples ({}, {lost} lost)\n", megabytes(size as f64));

@@ -5,10 +5,14 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
+use crate::repeat::repeat;
+
 /// The program under test.
 pub const EPROF: &str = env!("CARGO_BIN_EXE_eprof");
 /// A sample stands for so many nanoseconds of CPU time.
 const PERIOD: u64 = 50_000;
+/// The same for the large program, whose run of 16 to 20 s of CPU time then has 105 to 130 k samples.
+const LARGE_PROGRAM_PERIOD: u64 = 155_000;
 /// Threads of the workload.
 const THREADS: u64 = 2;
 
@@ -38,6 +42,21 @@ pub fn of_workload(folder: &Path, samples: u64) -> anyhow::Result<PathBuf> {
     Ok(file)
 }
 
+/// The recording of so many samples so many times over: what a run that long would have recorded.
+pub fn of_long_workload(folder: &Path, samples: u64, repetitions: u64) -> anyhow::Result<PathBuf> {
+    let once = of_workload(folder, samples)?;
+    if repetitions == 1 {
+        return Ok(once);
+    }
+    let file = folder.join(format!("samples-{samples}-times-{repetitions}.data"));
+    if !file.exists() {
+        let part = file.with_extension("part");
+        repeat(&once, &part, repetitions)?;
+        std::fs::rename(part, &file)?;
+    }
+    Ok(file)
+}
+
 /// A recording of a program with full debug information at work: eprof itself, unoptimized, which reads a
 /// recording.
 pub fn of_large_program(folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
@@ -45,16 +64,23 @@ pub fn of_large_program(folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
     let target = folder.join("full-debug");
     let mut build = Command::new(cargo);
     build.args(["build", "--locked", "--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]);
-    build.arg("--target-dir").arg(&target).env("CARGO_PROFILE_DEV_DEBUG", "2");
+    build
+        .arg("--target-dir")
+        .arg(&target)
+        .env("CARGO_PROFILE_DEV_DEBUG", "2")
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0");
     build.env("RUSTFLAGS", "-Cforce-frame-pointers=yes");
     succeed(&mut build)?;
     let program = target.join("debug/eprof");
     let file = folder.join("large-program.data");
-    if !file.exists() {
+    let modified = |path: &Path| std::fs::metadata(path).and_then(|it| it.modified());
+    // A program that was built again is not the one that was recorded.
+    if !modified(&file).is_ok_and(|recorded| modified(&program).is_ok_and(|built| built < recorded)) {
         let input = of_workload(folder, 1_000_000)?;
         let part = file.with_extension("part");
         let mut record = Command::new(EPROF);
-        record.args(["record", "-q", "-e", "cpu-clock", "-c", "400000", "--call-graph", "fp", "-o"]);
+        let period = LARGE_PROGRAM_PERIOD.to_string();
+        record.args(["record", "-q", "-e", "cpu-clock", "-c", &period, "--call-graph", "fp", "-o"]);
         record.arg(&part).arg("--").arg(&program).args(["report", "--children", "-o", "/dev/null", "-i"]);
         succeed(record.arg(input))?;
         std::fs::rename(part, &file)?;

@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 #[derive(Debug, Clone)]
 pub struct Taken {
     pub wall: Duration,
-    /// CPU time of the programs and of all that they started and waited for.
+    /// CPU time of the programs and of all that they started: perf has lines looked up by addr2line.
     pub cpu: Duration,
     /// Most anonymous memory that was seen, of all programs of the pipeline together, in bytes. Pages of
     /// mapped files do not count.
@@ -57,7 +57,7 @@ pub fn run(pipeline: Vec<Command>, output: Output, longest: Duration) -> anyhow:
                 stdout.read_to_string(&mut text).map(|_| text)
             }));
         }
-        children.push(Running { child, cpu: Duration::ZERO, status: None });
+        children.push(Running { child, cpu: Duration::ZERO, helpers: Duration::ZERO, status: None });
     }
     let (mut memory, mut is_ended) = (0, false);
     while children.iter().any(|running| running.status.is_none()) {
@@ -65,6 +65,7 @@ pub fn run(pipeline: Vec<Command>, output: Output, longest: Duration) -> anyhow:
         if begin.elapsed() > longest && !is_ended {
             is_ended = true;
             for running in children.iter_mut().filter(|running| running.status.is_none()) {
+                running.helpers = running.cpu_of_helpers();
                 running.child.kill()?;
             }
         }
@@ -82,13 +83,16 @@ pub fn run(pipeline: Vec<Command>, output: Output, longest: Duration) -> anyhow:
         Some(reader) => reader.join().expect("the reader does not panic")?,
         None => String::new(),
     };
-    let cpu = children.iter().map(|running| running.cpu).sum();
+    let cpu = children.iter().map(|running| running.cpu + running.helpers).sum();
     Ok(Taken { wall, cpu, memory, output, is_ended })
 }
 
 struct Running {
     child: Child,
+    /// CPU time of the program and of those that it waited for.
     cpu: Duration,
+    /// CPU time of those that it had not waited for when it was ended.
+    helpers: Duration,
     status: Option<ExitStatus>,
 }
 
@@ -101,6 +105,19 @@ impl Running {
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
         let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
         kilobytes.unwrap_or(0) * 1024
+    }
+
+    /// CPU time of the programs that it started and has not waited for.
+    fn cpu_of_helpers(&self) -> Duration {
+        let cpu_if_helper = |folder: fs::DirEntry| {
+            // Behind the name, which is in brackets and may hold anything: state, parent, ...
+            let stat = fs::read_to_string(folder.path().join("stat")).ok()?;
+            let parent = stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok()?;
+            let times = fs::read_to_string(folder.path().join("schedstat")).ok()?;
+            let on_cpu = times.split_whitespace().next()?.parse().ok()?;
+            (parent == self.child.id()).then_some(Duration::from_nanos(on_cpu))
+        };
+        fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(cpu_if_helper).sum()
     }
 
     /// Has it ended? Then its CPU time is taken.

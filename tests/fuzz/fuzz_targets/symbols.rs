@@ -1,6 +1,6 @@
-//! What symbols are read from. The first byte says what the others are: an ELF file, which is also its own package of
-//! split debug information and whose code is unwound, the kernel's list of its symbols, the map of a just-in-time
-//! compiler, or eprof's own copy of the kernel's list.
+//! What symbols are read from. The first byte says what the others are: an ELF file, which is also every other file
+//! that it may name as the place of its debug information and whose code is unwound, the kernel's list of its
+//! symbols, the map of a just-in-time compiler, or eprof's own copy of the kernel's list.
 #![no_main]
 
 use std::fs::{self, OpenOptions};
@@ -20,11 +20,16 @@ const BOOT: &str = "10f33c68-ad4c-43cf-8730-9fb5e1699e79";
 const TITLE: &[u8] =
     b"eprof kernel symbols 1 10f33c68-ad4c-43cf-8730-9fb5e1699e79 ffffffff81000000 ffffffff82000000\n";
 
+/// The other files that an ELF file also is: split debug information, alone and in a package, and the separate debug
+/// file of the build-id abcd. The package serves as what debug files share, too.
+const COMPANIONS: [&str; 3] = ["binary.dwo", "binary.dwp", ".build-id/ab/cd.debug"];
+
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = Path::new("/dev/shm").join(format!("eprof-fuzz-{}", std::process::id()));
     fs::create_dir_all(folder.join("sys/kernel/random")).expect("a folder in memory");
     fs::write(folder.join("sys/kernel/random/boot_id"), BOOT).expect("a file in memory");
     fs::write(folder.join("sys/kernel/osrelease"), "6.1").expect("a file in memory");
+    fs::create_dir_all(folder.join(".build-id/ab")).expect("a folder in memory");
     folder
 });
 
@@ -37,7 +42,7 @@ fuzz_target!(|bytes: &[u8]| {
         _ => (ModuleKind::Kernel, "kernel-symbols"),
     };
     // What another input left must not decide about this one. Not written over: the old one may still be mapped.
-    for old in ["binary", "binary.dwp", "kallsyms", "perf-1.map", "kernel-symbols"] {
+    for old in ["binary", "kallsyms", "perf-1.map", "kernel-symbols"].into_iter().chain(COMPANIONS) {
         fs::remove_file(FOLDER.join(old)).ok();
     }
     let file = FOLDER.join(name);
@@ -46,12 +51,16 @@ fuzz_target!(|bytes: &[u8]| {
     let mut out = options.write(true).create_new(true).mode(0o600).open(&file).expect("a file in memory");
     out.write_all(title).and_then(|()| out.write_all(content)).expect("room in memory");
     if name == "binary" {
-        fs::hard_link(&file, FOLDER.join("binary.dwp")).expect("a link");
+        for companion in COMPANIONS {
+            fs::hard_link(&file, FOLDER.join(companion)).expect("a link");
+        }
     }
-    let path = if kind == ModuleKind::File { file.to_string_lossy().into_owned() } else { name.to_owned() };
+    let path = if kind == ModuleKind::File { format!("/{name}") } else { name.to_owned() };
     let module = Module { kind, path, build_id: None, inode: None, pid: Some(1) };
     let options = SymbolizeOptions {
-        debug_dirs: Vec::new(),
+        debug_dirs: vec![FOLDER.clone()],
+        // Paths in the file lead nowhere else.
+        sysroot: Some(FOLDER.clone()),
         build_id_caches: Vec::new(),
         procfs: FOLDER.clone(),
         sysfs: FOLDER.clone(),
