@@ -74,10 +74,12 @@ impl CallPaths {
         self.hashes.clear();
         let [mut first, mut second] = self.hashers.each_ref().map(BuildHasher::build_hasher);
         for frames in path.chunks(STEP) {
-            for frame in frames {
-                // One more than the number: none is 0, which what is not there looks like to these hashers.
-                first.write_u32(frame.0.wrapping_add(1));
-                second.write_u32(frame.0.wrapping_add(1));
+            for pair in frames.chunks(2) {
+                // One more than the number, so that none is 0, which stands for a frame that is not there.
+                let number = |at: usize| pair.get(at).map_or(0, |frame: &AddressId| frame.0.wrapping_add(1));
+                let both = u64::from(number(0)) << 32 | u64::from(number(1));
+                first.write_u64(both);
+                second.write_u64(both);
             }
             self.hashes.push(KeyHash { first: first.finish(), second: second.finish() as u32 });
         }

@@ -6,7 +6,7 @@ use foldhash::fast::FixedState;
 
 use super::call_paths::CallPaths;
 use super::cells::SampleKey;
-use super::known::{KnownAddresses, KnownKeys, Spaces, hash};
+use super::known::{KeyHash, KnownAddresses, KnownKeys, Spaces, hash};
 use crate::profile::{AddressId, CallersId, CodeAddress, ModuleKind, StackTable, ThreadIndex};
 use crate::recording::record::{Callchain, CpuMode, Sample};
 use crate::timeline::{CodeInterner, TaskId, Tasks};
@@ -90,8 +90,8 @@ impl Collector {
             true => self.callers(tasks, task, spaces, sample, unwound),
             false => CallersId::NONE,
         };
-        let own = sample.ip.map(|address| Frame { mode: sample.mode, address, is_return: false });
-        let own = own.map(|frame| self.located(tasks, task, spaces, frame));
+        let spaces = self.located.number_of(spaces);
+        let own = own_frame(sample).map(|frame| self.located(tasks, task, spaces, frame));
         SampleKey { callers, own: own.into(), thread }
     }
 
@@ -108,7 +108,7 @@ impl Collector {
         let (thread, spaces) = self.told_apart(tasks, task);
         // Without call paths the kernel is all there is to know.
         let callers = match self.dimensions.stacks {
-            true => self.callers_of(tasks, task, spaces, frames_of(sample, sample.callchain, unwound)),
+            true => self.callers_of(tasks, task, spaces, own_frame(sample), sample, unwound),
             false => CallersId::NONE,
         };
         let own = Some(self.code.intern(kernel)).into();
@@ -158,37 +158,48 @@ impl Collector {
             self.without_callers += 1;
             return CallersId::NONE;
         }
-        let frames = frames_of(sample, sample.callchain, unwound).skip(usize::from(has_own));
-        let callers = self.callers_of(tasks, task, spaces, frames);
+        let callers = self.callers_of(tasks, task, spaces, None, sample, unwound);
         self.known_callers.insert(hash, callers.0);
         callers
     }
 
-    /// Callers by their frames, innermost first.
+    /// A sample's callers, below its own frame if that is given.
     fn callers_of(
         &mut self,
         tasks: &mut Tasks,
         task: TaskId,
         spaces: Spaces,
-        frames: impl Iterator<Item = Frame>,
+        own: Option<Frame>,
+        sample: &Sample<'_>,
+        unwound: &[u64],
     ) -> CallersId {
         let mut path = std::mem::take(&mut self.path);
         path.clear();
-        frames.for_each(|frame| path.push(self.located(tasks, task, spaces, frame)));
+        path.reserve(1 + sample.callchain.len() + unwound.len());
+        let spaces = self.located.number_of(spaces);
+        path.extend(own.map(|frame| self.located(tasks, task, spaces, frame)));
+        for_each_caller(sample, unwound, |frame| path.push(self.located(tasks, task, spaces, frame)));
         path.reverse();
         let callers = self.paths.callers(&path);
         self.path = path;
         callers
     }
 
-    fn located(&mut self, tasks: &mut Tasks, task: TaskId, spaces: Spaces, frame: Frame) -> AddressId {
+    /// The number of a frame's address; `spaces` is what [`KnownAddresses::number_of`] says of the memory maps.
+    #[inline]
+    fn located(&mut self, tasks: &mut Tasks, task: TaskId, spaces: u32, frame: Frame) -> AddressId {
         let Frame { mode, address, is_return } = frame;
-        let key = KnownAddresses::key(self.located.number_of(spaces), mode, is_return, address);
-        if let Some(known) = self.located.find(key) {
-            return known;
+        let key = KnownAddresses::key(spaces, mode, is_return, address);
+        match self.located.find(key) {
+            Some(known) => known,
+            None => self.locate(tasks, task, frame, key),
         }
-        let place = tasks.locate(task, mode, address);
-        let found = self.code.intern(in_the_call(tasks, place, is_return));
+    }
+
+    #[cold]
+    fn locate(&mut self, tasks: &mut Tasks, task: TaskId, frame: Frame, key: KeyHash) -> AddressId {
+        let place = tasks.locate(task, frame.mode, frame.address);
+        let found = self.code.intern(in_the_call(tasks, place, frame.is_return));
         self.located.insert(key, found);
         found
     }
@@ -230,41 +241,41 @@ const FIRST_MARKER: u64 = -4095i64 as u64;
 
 /// The frames of a sample, innermost first: its own address, then the callchain without it, then
 /// what was unwound.
-pub fn frames_of<'a>(
-    sample: &'a Sample<'a>,
-    chain: Callchain<'a>,
-    unwound: &'a [u64],
-) -> impl Iterator<Item = Frame> + 'a {
+pub fn frames_of(sample: &Sample<'_>, unwound: &[u64]) -> Vec<Frame> {
+    let mut frames: Vec<Frame> = own_frame(sample).into_iter().collect();
+    for_each_caller(sample, unwound, |frame| frames.push(frame));
+    frames
+}
+
+fn own_frame(sample: &Sample<'_>) -> Option<Frame> {
+    sample.ip.map(|address| Frame { mode: sample.mode, address, is_return: false })
+}
+
+/// Calls `visit` with the frames of a sample but its own address, innermost first.
+#[inline]
+fn for_each_caller(sample: &Sample<'_>, unwound: &[u64], mut visit: impl FnMut(Frame)) {
     let mut mode = sample.mode;
-    let mut first_in_mode = true;
-    let mut before_first = true;
-    let is_unwound = !unwound.is_empty();
-    let own = sample.ip.map(|address| Frame { mode, address, is_return: false });
-    let callers = chain.entries().filter_map(move |entry| {
-        if entry >= FIRST_MARKER {
-            mode = mode_of_marker(entry).unwrap_or(mode);
-            first_in_mode = true;
-            return None;
+    let mut is_return = false;
+    // The chain begins with the sampled instruction itself.
+    let mut is_own = sample.ip.is_some();
+    for address in sample.callchain.entries() {
+        if address >= FIRST_MARKER {
+            mode = mode_of_marker(address).unwrap_or(mode);
+            is_return = false;
+            continue;
         }
-        let is_return = !std::mem::take(&mut first_in_mode);
-        if is_unwound && mode == CpuMode::User {
-            return None;
+        let is_unwound = mode == CpuMode::User && !unwound.is_empty();
+        if !is_unwound && !std::mem::take(&mut is_own) {
+            visit(Frame { mode, address, is_return });
         }
-        // The chain begins with the sampled instruction itself.
-        if std::mem::take(&mut before_first) && own.is_some() {
-            return None;
-        }
-        Some(Frame { mode, address: entry, is_return })
-    });
+        is_return = true;
+    }
     // The innermost unwound frame is where the program is: the sampled instruction itself, or where it
     // entered the kernel.
     let in_user_mode = sample.mode == CpuMode::User && sample.ip.is_some();
-    let unwound = unwound.iter().enumerate().skip(usize::from(in_user_mode)).map(|(depth, address)| Frame {
-        mode: CpuMode::User,
-        address: *address,
-        is_return: depth > 0,
-    });
-    own.into_iter().chain(callers).chain(unwound)
+    for (depth, &address) in unwound.iter().enumerate().skip(usize::from(in_user_mode)) {
+        visit(Frame { mode: CpuMode::User, address, is_return: depth > 0 });
+    }
 }
 
 fn mode_of_marker(marker: u64) -> Option<CpuMode> {
@@ -293,8 +304,10 @@ mod tests {
     #[test]
     fn markers_change_the_mode_and_only_callers_are_return_addresses() {
         let bytes = chain(&[KERNEL, 0xf001, 0xf002, USER, 0x11, 0x12]);
-        let sample = Sample { ip: Some(0xf001), mode: CpuMode::Kernel, ..Sample::default() };
-        let frames: Vec<_> = frames_of(&sample, Callchain(&bytes), &[])
+        let callchain = Callchain(&bytes);
+        let sample = Sample { ip: Some(0xf001), mode: CpuMode::Kernel, callchain, ..Sample::default() };
+        let frames: Vec<_> = frames_of(&sample, &[])
+            .iter()
             .map(|frame| (frame.address, frame.mode, frame.is_return))
             .collect();
         assert_eq!(
@@ -311,15 +324,14 @@ mod tests {
     #[test]
     fn an_unwound_stack_stands_for_the_user_part_of_the_callchain() {
         let bytes = chain(&[KERNEL, 0xf001, USER, 0x11, 0x99]);
-        let in_kernel = Sample { ip: Some(0xf001), mode: CpuMode::Kernel, ..Sample::default() };
-        let frames = |sample: &Sample<'_>, bytes: &[u8]| -> Vec<_> {
-            frames_of(sample, Callchain(bytes), &[0x11, 0x12])
-                .map(|frame| (frame.address, frame.is_return))
-                .collect()
+        let callchain = Callchain(&bytes);
+        let in_kernel = Sample { ip: Some(0xf001), mode: CpuMode::Kernel, callchain, ..Sample::default() };
+        let frames = |sample: &Sample<'_>| -> Vec<_> {
+            frames_of(sample, &[0x11, 0x12]).iter().map(|frame| (frame.address, frame.is_return)).collect()
         };
-        assert_eq!(frames(&in_kernel, &bytes), [(0xf001, false), (0x11, false), (0x12, true)]);
+        assert_eq!(frames(&in_kernel), [(0xf001, false), (0x11, false), (0x12, true)]);
         let in_user = Sample { ip: Some(0x11), mode: CpuMode::User, ..Sample::default() };
-        assert_eq!(frames(&in_user, &[]), [(0x11, false), (0x12, true)]);
+        assert_eq!(frames(&in_user), [(0x11, false), (0x12, true)]);
     }
 
     #[test]

@@ -163,7 +163,7 @@ impl<W: Write> Script<W> {
             };
         }
         writeln!(self.out)?;
-        for frame in frames_of(sample, sample.callchain, &[]) {
+        for frame in frames_of(sample, &[]) {
             self.out.write_all(b"\t")?;
             self.frame(task, frame.mode, frame.address)?;
         }

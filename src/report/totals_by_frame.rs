@@ -116,6 +116,7 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
+    #[inline]
     fn keys(&self, callers: CallersId) -> &[u32] {
         let caller = self.profile.stacks.caller(callers);
         caller.map_or(&[], |(address, _)| self.frames.of_address(address))
@@ -132,8 +133,8 @@ struct Walk<'a> {
 }
 
 /// A place on the path.
-struct Visit {
-    callers: CallersId,
+struct Visit<'a> {
+    keys: &'a [u32],
     /// The first that it called and that was not visited yet.
     next: Option<CallersId>,
     /// What was found there and below so far.
@@ -149,18 +150,17 @@ impl<'a> Walk<'a> {
     /// Goes through a whole subtree; what was found there is returned.
     fn subtree(&mut self, top: CallersId) -> Totals {
         let called = &self.tree.called;
-        let visit = |callers, found| Visit { callers, next: called.first(callers), found };
         self.for_outer_keys(top, |on_path| *on_path += 1);
-        let mut path = vec![visit(top, self.enter(top))];
+        let mut path = vec![self.enter(top)];
         let mut all = Totals::default();
         while let Some(last) = path.last_mut() {
             if let Some(next) = last.next {
                 last.next = called.next(next);
-                path.push(visit(next, self.enter(next)));
+                path.push(self.enter(next));
                 continue;
             }
-            let Visit { callers, found, .. } = *last;
-            self.leave(callers, found);
+            let Visit { keys, found, .. } = *last;
+            self.leave(keys, found);
             path.pop();
             match path.last_mut() {
                 Some(outer) => outer.found += found,
@@ -174,9 +174,9 @@ impl<'a> Walk<'a> {
     /// Visits a single place, below which something was found; the sum of all is returned.
     fn head(&mut self, head: CallersId, below: Totals) -> Totals {
         self.for_outer_keys(head, |on_path| *on_path += 1);
-        let mut found = self.enter(head);
+        let Visit { keys, mut found, .. } = self.enter(head);
         found += below;
-        self.leave(head, found);
+        self.leave(keys, found);
         self.for_outer_keys(head, |on_path| *on_path -= 1);
         found
     }
@@ -191,20 +191,22 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What the stacks of these callers themselves have.
-    fn enter(&mut self, callers: CallersId) -> Totals {
-        for &key in self.tree.keys(callers) {
+    /// Goes to a place, and finds what its stacks themselves have.
+    fn enter(&mut self, callers: CallersId) -> Visit<'a> {
+        let tree = self.tree;
+        let keys = tree.keys(callers);
+        for &key in keys {
             self.on_path[key as usize] += 1;
         }
         let mut found = Totals::default();
-        for stack in self.tree.by_callers.of(callers) {
-            let totals = self.tree.stacks[stack.0 as usize];
+        for stack in tree.by_callers.of(callers) {
+            let totals = tree.stacks[stack.0 as usize];
             if !totals.is_empty() {
                 found += totals;
                 self.stack(callers, stack, totals);
             }
         }
-        found
+        Visit { keys, next: tree.called.first(callers), found }
     }
 
     /// What a stack has beyond its callers.
@@ -224,8 +226,8 @@ impl<'a> Walk<'a> {
         self.sums[innermost.copied().unwrap_or(UNKNOWN) as usize].0 += totals;
     }
 
-    fn leave(&mut self, callers: CallersId, found: Totals) {
-        for &key in self.tree.keys(callers) {
+    fn leave(&mut self, keys: &[u32], found: Totals) {
+        for &key in keys {
             let on_path = &mut self.on_path[key as usize];
             *on_path -= 1;
             if *on_path == 0 && !found.is_empty() {
