@@ -3,9 +3,14 @@
 use std::fs;
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use nix::unistd::Pid;
 
 /// What a run took.
 #[derive(Debug, Clone)]
@@ -52,29 +57,31 @@ pub fn run(pipeline: Vec<Command>, output: Output, longest: Duration) -> anyhow:
         if index == last
             && let Some(mut stdout) = child.stdout.take()
         {
-            text = Some(std::thread::spawn(move || {
+            text = Some(thread::spawn(move || {
                 let mut text = String::new();
                 stdout.read_to_string(&mut text).map(|_| text)
             }));
         }
         children.push(Running { child, cpu: Duration::ZERO, helpers: Duration::ZERO, status: None });
     }
-    let (mut memory, mut is_ended) = (0, false);
-    while children.iter().any(|running| running.status.is_none()) {
-        memory = memory.max(children.iter().map(Running::memory).sum());
-        if begin.elapsed() > longest && !is_ended {
-            is_ended = true;
-            for running in children.iter_mut().filter(|running| running.status.is_none()) {
-                running.helpers = running.cpu_of_helpers();
-                running.child.kill()?;
-            }
-        }
-        std::thread::sleep(TICK);
-        for running in &mut children {
-            running.poll()?;
-        }
-    }
-    let wall = begin.elapsed();
+    let pids: Vec<Pid> = children.iter().map(Running::pid).collect();
+    let children = Mutex::new(children);
+    let is_done = AtomicBool::new(false);
+    let (wall, watched) = thread::scope(|scope| {
+        let watcher = scope.spawn(|| watch(&children, begin, longest, &is_done));
+        let ended: anyhow::Result<()> = pids.iter().enumerate().try_for_each(|(index, &pid)| {
+            // Left unreaped until nobody can mistake another process of the same number for it.
+            waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT)?;
+            lock(&children)[index].reap()
+        });
+        let wall = begin.elapsed();
+        is_done.store(true, Ordering::Relaxed);
+        watcher.thread().unpark();
+        let watched = watcher.join().expect("the watcher does not panic");
+        ended.and(watched).map(|watched| (wall, watched))
+    })?;
+    let (memory, is_ended) = watched;
+    let children = children.into_inner().unwrap_or_else(PoisonError::into_inner);
     // Those before the last one may end by a pipe that nobody reads any more.
     let status = children[last].status;
     let is_fine = status.is_some_and(|status| status.success());
@@ -85,6 +92,35 @@ pub fn run(pipeline: Vec<Command>, output: Output, longest: Duration) -> anyhow:
     };
     let cpu = children.iter().map(|running| running.cpu + running.helpers).sum();
     Ok(Taken { wall, cpu, memory, output, is_ended })
+}
+
+/// Looks at the memory of programs until they are done, and ends them when their time is over: the most memory,
+/// and whether they were ended.
+fn watch(
+    children: &Mutex<Vec<Running>>,
+    begin: Instant,
+    longest: Duration,
+    is_done: &AtomicBool,
+) -> anyhow::Result<(u64, bool)> {
+    let (mut memory, mut is_ended) = (0, false);
+    while !is_done.load(Ordering::Relaxed) {
+        let mut children = lock(children);
+        memory = memory.max(children.iter().map(Running::memory).sum());
+        if begin.elapsed() > longest && !is_ended {
+            is_ended = true;
+            for running in children.iter_mut().filter(|running| running.status.is_none()) {
+                running.helpers = running.cpu_of_helpers();
+                running.child.kill()?;
+            }
+        }
+        drop(children);
+        thread::park_timeout(TICK);
+    }
+    Ok((memory, is_ended))
+}
+
+fn lock(children: &Mutex<Vec<Running>>) -> MutexGuard<'_, Vec<Running>> {
+    children.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Running {
@@ -120,26 +156,24 @@ impl Running {
         fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(cpu_if_helper).sum()
     }
 
-    /// Has it ended? Then its CPU time is taken.
-    fn poll(&mut self) -> anyhow::Result<()> {
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id() as i32)
+    }
+
+    /// Takes the CPU time of a program that has ended.
+    fn reap(&mut self) -> anyhow::Result<()> {
         use std::os::unix::process::ExitStatusExt;
-        if self.status.is_some() {
-            return Ok(());
-        }
         let mut status = 0;
         // SAFETY: all zeros is a valid value of this structure of numbers.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        let pid = self.child.id() as i32;
         // SAFETY: both pointers are to values of the right type that outlive the call.
-        let waited = unsafe { libc::wait4(pid, &mut status, libc::WNOHANG, &mut usage) };
-        ensure!(waited >= 0, "wait4: {}", std::io::Error::last_os_error());
-        if waited == pid {
-            let time = |time: libc::timeval| {
-                Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
-            };
-            self.cpu = time(usage.ru_utime) + time(usage.ru_stime);
-            self.status = Some(ExitStatus::from_raw(status));
-        }
+        let waited = unsafe { libc::wait4(self.pid().as_raw(), &mut status, 0, &mut usage) };
+        ensure!(waited == self.pid().as_raw(), "wait4: {}", std::io::Error::last_os_error());
+        let time = |time: libc::timeval| {
+            Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+        };
+        self.cpu = time(usage.ru_utime) + time(usage.ru_stime);
+        self.status = Some(ExitStatus::from_raw(status));
         Ok(())
     }
 }
