@@ -5,6 +5,8 @@
 //! between its last sample and the moment when there was room again.
 
 use super::run::HORIZON;
+use super::spans::Span;
+use crate::attribute::{Charge, Quantum};
 use crate::units::Timestamp;
 
 /// The pace of samples on each CPU.
@@ -39,6 +41,12 @@ impl Loss {
     /// Attribution does not wait so long for what happened: of a loss that ends then it must be told before.
     pub fn is_long(&self, end: Timestamp) -> bool {
         end.since(self.start).as_nanos() > HORIZON.as_nanos() / 2
+    }
+
+    /// As attribution takes it: what ended then, while its CPU ran as long as `span` says.
+    pub fn quantum(self, end: Timestamp, cpu: Option<u32>, span: Span) -> Quantum {
+        let Self { event, count, start } = self;
+        Quantum { start, end, cpu, event, count, running: span.running, charge: Charge::Lost }
     }
 }
 

@@ -18,7 +18,7 @@ use super::plan::Plan;
 use super::samples::{SampleEnergy, SampleList};
 use super::shape::Shaper;
 use super::spans::Span;
-use super::steps::{self, Owner, Step};
+use super::steps::{self, Owner, Step, StepChunks};
 use super::survey::{Survey, survey};
 use crate::attribute::{self, Attribution, Attributor, Bucket, Charge, Quantum};
 use crate::profile::{Division, DomainEnergy, ErrorTerms, Module, NO_CELL, Profile, SampleTrail, TimeSlice};
@@ -55,21 +55,16 @@ fn run(
     if threads < 2 {
         let survey = survey(recording, &roles);
         let mut attribution = Attributing::new(recording, &roles, &survey, options);
-        let mut steps = Vec::with_capacity(steps::CHUNK);
-        let gathered = gather(recording, &roles, options, samples, |step| {
-            steps.push(step);
-            if steps.len() == steps::CHUNK {
-                attribution.take(&mut steps);
-            }
-        });
-        attribution.take(&mut steps);
+        let mut chunks = StepChunks::new(|steps| attribution.take(steps));
+        let gathered = gather(recording, &roles, options, samples, |step| chunks.push(step));
+        drop(chunks);
         return profile_of(recording, &survey, options, attribution, gathered);
     }
     thread::scope(|scope| {
         let (mut sender, receiver) = steps::channel();
         let roles = &roles;
         let gathering =
-            scope.spawn(move || gather(recording, roles, options, samples, |step| sender.send(step)));
+            scope.spawn(move || gather(recording, roles, options, samples, |step| sender.push(step)));
         let survey = survey(recording, roles);
         let mut attribution = Attributing::new(recording, roles, &survey, options);
         receiver.for_each(|steps| attribution.take(steps));

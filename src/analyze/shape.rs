@@ -5,8 +5,8 @@ use super::events::EventRoles;
 use super::losses::{Loss, Losses};
 use super::spans::{Span, SpanTracker};
 use super::steps::{LostStep, SampleStep};
-use crate::attribute::{Charge, Quantum};
-use crate::units::{Nanoseconds, Timestamp};
+use crate::attribute::Quantum;
+use crate::units::Timestamp;
 
 /// Gives samples and losses their stretch of time.
 pub(super) struct Shaper<'r> {
@@ -40,18 +40,15 @@ impl<'r> Shaper<'r> {
             losses.push(Loss { event, count: mean.saturating_mul(records), start: since });
         }
         let quantum = |loss: Loss| {
-            let Loss { event, count, start } = loss;
-            let running = self.span(event, cpu, end, count).running;
+            let span = self.span(loss.event, cpu, end, loss.count);
             let is_told = known && loss.is_long(end);
-            (!is_told).then_some(Quantum { start, end, cpu, event, count, running, charge: Charge::Lost })
+            (!is_told).then(|| loss.quantum(end, cpu, span))
         };
         losses.into_iter().filter_map(quantum).collect()
     }
 
     fn span(&mut self, event: u32, cpu: Option<u32>, end: Timestamp, count: u64) -> Span {
         let unit = self.roles.sampled()[event as usize].unit;
-        let span = self.spans.span(event, cpu, unit, end, count);
-        let tells_time = self.roles.time_event() == Some(event);
-        Span { running: if tells_time { span.running } else { Nanoseconds::ZERO }, ..span }
+        self.spans.span(event, cpu, unit, end, count).told_by(self.roles.time_event() == Some(event))
     }
 }

@@ -46,6 +46,13 @@ pub struct Span {
     pub running: Nanoseconds,
 }
 
+impl Span {
+    /// As the event has it that tells how long CPUs run, or another one, which does not.
+    pub fn told_by(self, tells_time: bool) -> Self {
+        Self { running: if tells_time { self.running } else { Nanoseconds::ZERO }, ..self }
+    }
+}
+
 impl SpanTracker {
     /// The span of a sample of `count` events. Call in time order.
     pub fn span(

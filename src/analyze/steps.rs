@@ -1,6 +1,6 @@
 //! What attribution is told, and how one thread tells it another.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use super::cells::{NO_CPU, SampleKey};
 use super::cpu_set::CpuSet;
@@ -82,41 +82,45 @@ impl SampleStep {
 }
 
 /// Steps handed over at a time.
-pub(super) const CHUNK: usize = 1024;
+const CHUNK: usize = 1024;
 /// Chunks under way at most, some 20 MB: who gathers waits then for who attributes. The latter begins when the
 /// survey is done, so that few would stop the former until then.
 const MOST_CHUNKS: usize = 512;
 
 /// A way from one thread to another.
-pub(super) fn channel() -> (StepSender, StepReceiver) {
+pub(super) fn channel() -> (StepChunks<impl FnMut(&mut Vec<Step>)>, StepReceiver) {
     let (sender, receiver) = sync_channel(MOST_CHUNKS);
-    (StepSender { chunk: Vec::with_capacity(CHUNK), sender }, StepReceiver { receiver })
+    let send = move |chunk: &mut Vec<Step>| {
+        let chunk = std::mem::replace(chunk, Vec::with_capacity(CHUNK));
+        // Nobody receives any more only where the other thread panics.
+        let _ = sender.send(chunk);
+    };
+    (StepChunks::new(send), StepReceiver { receiver })
 }
 
-/// The thread's end that gathers steps. What it was given arrives when it is dropped at the latest.
-pub(super) struct StepSender {
+/// Hands steps on, many at a time; the last when it is dropped.
+pub(super) struct StepChunks<F: FnMut(&mut Vec<Step>)> {
     chunk: Vec<Step>,
-    sender: SyncSender<Vec<Step>>,
+    hand_on: F,
 }
 
-impl StepSender {
-    pub fn send(&mut self, step: Step) {
+impl<F: FnMut(&mut Vec<Step>)> StepChunks<F> {
+    /// `hand_on` takes all steps that it is given.
+    pub fn new(hand_on: F) -> Self {
+        Self { chunk: Vec::with_capacity(CHUNK), hand_on }
+    }
+
+    pub fn push(&mut self, step: Step) {
         self.chunk.push(step);
         if self.chunk.len() == CHUNK {
-            self.flush();
+            (self.hand_on)(&mut self.chunk);
         }
-    }
-
-    fn flush(&mut self) {
-        let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK));
-        // Nobody receives any more only where the other thread panics.
-        let _ = self.sender.send(chunk);
     }
 }
 
-impl Drop for StepSender {
+impl<F: FnMut(&mut Vec<Step>)> Drop for StepChunks<F> {
     fn drop(&mut self) {
-        self.flush();
+        (self.hand_on)(&mut self.chunk);
     }
 }
 
@@ -152,7 +156,7 @@ mod tests {
                 time: Timestamp::from_nanos(time as u64),
                 energy: Joules::ZERO,
             };
-            (0..count).for_each(|time| sender.send(reading(time)));
+            (0..count).for_each(|time| sender.push(reading(time)));
             drop(sender);
             let mut times = Vec::new();
             receiver.for_each(|steps| {
@@ -170,7 +174,7 @@ mod tests {
         let (mut sender, receiver) = channel();
         drop(receiver);
         for _ in 0..CHUNK * (MOST_CHUNKS + 1) {
-            sender.send(Step::Reading { domain: 0, time: Timestamp::default(), energy: Joules::ZERO });
+            sender.push(Step::Reading { domain: 0, time: Timestamp::default(), energy: Joules::ZERO });
         }
     }
 }

@@ -6,12 +6,12 @@ use super::events::{EventRole, EventRoles, SampledEvent};
 use super::intervals::IntervalGrid;
 use super::losses::{Loss, Losses};
 use super::spans::EventUnit;
-use crate::attribute::{Charge, Quantum};
+use crate::attribute::Quantum;
 use crate::recording::energy::EnergyReading;
 use crate::recording::format::record_type;
 use crate::recording::record::{Record, RecordContext, Sample};
 use crate::recording::{Decoder, RawRecord, Recording};
-use crate::units::{Joules, Nanoseconds, Timestamp};
+use crate::units::{Joules, Timestamp};
 
 /// Long losses that are kept: far more than a recorder can be held up in an hour. Damaged files name more.
 const MOST_LONG_LOSSES: usize = 1 << 18;
@@ -83,10 +83,8 @@ impl Survey {
             let unit = roles.sampled()[event as usize].unit;
             let span = self.intervals.lost(event, cpu, unit, (start, time), count);
             if loss.is_long(time) && self.long_losses.len() < MOST_LONG_LOSSES {
-                let tells_time = roles.time_event() == Some(event);
-                let running = if tells_time { span.running } else { Nanoseconds::ZERO };
-                let charge = Charge::Lost;
-                self.long_losses.push(Quantum { start, end: time, cpu, event, count, running, charge });
+                let span = span.told_by(roles.time_event() == Some(event));
+                self.long_losses.push(loss.quantum(time, cpu, span));
             }
         }
     }
