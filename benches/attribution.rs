@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use eprof::attribute::{Attribution, Attributor, Charge, EventWeights, Options, Quantum, Sharing};
-use eprof::recording::metadata::{DomainInfo, DomainKind, Method};
+use eprof::hardware::{DomainInfo, DomainKind, Method};
 use eprof::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 const CPUS: u32 = 16;
@@ -93,7 +93,7 @@ fn quanta_per_second(criterion: &mut Criterion) {
 fn memory(_: &mut Criterion) {
     for quanta in [1_000_000, 10_000_000] {
         let attribution = attribute(attributor(1.0), quanta);
-        let attributed = attribution.ledgers[0].attributed;
+        let attributed = attribution.balances[0].attributed;
         println!(
             "{quanta} quanta, {:.0} J: at most {} of memory so far",
             attributed.as_joules(),

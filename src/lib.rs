@@ -12,15 +12,20 @@
 //! ```
 //!
 //! Dependencies point one way, from the report back to the recording; [`units`] lies below
-//! everything, and nothing depends on [`record`] but [`calibrate`], which drives its meters. The arithmetic of [`timeline`], [`attribute`],
+//! everything, and nothing depends on [`record`]. What measures without a recording, [`measure`] and [`calibrate`],
+//! shares its [`meter`]s and its way with programs ([`process`]). The arithmetic of [`timeline`], [`attribute`],
 //! [`power_model`], [`gpu`] and [`tune`] uses no file, clock or thread: values in, values out.
 
+pub mod hardware;
 mod markup;
 pub mod units;
 
 pub mod machine;
 pub mod power_model;
 pub mod simulate;
+
+pub mod meter;
+pub mod process;
 
 pub mod record;
 pub mod recording;
@@ -35,5 +40,6 @@ pub mod report;
 
 pub mod calibrate;
 pub mod gpu;
+pub mod measure;
 pub mod stat;
 pub mod tune;

@@ -7,25 +7,38 @@ use std::path::{Path, PathBuf};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("markup", &[]),
-    ("machine", &["units", "recording"]),
-    ("power_model", &["units", "machine", "recording"]),
-    ("simulate", &["units", "recording", "power_model"]),
-    ("recording", &["units"]),
+    ("hardware", &["units"]),
+    ("machine", &["units", "hardware", "recording"]),
+    ("power_model", &["units", "hardware", "machine", "recording"]),
+    ("simulate", &["units", "hardware", "recording", "power_model"]),
+    ("recording", &["units", "hardware"]),
+    ("process", &["units", "hardware"]),
+    ("meter", &["units", "hardware", "machine", "process", "gpu"]),
     ("timeline", &["units", "recording", "profile"]),
-    ("attribute", &["units", "recording"]),
-    ("profile", &["units", "recording"]),
+    ("attribute", &["units", "hardware", "recording", "profile"]),
+    ("profile", &["units", "hardware"]),
     ("symbolize", &["units", "recording", "profile", "timeline"]),
     (
         "analyze",
-        &["units", "recording", "timeline", "attribute", "profile", "power_model", "symbolize", "gpu"],
+        &[
+            "units",
+            "hardware",
+            "recording",
+            "timeline",
+            "attribute",
+            "profile",
+            "power_model",
+            "symbolize",
+            "gpu",
+        ],
     ),
-    ("report", &["units", "markup", "recording", "profile", "symbolize"]),
+    ("report", &["units", "markup", "hardware", "recording", "profile", "symbolize"]),
     ("tune", &["units", "markup"]),
-    ("stat", &["units", "recording", "report", "tune"]),
+    ("stat", &["units", "hardware", "report", "tune"]),
 ];
 
 /// Modules whose arithmetic must not touch the world: values in, values out.
-const PURE: &[&str] = &["units.rs", "timeline", "attribute", "profile.rs", "simulate", "tune", "stat"];
+const PURE: &[&str] = &["units.rs", "timeline", "attribute", "profile", "simulate", "tune", "stat"];
 const WORLD: &[&str] =
     &["std::fs", "std::net", "std::process", "std::thread", "std::time", "libc::", "nix::"];
 

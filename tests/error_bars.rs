@@ -4,12 +4,12 @@
 //! is read every 10 ms, and the model's coefficients are wrong by as much as their covariance says.
 
 use eprof::attribute::{Attributor, Charge, EventWeights, Options, Quantum, Sharing};
+use eprof::hardware::{DomainInfo, DomainKind, Method};
 use eprof::profile::BucketReason;
 use eprof::profile::{
     CallersId, Cell, Division, DomainDivision, DomainEnergy, ErrorTerms, EventTotals, Profile, SampleTrail,
     StackTable, Thread, ThreadIndex,
 };
-use eprof::recording::metadata::{DomainInfo, DomainKind, Method};
 use eprof::report::{self, Grouping, Report};
 use eprof::symbolize::Symbols;
 use eprof::units::{Joules, Nanoseconds, Timestamp, Watts};
@@ -132,7 +132,7 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
         attributor.reading(0, Timestamp::from_nanos(*time), Joules::from_joules(*joules));
     });
     let attribution = attributor.finish();
-    let ledger = attribution.ledgers[0];
+    let balance = attribution.balances[0];
     let mut stacks = StackTable::default();
     let stack = stacks.push(CallersId::NONE, None);
     let cell = |index: usize| Cell {
@@ -151,15 +151,7 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
     };
     Profile {
         duration: Nanoseconds::from_secs_f64(SECONDS),
-        domains: vec![DomainEnergy {
-            info: package(),
-            measured: ledger.measured,
-            attributed: ledger.attributed,
-            static_energy: ledger.static_energy,
-            other_processes: ledger.other_processes,
-            recorder: ledger.recorder,
-            lost: ledger.lost,
-        }],
+        domains: vec![DomainEnergy { info: package(), balance }],
         events: ["cycles", "instructions"]
             .map(|name| EventTotals { name: name.to_owned(), samples: 1, count: 1, lost: 0, throttled: 0 })
             .to_vec(),

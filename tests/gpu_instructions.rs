@@ -7,7 +7,7 @@ mod fake;
 use std::path::Path;
 use std::process::Command;
 
-use eprof::record::gpu::Cuda;
+use eprof::measure::gpu::Cuda;
 use fake::{fake_gpu, virtual_time};
 
 /// A line of the table; figures that were not measured are `None`.

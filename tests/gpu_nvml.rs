@@ -5,8 +5,8 @@ mod fake;
 
 use std::time::Duration;
 
-use eprof::record::meter::EnergyMeter;
-use eprof::record::meter::nvml::{NvmlSearch, search};
+use eprof::meter::EnergyMeter;
+use eprof::meter::nvml::{NvmlSearch, search};
 use fake::fake_gpu;
 
 fn look(settings: &str, flags: &[&str], watch_ms: u64) -> NvmlSearch {

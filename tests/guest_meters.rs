@@ -6,7 +6,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use eprof::machine::Roots;
-use eprof::record::meter::{Discovery, EnergyMeter, MeterOptions, Source, StampedReading, discover};
+use eprof::meter::{Discovery, EnergyMeter, MeterOptions, Source, StampedReading, discover};
 use eprof::units::Nanoseconds;
 
 /// What one package has used, by the simulation's exact account.

@@ -1,6 +1,5 @@
 //! What each event of a recording is for.
 
-use super::spans::EventUnit;
 use crate::recording::attr::EventAttr;
 use crate::recording::energy::domain_of_event;
 use crate::recording::format::event_type;
@@ -8,6 +7,17 @@ use crate::recording::gpu_activity::GPU_ACTIVITY_EVENT;
 use crate::recording::gpu_events::{CONTEXTS_EVENT, GpuCall, KERNEL_NAMES_EVENT};
 use crate::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT, Metadata};
 use crate::recording::{EventDesc, Recording};
+
+/// What an event counts, as far as time is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventUnit {
+    /// Nanoseconds of a task or CPU (`cpu-clock`, `task-clock`): the period itself is time.
+    Nanoseconds,
+    /// Cycles: at a clock rate that changes little from one sample to the next.
+    Cycles,
+    /// Anything else says nothing about time.
+    Other,
+}
 
 /// The role of one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

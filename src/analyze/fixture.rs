@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::recording::metadata::{
-    CoreKind, DomainInfo, DomainKind, EventInfo, METADATA_FORMAT, MachineInfo, Metadata, Method, Target,
-};
+use crate::hardware::{CoreKind, DomainInfo, DomainKind, MachineInfo, Method};
+use crate::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, Target};
 
 /// One package with its cores and memory, sampled by cycles and instructions.
 pub fn metadata() -> Metadata {

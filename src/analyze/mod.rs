@@ -8,41 +8,23 @@
 //! Where there are two CPUs, one thread replays and gathers while another surveys and then finds cells and
 //! attributes; the result is the same.
 
-mod bucket_size;
-mod call_paths;
-mod cells;
-mod collect;
-mod cpu_set;
-mod estimate;
+mod aggregate;
 mod events;
 #[cfg(test)]
 mod fixture;
-mod gather;
-mod gpu_activity;
-mod gpu_threads;
+mod gpu;
 mod intervals;
-mod jit;
-mod known;
-mod launches;
-mod losses;
-mod model_choice;
+mod model;
 mod options;
-mod plan;
-mod replay;
 mod run;
-mod samples;
-mod shape;
-mod spans;
 mod steps;
-mod survey;
-mod unwind;
 
-pub use collect::{Dimensions, Frame, frames_of};
-pub use estimate::WattsRange;
+pub use aggregate::collect::{Dimensions, Frame, frames_of};
+pub use aggregate::replay::{Replay, ReplayEnd};
+pub use aggregate::samples::SampleEnergy;
 pub use events::EventRoles;
-pub use model_choice::ModelChoice;
+pub use intervals::survey::{Survey, survey};
+pub use model::choice::ModelChoice;
+pub use model::estimate::WattsRange;
 pub use options::{Options, StaticEnergy};
-pub use replay::{Replay, ReplayEnd};
 pub use run::{analyze, analyze_samples};
-pub use samples::SampleEnergy;
-pub use survey::{Survey, survey};

@@ -1,8 +1,8 @@
 //! What to make of a recording.
 
-use super::collect::Dimensions;
-use super::estimate::WattsRange;
-use super::model_choice::ModelChoice;
+use crate::analyze::aggregate::collect::Dimensions;
+use crate::analyze::model::choice::ModelChoice;
+use crate::analyze::model::estimate::WattsRange;
 use crate::power_model::stored::StoredModel;
 use crate::symbolize::SymbolizeOptions;
 use crate::units::Joules;

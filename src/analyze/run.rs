@@ -7,27 +7,25 @@ use std::thread;
 
 use rustc_hash::FxHashMap;
 
-use super::cells::{CellTable, NO_CPU};
-use super::collect::Collected;
-use super::estimate::estimate;
-use super::events::EventRoles;
-use super::gather::{Gathered, gather};
-use super::intervals::cpus_of;
-use super::options::Options;
-use super::plan::Plan;
-use super::samples::{SampleEnergy, SampleList};
-use super::shape::Shaper;
-use super::spans::Span;
-use super::steps::{self, Owner, Step, StepChunks};
-use super::survey::{Survey, survey};
+use crate::analyze::aggregate::cells::{CellTable, NO_CPU};
+use crate::analyze::aggregate::collect::Collected;
+use crate::analyze::aggregate::gather::{Gathered, gather};
+use crate::analyze::aggregate::samples::{SampleEnergy, SampleList};
+use crate::analyze::events::EventRoles;
+use crate::analyze::intervals::grid::cpus_of;
+use crate::analyze::intervals::losses::HORIZON;
+use crate::analyze::intervals::shape::Shaper;
+use crate::analyze::intervals::spans::Span;
+use crate::analyze::intervals::survey::{Survey, survey};
+use crate::analyze::model::estimate::estimate;
+use crate::analyze::model::plan::Plan;
+use crate::analyze::options::Options;
+use crate::analyze::steps::{self, Owner, Step, StepChunks};
 use crate::attribute::{self, Attribution, Attributor, Bucket, Charge, Quantum};
+use crate::hardware::DomainInfo;
 use crate::profile::{Division, DomainEnergy, ErrorTerms, Module, NO_CELL, Profile, SampleTrail, TimeSlice};
-use crate::recording::metadata::DomainInfo;
 use crate::recording::{RecordPosition, Recording};
 use crate::units::{Joules, Nanoseconds, Timestamp};
-
-/// How far back a sample's events can reach.
-pub(super) const HORIZON: Nanoseconds = Nanoseconds::from_millis(200);
 
 /// Makes a profile of a recording. Damage in the recording ends or thins out the profile and is told
 /// in its warnings.
@@ -339,16 +337,8 @@ fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attrib
     let columns = domains.len();
     profile.domains = domains
         .iter()
-        .zip(&attribution.ledgers)
-        .map(|(info, ledger)| DomainEnergy {
-            info: info.clone(),
-            measured: ledger.measured,
-            attributed: ledger.attributed,
-            static_energy: ledger.static_energy,
-            other_processes: ledger.other_processes,
-            recorder: ledger.recorder,
-            lost: ledger.lost,
-        })
+        .zip(attribution.balances)
+        .map(|(info, balance)| DomainEnergy { info: info.clone(), balance })
         .collect();
     let slice = |bucket: Bucket| TimeSlice {
         start: bucket.start,

@@ -2,16 +2,16 @@
 
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use super::cells::{NO_CPU, SampleKey};
-use super::cpu_set::CpuSet;
-use super::spans::Span;
+use crate::analyze::aggregate::cells::{NO_CPU, SampleKey};
+use crate::analyze::intervals::cpu_set::CpuSet;
+use crate::analyze::intervals::spans::Span;
 use crate::attribute::{Charge, Quantum};
 use crate::recording::energy::CpuTimes;
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// What attribution takes in, in the order of time.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// A sample.
     Sample(SampleStep),
     /// What was lost.
@@ -26,7 +26,7 @@ pub(super) enum Step {
 
 /// A sample and whose it is. Hundreds of thousands wait for attribution.
 #[derive(Debug)]
-pub(super) struct SampleStep {
+pub(crate) struct SampleStep {
     pub end: Timestamp,
     pub count: u64,
     /// The CPU or [`NO_CPU`].
@@ -37,7 +37,7 @@ pub(super) struct SampleStep {
 
 /// Records that the kernel had no room for.
 #[derive(Debug)]
-pub(super) struct LostStep {
+pub(crate) struct LostStep {
     pub end: Timestamp,
     pub cpu: Option<u32>,
     pub records: u64,
@@ -50,7 +50,7 @@ pub(super) struct LostStep {
 
 /// Whose a sample is. One of an idle CPU is counted, but gets no joules.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Owner {
+pub(crate) enum Owner {
     /// The cell of this key.
     Cell { is_idle: bool, key: SampleKey },
     /// Somebody known without a key.
@@ -88,7 +88,7 @@ const CHUNK: usize = 1024;
 const MOST_CHUNKS: usize = 512;
 
 /// A way from one thread to another.
-pub(super) fn channel() -> (StepChunks<impl FnMut(&mut Vec<Step>)>, StepReceiver) {
+pub(crate) fn channel() -> (StepChunks<impl FnMut(&mut Vec<Step>)>, StepReceiver) {
     let (sender, receiver) = sync_channel(MOST_CHUNKS);
     let send = move |chunk: &mut Vec<Step>| {
         let chunk = std::mem::replace(chunk, Vec::with_capacity(CHUNK));
@@ -99,7 +99,7 @@ pub(super) fn channel() -> (StepChunks<impl FnMut(&mut Vec<Step>)>, StepReceiver
 }
 
 /// Hands steps on, many at a time; the last when it is dropped.
-pub(super) struct StepChunks<F: FnMut(&mut Vec<Step>)> {
+pub(crate) struct StepChunks<F: FnMut(&mut Vec<Step>)> {
     chunk: Vec<Step>,
     hand_on: F,
 }
@@ -125,7 +125,7 @@ impl<F: FnMut(&mut Vec<Step>)> Drop for StepChunks<F> {
 }
 
 /// The thread's end that takes them.
-pub(super) struct StepReceiver {
+pub(crate) struct StepReceiver {
     receiver: Receiver<Vec<Step>>,
 }
 

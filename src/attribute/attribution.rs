@@ -1,6 +1,7 @@
 //! What attribution is asked for, and what comes out.
 
-use super::ledger::{Bucket, Ledger};
+use super::energy_bucket::Bucket;
+use crate::profile::Balance;
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// How to attribute.
@@ -39,7 +40,7 @@ pub struct Attribution {
     /// power, by way of the sums of buckets; empty if it was not asked for. See [`Options::sensitivities`].
     pub sensitivities: Vec<f32>,
     /// The account of each domain.
-    pub ledgers: Vec<Ledger>,
+    pub balances: Vec<Balance>,
     /// The buckets, if they were to be kept.
     pub buckets: Vec<Bucket>,
     /// Readings that were refused because they went backwards.

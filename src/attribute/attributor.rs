@@ -4,12 +4,13 @@ use super::attribution::{Attribution, Options, Sharing};
 use super::bucket::{BucketSums, CellSums, Rates};
 use super::curve::EnergyCurve;
 use super::domain::Domain;
+use super::energy_bucket::Bucket;
 use super::feeding::Feeding;
-use super::ledger::{Bucket, Ledger};
 use super::quantum::{Charge, Pending, Quantum, Window};
 use super::weights::EventWeights;
+use crate::hardware::DomainInfo;
+use crate::profile::Balance;
 use crate::recording::energy::CpuTimes;
-use crate::recording::metadata::DomainInfo;
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 /// Distributes the joules of a recording. See the module's description.
@@ -111,7 +112,7 @@ impl Attributor {
             others_are_sampled,
             parameters,
             cores_first,
-            result: Attribution { ledgers: vec![Ledger::default(); count], ..Attribution::default() },
+            result: Attribution { balances: vec![Balance::default(); count], ..Attribution::default() },
             sums: BucketSums::new(events, &feeding),
             rates: Rates::new(events, &feeding, columns_of_model),
             by_cell: CellSums::new(count + columns_of_model.unwrap_or(0)),
@@ -207,9 +208,9 @@ impl Attributor {
         {
             self.close_bucket(frontier, end, true);
         }
-        for (domain, ledger) in self.domains.iter().zip(&mut self.result.ledgers) {
+        for (domain, balance) in self.domains.iter().zip(&mut self.result.balances) {
             if let (Some((_, first)), Some((_, last))) = (domain.curve.first(), domain.curve.last()) {
-                ledger.measured = last - first;
+                balance.measured = last - first;
             }
         }
         if self.options.sharing == Sharing::Whole {
@@ -221,10 +222,10 @@ impl Attributor {
     /// Turns the cells' model joules into joules: the same number of them for each, domain by domain.
     fn pool(&mut self) {
         let columns = self.domains.len();
-        for (index, ledger) in self.result.ledgers.iter().enumerate() {
+        for (index, balance) in self.result.balances.iter().enumerate() {
             let column = || self.result.cell_joules.iter().skip(index).step_by(columns);
             let model: Joules = column().sum();
-            let factor = if model > Joules::ZERO { ledger.attributed / model } else { 0.0 };
+            let factor = if model > Joules::ZERO { balance.attributed / model } else { 0.0 };
             for joules in self.result.cell_joules.iter_mut().skip(index).step_by(columns) {
                 *joules = *joules * factor;
             }
@@ -391,11 +392,11 @@ impl Attributor {
             } else {
                 booked.lost += dynamic;
             }
-            let ledger = &mut self.result.ledgers[index];
-            ledger.static_energy += booked.static_energy;
-            ledger.other_processes += booked.other_processes;
-            ledger.recorder += booked.recorder;
-            ledger.lost += booked.lost;
+            let balance = &mut self.result.balances[index];
+            balance.static_energy += booked.static_energy;
+            balance.other_processes += booked.other_processes;
+            balance.recorder += booked.recorder;
+            balance.lost += booked.lost;
             self.scratch.booked[index] = booked;
         }
     }
@@ -434,10 +435,10 @@ impl Attributor {
             self.by_cell.add(part, &self.rates);
         }
         let [other_processes, recorder, lost] = self.by_cell.not_cells();
-        for (index, ledger) in self.result.ledgers.iter_mut().enumerate() {
-            ledger.other_processes += Joules::from_joules(other_processes[index]);
-            ledger.recorder += Joules::from_joules(recorder[index]);
-            ledger.lost += Joules::from_joules(lost[index]);
+        for (index, balance) in self.result.balances.iter_mut().enumerate() {
+            balance.other_processes += Joules::from_joules(other_processes[index]);
+            balance.recorder += Joules::from_joules(recorder[index]);
+            balance.lost += Joules::from_joules(lost[index]);
         }
         let mut kept = Vec::new();
         for (cell, row) in self.by_cell.cells() {
@@ -448,8 +449,8 @@ impl Attributor {
             for (sum, given) in cell_joules.iter_mut().zip(given) {
                 *sum += Joules::from_joules(*given);
             }
-            for (ledger, joules) in self.result.ledgers.iter_mut().zip(joules) {
-                ledger.attributed += Joules::from_joules(*joules);
+            for (balance, joules) in self.result.balances.iter_mut().zip(joules) {
+                balance.attributed += Joules::from_joules(*joules);
             }
             let changes = &mut self.result.sensitivities[first * self.parameters..];
             for (index, joules) in joules.iter().enumerate().filter(|(_, joules)| **joules != 0.0) {

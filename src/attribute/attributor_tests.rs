@@ -1,8 +1,8 @@
 //! The laws of attribution, and its arithmetic worked by hand.
 
 use super::*;
+use crate::hardware::{DomainKind, Method};
 use crate::recording::energy::CpuTimes;
-use crate::recording::metadata::{DomainKind, Method};
 use proptest::prelude::*;
 
 fn domain(name: &str, kind: DomainKind, parent: Option<&str>, cpus: &[u32]) -> DomainInfo {
@@ -63,7 +63,7 @@ fn a_function_that_draws_twice_the_power_gets_twice_the_joules() {
     }
     let result = attributor.finish();
     assert_eq!(joules(&result.cell_joules), [1.0, 2.0]);
-    assert_eq!(result.ledgers[0].measured, Joules::from_joules(3.0));
+    assert_eq!(result.balances[0].measured, Joules::from_joules(3.0));
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn energy_while_nothing_runs_is_static() {
     let mut attributor = attributor(&[domain("p", DomainKind::Package, None, &[])], options(1.0));
     attributor.reading(0, at(0), Joules::ZERO);
     attributor.reading(0, at(1000), Joules::from_joules(5.0));
-    let ledger = attributor.finish().ledgers[0];
-    assert_eq!(ledger.static_energy, Joules::from_joules(5.0));
-    assert_eq!(ledger.parts(), ledger.measured);
+    let balance = attributor.finish().balances[0];
+    assert_eq!(balance.static_energy, Joules::from_joules(5.0));
+    assert_eq!(balance.accounted(), balance.measured);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn the_end_of_a_sample_in_an_idle_second_does_not_get_its_joules() {
     }
     let result = attributor.finish();
     assert!((result.cell_joules[0].as_joules() - 2.0).abs() < 1e-6, "{:?}", result.cell_joules);
-    assert!((result.ledgers[0].static_energy.as_joules() - 2.0).abs() < 1e-6, "{:?}", result.ledgers);
+    assert!((result.balances[0].static_energy.as_joules() - 2.0).abs() < 1e-6, "{:?}", result.balances);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_beginning_that_was_nearly_all_static_decides_nothing() {
         let later = 30.0 * (second - 1) as f64 + 10.000_001;
         attributor.reading(0, at(1000 * second), Joules::from_joules(later));
     }
-    let attributed = attributor.finish().ledgers[0].attributed.as_joules();
+    let attributed = attributor.finish().balances[0].attributed.as_joules();
     assert!((attributed - 180.0).abs() < 0.01, "{attributed}");
 }
 
@@ -151,7 +151,7 @@ fn known_static_power_is_taken_out_first() {
     attributor.reading(0, at(1000), Joules::from_joules(30.0));
     let result = attributor.finish();
     assert_eq!(joules(&result.cell_joules), [20.0]);
-    assert_eq!(joules(&[result.ledgers[0].static_energy]), [10.0]);
+    assert_eq!(joules(&[result.balances[0].static_energy]), [10.0]);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn measured_cores_override_the_model() {
     }
     let result = attributor.finish();
     assert_eq!(joules(&result.cell_joules), [4.0, 3.0, 0.0, 2.0, 0.0, 1.0]);
-    assert_eq!(joules(&[result.ledgers[0].attributed]), [6.0]);
+    assert_eq!(joules(&[result.balances[0].attributed]), [6.0]);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn others_pay_for_their_time() {
     let result = attributor.finish();
     // Two CPUs were busy for 100 ms, the program on one of them.
     assert_eq!(joules(&result.cell_joules), [4.0]);
-    assert_eq!(joules(&[result.ledgers[0].other_processes]), [4.0]);
+    assert_eq!(joules(&[result.balances[0].other_processes]), [4.0]);
 }
 
 proptest! {
@@ -234,11 +234,11 @@ proptest! {
             attributor.finish()
         };
         let result = run(0);
-        for (index, ledger) in result.ledgers.iter().enumerate() {
-            let difference = (ledger.parts() - ledger.measured).abs().as_joules();
-            prop_assert!(difference <= 1e-9 * ledger.measured.as_joules().max(1.0), "{ledger:?}");
+        for (index, balance) in result.balances.iter().enumerate() {
+            let difference = (balance.accounted() - balance.measured).abs().as_joules();
+            prop_assert!(difference <= 1e-9 * balance.measured.as_joules().max(1.0), "{balance:?}");
             let cells: Joules = result.cell_joules.iter().skip(index).step_by(3).sum();
-            prop_assert!((cells - ledger.attributed).abs().as_joules() < 1e-9);
+            prop_assert!((cells - balance.attributed).abs().as_joules() < 1e-9);
         }
         prop_assert!(result.cell_joules.iter().all(|joules| *joules >= Joules::ZERO));
         let shifted = run(shift);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::busy::OtherTime;
 use super::curve::EnergyCurve;
-use crate::recording::metadata::{DomainInfo, DomainKind};
+use crate::hardware::{DomainInfo, DomainKind};
 use crate::units::Nanoseconds;
 
 #[derive(Debug)]

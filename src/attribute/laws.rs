@@ -6,7 +6,7 @@ use super::attribution::{Attribution, Options, Sharing};
 use super::attributor::Attributor;
 use super::quantum::{Charge, Quantum};
 use super::weights::EventWeights;
-use crate::recording::metadata::{DomainInfo, DomainKind, Method};
+use crate::hardware::{DomainInfo, DomainKind, Method};
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 /// Four CPUs in two packages.
@@ -178,9 +178,9 @@ proptest! {
         let of_both = attribute(&both, &weights, &options);
         let sum: Vec<f64> = joules(&of_first).iter().zip(joules(&of_second)).map(|(a, b)| a + b).collect();
         assert_same(&joules(&of_both), &sum, 1e-4 * (1.0 + total.iter().sum::<f64>()))?;
-        for (domain, ledger) in of_both.ledgers.iter().enumerate() {
-            let parts = of_first.ledgers[domain].static_energy + of_second.ledgers[domain].static_energy;
-            prop_assert!((ledger.static_energy - parts).abs().as_joules() < 1e-4 * (1.0 + parts.as_joules()));
+        for (domain, balance) in of_both.balances.iter().enumerate() {
+            let parts = of_first.balances[domain].static_energy + of_second.balances[domain].static_energy;
+            prop_assert!((balance.static_energy - parts).abs().as_joules() < 1e-4 * (1.0 + parts.as_joules()));
         }
     }
 

@@ -23,16 +23,16 @@ mod bucket;
 mod busy;
 mod curve;
 mod domain;
+mod energy_bucket;
 mod feeding;
 #[cfg(test)]
 mod laws;
-mod ledger;
 mod quantum;
 mod weights;
 
 pub use attribution::{Attribution, Options, Sharing};
 pub use attributor::Attributor;
 pub use curve::EnergyCurve;
-pub use ledger::{Bucket, Ledger};
+pub use energy_bucket::Bucket;
 pub use quantum::{Charge, Quantum};
 pub use weights::{EventWeights, coefficient};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::recording::metadata::DomainKind;
+use crate::hardware::DomainKind;
 
 /// Model joules per event, by event and domain; only their proportions matter inside a bucket.
 #[derive(Debug, Clone, PartialEq)]

@@ -10,15 +10,15 @@ use super::kernels::Kernel;
 use super::outcome::Observed;
 use super::plan::{FEWEST_ROUNDS, Plan, Step};
 use super::workers::Workers;
+use crate::hardware::{DomainInfo, DomainKind, MachineInfo, Method};
 use crate::machine::permissions::Permissions;
 use crate::machine::{ModelEvent, Roots, choose_model_events, topology};
+use crate::measure::cpu_counters::{CpuCount, CpuCounters};
+use crate::measure::{RunMeter, RunMeterError};
+use crate::meter::{Discovery, MeterOptions, discover};
 use crate::power_model::median::median;
-use crate::record::affinity::allowed_cpus;
-use crate::record::cpu_counters::{CpuCount, CpuCounters};
-use crate::record::meter::{Discovery, MeterOptions, discover};
-use crate::record::run_meter::{RunMeter, RunMeterError};
+use crate::process::affinity::allowed_cpus;
 use crate::recording::format::event_type;
-use crate::recording::metadata::{DomainInfo, DomainKind, MachineInfo, Method};
 use crate::units::{Joules, Nanoseconds};
 
 /// How to calibrate.

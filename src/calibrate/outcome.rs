@@ -142,7 +142,7 @@ fn left_out_error(data: &Dataset, most: usize, options: &FitOptions) -> Option<f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::metadata::CoreKind;
+    use crate::hardware::CoreKind;
 
     fn event(role: &str) -> ModelEvent {
         ModelEvent {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::kernels::{Kernel, WorkingSets};
+use crate::hardware::{CoreKind, CpuInfo, MachineInfo};
 use crate::machine::topology::CpuGroups;
 use crate::machine::{Roots, caches, roots};
-use crate::recording::metadata::{CoreKind, CpuInfo, MachineInfo};
 
 /// One thing to measure: a kernel on some CPUs at once.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use super::error::CalibrateError;
 use super::kernels::{Kernel, WorkingSets};
 use super::plan::Step;
-use crate::record::affinity::pin_thread;
+use crate::process::affinity::pin_thread;
 
 /// Running workers. They end when this is dropped.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ mod tests {
     fn workers_announce_themselves_and_end() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("announced");
-        let cpu = crate::record::affinity::allowed_cpus(
+        let cpu = crate::process::affinity::allowed_cpus(
             &crate::machine::topology::detect(&Default::default()).expect("this machine"),
         )[0];
         let step = Step { kernel: Kernel::Pipeline, cpus: vec![cpu, cpu], sets: SETS };

@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, ensure};
 use clap::Args;
 use eprof::calibrate::{self, Bench, CalibrateOptions, Calibration, Progress, Step, Visits};
+use eprof::hardware::MachineInfo;
 use eprof::power_model::model::ModelEvent;
 use eprof::power_model::stored::{STORED_FORMAT, StoredModel};
-use eprof::recording::metadata::MachineInfo;
 use eprof::units::Joules;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use eprof::machine::Roots;
-use eprof::record::meter::{MeterOptions, discover};
+use eprof::meter::{MeterOptions, discover};
 
 use super::Outcome;
 

@@ -131,7 +131,7 @@ fn columns(energy: &SampleEnergy, selection: &Selection) -> Result<Vec<usize>, R
             vec![found.ok_or_else(|| ReportError::NoSuchDomain { name: name.clone(), known: known() })?]
         }
     };
-    let measured: Joules = columns.iter().map(|&column| energy.domains[column].measured).sum();
+    let measured: Joules = columns.iter().map(|&column| energy.domains[column].balance.measured).sum();
     if measured > Joules::ZERO { Ok(columns) } else { Err(ReportError::NoJoules) }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use eprof::record::meter::{AssumedWatts, MeterOptions, Source};
+use eprof::meter::{AssumedWatts, MeterOptions, Source};
 
 /// Which meters to read.
 #[derive(Args)]

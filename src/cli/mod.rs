@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use eprof::record::privileges;
+use eprof::process::privileges;
 
 mod bus_error;
 mod calibrate;

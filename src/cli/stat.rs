@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use eprof::record::runs::{self, Finished, RunError, RunOptions};
+use eprof::measure::runs::{self, Finished, RunError, RunOptions};
 use eprof::report::text::visible_lines;
 use eprof::stat;
 

@@ -9,8 +9,8 @@ mod result;
 use std::io;
 use std::process::ExitCode;
 
-use eprof::record::tuning::changes::NotRestored;
-use eprof::record::tuning::guard;
+use eprof::measure::tuning::changes::NotRestored;
+use eprof::measure::tuning::guard;
 
 use super::Outcome;
 use super::output::say;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::recording::metadata::CoreKind;
+use crate::hardware::CoreKind;
 
 /// One event on one PMU, ready to be opened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

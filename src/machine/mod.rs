@@ -25,6 +25,6 @@ mod tracepoint;
 pub(crate) mod fixture;
 
 pub use event_spec::{EventError, EventSpec, Modifiers};
-pub use model_events::{ModelEvent, ModelEvents, Role, choose_model_events};
+pub use model_events::{ModelEvent, ModelEvents, choose_model_events};
 pub use resolve::{resolve_event, resolve_events};
 pub use roots::Roots;

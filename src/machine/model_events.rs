@@ -5,43 +5,14 @@
 //! microarchitecture, put together by sysfs's `format/`. Nothing is chosen that would not fit into the
 //! counters at once: a multiplexed sampling event tells too little.
 
-use std::fmt;
-
 use super::cpuinfo::CpuIdentity;
 use super::event_spec::EventSpec;
 use super::model_table::{self, Encoding, arm};
 use super::pmu::Pmu;
 use super::resolve::resolve_event;
 use super::roots::{Roots, read_number};
-use crate::recording::metadata::{CoreKind, MachineInfo};
-
-/// The part that an event plays in the power model, most important first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// Unhalted cycles.
-    Clk,
-    /// Instructions retired.
-    Inst,
-    /// Stalls for want of resources.
-    Resource,
-    /// Requests to the second-level cache.
-    L2,
-    /// Misses of the last cache: traffic with memory.
-    LlcMiss,
-}
-
-impl fmt::Display for Role {
-    /// As in a recording's metadata.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Clk => "clk",
-            Self::Inst => "inst",
-            Self::Resource => "resource",
-            Self::L2 => "l2",
-            Self::LlcMiss => "llc-miss",
-        })
-    }
-}
+use crate::hardware::Role;
+use crate::hardware::{CoreKind, MachineInfo};
 
 /// An event of the model.
 #[derive(Debug, Clone, PartialEq)]

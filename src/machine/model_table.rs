@@ -5,7 +5,7 @@
 //! Processor Programming References. Cycles, instructions and, on Intel, misses of the last cache
 //! are the kernel's generic events and not listed.
 
-use crate::recording::metadata::CoreKind;
+use crate::hardware::CoreKind;
 
 /// An event by the terms of its vendor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::cpu_list;
 use super::pmu_format::BitField;
 use super::roots::{Roots, read_number, read_trimmed, sorted_names};
-use crate::recording::metadata::CoreKind;
+use crate::hardware::CoreKind;
 
 /// A performance monitoring unit.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::cpu_list;
 use super::cpuinfo::CpuIdentity;
 use super::roots::{Roots, read_number, read_trimmed};
-use crate::recording::metadata::{CoreKind, CpuInfo, MachineInfo};
+use crate::hardware::{CoreKind, CpuInfo, MachineInfo};
 
 /// Why the machine could not be described.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::recording::metadata::CoreKind;
+use crate::hardware::CoreKind;
 use crate::units::{Joules, Watts};
 
 /// Watts from event rates, for one kind of CPU.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::model::{DomainModel, ModelEvent, PowerModel, Scale};
-use crate::recording::metadata::CoreKind;
+use crate::hardware::CoreKind;
 use crate::units::Watts;
 
 /// A model that comes with eprof.

@@ -1,12 +1,12 @@
 //! What a calibrated model says to a recording: which of its events to sample, how often, what they
 //! cost, and what the machine takes without any.
 
-use crate::machine::Role;
+use crate::hardware::Role;
+use crate::hardware::{DomainInfo, DomainKind, Method};
 use crate::power_model::model::PowerModel;
 use crate::record::events::{SampledEvent, set_periods};
 use crate::record::options::SamplingRate;
 use crate::record::periods;
-use crate::recording::metadata::{DomainInfo, DomainKind, Method};
 
 /// Gives the events their costs and periods `R = P / C`; one that the model knows and that costs nothing
 /// is left out, but for cycles, which also tell time.
@@ -58,10 +58,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::hardware::CoreKind;
     use crate::machine::{Roots, resolve_events};
     use crate::power_model::model::{DomainModel, ModelEvent, Scale};
     use crate::record::events::SampleInterval;
-    use crate::recording::metadata::CoreKind;
     use crate::units::Watts;
 
     fn event(name: &str, role: Role) -> SampledEvent {

@@ -1,12 +1,10 @@
-//! How busy the CPUs were, from `/proc/stat`, and how much of that the programs were that eprof ran.
+//! How busy the CPUs were, from `/proc/stat`.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::time::{ClockId, clock_gettime};
-
 use crate::machine::Roots;
+use crate::process::clocks::own_cpu_time;
 use crate::recording::energy::CpuTimes;
 use crate::units::Nanoseconds;
 
@@ -38,20 +36,6 @@ impl CpuTimesReader {
         self.stat.read_to_string(&mut self.text)?;
         Ok(CpuTimes { recorder: own_cpu_time(), busy: busy_times(&self.text, self.nanos_per_tick) })
     }
-}
-
-/// CPU time of this process, all threads.
-fn own_cpu_time() -> Nanoseconds {
-    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Nanoseconds::ZERO, |time| {
-        Nanoseconds::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
-    })
-}
-
-/// CPU time in seconds of all children that have ended and were waited for, with their own such children.
-pub fn children_cpu_seconds() -> f64 {
-    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return 0.0 };
-    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 * 1e-6;
-    seconds(usage.user_time()) + seconds(usage.system_time())
 }
 
 /// CPU number and busy time from the lines `cpuN user nice system idle iowait irq softirq steal ...`.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::machine::EventError;
 use crate::machine::topology::TopologyError;
-use crate::record::launch::LaunchError;
+use crate::process::{LaunchError, SystemError};
 
 /// Recording failed.
 #[derive(Debug, thiserror::Error)]
@@ -110,18 +110,13 @@ pub enum RecordError {
     },
 
     /// A system call that should always work did not.
-    #[error("{what}: {cause}")]
-    System {
-        /// What was tried.
-        what: &'static str,
-        /// What the kernel said.
-        cause: io::Error,
-    },
+    #[error(transparent)]
+    System(#[from] SystemError),
 }
 
 impl RecordError {
     /// For `map_err`: a failed system call with what it was for.
     pub(super) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
-        move |cause| Self::System { what, cause: cause.into() }
+        move |cause| SystemError::of(what)(cause).into()
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::{EventSpec, ModelEvent, ModelEvents, Role, Roots, choose_model_events, resolve_events};
+use crate::hardware::Role;
+use crate::hardware::{CoreKind, MachineInfo};
+use crate::machine::{EventSpec, ModelEvent, ModelEvents, Roots, choose_model_events, resolve_events};
 use crate::power_model::stored::{StoredModel, StoredModelError};
 use crate::record::calibrated;
 use crate::record::error::RecordError;
@@ -10,7 +12,7 @@ use crate::record::options::SamplingRate;
 use crate::record::periods;
 use crate::record::uprobe::Uprobe;
 use crate::recording::format::event_type;
-use crate::recording::metadata::{CoreKind, EventInfo, MachineInfo};
+use crate::recording::metadata::EventInfo;
 
 /// An event to sample, and its place in the power model.
 #[derive(Debug, Clone, PartialEq)]

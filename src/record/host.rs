@@ -4,10 +4,10 @@ use std::fs;
 
 use nix::time::{ClockId, clock_getres, clock_gettime};
 
+use crate::hardware::MachineInfo;
 use crate::machine::pmu::Pmu;
 use crate::machine::{Roots, cpu_list};
-use crate::record::readings::monotonic_now;
-use crate::recording::metadata::MachineInfo;
+use crate::process::clocks::monotonic_now;
 use crate::recording::trailer::{ClockReference, Trailer};
 use crate::units::Nanoseconds;
 

@@ -8,55 +8,42 @@
 //! The kernel's records go from its rings to the file as they are; what they say is found out later,
 //! by [`crate::recording`]. All that eprof adds is made by [`crate::recording::own_events`].
 
-pub mod affinity;
 mod attr;
 mod build_ids;
 mod calibrated;
 mod census;
 mod counters;
-pub mod cpu_counters;
 mod cpu_times;
 mod drain;
 mod energy_log;
 mod error;
 mod event_totals;
 mod events;
-mod file_limit;
-pub mod gpu;
+mod gpu;
 mod host;
 mod kernel_state;
-mod launch;
-pub mod meter;
 mod options;
 mod output;
 mod partial_round;
 mod periods;
-pub mod privileges;
 mod process_state;
-mod program_end;
 mod readings;
 mod recorder;
 mod ring;
-pub mod run_meter;
-mod run_observations;
-pub mod runs;
 mod sampling;
 mod session;
-mod signals;
 mod summary;
 mod support;
 mod target;
 mod tracing_data;
-pub mod tuning;
 mod uprobe;
 
 pub use energy_log::EnergySummary;
 pub use eprof_cupti_injection::DEFAULT_MAX_RATE as CUPTI_MAX_RATE;
 pub use error::RecordError;
 pub use gpu::activity::COST as CUPTI_COST;
-pub use launch::LaunchError;
 pub use options::{
     CallGraph, CuptiOptions, GpuLaunches, GpuOptions, Neighbours, RecordOptions, SamplingRate, TargetOptions,
 };
 pub use session::record;
-pub use summary::{Outcome, Summary};
+pub use summary::Summary;

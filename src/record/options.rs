@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::meter::MeterOptions;
 use crate::power_model::stored::StoredModel;
-use crate::record::meter::MeterOptions;
 
 /// Everything that can be chosen about a recording.
 #[derive(Debug, Clone)]

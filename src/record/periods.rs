@@ -4,10 +4,10 @@
 //! Fixed periods and no frequencies: the kernel keeps to a frequency by adapting the period to the events of
 //! the last milliseconds, and a period that was right for one function then counts for the next one.
 
-use crate::machine::Role;
+use crate::hardware::CoreKind;
+use crate::hardware::Role;
 use crate::power_model::model::PowerModel;
 use crate::power_model::presets::Preset;
-use crate::recording::metadata::CoreKind;
 use crate::units::Joules;
 
 /// Samples a second of all events together on a core that happens to be as busy as [`usual_rate`] says.

@@ -11,10 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use nix::time::{ClockId, clock_gettime};
-
-use crate::record::meter::{CounterReading, EnergyMeter, StampedReading};
-use crate::record::privileges;
+use crate::meter::{CounterReading, EnergyMeter, StampedReading};
+use crate::process::clocks::monotonic_now;
+use crate::process::privileges;
 use crate::recording::energy::EnergyReading;
 use crate::units::{Nanoseconds, Timestamp};
 
@@ -232,19 +231,11 @@ fn read(
     Ok(best.unwrap_or_default())
 }
 
-/// Now, on the recording's clock.
-pub fn monotonic_now() -> Timestamp {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or_else(
-        |_| Timestamp::default(),
-        |time| Timestamp::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::meter::Pace;
-    use crate::recording::metadata::DomainInfo;
+    use crate::hardware::DomainInfo;
+    use crate::meter::Pace;
     use crate::units::Joules;
 
     /// A counter whose first readings take so many milliseconds.

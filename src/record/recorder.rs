@@ -9,6 +9,10 @@ use std::time::{Duration, Instant};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::unistd::Pid;
 
+use crate::process;
+use crate::process::Outcome;
+use crate::process::clocks::monotonic_now;
+use crate::process::{ReceivedSignal, Signals};
 use crate::record::census::Census;
 use crate::record::counters::Counters;
 use crate::record::cpu_times::CpuTimesReader;
@@ -19,10 +23,7 @@ use crate::record::event_totals::EventTotals;
 use crate::record::gpu::activity::ActivityFiles;
 use crate::record::gpu::kernel_names::{GivenHandle, KernelNames};
 use crate::record::process_state::ProcessState;
-use crate::record::program_end;
-use crate::record::readings::{MeterReader, monotonic_now};
-use crate::record::signals::{RecorderSignal, Signals};
-use crate::record::summary::Outcome;
+use crate::record::readings::MeterReader;
 use crate::recording::encode::{self, RecordTooLong, SampleId};
 use crate::recording::own_events;
 use crate::recording::trailer::Trailer;
@@ -205,15 +206,15 @@ impl Recorder {
     fn ending(&mut self, tick: bool) -> Option<Outcome> {
         while let Some(signal) = self.signals.next() {
             match signal {
-                RecorderSignal::ChildChanged => {
-                    if let Some(outcome) = self.program.and_then(program_end::reap) {
+                ReceivedSignal::ChildChanged => {
+                    if let Some(outcome) = self.program.and_then(process::reap) {
                         self.program = None;
                         return Some(outcome);
                     }
                 }
                 // The program has got it too, and decides what it means.
-                RecorderSignal::FromTerminal(_) if self.program.is_some() => {}
-                RecorderSignal::FromTerminal(signal) | RecorderSignal::Stop(signal) => {
+                ReceivedSignal::FromTerminal(_) if self.program.is_some() => {}
+                ReceivedSignal::FromTerminal(signal) | ReceivedSignal::Stop(signal) => {
                     return Some(Outcome::Stopped(signal));
                 }
             }

@@ -4,17 +4,17 @@ use std::io;
 
 use nix::errno::Errno;
 
+use crate::hardware::MachineInfo;
 use crate::machine::permissions::Permissions;
 use crate::machine::{Roots, resolve_event, topology};
+use crate::process::file_limit;
 use crate::record::attr::AttrSettings;
 use crate::record::counters::{Counters, OpenCounter, Refusal, Scope};
 use crate::record::error::RecordError;
 use crate::record::events::{ChosenEvents, SampledEvent, choose_events, clock_instead};
-use crate::record::file_limit;
 use crate::record::options::{CallGraph, RecordOptions, SamplingRate};
 use crate::record::ring::page_size;
 use crate::record::support::KernelSupport;
-use crate::recording::metadata::MachineInfo;
 
 /// Bytes of a ring, if the kernel gives them. perf_event_mlock_kb is 516 by default: just this and a
 /// page for the ring's head.

@@ -3,7 +3,14 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use crate::hardware::Method;
 use crate::machine::{Roots, topology};
+use crate::meter::{Discovery, EnergyMeter, Pace, discover};
+use crate::process;
+use crate::process::Signals;
+use crate::process::clocks::monotonic_now;
+use crate::process::privileges;
+use crate::process::{Credentials, Waiting};
 use crate::record::build_ids;
 use crate::record::calibrated;
 use crate::record::census::Census;
@@ -20,24 +27,19 @@ use crate::record::gpu::kernel_names::KernelNames;
 use crate::record::gpu::probes::launch_probes;
 use crate::record::host;
 use crate::record::kernel_state;
-use crate::record::launch::{Credentials, Waiting};
-use crate::record::meter::{Discovery, EnergyMeter, Pace, discover};
 use crate::record::options::{CallGraph, Neighbours, RecordOptions, TargetOptions};
 use crate::record::output::PendingOutput;
-use crate::record::privileges;
 use crate::record::process_state::ProcessState;
-use crate::record::program_end;
-use crate::record::readings::{MeterReader, monotonic_now};
+use crate::record::readings::MeterReader;
 use crate::record::recorder::Recorder;
 use crate::record::sampling::Sampling;
-use crate::record::signals::Signals;
 use crate::record::summary::Summary;
 use crate::record::target;
 use crate::record::tracing_data;
 use crate::recording::EventDesc;
 use crate::recording::compress::RecordCompressor;
 use crate::recording::encode::RecordTooLong;
-use crate::recording::metadata::{METADATA_FORMAT, Metadata, Method};
+use crate::recording::metadata::{METADATA_FORMAT, Metadata};
 use crate::recording::own_events;
 use crate::recording::trailer::Trailer;
 use crate::recording::writer::RecordingWriter;
@@ -186,8 +188,7 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     }
     let energy = recorder.energy.summary();
     let closed = recorder.close(&trailer);
-    let outcome =
-        closed.program.map_or(outcome, |program| program_end::wait(program, outcome, &closed.signals));
+    let outcome = closed.program.map_or(outcome, |program| process::wait(program, outcome, &closed.signals));
     Ok(Summary {
         outcome,
         samples,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::{Joules, Nanoseconds, Watts};
+use crate::hardware::{CoreKind, DomainInfo, MachineInfo};
 
 /// Name of the event whose samples carry the [`Metadata`] in pieces.
 pub const METADATA_EVENT: &str = "eprof/metadata/";
@@ -62,134 +62,6 @@ pub enum Target {
     Threads(Vec<u32>),
     /// Everything that ran.
     System,
-}
-
-/// The recorded machine.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct MachineInfo {
-    /// Host name.
-    pub hostname: String,
-    /// Kernel release, as `uname -r` prints it.
-    pub kernel: String,
-    /// Architecture, as `uname -m` prints it.
-    pub arch: String,
-    /// The CPU's name for people.
-    pub cpu_model: String,
-    /// The CPU's name for model files: `GenuineIntel-6-2D-7`, `AuthenticAMD-25-1-1`, `arm-0x41-0xd0c-r3p1`.
-    pub cpu_identity: String,
-    /// Microarchitecture in short, if known: `sandybridge`, `zen4`, `neoverse-n1`.
-    pub microarchitecture: Option<String>,
-    /// One entry per online CPU.
-    pub cpus: Vec<CpuInfo>,
-}
-
-/// Where one logical CPU sits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CpuInfo {
-    /// Number of the logical CPU.
-    pub cpu: u32,
-    /// Core within its package; SMT siblings share it.
-    pub core: u32,
-    /// Die within its package.
-    pub die: u32,
-    /// Package (socket).
-    pub package: u32,
-    /// Kind of core on hybrid machines.
-    pub kind: CoreKind,
-}
-
-/// The kinds of core of hybrid machines.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CoreKind {
-    /// The only kind, or the large kind.
-    #[default]
-    Performance,
-    /// The small kind (Intel `cpu_atom`, Arm LITTLE).
-    Efficiency,
-}
-
-/// One energy domain: a part of the machine whose joules are counted together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DomainInfo {
-    /// Unique name, also in the event's name: `package-0`, `package-0-cores`, `dram-0`, `gpu-0`.
-    pub name: String,
-    /// What is counted.
-    pub kind: DomainKind,
-    /// The domain that contains this one: a sum over domains must never take both.
-    pub parent: Option<String>,
-    /// Where the readings come from: `power PMU`, `powercap`, `estimate`, ...
-    pub source: String,
-    /// Measured by hardware, or estimated.
-    pub method: Method,
-    /// Package whose CPUs this domain feeds; `None` when it is the whole machine or no CPU.
-    pub package: Option<u32>,
-    /// CPUs fed by this domain where that is narrower than a package (a die, one core).
-    pub cpus: Vec<u32>,
-    /// Smallest step of the counter.
-    pub resolution: Option<Joules>,
-    /// How often the counter moves, as measured at the start.
-    pub refresh: Option<Nanoseconds>,
-    /// Constant part of the power that no program causes, where known: an estimate's idle watts.
-    pub static_power: Option<Watts>,
-    /// Address on the PCI bus, of a graphics card.
-    #[serde(default)]
-    pub bus_id: Option<String>,
-    /// The number that the recorded program knows a graphics card by, where that is certain.
-    #[serde(default)]
-    pub cuda_ordinal: Option<u32>,
-}
-
-impl DomainInfo {
-    /// A domain that feeds the whole machine and lies in no other; nothing more is known of it.
-    pub fn new(name: impl Into<String>, kind: DomainKind, source: impl Into<String>, method: Method) -> Self {
-        Self {
-            name: name.into(),
-            kind,
-            parent: None,
-            source: source.into(),
-            method,
-            package: None,
-            cpus: Vec::new(),
-            resolution: None,
-            refresh: None,
-            static_power: None,
-            bus_id: None,
-            cuda_ordinal: None,
-        }
-    }
-}
-
-/// What a domain counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DomainKind {
-    /// The whole machine or board.
-    Platform,
-    /// A CPU package (socket or die).
-    Package,
-    /// All cores of a package.
-    Cores,
-    /// One core.
-    Core,
-    /// The integrated graphics or other uncore part.
-    Uncore,
-    /// Memory.
-    Dram,
-    /// A graphics card.
-    Gpu,
-    /// The battery's discharge.
-    Battery,
-}
-
-/// Whether a number of joules was measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Method {
-    /// Counted by a meter.
-    Measured,
-    /// Computed from time and assumed watts.
-    Estimated,
 }
 
 /// A sampled event and its place in the power model.

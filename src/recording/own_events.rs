@@ -4,6 +4,7 @@
 //! reader of perf.data knows how to skip them. A recording that has them says so by the events'
 //! [`descriptions`], and carries their samples, which the other functions here make.
 
+use crate::hardware::DomainInfo;
 use crate::recording::EventDesc;
 use crate::recording::attr::{EventAttr, flag};
 use crate::recording::encode::{self, RecordTooLong, SampleFields};
@@ -11,7 +12,7 @@ use crate::recording::energy::{CpuTimes, EnergyReading, event_name, metadata_pay
 use crate::recording::format::{event_type, sample_type};
 use crate::recording::gpu_activity::{GPU_ACTIVITY_EVENT, GpuActivity};
 use crate::recording::gpu_events::{CONTEXTS_EVENT, ContextDevice, KERNEL_NAMES_EVENT, KernelName};
-use crate::recording::metadata::{CPU_TIMES_EVENT, DomainInfo, METADATA_EVENT, Metadata};
+use crate::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT, Metadata};
 use crate::units::{Nanoseconds, Timestamp};
 
 const SAMPLE_TYPE: u64 = encode::TRAILER_FIELDS | sample_type::RAW;

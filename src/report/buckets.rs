@@ -216,8 +216,8 @@ impl BucketRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hardware::Method;
     use crate::profile::{BucketReason, Division, DomainDivision};
-    use crate::recording::metadata::Method;
     use crate::report::fixture::{Fixture, Spent};
     use crate::units::Watts;
 

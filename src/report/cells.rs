@@ -2,12 +2,11 @@
 
 use rustc_hash::FxHashMap;
 
-use super::errors;
 use super::rows::{Grouping, Row};
 use super::select::{Selected, Totals};
 use super::text::Label;
+use crate::hardware::CpuInfo;
 use crate::profile::{DomainEnergy, Profile};
-use crate::recording::metadata::CpuInfo;
 use crate::units::Joules;
 
 /// Rows by thread, process, name of process, core or event. `stacks` says which stacks count.
@@ -42,7 +41,9 @@ pub(super) fn by_cell(
             });
         }
     }
-    if let Some(variances) = errors::variances(profile, selected, rows.len(), |cell| row_of_cell[cell]) {
+    if let Some(variances) =
+        selected.variances(profile, &selected.domains, rows.len(), |cell| row_of_cell[cell])
+    {
         for (row, variance) in rows.iter_mut().zip(variances) {
             row.own.variance += variance;
             row.total.variance += variance;
@@ -122,10 +123,8 @@ pub(super) fn by_domain(profile: &Profile, selected: &Selected, stacks: &[bool])
         }
     }
     for (domain, sum) in totals_of.iter_mut().enumerate() {
-        let mut selected = selected.clone();
-        selected.domains = vec![domain];
         let all = |cell: usize| stacks[profile.cells[cell].stack.0 as usize].then_some(0);
-        sum.variance += errors::variances(profile, &selected, 1, all).map_or(0.0, |variances| variances[0]);
+        sum.variance += selected.variances(profile, &[domain], 1, all).map_or(0.0, |variances| variances[0]);
     }
     let shown: Vec<usize> =
         (0..columns).filter(|&domain| is_within(profile, domain, &selected.domains)).collect();

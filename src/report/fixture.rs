@@ -1,10 +1,10 @@
 //! Profiles made by hand, for tests.
 
+use crate::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, Method};
 use crate::profile::{
-    AddressId, CallersId, Cell, CodeAddress, DomainEnergy, EventTotals, Module, ModuleId, ModuleKind,
-    Profile, Thread, ThreadIndex,
+    AddressId, Balance, CallersId, Cell, CodeAddress, DomainEnergy, EventTotals, Module, ModuleId,
+    ModuleKind, Profile, Thread, ThreadIndex,
 };
-use crate::recording::metadata::{CoreKind, CpuInfo, DomainInfo, DomainKind, Method};
 use crate::symbolize::{FileId, FoundFrames, FoundFunction, Item, SourceFrame, Symbols, SymbolsBuilder};
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
@@ -37,12 +37,14 @@ impl Fixture {
                 package: Some(0),
                 ..DomainInfo::new(name, DomainKind::Package, source, method)
             },
-            measured: static_energy + other_processes + recorder + lost,
-            attributed: Joules::ZERO,
-            static_energy,
-            other_processes,
-            recorder,
-            lost,
+            balance: Balance {
+                measured: static_energy + other_processes + recorder + lost,
+                attributed: Joules::ZERO,
+                static_energy,
+                other_processes,
+                recorder,
+                lost,
+            },
         });
     }
 
@@ -102,8 +104,8 @@ impl Fixture {
         assert_eq!(spent.joules.len(), self.profile.domains.len());
         for (domain, &joules) in self.profile.domains.iter_mut().zip(spent.joules) {
             let joules = Joules::from_joules(joules);
-            domain.attributed += joules;
-            domain.measured += joules;
+            domain.balance.attributed += joules;
+            domain.balance.measured += joules;
             self.profile.cell_joules.push(joules);
             // A standard error of a tenth.
             self.profile.cell_variances.push((joules * 0.1).as_joules().powi(2));

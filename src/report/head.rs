@@ -6,11 +6,12 @@ use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
 use super::scale::{Scale, grouped};
-use super::summary::{Balance, DomainSummary, Summary};
+use super::summary::{DomainSummary, Summary};
 use super::table::Style;
 use super::text::padded;
+use crate::hardware::Method;
+use crate::profile::Balance;
 use crate::profile::ProfileMethod;
-use crate::recording::metadata::Method;
 use crate::units::{Joules, Nanoseconds};
 
 /// Columns of a number in the head.

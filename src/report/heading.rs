@@ -2,8 +2,9 @@
 
 use super::Weight;
 use super::scale::grouped;
-use super::summary::{BALANCE_TOLERANCE, Summary};
+use super::summary::Summary;
 use super::tree::CallTree;
+use crate::profile::BALANCE_TOLERANCE;
 use crate::profile::ProfileMethod;
 use crate::units::Joules;
 

@@ -8,7 +8,7 @@ use super::table::Style;
 use super::text::Label;
 use super::tree::{CallTree, Root, TreeOptions};
 use super::*;
-use crate::recording::metadata::Method;
+use crate::hardware::Method;
 use crate::symbolize::Symbols;
 
 const ATTACKS: [&str; 22] = [

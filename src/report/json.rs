@@ -10,10 +10,11 @@ use std::io::Write;
 use serde::Serialize;
 
 use super::select::{Totals, Weight};
-use super::summary::{Balance, method_name};
+use super::summary::method_name;
 use super::text::Label;
 use super::{DivisionSummary, DomainSummary, Report, ReportError, Row, RowKind, Side};
-use crate::recording::metadata::Method;
+use crate::hardware::Method;
+use crate::profile::Balance;
 use crate::units::{Joules, Watts};
 
 /// Writes a report as one JSON object.

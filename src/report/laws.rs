@@ -9,7 +9,7 @@ use super::folded::WholeNumbers;
 use super::tree::{CallTree, Direction, Root, TreeOptions};
 use super::walk::TreeFrame;
 use super::*;
-use crate::recording::metadata::Method;
+use crate::hardware::Method;
 use crate::symbolize::Symbols;
 
 const FUNCTIONS: [&str; 6] = ["main", "work", "work>mix", "mix", "walk>work", "leaf"];

@@ -11,7 +11,6 @@ pub mod buckets;
 mod cells;
 pub mod csv;
 mod division;
-mod errors;
 #[cfg(test)]
 mod fixture;
 pub mod flamegraph;
@@ -24,7 +23,6 @@ pub mod histogram;
 mod hostile;
 pub mod html;
 pub mod json;
-mod jumps;
 #[cfg(test)]
 mod laws;
 mod neighbours;
@@ -46,18 +44,17 @@ pub mod tree;
 mod walk;
 
 pub use division::{DivisionSummary, DomainModelSummary};
-pub use errors::standard_errors;
 pub use neighbours::{Neighbours, Side};
 pub use rows::{Grouping, Place, Row, RowKind, SortKey};
 pub use select::{Selection, Totals, Weight};
-pub use summary::{BALANCE_TOLERANCE, Balance, DomainSummary, EventSummary, Summary};
+pub use summary::{DomainSummary, EventSummary, Summary};
 
 use frames::{Detail, FrameTable};
 use regex::Regex;
 use select::Selected;
 use text::Label;
 
-use crate::profile::{Profile, StackId};
+use crate::profile::{BALANCE_TOLERANCE, Profile, StackId};
 use crate::symbolize::Symbols;
 
 /// Why a report cannot be made.
@@ -352,8 +349,9 @@ fn warnings(profile: &Profile, summary: &Summary) -> Vec<Label> {
     for (index, domain) in profile.domains.iter().enumerate() {
         let in_cells: f64 =
             (0..profile.cells.len()).map(|cell| profile.joules(cell)[index].as_joules()).sum();
-        let attributed = domain.attributed.as_joules();
-        if (in_cells - attributed).abs() > BALANCE_TOLERANCE * domain.measured.as_joules().abs().max(in_cells)
+        let attributed = domain.balance.attributed.as_joules();
+        if (in_cells - attributed).abs()
+            > BALANCE_TOLERANCE * domain.balance.measured.as_joules().abs().max(in_cells)
         {
             warnings.push(Label::new(&format!(
                 "the samples of {} have {in_cells} J, the balance says {attributed} J",

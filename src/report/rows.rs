@@ -2,7 +2,6 @@
 
 use regex::Regex;
 
-use super::errors;
 use super::frames::{Detail, FrameTable, UNKNOWN};
 use super::parallel::in_parallel;
 use super::select::{Selected, Totals, Weight};
@@ -146,7 +145,7 @@ pub(super) fn by_frame(
     };
     let (mut sums, variances) = in_parallel(
         || sums_by_frame(profile, frames, stacks),
-        || errors::variances(profile, selected, frames.keys.len(), own_row),
+        || selected.variances(profile, &selected.domains, frames.keys.len(), own_row),
     );
     if let Some(variances) = variances {
         for ((own, _), variance) in sums.iter_mut().zip(variances) {

@@ -3,7 +3,7 @@
 use regex::Regex;
 
 use super::ReportError;
-use crate::profile::{Cell, GPU_LAUNCH_EVENT, Profile, ProfileMethod};
+use crate::profile::{Cell, GPU_LAUNCH_EVENT, Profile, ProfileMethod, Summed, variances};
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// What rows and frames are weighed by.
@@ -145,7 +145,7 @@ impl Selected {
                 Some(index as u32)
             }
         };
-        let energy: Joules = domains.iter().map(|&domain| profile.domains[domain].measured).sum();
+        let energy: Joules = domains.iter().map(|&domain| profile.domains[domain].balance.measured).sum();
         let has_joules = profile.method() != ProfileMethod::None && energy > Joules::ZERO;
         let weight = match selection.weight {
             Some(Weight::Joules) if !has_joules => return Err(ReportError::NoJoules),
@@ -170,6 +170,18 @@ impl Selected {
         let without_time = launches.map(|index| index as u32).filter(|_| event.is_none());
         let is_of_one_domain = selection.domain.is_some();
         Ok(Self { weight, domains, is_of_one_domain, partial, event, without_time, threads })
+    }
+
+    /// One-sigma variances of the joules of `rows` groups of the selected cells, in the columns `domains`, beside what
+    /// the profile knows of each cell; `row_of` tells for each cell its group. `None` if nothing was measured.
+    pub fn variances(
+        &self,
+        profile: &Profile,
+        domains: &[usize],
+        rows: usize,
+        row_of: impl Fn(usize) -> Option<usize>,
+    ) -> Option<Vec<f64>> {
+        variances(&Summed { profile, domains, takes: &|cell| self.takes(cell) }, rows, row_of)
     }
 
     /// The selected cells: index, cell and sums.

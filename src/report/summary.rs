@@ -3,83 +3,9 @@
 use super::division::DivisionSummary;
 use super::select::Selected;
 use super::text::Label;
-use crate::profile::{DomainEnergy, Profile, ProfileMethod};
-use crate::recording::metadata::Method;
+use crate::hardware::Method;
+use crate::profile::{Balance, DomainEnergy, Profile, ProfileMethod};
 use crate::units::{Joules, Nanoseconds, Watts};
-
-/// The relative difference that a balance may have: what rounding of sums leaves.
-pub const BALANCE_TOLERANCE: f64 = 1e-9;
-
-/// Where the joules of a domain, or of all domains together, went.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Balance {
-    /// All joules.
-    pub measured: Joules,
-    /// To samples of the recorded program.
-    pub attributed: Joules,
-    /// Spent whatever runs.
-    pub static_energy: Joules,
-    /// By processes that were not recorded.
-    pub other_processes: Joules,
-    /// By eprof itself.
-    pub recorder: Joules,
-    /// While records were lost, or with nothing to charge it to.
-    pub lost: Joules,
-}
-
-impl Balance {
-    fn of(domain: &DomainEnergy) -> Self {
-        Self {
-            measured: domain.measured,
-            attributed: domain.attributed,
-            static_energy: domain.static_energy,
-            other_processes: domain.other_processes,
-            recorder: domain.recorder,
-            lost: domain.lost,
-        }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self {
-            measured: self.measured + other.measured,
-            attributed: self.attributed + other.attributed,
-            static_energy: self.static_energy + other.static_energy,
-            other_processes: self.other_processes + other.other_processes,
-            recorder: self.recorder + other.recorder,
-            lost: self.lost + other.lost,
-        }
-    }
-
-    /// The parts beside the attributed one, with the names that reports give them.
-    pub fn unattributed(&self) -> [(&'static str, Joules); 4] {
-        [
-            ("[static]", self.static_energy),
-            ("[other processes]", self.other_processes),
-            ("[eprof]", self.recorder),
-            ("[lost]", self.lost),
-        ]
-    }
-
-    /// The sum of all parts.
-    pub fn accounted(&self) -> Joules {
-        self.attributed + self.unattributed().into_iter().map(|(_, joules)| joules).sum()
-    }
-
-    /// What the parts differ from the whole, as a share of the whole.
-    pub fn error(&self) -> f64 {
-        let difference = (self.accounted() - self.measured).abs();
-        if difference == Joules::ZERO {
-            0.0
-        } else {
-            difference / self.measured.abs().max(self.accounted().abs())
-        }
-    }
-
-    /// The parts add up to the whole.
-    pub fn holds(&self) -> bool {
-        self.error() <= BALANCE_TOLERANCE
-    }
-}
 
 /// One energy domain of the report's head.
 #[derive(Debug, Clone, PartialEq)]
@@ -148,7 +74,7 @@ impl Summary {
                 parent: domain.info.parent.as_deref().map(Label::new),
                 depth: depth(profile, domain),
                 counted: counted(&index),
-                balance: Balance::of(domain),
+                balance: domain.balance,
             })
             .collect();
         let events = profile.events.iter().map(|event| EventSummary {
@@ -161,7 +87,7 @@ impl Summary {
         let balance = domains
             .iter()
             .filter(|domain| domain.counted)
-            .fold(Balance::default(), |sum, domain| sum.plus(domain.balance));
+            .fold(Balance::default(), |sum, domain| sum + domain.balance);
         Self {
             subject: subject.map(Label::new),
             method: profile.method(),

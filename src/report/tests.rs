@@ -5,8 +5,8 @@ use super::flamegraph::FlamegraphOptions;
 use super::table::Style;
 use super::tree::{CallTree, Direction, Root, TreeOptions};
 use super::*;
-use crate::profile::TimeSlice;
-use crate::recording::metadata::Method;
+use crate::hardware::Method;
+use crate::profile::{Balance, TimeSlice};
 use crate::units::{Joules, Nanoseconds};
 
 macro_rules! golden {
@@ -290,9 +290,7 @@ fn a_meter_that_never_moved_is_told_and_not_shown_as_zero_joules() {
     let (mut profile, symbols) = sample_profile();
     profile.cell_joules.fill(Joules::ZERO);
     for domain in &mut profile.domains {
-        let zero = Joules::ZERO;
-        (domain.measured, domain.attributed, domain.static_energy) = (zero, zero, zero);
-        (domain.other_processes, domain.recorder, domain.lost) = (zero, zero, zero);
+        domain.balance = Balance::default();
     }
     let report = Report::new(&profile, &symbols, &Options::default()).expect("samples are there");
     assert_eq!(report.weight, Weight::Samples);
@@ -302,7 +300,7 @@ fn a_meter_that_never_moved_is_told_and_not_shown_as_zero_joules() {
 #[test]
 fn a_balance_that_does_not_add_up_is_told() {
     let (mut profile, symbols) = sample_profile();
-    profile.domains[0].measured += Joules::from_joules(1e-6);
+    profile.domains[0].balance.measured += Joules::from_joules(1e-6);
     let report = Report::new(&profile, &symbols, &Options::default()).expect("samples are there");
     assert!(report.warnings.iter().any(|text| text.as_str().starts_with("the balance of package-0 is off")));
     let table = text(|out| table::write(&report, &Style::default(), out));

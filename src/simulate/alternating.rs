@@ -2,9 +2,9 @@
 
 use super::paper;
 use super::scenario::{Domain, Function, Meter, Queue, Sampling, Scenario, Step, Task};
+use crate::hardware::DomainKind;
 use crate::power_model::model::PowerModel;
 use crate::power_model::presets::Preset;
-use crate::recording::metadata::DomainKind;
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// How functions alternate, and what is wrong with the recording of it.

@@ -5,15 +5,13 @@ use std::io::{self, Seek, Write};
 use super::meter::Reading;
 use super::pmu::{Entry, EntryKind};
 use super::scenario::Scenario;
+use crate::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method};
 use crate::recording::EventDesc;
 use crate::recording::attr::{EventAttr, flag};
 use crate::recording::encode::{self, MappingFields, SampleFields, SampleId};
 use crate::recording::energy::CpuTimes;
 use crate::recording::format::{event_type, sample_type};
-use crate::recording::metadata::{
-    CoreKind, CpuInfo, DomainInfo, DomainKind, EventInfo, METADATA_FORMAT, MachineInfo, Metadata, Method,
-    Target,
-};
+use crate::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, Target};
 use crate::recording::own_events;
 use crate::recording::record::CpuMode;
 use crate::recording::trailer::Trailer;

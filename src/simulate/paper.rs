@@ -1,10 +1,10 @@
 //! The paper's machine and programs: eight Sandy Bridge cores at 2.9 GHz, table 4.
 
 use super::scenario::{Domain, Event, Function, Meter, Queue, Sampling, Scenario, Step, Task};
+use crate::hardware::DomainKind;
 use crate::power_model::model::PowerModel;
 use crate::power_model::paper::PROGRAMS;
 use crate::power_model::presets::Preset;
-use crate::recording::metadata::DomainKind;
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// Cores of the paper's socket.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::recording::metadata::DomainKind;
+use crate::hardware::DomainKind;
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// A machine and the work on it.

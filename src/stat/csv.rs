@@ -1,7 +1,7 @@
 //! Measured runs as CSV: one line for each mean and each ratio.
 
 use super::measurements::{Measurements, Part, Quantity, Series};
-use crate::recording::metadata::Method;
+use crate::hardware::Method;
 
 /// The measurements as a table with the columns `command,part,method,quantity,unit,runs,mean,low,high`;
 /// lines of ratios have the command `B/A`. `low` and `high` are empty where a single run was made.

@@ -2,7 +2,7 @@
 
 use super::interval::Estimate;
 use super::ratio::{Ratio, ratio};
-use crate::recording::metadata::{DomainInfo, Method};
+use crate::hardware::{DomainInfo, Method};
 use crate::units::{Joules, Watts};
 
 /// One run of a program.
@@ -174,7 +174,7 @@ impl Measurements {
 #[cfg(test)]
 pub(super) mod fixture {
     use super::*;
-    use crate::recording::metadata::DomainKind;
+    use crate::hardware::DomainKind;
 
     fn domain(name: &str, kind: DomainKind, parent: Option<&str>) -> MeasuredDomain {
         let info = DomainInfo {

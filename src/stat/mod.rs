@@ -1,6 +1,6 @@
 //! What repeated runs of a program say: means with intervals, and the ratio of two programs.
 //!
-//! The runs themselves are made by [`crate::record::runs`]; here are values only.
+//! The runs themselves are made by [`crate::measure::runs`]; here are values only.
 
 mod csv;
 mod interval;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::interval::Estimate;
 use super::measurements::{Measurements, Part, Quantity, Series};
 use super::ratio::Ratio;
-use crate::recording::metadata::Method;
+use crate::hardware::Method;
 use crate::report::text::Label;
 use crate::units::Joules;
 

@@ -1,6 +1,6 @@
 //! Joules: against the simulated machine's own, over wraps, for two packages and single cores.
 
-use eprof::recording::metadata::{DomainInfo, DomainKind};
+use eprof::hardware::{DomainInfo, DomainKind};
 
 use crate::bench::{Run, Summary, run};
 

@@ -6,15 +6,13 @@
 use std::fs;
 use std::path::Path;
 
+use eprof::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method};
 use eprof::recording::EventDesc;
 use eprof::recording::attr::{EventAttr, flag};
 use eprof::recording::encode::{self, MappingFields, SampleFields, SampleId, TRAILER_FIELDS};
 use eprof::recording::energy::EnergyReading;
 use eprof::recording::format::{event_type, sample_type};
-use eprof::recording::metadata::{
-    CoreKind, CpuInfo, DomainInfo, DomainKind, EventInfo, METADATA_FORMAT, MachineInfo, Metadata, Method,
-    Target,
-};
+use eprof::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, Target};
 use eprof::recording::own_events;
 use eprof::recording::record::CpuMode;
 use eprof::recording::trailer::Trailer;

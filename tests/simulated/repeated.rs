@@ -41,10 +41,10 @@ fn three_repetitions_have_three_times_the_samples_and_joules() {
     assert!(samples(&once.1) > 500, "{} samples", samples(&once.1));
     assert_eq!(samples(&often.1), samples(&once.1) * u64::from(TIMES));
     for (domain, repeated) in once.1.domains.iter().zip(&often.1.domains) {
-        let ratio = repeated.measured / domain.measured;
+        let ratio = repeated.balance.measured / domain.balance.measured;
         assert!((ratio - f64::from(TIMES)).abs() < 1e-6, "{}: {ratio} times", domain.info.name);
         // Buckets end elsewhere, but hardly.
-        let ratio = repeated.attributed / domain.attributed;
+        let ratio = repeated.balance.attributed / domain.balance.attributed;
         assert!((ratio - f64::from(TIMES)).abs() < 0.03, "functions: {ratio} times");
     }
 }

@@ -1,9 +1,9 @@
 //! Simulates, analyses, and puts the result beside the truth.
 
 use eprof::analyze::{self, Dimensions, ModelChoice};
+use eprof::profile::standard_errors;
 use eprof::profile::{Profile, top_level};
 use eprof::recording::Recording;
-use eprof::report::standard_errors;
 use eprof::simulate::alternating::model;
 use eprof::simulate::{PROGRAM_PATH, Scenario, Truth, function_at, simulate};
 use eprof::units::Joules;
@@ -34,9 +34,9 @@ pub fn play(scenario: &Scenario, options: &analyze::Options) -> (Profile, Truth)
 /// Every joule is somewhere.
 pub fn assert_balance(profile: &Profile) {
     for domain in &profile.domains {
-        let parts =
-            domain.attributed + domain.static_energy + domain.other_processes + domain.recorder + domain.lost;
-        let off = (parts - domain.measured).abs() / domain.measured;
+        let of = &domain.balance;
+        let parts = of.attributed + of.static_energy + of.other_processes + of.recorder + of.lost;
+        let off = (parts - of.measured).abs() / of.measured;
         assert!(off < 1e-9, "{}: the balance is off by {off:e}", domain.info.name);
     }
 }

@@ -4,10 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use eprof::gpu::trace::PowerTrace;
+use eprof::hardware::{DomainInfo, DomainKind, MachineInfo, Method};
 use eprof::recording::energy::EnergyReading;
-use eprof::recording::metadata::{
-    DomainInfo, DomainKind, METADATA_FORMAT, MachineInfo, Metadata, Method, Target,
-};
+use eprof::recording::metadata::{METADATA_FORMAT, Metadata, Target};
 use eprof::recording::own_events;
 use eprof::recording::trailer::Trailer;
 use eprof::recording::writer::RecordingWriter;

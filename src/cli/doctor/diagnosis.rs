@@ -1,13 +1,13 @@
 //! What was found, as a value that text and JSON are made from.
 
+use eprof::hardware::{CoreKind, DomainInfo, MachineInfo};
 use eprof::machine::gpus::{self, Gpu};
 use eprof::machine::model_events::Counters;
 use eprof::machine::permissions::{Capability, Gap, Permissions, Severity};
 use eprof::machine::repair;
 use eprof::machine::topology::{self, CpuGroups};
 use eprof::machine::{ModelEvents, Roots, choose_model_events};
-use eprof::record::meter::{Discovery, Rejected, Source};
-use eprof::recording::metadata::{CoreKind, DomainInfo, MachineInfo};
+use eprof::meter::{Discovery, Rejected, Source};
 use serde::Serialize;
 
 use super::event_probe::{EventProbe, EventState, Kernel, Rights};

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
+use eprof::hardware::{CoreKind, DomainInfo, DomainKind, Method};
 use eprof::machine::permissions::{Permissions, Severity};
-use eprof::recording::metadata::{CoreKind, DomainInfo, DomainKind, Method};
 
 use super::diagnosis::{CounterLine, Diagnosis, EventLine, NotUsed, Verdict};
 use super::event_probe::EventState;

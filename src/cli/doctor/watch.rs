@@ -4,7 +4,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use eprof::record::meter::EnergyMeter;
+use eprof::meter::EnergyMeter;
 use eprof::units::{Joules, Nanoseconds, Watts};
 use serde::Serialize;
 

@@ -11,7 +11,7 @@ use eprof::gpu::infer::{self, Calibration, Exponential, ReferenceFit, ShapeFit, 
 use eprof::gpu::instructions::catalogue::INSTRUCTIONS;
 use eprof::gpu::refresh::{self, RefreshPeriod};
 use eprof::gpu::sensor::{SensorKind, SensorModel};
-use eprof::record::gpu::{Cuda, LoadOptions, switched_load};
+use eprof::measure::gpu::{Cuda, LoadOptions, switched_load};
 use eprof::units::Nanoseconds;
 
 use super::inputs::{Inputs, TraceArgs, describe};

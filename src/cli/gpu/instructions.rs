@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use eprof::gpu::instructions::catalogue::{INSTRUCTIONS, Instruction};
 use eprof::gpu::instructions::ptx;
-use eprof::record::gpu::{Cuda, MeasureOptions, Measured, Method, Occupancy, measure};
+use eprof::measure::gpu::{Cuda, MeasureOptions, Measured, Method, Occupancy, measure};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::Outcome;

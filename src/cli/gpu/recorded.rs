@@ -6,9 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use eprof::gpu::trace::{PowerReading, PowerTrace};
+use eprof::hardware::{DomainInfo, DomainKind, Method};
 use eprof::recording::Recording;
 use eprof::recording::energy::{EnergyReading, domain_of_event};
-use eprof::recording::metadata::{DomainInfo, DomainKind, Method};
 use eprof::recording::record::Record;
 use eprof::units::{Joules, Timestamp, Watts};
 

@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use eprof::hardware::CoreKind;
 use eprof::machine::Roots;
 use eprof::machine::cpuinfo::CpuIdentity;
 use eprof::power_model::dataset::Dataset;
@@ -20,7 +21,6 @@ use eprof::power_model::presets::Preset;
 use eprof::power_model::select::best_events;
 use eprof::power_model::stored::{STORED_FORMAT, StoredModel};
 use eprof::power_model::validate::{Protocol, validate};
-use eprof::recording::metadata::CoreKind;
 use eprof::units::{Joules, Watts};
 
 use super::super::Outcome;

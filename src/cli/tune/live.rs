@@ -5,9 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use eprof::machine::{Roots, topology};
-use eprof::record::tuning::cpu_frequency::CpuFrequency;
-use eprof::record::tuning::power_cap::PowerCap;
-use eprof::record::tuning::{BenchOptions, Finished, Metric, Placement, ProgramBench, Template, TuningError};
+use eprof::measure::tuning::cpu_frequency::CpuFrequency;
+use eprof::measure::tuning::power_cap::PowerCap;
+use eprof::measure::tuning::{
+    BenchOptions, Finished, Metric, Placement, ProgramBench, Template, TuningError,
+};
 use eprof::tune::design;
 use eprof::tune::runs::Run;
 use eprof::tune::search::{Bench, Purpose, Schedule, SearchError, search};

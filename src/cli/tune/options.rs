@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use eprof::record::meter::AssumedWatts;
+use eprof::meter::AssumedWatts;
 use eprof::tune::TuneError;
 use eprof::tune::analysis::{ErrorLimits, Question};
 use eprof::tune::choice::Goal;

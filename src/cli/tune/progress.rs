@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use eprof::record::tuning::Watcher;
+use eprof::measure::tuning::Watcher;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A bar on a terminal, a line per run elsewhere, nothing if quiet.

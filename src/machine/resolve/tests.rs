@@ -1,8 +1,8 @@
 //! Events as users write them, on machines of every sort.
 
 use super::*;
+use crate::hardware::CoreKind;
 use crate::machine::fixture::FixtureMachine;
-use crate::recording::metadata::CoreKind;
 
 const XEON: &str = "
 sys/bus/event_source/devices/cpu/type: 4

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use eprof_cupti_injection::{FOLDER_VARIABLE, LIBRARY_VARIABLE, RATE_VARIABLE, wire};
 
+use crate::process::Credentials;
 use crate::record::error::RecordError;
-use crate::record::launch::Credentials;
 use crate::record::options::{CuptiOptions, RecordOptions};
 use crate::recording::gpu_activity::GpuActivity;
 

@@ -1,7 +1,7 @@
 //! Which GPU the recorded program means by CUDA's numbers 0, 1, ...: not the driver's own numbers if the
 //! program's environment leaves some out or puts them in another order.
 
-use crate::recording::metadata::{DomainInfo, DomainKind};
+use crate::hardware::{DomainInfo, DomainKind};
 
 /// What of a program's environment decides the order of its GPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn tell(domains: &mut [DomainInfo], environment: &GpuEnvironment) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::metadata::Method;
+    use crate::hardware::Method;
 
     fn ordinals(names: &[&str], visible: Option<&str>, order: Option<&str>) -> Vec<Option<u32>> {
         let gpu = |(index, name): (usize, &&str)| {

@@ -9,18 +9,18 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use perf_event::Builder;
 
+use crate::hardware::{DomainKind, MachineInfo, Method};
 use crate::machine::{EventSpec, Roots};
+use crate::meter::Discovery;
 use crate::record::attr::{self, AttrSettings};
 use crate::record::error::RecordError;
 use crate::record::events::SampledEvent;
-use crate::record::meter::Discovery;
 use crate::record::options::{CallGraph, GpuLaunches, RecordOptions, SamplingRate, TargetOptions};
 use crate::record::support::KernelSupport;
 use crate::record::uprobe::{Uprobe, UprobePmu, kernel_path, offsets};
 use crate::recording::gpu_events::{
     ARGUMENTS_STACK_BYTES, CallRegisters, DRIVER_FUNCTIONS, GpuCall, GpuFunction, RUNTIME_FUNCTIONS,
 };
-use crate::recording::metadata::{DomainKind, MachineInfo, Method};
 
 /// Probes to open, and what to say of them.
 #[derive(Debug, Default)]

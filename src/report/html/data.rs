@@ -176,7 +176,7 @@ fn slices(tree: &CallTree<'_>, nodes: &Nodes, unit: f64) -> Vec<Slice> {
         }
     }
     if !is_timed {
-        let measured = counted.iter().map(|&domain| profile.domains[domain].measured).collect();
+        let measured = counted.iter().map(|&domain| profile.domains[domain].balance.measured).collect();
         return vec![Slice { start: 0.0, end: profile.duration.as_secs_f64(), measured, own: own.take() }];
     }
 

@@ -1,0 +1,361 @@
+//! Samples to cells: each distinct stack, thread, CPU and event is counted once.
+
+use std::hash::Hasher;
+
+use foldhash::fast::FixedState;
+
+use crate::analyze::aggregate::call_paths::CallPaths;
+use crate::analyze::aggregate::cells::SampleKey;
+use crate::analyze::aggregate::known::{KeyHash, KnownAddresses, KnownKeys, Spaces, hash};
+use crate::profile::{AddressId, CallersId, CodeAddress, ModuleKind, StackTable, ThreadIndex};
+use crate::recording::record::{Callchain, CpuMode, Sample};
+use crate::timeline::{CodeInterner, TaskId, Tasks};
+
+/// Which differences between samples a profile keeps. What is not asked for is merged, which saves
+/// time and memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dimensions {
+    /// Whole call stacks; else only the innermost frame.
+    pub stacks: bool,
+    /// Threads.
+    pub threads: bool,
+    /// CPUs.
+    pub cpus: bool,
+}
+
+impl Dimensions {
+    /// Everything.
+    pub const ALL: Self = Self { stacks: true, threads: true, cpus: true };
+}
+
+/// Most places in the tree of callers, each of which takes some 16 bytes, and 28 where the tree is drawn.
+const MOST_CALLERS: usize = 5 << 19;
+
+/// Finds what of a sample decides its cell.
+///
+/// Nearly every sample finds its callers by one look into a table; only what is new is looked at frame by
+/// frame.
+#[derive(Debug)]
+pub struct Collector {
+    dimensions: Dimensions,
+    most_callers: usize,
+    /// The callers of samples, by a hash of all that matters to them.
+    known_callers: KnownKeys,
+    hashers: [FixedState; 2],
+    located: KnownAddresses,
+    code: CodeInterner,
+    paths: CallPaths,
+    path: Vec<AddressId>,
+    without_callers: u64,
+}
+
+/// What was collected.
+#[derive(Debug)]
+pub struct Collected {
+    /// The tree of callers.
+    pub callers: StackTable,
+    /// All addresses.
+    pub addresses: Vec<CodeAddress>,
+    /// Samples that have lost their callers, since there were too many frames.
+    pub without_callers: u64,
+}
+
+impl Collector {
+    /// An empty collection.
+    pub fn new(dimensions: Dimensions) -> Self {
+        Self {
+            dimensions,
+            most_callers: MOST_CALLERS,
+            known_callers: KnownKeys::default(),
+            hashers: [FixedState::with_seed(1), FixedState::with_seed(2)],
+            located: KnownAddresses::default(),
+            code: CodeInterner::default(),
+            paths: CallPaths::default(),
+            path: Vec::new(),
+            without_callers: 0,
+        }
+    }
+
+    /// What decides the cell of a sample. `unwound` is the user part of the call stack as found by
+    /// unwinding the copied stack, innermost first; it stands for that part of the callchain.
+    pub fn key(
+        &mut self,
+        tasks: &mut Tasks,
+        task: TaskId,
+        sample: &Sample<'_>,
+        unwound: &[u64],
+    ) -> SampleKey {
+        let (thread, spaces) = self.told_apart(tasks, task);
+        let callers = match self.dimensions.stacks {
+            true => self.callers(tasks, task, spaces, sample, unwound),
+            false => CallersId::NONE,
+        };
+        let spaces = self.located.number_of(spaces);
+        let own = own_frame(sample).map(|frame| self.located(tasks, task, spaces, frame));
+        SampleKey { callers, own: own.into(), thread }
+    }
+
+    /// What decides the cell of a launch: the sample's stack with `kernel` as its innermost frame. Launches are few
+    /// beside samples, and are interned each time.
+    pub fn launch_key(
+        &mut self,
+        tasks: &mut Tasks,
+        task: TaskId,
+        sample: &Sample<'_>,
+        unwound: &[u64],
+        kernel: CodeAddress,
+    ) -> SampleKey {
+        let (thread, spaces) = self.told_apart(tasks, task);
+        // Without call paths the kernel is all there is to know.
+        let callers = match self.dimensions.stacks {
+            true => self.callers_of(tasks, task, spaces, own_frame(sample), sample, unwound),
+            false => CallersId::NONE,
+        };
+        let own = Some(self.code.intern(kernel)).into();
+        SampleKey { callers, own, thread }
+    }
+
+    /// The thread, if threads are told apart, and what addresses mean.
+    fn told_apart(&self, tasks: &mut Tasks, task: TaskId) -> (ThreadIndex, Spaces) {
+        let thread = if self.dimensions.threads { tasks.thread(task) } else { ThreadIndex(0) };
+        (thread, (tasks.space_id(task), tasks.kernel_space_id()))
+    }
+
+    /// All that was collected.
+    pub fn finish(self) -> Collected {
+        Collected {
+            callers: self.paths.into_table(),
+            addresses: self.code.into_addresses(),
+            without_callers: self.without_callers,
+        }
+    }
+
+    /// All frames of a sample but its own address.
+    fn callers(
+        &mut self,
+        tasks: &mut Tasks,
+        task: TaskId,
+        spaces: Spaces,
+        sample: &Sample<'_>,
+        unwound: &[u64],
+    ) -> CallersId {
+        let has_own = sample.ip.is_some();
+        let (before_own, behind_own) = around_own(sample.callchain, has_own);
+        let is_first_own = has_own && sample.mode == CpuMode::User;
+        let hash = hash(&self.hashers, |hasher| {
+            hasher.write_u64(u64::from(spaces.0.0) << 32 | u64::from(spaces.1.0));
+            hasher.write_u64((unwound.len() as u64) << 16 | u64::from(has_own) << 8 | sample.mode as u64);
+            hasher.write(before_own);
+            hasher.write(behind_own);
+            for address in unwound.iter().skip(usize::from(is_first_own)) {
+                hasher.write_u64(*address);
+            }
+        });
+        if let Some(callers) = self.known_callers.find(hash) {
+            return CallersId(callers);
+        }
+        if self.paths.len() >= self.most_callers {
+            self.without_callers += 1;
+            return CallersId::NONE;
+        }
+        let callers = self.callers_of(tasks, task, spaces, None, sample, unwound);
+        self.known_callers.insert(hash, callers.0);
+        callers
+    }
+
+    /// A sample's callers, below its own frame if that is given.
+    fn callers_of(
+        &mut self,
+        tasks: &mut Tasks,
+        task: TaskId,
+        spaces: Spaces,
+        own: Option<Frame>,
+        sample: &Sample<'_>,
+        unwound: &[u64],
+    ) -> CallersId {
+        let mut path = std::mem::take(&mut self.path);
+        path.clear();
+        path.reserve(1 + sample.callchain.len() + unwound.len());
+        let spaces = self.located.number_of(spaces);
+        path.extend(own.map(|frame| self.located(tasks, task, spaces, frame)));
+        for_each_caller(sample, unwound, |frame| path.push(self.located(tasks, task, spaces, frame)));
+        path.reverse();
+        let callers = self.paths.callers(&path);
+        self.path = path;
+        callers
+    }
+
+    /// The number of a frame's address; `spaces` is what [`KnownAddresses::number_of`] says of the memory maps.
+    #[inline]
+    fn located(&mut self, tasks: &mut Tasks, task: TaskId, spaces: u32, frame: Frame) -> AddressId {
+        let Frame { mode, address, is_return } = frame;
+        let key = KnownAddresses::key(spaces, mode, is_return, address);
+        match self.located.find(key) {
+            Some(known) => known,
+            None => self.locate(tasks, task, frame, key),
+        }
+    }
+
+    #[cold]
+    fn locate(&mut self, tasks: &mut Tasks, task: TaskId, frame: Frame, key: KeyHash) -> AddressId {
+        let place = tasks.locate(task, frame.mode, frame.address);
+        let found = self.code.intern(in_the_call(tasks, place, frame.is_return));
+        self.located.insert(key, found);
+        found
+    }
+}
+
+/// The bytes of a callchain before and behind the entry that is the sampled instruction itself: the first
+/// that is no marker.
+fn around_own(chain: Callchain<'_>, has_own: bool) -> (&[u8], &[u8]) {
+    let own = chain.entries().position(|entry| entry < FIRST_MARKER).filter(|_| has_own);
+    match own {
+        Some(own) => (&chain.0[..8 * own], &chain.0[8 * (own + 1)..]),
+        None => (chain.0, &[]),
+    }
+}
+
+/// A return address is the instruction after the call, which may belong to another line or function.
+/// The byte before it lies in the call.
+fn in_the_call(tasks: &Tasks, mut code: CodeAddress, is_return: bool) -> CodeAddress {
+    // Where nothing is known of the code, the address as recorded is worth more.
+    if is_return && tasks.modules()[code.module.0 as usize].kind != ModuleKind::Unknown {
+        code.address = code.address.saturating_sub(1);
+    }
+    code
+}
+
+/// A frame of a call stack before it is located.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// Where it runs.
+    pub mode: CpuMode,
+    /// Its address as recorded.
+    pub address: u64,
+    /// The address is that of the instruction behind the call.
+    pub is_return: bool,
+}
+
+/// Callchain entries from here on are markers of a change of mode (`PERF_CONTEXT_MAX`).
+const FIRST_MARKER: u64 = -4095i64 as u64;
+
+/// The frames of a sample, innermost first: its own address, then the callchain without it, then
+/// what was unwound.
+pub fn frames_of(sample: &Sample<'_>, unwound: &[u64]) -> Vec<Frame> {
+    let mut frames: Vec<Frame> = own_frame(sample).into_iter().collect();
+    for_each_caller(sample, unwound, |frame| frames.push(frame));
+    frames
+}
+
+fn own_frame(sample: &Sample<'_>) -> Option<Frame> {
+    sample.ip.map(|address| Frame { mode: sample.mode, address, is_return: false })
+}
+
+/// Calls `visit` with the frames of a sample but its own address, innermost first.
+#[inline]
+fn for_each_caller(sample: &Sample<'_>, unwound: &[u64], mut visit: impl FnMut(Frame)) {
+    let mut mode = sample.mode;
+    let mut is_return = false;
+    // The chain begins with the sampled instruction itself.
+    let mut is_own = sample.ip.is_some();
+    for address in sample.callchain.entries() {
+        if address >= FIRST_MARKER {
+            mode = mode_of_marker(address).unwrap_or(mode);
+            is_return = false;
+            continue;
+        }
+        let is_unwound = mode == CpuMode::User && !unwound.is_empty();
+        if !is_unwound && !std::mem::take(&mut is_own) {
+            visit(Frame { mode, address, is_return });
+        }
+        is_return = true;
+    }
+    // The innermost unwound frame is where the program is: the sampled instruction itself, or where it
+    // entered the kernel.
+    let in_user_mode = sample.mode == CpuMode::User && sample.ip.is_some();
+    for (depth, &address) in unwound.iter().enumerate().skip(usize::from(in_user_mode)) {
+        visit(Frame { mode: CpuMode::User, address, is_return: depth > 0 });
+    }
+}
+
+fn mode_of_marker(marker: u64) -> Option<CpuMode> {
+    match marker as i64 {
+        -32 => Some(CpuMode::Hypervisor),
+        -128 => Some(CpuMode::Kernel),
+        -512 => Some(CpuMode::User),
+        -2048 => Some(CpuMode::GuestKernel),
+        -2176 => Some(CpuMode::GuestKernel),
+        -2560 => Some(CpuMode::GuestUser),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNEL: u64 = -128i64 as u64;
+    const USER: u64 = -512i64 as u64;
+
+    fn chain(entries: &[u64]) -> Vec<u8> {
+        entries.iter().flat_map(|entry| entry.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn markers_change_the_mode_and_only_callers_are_return_addresses() {
+        let bytes = chain(&[KERNEL, 0xf001, 0xf002, USER, 0x11, 0x12]);
+        let callchain = Callchain(&bytes);
+        let sample = Sample { ip: Some(0xf001), mode: CpuMode::Kernel, callchain, ..Sample::default() };
+        let frames: Vec<_> = frames_of(&sample, &[])
+            .iter()
+            .map(|frame| (frame.address, frame.mode, frame.is_return))
+            .collect();
+        assert_eq!(
+            frames,
+            [
+                (0xf001, CpuMode::Kernel, false),
+                (0xf002, CpuMode::Kernel, true),
+                (0x11, CpuMode::User, false),
+                (0x12, CpuMode::User, true),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_unwound_stack_stands_for_the_user_part_of_the_callchain() {
+        let bytes = chain(&[KERNEL, 0xf001, USER, 0x11, 0x99]);
+        let callchain = Callchain(&bytes);
+        let in_kernel = Sample { ip: Some(0xf001), mode: CpuMode::Kernel, callchain, ..Sample::default() };
+        let frames = |sample: &Sample<'_>| -> Vec<_> {
+            frames_of(sample, &[0x11, 0x12]).iter().map(|frame| (frame.address, frame.is_return)).collect()
+        };
+        assert_eq!(frames(&in_kernel), [(0xf001, false), (0x11, false), (0x12, true)]);
+        let in_user = Sample { ip: Some(0x11), mode: CpuMode::User, ..Sample::default() };
+        assert_eq!(frames(&in_user), [(0x11, false), (0x12, true)]);
+    }
+
+    #[test]
+    fn what_is_not_told_apart_is_alike() {
+        let mut tasks = Tasks::default();
+        let (one, two) = (tasks.task(1, 1), tasks.task(2, 2));
+        let (a, b) = (chain(&[USER, 0x10, 0x20]), chain(&[USER, 0x10, 0x30]));
+        let of = |bytes| Sample {
+            ip: Some(0x10),
+            mode: CpuMode::User,
+            callchain: Callchain(bytes),
+            ..Sample::default()
+        };
+        let parts = |key: SampleKey| (key.callers, key.own, key.thread);
+        for (dimensions, alike) in
+            [(Dimensions::ALL, false), (Dimensions { stacks: false, threads: false, cpus: false }, true)]
+        {
+            let mut collector = Collector::new(dimensions);
+            let first = collector.key(&mut tasks, one, &of(&a), &[]);
+            let again = collector.key(&mut tasks, one, &of(&a), &[]);
+            assert_eq!(parts(first), parts(again));
+            let other = collector.key(&mut tasks, two, &of(&b), &[]);
+            assert_eq!(first.callers == other.callers, alike);
+            assert_eq!(first.thread == other.thread, alike);
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! One half of the second pass: from records in the order of time to cells, and to the steps that
+//! attribution takes.
+
+use crate::analyze::aggregate::cells::{NO_CPU, SampleKey};
+use crate::analyze::aggregate::collect::{Collected, Collector};
+use crate::analyze::aggregate::jit::JitFunctions;
+use crate::analyze::aggregate::replay::{Replay, ReplayEnd};
+use crate::analyze::aggregate::samples::SampleList;
+use crate::analyze::aggregate::unwind::SampleUnwinder;
+use crate::analyze::events::EventUnit;
+use crate::analyze::events::{EventRole, EventRoles};
+use crate::analyze::gpu::launches::Launches;
+use crate::analyze::options::Options;
+use crate::analyze::steps::{LostStep, Owner, SampleStep, Step};
+use crate::attribute::Charge;
+use crate::profile::{EventTotals, Module, Thread};
+use crate::recording::energy::{CpuTimes, EnergyReading};
+use crate::recording::metadata::{Metadata, Target};
+use crate::recording::record::{Record, RecordContext, Sample};
+use crate::recording::{RecordPosition, Recording};
+use crate::timeline::{TaskId, Tasks};
+use crate::units::Timestamp;
+
+/// What was gathered, but for the steps.
+pub(crate) struct Gathered {
+    pub totals: Vec<EventTotals>,
+    pub collected: Collected,
+    pub modules: Vec<Module>,
+    pub threads: Vec<Thread>,
+    pub launches: Launches,
+    /// The cells of launches by their numbers, where every sample was to be a cell of its own.
+    pub launch_cells: Vec<u32>,
+    /// Times of the first and the last sample.
+    pub sampled: Option<(Timestamp, Timestamp)>,
+    /// Where every sample was to be a cell of its own.
+    pub samples: Option<SampleList>,
+    pub jit_warnings: Vec<String>,
+    pub end: ReplayEnd,
+}
+
+/// Walks a recording in the order of time and tells `tell` what attribution must know. With `samples`, every
+/// sample is a cell of its own.
+pub(crate) fn gather(
+    recording: &Recording,
+    roles: &EventRoles,
+    options: &Options,
+    samples: Option<SampleList>,
+    tell: impl FnMut(Step),
+) -> Gathered {
+    let mut gatherer = Gatherer::new(recording, roles, options, samples, tell);
+    let end = Replay::new(recording).for_each(|at, context, record| gatherer.record(at, context, record));
+    let (modules, threads) = gatherer.tasks.into_parts();
+    Gathered {
+        totals: gatherer.totals,
+        collected: gatherer.collector.finish(),
+        modules,
+        threads,
+        launches: gatherer.launches,
+        launch_cells: gatherer.launch_cells,
+        sampled: gatherer.sampled,
+        samples: gatherer.samples,
+        jit_warnings: gatherer.jit.into_warnings(),
+        end,
+    }
+}
+
+struct Gatherer<'r, F> {
+    roles: &'r EventRoles,
+    metadata: Option<&'r Metadata>,
+    tasks: Tasks,
+    jit: JitFunctions,
+    collector: Collector,
+    unwinder: Option<SampleUnwinder>,
+    launches: Launches,
+    totals: Vec<EventTotals>,
+    /// Launches so far.
+    launched: u32,
+    launch_cells: Vec<u32>,
+    sampled: Option<(Timestamp, Timestamp)>,
+    samples: Option<SampleList>,
+    tell: F,
+}
+
+/// `CLOCK_MONOTONIC` of the kernel's interface.
+const CLOCK_MONOTONIC: i32 = 1;
+
+impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
+    fn new(
+        recording: &'r Recording,
+        roles: &'r EventRoles,
+        options: &Options,
+        samples: Option<SampleList>,
+        tell: F,
+    ) -> Self {
+        let launches = Launches::new(recording, roles);
+        let totals = roles
+            .sampled()
+            .iter()
+            .map(|event| EventTotals {
+                name: event.name.clone(),
+                samples: 0,
+                count: 0,
+                lost: 0,
+                throttled: 0,
+            })
+            .chain(launches.event())
+            .collect();
+        Self {
+            roles,
+            metadata: recording.metadata(),
+            tasks: Tasks::default(),
+            jit: JitFunctions::new(
+                recording.events().iter().any(|event| event.attr.clock() == Some(CLOCK_MONOTONIC)),
+            ),
+            collector: Collector::new(options.dimensions),
+            unwinder: SampleUnwinder::for_recording(recording, &options.symbolize)
+                .filter(|_| options.dimensions.stacks),
+            launches,
+            totals,
+            launched: 0,
+            launch_cells: Vec::new(),
+            sampled: None,
+            samples,
+            tell,
+        }
+    }
+
+    fn record(&mut self, at: RecordPosition, context: &RecordContext, record: &Record<'_>) {
+        if let Some(time) = context.time {
+            self.jit.advance(time, &mut self.tasks);
+        }
+        match record {
+            Record::Sample(sample) => self.sample(at, context, sample),
+            Record::Mmap(mmap) => {
+                self.tasks.map(mmap);
+                self.jit.mapped(mmap.path);
+            }
+            Record::Comm { pid, tid, name, exec } => self.tasks.rename(*pid, *tid, name, *exec),
+            Record::Fork(change) => {
+                self.tasks.fork(change);
+                self.launches.forked(change);
+            }
+            Record::Exit(change) => self.launches.ended(change.pid, change.tid, context.time),
+            Record::Ksymbol { address, length, unregistered: false, name } => {
+                self.tasks.kernel_symbol(*address, *length, name);
+            }
+            Record::Lost { count } => self.lost(context, *count),
+            Record::Throttle(true) => {
+                if let Some(totals) = self.sampled_event(context).and_then(|i| self.totals.get_mut(i)) {
+                    totals.throttled += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn sample(&mut self, at: RecordPosition, context: &RecordContext, sample: &Sample<'_>) {
+        match self.roles.of(context.event.map(|event| event.0)) {
+            Some(EventRole::Sampled(event)) => self.program_sample(at, context, event, sample),
+            Some(EventRole::Energy(domain)) => {
+                if let (Some(time), Some(reading)) = (context.time, EnergyReading::from_bytes(sample.raw)) {
+                    (self.tell)(Step::Reading { domain, time, energy: reading.energy });
+                    self.launches.reading(domain as usize, time, reading.energy);
+                }
+            }
+            Some(EventRole::CpuTimes) => {
+                let times = CpuTimes::with_target_from_bytes(sample.raw);
+                if let (Some(time), Some((times, own))) = (context.time, times) {
+                    (self.tell)(Step::CpuTimes(time, Box::new((times, own))));
+                }
+            }
+            Some(EventRole::Gpu(call)) => self.gpu_call(at, context, call, sample),
+            Some(
+                EventRole::Metadata | EventRole::KernelName | EventRole::Context | EventRole::GpuActivity,
+            )
+            | None => {}
+        }
+    }
+
+    fn program_sample(
+        &mut self,
+        at: RecordPosition,
+        context: &RecordContext,
+        event: u32,
+        sample: &Sample<'_>,
+    ) {
+        let about = &self.roles.sampled()[event as usize];
+        let count = sample.period.or(about.fixed_period).unwrap_or(1);
+        let unit = about.unit;
+        let pid = context.pid.unwrap_or(0);
+        let task = self.tasks.task(pid, context.tid.unwrap_or(pid));
+        let time = context.time.unwrap_or_default();
+        let totals = &mut self.totals[event as usize];
+        totals.samples += 1;
+        totals.count = totals.count.saturating_add(count);
+        if context.time.is_some() {
+            let (first, last) = self.sampled.get_or_insert((time, time));
+            *first = (*first).min(time);
+            *last = (*last).max(time);
+        }
+        // A clock ticks on idle CPUs too; what they spend is the machine's, not a task's.
+        let is_idle = pid == 0 && unit == EventUnit::Nanoseconds;
+        let owner = match (self.charge_elsewhere(pid), &mut self.samples) {
+            (Some(charge), _) => Owner::Charge { is_idle, charge },
+            (None, Some(samples)) => {
+                let cell = samples.push(at, event, count);
+                Owner::Charge { is_idle, charge: Charge::Cell(cell) }
+            }
+            (None, None) => Owner::Cell { is_idle, key: self.key(task, sample) },
+        };
+        let cpu = context.cpu.unwrap_or(NO_CPU);
+        (self.tell)(Step::Sample(SampleStep { end: time, count, cpu, event, owner }));
+    }
+
+    fn key(&mut self, task: TaskId, sample: &Sample<'_>) -> SampleKey {
+        let unwound = match &mut self.unwinder {
+            Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
+            None => &[],
+        };
+        self.collector.key(&mut self.tasks, task, sample, unwound)
+    }
+
+    /// A call that launches of GPU kernels are known by. Those of other processes are not the program's.
+    fn gpu_call(&mut self, at: RecordPosition, context: &RecordContext, call: u32, sample: &Sample<'_>) {
+        let (Some(pid), Some(time), Some(call)) = (context.pid, context.time, self.roles.gpu_call(call))
+        else {
+            return;
+        };
+        let tid = context.tid.unwrap_or(pid);
+        // Probes see whoever calls, of whatever is sampled.
+        if !self.is_of_target(pid, tid) {
+            self.launches.call_of_others(call.0, pid, tid, time);
+            return;
+        }
+        let task = self.tasks.task(pid, tid);
+        let Some(kernel) = self.launches.call(&mut self.tasks, task, call, context, sample) else { return };
+        // Launches are the last of the events.
+        let event = self.totals.len() as u32 - 1;
+        if let Some(totals) = self.totals.last_mut() {
+            totals.samples += 1;
+            totals.count += 1;
+        }
+        match &mut self.samples {
+            Some(samples) => self.launch_cells.push(samples.push(at, event, 1)),
+            None => {
+                let unwound = match &mut self.unwinder {
+                    Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
+                    None => &[],
+                };
+                let key = self.collector.launch_key(&mut self.tasks, task, sample, unwound, kernel);
+                let cpu = context.cpu.unwrap_or(NO_CPU);
+                (self.tell)(Step::Launch { key, cpu, event });
+            }
+        }
+        self.launches.launched(pid, tid, time, self.launched);
+        self.launched += 1;
+    }
+
+    /// Is this thread one that was to be recorded?
+    fn is_of_target(&self, pid: u32, tid: u32) -> bool {
+        let Some(metadata) = self.metadata else { return true };
+        let descends = |root: &u32| self.tasks.descends_from(pid, *root);
+        pid != metadata.recorder_pid
+            && match &metadata.target {
+                Target::System => true,
+                Target::Command { pid: root, .. } => descends(root),
+                Target::Processes(pids) => pids.iter().any(descends),
+                Target::Threads(tids) => tids.contains(&tid) || self.launches.follows(tid),
+            }
+    }
+
+    /// Where a sample goes that is not the program's, in a recording of everything for one program.
+    fn charge_elsewhere(&self, pid: u32) -> Option<Charge> {
+        let metadata = self.metadata?;
+        if pid == metadata.recorder_pid {
+            return Some(Charge::Recorder);
+        }
+        if !metadata.system_wide_samples {
+            return None;
+        }
+        let ours = match &metadata.target {
+            Target::System => true,
+            Target::Command { pid: root, .. } => self.tasks.descends_from(pid, *root),
+            Target::Processes(pids) => pids.iter().any(|root| self.tasks.descends_from(pid, *root)),
+            Target::Threads(_) => true,
+        };
+        (!ours).then_some(Charge::OtherProcess)
+    }
+
+    fn lost(&mut self, context: &RecordContext, count: u64) {
+        let event = self.sampled_event(context).unwrap_or(0);
+        let Some(totals) = self.totals.get_mut(event) else { return };
+        totals.lost = totals.lost.saturating_add(count);
+        let Some(time) = context.time else { return };
+        let mean = totals.count.checked_div(totals.samples).unwrap_or(0);
+        let since = self.sampled.map_or(time, |(first, _)| first.min(time));
+        let (cpu, event) = (context.cpu, event as u32);
+        (self.tell)(Step::Lost(Box::new(LostStep { end: time, cpu, records: count, event, mean, since })));
+    }
+
+    fn sampled_event(&self, context: &RecordContext) -> Option<usize> {
+        match self.roles.of(context.event.map(|event| event.0))? {
+            EventRole::Sampled(event) => Some(event as usize),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Tables that most samples look into: made so that a look is one access to memory.
+
+use std::hash::{BuildHasher, Hasher};
+
+use foldhash::fast::{FixedState, FoldHasher};
+use rustc_hash::FxHashMap;
+
+use crate::profile::AddressId;
+use crate::recording::record::CpuMode;
+use crate::timeline::SpaceId;
+
+/// Stands for a key, so that tables need no copies of stacks: 96 bits of hash. With ten million keys, the
+/// chance that two share them is below 10^-14.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeyHash {
+    pub first: u64,
+    pub second: u32,
+}
+
+/// Stands for what `write` gives to both hashers.
+pub(crate) fn hash(hashers: &[FixedState; 2], write: impl Fn(&mut FoldHasher<'_>)) -> KeyHash {
+    let [first, second] = hashers.each_ref().map(|state| {
+        let mut hasher = state.build_hasher();
+        write(&mut hasher);
+        hasher.finish()
+    });
+    KeyHash { first, second: second as u32 }
+}
+
+/// Numbers by hashes of their keys: open addressing, so that an entry and those that had to give way to it lie
+/// in one line of the cache.
+#[derive(Debug, Default)]
+pub(crate) struct KnownKeys {
+    /// A power of two of them, or none.
+    entries: Vec<Entry>,
+    count: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    first: u64,
+    second: u32,
+    /// [`FREE`] where there is none.
+    number: u32,
+}
+
+/// The number of entries that are free.
+const FREE: u32 = u32::MAX;
+const SMALLEST: usize = 1024;
+
+impl KnownKeys {
+    /// The number of a key, if it is known.
+    #[inline]
+    pub fn find(&self, key: KeyHash) -> Option<u32> {
+        let mask = self.entries.len().checked_sub(1)?;
+        let mut at = key.first as usize & mask;
+        loop {
+            // The mask keeps the index in the table.
+            let entry = self.entries.get(at)?;
+            if entry.number == FREE {
+                return None;
+            }
+            if entry.first == key.first && entry.second == key.second {
+                return Some(entry.number);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Adds a key that is not known, with a number below `u32::MAX`.
+    pub fn insert(&mut self, key: KeyHash, number: u32) {
+        debug_assert_ne!(number, FREE);
+        // A quarter of the entries is free, so that every look soon finds an end.
+        if self.count >= self.entries.len() / 4 * 3 {
+            self.grow();
+        }
+        self.put(Entry { first: key.first, second: key.second, number });
+        self.count += 1;
+    }
+
+    fn put(&mut self, entry: Entry) {
+        let mask = self.entries.len() - 1;
+        let mut at = entry.first as usize & mask;
+        while self.entries[at].number != FREE {
+            at = (at + 1) & mask;
+        }
+        self.entries[at] = entry;
+    }
+
+    fn grow(&mut self) {
+        let size = (self.entries.len() * 2).max(SMALLEST);
+        let free = Entry { first: 0, second: 0, number: FREE };
+        let before = std::mem::replace(&mut self.entries, vec![free; size]);
+        before.into_iter().filter(|entry| entry.number != FREE).for_each(|entry| self.put(entry));
+    }
+}
+
+/// The numbers of addresses, each in the context that decides what it means: memory maps, mode, and whether the
+/// instruction before it is meant.
+#[derive(Debug, Default)]
+pub(crate) struct KnownAddresses {
+    /// The keys are no hashes here: an address can be told from its hash again.
+    numbers: KnownKeys,
+    spaces: FxHashMap<Spaces, u32>,
+    /// The last memory maps and their number: samples come in bursts from one process.
+    last: Option<(Spaces, u32)>,
+}
+
+/// The memory maps that decide what addresses mean: the process's and the kernel's.
+pub(crate) type Spaces = (SpaceId, SpaceId);
+
+impl KnownAddresses {
+    /// What [`KnownAddresses::find`] wants to know of memory maps.
+    #[inline]
+    pub fn number_of(&mut self, spaces: Spaces) -> u32 {
+        match self.last {
+            Some((last, number)) if last == spaces => number,
+            _ => {
+                let next = self.spaces.len() as u32;
+                let number = *self.spaces.entry(spaces).or_insert(next);
+                self.last = Some((spaces, number));
+                number
+            }
+        }
+    }
+
+    /// The key of an address; `spaces` is what [`KnownAddresses::number_of`] said.
+    #[inline]
+    pub fn key(spaces: u32, mode: CpuMode, is_return: bool, address: u64) -> KeyHash {
+        // Fibonacci hashing, which loses nothing: the multiplier is odd. The highest bits of the product depend
+        // on all of the address, and the table goes by the lowest.
+        let first = address.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+        // There are fewer modes than 8, and each state of a memory map takes more than a hundred bytes of a
+        // recording.
+        KeyHash { first, second: spaces << 4 | (mode as u32) << 1 | u32::from(is_return) }
+    }
+
+    /// The number of an address.
+    #[inline]
+    pub fn find(&self, key: KeyHash) -> Option<AddressId> {
+        self.numbers.find(key).map(AddressId)
+    }
+
+    /// Keeps the number of an address that is not known yet.
+    pub fn insert(&mut self, key: KeyHash, number: AddressId) {
+        self.numbers.insert(key, number.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// All that was put in is found, and nothing else, also where all begin at one place.
+        #[test]
+        fn keys_are_found_again(
+            keys in prop::collection::hash_set((0u64..4, 0u32..2000), 0..1500),
+            shift in prop::sample::select(vec![0, 40]),
+        ) {
+            let key = |(first, second): (u64, u32)| KeyHash { first: first << shift, second };
+            let mut known = KnownKeys::default();
+            for (number, parts) in keys.iter().enumerate() {
+                prop_assert_eq!(known.find(key(*parts)), None);
+                known.insert(key(*parts), number as u32);
+            }
+            for (number, parts) in keys.iter().enumerate() {
+                prop_assert_eq!(known.find(key(*parts)), Some(number as u32));
+            }
+            prop_assert_eq!(known.find(key((5, 1))), None);
+        }
+    }
+
+    #[test]
+    fn an_address_means_something_else_elsewhere() {
+        let mut known = KnownAddresses::default();
+        let spaces = [(SpaceId(1), SpaceId(0)), (SpaceId(2), SpaceId(0)), (SpaceId(1), SpaceId(3))];
+        let numbers = spaces.map(|spaces| known.number_of(spaces));
+        assert_eq!(spaces.map(|spaces| known.number_of(spaces)), numbers);
+        let mut keys = Vec::new();
+        for spaces in numbers {
+            for mode in [CpuMode::Unknown, CpuMode::User, CpuMode::GuestUser] {
+                for is_return in [false, true] {
+                    for address in [0x1000, 0x1001, 0x1000 << 32] {
+                        keys.push(KnownAddresses::key(spaces, mode, is_return, address));
+                    }
+                }
+            }
+        }
+        for (number, key) in keys.iter().enumerate() {
+            assert_eq!(known.find(*key), None);
+            known.insert(*key, AddressId(number as u32));
+        }
+        for (number, key) in keys.iter().enumerate() {
+            assert_eq!(known.find(*key), Some(AddressId(number as u32)));
+        }
+    }
+}

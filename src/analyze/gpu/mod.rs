@@ -1,0 +1,5 @@
+//! What GPUs did: launches, kernels and the threads that launch them.
+
+pub(crate) mod activity;
+pub(crate) mod launches;
+pub(crate) mod threads;

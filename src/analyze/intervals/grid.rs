@@ -1,0 +1,319 @@
+//! Joules and event counts over equal intervals of time, gathered in one pass over a recording of any
+//! length.
+
+use std::ops::Range;
+
+use crate::analyze::events::EventUnit;
+use crate::analyze::intervals::cpu_set::CpuSet;
+use crate::analyze::intervals::spans::{Span, SpanTracker};
+use crate::hardware::DomainInfo;
+use crate::power_model::intervals::{Interval, Intervals};
+use crate::recording::metadata::Metadata;
+use crate::units::{Joules, Nanoseconds, Timestamp};
+
+/// Intervals kept. When a recording grows longer than they reach, pairs of them become one, so that
+/// memory does not grow with it.
+const MOST: usize = 4096;
+/// Numbers kept: with many domains there are fewer intervals, but at least these.
+const MOST_NUMBERS: usize = 1 << 20;
+const FEWEST: usize = 256;
+/// Length of an interval at first.
+const SHORTEST: Nanoseconds = Nanoseconds::from_nanos(1 << 23);
+/// Intervals that a model is judged by: so long that what readings and samples miss at their edges is small
+/// beside what lies between.
+const JUDGED: usize = 64;
+/// A meter that moves at every refresh tells the energy of so many of them to 5 %.
+const REFRESHES: f64 = 20.0;
+/// Readings that an interval has at least: between two of them joules are only interpolated.
+const READINGS: f64 = 3.0;
+
+/// What happened in each interval of a recording.
+#[derive(Debug, Clone, Default)]
+pub struct IntervalGrid {
+    origin: Option<u64>,
+    width: u64,
+    events: usize,
+    domains: Vec<DomainGrid>,
+    /// Sets of CPUs that domains feed, each once.
+    groups: Vec<Group>,
+    /// By interval, group and event.
+    counts: Vec<f64>,
+    /// By interval and domain.
+    joules: Vec<f64>,
+    most: usize,
+    /// The interval that was added to last, and its times.
+    latest: (usize, Range<u64>),
+    spans: SpanTracker,
+    /// The event that counts cycles.
+    cycles: Option<usize>,
+    /// By event: sum of the squares of the periods and number of samples.
+    periods: Vec<(f64, u64)>,
+}
+
+/// CPUs that a domain feeds.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Group {
+    /// Empty: all CPUs.
+    cpus: CpuSet,
+    /// By event: those that had samples.
+    sampled: Vec<CpuSet>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct DomainGrid {
+    group: usize,
+    first: Option<u64>,
+    last: Option<(u64, Joules)>,
+    readings: u64,
+}
+
+impl IntervalGrid {
+    /// For the energy domains of a recording and so many sampled events.
+    pub fn new(metadata: Option<&Metadata>, events: usize) -> Self {
+        let mut groups: Vec<Group> = Vec::new();
+        let domains = metadata.map_or(&[][..], |metadata| &metadata.domains);
+        let domains: Vec<DomainGrid> = domains
+            .iter()
+            .map(|domain| {
+                let cpus: CpuSet = cpus_of(metadata, domain).into_iter().collect();
+                let known = groups.iter().position(|group| group.cpus == cpus);
+                let group = known.unwrap_or_else(|| {
+                    groups.push(Group { cpus, sampled: vec![CpuSet::default(); events] });
+                    groups.len() - 1
+                });
+                DomainGrid { group, ..DomainGrid::default() }
+            })
+            .collect();
+        let width = SHORTEST.as_nanos();
+        let columns = groups.len() * events + domains.len();
+        Self {
+            most: (MOST_NUMBERS / columns.max(1)).clamp(FEWEST, MOST),
+            width,
+            events,
+            domains,
+            groups,
+            periods: vec![(0.0, 0); events],
+            ..Self::default()
+        }
+    }
+
+    /// A sample. Those of one event on one CPU come in the order of time.
+    pub fn sample(&mut self, event: u32, cpu: Option<u32>, unit: EventUnit, time: Timestamp, count: u64) {
+        let Some((squares, samples)) = self.periods.get_mut(event as usize) else { return };
+        *squares += (count as f64).powi(2);
+        *samples += 1;
+        if unit == EventUnit::Cycles {
+            self.cycles.get_or_insert(event as usize);
+        }
+        let span = self.spans.span(event, cpu, unit, time, count);
+        self.spread_count(event as usize, cpu, (span.start, time), count);
+    }
+
+    /// Events whose samples were lost between two times, and how long their CPU ran.
+    pub fn lost(
+        &mut self,
+        event: u32,
+        cpu: Option<u32>,
+        unit: EventUnit,
+        (start, end): (Timestamp, Timestamp),
+        count: u64,
+    ) -> Span {
+        // The next sample's events began after these.
+        let span = self.spans.span(event, cpu, unit, end, count);
+        self.spread_count(event as usize, cpu, (start, end), count);
+        span
+    }
+
+    fn spread_count(
+        &mut self,
+        event: usize,
+        cpu: Option<u32>,
+        (start, end): (Timestamp, Timestamp),
+        count: u64,
+    ) {
+        if self.domains.is_empty() || event >= self.events {
+            return;
+        }
+        for index in 0..self.groups.len() {
+            let group = &mut self.groups[index];
+            if cpu.is_none_or(|cpu| group.cpus.is_empty() || group.cpus.contains(cpu)) {
+                group.sampled[event].insert(cpu.unwrap_or(0));
+                let slot = index * self.events + event;
+                self.spread(start.as_nanos(), end.as_nanos(), count as f64, |grid, interval, part| {
+                    let row = interval * grid.groups.len() * grid.events;
+                    grid.counts[row + slot] += part;
+                });
+            }
+        }
+    }
+
+    /// A meter's reading. Those of one domain come in the order of time.
+    pub fn reading(&mut self, domain: usize, time: Timestamp, energy: Joules) {
+        let time = time.as_nanos();
+        let Some(state) = self.domains.get_mut(domain) else { return };
+        state.first.get_or_insert(time);
+        state.readings += 1;
+        let previous = state.last.replace((time, energy));
+        let Some((from, before)) = previous else { return };
+        let more = (energy - before).as_joules();
+        if time > from && more >= 0.0 {
+            self.spread(from, time, more, |grid, interval, part| {
+                let columns = grid.domains.len();
+                grid.joules[interval * columns + domain] += part;
+            });
+        }
+    }
+
+    /// Spreads an amount evenly over the time from `from` to `to`.
+    fn spread(&mut self, from: u64, to: u64, amount: f64, mut add: impl FnMut(&mut Self, usize, f64)) {
+        let (latest, times) = &self.latest;
+        if from >= times.start && to < times.end {
+            return add(self, *latest, amount);
+        }
+        let origin = *self.origin.get_or_insert(from);
+        // What comes before the first record seen lies before all that is measured.
+        if to < origin {
+            return;
+        }
+        while (to - origin) / self.width >= self.most as u64 {
+            self.merge_pairs();
+        }
+        let from_known = from.max(origin);
+        let last = ((to - origin) / self.width) as usize;
+        self.grow(last + 1);
+        let start = origin + last as u64 * self.width;
+        self.latest = (last, start..start.saturating_add(self.width));
+        if to <= from_known {
+            return add(self, last, amount);
+        }
+        let per_nano = amount / (to - from) as f64;
+        let first = ((from_known - origin) / self.width) as usize;
+        for interval in first..=last {
+            let start = origin + interval as u64 * self.width;
+            let part = to.min(start + self.width) - from_known.max(start);
+            if part > 0 {
+                add(self, interval, per_nano * part as f64);
+            }
+        }
+    }
+
+    fn grow(&mut self, intervals: usize) {
+        let (counts, joules) = (self.groups.len() * self.events, self.domains.len());
+        if self.joules.len() < intervals * joules {
+            self.joules.resize(intervals * joules, 0.0);
+            self.counts.resize(intervals * counts, 0.0);
+        }
+    }
+
+    fn merge_pairs(&mut self) {
+        let (counts, joules) = (self.groups.len() * self.events, self.domains.len());
+        merge(&mut self.counts, counts);
+        merge(&mut self.joules, joules);
+        self.width *= 2;
+        self.latest = (0, 0..0);
+    }
+
+    /// The intervals of these domains, to be fitted together; `refresh` is their meters' pace.
+    pub fn of_domains(&self, domains: &[usize], refresh: Nanoseconds) -> Intervals {
+        let mut result = Intervals {
+            rows: Vec::new(),
+            count_noise: vec![0.0; self.events],
+            late_noise: vec![0.0; self.events],
+            static_terms: domains.len(),
+            judged_together: 1,
+        };
+        for (static_term, &domain) in domains.iter().enumerate() {
+            let Some(state) = self.domains.get(domain) else { continue };
+            let (Some(origin), Some(first), Some((last, _))) = (self.origin, state.first, state.last) else {
+                continue;
+            };
+            self.add_noise(state.group, last.saturating_sub(first), &mut result);
+            let between_readings = last.saturating_sub(first) as f64 / state.readings.max(1) as f64;
+            let merged = self.pieces((READINGS * between_readings).max(refresh.as_nanos() as f64));
+            let judged = (READINGS * between_readings)
+                .max(REFRESHES * refresh.as_nanos() as f64)
+                .max(last.saturating_sub(first) as f64 / JUDGED as f64);
+            result.judged_together = result.judged_together.max(self.pieces(judged).div_ceil(merged));
+            let width = self.width * merged as u64;
+            let begin = (first.saturating_sub(origin)).div_ceil(self.width) as usize;
+            let end = (last.saturating_sub(origin) / self.width) as usize;
+            let mut start = begin;
+            while start + merged <= end {
+                let row = self.row(static_term, domain, start, merged, width);
+                result.rows.push(Interval { follows: start > begin, ..row });
+                start += merged;
+            }
+        }
+        // What one interval of several domains is unsure of is the mean of them.
+        let count = domains.len().max(1) as f64;
+        for noise in [&mut result.count_noise, &mut result.late_noise] {
+            noise.iter_mut().for_each(|noise| *noise /= count);
+        }
+        result
+    }
+
+    /// How many intervals of the grid are so many nanoseconds.
+    fn pieces(&self, nanos: f64) -> usize {
+        ((nanos / self.width as f64).ceil() as usize).max(1)
+    }
+
+    fn row(&self, static_term: usize, domain: usize, start: usize, merged: usize, width: u64) -> Interval {
+        let per_interval = self.groups.len() * self.events;
+        let group = self.domains[domain].group;
+        let mut counts = vec![0.0; self.events];
+        let mut joules = 0.0;
+        for interval in start..start + merged {
+            let row = interval * per_interval + group * self.events;
+            let of_interval = self.counts.get(row..row + self.events).unwrap_or(&[]);
+            counts.iter_mut().zip(of_interval).for_each(|(sum, count)| *sum += count);
+            joules += self.joules.get(interval * self.domains.len() + domain).copied().unwrap_or(0.0);
+        }
+        Interval { static_term, follows: false, seconds: width as f64 * 1e-9, joules, counts }
+    }
+
+    /// The variance of a count between two times from samples of a fixed period is a twelfth of the
+    /// period's square for each edge, and for each CPU; more where samples came late.
+    fn add_noise(&self, group: usize, nanos: u64, intervals: &mut Intervals) {
+        let mean_square = |event: usize| match self.periods[event] {
+            (squares, samples @ 1..) => squares / samples as f64,
+            _ => 0.0,
+        };
+        let total = |event: usize| mean_square(event).sqrt() * self.periods[event].1 as f64;
+        let late = 2.0 * self.spans.lateness() / nanos.max(1) as f64;
+        for event in 0..self.events {
+            let cpus = self.groups[group].sampled[event].len();
+            intervals.count_noise[event] += mean_square(event) / 6.0 * f64::from(cpus);
+            // What holds up samples of cycles holds up those of other events too.
+            if let Some(cycles) = self.cycles.filter(|&cycles| total(cycles) > 0.0) {
+                intervals.late_noise[event] += late * (total(event) / total(cycles)).powi(2);
+            }
+        }
+    }
+}
+
+fn merge(values: &mut Vec<f64>, columns: usize) {
+    if columns == 0 {
+        return;
+    }
+    let rows = values.len() / columns;
+    for row in 0..rows.div_ceil(2) {
+        for column in 0..columns {
+            let second = values.get((2 * row + 1) * columns + column).copied().unwrap_or(0.0);
+            values[row * columns + column] = values[2 * row * columns + column] + second;
+        }
+    }
+    values.truncate(rows.div_ceil(2) * columns);
+}
+
+/// CPUs that a domain feeds; empty: all.
+pub(crate) fn cpus_of(metadata: Option<&Metadata>, domain: &DomainInfo) -> Vec<u32> {
+    if !domain.cpus.is_empty() {
+        return domain.cpus.clone();
+    }
+    let (Some(metadata), Some(package)) = (metadata, domain.package) else { return Vec::new() };
+    metadata.machine.cpus.iter().filter(|cpu| cpu.package == package).map(|cpu| cpu.cpu).collect()
+}
+
+#[cfg(test)]
+#[path = "grid_tests.rs"]
+mod tests;

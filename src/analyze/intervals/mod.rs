@@ -1,0 +1,10 @@
+//! Stretches of time: over which a sample's events happened, which ones records were lost in, and equal ones that
+//! joules and counts are summed over.
+
+pub(crate) mod cpu_set;
+pub(crate) mod grid;
+pub(crate) mod losses;
+pub(crate) mod pace;
+pub(crate) mod shape;
+pub(crate) mod spans;
+pub(crate) mod survey;

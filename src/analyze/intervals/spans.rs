@@ -1,0 +1,284 @@
+//! Over which stretch of time the events of a sample happened.
+
+use crate::analyze::events::EventUnit;
+use crate::analyze::intervals::pace::weight_of_latest;
+use crate::units::{Nanoseconds, Timestamp};
+
+/// Finds, for each sample, when its events began and how long its CPU ran for them.
+#[derive(Debug, Clone, Default)]
+pub struct SpanTracker {
+    /// Last sample by event and CPU.
+    streams: Vec<Vec<Option<Stream>>>,
+    late: f64,
+}
+
+#[derive(Debug, Clone)]
+struct Stream {
+    last: Timestamp,
+    /// Events per nanosecond while the CPU runs; only for cycles.
+    clock: ClockRate,
+    /// The latest gap of at least the usual length, and the samples that came right after it.
+    gap: Nanoseconds,
+    burst: u64,
+    /// Nanoseconds from one sample to the next, as of late; only for events that do not tell time.
+    pace: f64,
+}
+
+/// A gap of so many usual ones is a lull: what the event counts was not done all the while.
+const LULL: f64 = 2.0;
+
+/// The stretch of one sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// When its events began.
+    pub start: Timestamp,
+    /// How long the CPU ran meanwhile; zero if the event does not tell.
+    pub running: Nanoseconds,
+}
+
+impl Span {
+    /// As the event has it that tells how long CPUs run, or another one, which does not.
+    pub fn told_by(self, tells_time: bool) -> Self {
+        Self { running: if tells_time { self.running } else { Nanoseconds::ZERO }, ..self }
+    }
+}
+
+impl SpanTracker {
+    /// The span of a sample of `count` events. Call in time order.
+    pub fn span(
+        &mut self,
+        event: u32,
+        cpu: Option<u32>,
+        unit: EventUnit,
+        time: Timestamp,
+        count: u64,
+    ) -> Span {
+        let Some(slot) = self.stream(event, cpu) else {
+            return Span { start: time, running: Nanoseconds::ZERO };
+        };
+        let Some(stream) = slot else {
+            *slot = Some(Stream {
+                last: time,
+                clock: ClockRate::default(),
+                gap: Nanoseconds::ZERO,
+                burst: 0,
+                pace: 0.0,
+            });
+            let running = match unit {
+                EventUnit::Nanoseconds => Nanoseconds::from_nanos(count),
+                // Nobody knows when the first sample's events began.
+                EventUnit::Cycles | EventUnit::Other => Nanoseconds::ZERO,
+            };
+            return Span { start: before(time, running), running };
+        };
+        let last = std::mem::replace(&mut stream.last, time);
+        let gap = time.since(last);
+        match unit {
+            EventUnit::Nanoseconds => {
+                let running = Nanoseconds::from_nanos(count);
+                // The clock stands still while the task sleeps: the last `count` nanoseconds before the
+                // sample are the best guess, and the previous sample ends the guess.
+                Span { start: before(time, gap.min(running)), running }
+            }
+            EventUnit::Cycles => {
+                let running = stream.clock.running_time(gap, count);
+                if running.as_nanos() > gap.as_nanos().saturating_mul(2) {
+                    stream.burst += 1;
+                } else {
+                    // At some time within the gap, so many events too few have been seen: a third of the
+                    // square of what its end lacks, on average.
+                    let missing = stream.burst as f64 * count as f64;
+                    let lateness = stream.gap.as_nanos() as f64 * missing * missing / 3.0;
+                    (stream.gap, stream.burst) = (gap, 0);
+                    self.late += lateness;
+                }
+                Span { start: before(time, running), running }
+            }
+            EventUnit::Other => {
+                // After a lull most of a period's events are of the end of it, and of what ran before: spread
+                // over all of it they would take joules from what ran meanwhile.
+                let all = gap.as_nanos() as f64;
+                let longest = if stream.pace > 0.0 { LULL * stream.pace } else { all };
+                stream.pace += weight_of_latest(stream.pace) * (all - stream.pace);
+                let span = Nanoseconds::from_nanos(all.min(longest) as u64);
+                Span { start: before(time, span), running: Nanoseconds::ZERO }
+            }
+        }
+    }
+
+    /// What samples of cycles came late, because the kernel or a virtual machine's host held them up: the
+    /// square of the cycles that are missing at a point in time, summed over nanoseconds.
+    pub fn lateness(&self) -> f64 {
+        self.late
+    }
+
+    fn stream(&mut self, event: u32, cpu: Option<u32>) -> Option<&mut Option<Stream>> {
+        // Damaged files name wild CPUs; kernels end at 8192.
+        const MOST_CPUS: usize = 1 << 16;
+        let slot = cpu.map_or(0, |cpu| cpu as usize + 1);
+        if slot > MOST_CPUS {
+            return None;
+        }
+        let event = event as usize;
+        if self.streams.len() <= event {
+            self.streams.resize_with(event + 1, Vec::new);
+        }
+        let streams = &mut self.streams[event];
+        if streams.len() <= slot {
+            streams.resize_with(slot + 1, || None);
+        }
+        Some(&mut streams[slot])
+    }
+}
+
+fn before(time: Timestamp, span: Nanoseconds) -> Timestamp {
+    Timestamp::from_nanos(time.as_nanos().saturating_sub(span.as_nanos()))
+}
+
+/// The clock rate of a CPU while it runs, from samples of its cycles.
+///
+/// A gap with idle time in it looks like a slow clock, and two samples that the kernel delivers together
+/// look like a clock of terahertz. So the rate is not a mean but the most frequent one seen lately: a
+/// small histogram of rates, an eighth of an octave each, that forgets by halves.
+#[derive(Debug, Clone)]
+struct ClockRate {
+    seen: [u8; Self::BINS],
+    most: u8,
+    rate: f64,
+}
+
+impl Default for ClockRate {
+    fn default() -> Self {
+        Self { seen: [0; Self::BINS], most: 0, rate: 0.0 }
+    }
+}
+
+impl ClockRate {
+    /// Ten octaves from 2^-6 cycles per nanosecond, 16 MHz.
+    const BINS: usize = 80;
+    const LOWEST_EXPONENT: i32 = -6;
+    /// When a bin has so many, all are halved.
+    const FULL: u8 = 64;
+
+    /// How much of the gap since the previous sample the CPU ran to count these cycles.
+    ///
+    /// A gap much longer than they take at the usual rate was partly idle; a much shorter one means that
+    /// the sample before came late. In between, the clock itself may have changed.
+    fn running_time(&mut self, gap: Nanoseconds, cycles: u64) -> Nanoseconds {
+        let seen = cycles as f64 / gap.as_nanos().max(1) as f64;
+        self.add(seen);
+        let usual = cycles as f64 / self.rate;
+        let share = gap.as_nanos() as f64 / usual;
+        if self.rate <= 0.0 || (0.5..=2.0).contains(&share) {
+            gap
+        } else {
+            Nanoseconds::from_nanos(usual as u64)
+        }
+    }
+
+    fn add(&mut self, rate: f64) {
+        let Some(bin) = Self::bin(rate) else { return };
+        self.seen[bin] += 1;
+        let count = self.seen[bin];
+        // Of two that are seen as often, the slower is more likely to have idle time in it.
+        if count > self.most || count == self.most && rate > self.rate {
+            self.most = count;
+            self.rate = rate;
+        }
+        if self.most >= Self::FULL {
+            self.seen.iter_mut().for_each(|count| *count /= 2);
+            self.most /= 2;
+        }
+    }
+
+    /// Rates that no CPU has are in no bin.
+    fn bin(rate: f64) -> Option<usize> {
+        // The exponent and the first three bits of the fraction of the number itself.
+        let bits = (rate.to_bits() >> 49) as i64;
+        let lowest = i64::from(1023 + Self::LOWEST_EXPONENT) << 3;
+        usize::try_from(bits - lowest).ok().filter(|bin| *bin < Self::BINS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Timestamp {
+        Timestamp::from_nanos(micros * 1000)
+    }
+
+    #[test]
+    fn a_clock_event_covers_its_period_but_not_its_predecessor() {
+        let mut spans = SpanTracker::default();
+        let mut span = |time, count| spans.span(0, Some(3), EventUnit::Nanoseconds, at(time), count);
+        assert_eq!(span(5000, 1_000_000).start, at(4000));
+        assert_eq!(span(9000, 1_000_000).start, at(8000), "it slept in between");
+        assert_eq!(span(9500, 1_000_000).start, at(9000), "two tasks took turns");
+    }
+
+    #[test]
+    fn idle_time_does_not_count_as_running_cycles() {
+        let mut spans = SpanTracker::default();
+        let mut running =
+            |time| spans.span(0, None, EventUnit::Cycles, at(time), 3_000_000).running.as_nanos();
+        assert_eq!(running(1000), 0, "nobody knows when the first sample's cycles began");
+        assert_eq!(running(2000), 1_000_000);
+        assert_eq!(running(9000), 1_000_000, "slept for 6 ms");
+        assert_eq!(running(10_200), 1_200_000, "a lower clock");
+    }
+
+    #[test]
+    fn times_of_a_damaged_file_end_no_analysis() {
+        let mut spans = SpanTracker::default();
+        for time in [0, u64::MAX / 2 + 1, u64::MAX, 5] {
+            let time = Timestamp::from_nanos(time);
+            let span = spans.span(0, None, EventUnit::Cycles, time, u64::MAX);
+            assert!(span.start <= time);
+        }
+    }
+
+    #[test]
+    fn samples_delivered_together_do_not_spoil_the_rate_for_good() {
+        let mut spans = SpanTracker::default();
+        let mut time = 1000;
+        let mut running = |gap: u64| {
+            time += gap;
+            spans.span(0, None, EventUnit::Cycles, at(time), 3_000_000).running.as_nanos()
+        };
+        // The second and third sample come one microsecond after the first.
+        for gap in [1000, 1, 1] {
+            running(gap);
+        }
+        let later: u64 = (0..20).map(|_| running(1000)).sum();
+        assert!(later > 17_000_000, "20 ms of running at 3 GHz, of which {later} ns were found");
+    }
+
+    #[test]
+    fn other_events_reach_back_to_their_predecessor_on_that_cpu() {
+        let mut spans = SpanTracker::default();
+        let mut start = |cpu, time| spans.span(1, Some(cpu), EventUnit::Other, at(time), 5).start;
+        assert_eq!(start(0, 100), at(100));
+        assert_eq!(start(1, 200), at(200));
+        assert_eq!(start(0, 300), at(100));
+    }
+
+    #[test]
+    fn events_after_a_lull_were_not_spread_over_it() {
+        let mut spans = SpanTracker::default();
+        let mut start = |time| spans.span(1, Some(0), EventUnit::Other, at(time), 5).start;
+        let steady: Vec<Timestamp> = (1..=40).map(|time| start(100 * time)).collect();
+        assert!((1..40).all(|index| steady[index] == at(100 * index as u64)), "{steady:?}");
+        assert_eq!(start(14_000), at(13_800), "twice the usual");
+        // What was a lull at first is the usual after some time.
+        let rare: Vec<Timestamp> = (1..=40).map(|time| start(14_000 + 5_000 * time)).collect();
+        assert_eq!(rare[39], at(14_000 + 5_000 * 39));
+    }
+
+    #[test]
+    fn a_wild_cpu_number_costs_no_memory() {
+        let mut spans = SpanTracker::default();
+        let span = spans.span(0, Some(u32::MAX), EventUnit::Other, at(1), 1);
+        assert_eq!(span.start, at(1));
+    }
+}

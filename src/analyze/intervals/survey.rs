@@ -1,0 +1,143 @@
+//! The first pass: what is in a recording, and how much of it.
+
+use std::cmp::Reverse;
+
+use crate::analyze::events::EventUnit;
+use crate::analyze::events::{EventRole, EventRoles, SampledEvent};
+use crate::analyze::intervals::grid::IntervalGrid;
+use crate::analyze::intervals::losses::{Loss, Losses};
+use crate::attribute::Quantum;
+use crate::recording::energy::EnergyReading;
+use crate::recording::format::record_type;
+use crate::recording::record::{Record, RecordContext, Sample};
+use crate::recording::{Decoder, RawRecord, Recording};
+use crate::units::{Joules, Timestamp};
+
+/// Long losses that are kept: far more than a recorder can be held up in an hour. Damaged files name more.
+const MOST_LONG_LOSSES: usize = 1 << 18;
+
+/// What a recording holds.
+#[derive(Debug, Clone, Default)]
+pub struct Survey {
+    /// Samples of each sampled event.
+    pub samples: Vec<u64>,
+    /// First and last reading of each energy domain.
+    pub readings: Vec<Option<[(Timestamp, Joules); 2]>>,
+    /// Highest CPU number of a sample.
+    pub highest_cpu: Option<u32>,
+    /// Times of the first and the last sample.
+    pub sampled: Option<(Timestamp, Timestamp)>,
+    /// What happened in equal intervals of time.
+    pub intervals: IntervalGrid,
+    pub(crate) losses: Losses,
+    pub(crate) long_losses: Vec<Quantum>,
+}
+
+impl Survey {
+    /// Energy that a domain's meter counted.
+    pub fn measured(&self, domain: usize) -> Joules {
+        match self.readings.get(domain) {
+            Some(Some([(_, first), (_, last)])) => (*last - *first).max(Joules::ZERO),
+            _ => Joules::ZERO,
+        }
+    }
+
+    /// Losses that are too long to be told of when they end, the first of them last.
+    pub(crate) fn long_losses(&self) -> Vec<Quantum> {
+        let mut losses = self.long_losses.clone();
+        losses.sort_by_key(|loss| Reverse(loss.start));
+        losses
+    }
+}
+
+/// Surveys a recording. Damage is not reported here: the second pass meets it again and tells.
+pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
+    let domains = recording.metadata().map_or(0, |metadata| metadata.domains.len());
+    let mut survey = Survey {
+        samples: vec![0; roles.sampled().len()],
+        readings: vec![None; domains],
+        intervals: IntervalGrid::new(recording.metadata(), roles.sampled().len()),
+        ..Survey::default()
+    };
+    let (mut records, decoder) = (recording.records(), recording.decoder());
+    loop {
+        match records.next_raw() {
+            Ok(Some(raw)) => {
+                survey.record(roles, decoder, &raw);
+                let seen = raw.position;
+                records.release_before(seen);
+            }
+            Ok(None) => return survey,
+            Err(error) if error.is_recoverable() => {}
+            Err(_) => return survey,
+        }
+    }
+}
+
+impl Survey {
+    fn lost(&mut self, roles: &EventRoles, context: &RecordContext, records: u64) {
+        let Some(time) = context.time else { return };
+        let cpu = context.cpu;
+        for loss in self.losses.lost(cpu, time, records) {
+            let Loss { event, count, start } = loss;
+            let unit = roles.sampled()[event as usize].unit;
+            let span = self.intervals.lost(event, cpu, unit, (start, time), count);
+            if loss.is_long(time) && self.long_losses.len() < MOST_LONG_LOSSES {
+                let span = span.told_by(roles.time_event() == Some(event));
+                self.long_losses.push(loss.quantum(time, cpu, span));
+            }
+        }
+    }
+
+    /// Samples are nearly all there is: of these only what has a certain place is read, and no callchain.
+    fn record(&mut self, roles: &EventRoles, decoder: &Decoder, raw: &RawRecord<'_>) {
+        let context = decoder.context(raw);
+        if raw.kind == record_type::SAMPLE {
+            match roles.of(context.event.map(|event| event.0)) {
+                Some(EventRole::Sampled(event)) => {
+                    let period = decoder.period(raw, &context);
+                    self.sample(&roles.sampled()[event as usize], event, &context, period);
+                }
+                Some(EventRole::Energy(domain)) => {
+                    if let Ok(Record::Sample(sample)) = decoder.decode(raw, &context) {
+                        self.reading(domain as usize, &context, &sample);
+                    }
+                }
+                _ => {}
+            }
+        } else if let Ok(Record::Lost { count }) = decoder.decode(raw, &context) {
+            self.lost(roles, &context, count);
+        }
+    }
+
+    fn sample(&mut self, about: &SampledEvent, event: u32, context: &RecordContext, period: Option<u64>) {
+        self.samples[event as usize] += 1;
+        self.highest_cpu = self.highest_cpu.max(context.cpu);
+        let Some(time) = context.time else { return };
+        let (first, last) = self.sampled.get_or_insert((time, time));
+        *first = (*first).min(time);
+        *last = (*last).max(time);
+        // A clock ticks on idle CPUs too.
+        let is_idle = context.pid == Some(0) && about.unit == EventUnit::Nanoseconds;
+        if !is_idle {
+            let count = period.or(about.fixed_period).unwrap_or(1);
+            self.intervals.sample(event, context.cpu, about.unit, time, count);
+            self.losses.sampled(event, context.cpu, time, count);
+        }
+    }
+
+    fn reading(&mut self, domain: usize, context: &RecordContext, sample: &Sample<'_>) {
+        let (Some(time), Some(reading)) = (context.time, EnergyReading::from_bytes(sample.raw)) else {
+            return;
+        };
+        let point = (time, reading.energy);
+        self.intervals.reading(domain, time, reading.energy);
+        let ends = self.readings[domain].get_or_insert([point, point]);
+        if time < ends[0].0 {
+            ends[0] = point;
+        }
+        if time >= ends[1].0 {
+            ends[1] = point;
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Which power model is believed before a recording is seen.
+
+use crate::hardware::DomainKind;
+use crate::power_model::model::{PowerModel, Scale};
+use crate::power_model::presets::Preset;
+use crate::power_model::self_calibration::Prior;
+use crate::power_model::stored::StoredModel;
+use crate::recording::metadata::{EventInfo, Metadata};
+use crate::units::Watts;
+
+/// How joules are divided among samples.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum ModelChoice {
+    /// The best model known of the recorded CPU, corrected by the recording itself.
+    #[default]
+    Auto,
+    /// This model as it is.
+    Exactly(PowerModel),
+    /// What the recording itself tells, with mere proportions to begin with.
+    SelfCalibrated,
+    /// By time: as if all code drew the same power.
+    Time,
+}
+
+/// A model, and how it is to be used.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct BaseModel {
+    pub model: PowerModel,
+    /// Standard error of its coefficients as a share of them.
+    pub relative_error: f64,
+    /// See [`Prior::least_share`].
+    pub least_share: f64,
+    /// The recording may change it.
+    pub is_correctable: bool,
+}
+
+/// A stored model was fitted on this kind of CPU, but on another day, at other clocks and temperatures.
+const STORED_ERROR: f64 = 0.2;
+/// A preset was measured on another specimen.
+const PRESET_ERROR: f64 = 0.3;
+/// What a machine draws whatever runs was measured on that machine, but grows with its temperature.
+const STATIC_ERROR: f64 = 0.02;
+/// Proportions from elsewhere are right within a factor of about two.
+const PROPORTIONS_ERROR: f64 = 1.0;
+/// What an event of which nothing is believed may cost, as a share of all joules.
+const LEAST_SHARE: f64 = 0.01;
+/// The same where nothing is believed.
+const LEAST_SHARE_OF_SELF: f64 = 0.5;
+
+impl BaseModel {
+    /// The model for a choice; `stored` is what is kept for the recorded CPU. What was expected and not
+    /// used is told in `notes`. `None`: by time.
+    pub fn choose(
+        choice: &ModelChoice,
+        stored: Option<&StoredModel>,
+        metadata: &Metadata,
+        notes: &mut Vec<String>,
+    ) -> Option<Self> {
+        let base = |model, relative_error, least_share, is_correctable| {
+            Some(Self { model, relative_error, least_share, is_correctable })
+        };
+        match choice {
+            ModelChoice::Time => None,
+            ModelChoice::Exactly(model) => base(model.clone(), 0.0, 0.0, false),
+            ModelChoice::SelfCalibrated => {
+                base(Preset::Generic.model(), 3.0 * PROPORTIONS_ERROR, LEAST_SHARE_OF_SELF, true)
+            }
+            ModelChoice::Auto => {
+                let machine = &metadata.machine;
+                let events = metadata
+                    .events
+                    .iter()
+                    .filter_map(|event| Some((event.role.as_deref()?, event.encoding.as_str())));
+                match stored.map(|stored| stored.check(&machine.cpu_identity, events).map(|()| stored)) {
+                    Some(Ok(stored)) => return base(stored.model.clone(), STORED_ERROR, LEAST_SHARE, true),
+                    Some(Err(error)) => notes.push(format!("the stored power model was not used: {error}")),
+                    None => {}
+                }
+                let preset = Preset::for_microarchitecture(machine.microarchitecture.as_deref());
+                let error = match preset {
+                    Preset::SandyBridge => PRESET_ERROR,
+                    Preset::Generic => PROPORTIONS_ERROR,
+                };
+                base(preset.model(), error, LEAST_SHARE, true)
+            }
+        }
+    }
+
+    /// What it says of a kind of domain, for the events of a recording.
+    /// `static_power` is what the recording says of these domains: watts of one of them.
+    pub fn prior(
+        &self,
+        kind: DomainKind,
+        events: &[Option<&EventInfo>],
+        static_power: Option<Watts>,
+    ) -> Prior {
+        let name = kind_name(kind);
+        let clocks =
+            |event: &EventInfo| event.encoding.contains("-clock") || event.encoding.starts_with("software");
+        // Time stands for cycles where there is no PMU; the coefficient of cycles is not that of time.
+        let by_clock = events.iter().flatten().any(|event| clocks(event));
+        let in_recording = |event: &EventInfo| coefficient_of(event, kind);
+        if self.is_correctable && events.iter().flatten().any(|event| in_recording(event) > 0.0) {
+            // The recorder knew a model of this machine.
+            let joules_per_event = events.iter().map(|event| event.map_or(0.0, in_recording)).collect();
+            return Prior {
+                joules_per_event,
+                relative_error: STORED_ERROR.max(self.relative_error.min(PRESET_ERROR)),
+                least_share: self.least_share,
+                scale: Scale::Joules,
+                static_watts: Some(match static_power.map(Watts::as_watts) {
+                    Some(watts) => (watts, watts * STATIC_ERROR),
+                    None => (0.0, f64::INFINITY),
+                }),
+            };
+        }
+        let generic = Preset::Generic.model();
+        let domain = self.model.domain(name).map(|domain| (&self.model, domain));
+        let own_domain = domain.is_some();
+        let exact_domain = self.model.domains.contains_key(name);
+        let found = domain.or_else(|| {
+            let kind = if kind == DomainKind::Dram { "dram" } else { "package" };
+            generic.domain(kind).map(|domain| (&generic, domain))
+        });
+        let Some((model, domain)) = found else {
+            return Prior {
+                joules_per_event: vec![0.0; events.len()],
+                relative_error: 0.0,
+                least_share: 0.0,
+                scale: Scale::Relative,
+                static_watts: None,
+            };
+        };
+        let cost = |event: &Option<&EventInfo>| {
+            let role = event.as_ref()?.role.as_deref()?;
+            let index = model
+                .event(role, event.as_ref()?.core_kind)
+                .or_else(|| model.events.iter().position(|of_model| of_model.role == role))?;
+            domain.joules_per_event.get(index).copied()
+        };
+        let is_memory = kind == DomainKind::Dram;
+        // A line of memory costs nearly the same joules everywhere; what a processor's events cost differs.
+        let scale = match model.scale {
+            _ if by_clock => Scale::Relative,
+            _ if is_memory => Scale::Joules,
+            _ if !own_domain => Scale::Relative,
+            scale => scale,
+        };
+        let static_watts = (scale == Scale::Joules).then(|| {
+            let watts = domain.static_power.as_watts();
+            let fitted = domain.static_std_error.map_or(0.0, |error| error.as_watts());
+            // Of the cores' static power nothing follows for that of the package around them.
+            let is_known = exact_domain && model.scale == Scale::Joules;
+            let error = if is_known { fitted.max(watts * self.relative_error) } else { f64::INFINITY };
+            (watts, if self.is_correctable || !own_domain { error } else { fitted })
+        });
+        let is_correctable = self.is_correctable || !own_domain;
+        Prior {
+            joules_per_event: events.iter().map(|event| cost(event).unwrap_or(0.0)).collect(),
+            relative_error: if own_domain { self.relative_error } else { PROPORTIONS_ERROR },
+            least_share: if is_correctable { self.least_share } else { 0.0 },
+            scale,
+            static_watts,
+        }
+    }
+}
+
+/// The key of a kind of domain in models.
+pub(crate) fn kind_name(kind: DomainKind) -> &'static str {
+    match kind {
+        DomainKind::Platform => "platform",
+        DomainKind::Package => "package",
+        DomainKind::Cores => "cores",
+        DomainKind::Core => "core",
+        DomainKind::Uncore => "uncore",
+        DomainKind::Dram => "dram",
+        DomainKind::Gpu => "gpu",
+        DomainKind::Battery => "battery",
+    }
+}
+
+/// The coefficient that the recording itself carries for an event; 0 if it carries none.
+fn coefficient_of(event: &EventInfo, kind: DomainKind) -> f64 {
+    crate::attribute::coefficient(&event.joules_per_event, kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyze::fixture::{event, metadata};
+    use crate::power_model::stored::STORED_FORMAT;
+
+    fn stored(identity: &str) -> StoredModel {
+        StoredModel {
+            format: STORED_FORMAT,
+            eprof_version: "0.1.0".to_owned(),
+            cpu_identity: identity.to_owned(),
+            cpu_model: "Xeon".to_owned(),
+            created_unix: 1,
+            model: PowerModel { events: Vec::new(), ..Preset::SandyBridge.model() },
+        }
+    }
+
+    #[test]
+    fn a_stored_model_of_another_cpu_is_not_used_and_that_is_said() {
+        let mut notes = Vec::new();
+        let choose = |stored: &StoredModel, notes: &mut Vec<String>| {
+            BaseModel::choose(&ModelChoice::Auto, Some(stored), &metadata(), notes)
+                .expect("a model")
+                .model
+                .name
+        };
+        assert_eq!(choose(&stored("GenuineIntel-6-2D-7"), &mut notes), "sandybridge");
+        assert!(notes.is_empty());
+        assert_eq!(choose(&stored("AuthenticAMD-25-1-1"), &mut notes), "generic");
+        assert!(notes[0].contains("was made on AuthenticAMD-25-1-1"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_domain_of_which_a_preset_says_nothing_has_proportions() {
+        let miss = event("cache-misses", "llc-miss", "hardware/config=0x3/");
+        let clk = event("cycles", "clk", "hardware/config=0x0/");
+        let base = BaseModel::choose(
+            &ModelChoice::Exactly(Preset::SandyBridge.model()),
+            None,
+            &metadata(),
+            &mut Vec::new(),
+        )
+        .expect("a model");
+        let dram = base.prior(DomainKind::Dram, &[Some(&clk), Some(&miss)], None);
+        assert_eq!((dram.scale, dram.joules_per_event[0]), (Scale::Joules, 0.0));
+        assert_eq!(dram.static_watts, Some((0.0, f64::INFINITY)));
+        assert!(dram.joules_per_event[1] > 0.0);
+        let package = base.prior(DomainKind::Package, &[Some(&clk), Some(&miss)], None);
+        assert_eq!((package.scale, package.static_watts), (Scale::Joules, Some((12.41, 0.0))));
+    }
+
+    #[test]
+    fn time_instead_of_cycles_has_no_joules_of_its_own() {
+        let clock = event("cpu-clock", "clk", "software/config=0x0/");
+        let base = BaseModel {
+            is_correctable: true,
+            ..BaseModel::choose(&ModelChoice::Auto, None, &metadata(), &mut Vec::new()).expect("a model")
+        };
+        assert_eq!(base.prior(DomainKind::Package, &[Some(&clock)], None).scale, Scale::Relative);
+    }
+}

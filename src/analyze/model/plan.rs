@@ -1,0 +1,257 @@
+//! How the joules of a recording are to be divided: decided between its two passes.
+
+use std::collections::BTreeMap;
+
+use crate::analyze::events::EventRoles;
+use crate::analyze::intervals::survey::Survey;
+use crate::analyze::model::bucket_size::bucket_size;
+use crate::analyze::model::choice::{BaseModel, ModelChoice, kind_name};
+use crate::analyze::options::{Options, StaticEnergy};
+use crate::attribute::{EventWeights, Sharing};
+use crate::hardware::{DomainInfo, DomainKind, Method};
+use crate::power_model::event_set::{self, EventSet};
+use crate::power_model::self_calibration::{Prior, SelfCalibration};
+use crate::profile::{BucketReason, Division, DomainDivision};
+use crate::recording::metadata::{EventInfo, Metadata};
+use crate::units::{Joules, Nanoseconds, Watts};
+
+/// What the second pass needs to know.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    /// Model joules per event and domain.
+    pub weights: EventWeights,
+    /// Constant power by domain, to be told apart.
+    pub static_power: Vec<Watts>,
+    /// Energy of a bucket.
+    pub bucket: Joules,
+    /// Over which time proportions hold.
+    pub sharing: Sharing,
+    /// Covariance of events' weights and the static power, by domain; empty where they are exact.
+    pub covariances: Vec<Vec<f64>>,
+    /// The same for people; `None` where there is nothing to divide.
+    pub division: Option<Division>,
+    /// What was expected and not done.
+    pub warnings: Vec<String>,
+}
+
+/// Domains of one kind have more static terms than this only in common: there are many single cores.
+const MOST_STATIC_TERMS: usize = 4;
+
+impl Plan {
+    pub fn new(metadata: Option<&Metadata>, roles: &EventRoles, survey: &Survey, options: &Options) -> Self {
+        let domains = metadata.map_or(&[][..], |metadata| &metadata.domains);
+        let bucket = bucket_size(domains, survey, options.bucket);
+        let by_time = || time_weights(roles, survey, domains.len());
+        let mut plan = Self {
+            weights: by_time(),
+            static_power: domains.iter().map(|domain| domain.static_power.unwrap_or(Watts::ZERO)).collect(),
+            bucket: bucket.joules,
+            sharing: Sharing::ByBucket,
+            covariances: vec![Vec::new(); domains.len()],
+            division: None,
+            warnings: Vec::new(),
+        };
+        let Some(metadata) = metadata.filter(|metadata| !metadata.domains.is_empty()) else { return plan };
+        let base =
+            BaseModel::choose(&options.model, options.stored_model.as_ref(), metadata, &mut plan.warnings);
+        let sets = base.as_ref().map_or_else(
+            || domains.iter().map(|_| None).collect(),
+            |base| sets_by_domain(base, metadata, roles, survey),
+        );
+        if options.model == ModelChoice::Time {
+            plan.sharing = Sharing::Whole;
+        } else {
+            plan.weights = weights(&sets, &plan.weights);
+        }
+        for (power, domain) in plan.static_power.iter_mut().zip(&sets) {
+            if let Some(watts) = domain.as_ref().and_then(DomainSet::static_power) {
+                *power = watts;
+            }
+        }
+        plan.covariances =
+            sets.iter().map(|domain| domain.as_ref().map_or_else(Vec::new, DomainSet::covariance)).collect();
+        if options.static_energy == StaticEnergy::Spread {
+            plan.static_power.fill(Watts::ZERO);
+        }
+        plan.division =
+            Some(division(base.as_ref(), &sets, metadata, roles, options, (bucket.joules, bucket.reason)));
+        plan.warnings.extend(bucket.unsure_by.map(|share| {
+            format!(
+                "buckets of {} are so short that the meter tells the energy of one only to {:.0} %: it moves \
+                 {:.0} times in each",
+                bucket.joules,
+                share * 100.0,
+                1.0 / share
+            )
+        }));
+        plan
+    }
+}
+
+/// What was found for the kind of a domain, and which of its static terms is the domain's.
+#[derive(Debug, Clone)]
+struct DomainSet {
+    set: EventSet,
+    static_term: usize,
+}
+
+impl DomainSet {
+    fn static_power(&self) -> Option<Watts> {
+        let watts = self.set.calibration.static_watts.as_ref()?.get(self.static_term)?;
+        Some(Watts::from_watts(*watts))
+    }
+}
+
+impl DomainSet {
+    /// Covariance of the events' coefficients and of this domain's own static power.
+    fn covariance(&self) -> Vec<f64> {
+        let model = &self.set.calibration;
+        let events = model.joules_per_event.len();
+        let size = (model.covariance.len() as f64).sqrt().round() as usize;
+        let own: Vec<usize> = (0..events).chain([events + self.static_term]).collect();
+        let at =
+            |row: usize, column: usize| model.covariance.get(row * size + column).copied().unwrap_or(0.0);
+        own.iter().flat_map(|&row| own.iter().map(move |&column| at(row, column))).collect()
+    }
+}
+
+/// The events and the model of each domain; `None` for domains that are divided by time: those that no
+/// meter measures, and those of which no event tells.
+fn sets_by_domain(
+    base: &BaseModel,
+    metadata: &Metadata,
+    roles: &EventRoles,
+    survey: &Survey,
+) -> Vec<Option<DomainSet>> {
+    let events: Vec<Option<&EventInfo>> = roles
+        .sampled()
+        .iter()
+        .map(|event| metadata.events.iter().find(|info| info.name == event.name))
+        .collect();
+    let mut by_kind: BTreeMap<&str, (DomainKind, Vec<usize>)> = BTreeMap::new();
+    for (index, domain) in metadata.domains.iter().enumerate() {
+        if domain.method == Method::Measured && domain.kind != DomainKind::Gpu {
+            by_kind.entry(kind_name(domain.kind)).or_insert((domain.kind, Vec::new())).1.push(index);
+        }
+    }
+    let mut sets = vec![None; metadata.domains.len()];
+    for (kind, indices) in by_kind.into_values() {
+        let told: Option<Vec<f64>> =
+            indices.iter().map(|&index| metadata.domains[index].static_power.map(Watts::as_watts)).collect();
+        let static_power = told.map(|told| Watts::from_watts(told.iter().sum::<f64>() / told.len() as f64));
+        let prior = base.prior(kind, &events, static_power);
+        if prior.joules_per_event.iter().all(|cost| *cost <= 0.0) {
+            continue;
+        }
+        let set = set_of(base, &prior, &indices, &metadata.domains, survey);
+        if set.calibration.joules_per_event.iter().all(|cost| *cost <= 0.0) {
+            continue;
+        }
+        let terms = set.calibration.static_watts.as_ref().map_or(1, Vec::len);
+        for (position, index) in indices.into_iter().enumerate() {
+            let static_term = if terms > 1 { position } else { 0 };
+            sets[index] = Some(DomainSet { set: set.clone(), static_term });
+        }
+    }
+    sets
+}
+
+fn set_of(
+    base: &BaseModel,
+    prior: &Prior,
+    indices: &[usize],
+    domains: &[DomainInfo],
+    survey: &Survey,
+) -> EventSet {
+    let refresh = indices.iter().filter_map(|&index| domains[index].refresh).max();
+    let refresh = refresh.unwrap_or(Nanoseconds::from_millis(1));
+    let mut intervals = survey.intervals.of_domains(indices, refresh);
+    if indices.len() > MOST_STATIC_TERMS {
+        intervals.static_terms = 1;
+        intervals.rows.iter_mut().for_each(|row| row.static_term = 0);
+    }
+    let is_incomplete = prior.static_watts.is_none_or(|(_, error)| error.is_infinite());
+    if base.is_correctable || is_incomplete {
+        return event_set::choose(&intervals, prior, &survey.samples);
+    }
+    EventSet {
+        left_out: vec![None; prior.joules_per_event.len()],
+        calibration: SelfCalibration::of_prior(&intervals, prior, 1.0),
+        spread: None,
+    }
+}
+
+/// One event alone counts, for its time.
+fn time_weights(roles: &EventRoles, survey: &Survey, domains: usize) -> EventWeights {
+    let most_samples = || {
+        let most = survey.samples.iter().enumerate().max_by_key(|(_, samples)| **samples);
+        most.map_or(0, |(event, _)| event)
+    };
+    let event = roles.time_event().map_or_else(most_samples, |event| event as usize);
+    EventWeights::from_time(roles.sampled().len(), domains, event)
+}
+
+/// The model's weights where there is a model, else those by time.
+fn weights(sets: &[Option<DomainSet>], by_time: &EventWeights) -> EventWeights {
+    let events = sets.iter().flatten().map(|domain| domain.set.left_out.len()).max();
+    let Some(events) = events else { return by_time.clone() };
+    EventWeights::new(events, sets.len(), |event, domain| match &sets[domain] {
+        Some(domain) => domain.set.calibration.joules_per_event[event],
+        None => by_time.of_event(event)[domain],
+    })
+}
+
+fn division(
+    base: Option<&BaseModel>,
+    sets: &[Option<DomainSet>],
+    metadata: &Metadata,
+    roles: &EventRoles,
+    options: &Options,
+    (bucket, bucket_reason): (Joules, BucketReason),
+) -> Division {
+    let in_recording = metadata.events.iter().any(|event| !event.joules_per_event.is_empty());
+    let (model, source) = match (base, &options.model) {
+        (None, _) => ("time".to_owned(), "all code is taken to draw the same power".to_owned()),
+        (Some(_), ModelChoice::SelfCalibrated) => {
+            ("self".to_owned(), "proportions to begin with, then this recording".to_owned())
+        }
+        (Some(_), ModelChoice::Auto) if in_recording => {
+            ("recorded".to_owned(), "coefficients that the recording carries".to_owned())
+        }
+        (Some(base), _) => (base.model.name.clone(), base.model.source.clone()),
+    };
+    let used = sets.iter().any(Option::is_some);
+    // The whole first: what the events of the package are is what most want to know.
+    let first = sets.iter().flatten().next();
+    let left_out = (0..roles.sampled().len()).map(|event| {
+        let counts = |domain: &DomainSet| domain.set.calibration.joules_per_event[event] > 0.0;
+        if sets.iter().flatten().any(counts) {
+            return None;
+        }
+        first.and_then(|domain| domain.set.left_out[event]).map(|reason| reason.to_string())
+    });
+    Division {
+        left_out: left_out.collect(),
+        is_exact: base.is_none_or(|base| !base.is_correctable),
+        domains: sets.iter().map(|domain| domain.as_ref().map(domain_division)).collect(),
+        model: if used || base.is_none() { model } else { "time".to_owned() },
+        source: if used || base.is_none() { source } else { "no sampled event has a known cost".to_owned() },
+        bucket,
+        bucket_reason,
+        static_is_spread: options.static_energy == StaticEnergy::Spread,
+    }
+}
+
+fn domain_division(domain: &DomainSet) -> DomainDivision {
+    let model = &domain.set.calibration;
+    DomainDivision {
+        joules_per_event: model.joules_per_event.clone(),
+        std_errors: (0..model.joules_per_event.len()).map(|event| model.std_error(event)).collect(),
+        static_power: domain.static_power(),
+        static_std_error: Watts::from_watts(model.static_std_error(domain.static_term)),
+        is_calibrated: model.is_calibrated,
+        explained: model.explained,
+        mean_error: model.mean_error,
+        intervals: model.intervals,
+    }
+}

@@ -1,0 +1,10 @@
+//! What machines are made of, as far as energy goes: CPUs and kinds of core, energy domains, and the roles that events
+//! have in a power model. Types only: [`crate::machine`] finds out what is there, [`crate::recording`] writes it down.
+
+mod cpu;
+mod domain;
+mod role;
+
+pub use cpu::{CoreKind, CpuInfo, MachineInfo};
+pub use domain::{DomainInfo, DomainKind, Method};
+pub use role::Role;

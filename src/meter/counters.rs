@@ -1,0 +1,215 @@
+//! The meter of every source that has counters: raw readings become joules since the start.
+
+use std::io;
+
+use super::source::{Candidate, Source};
+use super::watch::Observation;
+use super::wrap::WrappingCounter;
+use super::{CounterReading, EnergyMeter, Pace, StampedReading};
+use crate::hardware::DomainInfo;
+use crate::process::clocks::monotonic_now;
+use crate::units::{Joules, Nanoseconds, Timestamp};
+
+/// Reads the raw counters of one source.
+pub(super) trait CounterReader: Send {
+    /// Fills `raw` with one value per counter, `None` for those that cannot be read this time.
+    fn read(&mut self, raw: &mut Vec<Option<u64>>) -> io::Result<()>;
+    /// No longer reads the counter at this index; later ones move up by one.
+    fn remove(&mut self, index: usize);
+    /// Lets the kernel read the counters itself every `period`. `false`: it cannot, and nothing has
+    /// changed. Otherwise they start again from zero.
+    fn start_stamping(&mut self, _period: Nanoseconds) -> bool {
+        false
+    }
+    /// Hands out what the kernel has read since the last call: when, which counter, and its count.
+    fn take_stamped(&mut self, _each: &mut dyn FnMut(Timestamp, usize, u64)) {}
+}
+
+/// How one counter is to be understood.
+#[derive(Debug, Clone)]
+pub(super) struct Channel {
+    pub domain: DomainInfo,
+    pub counter: WrappingCounter,
+    pub joules_per_count: f64,
+    /// The counter's own step, where it is coarser than one count.
+    pub resolution: Option<Joules>,
+}
+
+pub(super) struct CounterMeter {
+    source: Source,
+    reader: Box<dyn CounterReader>,
+    domains: Vec<DomainInfo>,
+    channels: Vec<Channel>,
+    counts_since_boot: bool,
+    pace: Pace,
+    raw: Vec<Option<u64>>,
+    /// When the counters were last read by hand. What the kernel read before that is old news.
+    read_at: Timestamp,
+}
+
+impl CounterMeter {
+    pub fn new(
+        source: Source,
+        reader: Box<dyn CounterReader>,
+        channels: Vec<Channel>,
+        counts_since_boot: bool,
+    ) -> Self {
+        let domains = channels.iter().map(|channel| channel.domain.clone()).collect();
+        Self {
+            source,
+            reader,
+            domains,
+            channels,
+            counts_since_boot,
+            pace: Pace::default(),
+            read_at: Timestamp::default(),
+            raw: Vec::new(),
+        }
+    }
+
+    pub fn with_pace(mut self, pace: Pace) -> Self {
+        self.pace = pace;
+        self
+    }
+}
+
+impl EnergyMeter for CounterMeter {
+    fn domains(&self) -> &[DomainInfo] {
+        &self.domains
+    }
+
+    fn read(&mut self, readings: &mut Vec<Option<CounterReading>>) -> io::Result<()> {
+        readings.clear();
+        self.reader.read(&mut self.raw)?;
+        self.read_at = monotonic_now();
+        let raw = self.raw.iter().copied().chain(std::iter::repeat(None));
+        readings.extend(self.channels.iter_mut().zip(raw).map(|(channel, raw)| {
+            let raw = raw?;
+            // A step backwards loses what was counted since the last reading; better than 262 kJ too many.
+            let counts = channel.counter.advance(raw).ok()?;
+            Some(CounterReading {
+                energy: Joules::from_joules(counts as f64 * channel.joules_per_count),
+                raw,
+            })
+        }));
+        Ok(())
+    }
+
+    fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    fn start_stamping(&mut self, period: Nanoseconds) -> bool {
+        let started = self.reader.start_stamping(period);
+        if started {
+            self.channels.iter_mut().for_each(|channel| channel.counter.start_again(0));
+        }
+        started
+    }
+
+    fn take_stamped(&mut self, readings: &mut Vec<StampedReading>) {
+        let (channels, read_at) = (&mut self.channels, self.read_at);
+        self.reader.take_stamped(&mut |time, index, raw| {
+            let Some(channel) = channels.get_mut(index).filter(|_| time > read_at) else { return };
+            if let Ok(counts) = channel.counter.advance(raw) {
+                let energy = Joules::from_joules(counts as f64 * channel.joules_per_count);
+                readings.push(StampedReading {
+                    domain: index,
+                    time,
+                    reading: CounterReading { energy, raw },
+                });
+            }
+        });
+    }
+}
+
+impl Candidate for CounterMeter {
+    fn source(&self) -> Source {
+        self.source
+    }
+
+    fn retain(&mut self, keep: &mut dyn FnMut(&DomainInfo) -> bool) {
+        let mut index = 0;
+        while let Some(domain) = self.domains.get(index) {
+            if keep(domain) {
+                index += 1;
+            } else {
+                self.domains.remove(index);
+                self.channels.remove(index);
+                self.reader.remove(index);
+            }
+        }
+    }
+
+    fn domains_mut(&mut self) -> &mut [DomainInfo] {
+        &mut self.domains
+    }
+
+    fn learn(&mut self, domain: usize, seen: &Observation) {
+        if let (Some(info), Some(channel)) = (self.domains.get_mut(domain), self.channels.get(domain)) {
+            let step = seen.step.map(|step| Joules::from_joules(step as f64 * channel.joules_per_count));
+            info.resolution = channel.resolution.or(step);
+            info.refresh = seen.refresh;
+        }
+    }
+
+    fn counts_since_boot(&self) -> bool {
+        self.counts_since_boot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::{DomainKind, MachineInfo};
+
+    /// A counter that tells the next of these values, and what the kernel has read of it.
+    struct Scripted {
+        values: Vec<u64>,
+        stamped: Vec<(Timestamp, u64)>,
+    }
+
+    impl CounterReader for Scripted {
+        fn read(&mut self, raw: &mut Vec<Option<u64>>) -> io::Result<()> {
+            *raw = vec![Some(self.values.remove(0))];
+            Ok(())
+        }
+        fn remove(&mut self, _index: usize) {}
+        fn start_stamping(&mut self, _period: Nanoseconds) -> bool {
+            true
+        }
+        fn take_stamped(&mut self, each: &mut dyn FnMut(Timestamp, usize, u64)) {
+            self.stamped.drain(..).for_each(|(time, raw)| each(time, 0, raw));
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_read_before_a_reading_by_hand_is_not_counted_again() {
+        use crate::meter::domain::{Place, describe};
+        let after = monotonic_now() + Nanoseconds::from_millis(3_600_000);
+        let reader = Scripted {
+            values: vec![1000, 1010, 100],
+            stamped: vec![(Timestamp::from_nanos(1), 90), (Timestamp::from_nanos(2), 95), (after, 107)],
+        };
+        let channel = Channel {
+            domain: describe(&MachineInfo::default(), DomainKind::Package, Place::package(0), "test"),
+            counter: WrappingCounter::of_bits(64),
+            joules_per_count: 1.0,
+            resolution: None,
+        };
+        let mut meter = CounterMeter::new(Source::PowerPmu, Box::new(reader), vec![channel], false);
+        let mut readings = Vec::new();
+        let mut joules = |meter: &mut CounterMeter| {
+            meter.read(&mut readings).expect("readable");
+            readings[0].expect("a reading").energy.as_joules()
+        };
+        assert_eq!(joules(&mut meter), 0.0);
+        assert_eq!(joules(&mut meter), 10.0);
+        assert!(meter.start_stamping(Nanoseconds::from_millis(1)), "the counter starts at zero again");
+        assert_eq!(joules(&mut meter), 110.0);
+        let mut stamped = Vec::new();
+        meter.take_stamped(&mut stamped);
+        let told: Vec<f64> = stamped.iter().map(|stamped| stamped.reading.energy.as_joules()).collect();
+        assert_eq!(told, [117.0]);
+    }
+}

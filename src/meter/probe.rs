@@ -1,0 +1,142 @@
+//! What must be tried on the machine itself, and what stands for it where there is only a tree of files.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::source::{self, Candidate, Finding, Needs, Rejected, Source};
+use super::watch::Observation;
+use super::{CounterReading, EnergyMeter};
+use crate::hardware::DomainInfo;
+use crate::machine::permissions::Permissions;
+use crate::units::Nanoseconds;
+
+/// How long counters that rest are watched, in multiples of the shortest watch.
+const LONGEST_WATCH: u32 = 2;
+/// Counters that are read less often than this are not known to rest, however long it took: the
+/// reader may have been kept waiting between two of few readings.
+const FEWEST_ROUNDS: usize = 8;
+/// After so many moves a counter's refresh period is known well enough.
+const ENOUGH_MOVES: usize = 5;
+/// Pause between two readings while watching.
+const WATCH_PAUSE: Duration = Duration::from_micros(50);
+
+/// Opens sources and watches them.
+pub(super) trait Probe {
+    /// Opens what was found.
+    fn open(&self, found: Box<dyn Finding>, rejected: &mut Vec<Rejected>) -> Option<Box<dyn Candidate>>;
+
+    /// Watches all candidates side by side: for each of them, what its domains did.
+    fn watch(&self, candidates: &mut [Box<dyn Candidate>], shortest: Duration) -> Vec<Vec<Observation>>;
+}
+
+/// The machine that eprof runs on.
+pub(super) struct Kernel;
+
+impl Probe for Kernel {
+    fn open(&self, found: Box<dyn Finding>, rejected: &mut Vec<Rejected>) -> Option<Box<dyn Candidate>> {
+        found.open(rejected)
+    }
+
+    /// Reads all candidates in turn for a while; longer if a counter rests.
+    fn watch(&self, candidates: &mut [Box<dyn Candidate>], shortest: Duration) -> Vec<Vec<Observation>> {
+        let mut readings: Vec<Vec<Readings>> =
+            candidates.iter().map(|candidate| vec![Readings::new(); candidate.domains().len()]).collect();
+        let mut scratch = Vec::new();
+        let start = Instant::now();
+        let now = || Nanoseconds::from_nanos(start.elapsed().as_nanos() as u64);
+        let mut first_round_ended = None;
+        for round in 1.. {
+            for (candidate, readings) in candidates.iter_mut().zip(&mut readings) {
+                let before = now();
+                if candidate.read(&mut scratch).is_err() {
+                    continue;
+                }
+                let middle = Nanoseconds::from_nanos((before.as_nanos() + now().as_nanos()) / 2);
+                for (readings, reading) in readings.iter_mut().zip(&scratch) {
+                    readings.extend(reading.map(|reading| (middle, reading)));
+                }
+            }
+            let watched = first_round_ended.get_or_insert_with(Instant::now).elapsed();
+            let all_known =
+                || readings.iter().flatten().all(|readings| Observation::of(readings).moves >= ENOUGH_MOVES);
+            let is_long = watched >= shortest * LONGEST_WATCH || watched >= shortest && all_known();
+            if candidates.is_empty() || round >= FEWEST_ROUNDS && is_long {
+                break;
+            }
+            std::thread::sleep(WATCH_PAUSE);
+        }
+        let observed =
+            |domains: &Vec<Readings>| domains.iter().map(|readings| Observation::of(readings)).collect();
+        readings.iter().map(observed).collect()
+    }
+}
+
+/// What was read of one domain, and when.
+type Readings = Vec<(Nanoseconds, CounterReading)>;
+
+/// A machine of which there are only files: rights are judged by what they say, and counters are
+/// taken to move.
+pub(super) struct Files {
+    pub rights: Permissions,
+}
+
+impl Probe for Files {
+    fn open(&self, found: Box<dyn Finding>, rejected: &mut Vec<Rejected>) -> Option<Box<dyn Candidate>> {
+        let source = found.source();
+        match found.needs() {
+            Needs::CpuWideEvents if !self.rights.cpu_wide_events() => {
+                rejected.push(source::cpu_wide_events_refused(source, &self.rights));
+                return None;
+            }
+            Needs::Files(paths) => {
+                if let Some(path) = paths.iter().find(|path| !self.rights.may_read(path)) {
+                    rejected.push(source::closed_file(source, path));
+                    return None;
+                }
+            }
+            Needs::CpuWideEvents | Needs::Nothing => {}
+        }
+        Some(Box::new(OnPaper { source, domains: found.domains().to_vec() }))
+    }
+
+    fn watch(&self, candidates: &mut [Box<dyn Candidate>], _shortest: Duration) -> Vec<Vec<Observation>> {
+        let moved = Observation { moves: 1, last_raw: Some(1), ..Observation::default() };
+        candidates.iter().map(|candidate| vec![moved; candidate.domains().len()]).collect()
+    }
+}
+
+/// A meter that was found but is not on this machine.
+struct OnPaper {
+    source: Source,
+    domains: Vec<DomainInfo>,
+}
+
+impl EnergyMeter for OnPaper {
+    fn domains(&self) -> &[DomainInfo] {
+        &self.domains
+    }
+
+    fn read(&mut self, _readings: &mut Vec<Option<CounterReading>>) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "this meter is on another machine"))
+    }
+}
+
+impl Candidate for OnPaper {
+    fn source(&self) -> Source {
+        self.source
+    }
+
+    fn retain(&mut self, keep: &mut dyn FnMut(&DomainInfo) -> bool) {
+        self.domains.retain(|domain| keep(domain));
+    }
+
+    fn domains_mut(&mut self) -> &mut [DomainInfo] {
+        &mut self.domains
+    }
+
+    fn learn(&mut self, _domain: usize, _seen: &Observation) {}
+
+    fn counts_since_boot(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,157 @@
+//! RAPL through the kernel's PMU `power`: the best source, since the kernel widens its counters to 64
+//! bits and all domains of a package come in one read.
+
+use std::io;
+
+use super::Pace;
+use super::counters::{Channel, CounterMeter};
+use super::domain::{self, Place};
+use super::energy_groups::Groups;
+use super::source::{self, Candidate, Finding, Needs, Rejected, Search, Source};
+use super::wrap::WrappingCounter;
+use crate::hardware::{DomainInfo, DomainKind, MachineInfo};
+use crate::machine::event_spec::EventSpec;
+use crate::machine::permissions::Permissions;
+use crate::machine::platform;
+use crate::machine::pmu::Pmu;
+use crate::machine::resolve::resolve_event;
+use crate::machine::roots::Roots;
+use crate::machine::topology::{is_amd, is_x86};
+
+/// The events of PMU `power` and what they count.
+const EVENTS: [(&str, DomainKind); 5] = [
+    ("energy-pkg", DomainKind::Package),
+    ("energy-cores", DomainKind::Cores),
+    ("energy-gpu", DomainKind::Uncore),
+    ("energy-ram", DomainKind::Dram),
+    ("energy-psys", DomainKind::Platform),
+];
+
+/// Counters of one PMU, each on one CPU.
+pub(super) struct EnergyEvents {
+    pub source: Source,
+    pub counters: Vec<(u32, EventSpec)>,
+    pub domains: Vec<DomainInfo>,
+    pub pace: Pace,
+    /// What to say if the kernel refuses.
+    pub rights: Permissions,
+}
+
+/// Looks for the PMU.
+pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
+    let Some(pmu) = Pmu::named(roots, "power") else {
+        return no_pmu(roots, machine);
+    };
+    let mut rejected = Vec::new();
+    let (mut counters, mut domains): (Vec<(u32, EventSpec)>, Vec<DomainInfo>) = (Vec::new(), Vec::new());
+    let names = pmu.event_names();
+    for (event, kind) in EVENTS.iter().filter(|(event, _)| names.iter().any(|name| name == event)) {
+        let spec = match resolve_event(roots, &format!("power/{event}/")) {
+            Ok(specs) => specs.into_iter().next(),
+            Err(error) => {
+                rejected.push(Rejected::new(Source::PowerPmu, error.to_string()));
+                None
+            }
+        };
+        let Some(spec) = spec else { continue };
+        if spec.unit.as_deref() != Some("Joules") {
+            let unit = spec.unit.as_deref().unwrap_or("no unit");
+            rejected.push(Rejected::new(Source::PowerPmu, format!("{event} is in {unit}, not in Joules")));
+            continue;
+        }
+        let cpus = spec.cpus.clone().unwrap_or_default();
+        for &cpu in &cpus {
+            let place = match kind {
+                // The platform has one counter, which the first package shows.
+                DomainKind::Platform => Place::MACHINE,
+                // From Linux 6.9 to 6.13 AMD's event came once per die, each time the package's counter.
+                _ if is_amd(machine) => Place { die: None, ..Place::of_cpu(machine, cpu) },
+                _ => Place::of_cpu(machine, cpu),
+            };
+            let domain = domain::describe(machine, *kind, place, &Source::PowerPmu.to_string());
+            if domains.iter().any(|have| have.name == domain.name) {
+                let why = format!("on CPU {cpu} it shows the counter of {} once more", domain.name);
+                rejected.push(Rejected::new(Source::PowerPmu, why).of(*event));
+                continue;
+            }
+            counters.push((cpu, spec.clone()));
+            domains.push(domain);
+        }
+    }
+    if counters.is_empty() {
+        rejected
+            .push(Rejected::new(Source::PowerPmu, "the PMU has no energy events or names no CPU for them"));
+        return Search { found: Vec::new(), rejected };
+    }
+    let rights = Permissions::read(roots);
+    let pace = Pace::default();
+    Search::of(EnergyEvents { source: Source::PowerPmu, counters, domains, pace, rights }, rejected)
+}
+
+fn no_pmu(roots: &Roots, machine: &MachineInfo) -> Search {
+    let why = match platform::hypervisor(roots) {
+        _ if !is_x86(machine) => return Search::default(),
+        Some(hypervisor) => format!("{hypervisor} shows its guests no energy counters"),
+        None => "the kernel offers no PMU 'power'".to_owned(),
+    };
+    let rejected = Rejected::new(Source::PowerPmu, why);
+    let is_bare = !platform::is_virtual(roots) && platform::container(roots).is_none();
+    Search::rejecting(if is_bare {
+        rejected.with_repair("load its driver: sudo modprobe rapl")
+    } else {
+        rejected
+    })
+}
+
+impl Finding for EnergyEvents {
+    fn source(&self) -> Source {
+        self.source
+    }
+
+    fn domains(&self) -> &[DomainInfo] {
+        &self.domains
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::CpuWideEvents
+    }
+
+    fn open(self: Box<Self>, rejected: &mut Vec<Rejected>) -> Option<Box<dyn Candidate>> {
+        // Each core's counter in a group of its own would need a ring for each core.
+        let mut groups = Groups::new(self.source == Source::PowerPmu);
+        let mut channels = Vec::new();
+        let mut refused = false;
+        for ((cpu, spec), domain) in self.counters.into_iter().zip(self.domains) {
+            match groups.open(cpu, &spec) {
+                Ok(()) => channels.push(Channel {
+                    domain,
+                    counter: WrappingCounter::of_bits(64),
+                    joules_per_count: spec.scale,
+                    resolution: None,
+                }),
+                Err(error) if is_denied(&error) => refused = true,
+                Err(error) => {
+                    rejected.push(
+                        Rejected::new(self.source, format!("cannot be opened: {error}")).of(domain.name),
+                    );
+                }
+            }
+        }
+        if let Err(error) = groups.enable() {
+            rejected.push(Rejected::new(self.source, format!("cannot be enabled: {error}")));
+            return None;
+        }
+        if refused {
+            rejected.push(source::cpu_wide_events_refused(self.source, &self.rights));
+        }
+        (!channels.is_empty()).then(|| {
+            let meter =
+                CounterMeter::new(self.source, Box::new(groups), channels, false).with_pace(self.pace);
+            Box::new(meter) as Box<dyn Candidate>
+        })
+    }
+}
+
+fn is_denied(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
+}

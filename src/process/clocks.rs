@@ -1,0 +1,28 @@
+//! The clocks of this process: the recording's, its own CPU time, and that of children that have ended.
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::time::{ClockId, clock_gettime};
+
+use crate::units::{Nanoseconds, Timestamp};
+
+/// Now, on the recording's clock.
+pub fn monotonic_now() -> Timestamp {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or_else(
+        |_| Timestamp::default(),
+        |time| Timestamp::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64),
+    )
+}
+
+/// CPU time of this process, all threads.
+pub fn own_cpu_time() -> Nanoseconds {
+    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Nanoseconds::ZERO, |time| {
+        Nanoseconds::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+    })
+}
+
+/// CPU time in seconds of all children that have ended and were waited for, with their own such children.
+pub fn children_cpu_seconds() -> f64 {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return 0.0 };
+    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 * 1e-6;
+    seconds(usage.user_time()) + seconds(usage.system_time())
+}

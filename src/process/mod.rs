@@ -1,0 +1,17 @@
+//! The programs that eprof runs and the process that it is: launch, end, signals, privileges, clocks, limits.
+
+pub mod affinity;
+pub mod clocks;
+mod ending;
+pub mod file_limit;
+mod launch;
+mod outcome;
+pub mod privileges;
+mod signals;
+mod system_error;
+
+pub use ending::{reap, wait};
+pub use launch::{Credentials, LaunchError, Waiting};
+pub use outcome::Outcome;
+pub use signals::{ReceivedSignal, Signals};
+pub use system_error::SystemError;

@@ -1,0 +1,203 @@
+//! How often neighbours in the trail of samples differ in being of a row.
+
+use rustc_hash::FxHashMap;
+
+use super::SampleTrail;
+
+/// Samples that may be in step are at most so many apart.
+pub(super) const FARTHEST: usize = 8;
+
+/// How many samples the trail has, and pairs of samples of one stream 1, 2 .. [`FARTHEST`] apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Pairs {
+    pub samples: f64,
+    pub apart: [f64; FARTHEST],
+}
+
+/// What was counted of a row.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct JumpsOfRow {
+    /// Its samples.
+    pub samples: f64,
+    /// By event: pairs of which just one is of the row, of neighbours and of samples two apart.
+    pub of_events: Vec<[f64; 2]>,
+    /// The same for samples 3, 4 .. [`FARTHEST`] apart, of all events together.
+    pub farther: [f64; FARTHEST - 2],
+}
+
+/// Pairs of samples of the trail of which just one is of a row.
+///
+/// These are all pairs with its samples less twice those of which both are of it. All pairs follow from the
+/// number of samples, but for those at the ends of a stream; and pairs of which both are of one row are few
+/// where there are many rows. So little is done for each of some hundred thousand samples.
+pub(super) struct Jumps {
+    pub pairs: Pairs,
+    events: usize,
+    /// By row: samples of each event; then what is to be taken from twice their number, by distance: pairs
+    /// that the ends of streams lack, and twice those of which both are of the row.
+    counts: Vec<u32>,
+}
+
+/// One stream in one block of the trail.
+struct Stream {
+    event: usize,
+    /// Rows of the latest samples, the newest first.
+    latest: [u32; FARTHEST],
+    /// Samples so far.
+    samples: u64,
+}
+
+impl Stream {
+    fn new(event: usize) -> Self {
+        Self { event, latest: [NO_ROW; FARTHEST], samples: 0 }
+    }
+
+    /// Samples of which the rows are known.
+    fn seen(&self) -> usize {
+        self.samples.min(FARTHEST as u64) as usize
+    }
+}
+
+/// The row of samples that are in none.
+const NO_ROW: u32 = u32::MAX;
+
+impl Jumps {
+    /// Counts a trail of samples of so many events for `rows` rows, of which `row_of` tells for each cell its own.
+    pub fn count(
+        trail: &SampleTrail,
+        events: usize,
+        rows: usize,
+        row_of: impl Fn(u32) -> Option<usize>,
+    ) -> Self {
+        let events = events.max(1);
+        let counts = vec![0; rows * (3 * events + FARTHEST - 2)];
+        let mut jumps = Self { pairs: Pairs::default(), events, counts };
+        let mut streams: FxHashMap<u32, Stream> = FxHashMap::default();
+        for block in trail.blocks() {
+            for &(number, cell) in block {
+                let row = row_of(cell).filter(|&row| row < rows).map_or(NO_ROW, |row| row as u32);
+                let stream = streams.entry(number).or_insert_with(|| Stream::new(number as usize % events));
+                jumps.sample(row, stream);
+                stream.latest.copy_within(..FARTHEST - 1, 1);
+                stream.latest[0] = row;
+                stream.samples += 1;
+            }
+            jumps.pairs.samples += block.len() as f64;
+            streams.drain().for_each(|(_, stream)| jumps.end(&stream));
+        }
+        jumps
+    }
+
+    /// What was counted of a row.
+    pub fn of_row(&self, row: usize) -> JumpsOfRow {
+        let events = self.events;
+        let width = 3 * events + FARTHEST - 2;
+        let counts = &self.counts[row * width..][..width];
+        let lacking = |event: usize, distance: usize| f64::from(counts[column(events, event, distance)]);
+        let samples: f64 = counts[..events].iter().copied().map(f64::from).sum();
+        let of_event = |event: usize| {
+            let pairs = 2.0 * f64::from(counts[event]);
+            [pairs - lacking(event, 1), pairs - lacking(event, 2)]
+        };
+        JumpsOfRow {
+            samples,
+            of_events: (0..events).map(of_event).collect(),
+            farther: std::array::from_fn(|at| 2.0 * samples - lacking(0, at + 3)),
+        }
+    }
+
+    fn counts(&mut self, row: u32) -> &mut [u32] {
+        let width = 3 * self.events + FARTHEST - 2;
+        &mut self.counts[row as usize * width..][..width]
+    }
+
+    /// A sample that follows what was seen of its stream.
+    fn sample(&mut self, row: u32, stream: &Stream) {
+        if row == NO_ROW {
+            return;
+        }
+        let (events, event) = (self.events, stream.event);
+        let counts = self.counts(row);
+        counts[event] += 1;
+        for (distance, &other) in (1..).zip(&stream.latest) {
+            if other == row {
+                counts[column(events, event, distance)] += 2;
+            }
+        }
+        for distance in stream.seen() + 1..=FARTHEST {
+            counts[column(events, event, distance)] += 1;
+        }
+    }
+
+    /// A stream ends, or its block does.
+    fn end(&mut self, stream: &Stream) {
+        for (distance, apart) in (1..).zip(&mut self.pairs.apart) {
+            *apart += stream.samples.saturating_sub(distance) as f64;
+        }
+        let (events, event) = (self.events, stream.event);
+        for (newer, &row) in stream.latest[..stream.seen()].iter().enumerate() {
+            if row != NO_ROW {
+                let counts = self.counts(row);
+                for distance in newer + 1..=FARTHEST {
+                    counts[column(events, event, distance)] += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Where a row's counts have a distance. Neighbours and samples two apart are counted by event.
+fn column(events: usize, event: usize, distance: usize) -> usize {
+    match distance {
+        1 | 2 => distance * events + event,
+        farther => 3 * events + farther - 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// As the definition has it: pair by pair.
+    fn one_by_one(samples: &[(u32, u32)], events: usize, row: u32) -> (JumpsOfRow, Pairs) {
+        let mut jumps = JumpsOfRow { of_events: vec![[0.0; 2]; events], ..JumpsOfRow::default() };
+        let mut pairs = Pairs { samples: samples.len() as f64, ..Pairs::default() };
+        jumps.samples = samples.iter().filter(|(_, cell)| *cell == row).count() as f64;
+        let streams: std::collections::BTreeSet<u32> = samples.iter().map(|(stream, _)| *stream).collect();
+        for stream in streams {
+            let cells: Vec<u32> =
+                samples.iter().filter(|sample| sample.0 == stream).map(|sample| sample.1).collect();
+            for distance in 1..=FARTHEST {
+                let differ = |pair: &&[u32]| (pair[0] == row) != (pair[distance] == row);
+                let windows = cells.windows(distance + 1);
+                pairs.apart[distance - 1] += windows.len() as f64;
+                let count = windows.filter(differ).count() as f64;
+                match distance {
+                    1 | 2 => jumps.of_events[stream as usize % events][distance - 1] += count,
+                    farther => jumps.farther[farther - 3] += count,
+                }
+            }
+        }
+        (jumps, pairs)
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_are_counted_as_if_one_by_one(
+            samples in prop::collection::vec((0u32..4, 0u32..4), 0..120),
+            events in 1usize..3,
+        ) {
+            let mut trail = SampleTrail::default();
+            samples.iter().for_each(|(stream, cell)| trail.push(*stream, *cell));
+            // Cell 3 is in no row.
+            let jumps = Jumps::count(&trail, events, 3, |cell| (cell < 3).then_some(cell as usize));
+            for row in 0..3 {
+                let (expected, pairs) = one_by_one(&samples, events, row);
+                prop_assert_eq!(jumps.of_row(row as usize), expected);
+                prop_assert_eq!(jumps.pairs, pairs);
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Step 6: the result of attribution, a plain value that every report is made from.
+//!
+//! Nothing in it is symbolized: code is known by module and address. See [`crate::symbolize`].
+
+use crate::hardware::{CpuInfo, DomainInfo, Method};
+use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
+
+mod balance;
+mod error_terms;
+mod jumps;
+mod stacks;
+mod standard_errors;
+
+pub use balance::{BALANCE_TOLERANCE, Balance};
+pub use error_terms::{ErrorTerms, NO_CELL, SampleTrail};
+pub use stacks::{ByCallers, CallersId, StackId, StackTable};
+pub use standard_errors::{Summed, standard_errors, variances};
+
+/// Index of a module in [`Profile::modules`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ModuleId(pub u32);
+
+/// Index of a code address in [`Profile::addresses`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AddressId(pub u32);
+
+/// Index of a thread in [`Profile::threads`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ThreadIndex(pub u32);
+
+/// Name of the event in [`Profile::events`] that stands for launches of GPU kernels. Its cells' stacks
+/// end in kernels, and their time is time of the GPU.
+pub const GPU_LAUNCH_EVENT: &str = "gpu-launch";
+
+/// Where the joules went.
+#[derive(Debug, Clone, Default)]
+pub struct Profile {
+    /// Time of the first sample or reading.
+    pub start: Timestamp,
+    /// From the first to the last sample or reading.
+    pub duration: Nanoseconds,
+    /// Energy by domain, with the balance of each.
+    pub domains: Vec<DomainEnergy>,
+    /// Sampled events.
+    pub events: Vec<EventTotals>,
+    /// Files and other places that code came from.
+    pub modules: Vec<Module>,
+    /// Unique code addresses.
+    pub addresses: Vec<CodeAddress>,
+    /// Unique call stacks.
+    pub stacks: StackTable,
+    /// Threads that were sampled.
+    pub threads: Vec<Thread>,
+    /// CPUs of the machine, where known.
+    pub cpus: Vec<CpuInfo>,
+    /// What was spent: one cell per stack, thread, CPU and event.
+    pub cells: Vec<Cell>,
+    /// Joules of the cells: `cells.len()` rows of `domains.len()` columns.
+    pub cell_joules: Vec<Joules>,
+    /// Variances of `cell_joules` in square joules, of the same shape, beside what [`Profile::errors`] tells
+    /// of sampling and of the model: of what GPUs spent. Empty where there is none.
+    pub cell_variances: Vec<f64>,
+    /// The recording in pieces of time, in order, without gaps. Only kept on request.
+    pub slices: Vec<TimeSlice>,
+    /// How joules were divided among samples; `None` where there are none.
+    pub division: Option<Division>,
+    /// What the errors of sums of cells follow from; `None` where it is not known.
+    pub errors: Option<ErrorTerms>,
+    /// What the reader of a report must know.
+    pub warnings: Vec<String>,
+}
+
+/// How measured joules were divided among samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Division {
+    /// The power model's name; `time` if there was none.
+    pub model: String,
+    /// Where its numbers come from.
+    pub source: String,
+    /// The model is used as it is; the recording was not asked to correct it.
+    pub is_exact: bool,
+    /// For each event of the profile, why its samples were given no joules; `None` if they were.
+    pub left_out: Vec<Option<String>>,
+    /// The model of each domain of the profile; `None` for those divided by time.
+    pub domains: Vec<Option<DomainDivision>>,
+    /// Energy of a bucket.
+    pub bucket: Joules,
+    /// Why so much.
+    pub bucket_reason: BucketReason,
+    /// Static energy was shared out to what ran meanwhile instead of being told apart.
+    pub static_is_spread: bool,
+}
+
+/// The power model of one domain, as used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DomainDivision {
+    /// Joules of each event of the profile.
+    pub joules_per_event: Vec<f64>,
+    /// Their standard errors.
+    pub std_errors: Vec<f64>,
+    /// Constant power, if it is known.
+    pub static_power: Option<Watts>,
+    /// Its standard error.
+    pub static_std_error: Watts,
+    /// The recording itself told the coefficients, not only the model.
+    pub is_calibrated: bool,
+    /// Share of the variance of measured power, from interval to interval, that the model explains;
+    /// `None` where it hardly varied.
+    pub explained: Option<f64>,
+    /// Mean difference of estimated and measured joules of an interval, as a share of the mean.
+    pub mean_error: f64,
+    /// Number of these intervals.
+    pub intervals: usize,
+}
+
+/// Why buckets are as large as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BucketReason {
+    /// One joule, as always.
+    Usual,
+    /// The user said so.
+    Asked,
+    /// Smaller, since the recording has few joules.
+    ShortRecording,
+    /// Larger than wanted: the meters tell no less than this apart.
+    MeterResolution,
+}
+
+/// What happened between two points in time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TimeSlice {
+    /// Its start.
+    pub start: Timestamp,
+    /// Its end; the next one's start.
+    pub end: Timestamp,
+    /// Energy that was measured, by domain.
+    pub measured: Vec<Joules>,
+    /// What the power model says was spent, in all top-level domains together.
+    pub modelled: Joules,
+    /// Joules of cells, of all top-level domains together; cells without any are left out.
+    pub by_cell: Vec<(u32, f32)>,
+}
+
+/// The energy of one domain: measured, and where it went.
+#[derive(Debug, Clone)]
+pub struct DomainEnergy {
+    /// The domain.
+    pub info: DomainInfo,
+    /// Where its joules went.
+    pub balance: Balance,
+}
+
+/// Totals of one sampled event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventTotals {
+    /// Its name.
+    pub name: String,
+    /// Number of samples.
+    pub samples: u64,
+    /// Sum of the samples' periods: the event's count.
+    pub count: u64,
+    /// Samples known to be lost, of this event or, for the first event, of a ring that all share.
+    pub lost: u64,
+    /// Times the kernel throttled it.
+    pub throttled: u64,
+}
+
+/// Where code came from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Module {
+    /// What it is.
+    pub kind: ModuleKind,
+    /// Path, or the kernel's name for it (`[vdso]`, `[kernel.kallsyms]`, `//anon`).
+    pub path: String,
+    /// Build-id, where the recording tells it.
+    pub build_id: Option<Vec<u8>>,
+    /// Device (major, minor) and inode, where the recording tells it.
+    pub inode: Option<(u32, u32, u64)>,
+    /// Process that it belongs to, for code that only that process has (JIT, anonymous memory).
+    pub pid: Option<u32>,
+}
+
+/// Kinds of module; they decide what an address in it means and how it is symbolized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ModuleKind {
+    /// An ELF file. Addresses are offsets in the file.
+    File,
+    /// The vdso. Addresses are offsets from its start.
+    Vdso,
+    /// The kernel's own text. Addresses are the kernel's.
+    Kernel,
+    /// A kernel module. Addresses are the kernel's.
+    KernelModule,
+    /// Memory of a process without a file: JIT code. Addresses are the process's.
+    Anonymous,
+    /// A function that a just-in-time compiler or the kernel (BPF) announced with its name, which is
+    /// `path`. Addresses are offsets in the function.
+    Jit,
+    /// A kernel of a GPU, of which only the name is known: `path`. Its address is 0.
+    GpuKernel,
+    /// No mapping was known. Addresses are the process's.
+    Unknown,
+}
+
+/// One code address, by module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CodeAddress {
+    /// Where it lies.
+    pub module: ModuleId,
+    /// The address as the module's kind says. For a return address this is already the address
+    /// minus one, which lies inside the call.
+    pub address: u64,
+    /// A frame of the kernel.
+    pub kernel: bool,
+}
+
+/// A thread that was sampled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Name of the thread.
+    pub name: String,
+    /// Name of its process.
+    pub process_name: String,
+}
+
+/// What one stack of one thread on one CPU did to one event.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cell {
+    /// The stack.
+    pub stack: StackId,
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// The CPU; `None` where the recording does not tell.
+    pub cpu: Option<u32>,
+    /// Index of the event in [`Profile::events`].
+    pub event: u32,
+    /// Number of samples.
+    pub samples: u64,
+    /// Sum of periods.
+    pub count: u64,
+    /// Time these samples stand for; only of the event that tells time, else zero.
+    pub time: Nanoseconds,
+}
+
+/// How a profile's joules were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProfileMethod {
+    /// All measured.
+    Measured,
+    /// All estimated.
+    Estimated,
+    /// Some domains measured, some estimated.
+    Mixed,
+    /// There are no joules in this recording.
+    None,
+}
+
+impl Profile {
+    /// How the joules of this profile were found.
+    pub fn method(&self) -> ProfileMethod {
+        let is = |method| self.domains.iter().any(|domain| domain.info.method == method);
+        match (is(Method::Measured), is(Method::Estimated)) {
+            (true, true) => ProfileMethod::Mixed,
+            (true, false) => ProfileMethod::Measured,
+            (false, true) => ProfileMethod::Estimated,
+            (false, false) => ProfileMethod::None,
+        }
+    }
+
+    /// Joules of a cell, by domain.
+    pub fn joules(&self, cell: usize) -> &[Joules] {
+        let columns = self.domains.len();
+        &self.cell_joules[cell * columns..(cell + 1) * columns]
+    }
+
+    /// Domains that no other domain of this profile contains: the ones that add up to the whole.
+    pub fn top_domains(&self) -> impl Iterator<Item = (usize, &DomainEnergy)> {
+        top_level(&self.domains)
+    }
+}
+
+/// Domains, with their index, that no other of them contains: the ones that add up to the whole.
+pub fn top_level(domains: &[DomainEnergy]) -> impl Iterator<Item = (usize, &DomainEnergy)> {
+    domains.iter().enumerate().filter(|(_, domain)| {
+        let parent = domain.info.parent.as_deref();
+        !domains.iter().any(|other| Some(other.info.name.as_str()) == parent)
+    })
+}
