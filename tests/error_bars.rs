@@ -5,10 +5,9 @@
 
 use eprof::attribute::{Attributor, Charge, EventWeights, Options, Quantum, Sharing};
 use eprof::hardware::{DomainInfo, DomainKind, Method};
-use eprof::profile::BucketReason;
 use eprof::profile::{
-    CallersId, Cell, Division, DomainDivision, DomainEnergy, ErrorTerms, EventTotals, Profile, SampleTrail,
-    StackTable, Thread, ThreadIndex,
+    BucketReason, CallersId, Cell, Division, DomainDivision, DomainEnergy, ErrorTerms, EventTotals, Profile,
+    SampleTrail, StackTable, Thread, ThreadIndex,
 };
 use eprof::report::{self, Grouping, Report};
 use eprof::symbolize::Symbols;

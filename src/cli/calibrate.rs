@@ -104,7 +104,7 @@ pub fn run(args: CalibrateArgs) -> Outcome {
 
 fn model_event(event: &eprof::machine::ModelEvent) -> ModelEvent {
     ModelEvent {
-        role: event.role.to_string(),
+        role: Some(event.role),
         name: event.spec.name.clone(),
         encoding: event.spec.encoding(),
         core_kind: event.core_kind(),
@@ -176,7 +176,7 @@ fn print_outcome(
     // A sample a hundredth of a joule, as recordings take them.
     print_model(out, &calibration.model, Joules::from_joules(0.01))?;
     for event in &calibration.left_out {
-        writeln!(out, "{} ({}) adds nothing to these events", event.name, event.role)?;
+        writeln!(out, "{} ({}) adds nothing to these events", event.name, event.role_name())?;
     }
     let reached = 100.0 * visits.precision;
     writeln!(out, "\n{} rounds; mean powers are known to {reached:.2} % (standard error)", visits.rounds)?;

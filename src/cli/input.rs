@@ -366,10 +366,7 @@ fn subject(recording: &Recording) -> Option<String> {
 /// A stored model, if it fits the recorded machine and its events.
 fn checked(stored: StoredModel, recording: &Recording) -> anyhow::Result<PowerModel> {
     if let Some(metadata) = recording.metadata() {
-        let events = metadata
-            .events
-            .iter()
-            .filter_map(|event| Some((event.role.as_deref()?, event.encoding.as_str())));
+        let events = metadata.events.iter().filter_map(|event| Some((event.role?, event.encoding.as_str())));
         stored.check(&metadata.machine.cpu_identity, events)?;
     }
     Ok(stored.model)

@@ -10,8 +10,7 @@ use super::summary::{DomainSummary, Summary};
 use super::table::Style;
 use super::text::padded;
 use crate::hardware::Method;
-use crate::profile::Balance;
-use crate::profile::ProfileMethod;
+use crate::profile::{Balance, ProfileMethod};
 use crate::units::{Joules, Nanoseconds};
 
 /// Columns of a number in the head.

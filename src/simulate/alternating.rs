@@ -77,7 +77,8 @@ pub fn scenario(alternation: &Alternation) -> Scenario {
         .map(|(program, misses)| function(&truth, program, misses))
         .collect();
     let believed = model(&alternation.coefficient_errors);
-    let events = paper::events(&believed, &["package", "dram"], alternation.joules_per_sample);
+    let events =
+        paper::events(&believed, &[DomainKind::Package, DomainKind::Dram], alternation.joules_per_sample);
     let domain = |kind, watts| Domain {
         kind,
         static_power: Watts::from_watts(watts),
@@ -107,7 +108,7 @@ pub fn scenario(alternation: &Alternation) -> Scenario {
 /// draws; here a cycle costs what it costs.
 pub fn model(coefficient_errors: &[f64]) -> PowerModel {
     let mut model = Preset::SandyBridge.model();
-    let mut cores = model.domains["cores"].clone();
+    let mut cores = model.domains[&DomainKind::Cores].clone();
     model.events.push(Preset::Generic.model().events[4].clone());
     let active_core = cores.active_core.take().unwrap_or(Watts::ZERO);
     cores.joules_per_event[0] = active_core.as_watts() / CLOCK_HZ;
@@ -117,14 +118,14 @@ pub fn model(coefficient_errors: &[f64]) -> PowerModel {
     dram.static_power = Watts::from_watts(DRAM_STATIC_WATTS);
     let mut package = cores.clone();
     package.static_power = Watts::from_watts(CORES_STATIC_WATTS + UNCORE_WATTS);
-    model.domains = [("package", package), ("cores", cores), ("dram", dram)]
+    model.domains = [(DomainKind::Package, package), (DomainKind::Cores, cores), (DomainKind::Dram, dram)]
         .map(|(kind, mut domain)| {
             domain
                 .joules_per_event
                 .iter_mut()
                 .zip(coefficient_errors)
                 .for_each(|(cost, error)| *cost *= error);
-            (kind.to_owned(), domain)
+            (kind, domain)
         })
         .into();
     model
@@ -133,7 +134,7 @@ pub fn model(coefficient_errors: &[f64]) -> PowerModel {
 fn function(model: &PowerModel, program: Function, misses_per_second: f64) -> Function {
     let mut rates = program.rates;
     rates.push(misses_per_second);
-    let watts = ["package", "cores", "dram"]
+    let watts = [DomainKind::Package, DomainKind::Cores, DomainKind::Dram]
         .into_iter()
         .map(|domain| {
             let costs = model.domain(domain).map_or(&[][..], |domain| &domain.joules_per_event);

@@ -5,7 +5,7 @@ use std::io::{self, Seek, Write};
 use super::meter::Reading;
 use super::pmu::{Entry, EntryKind};
 use super::scenario::Scenario;
-use crate::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method};
+use crate::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method, Role};
 use crate::recording::EventDesc;
 use crate::recording::attr::{EventAttr, flag};
 use crate::recording::encode::{self, MappingFields, SampleFields, SampleId};
@@ -210,13 +210,12 @@ fn event_id(scenario: &Scenario, event: usize, cpu: usize) -> u64 {
 fn describe(scenario: &Scenario, event: usize) -> EventDesc {
     let about = &scenario.events[event];
     // Generic events as the recorder opens them; the encodings of the others are Sandy Bridge's.
-    let (kind, config) = match about.role.as_str() {
-        "clk" => (event_type::HARDWARE, 0),
-        "inst" => (event_type::HARDWARE, 1),
-        "llc-miss" => (event_type::HARDWARE, 3),
-        "resource" => (event_type::RAW, 0x04a2),
-        "l2" => (event_type::RAW, 0x08f0),
-        _ => (event_type::RAW, 0x100 + event as u64),
+    let (kind, config) = match about.role {
+        Role::Clk => (event_type::HARDWARE, 0),
+        Role::Inst => (event_type::HARDWARE, 1),
+        Role::LlcMiss => (event_type::HARDWARE, 3),
+        Role::Resource => (event_type::RAW, 0x04a2),
+        Role::L2 => (event_type::RAW, 0x08f0),
     };
     let flags = flag::SAMPLE_ID_ALL | flag::MMAP | flag::MMAP2 | flag::COMM | flag::TASK | flag::USE_CLOCKID;
     EventDesc {
@@ -246,7 +245,7 @@ fn metadata(scenario: &Scenario) -> Metadata {
         .collect();
     let events = scenario.events.iter().map(|event| EventInfo {
         name: event.name.clone(),
-        role: Some(event.role.clone()),
+        role: Some(event.role),
         encoding: event.name.clone(),
         joules_per_event: event.joules_per_event.clone(),
         core_kind: CoreKind::Performance,

@@ -16,13 +16,13 @@ const JOULES_PER_SAMPLE: f64 = 0.01;
 
 /// The events of a model, each sampled once per `energy` of its share in the first of the domains in which
 /// it costs anything.
-pub fn events(model: &PowerModel, domains: &[&str], energy: Joules) -> Vec<Event> {
+pub fn events(model: &PowerModel, domains: &[DomainKind], energy: Joules) -> Vec<Event> {
     (0..model.events.len())
         .filter_map(|event| {
             Some(Event {
                 name: model.events[event].name.clone(),
-                role: model.events[event].role.clone(),
-                period: domains.iter().find_map(|domain| model.period(domain, event, energy))?,
+                role: model.events[event].role?,
+                period: domains.iter().find_map(|&domain| model.period(domain, event, energy))?,
                 joules_per_event: model.joules_per_event(event),
             })
         })
@@ -54,7 +54,11 @@ fn machine(seed: u64, duration: Nanoseconds, steps: &[Step]) -> Scenario {
             static_power_known: true,
         }],
         meter: Meter::default(),
-        events: events(&Preset::SandyBridge.model(), &["cores"], Joules::from_joules(JOULES_PER_SAMPLE)),
+        events: events(
+            &Preset::SandyBridge.model(),
+            &[DomainKind::Cores],
+            Joules::from_joules(JOULES_PER_SAMPLE),
+        ),
         sampling: Sampling::default(),
         functions: programs(),
         queues: (0..CORES)

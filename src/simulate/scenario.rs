@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::hardware::DomainKind;
+use crate::hardware::{DomainKind, Role};
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// A machine and the work on it.
@@ -77,11 +77,11 @@ pub struct Event {
     /// Its name.
     pub name: String,
     /// Its role in the model.
-    pub role: String,
+    pub role: Role,
     /// Events between two samples.
     pub period: u64,
     /// What the recording says that an event costs, by kind of domain: the model, right or wrong.
-    pub joules_per_event: BTreeMap<String, f64>,
+    pub joules_per_event: BTreeMap<DomainKind, f64>,
 }
 
 /// How sampling behaves.

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use eprof::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method};
+use eprof::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method, Role};
 use eprof::recording::EventDesc;
 use eprof::recording::attr::{EventAttr, flag};
 use eprof::recording::encode::{self, MappingFields, SampleFields, SampleId, TRAILER_FIELDS};
@@ -170,7 +170,7 @@ impl Recorded<'_> {
             domains: domains.to_vec(),
             events: vec![EventInfo {
                 name: "cpu-clock".to_owned(),
-                role: Some("clk".to_owned()),
+                role: Some(Role::Clk),
                 encoding: String::new(),
                 joules_per_event: Default::default(),
                 core_kind: CoreKind::Performance,

@@ -7,6 +7,7 @@ mod alternating;
 mod buckets;
 mod coverage;
 mod files;
+mod memory;
 mod repeated;
 mod scale;
 mod support;

@@ -1,8 +1,7 @@
 //! Simulates, analyses, and puts the result beside the truth.
 
 use eprof::analyze::{self, Dimensions, ModelChoice};
-use eprof::profile::standard_errors;
-use eprof::profile::{Profile, top_level};
+use eprof::profile::{Profile, standard_errors, top_level};
 use eprof::recording::Recording;
 use eprof::simulate::alternating::model;
 use eprof::simulate::{PROGRAM_PATH, Scenario, Truth, function_at, simulate};
