@@ -19,9 +19,9 @@
 #   - recordings in `fixtures` and the seeds of `tests/fuzz`.
 # ONLY=REGEX compares only the cases whose line of arguments matches. JOBS: cases at once, by default one per CPU.
 #
-# Both builds run one after another in the same folder with the same home and the same environment, so that no
-# path, width or setting differs; each is linked to the same path, and has a cache of its own. Only one thing is taken out of the outputs: the
-# time at which a power model was fitted.
+# Both builds run one after another by the same path, in the same folder, with the same home and environment, so that
+# no path, width or setting differs; each has a cache of its own. Only one thing is taken out of the outputs: the time
+# at which a power model was fitted.
 set -euo pipefail
 
 [ $# = 2 ] && [ -x "$1" ] && [ -x "$2" ] || { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0" >&2; exit 2; }
@@ -393,7 +393,9 @@ done
 [ -d "$shared" ] || echo "no recordings and tables of other machines ($shared)"
 
 help_pages
-for recording in "${thoroughly[@]}"; do everything "$recording" "${thoroughly[0]}"; done
+for ((i = 0; i < ${#thoroughly[@]}; i++)); do
+    everything "${thoroughly[i]}" "${thoroughly[(i + 1) % ${#thoroughly[@]}]}"
+done
 for recording in "${briefly[@]}"; do some "$recording"; done
 for recording in "$work"/recordings/damaged/*.data; do few "$recording"; done
 few /no/such/recording
@@ -430,10 +432,10 @@ compared=$(find "$work/results" -name '*.status' | wc -l)
 cat "$work"/results/*.ended 2>/dev/null || true
 echo "exit statuses: $(cat "$work"/results/*.status | sort -n | uniq -c | awk '{printf "%s%d x %s", sep, $1, $2; sep = ", "}')"
 echo "$compared cases compared in $((SECONDS - began)) s, $different differ"
-[ "$compared" = "$count" ] || { echo "only $compared of $count cases were run"; exit 1; }
 if [ "$different" != 0 ]; then
     keep=yes
     echo "outputs of both: $work/results/NUMBER/{old,new}"
-    exit 1
 fi
+[ "$compared" = "$count" ] || { echo "only $compared of $count cases were run"; exit 1; }
+[ "$different" = 0 ] || exit 1
 [ "$count" != 0 ] || { echo "no case"; exit 1; }
