@@ -11,9 +11,35 @@
 //!                                                     address ► function, line
 //! ```
 //!
-//! Dependencies point one way, from the report back to the recording; [`units`] lies below
-//! everything, and nothing depends on [`record`] but [`calibrate`], which drives its meters. The arithmetic of [`timeline`], [`attribute`],
-//! [`power_model`], [`gpu`] and [`tune`] uses no file, clock or thread: values in, values out.
+//! Dependencies point one way. A module may use those in its row, and all of these stand above it; `cli` and `main`
+//! are the binary's, and `eprof-cupti-injection` is the crate that CUDA loads into programs. A star marks arithmetic:
+//! values in, values out, without a file, clock, thread or process. A test parses the code and holds this table,
+//! and that the files of no folder need each other round about.
+//!
+//! ```text
+//!   units *                 ->
+//!   markup *                ->
+//!   eprof-cupti-injection   ->
+//!   recording               -> units
+//!   machine                 -> recording
+//!   power_model *           -> units recording
+//!   simulate *              -> units recording power_model
+//!   profile *               -> units recording
+//!   timeline *              -> units recording profile
+//!   attribute *             -> units recording
+//!   symbolize               -> units profile
+//!   gpu *                   -> units markup power_model
+//!   analyze                 -> units eprof-cupti-injection recording power_model profile timeline attribute
+//!                              symbolize gpu
+//!   report                  -> units markup recording profile symbolize
+//!   tune *                  -> units markup
+//!   stat *                  -> units recording report tune
+//!   record                  -> units eprof-cupti-injection recording machine power_model gpu tune stat
+//!   calibrate               -> units recording machine power_model record
+//!   cli                     -> units recording machine power_model profile timeline symbolize gpu analyze
+//!                              report tune stat record calibrate
+//!   main                    -> cli
+//! ```
 
 mod markup;
 pub mod units;
