@@ -74,7 +74,7 @@ fn simulated(folder: &Path) {
 fn gpus(folder: &Path) {
     fs::create_dir_all(folder).expect("a folder");
     // Bursts of a second; the reported power follows with a time constant of 0.8 s.
-    let is_loaded = |seconds: f64| (2.0..14.0).contains(&seconds) && seconds as u64 % 3 != 0;
+    let is_loaded = |seconds: f64| (2.0..14.0).contains(&seconds) && !(seconds as u64).is_multiple_of(3);
     let mut reported = 25.0;
     let readings = (0..1600).map(|poll| {
         let seconds = f64::from(poll) * 0.0125;
