@@ -19,6 +19,7 @@
 //! ```text
 //!   units *                 ->
 //!   markup *                ->
+//!   label *                 ->
 //!   hardware *              -> units
 //!   eprof-cupti-injection   ->
 //!   recording               -> units hardware
@@ -34,19 +35,20 @@
 //!   meter                   -> units hardware machine process gpu
 //!   analyze                 -> units hardware eprof-cupti-injection recording power_model profile timeline
 //!                              attribute symbolize gpu
-//!   report                  -> units markup hardware recording profile symbolize
-//!   tune *                  -> units markup
-//!   stat *                  -> units hardware report tune
 //!   record                  -> units hardware eprof-cupti-injection recording machine process power_model
 //!                              meter
+//!   report                  -> units markup label hardware recording profile symbolize
+//!   tune *                  -> units markup label
+//!   stat *                  -> units label hardware tune
 //!   measure                 -> units hardware machine process gpu meter tune stat
 //!   calibrate               -> units hardware recording machine process power_model meter measure
-//!   cli                     -> units hardware recording machine process power_model profile timeline
-//!                              symbolize gpu meter analyze report tune stat record measure calibrate
+//!   cli                     -> units label hardware recording machine process power_model profile timeline
+//!                              symbolize gpu meter analyze record report tune stat measure calibrate
 //!   main                    -> cli
 //! ```
 
 pub mod hardware;
+pub mod label;
 mod markup;
 pub mod units;
 

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use eprof::analyze::{SampleEnergy, analyze_samples};
 use eprof::profile::top_level;
-use eprof::report::tree::{CallTree, TreeOptions};
-use eprof::report::{ReportError, Selection, folded, perf_data, pprof, speedscope};
+use eprof::report::export::{EXPORTERS, Exported, Exporter};
+use eprof::report::tree::TreeOptions;
+use eprof::report::{ReportError, Selection, perf_data};
 use eprof::units::Joules;
 
 use super::Outcome;
@@ -32,7 +34,7 @@ pub struct ExportArgs {
     input: InputArgs,
 
     /// The format.
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = formats())]
     format: Format,
 
     /// File to write [default: energy.data for perf-data, else standard output].
@@ -51,31 +53,36 @@ pub struct ExportArgs {
     select: SelectArgs,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy)]
 enum Format {
-    /// A recording whose samples weigh their nanojoules, for perf and all that read its files.
+    /// A recording whose samples weigh their nanojoules.
     PerfData,
-    /// Folded stacks in microjoules, for flamegraph tools.
-    Collapsed,
-    /// JSON for speedscope.app.
-    Speedscope,
-    /// Protocol buffer for pprof.
-    Pprof,
+    /// One of the formats that are written from a profile.
+    Of(&'static dyn Exporter),
+}
+
+const PERF_DATA: &str = "perf-data";
+
+/// The formats by their names.
+fn formats() -> impl TypedValueParser<Value = Format> {
+    let perf_data = PossibleValue::new(PERF_DATA)
+        .help("A recording whose samples weigh their nanojoules, for perf and all that read its files");
+    let others = EXPORTERS.iter().map(|exporter| PossibleValue::new(exporter.name()).help(exporter.about()));
+    PossibleValuesParser::new([perf_data].into_iter().chain(others)).try_map(|name| {
+        let of_name = || EXPORTERS.into_iter().find(|exporter| exporter.name() == name).map(Format::Of);
+        let format = if name == PERF_DATA { Some(Format::PerfData) } else { of_name() };
+        format.ok_or_else(|| format!("no format {name}"))
+    })
 }
 
 /// Runs the verb.
 pub fn run(args: ExportArgs) -> Outcome {
-    if args.format == Format::PerfData {
-        return export_perf_data(&args);
-    }
-    let loaded = args.input.load(Needed { lines: args.format == Format::Pprof, ..Needed::STACKS })?;
+    let exporter = match args.format {
+        Format::PerfData => return export_perf_data(&args),
+        Format::Of(exporter) => exporter,
+    };
+    let loaded = args.input.load(Needed { lines: exporter.needs_lines(), ..Needed::STACKS })?;
     output::warn(&loaded.profile.warnings);
-    let to = args.output.as_deref();
-    if args.format == Format::Pprof {
-        let selection = args.select.selection();
-        output::write_to(to, |out| pprof::write(&loaded.profile, &loaded.symbols, &selection, out))?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let options = TreeOptions {
         subject: loaded.subject.clone(),
         selection: args.select.selection(),
@@ -84,11 +91,8 @@ pub fn run(args: ExportArgs) -> Outcome {
         whole: args.whole,
         ..TreeOptions::default()
     };
-    let tree = CallTree::new(&loaded.profile, &loaded.symbols, &options)?;
-    output::write_to(to, |out| match args.format {
-        Format::Speedscope => speedscope::write(&tree, out),
-        _ => folded::write(&tree, out),
-    })?;
+    let exported = Exported { profile: &loaded.profile, symbols: &loaded.symbols, options: &options };
+    output::write_to(args.output.as_deref(), |out| exporter.write(&exported, out))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use eprof::report::text::{Label, visible_lines};
+use eprof::label::{Label, visible_lines};
 use nix::unistd::geteuid;
 
 /// When to use color.

@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use eprof::analyze::Dimensions;
 use eprof::hardware::DomainKind;
 use eprof::profile::{GPU_LAUNCH_EVENT, Profile};
+use eprof::report::Style;
 use eprof::report::buckets::BucketReport;
-use eprof::report::table::Style;
 use eprof::report::tree::{CallTree, TreeOptions};
 use eprof::report::{
     self, Grouping, Neighbours, Options, Report, Side, SortKey, csv, folded, histogram, html, json, table,
@@ -303,7 +303,7 @@ impl ReportArgs {
         let to_stdout = self.output.is_none();
         let terminal = || output::terminal_width().filter(|_| to_stdout);
         Style {
-            width: self.width.or_else(terminal).unwrap_or(report::table::DEFAULT_WIDTH),
+            width: self.width.or_else(terminal).unwrap_or(report::Style::default().width),
             color: to_stdout && self.color.on_stdout(),
             children: self.children || self.by == By::Domain,
         }

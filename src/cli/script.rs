@@ -7,13 +7,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use eprof::analyze::{Replay, frames_of};
+use eprof::label::Label;
 use eprof::profile::ModuleKind;
 use eprof::recording::energy::{EnergyReading, domain_of_event};
 use eprof::recording::format::sample_type;
 use eprof::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
 use eprof::recording::record::{CpuMode, Record, RecordContext, Sample};
 use eprof::recording::{EventDesc, Recording};
-use eprof::report::text::Label;
 use eprof::timeline::{SpaceId, TaskId, Tasks};
 use rustc_hash::FxHashMap;
 

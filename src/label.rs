@@ -135,7 +135,7 @@ fn take_columns(chars: impl Iterator<Item = char>, columns: usize) -> String {
 }
 
 /// Replaces what cannot be seen, or acts instead of being seen, by a visible escape.
-fn visible(text: &str) -> Cow<'_, str> {
+pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
     }
