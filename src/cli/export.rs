@@ -1,6 +1,5 @@
 //! `eprof export`: a recording's energy for other tools.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,7 +16,8 @@ use eprof::units::Joules;
 use super::Outcome;
 use super::flamegraph::RootArg;
 use super::input::{InputArgs, Needed, SelectArgs};
-use super::output::{self, Readers};
+use super::new_file::{NewFile, Readers, keep_inputs};
+use super::output;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -77,6 +77,7 @@ fn formats() -> impl TypedValueParser<Value = Format> {
 
 /// Runs the verb.
 pub fn run(args: ExportArgs) -> Outcome {
+    keep_inputs(args.output.as_deref(), &[&args.input.input])?;
     let exporter = match args.format {
         Format::PerfData => return export_perf_data(&args),
         Format::Of(exporter) => exporter,
@@ -105,16 +106,15 @@ fn export_perf_data(args: &ExportArgs) -> Outcome {
     if path == Path::new("-") {
         bail!("perf-data needs a file: its header is written last");
     }
-    if is_same_file(path, &args.input.input) {
-        bail!("{} is the recording itself", path.display());
-    }
+    keep_inputs(Some(path), &[&args.input.input])?;
     let cannot = || format!("cannot write {}", path.display());
-    let file = io::BufWriter::new(output::create(path, Readers::Owner).with_context(cannot)?);
+    let mut file = NewFile::create(path, Readers::Owner).with_context(cannot)?;
     let joules = |position| {
         let row: &[Joules] = energy.at(position)?;
         Some(columns.iter().map(|&column| row[column]).sum())
     };
-    let exported = perf_data::write(&recording, joules, file).with_context(cannot)?;
+    let exported = perf_data::write(&recording, joules, &mut file).with_context(cannot)?;
+    file.keep().with_context(cannot)?;
     let (joules, samples) = (exported.joules, exported.samples);
     output::say(format_args!("{0}: {joules} in {samples} samples; perf report -i {0}", path.display()));
     if exported.too_long > 0 {
@@ -137,8 +137,4 @@ fn columns(energy: &SampleEnergy, selection: &Selection) -> Result<Vec<usize>, R
     };
     let measured: Joules = columns.iter().map(|&column| energy.domains[column].balance.measured).sum();
     if measured > Joules::ZERO { Ok(columns) } else { Err(ReportError::NoJoules) }
-}
-
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

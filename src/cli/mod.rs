@@ -17,6 +17,7 @@ mod input;
 mod manual;
 mod meters;
 mod model;
+mod new_file;
 mod output;
 mod record;
 mod report;

@@ -18,6 +18,7 @@ use regex::Regex;
 
 use super::Outcome;
 use super::input::{InputArgs, Loaded, Needed, SelectArgs};
+use super::new_file::keep_inputs;
 use super::output::{self, Color};
 
 const EXAMPLES: &str = "\
@@ -147,6 +148,9 @@ pub fn run(args: ReportArgs) -> Outcome {
     }
     if args.svg.is_some() && args.by != By::Bucket {
         bail!("--svg draws buckets: add --by bucket; pictures of functions are made by `eprof flamegraph`");
+    }
+    for output in [&args.output, &args.svg] {
+        keep_inputs(output.as_deref(), &[&args.input.input])?;
     }
     let loaded = args.input.load(args.needed())?;
     if args.by == By::Bucket {

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod outputs;
 mod recording;
 
 use std::path::Path;
