@@ -198,7 +198,7 @@ fn exports_hold_all_joules() {
     assert!(
         folder
             .error(&["export", "--format", "perf-data", "-o", "eprof.data"])
-            .contains("the recording itself")
+            .contains("name another file with -o")
     );
 }
 
