@@ -5,12 +5,11 @@ use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread;
 
-use rustc_hash::FxHashMap;
-
 use crate::analyze::aggregate::cells::{CellTable, NO_CPU};
 use crate::analyze::aggregate::collect::Collected;
 use crate::analyze::aggregate::gather::{Gathered, gather};
 use crate::analyze::aggregate::samples::{SampleEnergy, SampleList};
+use crate::analyze::build_ids::add_build_ids;
 use crate::analyze::events::EventRoles;
 use crate::analyze::intervals::grid::cpus_of;
 use crate::analyze::intervals::losses::HORIZON;
@@ -23,7 +22,7 @@ use crate::analyze::options::Options;
 use crate::analyze::steps::{self, Owner, Step, StepChunks};
 use crate::attribute::{self, Attribution, Attributor, Bucket, Charge, Quantum};
 use crate::hardware::DomainInfo;
-use crate::profile::{Division, DomainEnergy, ErrorTerms, Module, NO_CELL, Profile, SampleTrail, TimeSlice};
+use crate::profile::{Division, DomainEnergy, ErrorTerms, NO_CELL, Profile, SampleTrail, TimeSlice};
 use crate::recording::{RecordPosition, Recording};
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
@@ -322,15 +321,6 @@ fn profile_of(
     }
     profile.warnings.extend(gathered.end.warnings());
     (profile, positions)
-}
-
-/// Mappings name the build-id themselves or the recorder lists it by path.
-fn add_build_ids(modules: &mut [Module], recording: &Recording) {
-    let listed: FxHashMap<&[u8], &[u8]> =
-        recording.features().build_ids.iter().map(|listed| (&listed.path[..], &listed.id[..])).collect();
-    for module in modules.iter_mut().filter(|module| module.build_id.is_none()) {
-        module.build_id = listed.get(module.path.as_bytes()).map(|id| id.to_vec());
-    }
 }
 
 fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attribution, errors: ErrorTerms) {

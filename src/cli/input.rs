@@ -316,7 +316,7 @@ impl InputArgs {
 
 /// Where the user's programs keep what they can make again: `$XDG_CACHE_HOME/eprof`, or `.cache/eprof` in the home
 /// folder.
-fn cache_folder() -> Option<PathBuf> {
+pub fn cache_folder() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
     Some(cache.join("eprof"))

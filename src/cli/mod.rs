@@ -23,6 +23,7 @@ mod record;
 mod report;
 mod script;
 mod stat;
+mod symbol_args;
 mod tune;
 
 /// Where the joules of a program go, by function, line and call path.
