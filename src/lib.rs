@@ -20,7 +20,6 @@ pub mod units;
 
 pub mod machine;
 pub mod power_model;
-pub mod simulate;
 
 pub mod record;
 pub mod recording;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-mod common;
+use eprof_testbed::{eprof, has_program, shared_data, skip};
 
 /// Nanojoules by shared object and address or symbol.
 type Energy = BTreeMap<(String, String), f64>;
@@ -17,9 +17,9 @@ const NO_SYMBOLS: [&str; 2] = ["--symfs", "/nonexistent"];
 
 #[test]
 fn perf_shows_the_same_energy_per_function() {
-    let Some(data) = common::shared_data() else { return };
-    if !common::has_program("perf", &["--version"]) {
-        return common::skip("perf is not installed");
+    let Some(data) = shared_data() else { return };
+    if !has_program("perf", &["--version"]) {
+        return skip("perf is not installed");
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let exported = folder.path().join("energy.data");
@@ -67,7 +67,7 @@ fn recordings_in(folder: &Path) -> Vec<PathBuf> {
 
 /// The number of samples written; `None` where there is nothing to export.
 fn export(path: &Path, to: &Path) -> Option<u64> {
-    let output = common::eprof()
+    let output = eprof()
         .args(["export", "--format", "perf-data", "--watts", "10:30", "-i"])
         .arg(path)
         .arg("-o")
@@ -80,7 +80,7 @@ fn export(path: &Path, to: &Path) -> Option<u64> {
 }
 
 fn energy_by_eprof(path: &Path) -> Option<Energy> {
-    let output = common::eprof()
+    let output = eprof()
         .args(["report", "--format", "json", "--no-inline", "--watts", "10:30"])
         .args(NO_SYMBOLS)
         .arg("-i")

@@ -1,15 +1,12 @@
 //! Which sensor wrote this trace? Simulated sensors, known to the last millisecond, polled as
 //! nvidia-smi does; and what must be refused.
 
-#[path = "support/sensor.rs"]
-mod sensor;
-
 use eprof::gpu::infer::{Calibration, Refusal, calibrate, fit_to_reference, load_curve};
 use eprof::gpu::sensor::SensorKind;
 use eprof::gpu::trace::PowerTrace;
 use eprof::gpu::trace_csv;
 use eprof::units::Timestamp;
-use sensor::{Follows, Sensor, as_nvidia_smi, at};
+use eprof_testbed::gpu::sensor::{Follows, Sensor, as_nvidia_smi, at};
 
 /// Polls a sensor through nvidia-smi: whole milliseconds, a tenth of a watt, a little noise.
 fn smi(follows: Follows, refresh: f64, poll: f64, seed: u64, load: &[(f64, f64)]) -> PowerTrace {

@@ -1,18 +1,11 @@
 //! `eprof gpu correct`, `calibrate` and `model` as a person runs them.
 
-#[path = "support/fake_gpu.rs"]
-mod fake;
-#[path = "support/gpu_recording.rs"]
-mod gpu_recording;
-#[path = "support/sensor.rs"]
-mod sensor;
-
 use std::path::Path;
 use std::process::{Command, Output};
 
-use fake::{fake_gpu, virtual_time};
-use gpu_recording::Gpu;
-use sensor::{Follows, Sensor, as_nvidia_smi, energy};
+use eprof_testbed::fakes::{fake_gpu, virtual_time};
+use eprof_testbed::gpu::recording::{Gpu, write};
+use eprof_testbed::gpu::sensor::{Follows, Sensor, as_nvidia_smi, energy};
 use serde_json::Value;
 
 /// Watts from a time on: a load of 1.5 s and one of half a second.
@@ -80,7 +73,7 @@ fn a_recordings_sensor_is_corrected_as_it_told_its_power() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("eprof.data");
     let slow = Sensor { follows: Follows::Rc(0.2), refresh: 0.015, ..volta(3) };
-    gpu_recording::write(&path, &[Gpu::with_sensor(&slow.poll(&LOAD, END, None))]);
+    write(&path, &[Gpu::with_sensor(&slow.poll(&LOAD, END, None))]);
     // The kind is inferred from the steps of the recorded load itself.
     let text = said(&gpu(&["correct", "--format", "json"], &path));
     assert!(text.contains("rc, time constant"), "{text}");
@@ -96,7 +89,7 @@ fn a_recordings_counter_needs_no_correction() {
     let path = folder.path().join("eprof.data");
     let counter = Gpu::with_counter(|time| energy(&LOAD, 0.0, time), END);
     let sensor = Gpu::with_sensor(&volta(5).poll(&LOAD, END, None));
-    gpu_recording::write(&path, &[counter, sensor]);
+    write(&path, &[counter, sensor]);
     assert!(refused(&gpu(&["correct"], &path)).contains("--gpu (gpu-0, gpu-1)"));
     assert!(refused(&gpu(&["correct", "--gpu", "gpu-2"], &path)).contains("it has: gpu-0, gpu-1"));
     let text = said(&gpu(&["correct", "--gpu", "0", "--format", "json"], &path));
@@ -110,7 +103,7 @@ fn a_recordings_counter_needs_no_correction() {
 fn a_recording_without_gpu_says_so() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("eprof.data");
-    gpu_recording::write(&path, &[]);
+    write(&path, &[]);
     assert!(refused(&gpu(&["correct"], &path)).contains("no GPU whose power was measured"));
 }
 

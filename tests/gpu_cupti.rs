@@ -1,16 +1,11 @@
-//! `eprof record --cupti`, end to end: a fake driver (tests/fakes) loads eprof's library into a program,
+//! `eprof record --cupti`, end to end: a fake driver (of the testbed) loads eprof's library into a program,
 //! the library finds a fake CUPTI, and the report goes by the times that kernels ran.
-
-mod common;
-#[path = "support/fake_gpu.rs"]
-mod fake;
-#[path = "support/launcher.rs"]
-mod launcher;
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use launcher::{Stage, assert_succeeded, joules_of};
+use eprof_testbed::eprof;
+use eprof_testbed::gpu::launcher::{Stage, assert_succeeded, joules_of};
 use serde_json::Value;
 
 /// A turn of `heat` takes 400 ns and 40.1 uJ, one of `cool` 220 ns and 4.1 uJ; three times 500,000 turns.
@@ -112,7 +107,7 @@ fn without_cupti_the_program_runs_on_and_the_report_says_why() {
 #[test]
 fn what_cannot_be_done_is_said_before_anything_runs() {
     let refused = |arguments: &[&str]| {
-        let output = common::eprof().arg("record").args(arguments).output().expect("runs");
+        let output = eprof().arg("record").args(arguments).output().expect("runs");
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned()
     };

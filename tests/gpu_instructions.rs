@@ -1,14 +1,11 @@
 //! The energy of instructions, known to a fake GPU, is found again: by the program itself, in virtual
-//! time (tests/fakes/virtual_time.rs), so that no figure depends on how busy this machine is.
-
-#[path = "support/fake_gpu.rs"]
-mod fake;
+//! time (a library of the testbed), so that no figure depends on how busy this machine is.
 
 use std::path::Path;
 use std::process::Command;
 
 use eprof::record::gpu::Cuda;
-use fake::{fake_gpu, virtual_time};
+use eprof_testbed::fakes::{fake_gpu, virtual_time};
 
 /// A line of the table; figures that were not measured are `None`.
 #[derive(Debug)]

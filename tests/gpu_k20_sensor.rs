@@ -1,15 +1,12 @@
 //! The anomalies of the K20's sensor (Burtscher, Zecena, Zong, GPGPU-7 2014) on a simulated K20, and
 //! that correction removes them.
 
-#[path = "support/sensor.rs"]
-mod sensor;
-
 use eprof::gpu::correct::{correct, correct_as_published};
 use eprof::gpu::phases::{self, Phase};
 use eprof::gpu::sensor::SensorModel;
 use eprof::gpu::trace::PowerTrace;
 use eprof::units::{Nanoseconds, Timestamp, Watts};
-use sensor::{Sensor, at};
+use eprof_testbed::gpu::sensor::{Sensor, at};
 
 const IDLE: f64 = 20.0;
 const ACTIVE_IDLE: f64 = 52.5;

@@ -1,14 +1,8 @@
-//! Launches of GPU kernels, seen by probes of the running kernel on a fake driver (tests/fakes/gpu.rs)
-//! and on a runtime that is linked into the program (tests/programs/launcher.c).
+//! Launches of GPU kernels, seen by probes of the running kernel on a fake driver (`gpu.rs` of the testbed's fakes)
+//! and on a runtime that is linked into the program (`launcher.c` of its programs).
 
-mod common;
-#[path = "support/fake_gpu.rs"]
-mod fake;
-#[path = "support/launcher.rs"]
-mod launcher;
-
-use common::eprof;
-use launcher::{Stage, assert_succeeded, joules_of};
+use eprof_testbed::eprof;
+use eprof_testbed::gpu::launcher::{Stage, assert_succeeded, joules_of};
 use serde_json::Value;
 
 /// What the stage's GPU spends on three rounds of its two kernels.

@@ -1,14 +1,12 @@
 //! How wrong GPU power models are about kernels and applications that they never saw, on published
 //! measurements. The figures are those reached, with little room: a change that makes them worse is seen.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::skip;
 use eprof::gpu::model::choose::Allowed;
 use eprof::gpu::model::table::{Roles, Table};
 use eprof::gpu::model::validate::{Validation, leave_group_out};
+use eprof_testbed::skip;
 
 fn data(file: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data").join(file);

@@ -1,13 +1,10 @@
 //! The NVML meter against a fake library of the real interface.
 
-#[path = "support/fake_gpu.rs"]
-mod fake;
-
 use std::time::Duration;
 
 use eprof::record::meter::EnergyMeter;
 use eprof::record::meter::nvml::{NvmlSearch, search};
-use fake::fake_gpu;
+use eprof_testbed::fakes::fake_gpu;
 
 fn look(settings: &str, flags: &[&str], watch_ms: u64) -> NvmlSearch {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,14 +1,11 @@
 //! Sensors that lag for seconds, under loads that never wait for them: the time constant, active idle and
 //! each burst's joules, though no step of load is ever settled.
 
-#[path = "support/sensor.rs"]
-mod sensor;
-
 use eprof::gpu::correct::correct;
 use eprof::gpu::infer::calibrate;
 use eprof::gpu::phases;
 use eprof::gpu::sensor::SensorKind;
-use sensor::{Follows, Sensor, energy};
+use eprof_testbed::gpu::sensor::{Follows, Sensor, energy};
 
 const IDLE: f64 = 24.0;
 const ACTIVE_IDLE: f64 = 47.0;

@@ -6,13 +6,12 @@
 
 #[path = "guest/bench.rs"]
 mod bench;
-#[path = "common/mod.rs"]
-mod common;
 
 use std::fs;
 use std::path::Path;
 
 use bench::{Run, run};
+use eprof_testbed::eprof;
 use tempfile::TempDir;
 
 const FUNCTIONS: [&str; 6] = ["stress", "asm", "l1", "l2", "l3", "mem"];
@@ -45,7 +44,7 @@ fn truth(said: &str, function: &str) -> Truth {
 
 /// The report's row of all samples with the function on their stack.
 fn said(recording: &Path, root: &Path, function: &str, model: &str) -> Said {
-    let mut eprof = common::eprof();
+    let mut eprof = eprof();
     eprof.arg("report").arg("-i").arg(recording).arg("--symfs").arg(root);
     eprof.args(["--by", "process", "--format", "csv", "--model", model]);
     eprof.arg("--through").arg(format!("^work_{function}$"));

@@ -1,13 +1,13 @@
 //! `eprof calibrate` against a machine whose coefficients are known: a guest with a simulated PMU and
 //! RAPL, through the kernel's own interfaces.
 
-mod common;
 #[path = "guest/bench.rs"]
 mod guest;
 
 use eprof::power_model::folder;
 use eprof::power_model::model::PowerModel;
 use eprof::recording::Recording;
+use eprof_testbed::eprof;
 use guest::{Run, assert_near, run};
 
 /// What the guest is built with: joules per event of a core, joules per miss, constant watts.
@@ -102,7 +102,7 @@ fn a_recording_takes_the_model(run: &Run) {
     let truth =
         section.lines().find_map(|line| line.trim().strip_prefix("truth total core_j=")).expect("truth");
     let truth: f64 = truth.trim().parse().expect("joules");
-    let report = common::eprof()
+    let report = eprof()
         .args(["report", "--format", "json", "-i"])
         .arg(run.file("shared.data"))
         .output()

@@ -1,6 +1,5 @@
 //! `eprof stat` by a meter: joules of a guest whose energy is known.
 
-mod common;
 #[path = "guest/bench.rs"]
 mod guest;
 

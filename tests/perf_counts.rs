@@ -10,8 +10,7 @@ use std::process::Command;
 use eprof::analyze::{Dimensions, Options, analyze};
 use eprof::profile::ModuleKind;
 use eprof::recording::Recording;
-
-mod common;
+use eprof_testbed::{has_program, shared_data, skip};
 
 /// Samples by event, shared object and symbol (an address where there is no symbol).
 type Counts = BTreeMap<(String, String, String), u64>;
@@ -20,9 +19,9 @@ const FOLDERS: [&str; 5] = ["perf_data_converter", "perfparser", "hotspot", "lin
 
 #[test]
 fn every_function_has_as_many_samples_as_perf_says() {
-    let Some(data) = common::shared_data() else { return };
-    if !common::has_program("perf", &["--version"]) {
-        return common::skip("perf is not installed");
+    let Some(data) = shared_data() else { return };
+    if !has_program("perf", &["--version"]) {
+        return skip("perf is not installed");
     }
     let mut compared = 0;
     let mut wrong = Vec::new();

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use eprof_testbed::{eprof, has_program, skip};
 use serde_json::Value;
-
-mod common;
-use common::{eprof, has_program, skip};
 
 /// Records a command in a folder of its own and returns the folder.
 fn record(options: &[&str], command: &[&str]) -> tempfile::TempDir {

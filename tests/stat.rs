@@ -1,12 +1,10 @@
 //! `eprof stat` with real programs, wherever it runs: estimated where nothing measures.
 
-mod common;
-
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::eprof;
+use eprof_testbed::eprof;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;

@@ -2,18 +2,16 @@
 //!
 //! `cargo test --test tune_data -- --nocapture --test-threads 1` prints the tables.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::shared_data;
 use eprof::tune::design;
 use eprof::tune::formula::Formula;
 use eprof::tune::model::LogModel;
 use eprof::tune::runs::{AXES, Axis, Measurements, Responses, Run};
 use eprof::tune::space::Space;
 use eprof::tune::table::{TableOptions, read_runs};
+use eprof_testbed::shared_data;
 
 struct Table {
     space: Space,

@@ -1,21 +1,23 @@
 //! Tuning with a meter: programs of known scaling and power in a guest with simulated RAPL.
 
-mod common;
 mod guest;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::skip;
+use eprof_testbed::{programs, skip};
 
 /// Watts of the simulated machine that do not depend on what runs: cores, uncore, memory.
 const CONSTANT_WATTS: f64 = 12.41 + 3.0 + 1.5;
 
-/// `tests/programs/scaling.c`, compiled; `None` without a compiler.
+/// `scaling.c` of the testbed, compiled; `None` without a compiler.
 fn scaling(folder: &Path) -> Option<PathBuf> {
     let program = folder.join("scaling");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/scaling.c");
-    let compiled = Command::new("cc").args(["-O2", "-fopenmp", "-o"]).arg(&program).arg(source).status();
+    let compiled = Command::new("cc")
+        .args(["-O2", "-fopenmp", "-o"])
+        .arg(&program)
+        .arg(programs::source("scaling.c"))
+        .status();
     if compiled.is_ok_and(|status| status.success()) {
         return Some(program);
     }

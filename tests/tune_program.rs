@@ -1,15 +1,13 @@
 //! `eprof tune` runs programs: OpenMP kernels for real, and on a folder of files that stands for the
 //! machine's settings, every way a tuning can end.
 
-mod common;
-
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{eprof, has_program, skip};
+use eprof_testbed::{eprof, has_program, programs, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -386,13 +384,12 @@ fn openmp_kernels_are_tuned() {
         return skip("there is no C compiler");
     }
     let place = Place::new();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     for (kernel, size) in [("stencil", "400"), ("transpose", "512"), ("stream", "500000")] {
         let program = place.path(kernel);
         let compiled = Command::new("cc")
             .args(["-O2", "-fopenmp", "-o"])
             .arg(&program)
-            .arg(sources.join(kernel).with_extension("c"))
+            .arg(programs::source(&format!("{kernel}.c")))
             .status()
             .expect("cc runs");
         if !compiled.success() {

@@ -1,12 +1,10 @@
 //! `eprof tune --runs-csv`: tables of other people, good and bad.
 
-mod common;
-
 use std::fs;
 use std::io::Write;
 use std::process::{Output, Stdio};
 
-use common::{eprof, shared_data};
+use eprof_testbed::{eprof, shared_data};
 
 fn tune(table: &str, options: &[&str]) -> (String, String, bool) {
     let mut child = eprof()

@@ -1,5 +1,5 @@
-//! Boots a guest, runs a script in it and brings back what it wrote. For test programs with a module
-//! `common`, which take this file in by its path.
+//! Boots a guest, runs a script in it and brings back what it wrote. For test programs, which take this file in
+//! by its path.
 
 #![allow(dead_code, reason = "each test uses its own part")]
 
@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
+use eprof_testbed::{has_program, skip};
 use tempfile::TempDir;
-
-use crate::common;
 
 /// What came back from a guest.
 pub struct Run {
@@ -51,11 +50,11 @@ fn bench(emulator: &str) -> Option<PathBuf> {
         PathBuf::from,
     );
     if !bench.is_file() {
-        common::skip("the test bench (guest.sh) is not here");
+        skip("the test bench (guest.sh) is not here");
         return None;
     }
-    if !common::has_program(emulator, &["--version"]) {
-        common::skip(&format!("{emulator} is not installed"));
+    if !has_program(emulator, &["--version"]) {
+        skip(&format!("{emulator} is not installed"));
         return None;
     }
     Some(bench)

@@ -4,9 +4,6 @@
 //! QEMU. Its module `simpmu` counts by rates that each thread chooses in `/proc/simhw`, and tells there
 //! what every thread really did. Without the bench or QEMU these tests skip.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 #[path = "../guest/aarch64.rs"]
 mod aarch64;
 mod arm64;

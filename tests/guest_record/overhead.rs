@@ -1,11 +1,11 @@
 //! What samples cost the program that is sampled, counted in instructions: with the guest's clock counting
 //! them, the same work takes the same time to a thousandth, and what is more is the samples'.
 
-use std::path::Path;
 use std::process::Command;
 
+use eprof_testbed::{programs, skip};
+
 use crate::bench::run;
-use crate::common;
 
 /// An instruction takes eight nanoseconds.
 const STEADY: [&str; 2] = ["--icount", "shift=3"];
@@ -25,13 +25,12 @@ echo == end";
 fn samples_of_the_models_events_cost_less_than_a_hundredth() {
     let folder = tempfile::tempdir().expect("a folder");
     let workload = folder.path().join("workload");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/versus_perf/workload.rs");
     let built = Command::new("rustc")
         .args(["--edition", "2024", "-O", "-Cforce-frame-pointers=yes", "-o"])
-        .args([&workload, &source])
+        .args([&workload, &programs::source("workload.rs")])
         .output();
     if !built.is_ok_and(|output| output.status.success()) {
-        return common::skip("rustc cannot build the workload");
+        return skip("rustc cannot build the workload");
     }
     let program = workload.to_str().expect("a path of text");
     let Some(run) = run(&[&STEADY[..], &["-f", program]].concat(), SCRIPT, &["o.data"]) else { return };

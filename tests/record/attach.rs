@@ -3,8 +3,10 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::harness::{Contents, Folder, can_record, stderr};
-use crate::workload;
+use eprof_testbed::skip;
+
+use super::harness::{Contents, Folder, can_record, stderr};
+use super::workload;
 
 pub fn start(name: &str) -> Child {
     let line = workload::command(name);
@@ -83,12 +85,12 @@ fn a_control_group_is_recorded_alone() {
     let Some(root) =
         mounts.lines().find(|line| line.contains(" cgroup2 ")).and_then(|line| line.split(' ').nth(1))
     else {
-        return crate::common::skip("no control groups of version 2 are mounted");
+        return skip("no control groups of version 2 are mounted");
     };
     let name = format!("eprof-test-{}", std::process::id());
     let group = std::path::Path::new(root).join(&name);
     if std::fs::create_dir(&group).is_err() {
-        return crate::common::skip("this user may not make control groups");
+        return skip("this user may not make control groups");
     }
     let folder = Folder::new();
     let mut inside = start("spin:60000");
@@ -102,7 +104,7 @@ fn a_control_group_is_recorded_alone() {
     std::fs::remove_dir(&group).expect("removed");
     moved.expect("moved");
     if !output.status.success() {
-        return crate::common::skip(&format!("this kernel does not count by group: {}", stderr(&output)));
+        return skip(&format!("this kernel does not count by group: {}", stderr(&output)));
     }
     let contents = Contents::read(&folder.data());
     assert!(contents.samples > 20);
@@ -140,7 +142,7 @@ fn the_neighbours_of_a_program_are_sampled_on_request() {
     neighbour.kill().expect("killed");
     neighbour.wait().expect("gone");
     if !output.status.success() {
-        return crate::common::skip("this user may not sample all processes");
+        return skip("this user may not sample all processes");
     }
     let recording = eprof::recording::Recording::open(&folder.data()).expect("readable");
     let metadata = recording.metadata().expect("metadata");
@@ -160,7 +162,7 @@ fn everything_is_recorded_where_that_is_permitted() {
     if !output.status.success() {
         let said = stderr(&output);
         assert!(said.contains("perf_event_paranoid"), "{said}");
-        return crate::common::skip("this user may not sample all processes");
+        return skip("this user may not sample all processes");
     }
     let contents = Contents::read(&folder.data());
     assert!(contents.sampled_threads.len() > 1 && contents.samples > 100, "{contents:?}");

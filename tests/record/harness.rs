@@ -13,9 +13,8 @@ use eprof::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
 use eprof::recording::record::{Record, RecordContext};
 use eprof::recording::{EventDesc, Recording};
 use eprof::units::Nanoseconds;
+use eprof_testbed::{eprof, skip};
 use tempfile::TempDir;
-
-use crate::common;
 
 /// A folder for one recording.
 pub struct Folder(TempDir);
@@ -39,7 +38,7 @@ impl Folder {
         I: IntoIterator,
         I::Item: AsRef<OsStr>,
     {
-        let mut command = common::eprof();
+        let mut command = eprof();
         command.arg("record").args(arguments).current_dir(self.path()).stdin(Stdio::null());
         command
     }
@@ -49,7 +48,7 @@ impl Folder {
         let output = self
             .record(options)
             .arg("--")
-            .args(crate::workload::command(workload))
+            .args(super::workload::command(workload))
             .output()
             .expect("eprof runs");
         assert!(output.status.success(), "{}", stderr(&output));
@@ -69,7 +68,7 @@ pub fn can_record() -> bool {
         let folder = Folder::new();
         let output = folder.record(["--", "true"]).output().expect("eprof runs");
         if !output.status.success() {
-            common::skip(&format!("programs cannot be sampled here: {}", stderr(&output)));
+            skip(&format!("programs cannot be sampled here: {}", stderr(&output)));
         }
         output.status.success()
     })

@@ -8,10 +8,10 @@ use eprof::analyze::{self, Options};
 use eprof::recording::Recording;
 use eprof::report::{self, Report};
 use eprof::symbolize::Symbols;
+use eprof_testbed::has_program;
 
-use crate::common;
-use crate::harness::{Contents, Folder, can_record};
-use crate::workload;
+use super::harness::{Contents, Folder, can_record};
+use super::workload;
 
 /// What is in the files of several recorders that were killed.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ fn whatever_the_moment_the_file_reads() {
     }
     // Moments that are spread over the recording, its first and last milliseconds included.
     let moments = (0..12u64).map(|attempt| Duration::from_micros(4500 * attempt * attempt % 500_000));
-    let with_perf = common::has_program("perf", &["--version"]);
+    let with_perf = has_program("perf", &["--version"]);
     let found = kill_after(moments, &["-F", "5000"], with_perf);
     assert!(found.files > 8 && found.samples > 0, "{found:?}");
     assert!(!with_perf || found.seen_by_perf * 2 > found.samples, "{found:?}");

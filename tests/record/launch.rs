@@ -5,8 +5,8 @@ use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Stdio;
 
-use crate::harness::{Contents, Folder, can_record, stderr};
-use crate::workload;
+use super::harness::{Contents, Folder, can_record, stderr};
+use super::workload;
 
 #[test]
 fn the_programs_exit_status_is_passed_on() {

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::process::Output;
 
 use eprof::units::Joules;
+use eprof_testbed::{eprof, has_program, skip};
 
-use crate::harness::{Contents, Folder, can_record, stderr};
-use crate::workload;
+use super::harness::{Contents, Folder, can_record, stderr};
+use super::workload;
 
 /// Runs `eprof record OPTIONS -- WORKLOAD` in a shell that first does `setup`.
 fn record_in_shell(folder: &Folder, setup: &str, options: &str, workload: &str) -> Output {
@@ -79,7 +80,7 @@ fn the_programs_status_is_passed_on_though_nobody_listens() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     for verb in ["record", "stat"] {
-        let mut eprof = crate::common::eprof();
+        let mut eprof = eprof();
         eprof.args([verb, "--", "sh", "-c", "exit 3"]).current_dir(folder.path());
         let status =
             eprof.stderr(writer.try_clone().expect("a copy")).stdout(std::process::Stdio::null()).status();
@@ -95,16 +96,14 @@ fn a_full_disk_ends_the_recording_not_the_program() {
     let folder = Folder::new();
     let small = folder.path().join("small");
     std::fs::create_dir(&small).expect("folder");
-    let mounted = crate::common::has_program(
-        "mount",
-        &["-t", "tmpfs", "-o", "size=128k", "none", small.to_str().expect("text")],
-    );
+    let mounted =
+        has_program("mount", &["-t", "tmpfs", "-o", "size=128k", "none", small.to_str().expect("text")]);
     if !mounted {
-        return crate::common::skip("only root can mount a small disk");
+        return skip("only root can mount a small disk");
     }
     let output = record_in_shell(&folder, "true", "-o small/eprof.data -F 5000", "spin:600");
     let filled = std::panic::catch_unwind(|| assert_filled(&small.join("eprof.data"), 128 << 10));
-    assert!(crate::common::has_program("umount", &[small.to_str().expect("text")]));
+    assert!(has_program("umount", &[small.to_str().expect("text")]));
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("No space left on device"), "{}", stderr(&output));
     if let Err(panic) = filled {
@@ -120,13 +119,13 @@ fn too_few_open_files_are_explained() {
     let folder = Folder::new();
     // Root may raise even the hard limit, so root becomes somebody else, who may not.
     let unprivileged = "setpriv --reuid 65534 --regid 65534 --clear-groups";
-    if nix::unistd::geteuid().is_root() && !crate::common::has_program("setpriv", &["--version"]) {
-        return crate::common::skip("no program `setpriv`");
+    if nix::unistd::geteuid().is_root() && !has_program("setpriv", &["--version"]) {
+        return skip("no program `setpriv`");
     }
     let exec = if nix::unistd::geteuid().is_root() { unprivileged } else { "" };
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
         .expect("mode");
-    let eprof = crate::rights::readable_eprof(&folder);
+    let eprof = super::rights::readable_eprof(&folder);
     let line = format!("ulimit -n 20 && exec {exec} {} record true", eprof.display());
     let output = std::process::Command::new("sh")
         .args(["-c", &line])

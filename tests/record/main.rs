@@ -2,8 +2,6 @@
 //!
 //! The programs that are recorded are mostly this test binary itself: see [`workload`].
 
-#[path = "../common/mod.rs"]
-mod common;
 mod harness;
 mod workload;
 

@@ -1,7 +1,7 @@
 //! Programs of many threads and processes.
 
-use crate::harness::{Contents, Folder, can_record};
-use crate::workload;
+use super::harness::{Contents, Folder, can_record};
+use super::workload;
 
 #[test]
 fn threads_that_come_and_go_are_all_sampled() {

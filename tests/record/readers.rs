@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::common;
-use crate::harness::{Folder, can_record, stderr};
+use eprof_testbed::{eprof, has_program, skip};
+
+use super::harness::{Folder, can_record, stderr};
 
 fn perf(folder: &Path, arguments: &[&str]) -> Output {
     Command::new("perf").args(arguments).current_dir(folder).output().expect("perf runs")
@@ -15,8 +16,8 @@ fn perf_sees_the_same_samples_events_and_energy() {
     if !can_record() {
         return;
     }
-    if !common::has_program("perf", &["--version"]) {
-        return common::skip("perf is not installed");
+    if !has_program("perf", &["--version"]) {
+        return skip("perf is not installed");
     }
     let folder = Folder::new();
     let options = ["-e", "cpu-clock,page-faults", "--watts", "10:20"];
@@ -61,8 +62,8 @@ fn perf_reads_every_kind_of_recording() {
     if !can_record() {
         return;
     }
-    if !common::has_program("perf", &["--version"]) {
-        return common::skip("perf is not installed");
+    if !has_program("perf", &["--version"]) {
+        return skip("perf is not installed");
     }
     for options in [
         &["--compress"][..],
@@ -86,8 +87,8 @@ fn samply_imports_a_recording_of_several_threads() {
     if !can_record() {
         return;
     }
-    if !common::has_program("samply", &["--version"]) {
-        return common::skip("samply is not installed");
+    if !has_program("samply", &["--version"]) {
+        return skip("samply is not installed");
     }
     let folder = Folder::new();
     folder.record_workload(&[], "threads:32");
@@ -109,7 +110,7 @@ fn a_recording_that_is_shortened_while_it_is_read_is_an_error() {
     let folder = Folder::new();
     let contents = folder.record_workload(&["-F", "10000"], "spin:400");
     assert!(contents.samples > 1000, "{contents:?}");
-    let mut script = common::eprof();
+    let mut script = eprof();
     script.args(["script", "-i"]).arg(folder.data()).current_dir(folder.path());
     let mut child = script.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("eprof runs");
     // What has come is the start; the rest waits until there is room in the pipe.

@@ -5,8 +5,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use crate::common;
-use crate::harness::{Contents, Folder, can_record, stderr};
+use eprof_testbed::{has_program, skip};
+
+use super::harness::{Contents, Folder, can_record, stderr};
 
 const NOBODY: u32 = 65534;
 
@@ -20,8 +21,8 @@ pub fn readable_eprof(folder: &Folder) -> PathBuf {
 
 /// `eprof record` as an ordinary user, in a folder that this user may write to.
 fn record_as_nobody(folder: &Folder, arguments: &[&str]) -> Option<Output> {
-    if !nix::unistd::geteuid().is_root() || !common::has_program("setpriv", &["--version"]) {
-        common::skip("only root can become another user, by `setpriv`");
+    if !nix::unistd::geteuid().is_root() || !has_program("setpriv", &["--version"]) {
+        skip("only root can become another user, by `setpriv`");
         return None;
     }
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("mode");
@@ -76,7 +77,7 @@ fn what_is_refused_says_why_and_what_to_do() {
     let folder = Folder::new();
     let Some(output) = record_as_nobody(&folder, &["-a", "true"]) else { return };
     if paranoid() <= 0 {
-        return common::skip("everybody may sample everything here");
+        return skip("everybody may sample everything here");
     }
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1));
@@ -93,7 +94,7 @@ fn the_program_runs_as_the_user_that_was_named() {
         return;
     }
     if !nix::unistd::geteuid().is_root() {
-        return common::skip("only root can run a program as another user");
+        return skip("only root can run a program as another user");
     }
     let folder = Folder::new();
     let output =
@@ -110,7 +111,7 @@ fn under_sudo_the_file_is_the_callers() {
         return;
     }
     if !nix::unistd::geteuid().is_root() {
-        return common::skip("only root is called by sudo");
+        return skip("only root is called by sudo");
     }
     let folder = Folder::new();
     let status = folder.record(["true"]).env("SUDO_UID", "65534").env("SUDO_GID", "65534").status();
@@ -129,9 +130,9 @@ fn capability_sets(status: &str) -> Vec<(&str, u64)> {
 fn eprof_with_capabilities(folder: &Folder, capabilities: &str) -> Option<PathBuf> {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("mode");
     let eprof = readable_eprof(folder);
-    let given = common::has_program("setcap", &[capabilities, eprof.to_str().expect("text")]);
-    if !given || !common::has_program("setpriv", &["--version"]) {
-        common::skip("needs root, `setcap`, `setpriv` and a file system that keeps capabilities");
+    let given = has_program("setcap", &[capabilities, eprof.to_str().expect("text")]);
+    if !given || !has_program("setpriv", &["--version"]) {
+        skip("needs root, `setcap`, `setpriv` and a file system that keeps capabilities");
         return None;
     }
     Some(eprof)
@@ -188,7 +189,7 @@ fn a_binary_with_capabilities_loads_no_library_that_its_user_names() {
     fs::write(&source, code).expect("written");
     let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status();
     if !built.is_ok_and(|status| status.success()) {
-        return common::skip("no C compiler");
+        return skip("no C compiler");
     }
     let record = |eprof: &std::path::Path| {
         let mut command = as_nobody(eprof, &folder);
@@ -198,7 +199,7 @@ fn a_binary_with_capabilities_loads_no_library_that_its_user_names() {
     record(&eprof);
     assert!(!trace.exists(), "the library's code ran with capabilities");
     // It is the capabilities, and not the library.
-    assert!(common::has_program("setcap", &["-r", eprof.to_str().expect("text")]));
+    assert!(has_program("setcap", &["-r", eprof.to_str().expect("text")]));
     record(&eprof);
     assert!(trace.exists() || paranoid() > 2);
 }
@@ -208,8 +209,8 @@ fn a_binary_of_another_user_refuses_to_run() {
     if !can_record() {
         return;
     }
-    if !nix::unistd::geteuid().is_root() || !common::has_program("setpriv", &["--version"]) {
-        return common::skip("only root can make such a binary");
+    if !nix::unistd::geteuid().is_root() || !has_program("setpriv", &["--version"]) {
+        return skip("only root can make such a binary");
     }
     let folder = Folder::new();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("mode");
@@ -241,9 +242,9 @@ fn another_users_program_gets_no_capability_of_roots() {
         .args(["record", "--user", "nobody", "grep", "^Cap", "/proc/self/status"])
         .current_dir(folder.path())
         .output();
-    let Ok(output) = output.as_ref().map_err(|error| common::skip(&error.to_string())) else { return };
+    let Ok(output) = output.as_ref().map_err(|error| skip(&error.to_string())) else { return };
     if !nix::unistd::geteuid().is_root() {
-        return common::skip("only root can run a program as another user");
+        return skip("only root can run a program as another user");
     }
     assert!(output.status.success(), "{}", stderr(output));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

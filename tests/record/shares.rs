@@ -1,11 +1,11 @@
 //! A program is charged with its own joules, however busy its neighbours are.
 
+use eprof_testbed::eprof;
 use serde_json::Value;
 
-use crate::attach::start;
-use crate::common::eprof;
-use crate::harness::{Folder, can_record, stderr};
-use crate::workload;
+use super::attach::start;
+use super::harness::{Folder, can_record, stderr};
+use super::workload;
 
 /// The balance of the only domain of a recording.
 fn balance(folder: &Folder) -> Value {

@@ -4,11 +4,12 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 
+use eprof_testbed::{has_program, skip};
 use nix::sys::signal::{SIGINT, SIGKILL, SIGTERM, Signal, kill, killpg};
 use nix::unistd::Pid;
 
-use crate::harness::{Contents, Folder, can_record, wait_until};
-use crate::workload;
+use super::harness::{Contents, Folder, can_record, wait_until};
+use super::workload;
 
 fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id() as i32)
@@ -64,8 +65,8 @@ fn ctrl_c_is_the_programs_to_handle() {
     if !can_record() {
         return;
     }
-    if !crate::common::has_program("script", &["--version"]) {
-        return crate::common::skip("no program `script`, which makes a terminal");
+    if !has_program("script", &["--version"]) {
+        return skip("no program `script`, which makes a terminal");
     }
     let folder = Folder::new();
     let eprof = env!("CARGO_BIN_EXE_eprof");

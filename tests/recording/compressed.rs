@@ -4,9 +4,8 @@ use eprof::recording::attr::{EventAttr, flag};
 use eprof::recording::format::{feature, misc, record_type, sample_type};
 use eprof::recording::record::Record;
 use eprof::recording::{ByteOrder, RawRecord, Recording, RecordingError};
+use eprof_testbed::recording_builder::{Event, File};
 use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
-
-use crate::build::{Event, File};
 
 fn event() -> Event {
     let attr = EventAttr {

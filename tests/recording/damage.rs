@@ -6,9 +6,8 @@ use std::panic::catch_unwind;
 use eprof::recording::attr::{EventAttr, flag};
 use eprof::recording::format::{misc, read_format, record_type, sample_type};
 use eprof::recording::{ByteOrder, Recording, RecordingError};
+use eprof_testbed::recording_builder::{Bytes, Event, File};
 use proptest::prelude::*;
-
-use crate::build::{Event, File};
 
 /// A small file with a bit of everything.
 fn file(order: ByteOrder) -> File {
@@ -35,7 +34,7 @@ fn file(order: ByteOrder) -> File {
         Event { attr: attr(0), ids: vec![3], name: "dummy" },
     ])
     .of_order(order);
-    let trailer = |bytes: crate::build::Bytes| bytes.u32(7).u32(7).u64(900).u32(0).u32(0).u64(3);
+    let trailer = |bytes: Bytes| bytes.u32(7).u32(7).u64(900).u32(0).u32(0).u64(3);
     let comm = trailer(file.bytes().u32(7).u32(7).text("app")).bytes;
     file.record(record_type::COMM, misc::COMM_EXEC, &comm);
     let map = file.bytes().u32(7).u32(7).u64s(&[0x1000, 0x1000, 0]);

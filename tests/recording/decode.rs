@@ -7,8 +7,7 @@ use eprof::recording::record::{
 };
 use eprof::recording::{ByteOrder, Recording, RecordingError};
 use eprof::units::Timestamp;
-
-use crate::build::{Bytes, Event, File};
+use eprof_testbed::recording_builder::{Bytes, Event, File};
 
 const ORDERS: [ByteOrder; 2] = [ByteOrder::Little, ByteOrder::Big];
 const BASIC: u64 = sample_type::IP | sample_type::TID | sample_type::TIME | sample_type::CPU;

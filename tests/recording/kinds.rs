@@ -6,8 +6,7 @@ use eprof::recording::format::{event_update, feature, misc, record_type, sample_
 use eprof::recording::record::{CpuMode, Record};
 use eprof::recording::{ByteOrder, Recording, RecordingError};
 use eprof::units::{Nanoseconds, Timestamp};
-
-use crate::build::{Event, File};
+use eprof_testbed::recording_builder::{Event, File};
 
 fn cpu_clock() -> Event {
     let attr = EventAttr {

@@ -1,6 +1,5 @@
 //! Reading recordings: made here byte by byte, found in the wild, damaged on purpose.
 
-mod build;
 mod compressed;
 mod damage;
 mod decode;

@@ -1,12 +1,11 @@
 //! `eprof report`, `flamegraph` and `export` as a user runs them, on a recording whose joules are known.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod recording;
 
 use std::path::Path;
 use std::process::{Output, Stdio};
 
+use eprof_testbed::{eprof, has_program, skip};
 use recording::Recorded;
 
 /// A folder with a recording in it.
@@ -24,7 +23,7 @@ impl Folder {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        common::eprof().args(arguments).current_dir(self.path()).output().expect("eprof runs")
+        eprof().args(arguments).current_dir(self.path()).output().expect("eprof runs")
     }
 
     /// Standard output of a run that must succeed.
@@ -116,7 +115,7 @@ fn callers_callees_filter_and_limit() {
 fn a_reader_that_goes_away_is_no_error() {
     let folder = Folder::with(&Recorded::default());
     for format in ["table", "json", "csv", "collapsed"] {
-        let mut child = common::eprof()
+        let mut child = eprof()
             .args(["report", "--format", format])
             .current_dir(folder.path())
             .stdout(Stdio::piped())
@@ -143,7 +142,7 @@ fn errors_say_what_to_do() {
     let error = folder.error(&["report", "--watts", "65:10"]);
     assert!(error.contains("a busy machine needs no less than an idle one"), "{error}");
     let nowhere = tempfile::tempdir().expect("a temporary folder");
-    let output = common::eprof().arg("report").current_dir(nowhere.path()).output().expect("eprof runs");
+    let output = eprof().arg("report").current_dir(nowhere.path()).output().expect("eprof runs");
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("make one with `eprof record COMMAND`"), "{error}");
 }
@@ -208,8 +207,8 @@ fn a_page_shows_the_joules_of_a_chosen_time() {
     folder.output(&["report", "--format", "html", "-o", "energy.html"]);
     let page = std::fs::read_to_string(folder.path().join("energy.html")).expect("the page");
     assert!(!page.contains("http:") && !page.contains("https:"), "the page loads something");
-    if !common::has_program("node", &["--version"]) {
-        return common::skip("node is not installed");
+    if !has_program("node", &["--version"]) {
+        return skip("node is not installed");
     }
     // The page's own arithmetic on the page's own data: all of it, and the first tenth of the time.
     let test = r#"

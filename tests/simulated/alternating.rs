@@ -1,11 +1,11 @@
 //! Functions that take turns faster than the meter moves.
 
 use eprof::analyze::{ModelChoice, Options};
-use eprof::simulate::alternating::{Alternation, model, scenario};
-use eprof::simulate::scenario::Sampling;
 use eprof::units::{Joules, Nanoseconds};
+use eprof_testbed::simulate::alternating::{Alternation, model, scenario};
+use eprof_testbed::simulate::scenario::Sampling;
 
-use crate::support::{Errors, QUICK, calibrated, functions, options, play, true_joules};
+use super::support::{Errors, QUICK, calibrated, functions, options, play, true_joules};
 
 /// Turns of 0.2 ms to 1 s.
 const TURNS: [u64; 4] = [200_000, 1_000_000, 10_000_000, 1_000_000_000];

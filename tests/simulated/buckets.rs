@@ -6,11 +6,11 @@
 
 use eprof::analyze;
 use eprof::profile::Profile;
-use eprof::simulate::paper::{program, sequence, time_based_bucket};
-use eprof::simulate::{Scenario, Truth};
 use eprof::units::{Joules, Nanoseconds, Timestamp};
+use eprof_testbed::simulate::paper::{program, sequence, time_based_bucket};
+use eprof_testbed::simulate::{Scenario, Truth};
 
-use crate::support::{QUICK, options, play};
+use super::support::{QUICK, options, play};
 
 /// Joules that a bucket should hold.
 const TARGET: Joules = Joules::from_joules(1.0);

@@ -1,9 +1,9 @@
 //! Do the error bars hold the truth as often as they say?
 
-use eprof::simulate::alternating::{Alternation, scenario};
 use eprof::units::{Joules, Nanoseconds};
+use eprof_testbed::simulate::alternating::{Alternation, scenario};
 
-use crate::support::{QUICK, calibrated, functions, play, true_joules};
+use super::support::{QUICK, calibrated, functions, play, true_joules};
 
 /// Half the width of a 95 % interval in standard errors.
 const TWO_SIDED_95: f64 = 1.959_964;

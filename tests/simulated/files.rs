@@ -6,20 +6,18 @@ use std::process::Command;
 use eprof::analyze;
 use eprof::profile::Profile;
 use eprof::recording::Recording;
-use eprof::simulate::alternating::{Alternation, scenario};
-use eprof::simulate::scenario::Sampling;
-use eprof::simulate::simulate;
 use eprof::units::{Joules, Nanoseconds};
+use eprof_testbed::simulate::alternating::{Alternation, scenario};
+use eprof_testbed::simulate::scenario::Sampling;
+use eprof_testbed::simulate::simulate;
+use eprof_testbed::{has_program, skip};
 
-use crate::support::QUICK;
-
-#[path = "../common/mod.rs"]
-mod common;
+use super::support::QUICK;
 
 #[test]
 fn perf_reads_it() {
-    if !common::has_program("perf", &["--version"]) {
-        return common::skip("perf is not installed");
+    if !has_program("perf", &["--version"]) {
+        return skip("perf is not installed");
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("simulated.data");

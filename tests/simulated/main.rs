@@ -10,9 +10,3 @@ mod files;
 mod repeated;
 mod scale;
 mod support;
-
-// Written for the benches, which can have no tests of their own.
-#[path = "../../benches/versus_perf/growth.rs"]
-mod growth;
-#[path = "../../benches/versus_perf/repeat.rs"]
-mod repeat;

@@ -4,13 +4,13 @@ use std::fs;
 
 use eprof::analyze;
 use eprof::recording::Recording;
-use eprof::simulate::alternating::{Alternation, scenario};
-use eprof::simulate::scenario::Sampling;
-use eprof::simulate::simulate;
 use eprof::units::{Joules, Nanoseconds};
+use eprof_testbed::simulate::alternating::{Alternation, scenario};
+use eprof_testbed::simulate::scenario::Sampling;
+use eprof_testbed::simulate::simulate;
 
-use crate::repeat::repeat;
-use crate::support::assert_balance;
+use super::support::assert_balance;
+use eprof_testbed::repeat::repeat;
 
 const TIMES: u32 = 3;
 

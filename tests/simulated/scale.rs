@@ -1,9 +1,9 @@
 //! Large machines.
 
-use eprof::simulate::alternating::{Alternation, scenario};
 use eprof::units::{Joules, Nanoseconds};
+use eprof_testbed::simulate::alternating::{Alternation, scenario};
 
-use crate::support::{Errors, QUICK, calibrated, functions, play, true_joules};
+use super::support::{Errors, QUICK, calibrated, functions, play, true_joules};
 
 fn machine(packages: u32, cores_per_package: u32, seconds: f64) -> Alternation {
     Alternation {

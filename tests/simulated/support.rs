@@ -4,9 +4,9 @@ use eprof::analyze::{self, Dimensions, ModelChoice};
 use eprof::profile::{Profile, top_level};
 use eprof::recording::Recording;
 use eprof::report::standard_errors;
-use eprof::simulate::alternating::model;
-use eprof::simulate::{PROGRAM_PATH, Scenario, Truth, function_at, simulate};
 use eprof::units::Joules;
+use eprof_testbed::simulate::alternating::model;
+use eprof_testbed::simulate::{PROGRAM_PATH, Scenario, Truth, function_at, simulate};
 
 /// Unoptimised, less is simulated.
 pub const QUICK: bool = cfg!(debug_assertions);
@@ -80,7 +80,7 @@ pub fn functions(profile: &Profile, count: usize) -> Vec<Found> {
 
 /// True joules of each function in the domains that add up to the whole.
 pub fn true_joules(profile: &Profile, truth: &Truth) -> Vec<f64> {
-    let joules = |function: &eprof::simulate::truth::FunctionTruth| {
+    let joules = |function: &eprof_testbed::simulate::truth::FunctionTruth| {
         top_level(&profile.domains).map(|(domain, _)| function.joules[domain]).sum::<Joules>().as_joules()
     };
     truth.functions.iter().map(joules).collect()

@@ -2,10 +2,10 @@
 
 use super::paper;
 use super::scenario::{Domain, Function, Meter, Queue, Sampling, Scenario, Step, Task};
-use crate::power_model::model::PowerModel;
-use crate::power_model::presets::Preset;
-use crate::recording::metadata::DomainKind;
-use crate::units::{Joules, Nanoseconds, Watts};
+use eprof::power_model::model::PowerModel;
+use eprof::power_model::presets::Preset;
+use eprof::recording::metadata::DomainKind;
+use eprof::units::{Joules, Nanoseconds, Watts};
 
 /// How functions alternate, and what is wrong with the recording of it.
 #[derive(Debug, Clone, PartialEq)]

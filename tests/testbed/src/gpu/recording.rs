@@ -17,6 +17,7 @@ use eprof::units::{Joules, Nanoseconds, Timestamp};
 pub struct Gpu {
     /// As `eprof record` names the meter: `NVML instant power (Fake GPU)`.
     pub source: &'static str,
+    /// Times, and what was read then.
     pub readings: Vec<(Timestamp, EnergyReading)>,
 }
 

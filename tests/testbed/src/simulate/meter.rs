@@ -4,8 +4,8 @@ use super::emit::at;
 use super::random::Random;
 use super::scenario::Scenario;
 use super::schedule::Segment;
-use crate::recording::energy::EnergyReading;
-use crate::units::{Joules, Nanoseconds, Timestamp};
+use eprof::recording::energy::EnergyReading;
+use eprof::units::{Joules, Nanoseconds, Timestamp};
 
 /// How exact the time of a reading is.
 const UNCERTAINTY: u64 = 2_000;

@@ -40,28 +40,3 @@ impl Random {
         -mean * (1.0 - self.uniform()).ln()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_seed_gives_the_same_numbers() {
-        let numbers = |seed| {
-            let mut random = Random::new(seed);
-            (0..5).map(|_| random.uniform()).collect::<Vec<_>>()
-        };
-        assert_eq!(numbers(7), numbers(7));
-        assert_ne!(numbers(7), numbers(8));
-    }
-
-    #[test]
-    fn means_are_right() {
-        let mut random = Random::new(1).part(3);
-        let n = 100_000;
-        let uniform: f64 = (0..n).map(|_| random.uniform()).sum::<f64>() / f64::from(n);
-        let exponential: f64 = (0..n).map(|_| random.exponential(4.0)).sum::<f64>() / f64::from(n);
-        assert!((uniform - 0.5).abs() < 0.005);
-        assert!((exponential - 4.0).abs() < 0.05);
-    }
-}

@@ -5,6 +5,8 @@
 //! repetition and ends in the last. A longer run would have come upon new stacks too, so every fourth sample
 //! of each repetition goes ways of its own.
 
+mod growth;
+
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
@@ -19,7 +21,7 @@ use eprof::recording::metadata::METADATA_EVENT;
 use eprof::recording::record::{Callchain, Record, RecordContext};
 use eprof::recording::{RawRecord, Recording};
 
-use crate::growth::Growth;
+use growth::Growth;
 
 /// One sample of so many goes another way in each repetition.
 const SAMPLES_PER_NEW_STACK: u64 = 4;
@@ -30,6 +32,9 @@ const DATA_AT: usize = 40;
 const SECTION_BITS_AT: usize = 72;
 
 /// Writes a recording that holds the records of `input` so many times. Memory does not grow with it.
+///
+/// # Errors
+/// If a file cannot be read or written, or `input` is no recording that was finished and has times.
 pub fn repeat(input: &Path, output: &Path, times: u64) -> anyhow::Result<()> {
     let recording = Recording::open(input)?;
     let growth = Growth::of(&recording)?;

@@ -5,7 +5,6 @@ use eprof::units::{Timestamp, Watts};
 
 /// How the simulated sensor follows the power.
 #[derive(Clone, Copy)]
-#[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub enum Follows {
     /// Charges like a capacitor with this time constant in seconds.
     Rc(f64),
@@ -16,7 +15,9 @@ pub enum Follows {
 /// A sensor and how it is polled. Times in seconds, powers in watts.
 #[derive(Clone)]
 pub struct Sensor {
+    /// How it follows the power.
     pub follows: Follows,
+    /// Time from one refresh of the value to the next.
     pub refresh: f64,
     /// Step of the reported value.
     pub resolution: f64,
@@ -24,15 +25,16 @@ pub struct Sensor {
     pub noise: f64,
     /// Time from one poll to the next; one that meets a refresh takes `poll_at_refresh`.
     pub poll: f64,
+    /// How long a poll takes that meets a refresh.
     pub poll_at_refresh: f64,
     /// Times at which the driver is busy, and for how long a poll then takes.
     pub stalls: Vec<(f64, f64)>,
+    /// Noise and phases follow from it.
     pub seed: u64,
 }
 
 impl Sensor {
     /// The K20 of Burtscher et al.: 15 ms, 10 mW, polls of 0.283 and 4.7 ms.
-    #[allow(dead_code, reason = "each test binary uses a part of this module")]
     pub fn k20(seed: u64) -> Self {
         Self {
             follows: Follows::Rc(0.8333),
@@ -93,13 +95,11 @@ impl Sensor {
 }
 
 /// The time `seconds` after the simulation's zero.
-#[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub fn at(seconds: f64) -> Timestamp {
     Timestamp::from_nanos(1_000_000_000_000_000_000 + (seconds * 1e9) as u64)
 }
 
 /// A file as `nvidia-smi --query-gpu=timestamp,power.draw --format=csv` writes it.
-#[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub fn as_nvidia_smi(trace: &PowerTrace) -> String {
     let mut text = String::from("timestamp, power.draw [W]\n");
     for reading in trace.readings() {
@@ -137,7 +137,6 @@ fn mean(power: &[(f64, f64)], from: f64, to: f64) -> f64 {
 }
 
 /// Energy of the true power between two times.
-#[allow(dead_code, reason = "each test binary uses a part of this module")]
 pub fn energy(power: &[(f64, f64)], from: f64, to: f64) -> f64 {
     mean(power, from, to) * (to - from)
 }

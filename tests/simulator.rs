@@ -1,11 +1,14 @@
-use super::alternating::{Alternation, scenario};
-use super::scenario::Sampling;
-use super::*;
-use crate::recording::energy::EnergyReading;
-use crate::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
-use crate::recording::record::Record;
-use crate::recording::{Recording, energy};
-use crate::units::{Joules, Nanoseconds};
+//! The simulator itself: its recordings hold what its truth says.
+
+use eprof::recording::energy::EnergyReading;
+use eprof::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
+use eprof::recording::record::Record;
+use eprof::recording::{Recording, energy};
+use eprof::units::{Joules, Nanoseconds};
+use eprof_testbed::simulate::alternating::{Alternation, scenario};
+use eprof_testbed::simulate::random::Random;
+use eprof_testbed::simulate::scenario::Sampling;
+use eprof_testbed::simulate::{Truth, at, function_at, simulate};
 use proptest::prelude::*;
 
 /// Small enough to look at every record.
@@ -180,6 +183,26 @@ fn what_does_not_fit_together_is_refused() {
     assert!(error.to_string().contains("a rate for each event"), "{error}");
 }
 
+#[test]
+fn the_same_seed_gives_the_same_numbers() {
+    let numbers = |seed| {
+        let mut random = Random::new(seed);
+        (0..5).map(|_| random.uniform()).collect::<Vec<_>>()
+    };
+    assert_eq!(numbers(7), numbers(7));
+    assert_ne!(numbers(7), numbers(8));
+}
+
+#[test]
+fn means_are_right() {
+    let mut random = Random::new(1).part(3);
+    let n = 100_000;
+    let uniform: f64 = (0..n).map(|_| random.uniform()).sum::<f64>() / f64::from(n);
+    let exponential: f64 = (0..n).map(|_| random.exponential(4.0)).sum::<f64>() / f64::from(n);
+    assert!((uniform - 0.5).abs() < 0.005);
+    assert!((exponential - 4.0).abs() < 0.05);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -210,7 +233,7 @@ proptest! {
         };
         let (recording, truth) = play(&alternation);
         let (counts, scenario) = (count(&recording), scenario(&alternation));
-        let end = emit::at(scenario.duration.as_nanos());
+        let end = at(scenario.duration.as_nanos());
         for (domain, energy) in counts.last_energy.iter().enumerate() {
             let kind = domain % scenario.domains.len();
             let most = scenario.functions.iter().map(|function| function.watts[kind]).fold(0.0, f64::max);

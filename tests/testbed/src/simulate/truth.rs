@@ -2,7 +2,7 @@
 
 use super::scenario::Scenario;
 use super::schedule::Segment;
-use crate::units::{Joules, Nanoseconds, Timestamp};
+use eprof::units::{Joules, Nanoseconds, Timestamp};
 
 /// The true energies of a simulation. Domains are in the order of the recording: those of package 0,
 /// then those of package 1.

@@ -17,7 +17,7 @@ mod emit;
 mod meter;
 pub mod paper;
 mod pmu;
-mod random;
+pub mod random;
 pub mod scenario;
 mod schedule;
 pub mod truth;
@@ -27,7 +27,7 @@ use std::io::{self, Cursor, Seek, Write};
 use thiserror::Error;
 
 use emit::Emitter;
-pub use emit::{PROGRAM_PATH, function_at};
+pub use emit::{PROGRAM_PATH, at, function_at};
 use meter::Meters;
 use pmu::CpuCounters;
 use random::Random;
@@ -105,6 +105,3 @@ pub fn simulate_to<W: Write + Seek>(scenario: &Scenario, file: W) -> Result<(W, 
     truth.energy = meters.into_true_energy();
     Ok((emitter.finish()?, truth))
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,11 +1,11 @@
 //! The paper's machine and programs: eight Sandy Bridge cores at 2.9 GHz, table 4.
 
 use super::scenario::{Domain, Event, Function, Meter, Queue, Sampling, Scenario, Step, Task};
-use crate::power_model::model::PowerModel;
-use crate::power_model::paper::PROGRAMS;
-use crate::power_model::presets::Preset;
-use crate::recording::metadata::DomainKind;
-use crate::units::{Joules, Nanoseconds, Watts};
+use eprof::power_model::model::PowerModel;
+use eprof::power_model::paper::PROGRAMS;
+use eprof::power_model::presets::Preset;
+use eprof::recording::metadata::DomainKind;
+use eprof::units::{Joules, Nanoseconds, Watts};
 
 /// Cores of the paper's socket.
 const CORES: u32 = 8;

@@ -8,11 +8,13 @@ use eprof::recording::format::{feature, record_type};
 /// Numbers and bytes, one after the other.
 #[derive(Debug, Clone, Default)]
 pub struct Bytes {
+    /// What there is so far.
     pub bytes: Vec<u8>,
     order: ByteOrder,
 }
 
 impl Bytes {
+    /// None yet.
     pub fn new(order: ByteOrder) -> Self {
         Self { bytes: Vec::new(), order }
     }
@@ -25,22 +27,27 @@ impl Bytes {
         self
     }
 
+    /// Appends a number of two bytes.
     pub fn u16(self, number: u16) -> Self {
         self.number(&number.to_le_bytes())
     }
 
+    /// Appends a number of four bytes.
     pub fn u32(self, number: u32) -> Self {
         self.number(&number.to_le_bytes())
     }
 
+    /// Appends a number of eight bytes.
     pub fn u64(self, number: u64) -> Self {
         self.number(&number.to_le_bytes())
     }
 
+    /// Appends numbers of eight bytes.
     pub fn u64s(self, numbers: &[u64]) -> Self {
         numbers.iter().fold(self, |bytes, &number| bytes.u64(number))
     }
 
+    /// Appends bytes as they are.
     pub fn raw(mut self, bytes: &[u8]) -> Self {
         self.bytes.extend(bytes);
         self
@@ -60,6 +67,7 @@ impl Bytes {
         self.u32(length).text(text)
     }
 
+    /// Appends an event's attributes, 112 bytes as `perf_event_open` takes them.
     pub fn attr(self, attr: &EventAttr) -> Self {
         let flags = match self.order {
             ByteOrder::Little => attr.flags.to_le_bytes(),
@@ -90,15 +98,20 @@ impl Bytes {
 /// An event of a file to be built.
 #[derive(Debug, Clone)]
 pub struct Event {
+    /// How it was opened.
     pub attr: EventAttr,
+    /// Its ids, one for each CPU or thread.
     pub ids: Vec<u64>,
+    /// Its name; if none of a file's events has one, the file does not describe its events.
     pub name: &'static str,
 }
 
 /// A file to be built.
 #[derive(Debug, Clone, Default)]
 pub struct File {
+    /// Of all numbers.
     pub order: ByteOrder,
+    /// The events, in the order of the file.
     pub events: Vec<Event>,
     /// The records.
     pub data: Vec<u8>,
@@ -107,15 +120,18 @@ pub struct File {
 }
 
 impl File {
+    /// A file of these events, without records.
     pub fn new(events: Vec<Event>) -> Self {
         Self { events, ..Self::default() }
     }
 
+    /// The same with its numbers in this order.
     pub fn of_order(mut self, order: ByteOrder) -> Self {
         self.order = order;
         self
     }
 
+    /// None yet, of the file's order.
     pub fn bytes(&self) -> Bytes {
         Bytes::new(self.order)
     }
@@ -126,6 +142,7 @@ impl File {
         self.data.extend(record);
     }
 
+    /// A record with its header.
     pub fn record_bytes(&self, kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
         let size = u16::try_from(8 + body.len()).expect("a record has at most 64 KiB");
         self.bytes().u32(kind).u16(misc).u16(size).raw(body).bytes

@@ -5,20 +5,20 @@ use std::io::{self, Seek, Write};
 use super::meter::Reading;
 use super::pmu::{Entry, EntryKind};
 use super::scenario::Scenario;
-use crate::recording::EventDesc;
-use crate::recording::attr::{EventAttr, flag};
-use crate::recording::encode::{self, MappingFields, SampleFields, SampleId};
-use crate::recording::energy::CpuTimes;
-use crate::recording::format::{event_type, sample_type};
-use crate::recording::metadata::{
+use eprof::recording::EventDesc;
+use eprof::recording::attr::{EventAttr, flag};
+use eprof::recording::encode::{self, MappingFields, SampleFields, SampleId};
+use eprof::recording::energy::CpuTimes;
+use eprof::recording::format::{event_type, sample_type};
+use eprof::recording::metadata::{
     CoreKind, CpuInfo, DomainInfo, DomainKind, EventInfo, METADATA_FORMAT, MachineInfo, Metadata, Method,
     Target,
 };
-use crate::recording::own_events;
-use crate::recording::record::CpuMode;
-use crate::recording::trailer::Trailer;
-use crate::recording::writer::RecordingWriter;
-use crate::units::{Nanoseconds, Timestamp};
+use eprof::recording::own_events;
+use eprof::recording::record::CpuMode;
+use eprof::recording::trailer::Trailer;
+use eprof::recording::writer::RecordingWriter;
+use eprof::units::{Nanoseconds, Timestamp};
 
 /// The clock's reading when a simulation starts.
 const START: u64 = 1_000_000_000_000;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::recording::metadata::DomainKind;
-use crate::units::{Joules, Nanoseconds, Watts};
+use eprof::recording::metadata::DomainKind;
+use eprof::units::{Joules, Nanoseconds, Watts};
 
 /// A machine and the work on it.
 #[derive(Debug, Clone, PartialEq)]
