@@ -1,11 +1,11 @@
 //! Tuning with a meter: programs of known scaling and power in a guest with simulated RAPL.
 
-mod guest;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use eprof_testbed::{programs, skip};
+
+use crate::this_program::run_command;
 
 /// Watts of the simulated machine that do not depend on what runs: cores, uncore, memory.
 const CONSTANT_WATTS: f64 = 12.41 + 3.0 + 1.5;
@@ -43,7 +43,7 @@ fn the_truth_is_found_with_a_simulated_meter() {
     let tune = "./eprof tune --threads 1..8 --max-slowdown 15% --repeat 2 --quiet";
     let command =
         format!("{tune} -- ./scaling {{threads}}; echo ==; {tune} --format csv -- ./scaling {{threads}}");
-    let Some(output) = guest::run_command(&files, &command) else { return };
+    let Some(output) = run_command(&files, &command) else { return };
     println!("{output}");
     assert!(
         output.contains("energy   measured: package-0 (") && output.contains("dram-0 ("),
@@ -92,7 +92,7 @@ fn eight_threads_and_every_joule_accounted_for() {
         "{account}; echo ==before; ./eprof tune --threads 1..8 --repeat 2 --no-verify -- ./scaling; echo ==after; \
          {account}; echo ==journal; cat eprof-tune.jsonl"
     );
-    let Some(output) = guest::run_command(&files, &command) else { return };
+    let Some(output) = run_command(&files, &command) else { return };
     println!("{output}");
     let section = |from: &str, to: &str| {
         let start = if from.is_empty() { 0 } else { output.find(from).expect("a mark") };

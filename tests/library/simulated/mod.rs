@@ -1,6 +1,6 @@
 //! What eprof makes of simulated recordings, of which the truth is known.
 //!
-//! `cargo test --release --test simulated -- --nocapture --test-threads 1` prints the tables. Without
+//! `cargo test --release --test library simulated -- --nocapture --test-threads 1` prints the tables. Without
 //! `--release` the simulated runs are shorter, and the limits wider accordingly.
 
 mod alternating;

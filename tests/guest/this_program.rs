@@ -1,22 +1,21 @@
-//! Runs a test of this very test program in a Linux guest with simulated meters of known truth.
-//!
-//! The guest needs QEMU and the test bench beside the project; where either is missing, a test says so
-//! and passes, unless `EPROF_REQUIRE_LIVE=1` asks for it.
+//! Runs a test of this very test program, or another program, in a guest.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+
+use eprof_testbed::skip;
+
+use crate::bench::{alone, bench};
 
 /// Set for the part of a test that runs within the guest.
 const INSIDE: &str = "EPROF_INSIDE_GUEST";
 
 /// Whether this is the guest. Tests marked `ignore` for it return at once elsewhere.
-#[allow(dead_code, reason = "each test uses its own part")]
 pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
 /// Boots a guest with these options of the bench and runs `test` of this program in it.
-#[allow(dead_code, reason = "each test uses its own part")]
 pub fn run(options: &[&str], test: &str) {
     let program = std::env::current_exe().expect("a test program has a file");
     let arguments = format!("--exact {test} --ignored --nocapture --test-threads 1");
@@ -28,7 +27,6 @@ pub fn run(options: &[&str], test: &str) {
 
 /// Boots a guest with these options of the bench and runs a shell command in it. Returns what it
 /// printed, `None` where there is no guest.
-#[allow(dead_code, reason = "each test uses its own part")]
 pub fn run_command(options: &[&str], shell_command: &str) -> Option<String> {
     let (text, status) = boot(options, shell_command)?;
     assert_eq!(status, Some(0), "`{shell_command}` failed within the guest:\n{text}");
@@ -37,7 +35,6 @@ pub fn run_command(options: &[&str], shell_command: &str) -> Option<String> {
 
 /// Boots a guest with these options and runs a command line in it, where `program` is `./program`.
 /// Returns what it printed and its exit status, `None` where there is no guest.
-#[allow(dead_code, reason = "each test uses its own part")]
 pub fn run_program(options: &[&str], program: &Path, line: &str) -> Option<(String, Option<i32>)> {
     let file = format!("{}:program", program.display());
     let result = boot(&[options, &["-f", &file]].concat(), line)?;
@@ -49,7 +46,12 @@ pub fn run_program(options: &[&str], program: &Path, line: &str) -> Option<(Stri
 /// started anew, twice.
 fn boot(options: &[&str], line: &str) -> Option<(String, Option<i32>)> {
     const NO_GUEST: Option<i32> = Some(125);
-    let bench = bench()?;
+    if cfg!(not(target_arch = "x86_64")) {
+        skip("this guest is for programs of x86-64");
+        return None;
+    }
+    let bench = bench("qemu-system-x86_64")?;
+    let _alone = alone();
     let run = || {
         let mut command = Command::new(&bench);
         command.args(options).args(["--timeout", "240", "--", line]);
@@ -65,26 +67,4 @@ fn boot(options: &[&str], line: &str) -> Option<(String, Option<i32>)> {
         }
     }
     Some(result)
-}
-
-/// The bench's command, if it can be used here.
-fn bench() -> Option<PathBuf> {
-    let bench = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/guest/guest.sh");
-    let missing = if cfg!(not(target_arch = "x86_64")) {
-        "it is made for x86-64 hosts".to_owned()
-    } else if !bench.exists() {
-        format!("{} is missing", bench.display())
-    } else if !has_program("qemu-system-x86_64") {
-        "qemu-system-x86_64 is not installed".to_owned()
-    } else {
-        return Some(bench);
-    };
-    assert!(std::env::var_os("EPROF_REQUIRE_LIVE").is_none(), "the guest is required, but {missing}");
-    eprintln!("skipped: no guest, {missing}");
-    None
-}
-
-fn has_program(name: &str) -> bool {
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&paths).any(|folder| folder.join(name).is_file())
 }

@@ -103,7 +103,7 @@ fn accelwattch_kernels_left_out_one_by_one() {
 /// The larger tables take minutes where nothing is optimised.
 fn is_optimised() -> bool {
     if cfg!(debug_assertions) {
-        skip("large tables are for an optimised build: cargo test --release --test gpu_models");
+        skip("large tables are for an optimised build: cargo test --release --test gpu models");
     }
     !cfg!(debug_assertions)
 }

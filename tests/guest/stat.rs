@@ -1,10 +1,8 @@
 //! `eprof stat` by a meter: joules of a guest whose energy is known.
 
-#[path = "guest/bench.rs"]
-mod guest;
-
-use guest::run;
 use serde_json::Value;
+
+use crate::bench::run;
 
 /// Watts of the simulated machine without any event, by domain.
 const CONSTANT: [(&str, f64); 2] = [("package-0", 12.41 + 3.0), ("package-0-cores", 12.41)];

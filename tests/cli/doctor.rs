@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-#[path = "../src/machine/fixture.rs"]
+#[path = "../../src/machine/fixture.rs"]
 mod fixture;
 
 use fixture::FixtureMachine;

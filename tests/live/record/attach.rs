@@ -36,7 +36,7 @@ fn a_running_process_is_recorded_until_it_ends() {
     assert!(output.status.success(), "{}", stderr(&output));
     let contents = Contents::read(&folder.data());
     assert!(contents.samples > 100 && contents.is_complete, "{contents:?}");
-    assert!(contents.comms.iter().any(|name| name.starts_with("record-")), "named: {:?}", contents.comms);
+    assert!(contents.comms.iter().any(|name| name.starts_with("live-")), "named: {:?}", contents.comms);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use eprof::recording::metadata::{DomainInfo, DomainKind};
 
-use crate::bench::{Run, Summary, run};
+use super::summary::Summary;
+use crate::bench::{Run, run};
 
 /// Energy of each package in joules: package, cores, DRAM.
 type Energies = Vec<[f64; 3]>;

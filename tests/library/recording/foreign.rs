@@ -15,7 +15,7 @@ const FOLDERS: [&str; 5] = ["autofdo", "hotspot", "linux-perf-data", "perf_data_
 /// Files beside the recordings.
 const NO_RECORDINGS: [&str; 3] = [".buildids", ".txt", ".md"];
 /// What is expected of each file; `EPROF_BLESS=1` writes it anew.
-const EXPECTED: &str = "tests/recording/foreign.expected";
+const EXPECTED: &str = "tests/library/recording/foreign.expected";
 
 fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -13,7 +13,7 @@ pub fn command(name: &str) -> Vec<OsString> {
     let me = std::env::current_exe().expect("the test's own path");
     let mut line = vec!["env".into(), format!("{VARIABLE}={name}").into(), me.into_os_string()];
     // libtest's own report goes away with --quiet but for a few lines; no test looks at stdout here.
-    line.extend(["--exact", "workload::run", "--test-threads=1", "--quiet"].map(OsString::from));
+    line.extend(["--exact", "record::workload::run", "--test-threads=1", "--quiet"].map(OsString::from));
     line
 }
 

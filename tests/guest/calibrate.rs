@@ -1,14 +1,12 @@
 //! `eprof calibrate` against a machine whose coefficients are known: a guest with a simulated PMU and
 //! RAPL, through the kernel's own interfaces.
 
-#[path = "guest/bench.rs"]
-mod guest;
-
 use eprof::power_model::folder;
 use eprof::power_model::model::PowerModel;
 use eprof::recording::Recording;
 use eprof_testbed::eprof;
-use guest::{Run, assert_near, run};
+
+use crate::bench::{Run, assert_near, run};
 
 /// What the guest is built with: joules per event of a core, joules per miss, constant watts.
 const COSTS: [(&str, f64); 4] =

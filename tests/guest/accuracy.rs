@@ -2,17 +2,15 @@
 //!
 //! The program `phases` has six functions that draw from 1.8 to 6.7 W. They run for the same time, one
 //! after another or in turns; where a profile by time says a sixth for each, the truth is 8 to 31 %.
-//! Without the test bench these tests skip, see `guest_record`.
-
-#[path = "guest/bench.rs"]
-mod bench;
+//! Without the test bench these tests skip, see `main.rs`.
 
 use std::fs;
 use std::path::Path;
 
-use bench::{Run, run};
 use eprof_testbed::eprof;
 use tempfile::TempDir;
+
+use crate::bench::{Run, run};
 
 const FUNCTIONS: [&str; 6] = ["stress", "asm", "l1", "l2", "l3", "mem"];
 

@@ -1,6 +1,6 @@
 //! How accurate tuning is on surfaces whose truth is known, in the paper's space of 484 settings.
 //!
-//! `cargo test --test tune_accuracy -- --nocapture --test-threads 1` prints the tables.
+//! `cargo test --test library tune_accuracy -- --nocapture --test-threads 1` prints the tables.
 
 use eprof::tune::accuracy::{compare_fronts, front_error};
 use eprof::tune::choice::{Goal, choose};

@@ -1,6 +1,7 @@
 //! Counts: launched, forked, attached, multiplexed, throttled.
 
-use crate::bench::{Summary, Truth, assert_near, run};
+use super::summary::{Summary, Truth};
+use crate::bench::{assert_near, run};
 
 /// Threads count nothing before they choose their rates, so that all that is counted is in the truth.
 const ONLY_CHOSEN: &str = "echo default clk=0 inst=0 rs=0 l2=0 llc=0 > /proc/simhw; echo reset > /proc/simhw";

@@ -1,13 +1,13 @@
 //! The energy meters on a real kernel, against the simulated hardware's own account.
 
-mod guest;
-
 use std::fs;
 use std::time::{Duration, Instant};
 
 use eprof::machine::Roots;
 use eprof::record::meter::{Discovery, EnergyMeter, MeterOptions, Source, StampedReading, discover};
 use eprof::units::Nanoseconds;
+
+use crate::this_program::{is_inside, run, run_program};
 
 /// What one package has used, by the simulation's exact account.
 #[derive(Debug, Clone, Copy)]
@@ -155,13 +155,13 @@ const STEADY: [&str; 4] = ["--cpu", "SandyBridge", "--icount", "shift=3"];
 
 #[test]
 fn power_pmu() {
-    guest::run(&STEADY, "inside_power_pmu");
+    run(&STEADY, "meters::inside_power_pmu");
 }
 
 #[test]
 #[ignore = "runs within the guest"]
 fn inside_power_pmu() {
-    if !guest::is_inside() {
+    if !is_inside() {
         return;
     }
     let discovery = discovered(&Source::ALL);
@@ -181,13 +181,13 @@ fn inside_power_pmu() {
 
 #[test]
 fn two_packages() {
-    guest::run(&[&INTEL[..], &["--smp", "4,sockets=2"]].concat(), "inside_two_packages");
+    run(&[&INTEL[..], &["--smp", "4,sockets=2"]].concat(), "meters::inside_two_packages");
 }
 
 #[test]
 #[ignore = "runs within the guest"]
 fn inside_two_packages() {
-    if !guest::is_inside() {
+    if !is_inside() {
         return;
     }
     let discovery = discovered(&[Source::PowerPmu]);
@@ -199,13 +199,13 @@ fn inside_two_packages() {
 
 #[test]
 fn powercap_that_wraps() {
-    guest::run(&[&STEADY[..], &["--sim", "wrap_bits=20"]].concat(), "inside_powercap_that_wraps");
+    run(&[&STEADY[..], &["--sim", "wrap_bits=20"]].concat(), "meters::inside_powercap_that_wraps");
 }
 
 #[test]
 #[ignore = "runs within the guest"]
 fn inside_powercap_that_wraps() {
-    if !guest::is_inside() {
+    if !is_inside() {
         return;
     }
     let discovery = discovered(&[Source::Powercap]);
@@ -217,13 +217,13 @@ fn inside_powercap_that_wraps() {
 
 #[test]
 fn power_core() {
-    guest::run(&["--smp", "2", "--sim", "power_core=1"], "inside_power_core");
+    run(&["--smp", "2", "--sim", "power_core=1"], "meters::inside_power_core");
 }
 
 #[test]
 #[ignore = "runs within the guest"]
 fn inside_power_core() {
-    if !guest::is_inside() {
+    if !is_inside() {
         return;
     }
     let mut discovery = discovered(&Source::ALL);
@@ -253,14 +253,14 @@ fn inside_power_core() {
 
 #[test]
 fn an_ordinary_user() {
-    guest::run(&["--user", "tester", "--paranoid", "2"], "inside_refused");
-    guest::run(&["--user", "tester", "--paranoid", "0"], "inside_power_pmu_alone");
+    run(&["--user", "tester", "--paranoid", "2"], "meters::inside_refused");
+    run(&["--user", "tester", "--paranoid", "0"], "meters::inside_power_pmu_alone");
 }
 
 #[test]
 #[ignore = "runs within the guest"]
 fn inside_refused() {
-    if !guest::is_inside() {
+    if !is_inside() {
         return;
     }
     let discovery = discovered(&Source::ALL);
@@ -277,7 +277,7 @@ fn inside_refused() {
 #[test]
 #[ignore = "runs within the guest"]
 fn inside_power_pmu_alone() {
-    if !guest::is_inside() {
+    if !is_inside() {
         return;
     }
     let discovery = discovered(&Source::ALL);
@@ -288,11 +288,7 @@ fn inside_power_pmu_alone() {
 
 /// eprof's own word on the guest, and its exit status.
 fn doctor(options: &[&str], arguments: &str) -> Option<(String, Option<i32>)> {
-    guest::run_program(
-        options,
-        env!("CARGO_BIN_EXE_eprof").as_ref(),
-        &format!("./program doctor {arguments}"),
-    )
+    run_program(options, env!("CARGO_BIN_EXE_eprof").as_ref(), &format!("./program doctor {arguments}"))
 }
 
 #[test]
@@ -327,7 +323,7 @@ fn doctors_exit_status_says_what_is_possible() {
 
 #[test]
 fn the_kernel_stamps_readings() {
-    guest::run(&STEADY, "inside_the_kernel_stamps_readings");
+    run(&STEADY, "meters::inside_the_kernel_stamps_readings");
 }
 
 /// Seconds of CLOCK_MONOTONIC.
@@ -346,7 +342,7 @@ fn at(readings: &[(f64, f64)], time: f64) -> f64 {
 #[test]
 #[ignore = "runs within the guest"]
 fn inside_the_kernel_stamps_readings() {
-    if !guest::is_inside() {
+    if !is_inside() {
         return;
     }
     let mut discovery = discovered(&[Source::PowerPmu]);

@@ -35,7 +35,7 @@ fn whatever_the_moment_the_file_reads() {
 }
 
 #[test]
-#[ignore = "takes some minutes: cargo test --test record -- --ignored killed"]
+#[ignore = "takes some minutes: cargo test --test live -- --ignored killed"]
 fn a_hundred_random_moments() {
     if !can_record() {
         return;

@@ -1,6 +1,6 @@
 //! How well tuning predicts what was measured on real machines, from a part of the settings.
 //!
-//! `cargo test --test tune_data -- --nocapture --test-threads 1` prints the tables.
+//! `cargo test --test library tune_data -- --nocapture --test-threads 1` prints the tables.
 
 use std::fs;
 use std::path::Path;

@@ -8,7 +8,7 @@ use eprof::recording::energy::EnergyReading;
 use eprof::recording::metadata::Metadata;
 use eprof::recording::record::Record;
 
-pub use crate::guest::{Run, assert_near, run, run_arm64};
+use crate::bench::Run;
 
 impl Run {
     /// A recording that was brought back.

@@ -75,7 +75,7 @@ fn one_thread_and_two_find_the_same_to_the_last_bit() {
 }
 
 #[test]
-#[ignore = "takes a minute: cargo test --test simulated -- --ignored of_256_cpus --nocapture"]
+#[ignore = "takes a minute: cargo test --test library -- --ignored of_256_cpus --nocapture"]
 fn a_recording_of_256_cpus_is_read_in_bounded_memory() {
     const LIMIT_KB: u64 = 256 << 10;
     let alternation = Alternation {
