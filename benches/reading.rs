@@ -12,13 +12,7 @@ use eprof::recording::format::{misc, record_type, sample_type};
 use eprof::recording::record::Record;
 use eprof::timeline::{CodeInterner, RoundSorter};
 use eprof::units::Timestamp;
-
-// The builder serves the tests too, which use more of it.
-#[allow(dead_code)]
-#[path = "../tests/recording/build.rs"]
-mod build;
-
-use build::{Event, File};
+use eprof_testbed::recording_builder::{Event, File};
 
 const SAMPLES: u64 = 100_000;
 /// Records of one ring between two round marks.

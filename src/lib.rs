@@ -33,7 +33,6 @@
 //!   machine                 -> hardware
 //!   process                 -> units hardware
 //!   power_model *           -> units hardware
-//!   simulate *              -> units hardware recording power_model
 //!   profile *               -> units hardware
 //!   timeline *              -> units recording profile
 //!   attribute *             -> units hardware recording profile
@@ -94,7 +93,6 @@ pub mod units;
 
 pub mod machine;
 pub mod power_model;
-pub mod simulate;
 
 pub mod meter;
 pub mod process;

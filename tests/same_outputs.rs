@@ -11,17 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use eprof::gpu::trace::{PowerReading, PowerTrace};
-use eprof::simulate::alternating::{Alternation, scenario};
-use eprof::simulate::scenario::Sampling;
-use eprof::simulate::{paper, simulate};
+use eprof_testbed::gpu::recording::Gpu;
+use eprof_testbed::simulate::alternating::{Alternation, scenario};
+use eprof_testbed::simulate::scenario::Sampling;
+use eprof_testbed::simulate::{paper, simulate};
 use eprof::units::{Joules, Nanoseconds, Timestamp, Watts};
 use fixture::FixtureMachine;
-use gpu_recording::Gpu;
 
 #[path = "../src/machine/fixture.rs"]
 mod fixture;
-#[path = "support/gpu_recording.rs"]
-mod gpu_recording;
 
 #[test]
 #[ignore = "writes files for tests/same-outputs.sh"]

@@ -42,7 +42,6 @@ const KNOWN_CIRCLES: &[&str] = &[
     "recording: reader records",
     "recording: trailer writer",
     "recording/decode: decode.rs kernel sample",
-    "simulate: emit meter",
     "symbolize: dwarf split_dwarf unit_limits units",
     "symbolize: kernel read_ahead",
     "tune/table: mod.rs response_columns setting_columns",
