@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 /// Modules from the bottom of the pipeline to its top, each with the ones it may use besides itself.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("units", &[]),
+    ("numerics", &[]),
     ("markup", &[]),
     ("machine", &["units", "recording"]),
-    ("power_model", &["units", "machine", "recording"]),
-    ("simulate", &["units", "recording", "power_model"]),
+    ("power_model", &["units", "numerics", "machine", "recording"]),
+    ("simulate", &["units", "numerics", "recording", "power_model"]),
     ("recording", &["units"]),
     ("timeline", &["units", "recording", "profile"]),
     ("attribute", &["units", "recording"]),
@@ -20,12 +21,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["units", "recording", "timeline", "attribute", "profile", "power_model", "symbolize", "gpu"],
     ),
     ("report", &["units", "markup", "recording", "profile", "symbolize"]),
-    ("tune", &["units", "markup"]),
-    ("stat", &["units", "recording", "report", "tune"]),
+    ("tune", &["units", "numerics", "markup"]),
+    ("stat", &["units", "numerics", "recording", "report"]),
 ];
 
 /// Modules whose arithmetic must not touch the world: values in, values out.
-const PURE: &[&str] = &["units.rs", "timeline", "attribute", "profile.rs", "simulate", "tune", "stat"];
+const PURE: &[&str] =
+    &["units.rs", "numerics", "timeline", "attribute", "profile.rs", "simulate", "tune", "stat"];
 const WORLD: &[&str] =
     &["std::fs", "std::net", "std::process", "std::thread", "std::time", "libc::", "nix::"];
 

@@ -21,8 +21,6 @@ pub mod estimator;
 pub mod event_set;
 pub mod fit;
 pub mod intervals;
-pub mod least_squares;
-pub(crate) mod median;
 mod posterior;
 pub mod select;
 pub mod self_calibration;

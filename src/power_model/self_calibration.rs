@@ -19,9 +19,9 @@
 use super::columns::Columns;
 use super::edge_noise::Whitening;
 use super::intervals::{Interval, Intervals};
-use super::least_squares::Sign;
 use super::model::Scale;
 use super::posterior::Posterior;
+use crate::numerics::nnls::Sign;
 
 /// What is believed of a domain's power before the recording is seen.
 #[derive(Debug, Clone, PartialEq)]
@@ -284,4 +284,4 @@ impl Posterior {
 
 #[cfg(test)]
 #[path = "self_calibration_tests.rs"]
-pub(super) mod tests;
+mod tests;

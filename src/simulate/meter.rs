@@ -1,9 +1,9 @@
 //! Energy counters that move about every millisecond, and someone who reads them.
 
 use super::emit::at;
-use super::random::Random;
 use super::scenario::Scenario;
 use super::schedule::Segment;
+use crate::numerics::random::Random;
 use crate::recording::energy::EnergyReading;
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
