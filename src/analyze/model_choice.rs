@@ -2,7 +2,7 @@
 
 use crate::power_model::model::{PowerModel, Scale};
 use crate::power_model::presets::Preset;
-use crate::power_model::self_calibration::Prior;
+use crate::power_model::prior::Prior;
 use crate::power_model::stored::StoredModel;
 use crate::recording::metadata::{DomainKind, EventInfo, Metadata};
 use crate::units::Watts;

@@ -22,6 +22,7 @@ pub mod event_set;
 pub mod fit;
 pub mod intervals;
 mod posterior;
+pub mod prior;
 pub mod select;
 pub mod self_calibration;
 pub mod terms;

@@ -6,7 +6,7 @@ use nalgebra::DMatrix;
 use super::columns::Columns;
 use super::edge_noise::Whitening;
 use super::intervals::Intervals;
-use super::self_calibration::Prior;
+use super::prior::Prior;
 use crate::numerics::nnls::Sign;
 use crate::numerics::normal_equations::NormalEquations;
 use crate::numerics::robust;
