@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use eprof::gpu::trace::{PowerReading, PowerTrace};
+use eprof::units::{Joules, Nanoseconds, Timestamp, Watts};
 use eprof_testbed::gpu::recording::Gpu;
 use eprof_testbed::simulate::alternating::{Alternation, scenario};
 use eprof_testbed::simulate::scenario::Sampling;
 use eprof_testbed::simulate::{paper, simulate};
-use eprof::units::{Joules, Nanoseconds, Timestamp, Watts};
 use fixture::FixtureMachine;
 
 #[path = "../src/machine/fixture.rs"]

@@ -1,9 +1,9 @@
 //! Joules of memory, where nobody has measured what memory costs.
 
 use eprof::hardware::DomainKind;
+use eprof::units::{Joules, Nanoseconds};
 use eprof_testbed::simulate::alternating::{Alternation, scenario};
 use eprof_testbed::simulate::function_at;
-use eprof::units::{Joules, Nanoseconds};
 
 use super::support::{QUICK, options, play};
 
