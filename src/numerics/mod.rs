@@ -6,7 +6,8 @@
 //! |---|---|
 //! | coefficients with residuals, leverages and standard errors | [`least_squares`]: orthogonal decomposition |
 //! | many fits of different columns to the same rows | [`normal_equations`]: rows summed once |
-//! | coefficients of given signs | [`nnls`]: active sets |
+//! | coefficients of given signs | [`nnls`]: active sets, behind the two beside it |
+//! | more columns than rows can tell apart | [`ridge`]: penalised least squares |
 //! | one straight line | [`line`] |
 //! | errors that are wild now and then | [`robust`]: deviations by medians, Huber's weights |
 //! | the middle of values, or any share of them | [`quantiles`] |
@@ -26,6 +27,7 @@ pub mod nnls;
 pub mod normal_equations;
 pub mod quantiles;
 pub mod random;
+pub mod ridge;
 pub mod robust;
 pub mod search;
 pub mod student;

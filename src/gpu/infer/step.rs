@@ -75,18 +75,25 @@ impl Transition {
         let last = *self.times.last()?;
         let row = |time: f64| {
             let drift = (time - at - length).max(0.0) / (last - at).max(length);
-            Vector3::new(1.0, shape.answer(time - at, length), drift)
+            [1.0, shape.answer(time - at, length), drift]
         };
-        let (mut normal, mut right) = (Matrix3::zeros(), Vector3::zeros());
+        let mut normal = [[0.0; 3]; 3];
+        let mut right = [0.0; 3];
         for (time, watts) in self.times.iter().zip(&self.watts) {
             let row = row(*time);
-            normal += row * row.transpose();
-            right += row * *watts;
+            for i in 0..3 {
+                for j in 0..3 {
+                    normal[i][j] += row[i] * row[j];
+                }
+                right[i] += row[i] * watts;
+            }
         }
         // A little ridge keeps the drift at zero where nothing tells it.
-        normal += Matrix3::from_diagonal(&Vector3::new(1e-9, 1e-9, 1e-3 + 0.05 * self.times.len() as f64));
-        let levels = Cholesky::new(normal)?.solve(&right);
-        let value = |time: f64| row(time).dot(&levels);
+        normal[2][2] += 1e-3 + 0.05 * self.times.len() as f64;
+        normal[0][0] += 1e-9;
+        normal[1][1] += 1e-9;
+        let levels: [f64; 3] = Cholesky::new(Matrix3::from(normal))?.solve(&Vector3::from(right)).into();
+        let value = |time: f64| row(time).iter().zip(levels).map(|(x, level)| x * level).sum::<f64>();
         let residual = self.times.iter().zip(&self.watts).map(|(t, w)| (w - value(*t)).powi(2)).sum();
         Some(StepFit { at, before: levels[0], after: levels[0] + levels[1], residual })
     }
