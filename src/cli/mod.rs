@@ -17,12 +17,15 @@ mod input;
 mod manual;
 mod meters;
 mod model;
+mod outcome;
 mod output;
 mod record;
 mod report;
 mod script;
 mod stat;
 mod tune;
+
+use outcome::Outcome;
 
 /// Where the joules of a program go, by function, line and call path.
 #[derive(Parser)]
@@ -52,9 +55,6 @@ enum Verb {
     Completions(manual::CompletionsArgs),
     Man(manual::ManArgs),
 }
-
-/// What a verb answers: the exit status, or an error that `main` prints as one chain.
-type Outcome = anyhow::Result<ExitCode>;
 
 /// Parses the arguments, runs the verb and reports an error once, on stderr.
 pub fn main() -> ExitCode {

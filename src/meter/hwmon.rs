@@ -14,7 +14,7 @@ use super::number_file::NumberFile;
 use super::source::{Candidate, Finding, Needs, Rejected, Search, Source};
 use super::wrap::WrappingCounter;
 use crate::hardware::{DomainInfo, MachineInfo};
-use crate::machine::roots::{Roots, read_number, read_trimmed, sorted_names};
+use crate::machine::roots::{Roots, read_trimmed, sorted_names};
 use crate::units::{Nanoseconds, Watts};
 
 /// Files that tell a power.
@@ -271,18 +271,6 @@ impl PowerReader for Gauges {
             self.0.remove(index);
         }
     }
-}
-
-/// The number of a graphics card whose device this is: `device/drm/card1`.
-pub(super) fn card_number(folder: &Path) -> Option<u32> {
-    let cards = sorted_names(&folder.join("device/drm"));
-    cards.iter().find_map(|card| card.strip_prefix("card")?.parse().ok())
-}
-
-/// Whether an amdgpu device is an APU's: only those have a voltage of the north bridge.
-pub(super) fn has_north_bridge(folder: &Path) -> bool {
-    read_trimmed(&folder.join("in1_label")).is_ok_and(|label| label == "vddnb")
-        || read_number::<u64>(&folder.join("in1_input")).is_ok()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod clocked_groups;
 mod counters;
 mod discover;
 mod domain;
+mod energy_event;
 mod energy_groups;
 mod estimate;
 mod hwmon;

@@ -3,9 +3,9 @@
 
 use crate::hardware::{DomainInfo, Method, Role};
 use crate::power_model::model::PowerModel;
-use crate::record::events::{SampledEvent, set_periods};
 use crate::record::options::SamplingRate;
 use crate::record::periods;
+use crate::record::sampled_event::{SampledEvent, set_periods};
 
 /// Gives the events their costs and periods `R = P / C`; one that the model knows and that costs nothing
 /// is left out, but for cycles, which also tell time.
@@ -54,7 +54,7 @@ mod tests {
     use crate::hardware::{CoreKind, DomainKind};
     use crate::machine::{Roots, resolve_events};
     use crate::power_model::model::{DomainModel, ModelEvent, Scale};
-    use crate::record::events::SampleInterval;
+    use crate::record::sampled_event::SampleInterval;
     use crate::units::Watts;
 
     fn event(name: &str, role: Role) -> SampledEvent {

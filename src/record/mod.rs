@@ -30,6 +30,7 @@ mod process_state;
 mod readings;
 mod recorder;
 mod ring;
+mod sampled_event;
 mod sampling;
 mod session;
 mod summary;

@@ -11,9 +11,10 @@ use crate::process::file_limit;
 use crate::record::attr::AttrSettings;
 use crate::record::counters::{Counters, OpenCounter, Refusal, Scope};
 use crate::record::error::RecordError;
-use crate::record::events::{ChosenEvents, SampledEvent, choose_events, clock_instead};
+use crate::record::events::{ChosenEvents, choose_events, clock_instead};
 use crate::record::options::{CallGraph, RecordOptions, SamplingRate};
 use crate::record::ring::page_size;
+use crate::record::sampled_event::SampledEvent;
 use crate::record::support::KernelSupport;
 
 /// Bytes of a ring, if the kernel gives them. perf_event_mlock_kb is 516 by default: just this and a

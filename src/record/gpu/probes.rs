@@ -14,8 +14,8 @@ use crate::machine::{EventSpec, Roots};
 use crate::meter::Discovery;
 use crate::record::attr::{self, AttrSettings};
 use crate::record::error::RecordError;
-use crate::record::events::SampledEvent;
 use crate::record::options::{CallGraph, GpuLaunches, RecordOptions, SamplingRate, TargetOptions};
+use crate::record::sampled_event::SampledEvent;
 use crate::record::support::KernelSupport;
 use crate::record::uprobe::{Uprobe, UprobePmu, kernel_path, offsets};
 use crate::recording::gpu_events::{
