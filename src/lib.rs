@@ -40,7 +40,7 @@
 //!   record                  -> units hardware eprof-cupti-injection recording machine process power_model
 //!                              meter
 //!   measure                 -> units hardware machine process gpu meter tune stat
-//!   calibrate               -> units hardware recording machine process power_model meter measure
+//!   calibrate               -> units hardware machine process power_model meter measure
 //!   cli                     -> units hardware recording machine process power_model profile timeline
 //!                              symbolize gpu meter analyze report tune stat record measure calibrate
 //!   main                    -> cli

@@ -18,7 +18,6 @@ use crate::measure::{RunMeter, RunMeterError};
 use crate::meter::{Discovery, MeterOptions, discover};
 use crate::power_model::median::median;
 use crate::process::affinity::allowed_cpus;
-use crate::recording::format::event_type;
 use crate::units::{Joules, Nanoseconds};
 
 /// How to calibrate.
@@ -215,7 +214,7 @@ fn obstacles(roots: &Roots, discovery: &Discovery, events: &[ModelEvent]) -> Vec
             tried.collect::<String>()
         ));
     }
-    if events.iter().all(|event| event.spec.perf_type == event_type::SOFTWARE) {
+    if events.iter().all(|event| event.spec.is_software()) {
         obstacles.push(
             "no PMU counts events of the cores here; a virtual machine must be given one (QEMU and libvirt: -cpu \
              host,pmu=on), or calibrate on the machine itself"
