@@ -5,7 +5,7 @@ use nix::unistd::Pid;
 
 use crate::hardware::{DomainInfo, MachineInfo};
 use crate::machine::{Roots, topology};
-use crate::meter::{Discovery, EnergyMeter, MeterOptions, discover};
+use crate::meter::{Discovery, EnergyMeter, MeterOptions, Rejected, discover};
 use crate::record::calibrated;
 use crate::record::counters::Scope;
 use crate::record::error::RecordError;
@@ -101,9 +101,12 @@ fn starts_on_exec(tasks: &TargetTasks, scope: &Scope) -> bool {
     matches!((tasks, scope), (TargetTasks::Command(_), Scope::Tasks(_)))
 }
 
-/// What keeps a meter from being read and can be repaired, where joules must be estimated for it.
+/// What keeps a meter from being read, where it was asked for by name, or where joules must be estimated for it and
+/// it can be repaired.
 fn unread_meters(energy: &Discovery) -> Vec<String> {
     let repairable = energy.rejected.iter().filter(|rejected| rejected.repair.is_some());
-    let rejected = if energy.measures_cpus() { Vec::new() } else { repairable.collect() };
-    rejected.iter().map(|rejected| format!("energy is not measured by {rejected}")).collect()
+    let repairable = repairable.filter(|_| !energy.measures_cpus()).map(Rejected::to_string);
+    let mut unread = energy.unmet.clone();
+    unread.extend(repairable.filter(|rejected| !energy.unmet.contains(rejected)));
+    unread.iter().map(|meter| format!("energy is not measured by {meter}")).collect()
 }
