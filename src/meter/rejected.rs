@@ -66,7 +66,13 @@ pub(super) fn cpu_wide_events_refused(source: Source, rights: &Permissions) -> R
 pub(super) fn closed_file(source: Source, path: &Path) -> Rejected {
     let repairs = match source {
         Source::Msr => repair::msr(),
-        _ => repair::powercap(),
+        Source::PowerPmu
+        | Source::PowerCorePmu
+        | Source::Powercap
+        | Source::Hwmon
+        | Source::Battery
+        | Source::Nvml
+        | Source::Estimate => repair::powercap(),
     };
     let why = format!("{} may be read by root only", path.display());
     Rejected::new(source, why).closed(&repairs)
