@@ -48,7 +48,7 @@
 //!   tune *                  -> units markup label
 //!   stat *                  -> units label hardware tune
 //!   measure                 -> units hardware machine process gpu meter tune stat
-//!   calibrate               -> units hardware recording machine process power_model meter measure
+//!   calibrate               -> units hardware machine process power_model meter measure
 //!   cli                     -> units label hardware recording machine process power_model profile timeline
 //!                              symbolize gpu meter analyze record report tune stat measure calibrate
 //!   main                    -> cli

@@ -20,7 +20,6 @@ use crate::numerics::mean::SampleMean;
 use crate::numerics::quantiles::median;
 use crate::numerics::robust::MEDIAN_SIZE;
 use crate::process::affinity::allowed_cpus;
-use crate::recording::format::event_type;
 use crate::units::{Joules, Nanoseconds};
 
 /// How to calibrate.
@@ -217,7 +216,7 @@ fn obstacles(roots: &Roots, discovery: &Discovery, events: &[ModelEvent]) -> Vec
             tried.collect::<String>()
         ));
     }
-    if events.iter().all(|event| event.spec.perf_type == event_type::SOFTWARE) {
+    if events.iter().all(|event| event.spec.is_software()) {
         obstacles.push(
             "no PMU counts events of the cores here; a virtual machine must be given one (QEMU and libvirt: -cpu \
              host,pmu=on), or calibrate on the machine itself"

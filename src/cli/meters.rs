@@ -17,8 +17,8 @@ pub struct MeterArgs {
     #[arg(long, value_name = "FILE")]
     nvml_lib: Option<PathBuf>,
 
-    /// Read only this kind of meter: power, power-core, powercap, msr, hwmon, battery or estimate.
-    #[arg(long, value_name = "METER", value_delimiter = ',', value_parser = source)]
+    #[arg(long, value_name = "METER", value_delimiter = ',', value_parser = source,
+          help = format!("Read only this kind of meter: {}", source_names()))]
     meter: Vec<Source>,
 
     /// Milliseconds that a counter may rest before it is taken for none.
@@ -39,10 +39,11 @@ impl MeterArgs {
 }
 
 fn source(text: &str) -> Result<Source, String> {
-    let same = |source: &Source| {
-        let name = source.to_string().to_lowercase().replace([' ', '_'], "-");
-        name == text || name.strip_suffix("-pmu") == Some(text)
-    };
-    let names = "power, power-core, powercap, msr, hwmon, battery or estimate";
-    Source::ALL.into_iter().find(same).ok_or_else(|| format!("one of {names}"))
+    Source::named(text).ok_or_else(|| format!("one of {}", source_names()))
+}
+
+/// `power, power-core, ... or estimate`
+fn source_names() -> String {
+    let [others @ .., last] = Source::ALL.map(Source::name);
+    format!("{} or {last}", others.join(", "))
 }

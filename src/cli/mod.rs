@@ -18,6 +18,7 @@ mod manual;
 mod meters;
 mod model;
 mod new_file;
+mod outcome;
 mod output;
 mod record;
 mod report;
@@ -25,6 +26,8 @@ mod script;
 mod stat;
 mod symbol_args;
 mod tune;
+
+use outcome::Outcome;
 
 /// Where the joules of a program go, by function, line and call path.
 #[derive(Parser)]
@@ -54,9 +57,6 @@ enum Verb {
     Completions(manual::CompletionsArgs),
     Man(manual::ManArgs),
 }
-
-/// What a verb answers: the exit status, or an error that `main` prints as one chain.
-type Outcome = anyhow::Result<ExitCode>;
 
 /// Parses the arguments, runs the verb and reports an error once, on stderr.
 pub fn main() -> ExitCode {

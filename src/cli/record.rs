@@ -13,8 +13,8 @@ use eprof::machine::cpuinfo::CpuIdentity;
 use eprof::power_model::folder;
 use eprof::power_model::stored::StoredModel;
 use eprof::record::{
-    self, CallGraph, CuptiOptions, GpuLaunches, GpuOptions, Neighbours, RecordError, RecordOptions,
-    SamplingRate, TargetOptions,
+    self, CallGraph, CuptiOptions, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions, OtherProcesses,
+    OutputOptions, RecordError, RecordOptions, SamplingOptions, SamplingRate, TargetOptions, TargetTasks,
 };
 
 use super::Outcome;
@@ -76,7 +76,7 @@ pub struct RecordArgs {
     /// runs on CPUs with a meter and hardware events.
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "auto",
           default_missing_value = "always", value_parser = neighbours)]
-    neighbours: Neighbours,
+    neighbours: OtherProcesses,
 
     /// Leave the kernel out.
     #[arg(long)]
@@ -196,14 +196,14 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
     }
     let command = (!args.command.is_empty()).then_some(args.command);
     let of_one_kind =
-        args.neighbours == Neighbours::Sample && (!args.tid.is_empty() || args.cgroup.is_some());
+        args.neighbours == OtherProcesses::Always && (!args.tid.is_empty() || args.cgroup.is_some());
     anyhow::ensure!(!of_one_kind, "--neighbours goes with a command or -p, not with -t or --cgroup");
-    let target = match (command, args.all_cpus, args.pid.is_empty(), args.tid.is_empty(), args.cgroup) {
-        (command, true, ..) => TargetOptions::System(command),
-        (None, _, false, ..) => TargetOptions::Processes(args.pid),
-        (None, _, _, false, _) => TargetOptions::Threads(args.tid),
-        (None, .., Some(group)) => TargetOptions::ControlGroup(group),
-        (Some(command), _, true, true, None) => TargetOptions::Command(command),
+    let tasks = match (command, args.all_cpus, args.pid.is_empty(), args.tid.is_empty(), args.cgroup) {
+        (command, true, ..) => TargetTasks::System(command),
+        (None, _, false, ..) => TargetTasks::Processes(args.pid),
+        (None, _, _, false, _) => TargetTasks::Threads(args.tid),
+        (None, .., Some(group)) => TargetTasks::ControlGroup(group),
+        (Some(command), _, true, true, None) => TargetTasks::Command(command),
         (Some(_), ..) => {
             anyhow::bail!("a command and -p, -t or --cgroup at once: one recording has one target")
         }
@@ -220,42 +220,44 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         _ => SamplingRate::Default,
     };
     Ok(RecordOptions {
-        target,
-        neighbours: args.neighbours,
-        events: args.event,
-        rate,
-        model: model(&args.model)?,
-        call_graph: args.call_graph,
-        user_only: args.user_only,
-        duration: args.duration,
+        target: TargetOptions { tasks, others: args.neighbours, run_as: args.user },
+        sampling: SamplingOptions {
+            events: args.event,
+            rate,
+            model: model(&args.model)?,
+            call_graph: args.call_graph,
+            user_only: args.user_only,
+        },
         gpu: GpuOptions {
-            launches: match args.gpu {
-                Gpu::Auto if args.cupti => GpuLaunches::Always,
-                Gpu::Auto => GpuLaunches::Automatic,
-                Gpu::Always => GpuLaunches::Always,
-                Gpu::Never => GpuLaunches::Never,
+            launches: LaunchOptions {
+                when: match args.gpu {
+                    Gpu::Auto if args.cupti => GpuLaunches::Always,
+                    Gpu::Auto => GpuLaunches::Automatic,
+                    Gpu::Always => GpuLaunches::Always,
+                    Gpu::Never => GpuLaunches::Never,
+                },
+                cuda_library: args.cuda_lib,
             },
-            cuda_library: args.cuda_lib,
             cupti: args.cupti.then_some(CuptiOptions {
                 library: args.cupti_lib,
                 injection: args.cupti_injection,
                 max_rate: Some(args.cupti_max_rate),
             }),
         },
-        meters: args.meters.options(),
-        meter_interval: Duration::from_millis(args.meter_interval.max(1)),
-        output: args.output,
-        compression_level: args.compress,
-        run_as: args.user,
-        command_line,
+        energy: EnergyOptions {
+            meters: args.meters.options(),
+            interval: Duration::from_millis(args.meter_interval.max(1)),
+        },
+        output: OutputOptions { path: args.output, compression_level: args.compress, command_line },
+        duration: args.duration,
     })
 }
 
-fn neighbours(text: &str) -> Result<Neighbours, String> {
+fn neighbours(text: &str) -> Result<OtherProcesses, String> {
     match text {
-        "auto" => Ok(Neighbours::Auto),
-        "always" => Ok(Neighbours::Sample),
-        "never" => Ok(Neighbours::Leave),
+        "auto" => Ok(OtherProcesses::Automatic),
+        "always" => Ok(OtherProcesses::Always),
+        "never" => Ok(OtherProcesses::Never),
         _ => Err("one of auto, always, never".to_owned()),
     }
 }

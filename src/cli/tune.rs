@@ -1,6 +1,7 @@
 //! `eprof tune`: the settings of a program that spend the least energy for their speed.
 
 mod live;
+mod notices;
 mod offline;
 mod options;
 mod progress;
@@ -9,11 +10,11 @@ mod result;
 use std::io;
 use std::process::ExitCode;
 
-use eprof::measure::tuning::changes::NotRestored;
 use eprof::measure::tuning::guard;
+use eprof::measure::tuning::undo::NotRestored;
 
 use super::Outcome;
-use super::output::say;
+use notices::warn;
 
 pub use live::GUARD_VERB;
 pub use options::TuneArgs;
@@ -37,13 +38,4 @@ pub fn run_guard() -> Outcome {
         warn(&format!("eprof tune was killed; {} of {steps} settings were restored", steps - failures.len()));
     }
     Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// A sentence that the user should know, on stderr.
-fn note(text: &str) {
-    say(format_args!("note: {text}"));
-}
-
-fn warn(text: &str) {
-    say(format_args!("warning: {text}"));
 }

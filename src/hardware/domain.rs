@@ -1,10 +1,10 @@
 //! Energy domains: parts of the machine whose joules are counted together.
 
 use std::cmp::Ordering;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::named_values::named_values;
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// One energy domain: a part of the machine whose joules are counted together.
@@ -58,60 +58,30 @@ impl DomainInfo {
     }
 }
 
-/// What a domain counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DomainKind {
-    /// The whole machine or board.
-    Platform,
-    /// A CPU package (socket or die).
-    Package,
-    /// All cores of a package.
-    Cores,
-    /// One core.
-    Core,
-    /// The integrated graphics or other uncore part.
-    Uncore,
-    /// Memory.
-    Dram,
-    /// A graphics card.
-    Gpu,
-    /// The battery's discharge.
-    Battery,
+named_values! {
+    /// What a domain counts.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum DomainKind {
+        /// The whole machine or board.
+        Platform = "platform",
+        /// A CPU package (socket or die).
+        Package = "package",
+        /// All cores of a package.
+        Cores = "cores",
+        /// One core.
+        Core = "core",
+        /// The integrated graphics or other uncore part.
+        Uncore = "uncore",
+        /// Memory.
+        Dram = "dram",
+        /// A graphics card.
+        Gpu = "gpu",
+        /// The battery's discharge.
+        Battery = "battery",
+    }
 }
 
 impl DomainKind {
-    /// All kinds.
-    pub const ALL: [Self; 8] = [
-        Self::Platform,
-        Self::Package,
-        Self::Cores,
-        Self::Core,
-        Self::Uncore,
-        Self::Dram,
-        Self::Gpu,
-        Self::Battery,
-    ];
-
-    /// The name in files and options.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Platform => "platform",
-            Self::Package => "package",
-            Self::Cores => "cores",
-            Self::Core => "core",
-            Self::Uncore => "uncore",
-            Self::Dram => "dram",
-            Self::Gpu => "gpu",
-            Self::Battery => "battery",
-        }
-    }
-
-    /// The kind of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// The kinds whose coefficients in a power model tell what events cost in this one, the best first.
     ///
     /// A package and its cores stand for each other, since most of what a package draws beyond its static
@@ -141,12 +111,6 @@ impl Ord for DomainKind {
 impl PartialOrd for DomainKind {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
-    }
-}
-
-impl fmt::Display for DomainKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod cpu;
 mod domain;
+mod named_values;
 mod role;
 
 pub use cpu::{CoreKind, CpuInfo, MachineInfo};

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::event_names::perf_type;
 use crate::hardware::CoreKind;
 
 /// One event on one PMU, ready to be opened.
@@ -115,6 +116,11 @@ impl EventSpec {
     /// Whether the event is counted on this CPU.
     pub fn counts_on(&self, cpu: u32) -> bool {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
+    }
+
+    /// Whether the kernel itself makes the event, so that no PMU is needed to count it.
+    pub fn is_software(&self) -> bool {
+        self.perf_type == perf_type::SOFTWARE
     }
 
     /// The encoding without names, to compare models by: `cpu/config=0x4a2/`.

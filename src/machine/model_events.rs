@@ -7,7 +7,7 @@
 
 use super::cpuinfo::CpuIdentity;
 use super::event_spec::EventSpec;
-use super::model_table::{self, Encoding, arm};
+use super::model_table::{self, CoreEvents, Encoding, arm};
 use super::pmu::Pmu;
 use super::resolve::resolve_event;
 use super::roots::{Roots, read_number};
@@ -90,19 +90,29 @@ struct Chooser<'a> {
     is_hybrid: bool,
 }
 
+/// What is known of the events of some cores beyond those that every kernel names.
+enum KnownEvents {
+    /// Their vendor's encodings.
+    Table(CoreEvents),
+    /// Arm's architectural events, where the kernel lists them.
+    Architectural,
+    /// Nothing.
+    Generic,
+}
+
+/// Whether cores may have a counter for the event of this role alone.
+fn may_be_fixed(role: Role) -> bool {
+    match role {
+        Role::Clk | Role::Inst => true,
+        Role::Resource | Role::L2 | Role::LlcMiss => false,
+    }
+}
+
 impl Chooser<'_> {
     fn choose(&self, chosen: &mut ModelEvents) {
         let counters = self.counters();
-        let mut candidates = vec![
-            self.generic(Role::Clk, "cycles", "generic event, so that it takes a fixed counter"),
-            self.generic(Role::Inst, "instructions", "generic event, so that it takes a fixed counter"),
-        ];
-        if !counters.has_fixed {
-            for candidate in candidates.iter_mut().flatten() {
-                candidate.reason = "generic event".to_owned();
-            }
-        }
-        candidates.extend(self.specific(chosen));
+        let known = self.known_events(chosen);
+        let candidates = Role::ALL.map(|role| self.event_for(role, &known, counters.has_fixed));
         let (mut general, mut fixed) = (0, 0);
         for candidate in candidates {
             let event = match candidate {
@@ -112,7 +122,7 @@ impl Chooser<'_> {
                     continue;
                 }
             };
-            let is_fixed = matches!(event.role, Role::Clk | Role::Inst);
+            let is_fixed = may_be_fixed(event.role);
             let with = (general + usize::from(!is_fixed), fixed + usize::from(is_fixed));
             if counters.fit(with.0, with.1) {
                 (general, fixed) = with;
@@ -166,55 +176,76 @@ impl Chooser<'_> {
         Ok(ModelEvent { role, spec, reason: reason.to_owned() })
     }
 
-    /// Stalls, L2 and memory by what is known of these cores.
-    fn specific(&self, chosen: &mut ModelEvents) -> Vec<Result<ModelEvent, String>> {
-        let is_arm = self.machine.arch.starts_with("aarch64") || self.machine.arch.starts_with("arm");
-        let known =
-            self.microarchitecture().and_then(|name| model_table::core_events(name, self.pmu.core_kind()));
-        if let Some(events) = known {
+    /// What is known of these cores' own events; says what is to be known of it.
+    fn known_events(&self, chosen: &mut ModelEvents) -> KnownEvents {
+        let name = self.microarchitecture();
+        let by_table = name.and_then(|name| model_table::core_events(name, self.pmu.core_kind()));
+        if let Some(events) = by_table {
             for encoding in [events.resource, events.l2].iter().filter(|encoding| !encoding.note.is_empty()) {
                 chosen.notes.push(format!("{}: {}: {}", self.pmu.name, encoding.name, encoding.note));
             }
-            let memory = match events.memory {
-                Some(encoding) => self.encoded(Role::LlcMiss, encoding),
-                None => {
-                    self.generic(Role::LlcMiss, "cache-misses", "generic event: misses of the last cache")
-                }
-            };
-            return vec![
-                self.encoded(Role::Resource, events.resource),
-                self.encoded(Role::L2, events.l2),
-                memory,
-            ];
+            return KnownEvents::Table(events);
         }
-        if is_arm {
-            let mut l2 = self.first_listed(Role::L2, &arm::L2);
-            let memory = self.first_listed(Role::LlcMiss, &arm::MEMORY);
-            if let (Ok(of_l2), Ok(of_memory)) = (&l2, &memory)
-                && of_l2.spec.config == of_memory.spec.config
-            {
-                // One event tells nothing twice, and takes a counter each time.
-                l2 = Err(format!("l2 is left out: {} stands for llc-miss already", of_l2.spec.name));
-            }
-            return vec![self.first_listed(Role::Resource, &arm::RESOURCE), l2, memory];
+        if self.machine.arch.starts_with("aarch64") || self.machine.arch.starts_with("arm") {
+            return KnownEvents::Architectural;
         }
-        let name = self.microarchitecture().unwrap_or("this microarchitecture");
+        let name = name.unwrap_or("this microarchitecture");
         chosen.notes.push(format!(
             "{}: no encodings are known for {name}, only generic events are used",
             self.pmu.name
         ));
-        let l2 = self.generic(
-            Role::L2,
-            "cache-references",
-            "references of the last cache, for want of an L2 event",
-        );
-        let misses = self.generic(Role::LlcMiss, "cache-misses", "generic event: misses of the last cache");
-        let stalls = if self.pmu.event("stalled-cycles-backend").is_some() {
-            self.generic(Role::Resource, "stalled-cycles-backend", "generic event, which this PMU lists")
-        } else {
-            Err("no event for stalls is known here; it is left out".to_owned())
+        KnownEvents::Generic
+    }
+
+    /// The event of a role on these cores, or why there is none.
+    fn event_for(
+        &self,
+        role: Role,
+        known: &KnownEvents,
+        with_fixed_counters: bool,
+    ) -> Result<ModelEvent, String> {
+        let of_fixed_counter = match with_fixed_counters {
+            true => "generic event, so that it takes a fixed counter",
+            false => "generic event",
         };
-        vec![stalls, l2, misses]
+        match (role, known) {
+            (Role::Clk, _) => self.generic(role, "cycles", of_fixed_counter),
+            (Role::Inst, _) => self.generic(role, "instructions", of_fixed_counter),
+            (Role::Resource, KnownEvents::Table(events)) => self.encoded(role, events.resource),
+            (Role::Resource, KnownEvents::Architectural) => self.first_listed(role, &arm::RESOURCE),
+            (Role::Resource, KnownEvents::Generic) => {
+                if self.pmu.event("stalled-cycles-backend").is_some() {
+                    self.generic(role, "stalled-cycles-backend", "generic event, which this PMU lists")
+                } else {
+                    Err("no event for stalls is known here; it is left out".to_owned())
+                }
+            }
+            (Role::L2, KnownEvents::Table(events)) => self.encoded(role, events.l2),
+            (Role::L2, KnownEvents::Architectural) => self.architectural_l2(),
+            (Role::L2, KnownEvents::Generic) => {
+                let reason = "references of the last cache, for want of an L2 event";
+                self.generic(role, "cache-references", reason)
+            }
+            (Role::LlcMiss, KnownEvents::Table(CoreEvents { memory: Some(memory), .. })) => {
+                self.encoded(role, *memory)
+            }
+            (Role::LlcMiss, KnownEvents::Architectural) => self.first_listed(role, &arm::MEMORY),
+            (Role::LlcMiss, KnownEvents::Table(_) | KnownEvents::Generic) => {
+                self.generic(role, "cache-misses", "generic event: misses of the last cache")
+            }
+        }
+    }
+
+    /// Requests to the second cache by Arm's own events.
+    fn architectural_l2(&self) -> Result<ModelEvent, String> {
+        let l2 = self.first_listed(Role::L2, &arm::L2)?;
+        match self.first_listed(Role::LlcMiss, &arm::MEMORY) {
+            // One event tells nothing twice, and takes a counter each time.
+            Ok(memory) if memory.spec.config == l2.spec.config => {
+                Err(format!("l2 is left out: {} stands for llc-miss already", l2.spec.name))
+            }
+            _ => Ok(l2),
+        }
     }
 
     /// An event of the table, put together by the PMU's own format.

@@ -36,7 +36,7 @@ impl RunMeter {
     ///
     /// # Errors
     /// A name that no domain has.
-    pub fn new(discovery: Discovery, names: &[String]) -> Result<Self, RunMeterError> {
+    pub fn new(mut discovery: Discovery, names: &[String]) -> Result<Self, RunMeterError> {
         if let Some(name) =
             names.iter().find(|name| !discovery.domains.iter().any(|domain| domain.name == **name))
         {
@@ -54,6 +54,8 @@ impl RunMeter {
                 meter.domains().iter().map(|domain| wanted.contains(&domain.name.as_str())).collect()
             })
             .collect();
+        let unmet = discovery.unmet.drain(..).map(|meter| format!("energy is not measured by {meter}"));
+        discovery.warnings.extend(unmet);
         Ok(Self { discovery, chosen })
     }
 
@@ -209,7 +211,13 @@ mod tests {
             domain("battery-0", DomainKind::Battery, None, measured),
         ];
         let meter = Scripted { domains: domains.clone(), steps: steps.into(), reads: 0 };
-        Discovery { meters: vec![Box::new(meter)], domains, rejected: Vec::new(), warnings: Vec::new() }
+        Discovery {
+            meters: vec![Box::new(meter)],
+            domains,
+            rejected: Vec::new(),
+            unmet: Vec::new(),
+            warnings: Vec::new(),
+        }
     }
 
     const STEPS: [Option<f64>; 4] = [Some(10.0), Some(6.0), Some(2.0), Some(100.0)];
@@ -242,6 +250,7 @@ mod tests {
             meters: vec![Box::new(meter)],
             domains: vec![estimated],
             rejected: vec![],
+            unmet: vec![],
             warnings: vec![],
         };
         let meter = RunMeter::new(discovery, &[]).expect("valid");

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::Pace;
 use super::domain::{self, Place};
+use super::finding::{Candidate, Finding, Needs, Search, Site};
 use super::integrate::{Meaning, PowerMeter, PowerReader};
-use super::source::{Candidate, Finding, Needs, Rejected, Search, Source};
-use crate::hardware::{DomainInfo, DomainKind, MachineInfo};
-use crate::machine::roots::{Roots, read_number, read_trimmed, sorted_names};
+use super::rejected::Rejected;
+use super::source::Source;
+use crate::hardware::{DomainInfo, DomainKind};
+use crate::machine::roots::{read_number, read_trimmed, sorted_names};
 use crate::units::{Nanoseconds, Watts};
 
 struct Batteries {
@@ -17,7 +19,8 @@ struct Batteries {
 }
 
 /// Looks for batteries that feed the machine.
-pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
+pub(super) fn find(site: &Site<'_>) -> Search {
+    let Site { roots, machine, .. } = *site;
     let class = roots.sysfs.join("class/power_supply");
     let supplies: Vec<PathBuf> = sorted_names(&class)
         .iter()
@@ -113,8 +116,11 @@ impl PowerReader for Discharge {
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::find_under;
     use super::*;
+    use crate::hardware::MachineInfo;
     use crate::machine::fixture::FixtureMachine;
+    use crate::machine::roots::Roots;
 
     const LAPTOP: &str = "
 sys/class/power_supply/AC/type: Mains
@@ -135,7 +141,7 @@ sys/class/power_supply/hid-mouse/power_now: 999
     #[test]
     fn batteries_add_up_and_mice_do_not_count() {
         let files = FixtureMachine::new(LAPTOP);
-        let mut search = find(&Roots::under(files.path()), &MachineInfo::default());
+        let mut search = find_under(find, &Roots::under(files.path()), &MachineInfo::default());
         let mut reader = Discharge {
             supplies: ["BAT0", "BAT1"]
                 .map(|name| files.path().join("sys/class/power_supply").join(name))
@@ -154,11 +160,11 @@ sys/class/power_supply/hid-mouse/power_now: 999
     #[test]
     fn a_charging_battery_is_refused() {
         let files = FixtureMachine::new(&LAPTOP.replace("Discharging", "Charging"));
-        let search = find(&Roots::under(files.path()), &MachineInfo::default());
+        let search = find_under(find, &Roots::under(files.path()), &MachineInfo::default());
         assert!(search.found.is_empty());
         assert_eq!(search.rejected[0].repair.as_deref(), Some("unplug the charger"));
         let nothing = FixtureMachine::new("sys/class/power_supply/");
-        let search = find(&Roots::under(nothing.path()), &MachineInfo::default());
+        let search = find_under(find, &Roots::under(nothing.path()), &MachineInfo::default());
         assert!(search.found.is_empty() && search.rejected.is_empty());
     }
 }

@@ -15,7 +15,7 @@ use perf_event::data::Record;
 use perf_event::events::Software;
 use perf_event::{Builder, Clock, Counter, ReadFormat, SampleFlag, Sampler};
 
-use super::energy_groups::builder;
+use super::energy_event;
 use crate::machine::event_spec::EventSpec;
 use crate::units::{Nanoseconds, Timestamp};
 
@@ -57,7 +57,7 @@ impl ClockedGroups {
             };
             if let Some(group) = groups.get_mut(at) {
                 // A group has one clock: members that name none are refused (EINVAL).
-                let mut member = builder(cpu, spec);
+                let mut member = energy_event::builder(cpu, spec);
                 member.clockid(Clock::MONOTONIC);
                 let member = member.build_with_group(group.leader.as_counter_mut())?;
                 group.members.push((index, member));

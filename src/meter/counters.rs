@@ -2,7 +2,8 @@
 
 use std::io;
 
-use super::source::{Candidate, Source};
+use super::finding::Candidate;
+use super::source::Source;
 use super::watch::Observation;
 use super::wrap::WrappingCounter;
 use super::{CounterReading, EnergyMeter, Pace, StampedReading};

@@ -1,15 +1,17 @@
 //! Which meters there are, which are used, and why the others are not.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
+use super::EnergyMeter;
 use super::domain::{contains, feeds_cpus, link_parents};
-use super::estimate::{AssumedWatts, Estimate};
+use super::finding::{Candidate, Site};
+use super::kinds::Kind;
+use super::options::MeterOptions;
 use super::probe::{Files, Kernel, Probe};
-use super::source::{Candidate, Rejected, Search, Source};
+use super::rejected::Rejected;
+use super::source::Source;
 use super::watch::Observation;
-use super::{EnergyMeter, battery, hwmon, msr, nvml, power_core, powercap, rapl_perf};
-use crate::hardware::{DomainInfo, DomainKind, MachineInfo, Method};
+use crate::hardware::{DomainInfo, DomainKind, Method};
 use crate::machine::permissions::Permissions;
 use crate::machine::roots::Roots;
 use crate::machine::topology::{self, TopologyError};
@@ -17,25 +19,6 @@ use crate::units::Watts;
 
 /// Two sources of one domain may differ by this much before it is worth a warning.
 const TOLERANCE: f64 = 0.05;
-/// What the user wishes of the meters.
-#[derive(Debug, Clone)]
-pub struct MeterOptions {
-    /// The user's figures for an estimate; typical ones if `None`.
-    pub watts: Option<AssumedWatts>,
-    /// How long counters are watched before they are used.
-    pub watch: Duration,
-    /// Only these sources, in their usual order; all if `None`.
-    pub only: Option<Vec<Source>>,
-    /// NVIDIA's management library, if not the driver's own.
-    pub nvml_library: Option<std::path::PathBuf>,
-}
-
-impl Default for MeterOptions {
-    /// 25 ms: some 25 moves of a RAPL counter, so that its refresh period is known well enough.
-    fn default() -> Self {
-        Self { watts: None, watch: Duration::from_millis(25), only: None, nvml_library: None }
-    }
-}
 
 /// The meters to read, and what a user should know of the choice.
 pub struct Discovery {
@@ -45,6 +28,8 @@ pub struct Discovery {
     pub domains: Vec<DomainInfo>,
     /// Sources and domains that are not used.
     pub rejected: Vec<Rejected>,
+    /// Why nothing is read of sources that the user asked for by name.
+    pub unmet: Vec<String>,
     /// What a reader of a report must know.
     pub warnings: Vec<String>,
 }
@@ -67,56 +52,28 @@ pub fn discover(roots: &Roots, options: &MeterOptions) -> Result<Discovery, Topo
     let machine = topology::detect(roots)?;
     let probe: &dyn Probe =
         if roots.are_live() { &Kernel } else { &Files { rights: Permissions::read(roots) } };
-    let mut discovery = arrange(roots, &machine, options, probe);
-    if (roots.are_live() || options.nvml_library.is_some()) && options.only.is_none() {
-        discovery.add_nvml(options);
-    }
-    Ok(discovery)
+    Ok(arrange(&Site { roots, machine: &machine, options }, probe))
 }
 
-impl Discovery {
-    /// NVIDIA's GPUs: no kernel interface tells their energy, so nothing else is replaced.
-    fn add_nvml(&mut self, options: &MeterOptions) {
-        // GPU sensors refresh every 15 to 100 ms: a few refreshes must be seen.
-        const WATCH: Duration = Duration::from_millis(600);
-        let found = nvml::search(options.nvml_library.as_deref(), WATCH);
-        self.rejected.extend(found.rejected);
-        self.warnings.extend(found.warnings);
-        if let Some(meter) = found.meter {
-            self.domains.extend(meter.domains().iter().cloned());
-            self.meters.push(Box::new(meter));
-        }
-    }
-}
-
-/// Looks for the places of one source.
-type Find = fn(&Roots, &MachineInfo) -> Search;
-
-/// Sources that are tried together. The next tier is tried only while nothing measures the CPUs, but
-/// for graphics cards, which none of the better ones tells.
-const TIERS: [&[(Source, Find)]; 4] = [
-    &[
-        (Source::PowerPmu, rapl_perf::find),
-        (Source::PowerCorePmu, power_core::find),
-        (Source::Powercap, powercap::find),
-    ],
-    &[(Source::Msr, msr::find)],
-    &[(Source::Hwmon, hwmon::find)],
-    &[(Source::Battery, battery::find)],
-];
-
-fn arrange(roots: &Roots, machine: &MachineInfo, options: &MeterOptions, probe: &dyn Probe) -> Discovery {
-    let wanted = |source: Source| options.only.as_ref().is_none_or(|only| only.contains(&source));
+fn arrange(site: &Site<'_>, probe: &dyn Probe) -> Discovery {
+    let only = site.options.only.as_deref();
+    let mut wanted: Vec<(Source, Kind)> = Source::ALL
+        .into_iter()
+        .filter(|source| only.is_none_or(|only| only.contains(source)))
+        .map(|source| (source, source.kind()))
+        .collect();
+    wanted.sort_by_key(|(_, kind)| kind.turn);
     let mut choice = Choice::default();
-    for tier in TIERS {
+    for turn in wanted.chunk_by(|(_, a), (_, b)| a.turn == b.turn) {
         let cpus_by = choice.measures_cpus();
         let mut candidates = Vec::new();
-        for (source, find) in tier.iter().filter(|(source, _)| wanted(*source)) {
-            if cpus_by.is_some() && *source != Source::Hwmon || *source == Source::Msr && choice.has_rapl {
+        for (source, kind) in turn {
+            if cpus_by.is_some() && !kind.may_count_cards || *source == Source::Msr && choice.has_rapl {
                 continue;
             }
-            let search = find(roots, machine);
+            let search = (kind.find)(site);
             choice.rejected.extend(search.rejected);
+            choice.warnings.extend(search.warnings);
             choice.has_rapl |=
                 matches!(source, Source::PowerPmu | Source::Powercap) && !search.found.is_empty();
             for found in search.found {
@@ -135,13 +92,10 @@ fn arrange(roots: &Roots, machine: &MachineInfo, options: &MeterOptions, probe: 
                 }
             }
         }
-        let observations = probe.watch(&mut candidates, options.watch);
+        let observations = probe.watch(&mut candidates, site.options.watch);
         choice.take(candidates, observations);
     }
-    if wanted(Source::Estimate) && choice.measures_cpus().is_none() {
-        choice.estimate(roots, machine, options.watts);
-    }
-    choice.finish()
+    choice.finish(only.unwrap_or_default())
 }
 
 /// What has been chosen so far.
@@ -168,7 +122,8 @@ impl Choice {
     fn take(&mut self, candidates: Vec<Box<dyn Candidate>>, observations: Vec<Vec<Observation>>) {
         for (mut candidate, observations) in candidates.into_iter().zip(observations) {
             let source = candidate.source();
-            for (index, seen) in observations.iter().enumerate() {
+            let is_proven = candidate.is_proven();
+            for (index, seen) in observations.iter().enumerate().filter(|_| !is_proven) {
                 candidate.learn(index, seen);
             }
             let since_boot = candidate.counts_since_boot();
@@ -177,7 +132,8 @@ impl Choice {
             candidate.retain(&mut |domain| {
                 let seen = seen.next().unwrap_or_default();
                 let reject = |why: String| Rejected::new(&domain.source, why).of(&domain.name);
-                if let Some(why) = at_rest(domain, &seen, since_boot, any_core_moves) {
+                let fault = at_rest(domain, &seen, since_boot, any_core_moves);
+                if let Some(why) = fault.filter(|_| !is_proven) {
                     self.rejected.push(reject(why));
                     return false;
                 }
@@ -223,29 +179,8 @@ impl Choice {
         }
     }
 
-    /// No meter for the CPUs: CPU time and assumed watts.
-    fn estimate(&mut self, roots: &Roots, machine: &MachineInfo, watts: Option<AssumedWatts>) {
-        let (assumed, reason) = match watts {
-            Some(watts) => (watts, "as told by --watts"),
-            None => AssumedWatts::typical(machine),
-        };
-        match Estimate::start(roots, machine, assumed) {
-            Ok(estimate) => {
-                self.warnings.push(format!(
-                    "no energy meter for the CPUs: joules are estimated from CPU time, {} idle to {} busy ({reason})",
-                    assumed.idle, assumed.busy
-                ));
-                self.meters.push(Box::new(estimate));
-            }
-            Err(error) => {
-                let why = format!("{} cannot be read: {error}", roots.procfs.join("stat").display());
-                self.rejected.push(Rejected::new(Source::Estimate, why));
-            }
-        }
-    }
-
     /// Links the tree of domains and lets the candidates become meters.
-    fn finish(mut self) -> Discovery {
+    fn finish(mut self, asked_for: &[Source]) -> Discovery {
         if self.measures_cpus() == Some(Source::Battery) {
             self.warnings.push(
                 "only the battery tells energy: of the whole machine, anew every few seconds; programs that run for \
@@ -261,8 +196,23 @@ impl Choice {
             self.meters.iter_mut().flat_map(|meter| meter.domains_mut()).collect();
         link_parents(&mut all);
         let domains = self.meters.iter().flat_map(|meter| meter.domains().to_vec()).collect();
+        let unmet = asked_for.iter().flat_map(|source| self.unmet(*source)).collect();
         let meters = self.meters.into_iter().map(|meter| meter as Box<dyn EnergyMeter>).collect();
-        Discovery { meters, domains, rejected: self.rejected, warnings: self.warnings }
+        Discovery { meters, domains, rejected: self.rejected, unmet, warnings: self.warnings }
+    }
+
+    /// Why nothing is read of a source that was asked for by name.
+    fn unmet(&self, source: Source) -> Vec<String> {
+        if self.meters.iter().any(|meter| meter.source() == source) {
+            return Vec::new();
+        }
+        let name = source.to_string();
+        let reasons = self.rejected.iter().filter(|rejected| rejected.source.starts_with(&name));
+        let reasons: Vec<String> = reasons.map(Rejected::to_string).collect();
+        match reasons.is_empty() {
+            true => vec![format!("{name}: this machine has no such meter")],
+            false => reasons,
+        }
     }
 }
 

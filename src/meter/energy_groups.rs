@@ -2,11 +2,11 @@
 
 use std::io;
 
-use perf_event::events::Raw;
-use perf_event::{Builder, Counter, ReadFormat};
+use perf_event::Counter;
 
 use super::clocked_groups::ClockedGroups;
 use super::counters::CounterReader;
+use super::energy_event;
 use crate::machine::event_spec::EventSpec;
 use crate::units::{Nanoseconds, Timestamp};
 
@@ -45,13 +45,13 @@ impl Groups {
         if let Some((index, group)) = self.groups.iter_mut().enumerate().find(|(_, group)| group.cpu == cpu) {
             let leader = group.counters.first_mut().ok_or(io::ErrorKind::NotFound)?;
             // Not every kernel groups them: a second group for the same CPU costs one more read.
-            if let Ok(counter) = builder(cpu, spec).build_with_group(leader) {
+            if let Ok(counter) = energy_event::builder(cpu, spec).build_with_group(leader) {
                 self.places.push(place(index, group.counters.len()));
                 group.counters.push(counter);
                 return Ok(());
             }
         }
-        let counter = builder(cpu, spec).build()?;
+        let counter = energy_event::builder(cpu, spec).build()?;
         self.places.push(place(self.groups.len(), 0));
         self.groups.push(Group { cpu, counters: vec![counter], values: Vec::new() });
         Ok(())
@@ -115,13 +115,4 @@ impl CounterReader for Groups {
             clocked.take(each);
         }
     }
-}
-
-/// RAPL's PMU takes no period and no exclusion of modes: they mean nothing to it, and it says EINVAL.
-pub(super) fn builder(cpu: u32, spec: &EventSpec) -> Builder<'static> {
-    let mut builder = Builder::new(Raw::new(spec.config));
-    builder.attrs_mut().type_ = spec.perf_type;
-    builder.any_pid().one_cpu(cpu as usize).include_kernel().include_hv();
-    builder.read_format(ReadFormat::GROUP | ReadFormat::ID);
-    builder
 }

@@ -6,114 +6,20 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use super::assumed_watts::AssumedWatts;
 use super::domain::{self, Place};
-use super::source::{Candidate, Source};
+use super::finding::{Candidate, Finding, Needs, Search, Site};
+use super::rejected::Rejected;
+use super::source::Source;
 use super::watch::Observation;
 use super::{CounterReading, EnergyMeter, Pace};
-use crate::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method};
+use crate::hardware::{DomainInfo, DomainKind, MachineInfo, Method};
 use crate::machine::roots::Roots;
-use crate::machine::topology::{CpuGroups, is_x86};
+use crate::machine::topology::CpuGroups;
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// Ticks per second of `/proc/stat`, USER_HZ: 100 on every architecture that Linux still runs on.
 const TICKS_PER_SECOND: u64 = 100;
-
-/// What all CPUs together are assumed to take.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct AssumedWatts {
-    /// With every CPU idle.
-    pub idle: Watts,
-    /// With every CPU busy.
-    pub busy: Watts,
-}
-
-impl AssumedWatts {
-    /// Reads the user's `IDLE:BUSY`, in watts for the whole machine.
-    ///
-    /// # Errors
-    /// A sentence that says what is wrong.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let form = || {
-            format!("'{text}' is not IDLE:BUSY, the machine's watts when idle and when busy, such as 20:95")
-        };
-        let (idle, busy) = text.split_once(':').ok_or_else(form)?;
-        let watts = |text: &str| {
-            let watts: f64 = text.trim().parse().map_err(|_| form())?;
-            if watts.is_finite() && watts >= 0.0 { Ok(watts) } else { Err(form()) }
-        };
-        let (idle, busy) = (watts(idle)?, watts(busy)?);
-        if busy < idle || busy == 0.0 {
-            return Err(format!("'{text}': a busy machine cannot take less than an idle one, nor nothing"));
-        }
-        Ok(Self { idle: Watts::from_watts(idle), busy: Watts::from_watts(busy) })
-    }
-
-    /// Watts typical of such a machine, and where they come from.
-    pub fn typical(machine: &MachineInfo) -> (Self, &'static str) {
-        let mut total = Self { idle: Watts::ZERO, busy: Watts::ZERO };
-        let mut reason = "";
-        for core in machine.first_of_each_core() {
-            let class = Class::of(machine, core);
-            let threads =
-                machine.cpus.iter().filter(|cpu| (cpu.package, cpu.core) == (core.package, core.core));
-            let (idle, busy) = class.watts(threads.count());
-            total.idle += Watts::from_watts(idle);
-            total.busy += Watts::from_watts(busy);
-            if reason.is_empty() {
-                reason = class.reason();
-            }
-        }
-        (total, reason)
-    }
-}
-
-/// Kinds of core that differ in what they take by more than the guess is good for anyway.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
-    X86,
-    X86Small,
-    ArmServer,
-    ArmBoard,
-}
-
-impl Class {
-    fn of(machine: &MachineInfo, core: CpuInfo) -> Self {
-        let name = machine.microarchitecture.as_deref().unwrap_or_default();
-        let is_server = name.starts_with("neoverse") || name.starts_with("ampere") || name == "thunderx2";
-        if is_x86(machine) {
-            if core.kind == CoreKind::Efficiency { Self::X86Small } else { Self::X86 }
-        } else if is_server {
-            Self::ArmServer
-        } else {
-            Self::ArmBoard
-        }
-    }
-
-    /// Idle and busy watts of a core with its share of the package.
-    fn watts(self, threads: usize) -> (f64, f64) {
-        match self {
-            // Per hardware thread 0.74 W idle and 3.5 W busy.
-            Self::X86 => (0.74 * threads as f64, 3.5 * threads as f64),
-            Self::X86Small => (0.5, 2.5),
-            Self::ArmServer => (0.7, 2.6),
-            Self::ArmBoard => (0.68, 1.6),
-        }
-    }
-
-    fn reason(self) -> &'static str {
-        match self {
-            Self::X86 => {
-                "0.74 W idle and 3.5 W busy per hardware thread, the averages that the Cloud Carbon Footprint \
-                 methodology takes from the SPECpower results of servers of 2012 to 2020"
-            }
-            Self::X86Small => "0.5 W idle and 2.5 W busy per small core, a quarter of a 10 W module of four",
-            Self::ArmServer => "0.7 W idle and 2.6 W busy per core, from an 80-core Ampere Altra's 210 W",
-            Self::ArmBoard => {
-                "0.68 W idle and 1.6 W busy per core, from a Raspberry Pi 4's 2.7 W idle and 6.4 W with four busy cores"
-            }
-        }
-    }
-}
 
 /// Estimates by package: idle watts all the time, and the rest as the package's CPUs are busy.
 pub(super) struct Estimate {
@@ -161,6 +67,45 @@ impl Estimate {
             parts.push(Part { cpus, idle, per_busy_cpu, highest: Joules::ZERO });
         }
         Ok(Self { stat, domains, parts, started: Instant::now(), busy_at_start })
+    }
+}
+
+/// The estimate, by the user's watts or by typical ones.
+pub(super) fn find(site: &Site<'_>) -> Search {
+    let (assumed, reason) = match site.options.watts {
+        Some(watts) => (watts, "as told by --watts"),
+        None => AssumedWatts::typical(site.machine),
+    };
+    match Estimate::start(site.roots, site.machine, assumed) {
+        Ok(estimate) => Search {
+            warnings: vec![format!(
+                "no energy meter for the CPUs: joules are estimated from CPU time, {} idle to {} busy ({reason})",
+                assumed.idle, assumed.busy
+            )],
+            ..Search::of(estimate, Vec::new())
+        },
+        Err(error) => {
+            let why = format!("{} cannot be read: {error}", site.roots.procfs.join("stat").display());
+            Search::rejecting(Rejected::new(Source::Estimate, why))
+        }
+    }
+}
+
+impl Finding for Estimate {
+    fn source(&self) -> Source {
+        Source::Estimate
+    }
+
+    fn domains(&self) -> &[DomainInfo] {
+        &self.domains
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::IsOpen
+    }
+
+    fn open(self: Box<Self>, _rejected: &mut Vec<Rejected>) -> Option<Box<dyn Candidate>> {
+        Some(self)
     }
 }
 
@@ -216,6 +161,10 @@ impl Candidate for Estimate {
 
     fn learn(&mut self, _domain: usize, _seen: &Observation) {}
 
+    fn is_proven(&self) -> bool {
+        true
+    }
+
     fn counts_since_boot(&self) -> bool {
         false
     }
@@ -238,6 +187,7 @@ fn parse_busy_ticks(stat: &str) -> BTreeMap<u32, u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hardware::{CoreKind, CpuInfo};
     use crate::machine::fixture::FixtureMachine;
 
     fn machine(arch: &str, cpus: u32) -> MachineInfo {
@@ -249,30 +199,6 @@ mod tests {
     fn busy_ticks_by_hand() {
         let stat = "cpu  9 9 9 9\ncpu0 100 1 20 5000 30 4 5 600 0 0\ncpu1 1 1 1\nintr 5\n";
         assert_eq!(parse_busy_ticks(stat), BTreeMap::from([(0, 130), (1, 3)]));
-    }
-
-    #[test]
-    fn watts_from_the_user() {
-        let watts = AssumedWatts::parse("10:95.5").expect("valid");
-        assert_eq!((watts.idle, watts.busy), (Watts::from_watts(10.0), Watts::from_watts(95.5)));
-        for text in ["10", "a:b", "20:10", "-1:5", "0:0", "nan:5", "5:inf"] {
-            assert!(AssumedWatts::parse(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn typical_watts_grow_with_the_machine() {
-        let (four, reason) = AssumedWatts::typical(&machine("x86_64", 4));
-        assert!((four.idle.as_watts() - 2.96).abs() < 1e-9 && (four.busy.as_watts() - 14.0).abs() < 1e-9);
-        assert!(reason.contains("SPECpower"));
-        let (board, _) = AssumedWatts::typical(&MachineInfo {
-            microarchitecture: Some("cortex-a72".to_owned()),
-            cpus: (0..4)
-                .map(|n| CpuInfo { cpu: n, core: n, die: 0, package: 0, kind: CoreKind::Performance })
-                .collect(),
-            ..machine("aarch64", 0)
-        });
-        assert!((board.idle.as_watts() - 2.72).abs() < 1e-9 && (board.busy.as_watts() - 6.4).abs() < 1e-9);
     }
 
     #[test]
@@ -294,7 +220,7 @@ mod tests {
         let watts = AssumedWatts::parse("0:50").expect("valid");
         let mut meter =
             Estimate::start(&Roots::under(files.path()), &machine("x86_64", 2), watts).expect("started");
-        assert_eq!(meter.domains()[0].method, Method::Estimated);
+        assert_eq!(EnergyMeter::domains(&meter)[0].method, Method::Estimated);
         let mut joules = |ticks: u32| {
             files.write("proc/stat", &format!("cpu0 {ticks} 0 0 0 0 0 0 0 0 0\n"));
             let mut readings = Vec::new();

@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use super::Pace;
 use super::counters::{Channel, CounterMeter, CounterReader};
 use super::domain;
+use super::finding::{Candidate, Finding, Needs, Search, Site};
 use super::hwmon_names::{self, Meant};
 use super::integrate::{Meaning, PowerMeter, PowerReader};
 use super::number_file::NumberFile;
-use super::source::{Candidate, Finding, Needs, Rejected, Search, Source};
+use super::rejected::Rejected;
+use super::source::Source;
 use super::wrap::WrappingCounter;
-use crate::hardware::{DomainInfo, MachineInfo};
-use crate::machine::roots::{Roots, read_number, read_trimmed, sorted_names};
+use crate::hardware::DomainInfo;
+use crate::machine::roots::{read_trimmed, sorted_names};
 use crate::units::{Nanoseconds, Watts};
 
 /// Files that tell a power.
@@ -56,7 +58,8 @@ struct PowerSensors {
 }
 
 /// Looks for sensors of energy and power. Each domain is taken from the first sensor that tells it.
-pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
+pub(super) fn find(site: &Site<'_>) -> Search {
+    let Site { roots, machine, .. } = *site;
     let class = roots.sysfs.join("class/hwmon");
     let mut rejected = Vec::new();
     let (mut counting, mut metering) = (EnergySensors::default(), PowerSensors::default());
@@ -96,7 +99,7 @@ pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
     if !metering.domains.is_empty() {
         found.push(Box::new(metering));
     }
-    Search { found, rejected }
+    Search { found, rejected, ..Search::default() }
 }
 
 /// The sensors of one device.
@@ -273,28 +276,19 @@ impl PowerReader for Gauges {
     }
 }
 
-/// The number of a graphics card whose device this is: `device/drm/card1`.
-pub(super) fn card_number(folder: &Path) -> Option<u32> {
-    let cards = sorted_names(&folder.join("device/drm"));
-    cards.iter().find_map(|card| card.strip_prefix("card")?.parse().ok())
-}
-
-/// Whether an amdgpu device is an APU's: only those have a voltage of the north bridge.
-pub(super) fn has_north_bridge(folder: &Path) -> bool {
-    read_trimmed(&folder.join("in1_label")).is_ok_and(|label| label == "vddnb")
-        || read_number::<u64>(&folder.join("in1_input")).is_ok()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::finding::find_under;
     use super::*;
     use crate::hardware::DomainKind;
+    use crate::hardware::MachineInfo;
     use crate::machine::fixture::FixtureMachine;
+    use crate::machine::roots::Roots;
     use crate::units::Joules;
 
     fn found(manifest: &str) -> (Vec<(String, DomainKind)>, Vec<String>) {
         let files = FixtureMachine::new(manifest);
-        let search = find(&Roots::under(files.path()), &MachineInfo::default());
+        let search = find_under(find, &Roots::under(files.path()), &MachineInfo::default());
         let domains = search.found.iter().flat_map(|found| found.domains().to_vec());
         let domains = domains.map(|domain| (domain.name, domain.kind)).collect();
         (domains, search.rejected.iter().map(Rejected::to_string).collect())
@@ -326,7 +320,7 @@ mod tests {
         assert_eq!(kinds, [DomainKind::Platform, DomainKind::Cores, DomainKind::Uncore]);
 
         let files = FixtureMachine::new(manifest);
-        let mut search = find(&Roots::under(files.path()), &MachineInfo::default());
+        let mut search = find_under(find, &Roots::under(files.path()), &MachineInfo::default());
         let mut meter = search.found.remove(0).open(&mut Vec::new()).expect("open");
         let mut readings = Vec::new();
         meter.read(&mut readings).expect("readable");
@@ -352,7 +346,7 @@ mod tests {
             "sys/class/hwmon/hwmon0/name: scmi_sensors\nsys/class/hwmon/hwmon0/energy1_input: 1000000\n\
              sys/class/hwmon/hwmon0/energy1_label: soc_energy",
         );
-        let mut search = find(&Roots::under(files.path()), &MachineInfo::default());
+        let mut search = find_under(find, &Roots::under(files.path()), &MachineInfo::default());
         let mut meter = search.found.remove(0).open(&mut Vec::new()).expect("open");
         let mut readings = Vec::new();
         meter.read(&mut readings).expect("readable");

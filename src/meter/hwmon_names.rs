@@ -6,9 +6,8 @@
 use std::path::Path;
 
 use super::domain::Place;
-use super::hwmon::{card_number, has_north_bridge};
 use crate::hardware::DomainKind;
-use crate::machine::roots::read_trimmed;
+use crate::machine::roots::{read_number, read_trimmed, sorted_names};
 
 /// What a sensor counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,6 +120,18 @@ fn firmware_sensor(label: &str) -> Option<Meant> {
     } else {
         None
     }
+}
+
+/// The number of a graphics card whose device this is: `device/drm/card1`.
+fn card_number(folder: &Path) -> Option<u32> {
+    let cards = sorted_names(&folder.join("device/drm"));
+    cards.iter().find_map(|card| card.strip_prefix("card")?.parse().ok())
+}
+
+/// Whether an amdgpu device is an APU's: only those have a voltage of the north bridge.
+fn has_north_bridge(folder: &Path) -> bool {
+    read_trimmed(&folder.join("in1_label")).is_ok_and(|label| label == "vddnb")
+        || read_number::<u64>(&folder.join("in1_input")).is_ok()
 }
 
 fn socket_number(label: &str, prefix: &str) -> Option<u32> {

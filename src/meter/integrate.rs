@@ -3,7 +3,8 @@
 use std::io;
 use std::time::Instant;
 
-use super::source::{Candidate, Source};
+use super::finding::Candidate;
+use super::source::Source;
 use super::watch::Observation;
 use super::{CounterReading, EnergyMeter, Pace};
 use crate::hardware::DomainInfo;

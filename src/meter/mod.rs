@@ -2,36 +2,60 @@
 //!
 //! [`discover()`] finds the sources that the machine offers, opens them, watches their counters for a
 //! moment and keeps for each domain the best one.
+//!
+//! ```text
+//!   Source ──► Kind ──► find ──► Finding ──► open ──► Candidate ──► watch, choose ──► EnergyMeter
+//!   (name)     (turn)   (sysfs, driver)               (an EnergyMeter)
+//! ```
+//!
+//! # A new kind of meter
+//!
+//! 1. A file in this folder. Its `find` looks for the meter and gives a `Search`: a `Finding` for what is there, and
+//!    a [`Rejected`] that says why something cannot be used and what would help. `Finding::open` gives a `Candidate`,
+//!    which is an [`EnergyMeter`] whose domains can be dropped. Interfaces that count energy are a `CounterMeter`,
+//!    those that tell power a `PowerMeter`: they need a reader only.
+//! 2. A name in [`Source`], in the order of quality. The compiler then asks for its words, its place in
+//!    [`Source::ALL`], and its line in `kinds.rs`: in whose turn it is looked for, and by which `find`.
+//!
+//! Options, help, `doctor`, the choice among meters and the recording follow from these.
 
 use std::io;
 
 use crate::hardware::DomainInfo;
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
+mod assumed_watts;
 mod battery;
 mod clocked_groups;
 mod counters;
 mod discover;
 mod domain;
+mod energy_event;
 mod energy_groups;
 mod estimate;
+mod finding;
 mod hwmon;
 mod hwmon_names;
 mod integrate;
+mod kinds;
 mod msr;
 mod number_file;
 pub mod nvml;
+mod options;
 mod power_core;
 mod powercap;
 mod probe;
 mod rapl_perf;
+mod rejected;
 mod source;
 mod watch;
 mod wrap;
 
-pub use discover::{Discovery, MeterOptions, discover};
-pub use estimate::AssumedWatts;
-pub use source::{Rejected, Source};
+pub use assumed_watts::AssumedWatts;
+pub use discover::{Discovery, discover};
+pub use options::MeterOptions;
+pub use rejected::Rejected;
+pub use source::Source;
 pub use wrap::{WentBackwards, WrappingCounter};
 
 /// A meter reads one or more energy domains.

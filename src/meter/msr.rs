@@ -7,11 +7,12 @@ use std::path::PathBuf;
 
 use super::counters::{Channel, CounterMeter, CounterReader};
 use super::domain::{self, Place};
-use super::source::{self, Candidate, Finding, Needs, Rejected, Search, Source};
+use super::finding::{Candidate, Finding, Needs, Search, Site};
+use super::rejected::{self, Rejected};
+use super::source::Source;
 use super::wrap::WrappingCounter;
-use crate::hardware::{DomainInfo, DomainKind, MachineInfo};
+use crate::hardware::{DomainInfo, DomainKind};
 use crate::machine::platform;
-use crate::machine::roots::Roots;
 use crate::machine::topology::{CpuGroups, is_amd};
 use crate::units::Joules;
 
@@ -50,7 +51,8 @@ struct Msr {
 }
 
 /// Looks for the registers' device files.
-pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
+pub(super) fn find(site: &Site<'_>) -> Search {
+    let Site { roots, machine, .. } = *site;
     let is_intel = machine.cpu_identity.starts_with("GenuineIntel");
     if !is_intel && !is_amd(machine) {
         return Search::default();
@@ -134,7 +136,7 @@ impl Finding for Msr {
             }
         }
         if let Some(device) = closed {
-            rejected.push(source::closed_file(Source::Msr, &device));
+            rejected.push(rejected::closed_file(Source::Msr, &device));
         } else if channels.is_empty() {
             rejected.push(Rejected::new(
                 Source::Msr,
@@ -175,9 +177,12 @@ fn read_register(file: &File, register: u64) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::find_under;
     use super::*;
+    use crate::hardware::MachineInfo;
     use crate::hardware::{CoreKind, CpuInfo};
     use crate::machine::fixture::FixtureMachine;
+    use crate::machine::roots::Roots;
 
     fn machine(identity: &str, microarchitecture: &str) -> MachineInfo {
         let cpu = |n| CpuInfo { cpu: n, core: n, die: 0, package: n, kind: CoreKind::Performance };
@@ -211,7 +216,8 @@ mod tests {
         };
         write(0x606, 0xa0e03);
         write(0x611, 0xffff_fff0);
-        let found = find(&Roots::under(files.path()), &machine("GenuineIntel-6-55-4", "skylake-sp"));
+        let found =
+            find_under(find, &Roots::under(files.path()), &machine("GenuineIntel-6-55-4", "skylake-sp"));
         let mut rejected = Vec::new();
         let mut meter = found.found.into_iter().next().expect("found").open(&mut rejected).expect("open");
         assert_eq!(meter.domains().len(), 1, "the other registers are beyond the end of the file");
@@ -233,12 +239,12 @@ mod tests {
             search.found.iter().flat_map(|found| found.domains()).map(|domain| domain.name.clone()).collect()
         };
         assert_eq!(
-            names(&find(&roots, &machine("AuthenticAMD-25-11-1", "zen4"))),
+            names(&find_under(find, &roots, &machine("AuthenticAMD-25-11-1", "zen4"))),
             ["package-0", "package-1"]
         );
-        assert!(find(&roots, &machine("arm-0x41-0xd0c-r3p1", "neoverse-n1")).found.is_empty());
+        assert!(find_under(find, &roots, &machine("arm-0x41-0xd0c-r3p1", "neoverse-n1")).found.is_empty());
         let none = FixtureMachine::new("dev/");
-        let search = find(&Roots::under(none.path()), &machine("AuthenticAMD-25-11-1", "zen4"));
+        let search = find_under(find, &Roots::under(none.path()), &machine("AuthenticAMD-25-11-1", "zen4"));
         assert!(search.rejected[0].repair.as_deref().is_some_and(|repair| repair.contains("modprobe msr")));
     }
 }

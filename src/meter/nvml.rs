@@ -1,57 +1,33 @@
 //! NVIDIA GPUs through NVML, loaded at run time: the energy counter where the card has one (Volta and
 //! later), integrated power otherwise. See `kernel-notes/nvml.md`.
 
-use std::ffi::OsStr;
+mod driver;
+
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nvml_wrapper::Nvml;
-use nvml_wrapper::bitmasks::InitFlags;
 use nvml_wrapper::enum_wrappers::device::GpuVirtualizationMode;
-use nvml_wrapper::enums::device::SampleValue;
-use nvml_wrapper::error::NvmlError;
-use nvml_wrapper::structs::device::FieldId;
-use nvml_wrapper::sys_exports::field_id;
 
-use super::source::Rejected;
+use self::driver::{GpuSource, read_raw};
+use super::finding::{Candidate, Finding, Needs, Search, Site};
+use super::rejected::Rejected;
+use super::source::Source;
+use super::watch::Observation;
 use super::{CounterReading, EnergyMeter, Pace};
 use crate::gpu::live::PowerIntegrator;
 use crate::gpu::refresh::infer_period;
 use crate::gpu::trace::{PowerReading, PowerTrace};
 use crate::hardware::{DomainInfo, DomainKind, Method};
-use crate::process::privileges;
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
-const LIBRARY: &str = "libnvidia-ml.so.1";
-/// No card draws this much; a larger figure is a value that nobody set.
-const IMPLAUSIBLE_MILLIWATTS: u64 = 100_000_000;
+pub(crate) use driver::{open, read_counter, read_power};
 
-/// How one GPU tells its energy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GpuSource {
-    /// Millijoules since the driver was loaded.
-    EnergyCounter,
-    /// Power over the sensor's own short window.
-    InstantPower,
-    /// Power averaged over a second.
-    AveragePower,
-    /// Power, of a window that depends on card and driver.
-    Power,
-}
-
-impl GpuSource {
-    const BEST_FIRST: [Self; 4] = [Self::EnergyCounter, Self::InstantPower, Self::Power, Self::AveragePower];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::EnergyCounter => "NVML energy counter",
-            Self::InstantPower => "NVML instant power",
-            Self::AveragePower => "NVML average power",
-            Self::Power => "NVML power",
-        }
-    }
-}
+const NO_GPU: &str = "the driver knows no GPU; `nvidia-smi -L` lists those that it knows, and a container must be \
+     given them (docker run --gpus all)";
+/// GPU sensors refresh every 15 to 100 ms: a few refreshes must be seen.
+const WATCH: Duration = Duration::from_millis(600);
 
 /// One GPU that is read.
 struct Gpu {
@@ -84,6 +60,65 @@ pub struct NvmlSearch {
     pub warnings: Vec<String>,
 }
 
+/// NVIDIA's GPUs: no kernel interface tells their energy, so nothing else is replaced. On a copied machine there is
+/// no driver to ask.
+pub(super) fn find(site: &Site<'_>) -> Search {
+    let library = site.options.nvml_library.as_deref();
+    if library.is_none() && !site.roots.are_live() {
+        return Search::default();
+    }
+    let NvmlSearch { meter, rejected, warnings } = search(library, WATCH);
+    let found = meter.into_iter().map(|meter| Box::new(meter) as Box<dyn Finding>).collect();
+    Search { found, rejected, warnings }
+}
+
+impl Finding for NvmlMeter {
+    fn source(&self) -> Source {
+        Source::Nvml
+    }
+
+    fn domains(&self) -> &[DomainInfo] {
+        &self.domains
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::IsOpen
+    }
+
+    fn open(self: Box<Self>, _rejected: &mut Vec<Rejected>) -> Option<Box<dyn Candidate>> {
+        Some(self)
+    }
+}
+
+impl Candidate for NvmlMeter {
+    fn source(&self) -> Source {
+        Source::Nvml
+    }
+
+    fn retain(&mut self, keep: &mut dyn FnMut(&DomainInfo) -> bool) {
+        let kept: Vec<bool> = self.domains.iter().map(&mut *keep).collect();
+        let mut of_domains = kept.iter();
+        self.domains.retain(|_| of_domains.next().copied().unwrap_or(true));
+        let mut of_gpus = kept.iter();
+        self.gpus.retain(|_| of_gpus.next().copied().unwrap_or(true));
+    }
+
+    fn domains_mut(&mut self) -> &mut [DomainInfo] {
+        &mut self.domains
+    }
+
+    /// Each GPU was watched when it was looked at, for as long as its slow sensor needs.
+    fn is_proven(&self) -> bool {
+        true
+    }
+
+    fn learn(&mut self, _domain: usize, _seen: &Observation) {}
+
+    fn counts_since_boot(&self) -> bool {
+        false
+    }
+}
+
 /// Loads NVML and looks at every GPU, for `watch` each to see how often its sensor refreshes.
 ///
 /// `library`: another file than the driver's `libnvidia-ml.so.1`. A machine without the library gives
@@ -93,14 +128,14 @@ pub fn search(library: Option<&Path>, watch: Duration) -> NvmlSearch {
     let nvml = match open(library) {
         Ok(nvml) => nvml,
         Err(why) => {
-            found.rejected.push(Rejected::new("NVML", why));
+            found.rejected.push(Rejected::new(Source::Nvml, why));
             return found;
         }
     };
     let count = match nvml.device_count() {
         Ok(count) => count,
         Err(error) => {
-            found.rejected.push(Rejected::new("NVML", format!("cannot count the GPUs: {error}")));
+            found.rejected.push(Rejected::new(Source::Nvml, format!("cannot count the GPUs: {error}")));
             return found;
         }
     };
@@ -113,43 +148,16 @@ pub fn search(library: Option<&Path>, watch: Duration) -> NvmlSearch {
                 gpus.push(gpu);
                 domains.push(domain);
             }
-            Err(why) => found.rejected.push(Rejected::new(format!("NVML gpu-{index}"), why)),
+            Err(why) => found.rejected.push(Rejected::new(Source::Nvml, why).of(format!("gpu-{index}"))),
         }
     }
     if count == 0 {
-        found.rejected.push(Rejected::new("NVML", "the driver knows no GPU".to_owned()));
+        found.rejected.push(Rejected::new(Source::Nvml, NO_GPU));
     }
     if !gpus.is_empty() {
         found.meter = Some(NvmlMeter { nvml, gpus, domains, started });
     }
     found
-}
-
-/// Loads and starts NVML; the error says why not and what helps.
-pub(crate) fn open(library: Option<&Path>) -> Result<Nvml, String> {
-    if let Some(named) = library {
-        privileges::check_named_library(named).map_err(|error| error.to_string())?;
-    }
-    let path = library.map_or(OsStr::new(LIBRARY), Path::as_os_str);
-    // Without GPUs attached the driver may still be there; that is no error.
-    let with_flags = Nvml::builder().lib_path(path).flags(InitFlags::NO_GPUS).init();
-    let nvml = match with_flags {
-        Err(NvmlError::FailedToLoadSymbol(_)) => Nvml::builder().lib_path(path).init(),
-        other => other,
-    };
-    nvml.map_err(|error| match error {
-        NvmlError::LibloadingError(error) => {
-            format!("{} cannot be loaded ({error}); it comes with NVIDIA's driver", path.display())
-        }
-        NvmlError::DriverNotLoaded => {
-            "the NVIDIA kernel module is not loaded; load it with `modprobe nvidia`".to_owned()
-        }
-        NvmlError::NoPermission => {
-            "no permission to talk to the driver; allow this user to open /dev/nvidiactl and /dev/nvidia*"
-                .to_owned()
-        }
-        other => format!("NVML does not start: {other}"),
-    })
 }
 
 fn look_at(
@@ -255,50 +263,6 @@ fn watch_refresh(nvml: &Nvml, index: u32, source: GpuSource, watch: Duration) ->
         std::thread::sleep(Duration::from_millis(1));
     }
     infer_period(&PowerTrace::new(readings)).filter(|period| period.resolved).map(|period| period.period)
-}
-
-/// The best power reading of a device, in milliwatts.
-pub(crate) fn read_power(device: &nvml_wrapper::Device<'_>) -> Result<u64, String> {
-    field(device, field_id::NVML_FI_DEV_POWER_INSTANT)
-        .or_else(|_| device.power_usage().map(u64::from).map_err(|error| error.to_string()))
-        .or_else(|_| field(device, field_id::NVML_FI_DEV_POWER_AVERAGE))
-}
-
-/// The energy counter of a device, in millijoules.
-pub(crate) fn read_counter(device: &nvml_wrapper::Device<'_>) -> Result<u64, String> {
-    device.total_energy_consumption().map_err(|error| error.to_string())
-}
-
-/// One value in millijoules or milliwatts, with its status and type checked.
-fn read_raw(nvml: &Nvml, index: u32, source: GpuSource) -> Result<u64, String> {
-    let device = nvml.device_by_index(index).map_err(|error| error.to_string())?;
-    let milliwatts = match source {
-        GpuSource::EnergyCounter => {
-            return device.total_energy_consumption().map_err(|error| error.to_string());
-        }
-        GpuSource::Power => u64::from(device.power_usage().map_err(|error| error.to_string())?),
-        GpuSource::InstantPower => field(&device, field_id::NVML_FI_DEV_POWER_INSTANT)?,
-        GpuSource::AveragePower => field(&device, field_id::NVML_FI_DEV_POWER_AVERAGE)?,
-    };
-    if milliwatts > IMPLAUSIBLE_MILLIWATTS {
-        return Err(format!("{milliwatts} mW is no power of a GPU"));
-    }
-    Ok(milliwatts)
-}
-
-/// A field of the GPU itself (scope 0; a Grace-Hopper module's scope would count the CPU too).
-///
-/// The call can succeed while the field in it failed or is of another type: all three are checked.
-fn field(device: &nvml_wrapper::Device<'_>, id: u32) -> Result<u64, String> {
-    let answers = device.field_values_for(&[FieldId(id)]).map_err(|error| error.to_string())?;
-    let answer = answers.into_iter().next().ok_or("no answer")?;
-    let value = answer.and_then(|sample| sample.value).map_err(|error| error.to_string())?;
-    match value {
-        SampleValue::F64(value) => Ok(value.max(0.0) as u64),
-        SampleValue::U32(value) => Ok(u64::from(value)),
-        SampleValue::U64(value) => Ok(value),
-        SampleValue::I64(value) => u64::try_from(value).map_err(|_| format!("{value} mW is below zero")),
-    }
 }
 
 impl EnergyMeter for NvmlMeter {

@@ -4,18 +4,20 @@
 
 use super::Pace;
 use super::domain::{self, Place};
+use super::finding::{Search, Site};
 use super::rapl_perf::EnergyEvents;
-use super::source::{Rejected, Search, Source};
-use crate::hardware::{DomainKind, MachineInfo};
+use super::rejected::Rejected;
+use super::source::Source;
+use crate::hardware::DomainKind;
 use crate::machine::permissions::Permissions;
 use crate::machine::resolve::resolve_event;
-use crate::machine::roots::Roots;
 use crate::machine::topology::{CpuGroups, is_amd};
 use crate::machine::{cpu_list, platform, pmu::Pmu};
 use crate::units::Nanoseconds;
 
 /// Looks for the PMU.
-pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
+pub(super) fn find(site: &Site<'_>) -> Search {
+    let Site { roots, machine, .. } = *site;
     let Some(pmu) = Pmu::named(roots, "power_core") else {
         // Missing everywhere but on AMD, where newer kernels have it.
         let absent = Rejected::new(
@@ -49,7 +51,7 @@ pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
         rejected.push(Rejected::new(Source::PowerCorePmu, why));
     }
     if counters.is_empty() {
-        return Search { found: Vec::new(), rejected };
+        return Search { rejected, ..Search::default() };
     }
     let pace = pace(counters.len());
     let rights = Permissions::read(roots);

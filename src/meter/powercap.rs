@@ -7,8 +7,10 @@ use std::path::PathBuf;
 
 use super::counters::{Channel, CounterMeter, CounterReader};
 use super::domain::{self, Place};
+use super::finding::{Candidate, Finding, Needs, Search, Site};
 use super::number_file::NumberFile;
-use super::source::{self, Candidate, Finding, Needs, Rejected, Search, Source};
+use super::rejected::{self, Rejected};
+use super::source::Source;
 use super::wrap::WrappingCounter;
 use crate::hardware::{DomainInfo, DomainKind, MachineInfo};
 use crate::machine::platform;
@@ -31,7 +33,8 @@ struct Powercap {
 }
 
 /// Looks for zones with energy counters.
-pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
+pub(super) fn find(site: &Site<'_>) -> Search {
+    let Site { roots, machine, .. } = *site;
     let class = roots.sysfs.join("class/powercap");
     let names = sorted_names(&class);
     if names.is_empty() {
@@ -76,7 +79,7 @@ pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
     }
     if zones.is_empty() {
         rejected.extend(no_zones(roots, machine).rejected);
-        return Search { found: Vec::new(), rejected };
+        return Search { rejected, ..Search::default() };
     }
     let domains = zones.iter().map(|zone| zone.domain.clone()).collect();
     Search::of(Powercap { zones, domains }, rejected)
@@ -179,7 +182,7 @@ impl Finding for Powercap {
             }
         }
         if let Some(path) = closed {
-            rejected.push(source::closed_file(Source::Powercap, &path));
+            rejected.push(rejected::closed_file(Source::Powercap, &path));
         }
         let reader = Box::new(Files { files });
         (!channels.is_empty()).then(|| {
@@ -209,6 +212,7 @@ impl CounterReader for Files {
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::find_under;
     use super::*;
     use crate::hardware::{CoreKind, CpuInfo};
     use crate::machine::fixture::FixtureMachine;
@@ -243,7 +247,7 @@ sys/class/powercap/intel-rapl-mmio:0/energy_uj: 100
     #[test]
     fn zones_by_their_names_and_the_mmio_twin_dropped() {
         let files = FixtureMachine::new(TWO_PACKAGES);
-        let search = find(&Roots::under(files.path()), &machine("GenuineIntel-6-55-4", 1));
+        let search = find_under(find, &Roots::under(files.path()), &machine("GenuineIntel-6-55-4", 1));
         assert_eq!(names(&search), ["package-0", "dram-0", "package-1", "dram-1", "psys"]);
         assert_eq!(search.rejected.len(), 1);
         assert_eq!(search.rejected[0].what.as_deref(), Some("intel-rapl-mmio:0"));
@@ -253,7 +257,7 @@ sys/class/powercap/intel-rapl-mmio:0/energy_uj: 100
     #[test]
     fn a_counter_that_wraps() {
         let files = FixtureMachine::new(TWO_PACKAGES);
-        let mut search = find(&Roots::under(files.path()), &machine("GenuineIntel-6-55-4", 1));
+        let mut search = find_under(find, &Roots::under(files.path()), &machine("GenuineIntel-6-55-4", 1));
         let mut rejected = Vec::new();
         let mut meter = search.found.remove(0).open(&mut rejected).expect("open");
         meter.retain(&mut |domain| domain.name == "dram-1");
@@ -294,7 +298,7 @@ sys/class/powercap/intel-rapl-mmio:0/energy_uj: 100
             "sys/class/powercap/intel-rapl:0/name: package-0\nsys/class/powercap/intel-rapl:0/energy_uj: 100\n\
              sys/class/powercap/intel-rapl:0:0/name: core\nsys/class/powercap/intel-rapl:0:0/energy_uj: 9",
         );
-        let search = find(&Roots::under(files.path()), &machine("AuthenticAMD-25-11-1", 1));
+        let search = find_under(find, &Roots::under(files.path()), &machine("AuthenticAMD-25-11-1", 1));
         assert_eq!(names(&search), ["package-0"]);
         assert!(search.rejected[0].why.contains("one core"));
     }
@@ -306,10 +310,10 @@ sys/class/powercap/intel-rapl-mmio:0/energy_uj: 100
              sys/class/powercap/intel-rapl:{0-1}/energy_uj: 100",
         );
         let roots = Roots::under(files.path());
-        let amd = find(&roots, &machine("AuthenticAMD-25-11-1", 2));
+        let amd = find_under(find, &roots, &machine("AuthenticAMD-25-11-1", 2));
         assert_eq!(names(&amd), ["package-0"]);
         assert_eq!(amd.rejected.len(), 1);
-        let intel = find(&roots, &machine("GenuineIntel-6-55-7", 2));
+        let intel = find_under(find, &roots, &machine("GenuineIntel-6-55-7", 2));
         assert_eq!(names(&intel), ["package-0-die-0", "package-0-die-1"]);
     }
 }

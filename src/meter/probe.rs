@@ -3,7 +3,9 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::source::{self, Candidate, Finding, Needs, Rejected, Source};
+use super::finding::{Candidate, Finding, Needs};
+use super::rejected::{self, Rejected};
+use super::source::Source;
 use super::watch::Observation;
 use super::{CounterReading, EnergyMeter};
 use crate::hardware::DomainInfo;
@@ -25,7 +27,8 @@ pub(super) trait Probe {
     /// Opens what was found.
     fn open(&self, found: Box<dyn Finding>, rejected: &mut Vec<Rejected>) -> Option<Box<dyn Candidate>>;
 
-    /// Watches all candidates side by side: for each of them, what its domains did.
+    /// Watches all candidates side by side: for each of them, what its domains did. Those that are known to work are
+    /// not watched.
     fn watch(&self, candidates: &mut [Box<dyn Candidate>], shortest: Duration) -> Vec<Vec<Observation>>;
 }
 
@@ -46,7 +49,8 @@ impl Probe for Kernel {
         let now = || Nanoseconds::from_nanos(start.elapsed().as_nanos() as u64);
         let mut first_round_ended = None;
         for round in 1.. {
-            for (candidate, readings) in candidates.iter_mut().zip(&mut readings) {
+            let watched = candidates.iter_mut().zip(&mut readings);
+            for (candidate, readings) in watched.filter(|(candidate, _)| !candidate.is_proven()) {
                 let before = now();
                 if candidate.read(&mut scratch).is_err() {
                     continue;
@@ -57,10 +61,14 @@ impl Probe for Kernel {
                 }
             }
             let watched = first_round_ended.get_or_insert_with(Instant::now).elapsed();
-            let all_known =
-                || readings.iter().flatten().all(|readings| Observation::of(readings).moves >= ENOUGH_MOVES);
+            let unproven =
+                || candidates.iter().zip(&readings).filter(|(candidate, _)| !candidate.is_proven());
+            let all_known = || {
+                let mut watched = unproven().flat_map(|(_, readings)| readings);
+                watched.all(|readings| Observation::of(readings).moves >= ENOUGH_MOVES)
+            };
             let is_long = watched >= shortest * LONGEST_WATCH || watched >= shortest && all_known();
-            if candidates.is_empty() || round >= FEWEST_ROUNDS && is_long {
+            if candidates.iter().all(|candidate| candidate.is_proven()) || round >= FEWEST_ROUNDS && is_long {
                 break;
             }
             std::thread::sleep(WATCH_PAUSE);
@@ -85,15 +93,16 @@ impl Probe for Files {
         let source = found.source();
         match found.needs() {
             Needs::CpuWideEvents if !self.rights.cpu_wide_events() => {
-                rejected.push(source::cpu_wide_events_refused(source, &self.rights));
+                rejected.push(rejected::cpu_wide_events_refused(source, &self.rights));
                 return None;
             }
             Needs::Files(paths) => {
                 if let Some(path) = paths.iter().find(|path| !self.rights.may_read(path)) {
-                    rejected.push(source::closed_file(source, path));
+                    rejected.push(rejected::closed_file(source, path));
                     return None;
                 }
             }
+            Needs::IsOpen => return found.open(rejected),
             Needs::CpuWideEvents | Needs::Nothing => {}
         }
         Some(Box::new(OnPaper { source, domains: found.domains().to_vec() }))

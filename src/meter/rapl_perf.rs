@@ -7,7 +7,9 @@ use super::Pace;
 use super::counters::{Channel, CounterMeter};
 use super::domain::{self, Place};
 use super::energy_groups::Groups;
-use super::source::{self, Candidate, Finding, Needs, Rejected, Search, Source};
+use super::finding::{Candidate, Finding, Needs, Search, Site};
+use super::rejected::{self, Rejected};
+use super::source::Source;
 use super::wrap::WrappingCounter;
 use crate::hardware::{DomainInfo, DomainKind, MachineInfo};
 use crate::machine::event_spec::EventSpec;
@@ -38,7 +40,8 @@ pub(super) struct EnergyEvents {
 }
 
 /// Looks for the PMU.
-pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
+pub(super) fn find(site: &Site<'_>) -> Search {
+    let Site { roots, machine, .. } = *site;
     let Some(pmu) = Pmu::named(roots, "power") else {
         return no_pmu(roots, machine);
     };
@@ -81,7 +84,7 @@ pub(super) fn find(roots: &Roots, machine: &MachineInfo) -> Search {
     if counters.is_empty() {
         rejected
             .push(Rejected::new(Source::PowerPmu, "the PMU has no energy events or names no CPU for them"));
-        return Search { found: Vec::new(), rejected };
+        return Search { rejected, ..Search::default() };
     }
     let rights = Permissions::read(roots);
     let pace = Pace::default();
@@ -142,7 +145,7 @@ impl Finding for EnergyEvents {
             return None;
         }
         if refused {
-            rejected.push(source::cpu_wide_events_refused(self.source, &self.rights));
+            rejected.push(rejected::cpu_wide_events_refused(self.source, &self.rights));
         }
         (!channels.is_empty()).then(|| {
             let meter =

@@ -91,20 +91,47 @@ fn sandy_bridge() -> PowerModel {
     }
 }
 
+/// What an event is taken to cost where nothing is known: joules, of which only the proportions count.
+struct Proportions {
+    name: &'static str,
+    encoding: &'static str,
+    cores: f64,
+    package: f64,
+    dram: f64,
+}
+
+fn proportions(role: Role) -> Proportions {
+    let of_cores =
+        |name, encoding, joules| Proportions { name, encoding, cores: joules, package: joules, dram: 0.0 };
+    match role {
+        Role::Clk => of_cores("cycles", "cycles", CLK),
+        Role::Inst => of_cores("instructions", "instructions", INST),
+        Role::Resource => of_cores("stalls of the back end", "", RESOURCE / 4.0),
+        Role::L2 => of_cores("L2 requests", "", L2),
+        Role::LlcMiss => Proportions {
+            name: "cache-misses",
+            encoding: "cache-misses",
+            cores: 0.0,
+            package: LLC_MISS / 4.0,
+            dram: LLC_MISS,
+        },
+    }
+}
+
 /// Proportions in the absence of anything better: an active cycle and an instruction as on Sandy Bridge,
 /// a stalled cycle a quarter as much as there (successor events count more cycles), an L2 request as
 /// there, and a line from memory. Measured energy, where there is any, gives the scale.
 fn generic() -> PowerModel {
-    let events = [
-        (Role::Clk, "cycles", "cycles"),
-        (Role::Inst, "instructions", "instructions"),
-        (Role::Resource, "stalls of the back end", ""),
-        (Role::L2, "L2 requests", ""),
-        (Role::LlcMiss, "cache-misses", "cache-misses"),
-    ];
-    let cores = domain(0.0, vec![CLK, INST, RESOURCE / 4.0, L2, 0.0]);
-    let package = domain(0.0, vec![CLK, INST, RESOURCE / 4.0, L2, LLC_MISS / 4.0]);
-    let dram = domain(0.0, vec![0.0, 0.0, 0.0, 0.0, LLC_MISS]);
+    let of_domain = |joules: fn(&Proportions) -> f64| {
+        domain(0.0, Role::ALL.map(|role| joules(&proportions(role))).to_vec())
+    };
+    let events = Role::ALL.map(|role| {
+        let Proportions { name, encoding, .. } = proportions(role);
+        (role, name, encoding)
+    });
+    let cores = of_domain(|of| of.cores);
+    let package = of_domain(|of| of.package);
+    let dram = of_domain(|of| of.dram);
     PowerModel {
         name: Preset::Generic.name().to_owned(),
         source: "proportions of a Sandy Bridge model (IPSJ SIG 2015) and of DDR3; not measured on this CPU"

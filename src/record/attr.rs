@@ -4,8 +4,8 @@ use perf_event::events::Raw;
 use perf_event::{Builder, Clock};
 
 use crate::machine::EventSpec;
-use crate::record::events::{SampleInterval, SampledEvent};
 use crate::record::options::CallGraph;
+use crate::record::sampled_event::{SampleInterval, SampledEvent};
 use crate::record::support::KernelSupport;
 use crate::recording::ByteOrder;
 use crate::recording::attr::EventAttr;

@@ -1,11 +1,12 @@
 //! What a calibrated model says to a recording: which of its events to sample, how often, what they
 //! cost, and what the machine takes without any.
 
-use crate::hardware::{DomainInfo, Method, Role};
+use crate::hardware::{DomainInfo, MachineInfo, Method, Role};
 use crate::power_model::model::PowerModel;
-use crate::record::events::{SampledEvent, set_periods};
+use crate::power_model::stored::StoredModel;
 use crate::record::options::SamplingRate;
 use crate::record::periods;
+use crate::record::sampled_event::{SampledEvent, set_periods};
 
 /// Gives the events their costs and periods `R = P / C`; one that the model knows and that costs nothing
 /// is left out, but for cycles, which also tell time.
@@ -37,10 +38,13 @@ fn cost(model: &PowerModel, event: &SampledEvent) -> f64 {
     event.role.and_then(|role| periods::cost(model, role, event.spec.core_kind)).unwrap_or(0.0)
 }
 
-/// Tells readers of the recording what measured domains take without any event.
-pub fn tell_static_power(model: &PowerModel, domains: &mut [DomainInfo]) {
+/// Tells readers of the recording what measured domains take without any event, if the model is of this machine.
+pub fn tell_static_power(stored: &StoredModel, machine: &MachineInfo, domains: &mut [DomainInfo]) {
+    if stored.cpu_identity != machine.cpu_identity {
+        return;
+    }
     for domain in domains.iter_mut().filter(|domain| domain.method == Method::Measured) {
-        if let (None, Some(of_model)) = (domain.static_power, model.domains.get(&domain.kind)) {
+        if let (None, Some(of_model)) = (domain.static_power, stored.model.domains.get(&domain.kind)) {
             domain.static_power = Some(of_model.static_power);
         }
     }
@@ -54,7 +58,7 @@ mod tests {
     use crate::hardware::{CoreKind, DomainKind};
     use crate::machine::{Roots, resolve_events};
     use crate::power_model::model::{DomainModel, ModelEvent, Scale};
-    use crate::record::events::SampleInterval;
+    use crate::record::sampled_event::SampleInterval;
     use crate::units::Watts;
 
     fn event(name: &str, role: Role) -> SampledEvent {

@@ -9,8 +9,8 @@ use nix::errno::Errno;
 use perf_event::{Builder, Counter};
 
 use crate::record::attr::{self, AttrSettings};
-use crate::record::events::SampledEvent;
 use crate::record::ring::Ring;
+use crate::record::sampled_event::SampledEvent;
 use crate::recording::attr::EventAttr;
 use crate::recording::encode::CounterValue;
 use crate::recording::format::event_type;

@@ -4,6 +4,7 @@
 //! was emptied in one round is younger than everything that the round before had, so a reader may put
 //! a round's records in order as soon as it has seen the next round's mark.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, IoSlice};
 
@@ -27,28 +28,35 @@ pub struct Drain {
     compressor: Option<RecordCompressor>,
     compressed: Vec<u8>,
     own_written: usize,
+    census: Census,
 }
 
 impl Drain {
     /// Writes to `writer`, which has its head already, with or without compression.
-    pub fn new(writer: RecordingWriter<File>, compressor: Option<RecordCompressor>) -> Self {
+    /// Samples of the events `keep` are kept in the census.
+    pub fn new(
+        writer: RecordingWriter<File>,
+        compressor: Option<RecordCompressor>,
+        keep: BTreeSet<u64>,
+    ) -> Self {
         let mut round_mark = Vec::new();
         encode::finished_round(&mut round_mark);
-        Self { writer, round_mark, compressor, compressed: Vec::new(), own_written: 0 }
+        Self {
+            writer,
+            round_mark,
+            compressor,
+            compressed: Vec::new(),
+            own_written: 0,
+            census: Census { keep, ..Census::default() },
+        }
     }
 
-    /// One round: all that the rings hold, then `own_records`, then the mark. Records are counted into
-    /// `census`. A round without any record is not written.
+    /// One round: all that the rings hold, then `own_records`, then the mark. Records are counted. A round without any record is not written.
     ///
     /// # Errors
     /// The first error of writing. As many records as the file has room for were written then, and all of
     /// the rings' are still in them.
-    pub fn round(
-        &mut self,
-        rings: &mut [CpuRing],
-        own_records: &[u8],
-        census: &mut Census,
-    ) -> io::Result<()> {
+    pub fn round(&mut self, rings: &mut [CpuRing], own_records: &[u8]) -> io::Result<()> {
         self.own_written = 0;
         let unread: Vec<Unread<'_>> = rings.iter().map(|ring| ring.ring.unread()).collect();
         let kernel_records: Vec<[&[u8]; 2]> = unread.iter().map(|unread| unread.pieces).collect();
@@ -57,11 +65,11 @@ impl Drain {
         }
         if let Err(failed) = self.write(kernel_records.iter().flatten().copied().chain([own_records])) {
             // Should that fail too, the first error says more.
-            let _ = self.write_what_fits(&kernel_records, own_records, failed.room, census);
+            let _ = self.write_what_fits(&kernel_records, own_records, failed.room);
             return Err(failed.cause);
         }
         self.own_written = own_records.len();
-        kernel_records.iter().for_each(|pieces| census.count(*pieces));
+        kernel_records.iter().for_each(|pieces| self.census.count(*pieces));
         let heads: Vec<u64> = unread.iter().map(|unread| unread.head).collect();
         for (ring, head) in rings.iter_mut().zip(heads) {
             ring.ring.release(head);
@@ -84,13 +92,7 @@ impl Drain {
     }
 
     /// Writes as many of these records as take `room` bytes of the file.
-    fn write_what_fits(
-        &mut self,
-        rings: &[[&[u8]; 2]],
-        own_records: &[u8],
-        room: usize,
-        census: &mut Census,
-    ) -> io::Result<()> {
+    fn write_what_fits(&mut self, rings: &[[&[u8]; 2]], own_records: &[u8], room: usize) -> io::Result<()> {
         let all = rings.iter().flatten().map(|piece| piece.len()).sum::<usize>() + own_records.len();
         let room = room.saturating_sub(self.round_mark.len());
         // How small the records that are kept become is known only when they are compressed.
@@ -103,7 +105,7 @@ impl Drain {
             match self.write(kept.pieces()) {
                 Ok(()) => {
                     self.own_written = kept.own.len();
-                    kept.rings.iter().for_each(|pieces| census.count(*pieces));
+                    kept.rings.iter().for_each(|pieces| self.census.count(*pieces));
                     return self.writer.commit();
                 }
                 Err(_) => wanted = scaled(wanted, 7, 8),
@@ -115,6 +117,16 @@ impl Drain {
     /// Bytes of the last round's own records that are in the file: all of them, unless it failed.
     pub fn own_written(&self) -> usize {
         self.own_written
+    }
+
+    /// What is in the file.
+    pub fn census(&self) -> &Census {
+        &self.census
+    }
+
+    /// Samples kept since the last call.
+    pub fn take_kept(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.census.kept)
     }
 
     /// How the records were compressed, for the trailer.

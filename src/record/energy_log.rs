@@ -1,15 +1,24 @@
-//! Energy readings on their way to the file, and what they add up to.
+//! Energy readings on their way from the meters to the file, and what they add up to.
+
+use std::io;
+use std::time::Duration;
 
 use crate::hardware::{DomainInfo, Method};
-use crate::record::readings::DomainReading;
+use crate::meter::{EnergyMeter, Pace};
+use crate::record::error::RecordError;
+use crate::record::readings::{DomainReading, MeterReader};
 use crate::recording::encode::RecordTooLong;
 use crate::recording::metadata::Metadata;
 use crate::recording::own_events;
 use crate::units::Joules;
 
+/// An estimate follows the CPU times, which move in steps of 10 ms: to ask for it more often than this
+/// costs more than it tells.
+const ESTIMATE_INTERVAL: Duration = Duration::from_millis(50);
+
 /// Takes the readings of all meters to the file.
-#[derive(Debug)]
 pub struct EnergyLog {
+    meters: Vec<MeterReader>,
     domains: Vec<DomainInfo>,
     /// For each domain a CPU that belongs to it, which its readings are said to be of.
     cpus: Vec<u32>,
@@ -32,8 +41,16 @@ pub struct EnergySummary {
 }
 
 impl EnergyLog {
-    /// For the domains of a recording.
-    pub fn new(metadata: &Metadata) -> Self {
+    /// Takes a first reading of each meter, and starts to read them at the interval that is wanted, as far as
+    /// their pace permits. The domains are those of the metadata, in the meters' order.
+    ///
+    /// # Errors
+    /// A meter that cannot be read.
+    pub fn start(
+        meters: Vec<Box<dyn EnergyMeter>>,
+        wanted: Duration,
+        metadata: &Metadata,
+    ) -> Result<Self, RecordError> {
         let domains = metadata.domains.clone();
         let first_cpu = |domain: &DomainInfo| {
             let of_package = |package| metadata.machine.cpus.iter().find(|cpu| cpu.package == package);
@@ -41,17 +58,33 @@ impl EnergyLog {
         };
         let cpus = domains.iter().map(first_cpu).collect();
         let ranges = vec![None; domains.len()];
-        Self { domains, cpus, waiting: Vec::new(), encoded: Vec::new(), ranges }
+        let meters = start_meters(meters, wanted).map_err(RecordError::system("reading an energy meter"))?;
+        Ok(Self { meters, domains, cpus, waiting: Vec::new(), encoded: Vec::new(), ranges })
     }
 
-    /// Where meters put their readings.
-    pub fn waiting(&mut self) -> &mut Vec<DomainReading> {
-        &mut self.waiting
+    /// Appends the readings since the last call as records. They count when [`EnergyLog::written`] says that they
+    /// are in the file.
+    pub fn collect(&mut self, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
+        for meter in &mut self.meters {
+            meter.collect(&mut self.waiting);
+        }
+        self.encode(out)
     }
 
-    /// Appends all waiting readings as records. They count when [`EnergyLog::written`] says that they are in
-    /// the file.
-    pub fn encode(&mut self, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
+    /// Takes a last reading of each meter, stops them, and appends what they read.
+    pub fn stop(&mut self, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
+        for meter in std::mem::take(&mut self.meters) {
+            meter.stop(&mut self.waiting);
+        }
+        self.encode(out)
+    }
+
+    /// Stops the meters and takes no last reading.
+    pub fn give_up(&mut self) {
+        self.meters.clear();
+    }
+
+    fn encode(&mut self, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
         self.encoded.clear();
         for DomainReading { domain, time, reading } in self.waiting.drain(..) {
             own_events::energy(domain, &reading, time, self.cpus[domain], out)?;
@@ -84,4 +117,19 @@ impl EnergyLog {
             sources,
         })
     }
+}
+
+fn start_meters(meters: Vec<Box<dyn EnergyMeter>>, wanted: Duration) -> io::Result<Vec<MeterReader>> {
+    let mut first_domain = 0;
+    let mut readers = Vec::new();
+    for meter in meters {
+        let count = meter.domains().len();
+        let Pace { shortest, longest } = meter.pace();
+        let [shortest, longest] = [shortest, longest].map(|span| Duration::from_nanos(span.as_nanos()));
+        let measures = meter.domains().iter().any(|domain| domain.method == Method::Measured);
+        let wanted = if measures { wanted } else { wanted.max(ESTIMATE_INTERVAL) };
+        readers.push(MeterReader::start(meter, first_domain, wanted.min(longest).max(shortest))?);
+        first_domain += count;
+    }
+    Ok(readers)
 }

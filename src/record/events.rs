@@ -1,41 +1,13 @@
-//! Which events are sampled, and how often.
+//! Which events are sampled.
 
-use std::collections::BTreeMap;
-
-use crate::hardware::{CoreKind, DomainKind, MachineInfo, Role};
-use crate::machine::{EventSpec, ModelEvent, ModelEvents, Roots, choose_model_events, resolve_events};
+use crate::hardware::{MachineInfo, Role};
+use crate::machine::{ModelEvent, ModelEvents, Roots, choose_model_events, resolve_events};
 use crate::power_model::stored::{StoredModel, StoredModelError};
 use crate::record::calibrated;
 use crate::record::error::RecordError;
 use crate::record::options::SamplingRate;
 use crate::record::periods;
-use crate::record::uprobe::Uprobe;
-use crate::recording::format::event_type;
-use crate::recording::metadata::EventInfo;
-
-/// An event to sample, and its place in the power model.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SampledEvent {
-    /// What is counted.
-    pub spec: EventSpec,
-    /// How often a sample is taken.
-    pub interval: SampleInterval,
-    /// Role in the power model, if it has one.
-    pub role: Option<Role>,
-    /// Model joules per event, by domain kind.
-    pub joules_per_event: BTreeMap<DomainKind, f64>,
-    /// Where in a program's code it happens, of an event that a probe there makes.
-    pub probe: Option<Uprobe>,
-}
-
-/// The distance between two samples of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SampleInterval {
-    /// A number of events.
-    Period(u64),
-    /// As many events as keep to this many samples a second.
-    Frequency(u64),
-}
+use crate::record::sampled_event::{SampledEvent, set_periods};
 
 /// Events to sample, and what is to be known of their choice.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,80 +18,6 @@ pub struct ChosenEvents {
     pub notes: Vec<String>,
     /// Nobody asked for these events by name.
     pub by_eprof: bool,
-}
-
-/// Nanoseconds of CPU time between two samples of a clock: a thousand samples a second, but a prime
-/// number, so that sampling does not fall into step with a program that works in whole milliseconds. A
-/// period and not a frequency, because the kernel counts nanoseconds exactly.
-const CLOCK_PERIOD: u64 = 999_983;
-/// Samples a second of an event of which nothing more is known.
-const DEFAULT_FREQUENCY: u64 = 999;
-/// `config` of cpu-clock and task-clock.
-const CPU_CLOCK: u64 = 0;
-const TASK_CLOCK: u64 = 1;
-
-impl SampledEvent {
-    /// An event that is sampled as its own terms say, or else the rate, or else as suits it.
-    pub fn new(spec: EventSpec, role: Option<Role>, rate: SamplingRate) -> Self {
-        let own = spec.period.map(SampleInterval::Period).or(spec.frequency.map(SampleInterval::Frequency));
-        let interval = own.unwrap_or(match rate {
-            SamplingRate::Frequency(frequency) => SampleInterval::Frequency(frequency),
-            SamplingRate::Period(period) => SampleInterval::Period(period),
-            SamplingRate::Default if is_clock(&spec) => SampleInterval::Period(CLOCK_PERIOD),
-            SamplingRate::Default if spec.perf_type == event_type::TRACEPOINT => SampleInterval::Period(1),
-            SamplingRate::Default => SampleInterval::Frequency(DEFAULT_FREQUENCY),
-        });
-        // Without hardware events CPU time stands for the cycles of the power model.
-        let role = role.or(is_clock(&spec).then_some(Role::Clk));
-        Self { spec, interval, role, joules_per_event: BTreeMap::new(), probe: None }
-    }
-
-    /// Its place in the power model, if its period follows from that: neither the event nor the recording
-    /// was given an interval of its own.
-    fn modelled(&self, rate: SamplingRate) -> Option<(Role, CoreKind)> {
-        let is_free =
-            rate == SamplingRate::Default && self.spec.period.is_none() && self.spec.frequency.is_none();
-        Some((self.role?, self.spec.core_kind)).filter(|_| is_free && !self.is_clock())
-    }
-
-    /// Counts time, not something that happens.
-    pub fn is_clock(&self) -> bool {
-        is_clock(&self.spec)
-    }
-
-    /// Takes no samples of the idle task.
-    pub fn leave_out_idle(&mut self) {
-        self.spec.modifiers.exclude_idle = true;
-    }
-
-    /// What the recording says of it.
-    pub fn info(&self) -> EventInfo {
-        EventInfo {
-            name: self.spec.name.clone(),
-            role: self.role,
-            encoding: self.spec.encoding(),
-            joules_per_event: self.joules_per_event.clone(),
-            core_kind: self.spec.core_kind,
-        }
-    }
-}
-
-fn is_clock(spec: &EventSpec) -> bool {
-    spec.perf_type == event_type::SOFTWARE && matches!(spec.config, CPU_CLOCK | TASK_CLOCK)
-}
-
-/// Gives the power model's events the periods that `of` tells for their roles and kinds of core; intervals
-/// that somebody asked for stay.
-pub fn set_periods(
-    events: &mut [SampledEvent],
-    rate: SamplingRate,
-    of: impl FnOnce(&[(Role, CoreKind)]) -> Vec<u64>,
-) {
-    let modelled: Vec<(Role, CoreKind)> = events.iter().filter_map(|event| event.modelled(rate)).collect();
-    let free = events.iter_mut().filter(|event| event.modelled(rate).is_some());
-    for (event, period) in free.zip(of(&modelled)) {
-        event.interval = SampleInterval::Period(period);
-    }
 }
 
 /// The events of these lists, or those of the power model if there are none. A calibrated model tells
@@ -178,11 +76,15 @@ pub fn clock_instead(roots: &Roots, rate: SamplingRate) -> Result<Vec<SampledEve
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::hardware::{CoreKind, DomainKind};
     use crate::machine::fixture::FixtureMachine;
     use crate::machine::topology;
     use crate::power_model::model::{DomainModel, ModelEvent, PowerModel, Scale};
     use crate::power_model::stored::STORED_FORMAT;
+    use crate::record::sampled_event::SampleInterval;
     use crate::units::Watts;
 
     fn chosen(lists: &[&str], rate: SamplingRate) -> Vec<SampledEvent> {
@@ -207,20 +109,6 @@ mod tests {
         assert_eq!(names, ["page-faults", "cpu-clock:u", "task-clock"]);
         assert!(events.iter().all(|event| event.interval == SampleInterval::Frequency(100)));
         assert!(events[1].spec.modifiers.exclude_kernel);
-    }
-
-    #[test]
-    fn the_models_events_have_periods_of_their_own() {
-        let spec = || resolve_events(&Roots::default(), "cycles").expect("known").remove(0);
-        let of_role = |role, rate| {
-            let mut events = [SampledEvent::new(spec(), role, rate)];
-            set_periods(&mut events, rate, |modelled| vec![77; modelled.len()]);
-            events[0].interval
-        };
-        assert_eq!(of_role(Some(Role::Clk), SamplingRate::Default), SampleInterval::Period(77));
-        assert_eq!(of_role(None, SamplingRate::Default), SampleInterval::Frequency(999));
-        assert_eq!(of_role(Some(Role::Clk), SamplingRate::Frequency(99)), SampleInterval::Frequency(99));
-        assert_eq!(of_role(Some(Role::Clk), SamplingRate::Period(5)), SampleInterval::Period(5));
     }
 
     #[test]

@@ -4,20 +4,16 @@ use std::fs;
 
 use nix::time::{ClockId, clock_getres, clock_gettime};
 
-use crate::hardware::MachineInfo;
 use crate::machine::pmu::Pmu;
 use crate::machine::{Roots, cpu_list};
 use crate::process::clocks::monotonic_now;
+use crate::recording::metadata::Metadata;
 use crate::recording::trailer::{ClockReference, Trailer};
 use crate::units::Nanoseconds;
 
-/// What the trailer says of the machine.
-pub fn trailer(
-    roots: &Roots,
-    machine: &MachineInfo,
-    command_line: &[String],
-    clock: Option<ClockReference>,
-) -> Trailer {
+/// What the trailer says of the machine and of eprof.
+pub fn trailer(roots: &Roots, metadata: &Metadata, clock: Option<ClockReference>) -> Trailer {
+    let Metadata { machine, command_line, .. } = metadata;
     let some = |text: &String| (!text.is_empty()).then(|| text.clone());
     Trailer {
         hostname: some(&machine.hostname),
@@ -28,7 +24,7 @@ pub fn trailer(
         cpu_description: some(&machine.cpu_model),
         cpu_id: some(&machine.cpu_identity),
         total_memory_kib: total_memory_kib(roots),
-        command_line: command_line.to_vec(),
+        command_line: command_line.clone(),
         pmus: pmus(roots),
         clock,
         ..Trailer::default()

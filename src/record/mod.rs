@@ -2,8 +2,11 @@
 //!
 //! ```text
 //! options ──► events ──► sampling: counters, rings ──► recorder ──► drain ──► perf.data
-//! target ───► launch ──────┘            meters ──► readings ──┘
+//! target ───► program ─────┘            meters ──► readings ──┘
 //! ```
+//!
+//! [`record()`] says what happens, in its order: open (`opened`), describe (`description`), run (`recorder`), close
+//! (`closing`).
 //!
 //! The kernel's records go from its rings to the file as they are; what they say is found out later,
 //! by [`crate::recording`]. All that eprof adds is made by [`crate::recording::own_events`].
@@ -12,8 +15,10 @@ mod attr;
 mod build_ids;
 mod calibrated;
 mod census;
+mod closing;
 mod counters;
 mod cpu_times;
+mod description;
 mod drain;
 mod energy_log;
 mod error;
@@ -22,16 +27,20 @@ mod events;
 mod gpu;
 mod host;
 mod kernel_state;
+mod opened;
 mod options;
 mod output;
 mod partial_round;
 mod periods;
 mod process_state;
+mod program;
 mod readings;
 mod recorder;
 mod ring;
+mod sampled_event;
 mod sampling;
 mod session;
+mod stop_conditions;
 mod summary;
 mod support;
 mod target;
@@ -43,7 +52,8 @@ pub use eprof_cupti_injection::DEFAULT_MAX_RATE as CUPTI_MAX_RATE;
 pub use error::RecordError;
 pub use gpu::activity::COST as CUPTI_COST;
 pub use options::{
-    CallGraph, CuptiOptions, GpuLaunches, GpuOptions, Neighbours, RecordOptions, SamplingRate, TargetOptions,
+    CallGraph, CuptiOptions, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions, OtherProcesses,
+    OutputOptions, RecordOptions, SamplingOptions, SamplingRate, TargetOptions, TargetTasks,
 };
 pub use session::record;
 pub use summary::Summary;

@@ -1,4 +1,4 @@
-//! What a recording is asked to be.
+//! What a recording is asked to be, in the parts that its phases take.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,56 +10,34 @@ use crate::power_model::stored::StoredModel;
 /// Everything that can be chosen about a recording.
 #[derive(Debug, Clone)]
 pub struct RecordOptions {
-    /// What to record.
+    /// Whose samples to take.
     pub target: TargetOptions,
-    /// Whether to sample the other processes beside the target.
-    pub neighbours: Neighbours,
-    /// Events by name; empty for those that eprof chooses.
-    pub events: Vec<String>,
-    /// How often to sample.
-    pub rate: SamplingRate,
-    /// The model that was calibrated on this machine: it tells how often to sample each of its events, and
-    /// what they cost.
-    pub model: Option<StoredModel>,
-    /// What to know of the call path of each sample.
-    pub call_graph: CallGraph,
-    /// Leave the kernel's work out of the samples.
-    pub user_only: bool,
+    /// What to sample of them, and how.
+    pub sampling: SamplingOptions,
+    /// What to learn of their GPU kernels.
+    pub gpu: GpuOptions,
+    /// How to read the energy.
+    pub energy: EnergyOptions,
+    /// Where it all goes.
+    pub output: OutputOptions,
     /// End after this time, whatever still runs.
     pub duration: Option<Duration>,
-    /// Launches of GPU kernels.
-    pub gpu: GpuOptions,
-    /// Which meters to read, and what to assume without any.
-    pub meters: MeterOptions,
-    /// Time between two readings of a meter, if its own pace permits.
-    pub meter_interval: Duration,
-    /// File to write.
-    pub output: PathBuf,
-    /// Compress the records by zstd of this level.
-    pub compression_level: Option<i32>,
+}
+
+/// Whose samples to take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetOptions {
+    /// The tasks to record.
+    pub tasks: TargetTasks,
+    /// Whether to sample other processes beside them.
+    pub others: OtherProcesses,
     /// The user to run the program as; `None` for the one who runs eprof.
     pub run_as: Option<String>,
-    /// eprof's own command line, for the file.
-    pub command_line: Vec<String>,
 }
 
-/// Whether other processes are sampled beside the target, so that their share of the energy is known by
-/// event and not by CPU time alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Neighbours {
-    /// Where that tells more and is permitted: a program started here, on CPUs whose energy is measured and
-    /// whose events the model chose.
-    #[default]
-    Auto,
-    /// Always.
-    Sample,
-    /// Never.
-    Leave,
-}
-
-/// What to record.
+/// The tasks to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TargetOptions {
+pub enum TargetTasks {
     /// A program to start, with its arguments, and all that it starts.
     Command(Vec<OsString>),
     /// Running processes, all their threads and what they start.
@@ -73,48 +51,44 @@ pub enum TargetOptions {
     System(Option<Vec<OsString>>),
 }
 
-impl TargetOptions {
+impl TargetTasks {
     /// The program to start, if there is one.
     pub fn command(&self) -> Option<&[OsString]> {
         match self {
             Self::Command(argv) | Self::System(Some(argv)) => Some(argv),
-            _ => None,
+            Self::Processes(_) | Self::Threads(_) | Self::ControlGroup(_) | Self::System(None) => None,
         }
     }
 }
 
-/// Whether and how launches of GPU kernels are recorded.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GpuOptions {
-    /// When.
-    pub launches: GpuLaunches,
-    /// CUDA's driver library, if it is not to be looked for.
-    pub cuda_library: Option<PathBuf>,
-    /// CUPTI in the program, to tell when its kernels ran.
-    pub cupti: Option<CuptiOptions>,
-}
-
-/// How CUPTI gets into a program.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CuptiOptions {
-    /// CUPTI's own library, if it is none of the usual.
-    pub library: Option<PathBuf>,
-    /// The library that CUDA is to load, if it is not beside the program.
-    pub injection: Option<PathBuf>,
-    /// So many launches a second end the watching; 0 for never.
-    pub max_rate: Option<u32>,
-}
-
-/// When launches of GPU kernels are recorded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum GpuLaunches {
-    /// If a GPU's energy is measured, its driver is found and the kernel permits probes.
+/// Whether other processes are sampled beside the target, so that their share of the energy is known by
+/// event and not by CPU time alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OtherProcesses {
+    /// Where that tells more and is permitted: a program started here, on CPUs whose energy is measured and
+    /// whose events the model chose.
     #[default]
     Automatic,
-    /// Or else there is no recording.
+    /// Always.
     Always,
-    /// Not at all.
+    /// Never.
     Never,
+}
+
+/// What to sample, and how.
+#[derive(Debug, Clone)]
+pub struct SamplingOptions {
+    /// Events by name; empty for those that eprof chooses.
+    pub events: Vec<String>,
+    /// How often to sample.
+    pub rate: SamplingRate,
+    /// The model that was calibrated on this machine: it tells how often to sample each of its events, and
+    /// what they cost.
+    pub model: Option<StoredModel>,
+    /// What to know of the call path of each sample.
+    pub call_graph: CallGraph,
+    /// Leave the kernel's work out of the samples.
+    pub user_only: bool,
 }
 
 /// How often to sample.
@@ -143,4 +117,65 @@ pub enum CallGraph {
     },
     /// The CPU's record of the last branches.
     LastBranches,
+}
+
+/// What to learn of a program's GPU kernels.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GpuOptions {
+    /// Where they are launched.
+    pub launches: LaunchOptions,
+    /// When they ran, by CUPTI in the program.
+    pub cupti: Option<CuptiOptions>,
+}
+
+/// Whether and how launches of GPU kernels are recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LaunchOptions {
+    /// When.
+    pub when: GpuLaunches,
+    /// CUDA's driver library, if it is not to be looked for.
+    pub cuda_library: Option<PathBuf>,
+}
+
+/// When launches of GPU kernels are recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum GpuLaunches {
+    /// If a GPU's energy is measured, its driver is found and the kernel permits probes.
+    #[default]
+    Automatic,
+    /// Or else there is no recording.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+/// How CUPTI gets into a program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CuptiOptions {
+    /// CUPTI's own library, if it is none of the usual.
+    pub library: Option<PathBuf>,
+    /// The library that CUDA is to load, if it is not beside the program.
+    pub injection: Option<PathBuf>,
+    /// So many launches a second end the watching; 0 for never.
+    pub max_rate: Option<u32>,
+}
+
+/// How to read the energy.
+#[derive(Debug, Clone)]
+pub struct EnergyOptions {
+    /// Which meters to read, and what to assume without any.
+    pub meters: MeterOptions,
+    /// Time between two readings of a meter, if its own pace permits.
+    pub interval: Duration,
+}
+
+/// Where a recording goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputOptions {
+    /// File to write.
+    pub path: PathBuf,
+    /// Compress the records by zstd of this level.
+    pub compression_level: Option<i32>,
+    /// eprof's own command line, for the file.
+    pub command_line: Vec<String>,
 }

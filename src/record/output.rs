@@ -59,6 +59,11 @@ impl PendingOutput {
         Ok(pending)
     }
 
+    /// That the file cannot be written.
+    pub fn failed(&self, cause: io::Error) -> RecordError {
+        RecordError::Output { path: self.path.clone(), cause }
+    }
+
     /// The open file, to be taken once.
     pub fn take_file(&mut self) -> io::Result<File> {
         self.file.take().ok_or_else(|| io::Error::other("the file was taken before"))
@@ -66,14 +71,13 @@ impl PendingOutput {
 
     /// Gives the file its name. A file that had it before is kept with `.old` behind it.
     pub fn put_in_place(self) -> Result<(), RecordError> {
-        let failed = |cause| RecordError::Output { path: self.path.clone(), cause };
         let mut old = self.path.clone().into_os_string();
         old.push(".old");
         match fs::rename(&self.path, &old) {
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(failed(cause)),
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(self.failed(cause)),
             _ => {}
         }
-        fs::rename(&self.temporary, &self.path).map_err(failed)?;
+        fs::rename(&self.temporary, &self.path).map_err(|cause| self.failed(cause))?;
         std::mem::forget(self);
         Ok(())
     }

@@ -32,8 +32,7 @@ fn usual_rate(role: Role) -> f64 {
 
 /// Events between two samples if all roles had an equal part in the samples.
 fn usual_period(role: Role) -> u64 {
-    const ROLES: f64 = 5.0;
-    (usual_rate(role) * ROLES / SAMPLES_PER_SECOND) as u64
+    (usual_rate(role) * Role::ALL.len() as f64 / SAMPLES_PER_SECOND) as u64
 }
 
 /// Joules of a sample: what a core as busy as usual spends between two of them.
@@ -90,8 +89,6 @@ mod tests {
     use super::*;
     use crate::power_model::paper;
 
-    const ALL: [Role; 5] = [Role::Clk, Role::Inst, Role::Resource, Role::L2, Role::LlcMiss];
-
     fn on_large_cores(roles: &[Role]) -> Vec<(Role, CoreKind)> {
         roles.iter().map(|&role| (role, CoreKind::Performance)).collect()
     }
@@ -103,7 +100,7 @@ mod tests {
             let rates = program.rates_per_core();
             means.iter_mut().zip(rates).for_each(|(mean, rate)| *mean += rate / 6.0);
         }
-        for (role, mean) in ALL.into_iter().zip(means) {
+        for (role, mean) in Role::ALL.into_iter().zip(means) {
             let ratio = usual_rate(role) / mean;
             assert!((0.95..1.05).contains(&ratio), "{role}: {mean:e}");
         }
@@ -112,7 +109,7 @@ mod tests {
     #[test]
     fn samples_of_all_events_stand_for_the_same_joules() {
         let model = Preset::SandyBridge.model();
-        let roles = &ALL[..4];
+        let roles = &Role::ALL[..4];
         let periods = by_preset(Some("sandybridge"), &on_large_cores(roles));
         let joules: Vec<f64> = roles
             .iter()
@@ -127,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_papers_programs_are_sampled_by_what_they_spend() {
-        let periods = by_preset(Some("sandybridge-ep"), &on_large_cores(&ALL[..4]));
+        let periods = by_preset(Some("sandybridge-ep"), &on_large_cores(&Role::ALL[..4]));
         let samples = |program: &paper::Program| -> f64 {
             program.rates_per_core().iter().zip(&periods).map(|(rate, &period)| rate / period as f64).sum()
         };
@@ -139,9 +136,9 @@ mod tests {
 
     #[test]
     fn an_unknown_machine_has_periods_of_about_the_same_rate() {
-        let periods = by_preset(None, &on_large_cores(&ALL));
+        let periods = by_preset(None, &on_large_cores(&Role::ALL));
         let samples: f64 =
-            ALL.iter().zip(&periods).map(|(&role, &period)| usual_rate(role) / period as f64).sum();
+            Role::ALL.iter().zip(&periods).map(|(&role, &period)| usual_rate(role) / period as f64).sum();
         assert!((samples / SAMPLES_PER_SECOND - 1.0).abs() < 0.01, "{samples}");
         assert!(periods.iter().all(|period| period % 2 == 1));
     }
@@ -160,7 +157,7 @@ mod tests {
         }
         let events: Vec<(Role, CoreKind)> = [CoreKind::Performance, CoreKind::Efficiency]
             .into_iter()
-            .flat_map(|kind| ALL.map(|role| (role, kind)))
+            .flat_map(|kind| Role::ALL.map(|role| (role, kind)))
             .collect();
         let periods = by_model(&model, &events);
         for (large, small) in periods[..5].iter().zip(&periods[5..]) {

@@ -1,33 +1,25 @@
 //! A recording under way: waits for rings, readings, signals and the program's end.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use nix::unistd::Pid;
 
-use crate::process;
+use crate::machine::Roots;
 use crate::process::Outcome;
 use crate::process::clocks::monotonic_now;
-use crate::process::{ReceivedSignal, Signals};
-use crate::record::census::Census;
 use crate::record::counters::Counters;
 use crate::record::cpu_times::CpuTimesReader;
 use crate::record::drain::Drain;
-use crate::record::energy_log::EnergyLog;
+use crate::record::energy_log::{EnergyLog, EnergySummary};
 use crate::record::error::RecordError;
 use crate::record::event_totals::EventTotals;
-use crate::record::gpu::activity::ActivityFiles;
-use crate::record::gpu::kernel_names::{GivenHandle, KernelNames};
-use crate::record::process_state::ProcessState;
-use crate::record::readings::MeterReader;
+use crate::record::gpu::gpu_records::GpuRecords;
+use crate::record::sampling::Sampling;
+use crate::record::stop_conditions::StopConditions;
 use crate::recording::encode::{self, RecordTooLong, SampleId};
 use crate::recording::own_events;
-use crate::recording::trailer::Trailer;
-use crate::recording::writer::RecordingWriter;
 
 /// How often rings are emptied that have not asked for it, so that little is missing from the file if
 /// the recorder is killed.
@@ -41,53 +33,84 @@ const LONGEST_WITHOUT_CPU_TIMES: Duration = Duration::from_millis(500);
 
 /// A recording under way.
 pub struct Recorder {
-    /// The recorder's signals.
-    pub signals: Signals,
     /// What is counted.
-    pub counters: Counters,
-    /// Those of them that tell the target's own CPU time.
-    pub own_time: Vec<usize>,
+    sampling: Sampling,
+    /// Those of the counters that tell the target's own CPU time.
+    own_time: Vec<usize>,
+    /// How busy the CPUs are.
+    cpu_times: Option<CpuTimesReader>,
+    /// The meters and their readings.
+    energy: EnergyLog,
+    /// What is told of the program's GPU.
+    gpu: GpuRecords,
     /// The way to the file.
-    pub drain: Drain,
-    /// What went there.
-    pub census: Census,
+    drain: Drain,
+    /// What the counters say in the end.
+    totals: EventTotals,
+    /// What ends the recording.
+    stop: StopConditions,
+    /// The first error of writing; nothing is recorded after it.
+    failure: Option<io::Error>,
+}
+
+/// A recording that has ended, its file still without a trailer.
+pub struct Recorded {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What was sampled.
+    pub sampling: Sampling,
+    /// What the meters read.
+    pub energy: Option<EnergySummary>,
     /// What the counters say in the end.
     pub totals: EventTotals,
-    /// The meters.
-    pub meters: Vec<MeterReader>,
-    /// How busy the CPUs are.
-    pub cpu_times: Option<CpuTimesReader>,
-    /// The meters' readings.
-    pub energy: EnergyLog,
-    /// The program, if the recorder started one.
-    pub program: Option<Pid>,
-    /// Tasks whose end ends the recording, if it is not a program's.
-    pub watched: Vec<u32>,
-    /// Where their state is read.
-    pub process_state: ProcessState,
-    /// When the time is up.
-    pub deadline: Option<Instant>,
-    /// Names of GPU kernels, where their launches are recorded.
-    pub kernel_names: Option<KernelNames>,
-    /// When kernels really ran, where the program tells it through CUPTI.
-    pub activity: Option<ActivityFiles>,
-    /// The first error of writing; nothing is recorded after it.
+    /// The way to the file.
+    pub drain: Drain,
+    /// Who waits for the program.
+    pub stop: StopConditions,
+    /// The first error of writing.
     pub failure: Option<io::Error>,
 }
 
 const SIGNAL_TOKEN: u64 = u64::MAX;
 
 impl Recorder {
-    /// Empties the rings until the program, the watched tasks, the time or somebody's patience ends.
-    pub fn run(&mut self) -> Result<Outcome, RecordError> {
+    /// Of counters and meters that have been started, into the file that `drain` writes.
+    pub fn new(
+        sampling: Sampling,
+        own_time: Vec<usize>,
+        energy: EnergyLog,
+        gpu: GpuRecords,
+        drain: Drain,
+        stop: StopConditions,
+        roots: &Roots,
+    ) -> Self {
+        let cpu_times = CpuTimesReader::open(roots).ok();
+        let (totals, failure) = (EventTotals::default(), None);
+        Self { sampling, own_time, cpu_times, energy, gpu, drain, totals, stop, failure }
+    }
+
+    /// Records until the program, the watched tasks, the time or somebody's patience ends, and takes what is left
+    /// then.
+    ///
+    /// # Errors
+    /// If the kernel gives no way to wait for rings and signals.
+    pub fn run(mut self) -> Result<Recorded, RecordError> {
+        let outcome = self.rounds()?;
+        self.last_round();
+        let Self { sampling, totals, drain, stop, failure, .. } = self;
+        Ok(Recorded { outcome, sampling, energy: self.energy.summary(), totals, drain, stop, failure })
+    }
+
+    /// Empties the rings again and again, until the recording ends.
+    fn rounds(&mut self) -> Result<Outcome, RecordError> {
         let epoll =
             Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(RecordError::system("epoll_create1"))?;
         let readable = |token| EpollEvent::new(EpollFlags::EPOLLIN, token);
         epoll
-            .add(self.signals.descriptor().as_fd(), readable(SIGNAL_TOKEN))
+            .add(self.stop.signals().as_fd(), readable(SIGNAL_TOKEN))
             .map_err(RecordError::system("waiting for signals"))?;
-        for ring in &self.counters.rings {
-            let owner = self.counters.counters[ring.owner].descriptor();
+        for ring in &self.sampling.counters.rings {
+            let owner = self.sampling.counters.counters[ring.owner].descriptor();
             epoll
                 .add(owner, readable(ring.owner as u64))
                 .map_err(RecordError::system("waiting for a ring"))?;
@@ -96,7 +119,7 @@ impl Recorder {
         let mut next_tick = Instant::now();
         let mut next_cpu_times = Instant::now();
         loop {
-            let until = self.deadline.map_or(next_tick, |deadline| deadline.min(next_tick));
+            let until = self.stop.deadline().map_or(next_tick, |deadline| deadline.min(next_tick));
             let count = epoll.wait(&mut ready, timeout_until(until)).unwrap_or(0);
             for event in &ready[..count] {
                 self.forget_if_ended(&epoll, event);
@@ -106,7 +129,7 @@ impl Recorder {
             if is_tick {
                 next_tick = now + TICK;
             }
-            let outcome = self.ending(is_tick);
+            let outcome = self.stop.met(is_tick);
             let with_cpu_times = outcome.is_some() || now >= next_cpu_times;
             self.round(with_cpu_times);
             if with_cpu_times {
@@ -123,7 +146,7 @@ impl Recorder {
     /// emptied, at every tick.
     fn forget_if_ended(&self, epoll: &Epoll, event: &EpollEvent) {
         if event.events().contains(EpollFlags::EPOLLHUP)
-            && let Some(owner) = self.counters.counters.get(event.data() as usize)
+            && let Some(owner) = self.sampling.counters.counters.get(event.data() as usize)
         {
             let _ = epoll.delete(owner.descriptor());
         }
@@ -136,22 +159,19 @@ impl Recorder {
         }
         if let Err(error) = self.try_round(with_cpu_times) {
             self.failure = Some(error);
-            self.counters = Counters::default();
+            self.sampling.counters = Counters::default();
             self.own_time.clear();
-            self.meters.clear();
+            self.energy.give_up();
         }
     }
 
     fn try_round(&mut self, with_cpu_times: bool) -> io::Result<()> {
         let mut own = Vec::new();
-        for meter in &mut self.meters {
-            meter.collect(self.energy.waiting());
-        }
-        self.energy.encode(&mut own).map_err(io::Error::other)?;
+        self.energy.collect(&mut own).map_err(io::Error::other)?;
         if let (true, Some(reader)) = (with_cpu_times, &mut self.cpu_times) {
             let time = monotonic_now();
             let times = reader.read()?;
-            let target = self.counters.running_times(&self.own_time);
+            let target = self.sampling.counters.running_times(&self.own_time);
             let encoded = match &target[..] {
                 [] => own_events::cpu_times(&times, time, &mut own),
                 target => own_events::cpu_times_with_target(&times, target, time, &mut own),
@@ -159,7 +179,7 @@ impl Recorder {
             encoded.map_err(io::Error::other)?;
         }
         if with_cpu_times {
-            self.collect_activity(&mut own)?;
+            self.gpu.collect_activity(&mut own)?;
         }
         self.write_round(&own)?;
         self.write_kernel_names()
@@ -167,80 +187,33 @@ impl Recorder {
 
     /// Writes a round whose own records begin with the readings that were last encoded.
     fn write_round(&mut self, own: &[u8]) -> io::Result<()> {
-        let written = self.drain.round(&mut self.counters.rings, own, &mut self.census);
+        let written = self.drain.round(&mut self.sampling.counters.rings, own);
         self.energy.written(self.drain.own_written());
         written
     }
 
-    /// What the program's GPU did, as far as it has told by now. Tells whether there may be more.
-    fn collect_activity(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
-        const MOST: u64 = 4 << 20;
-        let Some(activity) = &mut self.activity else { return Ok(false) };
-        let time = monotonic_now();
-        let mut written = Ok(());
-        let more = activity.collect(MOST, |piece| {
-            if written.is_ok() {
-                written = own_events::gpu_activity(&piece, time, out);
-            }
-        });
-        written.map(|()| more).map_err(io::Error::other)
-    }
-
-    /// Asks the program for the names of kernels that it has just asked for. They are rare, and a round
-    /// of their own keeps them from waiting, as the program may end.
+    /// Writes the names of kernels that the program has just asked for. They are rare, and a round of their own
+    /// keeps them from waiting, as the program may end.
     fn write_kernel_names(&mut self) -> io::Result<()> {
-        let kept = std::mem::take(&mut self.census.kept);
-        let Some(names) = self.kernel_names.as_mut().filter(|_| !kept.is_empty()) else { return Ok(()) };
+        let kept = self.drain.take_kept();
         let mut own = Vec::new();
-        for given in names.take(&kept) {
-            let written = match given {
-                GivenHandle::Kernel(name) => own_events::kernel_name(&name, monotonic_now(), &mut own),
-                GivenHandle::Context(context) => own_events::context(context, monotonic_now(), &mut own),
-            };
-            written.map_err(io::Error::other)?;
+        if !kept.is_empty() {
+            self.gpu.name_kernels(&kept, &mut own).map_err(io::Error::other)?;
         }
-        self.drain.round(&mut [], &own, &mut self.census)
-    }
-
-    /// Whether and how the recording ends now.
-    fn ending(&mut self, tick: bool) -> Option<Outcome> {
-        while let Some(signal) = self.signals.next() {
-            match signal {
-                ReceivedSignal::ChildChanged => {
-                    if let Some(outcome) = self.program.and_then(process::reap) {
-                        self.program = None;
-                        return Some(outcome);
-                    }
-                }
-                // The program has got it too, and decides what it means.
-                ReceivedSignal::FromTerminal(_) if self.program.is_some() => {}
-                ReceivedSignal::FromTerminal(signal) | ReceivedSignal::Stop(signal) => {
-                    return Some(Outcome::Stopped(signal));
-                }
-            }
-        }
-        if tick
-            && !self.watched.is_empty()
-            && !self.watched.iter().any(|&tid| self.process_state.is_alive(tid))
-        {
-            return Some(Outcome::TargetsEnded);
-        }
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(Outcome::TimeUp)
+        self.drain.round(&mut [], &own)
     }
 
     /// The last round: final readings, what is left in the rings, and the counters' final values.
-    pub fn last_round(&mut self) {
+    fn last_round(&mut self) {
         if self.failure.is_some() {
             return;
         }
-        for meter in std::mem::take(&mut self.meters) {
-            meter.stop(self.energy.waiting());
-        }
-        self.counters.disable();
         let mut own = Vec::new();
-        let encoded = self.energy.encode(&mut own).and_then(|()| self.final_values(&mut own));
+        let stopped = self.energy.stop(&mut own);
+        self.sampling.counters.disable();
+        let encoded = stopped.and_then(|()| self.final_values(&mut own));
         let encoded = encoded.map_err(io::Error::other).and_then(|()| {
-            while self.collect_activity(&mut own)? {
+            while self.gpu.collect_activity(&mut own)? {
                 self.write_round(&std::mem::take(&mut own))?;
             }
             Ok(())
@@ -251,7 +224,7 @@ impl Recorder {
 
     fn final_values(&mut self, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
         let time = monotonic_now();
-        for open in &mut self.counters.counters {
+        for open in &mut self.sampling.counters.counters {
             let Ok(value) = open.value() else { continue };
             self.totals.add(open.event, open.task, &value);
             let id = SampleId { pid: u32::MAX, tid: u32::MAX, time, cpu: open.cpu, id: open.id() };
@@ -259,51 +232,6 @@ impl Recorder {
         }
         Ok(())
     }
-
-    /// Closes the file, readable whatever went wrong.
-    pub fn close(self, trailer: &Trailer) -> Closed {
-        let (file_size, closed) = finish_file(self.drain.into_writer(), trailer);
-        let failure = self.failure.or(closed.err());
-        Closed { file_size, failure, signals: self.signals, program: self.program }
-    }
-}
-
-/// Writes the trailer, and leaves the file without one if that fails. Gives the file's size; `NotFound` is a file that
-/// somebody removed meanwhile.
-fn finish_file(writer: RecordingWriter<File>, trailer: &Trailer) -> (u64, io::Result<()>) {
-    let data_end = writer.data_end();
-    let finish = || {
-        let file = writer.get_ref().try_clone()?;
-        // A failed write may have left a part of its records, which also takes the trailer's room.
-        file.set_len(data_end)?;
-        match writer.finish(trailer) {
-            Ok(file) => match file.metadata()? {
-                removed if removed.nlink() == 0 => Err(io::ErrorKind::NotFound.into()),
-                kept => Ok(kept.len()),
-            },
-            Err(error) => {
-                // Readers of a recording without trailer go on to the end of the file.
-                file.set_len(data_end)?;
-                Err(error)
-            }
-        }
-    };
-    match finish() {
-        Ok(size) => (size, Ok(())),
-        Err(error) => (data_end, Err(error)),
-    }
-}
-
-/// What is left of a recorder when its file is closed.
-pub struct Closed {
-    /// Bytes of the file.
-    pub file_size: u64,
-    /// The first error of writing.
-    pub failure: Option<io::Error>,
-    /// The recorder's signals.
-    pub signals: Signals,
-    /// The program, if it still runs.
-    pub program: Option<Pid>,
 }
 
 /// Milliseconds from now, rounded up so that a wait does not end just before its time.

@@ -11,9 +11,10 @@ use crate::process::file_limit;
 use crate::record::attr::AttrSettings;
 use crate::record::counters::{Counters, OpenCounter, Refusal, Scope};
 use crate::record::error::RecordError;
-use crate::record::events::{ChosenEvents, SampledEvent, choose_events, clock_instead};
-use crate::record::options::{CallGraph, RecordOptions, SamplingRate};
+use crate::record::events::{ChosenEvents, choose_events, clock_instead};
+use crate::record::options::{CallGraph, SamplingOptions, SamplingRate};
 use crate::record::ring::page_size;
+use crate::record::sampled_event::SampledEvent;
 use crate::record::support::KernelSupport;
 
 /// Bytes of a ring, if the kernel gives them. perf_event_mlock_kb is 516 by default: just this and a
@@ -35,6 +36,8 @@ pub struct Sampling {
     pub events: Vec<SampledEvent>,
     /// The kernel's own work is not sampled.
     pub exclude_kernel: bool,
+    /// What each sample has of its call path.
+    pub call_graph: CallGraph,
     /// What had to be done without, and how to have it.
     pub warnings: Vec<String>,
     /// How the events were chosen.
@@ -89,12 +92,13 @@ impl Opener<'_> {
 }
 
 impl Sampling {
-    /// Opens the events of `options` for `scope`, and these probes.
+    /// Opens the events that are wanted for `scope`, and these probes. `on_exec`: the counters of a program start
+    /// with its `exec`.
     ///
     /// # Errors
     /// Events that are not known or not to be had, and rights or memory that are missing.
     pub fn open(
-        options: &RecordOptions,
+        options: &SamplingOptions,
         roots: &Roots,
         machine: &MachineInfo,
         scope: &Scope,
@@ -128,7 +132,20 @@ impl Sampling {
             events.iter_mut().for_each(name_user_only);
         }
         map_rings(&mut counters, options.call_graph, &mut warnings)?;
-        Ok(Self { counters, events, exclude_kernel: settings.exclude_kernel, warnings, notes })
+        let AttrSettings { exclude_kernel, call_graph, .. } = settings;
+        Ok(Self { counters, events, exclude_kernel, call_graph, warnings, notes })
+    }
+
+    /// Starts the counters. With `on_exec`, those of the program start with its `exec`, and only probes are left to
+    /// start.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn start(&mut self, on_exec: bool) -> Result<(), RecordError> {
+        match on_exec {
+            true => self.counters.enable_untied().map_err(RecordError::system("starting the probes")),
+            false => self.counters.enable().map_err(RecordError::system("starting the counters")),
+        }
     }
 
     /// The id of some counter of the first event, for records that eprof makes in the kernel's place.

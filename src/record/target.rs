@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::Pid;
@@ -13,7 +14,7 @@ use crate::meter::Discovery;
 use crate::record::counters::Scope;
 use crate::record::error::RecordError;
 use crate::record::gpu::gpu_order::GpuEnvironment;
-use crate::record::options::{Neighbours, RecordOptions, TargetOptions};
+use crate::record::options::{OtherProcesses, SamplingOptions, TargetOptions, TargetTasks};
 use crate::record::process_state::ProcessState;
 use crate::recording::metadata::Target;
 
@@ -21,16 +22,12 @@ use crate::recording::metadata::Target;
 ///
 /// # Errors
 /// A process, thread or control group that does not exist.
-pub fn scope(
-    options: &RecordOptions,
-    program: Option<Pid>,
-    state: &ProcessState,
-) -> Result<Scope, RecordError> {
-    match &options.target {
-        TargetOptions::Command(_) => {
+pub fn scope(tasks: &TargetTasks, program: Option<Pid>, state: &ProcessState) -> Result<Scope, RecordError> {
+    match tasks {
+        TargetTasks::Command(_) => {
             Ok(Scope::Tasks(program.map(|pid| pid.as_raw() as u32).into_iter().collect()))
         }
-        TargetOptions::Processes(processes) => {
+        TargetTasks::Processes(processes) => {
             let mut threads = Vec::new();
             for &pid in processes {
                 let of_process = state.threads(pid);
@@ -41,24 +38,24 @@ pub fn scope(
             }
             Ok(Scope::Tasks(threads))
         }
-        TargetOptions::Threads(threads) => {
+        TargetTasks::Threads(threads) => {
             let missing = threads.iter().find(|&&tid| !state.is_alive(tid));
             missing
                 .map_or_else(|| Ok(Scope::Tasks(threads.clone())), |&tid| Err(RecordError::NoSuchTask(tid)))
         }
-        TargetOptions::ControlGroup(group) => {
+        TargetTasks::ControlGroup(group) => {
             let failed = |cause| RecordError::ControlGroup { path: group.clone(), cause };
             let folder = control_group_folder(group, &state.control_group_roots());
             File::open(folder).map(Scope::ControlGroup).map_err(failed)
         }
-        TargetOptions::System(_) => Ok(Scope::System),
+        TargetTasks::System(_) => Ok(Scope::System),
     }
 }
 
 /// What the environment of the program, or of the first process, says of its GPUs.
-pub fn gpu_environment(options: &RecordOptions, state: &ProcessState) -> GpuEnvironment {
-    let pid = match &options.target {
-        TargetOptions::Processes(pids) | TargetOptions::Threads(pids) => pids.first().copied(),
+pub fn gpu_environment(tasks: &TargetTasks, state: &ProcessState) -> GpuEnvironment {
+    let pid = match tasks {
+        TargetTasks::Processes(pids) | TargetTasks::Threads(pids) => pids.first().copied(),
         _ => None,
     };
     let variable = |name: &str| match pid {
@@ -69,14 +66,19 @@ pub fn gpu_environment(options: &RecordOptions, state: &ProcessState) -> GpuEnvi
 }
 
 /// Whether all CPUs are to be sampled, so that the target's share of the energy is known by event.
-pub fn with_neighbours(options: &RecordOptions, roots: &Roots, energy: &Discovery) -> bool {
-    match options.neighbours {
-        Neighbours::Sample => true,
-        Neighbours::Leave => false,
+pub fn with_others(
+    target: &TargetOptions,
+    sampling: &SamplingOptions,
+    roots: &Roots,
+    energy: &Discovery,
+) -> bool {
+    match target.others {
+        OtherProcesses::Always => true,
+        OtherProcesses::Never => false,
         // Without a meter or events of the hardware the joules of others are a matter of CPU time anyway.
-        Neighbours::Auto => {
-            matches!(options.target, TargetOptions::Command(_))
-                && options.events.is_empty()
+        OtherProcesses::Automatic => {
+            matches!(target.tasks, TargetTasks::Command(_))
+                && sampling.events.is_empty()
                 && energy.measures_cpus()
                 && !Pmu::cores(roots).is_empty()
                 && Permissions::read(roots).cpu_wide_events()
@@ -93,36 +95,48 @@ fn control_group_folder(group: &Path, roots: &[PathBuf]) -> PathBuf {
 }
 
 /// The tasks whose end ends the recording.
-pub fn watched(target: &TargetOptions) -> Vec<u32> {
-    match target {
-        TargetOptions::Processes(tasks) | TargetOptions::Threads(tasks) => tasks.clone(),
+pub fn watched(tasks: &TargetTasks) -> Vec<u32> {
+    match tasks {
+        TargetTasks::Processes(numbers) | TargetTasks::Threads(numbers) => numbers.clone(),
         _ => Vec::new(),
     }
 }
 
-/// The running processes whose samples may be shown.
-pub fn processes(options: &RecordOptions, state: &ProcessState) -> Vec<u32> {
-    match &options.target {
-        _ if options.neighbours == Neighbours::Sample => state.processes(),
-        TargetOptions::Command(_) => Vec::new(),
-        TargetOptions::Processes(processes) => processes.clone(),
-        TargetOptions::Threads(threads) => {
+/// The state of the running processes whose samples may be shown, in records of the event `id`.
+///
+/// # Errors
+/// A path that is too long for a record.
+pub fn describe_running(target: &TargetOptions, roots: &Roots, id: u64) -> io::Result<Vec<u8>> {
+    let state = ProcessState::new(roots);
+    let mut records = Vec::new();
+    for pid in processes(target, &state) {
+        state.describe(pid, id, &mut records).map_err(io::Error::other)?;
+    }
+    Ok(records)
+}
+
+fn processes(target: &TargetOptions, state: &ProcessState) -> Vec<u32> {
+    match &target.tasks {
+        _ if target.others == OtherProcesses::Always => state.processes(),
+        TargetTasks::Command(_) => Vec::new(),
+        TargetTasks::Processes(processes) => processes.clone(),
+        TargetTasks::Threads(threads) => {
             let processes: BTreeSet<u32> = threads.iter().filter_map(|&tid| state.process_of(tid)).collect();
             processes.into_iter().collect()
         }
-        TargetOptions::ControlGroup(_) | TargetOptions::System(_) => state.processes(),
+        TargetTasks::ControlGroup(_) | TargetTasks::System(_) => state.processes(),
     }
 }
 
 /// What the recording says of its target.
-pub fn describe(target: &TargetOptions, program: Option<Pid>) -> Target {
-    match target {
-        TargetOptions::Command(argv) => Target::Command {
+pub fn describe(tasks: &TargetTasks, program: Option<Pid>) -> Target {
+    match tasks {
+        TargetTasks::Command(argv) => Target::Command {
             argv: argv.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
             pid: program.map_or(0, |pid| pid.as_raw() as u32),
         },
-        TargetOptions::Processes(processes) => Target::Processes(processes.clone()),
-        TargetOptions::Threads(threads) => Target::Threads(threads.clone()),
-        TargetOptions::ControlGroup(_) | TargetOptions::System(_) => Target::System,
+        TargetTasks::Processes(processes) => Target::Processes(processes.clone()),
+        TargetTasks::Threads(threads) => Target::Threads(threads.clone()),
+        TargetTasks::ControlGroup(_) | TargetTasks::System(_) => Target::System,
     }
 }

@@ -9,12 +9,13 @@ use super::code_map::CodeMap;
 use super::debug_file::{
     by_build_id, find_debug_file, find_supplement, open_image, open_with_build_id, same_build_id,
 };
-use super::dwarf::{DebugInfo, DebugMap, DebugSections, SectionNames, package_path};
+use super::debug_sections::{DebugInfo, DebugSections, SectionNames};
+use super::dwarf::{DebugMap, package_path};
 use super::elf::{MappedFile, Segments, build_id};
 use super::elf_symbols::{dynamic_symbols, linkage_stubs, static_symbols};
 use super::error::SymbolizeError;
-use super::kernel::check_running;
 use super::options::SymbolizeOptions;
+use super::running_kernel::check_running;
 use super::split_dwarf::DwoArena;
 use super::symbol_table::{GapRule, SymbolTable};
 use super::vdso;

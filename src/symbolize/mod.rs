@@ -17,6 +17,7 @@
 
 mod code_map;
 mod debug_file;
+mod debug_sections;
 mod demangle;
 mod dwarf;
 mod elf;
@@ -30,6 +31,7 @@ mod kernel_cache;
 mod options;
 mod perf_map;
 mod read_ahead;
+mod running_kernel;
 mod source;
 mod split_dwarf;
 mod symbol_table;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use super::kernel::check_running;
 use super::kernel_cache::KernelCache;
 use super::options::SymbolizeOptions;
+use super::running_kernel::check_running;
 
 /// The reading of `/proc/kallsyms` in a thread of its own. It is given up when this is dropped.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use addr2line::SplitDwarfLoad;
 use gimli::{Dwarf, DwarfPackage, EndianSlice, Reader as _, UnitRef};
 
-use super::dwarf::{DebugInfo, DebugSections, Reader, SectionNames};
+use super::debug_sections::{DebugInfo, DebugSections, Reader, SectionNames};
 use super::elf::MappedFile;
 use super::unit_limits::{abbreviations_are_bounded, functions_are_bounded};
 

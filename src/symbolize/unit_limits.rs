@@ -7,7 +7,7 @@
 use gimli::{AttributeValue, DebugAbbrevOffset, Dwarf, Reader as _, Section as _, UnitRef};
 use rustc_hash::FxHashSet;
 
-use super::dwarf::Reader;
+use super::debug_sections::Reader;
 
 /// Deepest nesting of inlined functions that is followed. Compilers stay below a hundred.
 const DEEPEST_INLINING: usize = 1_000;

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use gimli::{Dwarf, Section as _, Unit, UnitRef, UnitType};
 use rustc_hash::FxHashMap;
 
-use super::dwarf::Reader;
+use super::debug_sections::Reader;
 use super::unit_limits::{Budget, abbreviations_are_bounded, functions_are_bounded};
 
 /// Most ranges that may begin inside a range, as each of them is looked at for each address there. They should be

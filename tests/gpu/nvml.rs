@@ -1,10 +1,13 @@
 //! The NVML meter against a fake library of the real interface.
 
+use std::path::Path;
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use eprof::meter::EnergyMeter;
 use eprof::meter::nvml::{NvmlSearch, search};
 use eprof_testbed::fakes::fake_gpu;
+use serde_json::Value;
 
 fn look(settings: &str, flags: &[&str], watch_ms: u64) -> NvmlSearch {
     let folder = tempfile::tempdir().expect("a folder");
@@ -112,4 +115,67 @@ fn the_refresh_period_is_seen_and_sets_the_pace() {
     let refresh = meter.domains()[0].refresh.expect("a refresh period").as_secs_f64();
     assert!((refresh / 0.06 - 1.0).abs() < 0.25, "{refresh} s");
     assert!((meter.pace().shortest.as_secs_f64() / (refresh / 2.0) - 1.0).abs() < 1e-6);
+}
+
+/// Runs eprof in a folder with a fake GPU's library, or with none.
+fn eprof(folder: &Path, library: &Path, verb: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_eprof"));
+    command.current_dir(folder).args(verb).args(["--meter", "nvml", "--nvml-lib"]).arg(library);
+    command.args(["--", "sleep", "0.5"]).output().expect("eprof runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_gpu_alone_is_metered_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let library = fake_gpu(folder.path(), "idle 120\nrefresh_ms 10\n", &[]);
+    let output = eprof(folder.path(), &library, &["record", "--gpu=never"]);
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("J measured by NVML energy counter (Fake GPU)"), "{said}");
+
+    let report = Command::new(env!("CARGO_BIN_EXE_eprof"))
+        .current_dir(folder.path())
+        .args(["report", "--format", "json"])
+        .output()
+        .expect("eprof runs");
+    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    let [gpu] = &report["domains"].as_array().expect("domains")[..] else { panic!("{report:#}") };
+    assert_eq!(gpu["name"], "gpu-0");
+    let joules = gpu["joules"].as_f64().expect("joules");
+    assert!(joules > 0.45 * 120.0, "{joules} J in more than half a second of 120 W");
+
+    let output = eprof(folder.path(), &library, &["stat", "--json"]);
+    let stat: Value = serde_json::from_slice(&output.stderr).expect("JSON");
+    assert!(stat.to_string().contains("gpu-0"), "{stat:#}");
+}
+
+#[test]
+fn a_library_that_was_asked_for_and_is_not_there_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for verb in ["record", "stat"] {
+        let output = eprof(folder.path(), Path::new("/nonexistent/libnvidia-ml.so.1"), &[verb]);
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert!(said.contains("energy is not measured by NVML: /nonexistent/libnvidia-ml.so.1"), "{said}");
+        assert!(said.contains("it comes with NVIDIA's driver"), "{said}");
+    }
+    let library = fake_gpu(folder.path(), "gpus 0\n", &[]);
+    let said = text(&eprof(folder.path(), &library, &["record"]).stderr);
+    assert!(
+        said.contains("NVML: the driver knows no GPU") && said.contains("docker run --gpus all"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_help_of_every_verb_lists_it() {
+    for verb in ["record", "stat", "calibrate"] {
+        let help = Command::new(env!("CARGO_BIN_EXE_eprof")).args([verb, "--help"]).output().expect("runs");
+        let words: Vec<String> = text(&help.stdout).split_whitespace().map(str::to_owned).collect();
+        assert!(words.join(" ").contains("hwmon, battery, nvml or estimate"), "{words:?}");
+    }
 }

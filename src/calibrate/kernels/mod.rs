@@ -3,16 +3,13 @@
 mod pipeline;
 mod square_roots;
 mod stream;
+mod work;
 
 use std::fmt;
 
-use crate::machine::caches::Cache;
+use work::Work;
 
-/// Work that goes on for as long as it is asked to.
-pub trait Work {
-    /// A piece of the work, well below a millisecond on any machine.
-    fn go_on(&mut self);
-}
+use crate::machine::caches::Cache;
 
 /// A program to calibrate with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use super::Work;
+use super::work::Work;
 
 const PIECE: u32 = 2_000;
 /// Latency of a multiplication times the number of units of the widest cores: more chains than these

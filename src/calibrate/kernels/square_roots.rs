@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use super::Work;
+use super::work::Work;
 
 const PIECE: u32 = 2_000;
 

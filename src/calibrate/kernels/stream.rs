@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use super::Work;
+use super::work::Work;
 
 /// Words of a piece: 64 kB, some ten microseconds from memory.
 const PIECE: usize = 8 << 10;

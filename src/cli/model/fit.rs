@@ -159,7 +159,7 @@ impl FitArgs {
 
     fn role_of(&self, column: &str) -> Option<Role> {
         let named = self.roles.iter().find(|(_, name)| name == column).map(|(role, _)| *role);
-        named.or_else(|| guess_role(column))
+        named.or_else(|| Role::suggested_by(column))
     }
 
     fn domain(&self) -> DomainKind {
@@ -295,26 +295,6 @@ fn print(out: &mut impl Write, fit: &Fit, left_out: Option<f64>, args: &FitArgs)
         )?;
     }
     Ok(())
-}
-
-/// The role that an event's name suggests.
-fn guess_role(name: &str) -> Option<Role> {
-    let name = name.to_ascii_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    if has(&["stall", "resource"]) {
-        Some(Role::Resource)
-    } else if has(&["llc-load-misses", "llc_misses", "cache-misses", "cache_miss", "longest_lat_cache.miss"])
-    {
-        Some(Role::LlcMiss)
-    } else if has(&["l2"]) {
-        Some(Role::L2)
-    } else if has(&["instructions", "inst_retired"]) {
-        Some(Role::Inst)
-    } else if has(&["cycle", "clk_unhalted"]) && !has(&["ref"]) {
-        Some(Role::Clk)
-    } else {
-        None
-    }
 }
 
 fn role(text: &str) -> Result<(Role, String), String> {

@@ -15,9 +15,11 @@ use eprof::tune::runs::Run;
 use eprof::tune::search::{Bench, Purpose, Schedule, SearchError, search};
 use eprof::tune::space::{Level, Role, Setting, Space, Variable};
 
+use super::super::outcome::Outcome;
+use super::notices::{note, warn};
 use super::options::{PlacementKind, TuneArgs};
 use super::progress::Progress;
-use super::{Outcome, note, result};
+use super::result;
 
 /// The hidden verb that [`super::guard`] runs under.
 pub const GUARD_VERB: &str = "tune-guard";
@@ -232,10 +234,10 @@ fn options(args: &TuneArgs, controls: Controls, metric: Metric) -> BenchOptions 
 
 fn report(finished: &Finished) -> io::Result<()> {
     for warning in &finished.warnings {
-        super::warn(warning);
+        warn(warning);
     }
     for failure in &finished.not_restored {
-        super::warn(&failure.0);
+        warn(&failure.0);
     }
     if finished.restored > 0 {
         note(&format!("{} settings of the machine are as they were before, read back", finished.restored));

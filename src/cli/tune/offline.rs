@@ -14,8 +14,10 @@ use eprof::tune::show;
 use eprof::tune::space::Space;
 use eprof::tune::table::{RunsTable, TableOptions, read_runs};
 
+use super::super::outcome::Outcome;
+use super::notices::note;
 use super::options::{Format, TuneArgs};
-use super::{Outcome, note, result};
+use super::result;
 
 /// Larger tables are no tables of runs.
 const MOST_BYTES: u64 = 1 << 30;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::changes::{Changes, NotRestored};
+use super::changes::Changes;
 use super::command::Template;
 use super::cpu_frequency::CpuFrequency;
 use super::error::TuningError;
@@ -18,6 +18,7 @@ use super::placement::{Placement, openmp_environment, spread};
 use super::power_cap::PowerCap;
 use super::supervise::{Ending, supervise};
 use super::trial::{Instruments, Taken, Trial, tail_of};
+use super::undo::NotRestored;
 use crate::hardware::MachineInfo;
 use crate::machine::{Roots, topology};
 use crate::measure::RunMeter;

@@ -9,8 +9,9 @@
 use std::fs::OpenOptions;
 use std::path::PathBuf;
 
-use super::changes::{Changes, read_content};
+use super::changes::Changes;
 use super::error::TuningError;
+use super::undo::read_content;
 use crate::machine::Roots;
 use crate::machine::roots::{read_number, read_trimmed, sorted_names};
 

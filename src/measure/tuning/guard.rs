@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{SigHandler, Signal, signal};
 
-use super::changes::{NotRestored, Undo, restore};
+use super::undo::{NotRestored, Undo, restore};
 
 /// The last line of an eprof that has restored everything itself.
 const FAREWELL: &str = "done";

@@ -2,7 +2,7 @@
 //!
 //! The arithmetic of tuning lives in `tune` and touches nothing; all that touches the machine is here,
 //! beside the meters it reads: it starts the program (`trial`), places its threads (`placement`),
-//! sets CPU frequencies ([`cpu_frequency`]) and power caps ([`power_cap`]), and puts back what it changed
+//! sets CPU frequencies ([`cpu_frequency`]) and power caps ([`power_cap`]), and restores ([`undo`]) what it changed
 //! ([`changes`]), even if it is killed ([`guard`]). [`ProgramBench`] joins these to what a search asks
 //! for, and keeps each run in a journal.
 
@@ -18,6 +18,7 @@ mod placement;
 pub mod power_cap;
 mod supervise;
 mod trial;
+pub mod undo;
 
 pub use bench::{BenchOptions, Finished, ProgramBench, Watcher};
 pub use command::{Template, ValueForm};

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::*;
+use crate::hardware::MachineInfo;
 use crate::machine::fixture::FixtureMachine;
 use crate::meter::CounterReading;
 use crate::meter::domain::{self, Place};
@@ -194,4 +195,17 @@ fn only_the_sources_asked_for() {
     let options = MeterOptions { only: Some(vec![Source::Powercap]), ..MeterOptions::default() };
     let discovery = discover(&Roots::under(machine.path()), &options).expect("discovered");
     assert!(discovery.domains.iter().all(|domain| domain.source == "powercap"));
+}
+
+#[test]
+fn what_was_asked_for_and_is_not_there_is_said() {
+    let machine = FixtureMachine::new(&format!("{SERVER}proc/self/status: Uid:\t1000\t1000\t1000\t1000"));
+    let only = vec![Source::Powercap, Source::Battery];
+    let options = MeterOptions { only: Some(only), ..MeterOptions::default() };
+    let discovery = discover(&Roots::under(machine.path()), &options).expect("discovered");
+    let [powercap, battery] = &discovery.unmet[..] else { panic!("{:?}", discovery.unmet) };
+    assert!(powercap.starts_with("powercap: ") && powercap.contains("by root only"), "{powercap}");
+    assert_eq!(battery, "battery: this machine has no such meter");
+    // Nobody asked: nothing is missed.
+    assert!(discovered(SERVER, 1000).unmet.is_empty());
 }

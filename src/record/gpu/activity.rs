@@ -15,8 +15,7 @@ use std::path::{Path, PathBuf};
 use eprof_cupti_injection::{FOLDER_VARIABLE, LIBRARY_VARIABLE, RATE_VARIABLE, wire};
 
 use crate::process::Credentials;
-use crate::record::error::RecordError;
-use crate::record::options::{CuptiOptions, RecordOptions};
+use crate::record::options::CuptiOptions;
 use crate::recording::gpu_activity::GpuActivity;
 
 const INJECTION: &str = "libeprof_cupti_injection.so";
@@ -46,26 +45,16 @@ struct ProcessFile {
 }
 
 impl ActivityFiles {
-    /// Makes the folder, if `options` ask for CUPTI.
+    /// Makes the folder for a program that is to be started, as this user.
     ///
     /// # Errors
-    /// [`RecordError::GpuLaunches`] without a program to start, without the library, or without a place
-    /// for the folder.
-    pub fn prepare(
-        options: &RecordOptions,
-        run_as: Option<&Credentials>,
-    ) -> Result<Option<Self>, RecordError> {
-        let Some(cupti) = options.gpu.cupti.clone() else { return Ok(None) };
-        let files = Self::create(cupti, options, run_as);
-        files.map(Some).map_err(RecordError::GpuLaunches)
-    }
-
-    fn create(
-        options: CuptiOptions,
-        all: &RecordOptions,
+    /// A sentence that says why not: no program, no library, or no place for the folder.
+    pub fn create(
+        options: &CuptiOptions,
+        command: Option<&[OsString]>,
         run_as: Option<&Credentials>,
     ) -> Result<Self, String> {
-        if all.target.command().is_none() {
+        if command.is_none() {
             return Err(
                 "CUPTI can only watch a program from its start: give eprof the command to run".to_owned()
             );
@@ -75,7 +64,7 @@ impl ActivityFiles {
         let made = |error: io::Error| format!("no folder {} can be made: {error}", template.display());
         // Only its owner can enter it.
         let folder = nix::unistd::mkdtemp(&template).map_err(|errno| made(errno.into()))?;
-        let files = Self { folder, injection, options, processes: BTreeMap::new() };
+        let files = Self { folder, injection, options: options.clone(), processes: BTreeMap::new() };
         if let Some(user) = run_as {
             user.give(&files.folder).map_err(|errno| made(errno.into()))?;
         }

@@ -14,8 +14,8 @@ use crate::machine::{EventSpec, Roots};
 use crate::meter::Discovery;
 use crate::record::attr::{self, AttrSettings};
 use crate::record::error::RecordError;
-use crate::record::events::SampledEvent;
-use crate::record::options::{CallGraph, GpuLaunches, RecordOptions, SamplingRate, TargetOptions};
+use crate::record::options::{CallGraph, GpuLaunches, LaunchOptions, SamplingRate, TargetTasks};
+use crate::record::sampled_event::SampledEvent;
 use crate::record::support::KernelSupport;
 use crate::record::uprobe::{Uprobe, UprobePmu, kernel_path, offsets};
 use crate::recording::gpu_events::{
@@ -34,12 +34,13 @@ pub struct LaunchProbes {
 /// How much of the stack is copied where a kernel's handle is asked for.
 const NAMING_STACK_BYTES: u32 = 2048;
 
-/// The probes for a recording, as its options say.
+/// The probes for a recording of these tasks.
 ///
 /// # Errors
 /// [`RecordError::GpuLaunches`] if they were asked for and cannot be had.
 pub fn launch_probes(
-    options: &RecordOptions,
+    options: &LaunchOptions,
+    tasks: &TargetTasks,
     roots: &Roots,
     energy: &Discovery,
     machine: &MachineInfo,
@@ -48,7 +49,7 @@ pub fn launch_probes(
         .domains
         .iter()
         .any(|domain| domain.kind == DomainKind::Gpu && domain.method == Method::Measured);
-    let wanted = match options.gpu.launches {
+    let wanted = match options.when {
         GpuLaunches::Never => false,
         GpuLaunches::Automatic => measured,
         GpuLaunches::Always => true,
@@ -57,8 +58,8 @@ pub fn launch_probes(
         return Ok(LaunchProbes::default());
     }
     let gpus = energy.domains.iter().filter(|domain| domain.kind == DomainKind::Gpu).count();
-    let found = find(options, roots, machine, gpus > 1);
-    match (found, options.gpu.launches) {
+    let found = find(options, tasks, roots, machine, gpus > 1);
+    match (found, options.when) {
         (Ok(probes), _) => Ok(LaunchProbes { probes, warnings: Vec::new() }),
         (Err(why), GpuLaunches::Always) => Err(RecordError::GpuLaunches(why)),
         (Err(why), _) => {
@@ -69,7 +70,8 @@ pub fn launch_probes(
 }
 
 fn find(
-    options: &RecordOptions,
+    options: &LaunchOptions,
+    tasks: &TargetTasks,
     roots: &Roots,
     machine: &MachineInfo,
     several_gpus: bool,
@@ -78,8 +80,8 @@ fn find(
     let registers = CallRegisters::of(&machine.arch)
         .ok_or_else(|| format!("calls of {} processors are not known", machine.arch))?
         .mask();
-    let files = files(options, roots);
-    let named = options.gpu.cuda_library.as_ref().and_then(|path| path.canonicalize().ok());
+    let files = files(options.cuda_library.clone(), tasks, roots);
+    let named = options.cuda_library.as_ref().and_then(|path| path.canonicalize().ok());
     let mut probes = Vec::new();
     for path in &files {
         let is_driver = name_starts_with(path, "libcuda.so") || named.as_ref() == Some(path);
@@ -164,14 +166,14 @@ fn try_out(probe: &SampledEvent) -> Result<(), String> {
 
 /// Files that may hold probed functions: the driver's library, the program itself and, of running
 /// processes, what they have mapped.
-fn files(options: &RecordOptions, roots: &Roots) -> Vec<PathBuf> {
+fn files(cuda_library: Option<PathBuf>, tasks: &TargetTasks, roots: &Roots) -> Vec<PathBuf> {
     let mut files = BTreeSet::new();
-    files.extend(options.gpu.cuda_library.clone().or_else(driver_library));
-    match &options.target {
-        TargetOptions::Command(argv) | TargetOptions::System(Some(argv)) => {
+    files.extend(cuda_library.or_else(driver_library));
+    match tasks {
+        TargetTasks::Command(argv) | TargetTasks::System(Some(argv)) => {
             files.extend(argv.first().and_then(|program| in_path(program)));
         }
-        TargetOptions::Processes(pids) | TargetOptions::Threads(pids) => {
+        TargetTasks::Processes(pids) | TargetTasks::Threads(pids) => {
             for pid in pids {
                 let folder = roots.procfs.join(pid.to_string());
                 files.extend(fs::read_link(folder.join("exe")).ok());
@@ -183,7 +185,7 @@ fn files(options: &RecordOptions, roots: &Roots) -> Vec<PathBuf> {
                 files.extend(paths.filter(cuda).map(Path::to_owned));
             }
         }
-        TargetOptions::ControlGroup(_) | TargetOptions::System(None) => {}
+        TargetTasks::ControlGroup(_) | TargetTasks::System(None) => {}
     }
     // The same file under several names would be probed, and count, several times.
     files

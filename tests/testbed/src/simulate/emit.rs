@@ -207,16 +207,21 @@ fn event_id(scenario: &Scenario, event: usize, cpu: usize) -> u64 {
     1 + event as u64 * u64::from(scenario.cpus()) + cpu as u64
 }
 
+/// Generic events as the recorder opens them; the encodings of the others are Sandy Bridge's.
+const ENCODINGS: [(Role, u32, u64); 5] = [
+    (Role::Clk, event_type::HARDWARE, 0),
+    (Role::Inst, event_type::HARDWARE, 1),
+    (Role::LlcMiss, event_type::HARDWARE, 3),
+    (Role::Resource, event_type::RAW, 0x04a2),
+    (Role::L2, event_type::RAW, 0x08f0),
+];
+
 fn describe(scenario: &Scenario, event: usize) -> EventDesc {
     let about = &scenario.events[event];
-    // Generic events as the recorder opens them; the encodings of the others are Sandy Bridge's.
-    let (kind, config) = match about.role {
-        Role::Clk => (event_type::HARDWARE, 0),
-        Role::Inst => (event_type::HARDWARE, 1),
-        Role::LlcMiss => (event_type::HARDWARE, 3),
-        Role::Resource => (event_type::RAW, 0x04a2),
-        Role::L2 => (event_type::RAW, 0x08f0),
-    };
+    let known = ENCODINGS.iter().find(|(role, ..)| *role == about.role);
+    // What no CPU counts yet has a number of its own.
+    let (kind, config) =
+        known.map_or((event_type::RAW, 0x1_0000 + about.role as u64), |known| (known.1, known.2));
     let flags = flag::SAMPLE_ID_ALL | flag::MMAP | flag::MMAP2 | flag::COMM | flag::TASK | flag::USE_CLOCKID;
     EventDesc {
         name: about.name.clone(),

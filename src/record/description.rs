@@ -1,0 +1,107 @@
+//! The second phase of a recording: what its file says of it before the first sample.
+
+use std::fs::File;
+use std::io;
+
+use nix::unistd::Pid;
+
+use crate::machine::Roots;
+use crate::process::clocks::monotonic_now;
+use crate::record::counters::Scope;
+use crate::record::drain::Drain;
+use crate::record::error::RecordError;
+use crate::record::gpu::kernel_names::KernelNames;
+use crate::record::host;
+use crate::record::kernel_state;
+use crate::record::opened::Opened;
+use crate::record::options::TargetTasks;
+use crate::record::output::PendingOutput;
+use crate::record::sampled_event::SampledEvent;
+use crate::record::sampling::Sampling;
+use crate::record::target;
+use crate::recording::EventDesc;
+use crate::recording::compress::RecordCompressor;
+use crate::recording::encode::RecordTooLong;
+use crate::recording::metadata::{METADATA_FORMAT, Metadata};
+use crate::recording::own_events;
+use crate::recording::trailer::ClockReference;
+use crate::recording::writer::RecordingWriter;
+
+/// What is known of a recording before its first sample.
+pub struct Description {
+    /// What the file says.
+    pub metadata: Metadata,
+    /// One instant on the recording's clock and on the wall.
+    pub clock: Option<ClockReference>,
+    /// What the user should know of it, too.
+    pub warnings: Vec<String>,
+}
+
+impl Description {
+    /// Describes what was opened. `program` is the one that waits to be recorded.
+    pub fn of(opened: &Opened, tasks: &TargetTasks, program: Option<Pid>, command_line: &[String]) -> Self {
+        let clock = host::clock_reference();
+        let metadata = Metadata {
+            format: METADATA_FORMAT,
+            eprof_version: env!("CARGO_PKG_VERSION").to_owned(),
+            command_line: command_line.to_vec(),
+            target: target::describe(tasks, program),
+            clock: "CLOCK_MONOTONIC".to_owned(),
+            started_unix_ns: clock.map_or(0, |clock| clock.unix_ns),
+            recorder_pid: std::process::id(),
+            system_wide_samples: matches!(opened.scope, Scope::System),
+            machine: opened.machine.clone(),
+            domains: opened.domains.clone(),
+            events: opened.sampling.events.iter().map(SampledEvent::info).collect(),
+            warnings: [&opened.warnings[..], &opened.notes].concat(),
+        };
+        Self { metadata, clock, warnings: opened.warnings.clone() }
+    }
+
+    /// Writes the head of the file: its events, what eprof says of the recording, and where the kernel lies.
+    ///
+    /// # Errors
+    /// The first error of writing.
+    pub fn write(
+        &self,
+        output: &mut PendingOutput,
+        compression_level: Option<i32>,
+        opened: &Opened,
+        with_activity: bool,
+        roots: &Roots,
+    ) -> Result<Drain, RecordError> {
+        let Opened { sampling, kernel_names, .. } = opened;
+        let keep = kernel_names.as_ref().map(KernelNames::events).unwrap_or_default();
+        let write = |file: File| {
+            let writer = RecordingWriter::create(file, events(sampling, &self.metadata, with_activity))?;
+            let compressor = compression_level.map(RecordCompressor::new).transpose()?;
+            let mut drain = Drain::new(writer, compressor, keep);
+            let records = head_records(&self.metadata, sampling, roots).map_err(io::Error::other)?;
+            drain.round(&mut [], &records)?;
+            Ok(drain)
+        };
+        output.take_file().and_then(write).map_err(|cause| output.failed(cause))
+    }
+}
+
+/// The events of the file: those sampled, then those of eprof's own.
+fn events(sampling: &Sampling, metadata: &Metadata, with_activity: bool) -> Vec<EventDesc> {
+    let sampled = sampling.events.iter().enumerate().map(|(index, event)| EventDesc {
+        name: event.spec.name.clone(),
+        attr: sampling.counters.attrs[index],
+        ids: sampling.counters.ids(index),
+    });
+    let launches = sampling.events.iter().any(|event| event.probe.is_some());
+    let handles = if launches { own_events::gpu_handles_descriptions() } else { Vec::new() };
+    let activity = with_activity.then(own_events::gpu_activity_description);
+    sampled.chain(own_events::descriptions(&metadata.domains)).chain(handles).chain(activity).collect()
+}
+
+fn head_records(metadata: &Metadata, sampling: &Sampling, roots: &Roots) -> Result<Vec<u8>, RecordTooLong> {
+    let mut records = Vec::new();
+    own_events::metadata(metadata, monotonic_now(), &mut records)?;
+    if !sampling.exclude_kernel {
+        kernel_state::describe(roots, sampling.first_id(), &mut records)?;
+    }
+    Ok(records)
+}

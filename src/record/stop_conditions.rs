@@ -1,0 +1,81 @@
+//! Whatever may end a recording: the program, the watched tasks, the time, or a signal.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signalfd::SignalFd;
+use nix::unistd::Pid;
+
+use crate::machine::Roots;
+use crate::process::{self, Outcome, ReceivedSignal, Signals};
+use crate::record::process_state::ProcessState;
+
+/// Whatever may end a recording.
+pub struct StopConditions {
+    signals: Signals,
+    /// The program, if the recorder started one and it still runs.
+    program: Option<Pid>,
+    /// Tasks whose end ends the recording, if it is not a program's.
+    watched: Vec<u32>,
+    /// Where their state is read.
+    process_state: ProcessState,
+    /// When the time is up.
+    deadline: Option<Instant>,
+}
+
+impl StopConditions {
+    /// The recording of a program, or else of tasks that run already, begins now.
+    pub fn new(
+        signals: Signals,
+        program: Option<Pid>,
+        watched: Vec<u32>,
+        duration: Option<Duration>,
+        roots: &Roots,
+    ) -> Self {
+        let deadline = duration.map(|duration| Instant::now() + duration);
+        Self { signals, program, watched, process_state: ProcessState::new(roots), deadline }
+    }
+
+    /// What becomes readable when a signal comes.
+    pub fn signals(&self) -> &SignalFd {
+        self.signals.descriptor()
+    }
+
+    /// When the time is up, if it is limited.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Whether and how the recording ends now. The watched tasks are looked at if `with_tasks`.
+    pub fn met(&mut self, with_tasks: bool) -> Option<Outcome> {
+        while let Some(signal) = self.signals.next() {
+            match signal {
+                ReceivedSignal::ChildChanged => {
+                    if let Some(outcome) = self.program.and_then(process::reap) {
+                        self.program = None;
+                        return Some(outcome);
+                    }
+                }
+                // The program has got it too, and decides what it means.
+                ReceivedSignal::FromTerminal(_) if self.program.is_some() => {}
+                ReceivedSignal::FromTerminal(signal) | ReceivedSignal::Stop(signal) => {
+                    return Some(Outcome::Stopped(signal));
+                }
+            }
+        }
+        if with_tasks
+            && !self.watched.is_empty()
+            && !self.watched.iter().any(|&tid| self.process_state.is_alive(tid))
+        {
+            return Some(Outcome::TargetsEnded);
+        }
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(Outcome::TimeUp)
+    }
+
+    /// How it all ended, when the program, should it still run, has ended too.
+    pub fn wait_for_program(self, outcome: Outcome) -> Outcome {
+        match self.program {
+            Some(program) => process::wait(program, outcome, &self.signals),
+            None => outcome,
+        }
+    }
+}
