@@ -7,11 +7,11 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use eprof::analyze::{Dimensions, Options, Replay, analyze};
 use eprof::profile::{CodeAddress, ModuleId};
 use eprof::recording::Recording;
-use eprof::recording::attr::{EventAttr, flag};
-use eprof::recording::format::{misc, record_type, sample_type};
-use eprof::recording::record::Record;
 use eprof::timeline::{CodeInterner, RoundSorter};
 use eprof::units::Timestamp;
+use perf_data::attr::{EventAttr, flag};
+use perf_data::format::{misc, record_type, sample_type};
+use perf_data::record::Record;
 
 // The builder serves the tests too, which use more of it.
 #[allow(dead_code)]

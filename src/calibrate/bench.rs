@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use perf_data::format::event_type;
+
 use super::error::CalibrateError;
 use super::kernels::Kernel;
 use super::outcome::Observed;
@@ -18,7 +20,6 @@ use crate::measure::{RunMeter, RunMeterError};
 use crate::meter::{Discovery, MeterOptions, discover};
 use crate::power_model::median::median;
 use crate::process::affinity::allowed_cpus;
-use crate::recording::format::event_type;
 use crate::units::{Joules, Nanoseconds};
 
 /// How to calibrate.

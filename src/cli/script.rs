@@ -8,13 +8,14 @@ use std::process::ExitCode;
 use clap::Args;
 use eprof::analyze::{Replay, frames_of};
 use eprof::profile::ModuleKind;
+use eprof::recording::Recording;
 use eprof::recording::energy::{EnergyReading, domain_of_event};
-use eprof::recording::format::sample_type;
 use eprof::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
-use eprof::recording::record::{CpuMode, Record, RecordContext, Sample};
-use eprof::recording::{EventDesc, Recording};
 use eprof::report::text::Label;
 use eprof::timeline::{SpaceId, TaskId, Tasks};
+use perf_data::EventDesc;
+use perf_data::format::sample_type;
+use perf_data::record::{CpuMode, Record, RecordContext, Sample};
 use rustc_hash::FxHashMap;
 
 use super::{Outcome, input, output};

@@ -7,11 +7,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use object::{Object, ReadCache};
+use perf_data::trailer::BuildId;
 
 use crate::machine::Roots;
 use crate::record::census::Census;
 use crate::record::kernel_state;
-use crate::recording::trailer::BuildId;
 
 /// Build-ids of the kernel, if it was sampled, and of all files of the census that have one.
 pub fn collect(census: &Census, roots: &Roots, with_kernel: bool) -> Vec<BuildId> {

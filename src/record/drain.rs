@@ -7,14 +7,15 @@
 use std::fs::File;
 use std::io::{self, IoSlice};
 
+use perf_data::compress::{CHUNK, RecordCompressor};
+use perf_data::encode;
+use perf_data::trailer::Compression;
+use perf_data::writer::{FailedWrite, PerfDataWriter};
+
 use crate::record::census::Census;
 use crate::record::counters::CpuRing;
 use crate::record::partial_round::PartialRound;
 use crate::record::ring::Unread;
-use crate::recording::compress::{CHUNK, RecordCompressor};
-use crate::recording::encode;
-use crate::recording::trailer::Compression;
-use crate::recording::writer::{FailedWrite, RecordingWriter};
 
 /// How often the room that was found is tried to be used, less of it each time.
 const ATTEMPTS: usize = 4;
@@ -22,7 +23,7 @@ const ATTEMPTS: usize = 4;
 /// The file's end of the rings.
 #[derive(Debug)]
 pub struct Drain {
-    writer: RecordingWriter<File>,
+    writer: PerfDataWriter<File>,
     round_mark: Vec<u8>,
     compressor: Option<RecordCompressor>,
     compressed: Vec<u8>,
@@ -31,7 +32,7 @@ pub struct Drain {
 
 impl Drain {
     /// Writes to `writer`, which has its head already, with or without compression.
-    pub fn new(writer: RecordingWriter<File>, compressor: Option<RecordCompressor>) -> Self {
+    pub fn new(writer: PerfDataWriter<File>, compressor: Option<RecordCompressor>) -> Self {
         let mut round_mark = Vec::new();
         encode::finished_round(&mut round_mark);
         Self { writer, round_mark, compressor, compressed: Vec::new(), own_written: 0 }
@@ -124,7 +125,7 @@ impl Drain {
     }
 
     /// The writer, for the end.
-    pub fn into_writer(self) -> RecordingWriter<File> {
+    pub fn into_writer(self) -> PerfDataWriter<File> {
         self.writer
     }
 }

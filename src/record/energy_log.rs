@@ -1,8 +1,9 @@
 //! Energy readings on their way to the file, and what they add up to.
 
+use perf_data::encode::RecordTooLong;
+
 use crate::hardware::{DomainInfo, Method};
 use crate::record::readings::DomainReading;
-use crate::recording::encode::RecordTooLong;
 use crate::recording::metadata::Metadata;
 use crate::recording::own_events;
 use crate::units::Joules;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use perf_data::format::event_type;
+
 use crate::hardware::Role;
 use crate::hardware::{CoreKind, MachineInfo};
 use crate::machine::{EventSpec, ModelEvent, ModelEvents, Roots, choose_model_events, resolve_events};
@@ -11,7 +13,6 @@ use crate::record::error::RecordError;
 use crate::record::options::SamplingRate;
 use crate::record::periods;
 use crate::record::uprobe::Uprobe;
-use crate::recording::format::event_type;
 use crate::recording::metadata::EventInfo;
 
 /// An event to sample, and its place in the power model.

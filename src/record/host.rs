@@ -3,12 +3,12 @@
 use std::fs;
 
 use nix::time::{ClockId, clock_getres, clock_gettime};
+use perf_data::trailer::{ClockReference, Trailer};
 
 use crate::hardware::MachineInfo;
 use crate::machine::pmu::Pmu;
 use crate::machine::{Roots, cpu_list};
 use crate::process::clocks::monotonic_now;
-use crate::recording::trailer::{ClockReference, Trailer};
 use crate::units::Nanoseconds;
 
 /// What the trailer says of the machine.

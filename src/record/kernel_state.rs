@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 
+use perf_data::encode::{self, RecordTooLong, SampleId};
+use perf_data::trailer::BuildId;
+
 use crate::machine::Roots;
-use crate::recording::encode::{self, RecordTooLong, SampleId};
-use crate::recording::trailer::BuildId;
 
 /// The kernel's name in recordings.
 const KERNEL_NAME: &str = "[kernel.kallsyms]";

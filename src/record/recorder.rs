@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::unistd::Pid;
+use perf_data::encode::{self, RecordTooLong, SampleId};
+use perf_data::trailer::Trailer;
+use perf_data::writer::PerfDataWriter;
 
 use crate::process;
 use crate::process::Outcome;
@@ -24,10 +27,7 @@ use crate::record::gpu::activity::ActivityFiles;
 use crate::record::gpu::kernel_names::{GivenHandle, KernelNames};
 use crate::record::process_state::ProcessState;
 use crate::record::readings::MeterReader;
-use crate::recording::encode::{self, RecordTooLong, SampleId};
 use crate::recording::own_events;
-use crate::recording::trailer::Trailer;
-use crate::recording::writer::RecordingWriter;
 
 /// How often rings are emptied that have not asked for it, so that little is missing from the file if
 /// the recorder is killed.
@@ -270,7 +270,7 @@ impl Recorder {
 
 /// Writes the trailer, and leaves the file without one if that fails. Gives the file's size; `NotFound` is a file that
 /// somebody removed meanwhile.
-fn finish_file(writer: RecordingWriter<File>, trailer: &Trailer) -> (u64, io::Result<()>) {
+fn finish_file(writer: PerfDataWriter<File>, trailer: &Trailer) -> (u64, io::Result<()>) {
     let data_end = writer.data_end();
     let finish = || {
         let file = writer.get_ref().try_clone()?;

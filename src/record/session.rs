@@ -3,6 +3,12 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use perf_data::EventDesc;
+use perf_data::compress::RecordCompressor;
+use perf_data::encode::RecordTooLong;
+use perf_data::trailer::Trailer;
+use perf_data::writer::PerfDataWriter;
+
 use crate::hardware::Method;
 use crate::machine::{Roots, topology};
 use crate::meter::{Discovery, EnergyMeter, Pace, discover};
@@ -36,13 +42,8 @@ use crate::record::sampling::Sampling;
 use crate::record::summary::Summary;
 use crate::record::target;
 use crate::record::tracing_data;
-use crate::recording::EventDesc;
-use crate::recording::compress::RecordCompressor;
-use crate::recording::encode::RecordTooLong;
 use crate::recording::metadata::{METADATA_FORMAT, Metadata};
 use crate::recording::own_events;
-use crate::recording::trailer::Trailer;
-use crate::recording::writer::RecordingWriter;
 
 /// An estimate follows the CPU times, which move in steps of 10 ms: to ask for it more often than this
 /// costs more than it tells.
@@ -118,7 +119,7 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
 
     let failed = |cause| RecordError::Output { path: options.output.clone(), cause };
     let file = output.take_file().map_err(failed)?;
-    let writer = RecordingWriter::create(file, descriptions(&sampling, &metadata, activity.is_some()))
+    let writer = PerfDataWriter::create(file, descriptions(&sampling, &metadata, activity.is_some()))
         .map_err(failed)?;
     let compressor = options.compression_level.map(RecordCompressor::new).transpose().map_err(failed)?;
     let mut drain = Drain::new(writer, compressor);

@@ -4,12 +4,13 @@
 //! reader of perf.data knows how to skip them. A recording that has them says so by the events'
 //! [`descriptions`], and carries their samples, which the other functions here make.
 
+use perf_data::EventDesc;
+use perf_data::attr::{EventAttr, flag};
+use perf_data::encode::{self, RecordTooLong, SampleFields};
+use perf_data::format::{event_type, sample_type};
+
 use crate::hardware::DomainInfo;
-use crate::recording::EventDesc;
-use crate::recording::attr::{EventAttr, flag};
-use crate::recording::encode::{self, RecordTooLong, SampleFields};
 use crate::recording::energy::{CpuTimes, EnergyReading, event_name, metadata_payloads};
-use crate::recording::format::{event_type, sample_type};
 use crate::recording::gpu_activity::{GPU_ACTIVITY_EVENT, GpuActivity};
 use crate::recording::gpu_events::{CONTEXTS_EVENT, ContextDevice, KERNEL_NAMES_EVENT, KernelName};
 use crate::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT, Metadata};

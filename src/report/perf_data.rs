@@ -10,16 +10,18 @@
 
 use std::io::{Seek, Write};
 
+use perf_data::attr::{EventAttr, flag};
+use perf_data::format::{event_type, record_type, sample_type};
+use perf_data::record::{CpuMode, EventIndex, Record};
+use perf_data::trailer::{BuildId, ClockReference, Trailer};
+use perf_data::writer::PerfDataWriter;
+use perf_data::{EventDesc, RawRecord, ReadError, RecordPosition};
+
 use super::ReportError;
 use super::folded::WholeNumbers;
-use crate::recording::attr::{EventAttr, flag};
+use crate::recording::Recording;
 use crate::recording::energy::domain_of_event;
-use crate::recording::format::{event_type, record_type, sample_type};
 use crate::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
-use crate::recording::record::{CpuMode, EventIndex, Record};
-use crate::recording::trailer::{BuildId, ClockReference, Trailer};
-use crate::recording::writer::RecordingWriter;
-use crate::recording::{EventDesc, RawRecord, RecordPosition, Recording, RecordingError};
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// The event's name, as tools show it above their tables.
@@ -68,7 +70,7 @@ pub fn write(
     out: impl Write + Seek,
 ) -> Result<Exported, ReportError> {
     let events = Events::new(recording);
-    let mut writer = RecordingWriter::create(out, events.written.clone())?;
+    let mut writer = PerfDataWriter::create(out, events.written.clone())?;
     let mut exported = Exported::default();
     let mut periods = WholeNumbers::new(NANOJOULES);
     let mut times: Option<(Timestamp, Timestamp)> = None;
@@ -182,7 +184,7 @@ impl Events {
 
     /// The sample with a period put in and counter values taken out; `None` for samples of eprof's own
     /// events.
-    fn sample(&self, recording: &Recording, raw: &RawRecord<'_>) -> Result<Option<Body>, RecordingError> {
+    fn sample(&self, recording: &Recording, raw: &RawRecord<'_>) -> Result<Option<Body>, ReadError> {
         let context = recording.decoder().context(raw);
         if !self.is_written(context.event) {
             return Ok(None);

@@ -2,20 +2,21 @@
 
 use std::io::{self, Seek, Write};
 
+use perf_data::EventDesc;
+use perf_data::attr::{EventAttr, flag};
+use perf_data::encode::{self, MappingFields, SampleFields, SampleId};
+use perf_data::format::{event_type, sample_type};
+use perf_data::record::CpuMode;
+use perf_data::trailer::Trailer;
+use perf_data::writer::PerfDataWriter;
+
 use super::meter::Reading;
 use super::pmu::{Entry, EntryKind};
 use super::scenario::Scenario;
 use crate::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method};
-use crate::recording::EventDesc;
-use crate::recording::attr::{EventAttr, flag};
-use crate::recording::encode::{self, MappingFields, SampleFields, SampleId};
 use crate::recording::energy::CpuTimes;
-use crate::recording::format::{event_type, sample_type};
 use crate::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, Target};
 use crate::recording::own_events;
-use crate::recording::record::CpuMode;
-use crate::recording::trailer::Trailer;
-use crate::recording::writer::RecordingWriter;
 use crate::units::{Nanoseconds, Timestamp};
 
 /// The clock's reading when a simulation starts.
@@ -45,7 +46,7 @@ pub fn function_at(offset: u64) -> Option<usize> {
 pub struct Emitter<'s, W> {
     scenario: &'s Scenario,
     recorded: &'s [bool],
-    writer: RecordingWriter<W>,
+    writer: PerfDataWriter<W>,
     records: Vec<u8>,
     busy: Vec<u64>,
 }
@@ -57,7 +58,7 @@ impl<'s, W: Write + Seek> Emitter<'s, W> {
         let mut events: Vec<EventDesc> =
             (0..scenario.events.len()).map(|event| describe(scenario, event)).collect();
         events.extend(own_events::descriptions(&metadata.domains));
-        let writer = RecordingWriter::create(file, events)?;
+        let writer = PerfDataWriter::create(file, events)?;
         let busy = vec![0; scenario.cpus() as usize];
         let mut emitter = Self { scenario, recorded, writer, records: Vec::new(), busy };
         own_events::metadata(&metadata, at(0), &mut emitter.records).map_err(too_long)?;

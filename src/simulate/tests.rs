@@ -3,9 +3,9 @@ use super::scenario::Sampling;
 use super::*;
 use crate::recording::energy::EnergyReading;
 use crate::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
-use crate::recording::record::Record;
 use crate::recording::{Recording, energy};
 use crate::units::{Joules, Nanoseconds};
+use perf_data::record::Record;
 use proptest::prelude::*;
 
 /// Small enough to look at every record.

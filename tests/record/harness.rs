@@ -8,11 +8,12 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use eprof::recording::Recording;
 use eprof::recording::energy::{CpuTimes, EnergyReading};
 use eprof::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
-use eprof::recording::record::{Record, RecordContext};
-use eprof::recording::{EventDesc, Recording};
 use eprof::units::Nanoseconds;
+use perf_data::EventDesc;
+use perf_data::record::{Record, RecordContext};
 use tempfile::TempDir;
 
 use crate::common;

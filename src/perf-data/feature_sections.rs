@@ -4,7 +4,7 @@ use super::attr::EventAttr;
 use super::bytes::{ByteOrder, Cursor, until_zero};
 use super::format::{BUILD_ID_SIZE, RECORD_HEADER_SIZE, feature, misc};
 use super::record::CpuMode;
-use crate::units::{Nanoseconds, Timestamp};
+use crate::time::{Nanoseconds, Timestamp};
 
 /// What the feature sections say. What a recording does not have, or has damaged, is `None` or empty.
 #[derive(Debug, Clone, Default, PartialEq)]

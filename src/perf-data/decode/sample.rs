@@ -1,10 +1,10 @@
 //! Samples.
 
 use super::Missing;
-use crate::recording::bytes::{Words, u32_at, u64_at};
-use crate::recording::format::{misc, sample_type};
-use crate::recording::layout::EventLayout;
-use crate::recording::record::{BranchStack, Callchain, CpuMode, Sample, UserRegisters};
+use crate::bytes::{Words, u32_at, u64_at};
+use crate::format::{misc, sample_type};
+use crate::layout::EventLayout;
+use crate::record::{BranchStack, Callchain, CpuMode, Sample, UserRegisters};
 
 /// Fields whose place depends on those before them.
 const VARIABLE: u64 = sample_type::READ
@@ -28,7 +28,7 @@ const BEHIND_STACK: u64 = sample_type::WEIGHT
     | sample_type::AUX;
 
 /// The mode of the CPU that a record's misc bits tell.
-pub(in crate::recording) fn cpu_mode(bits: u16) -> CpuMode {
+pub(crate) fn cpu_mode(bits: u16) -> CpuMode {
     match bits & misc::CPUMODE_MASK {
         misc::KERNEL => CpuMode::Kernel,
         misc::USER => CpuMode::User,

@@ -1,9 +1,9 @@
 //! The sections behind the data of a perf.data file: what perf calls features.
 
-use crate::recording::EventDesc;
-use crate::recording::format::{BUILD_ID_SIZE, feature, misc, record_type};
-use crate::recording::writer::encoded_attrs;
-use crate::units::{Nanoseconds, Timestamp};
+use crate::EventDesc;
+use crate::format::{BUILD_ID_SIZE, feature, misc, record_type};
+use crate::time::{Nanoseconds, Timestamp};
+use crate::writer::encoded_attrs;
 
 /// perf pads texts to a multiple of this.
 const TEXT_ALIGNMENT: usize = 64;
@@ -207,7 +207,7 @@ mod tests {
     fn sections_come_in_the_order_of_their_numbers() {
         let trailer = Trailer {
             hostname: Some("host".into()),
-            command_line: vec!["eprof".into(), "record".into()],
+            command_line: vec!["perf".into(), "record".into()],
             build_ids: vec![BuildId { kernel: false, id: vec![1; 20], path: b"/bin/true".to_vec() }],
             sample_times: Some((Timestamp::from_nanos(1), Timestamp::from_nanos(2))),
             ..Trailer::default()

@@ -6,7 +6,7 @@ use std::ops::Range;
 use zstd::stream::raw::{Decoder as ZstdDecoder, InBuffer, Operation, OutBuffer};
 
 use super::bytes::u32_at;
-use super::error::RecordingError;
+use super::error::ReadError;
 
 /// Most bytes that one compressed record may expand to, unless the recording says how large the
 /// recorder's rings were. perf's largest ring on a machine without special settings is 512 KiB.
@@ -62,7 +62,7 @@ impl Expander {
     }
 
     /// Expands into the free capacity of `output`.
-    pub(super) fn fill(&mut self, file: &[u8], output: &mut Vec<u8>) -> Result<(), RecordingError> {
+    pub(super) fn fill(&mut self, file: &[u8], output: &mut Vec<u8>) -> Result<(), ReadError> {
         let before = output.len();
         while output.len() < output.capacity() {
             let compressed = file.get(self.input.clone()).unwrap_or_default();
@@ -72,7 +72,7 @@ impl Expander {
             let outcome = self.stream.run(&mut input, &mut room);
             let written = room.pos() - filled;
             let taken = input.pos();
-            outcome.map_err(|source| RecordingError::Compressed { offset: self.offset, source })?;
+            outcome.map_err(|source| ReadError::Compressed { offset: self.offset, source })?;
             self.input.start += taken;
             if taken == 0 && written == 0 {
                 break;
@@ -81,11 +81,11 @@ impl Expander {
         self.more = output.len() == output.capacity() || !self.input.is_empty();
         if self.more && output.len() == before {
             let source = io::Error::new(io::ErrorKind::InvalidData, "the stream does not go on");
-            return Err(RecordingError::Compressed { offset: self.offset, source });
+            return Err(ReadError::Compressed { offset: self.offset, source });
         }
         self.produced += (output.len() - before) as u64;
         if self.produced > self.limit {
-            return Err(RecordingError::Expansion { offset: self.offset, limit: self.limit });
+            return Err(ReadError::Expansion { offset: self.offset, limit: self.limit });
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Opening a recording.
+//! Opening a file.
 
 use std::ops::Range;
 use std::path::Path;
@@ -6,15 +6,12 @@ use std::path::Path;
 use super::attr::EventAttr;
 use super::bytes::ByteOrder;
 use super::decode::Decoder;
-use super::energy::metadata_part;
-use super::error::RecordingError;
+use super::error::ReadError;
 use super::feature_sections::Features;
 use super::format::PIPE_HEADER_SIZE;
 use super::header::{self, Data, Head};
-use super::metadata::{METADATA_EVENT, METADATA_FORMAT, Metadata};
 use super::names::derived_name;
 use super::pipe::{Announced, Extent, announced};
-use super::record::{EventIndex, Record};
 use super::records::Records;
 use super::source::Bytes;
 use super::tracing_data::tracepoint_name;
@@ -30,45 +27,43 @@ pub struct EventDesc {
     pub ids: Vec<u64>,
 }
 
-/// A perf.data file, opened: what it says about itself, and its [records](Recording::records).
+/// A perf.data file, opened: what it says about itself, and its [records](PerfData::records).
 #[derive(Debug)]
-pub struct Recording {
+pub struct PerfData {
     bytes: Bytes,
     byte_order: ByteOrder,
     data: Data,
     events: Vec<EventDesc>,
     features: Features,
-    metadata: Option<Metadata>,
     decoder: Decoder,
 }
 
-impl Recording {
-    /// Opens a perf.data file of perf, eprof or another recorder, or standard input if `path` is `-`.
+impl PerfData {
+    /// Opens a perf.data file of perf or another recorder, or standard input if `path` is `-`.
     ///
     /// A file is mapped into memory; a pipe is copied to a nameless temporary file first.
     ///
     /// # Errors
-    /// What is wrong with the file, its header, its attributes or eprof's metadata. Damaged records are
-    /// no errors here; reading the [records](Recording::records) comes to them.
-    pub fn open(path: &Path) -> Result<Self, RecordingError> {
+    /// What is wrong with the file, its header or its attributes. Damaged records are no errors
+    /// here; reading the [records](PerfData::records) comes to them.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
         if path.is_dir() {
-            return Err(RecordingError::Folder { path: path.to_owned() });
+            return Err(ReadError::Folder { path: path.to_owned() });
         }
-        let bytes =
-            Bytes::open(path).map_err(|source| RecordingError::Open { path: path.to_owned(), source })?;
+        let bytes = Bytes::open(path).map_err(|source| ReadError::Open { path: path.to_owned(), source })?;
         Self::new(bytes, path)
     }
 
     /// Reads a recording that is in memory already.
     ///
     /// # Errors
-    /// As [`Recording::open`].
-    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, RecordingError> {
+    /// As [`PerfData::open`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, ReadError> {
         Self::new(Bytes::Owned(bytes), Path::new("(memory)"))
     }
 
-    fn new(bytes: Bytes, path: &Path) -> Result<Self, RecordingError> {
-        let mut recording = match header::head(path, &bytes)? {
+    fn new(bytes: Bytes, path: &Path) -> Result<Self, ReadError> {
+        match header::head(path, &bytes)? {
             Head::File(order, header) => {
                 let data = header::data(&header, bytes.len())?;
                 let attrs = header::attrs(&bytes, order, &header)?;
@@ -79,7 +74,7 @@ impl Recording {
                     Announced::default()
                 };
                 let events = events(attrs, &features, &found);
-                Self::with_events(bytes, order, data, events, features)?
+                Self::with_events(bytes, order, data, events, features)
             }
             Head::Pipe(order) => {
                 let range = PIPE_HEADER_SIZE as usize..bytes.len();
@@ -88,11 +83,9 @@ impl Recording {
                 let features = std::mem::take(&mut found.features);
                 let events = events(attrs, &features, &found);
                 let data = Data { range, missing: 0, finished: true };
-                Self::with_events(bytes, order, data, events, features)?
+                Self::with_events(bytes, order, data, events, features)
             }
-        };
-        recording.metadata = recording.find_metadata()?;
-        Ok(recording)
+        }
     }
 
     fn with_events(
@@ -101,15 +94,15 @@ impl Recording {
         data: Data,
         events: Vec<EventDesc>,
         features: Features,
-    ) -> Result<Self, RecordingError> {
+    ) -> Result<Self, ReadError> {
         if events.is_empty() {
-            return Err(RecordingError::NoEvents);
+            return Err(ReadError::NoEvents);
         }
         let decoder = Decoder::new(events.iter().map(|event| (&event.attr, &event.ids[..])))?;
-        Ok(Self { bytes, byte_order, data, events, features, metadata: None, decoder })
+        Ok(Self { bytes, byte_order, data, events, features, decoder })
     }
 
-    /// The recorded events; [`EventIndex`] counts them.
+    /// The recorded events; [`EventIndex`](super::record::EventIndex) counts them.
     pub fn events(&self) -> &[EventDesc] {
         &self.events
     }
@@ -119,13 +112,8 @@ impl Recording {
         &self.features
     }
 
-    /// What eprof wrote down; `None` for other recorders' files.
-    pub fn metadata(&self) -> Option<&Metadata> {
-        self.metadata.as_ref()
-    }
-
     /// The recorder finished the file. If not, it was killed or the file was cut off, and the end of
-    /// the records and all [features](Recording::features) are missing.
+    /// the records and all [features](PerfData::features) are missing.
     pub fn is_complete(&self) -> bool {
         self.data.finished && self.data.missing == 0
     }
@@ -159,49 +147,6 @@ impl Recording {
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
-
-    /// Joins the parts of eprof's metadata, which are the first samples of their event.
-    fn find_metadata(&self) -> Result<Option<Metadata>, RecordingError> {
-        let Some(event) = self.events.iter().position(|event| event.name == METADATA_EVENT) else {
-            return Ok(None);
-        };
-        let event = EventIndex(event as u32);
-        let mut records = self.records();
-        let mut json = Vec::new();
-        let mut parts_read = 0;
-        // A record that cannot be read is no matter of opening: who reads the records will hear of it.
-        while let Ok(Some((raw, context, record))) = records.next() {
-            let Record::Sample(sample) = record else { continue };
-            if context.event != Some(event) {
-                continue;
-            }
-            let Some((part, parts, text)) = metadata_part(sample.raw) else { break };
-            if part != parts_read {
-                break;
-            }
-            json.extend_from_slice(text);
-            parts_read += 1;
-            if parts_read >= parts {
-                return parse_metadata(&json, raw.offset).map(Some);
-            }
-        }
-        Ok(None)
-    }
-}
-
-fn parse_metadata(json: &[u8], offset: u64) -> Result<Metadata, RecordingError> {
-    /// What every format of the metadata has.
-    #[derive(serde::Deserialize)]
-    struct Format {
-        format: u32,
-        eprof_version: String,
-    }
-    let unreadable = |source| RecordingError::Metadata { offset, source };
-    let Format { format, eprof_version } = serde_json::from_slice(json).map_err(unreadable)?;
-    if format > METADATA_FORMAT {
-        return Err(RecordingError::NewerMetadata { eprof_version, format, known: METADATA_FORMAT });
-    }
-    serde_json::from_slice(json).map_err(unreadable)
 }
 
 /// Gives every attribute its name: as described, as announced, or made from its encoding.

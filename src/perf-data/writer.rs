@@ -11,11 +11,11 @@
 
 use std::io::{self, IoSlice, Seek, SeekFrom, Write};
 
-use crate::recording::EventDesc;
-use crate::recording::attr::EventAttr;
-use crate::recording::encode::{self, SampleFields};
-use crate::recording::format::{FILE_HEADER_SIZE, MAGIC};
-use crate::recording::trailer::Trailer;
+use crate::EventDesc;
+use crate::attr::EventAttr;
+use crate::encode::{self, SampleFields};
+use crate::format::{FILE_HEADER_SIZE, MAGIC};
+use crate::trailer::Trailer;
 
 /// Where the header keeps the size of the data.
 const DATA_SIZE_AT: u64 = 48;
@@ -44,7 +44,7 @@ impl From<FailedWrite> for io::Error {
 
 /// A perf.data file being written.
 #[derive(Debug)]
-pub struct RecordingWriter<W> {
+pub struct PerfDataWriter<W> {
     file: W,
     events: Vec<EventDesc>,
     data_start: u64,
@@ -52,7 +52,7 @@ pub struct RecordingWriter<W> {
     scratch: Vec<u8>,
 }
 
-impl<W: Write + Seek> RecordingWriter<W> {
+impl<W: Write + Seek> PerfDataWriter<W> {
     /// Starts a recording at the start of `file`: header, attributes and the events' names.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl<W: Write + Seek> RecordingWriter<W> {
     /// Appends whole records that lie in several places, with as few system calls as possible.
     ///
     /// # Errors
-    /// As for [`RecordingWriter::write_raw`].
+    /// As for [`PerfDataWriter::write_raw`].
     pub fn write_raw_vectored(&mut self, pieces: &mut [IoSlice<'_>]) -> Result<(), FailedWrite> {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
         write_all_vectored(&mut self.file, pieces).inspect_err(|_| {
@@ -134,7 +134,7 @@ impl<W: Write + Seek> RecordingWriter<W> {
     /// Writes the trailer behind the data and closes the recording.
     ///
     /// # Errors
-    /// Errors of writing; the recording is readable without its trailer if [`RecordingWriter::commit`]
+    /// Errors of writing; the recording is readable without its trailer if [`PerfDataWriter::commit`]
     /// was called before.
     pub fn finish(mut self, trailer: &Trailer) -> io::Result<W> {
         self.commit()?;

@@ -1,15 +1,15 @@
-//! Records that eprof makes itself, as bytes: energy readings, the state of processes found running,
-//! names of events. The kernel's own records are copied, never made.
+//! Records as bytes, for a recorder that has more to say than what it copies from the kernel's rings: payloads,
+//! the state of processes found running, names of events.
 //!
 //! Every record starts with the kernel's header (`type: u32, misc: u16, size: u16`), is a multiple of
-//! eight bytes long and little-endian. All events of a recording of ours have the same trailer
-//! ([`SampleId`]), as `sample_id_all` asks for.
+//! eight bytes long and little-endian. Records that are no samples end with a [`SampleId`], as `sample_id_all`
+//! asks for: the samples of all events of the file must have the [`TRAILER_FIELDS`].
 
 use std::ops::Range;
 
-use crate::recording::format::{RECORD_HEADER_SIZE, event_update, misc, record_type, sample_type};
-use crate::recording::record::CpuMode;
-use crate::units::Timestamp;
+use crate::format::{RECORD_HEADER_SIZE, event_update, misc, record_type, sample_type};
+use crate::record::CpuMode;
+use crate::time::Timestamp;
 
 /// Fields that [`SampleId`] puts behind a record that is no sample.
 pub const TRAILER_FIELDS: u64 =
