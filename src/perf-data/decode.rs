@@ -1,20 +1,20 @@
 //! From a record's bytes to what it says. Pure: bytes in, borrowed values out, nothing allocated.
 
-use super::attr::EventAttr;
-use super::bytes::{Words, u64_at};
-use super::error::ReadError;
-use super::format::record_type;
-use super::ids::EventIds;
-use super::layout::EventLayout;
-use super::raw::RawRecord;
-use super::record::{EventIndex, Record, RecordContext};
+use crate::attr::EventAttr;
+use crate::bytes::{Words, u64_at};
+use crate::error::ReadError;
+use crate::format::record_type;
+use crate::ids::EventIds;
+use crate::layout::EventLayout;
+use crate::raw::RawRecord;
+use crate::record::{EventIndex, Record, RecordContext};
 use crate::time::Timestamp;
 
 mod kernel;
 mod sample;
 mod swap;
 
-pub(super) use sample::cpu_mode;
+pub(crate) use sample::cpu_mode;
 
 /// What did not fit into its record.
 type Missing = &'static str;
@@ -102,7 +102,7 @@ impl Decoder {
         }
     }
 
-    /// Events that a sample stands for, as [`Sample::period`](super::record::Sample::period) has it, without
+    /// Events that a sample stands for, as [`Sample::period`](crate::record::Sample::period) has it, without
     /// decoding the rest of the sample.
     #[inline]
     pub fn period(&self, raw: &RawRecord<'_>, context: &RecordContext) -> Option<u64> {

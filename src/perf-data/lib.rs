@@ -8,11 +8,11 @@
 pub mod attr;
 pub mod compress;
 pub mod encode;
-pub mod feature_sections;
+pub mod features;
 pub mod format;
+pub mod payload;
 pub mod record;
 pub mod time;
-pub mod trailer;
 pub mod writer;
 
 mod bytes;
@@ -35,7 +35,9 @@ mod window;
 pub use bytes::ByteOrder;
 pub use decode::Decoder;
 pub use error::ReadError;
+pub use features::Features;
 pub use raw::{RawRecord, RecordPosition};
 pub use reader::{EventDesc, PerfData};
 pub use records::Records;
 pub use time::{Nanoseconds, Timestamp};
+pub use writer::PerfDataWriter;

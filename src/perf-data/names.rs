@@ -1,7 +1,7 @@
 //! Names of events that the recording does not name, as perf users know them.
 
-use super::attr::{EventAttr, flag};
-use super::format::event_type;
+use crate::attr::{EventAttr, flag};
+use crate::format::event_type;
 
 const HARDWARE: [&str; 10] = [
     "cycles",
@@ -37,7 +37,7 @@ const CACHE_OPERATIONS: [[&str; 2]; 3] =
 ///
 /// `pmus` are the numbers and names of the machine's PMUs, `tracepoint` finds the name of a
 /// tracepoint's number.
-pub(super) fn derived_name(
+pub(crate) fn derived_name(
     attr: &EventAttr,
     pmus: &[(u32, String)],
     tracepoint: impl Fn(u64) -> Option<String>,

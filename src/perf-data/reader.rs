@@ -3,18 +3,20 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::attr::EventAttr;
-use super::bytes::ByteOrder;
-use super::decode::Decoder;
-use super::error::ReadError;
-use super::feature_sections::Features;
-use super::format::PIPE_HEADER_SIZE;
-use super::header::{self, Data, Head};
-use super::names::derived_name;
-use super::pipe::{Announced, Extent, announced};
-use super::records::Records;
-use super::source::Bytes;
-use super::tracing_data::tracepoint_name;
+use crate::attr::EventAttr;
+use crate::bytes::ByteOrder;
+use crate::decode::Decoder;
+use crate::error::ReadError;
+use crate::features::Features;
+use crate::format::PIPE_HEADER_SIZE;
+use crate::header::{self, Data, Head};
+use crate::names::derived_name;
+use crate::payload::{JoinedParts, join};
+use crate::pipe::{Announced, Extent, announced};
+use crate::record::EventIndex;
+use crate::records::Records;
+use crate::source::Bytes;
+use crate::tracing_data::tracepoint_name;
 
 /// A recorded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,9 +104,14 @@ impl PerfData {
         Ok(Self { bytes, byte_order, data, events, features, decoder })
     }
 
-    /// The recorded events; [`EventIndex`](super::record::EventIndex) counts them.
+    /// The recorded events; [`EventIndex`] counts them.
     pub fn events(&self) -> &[EventDesc] {
         &self.events
+    }
+
+    /// The event of this name; the first, if there are several.
+    pub fn event_named(&self, name: &str) -> Option<EventIndex> {
+        self.events.iter().position(|event| event.name == name).map(|index| EventIndex(index as u32))
     }
 
     /// What the recorder wrote down about the machine and itself.
@@ -133,18 +140,26 @@ impl PerfData {
         &self.decoder
     }
 
+    /// The value that was written in [parts](crate::payload::PayloadEvent::write_in_parts), as the first samples of
+    /// this event; `None` if they are none, not all there, or longer than `longest` bytes together.
+    ///
+    /// A record that cannot be read ends the search without an error: who reads the records will hear of it.
+    pub fn joined_parts(&self, event: EventIndex, longest: usize) -> Option<JoinedParts> {
+        join(self.records(), event, longest)
+    }
+
     /// Where the records lie in the file.
-    pub(super) fn data(&self) -> Range<usize> {
+    pub(crate) fn data(&self) -> Range<usize> {
         self.data.range.clone()
     }
 
     /// Bytes of records that the header promises beyond the file's end.
-    pub(super) fn missing_bytes(&self) -> u64 {
+    pub(crate) fn missing_bytes(&self) -> u64 {
         self.data.missing
     }
 
     /// The whole file.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }

@@ -3,16 +3,16 @@
 use std::io;
 use std::ops::Range;
 
-use super::bytes::ByteOrder;
-use super::decode::Decoder;
-use super::error::ReadError;
-use super::expand::{Expander, begins_frame};
-use super::format::RECORD_HEADER_SIZE;
-use super::raw::{RawRecord, RecordHeader, RecordPosition};
-use super::reader::PerfData;
-use super::record::{Record, RecordContext};
-use super::walk::Walk;
-use super::window::{Origin, Window, raw_record};
+use crate::bytes::ByteOrder;
+use crate::decode::Decoder;
+use crate::error::ReadError;
+use crate::expand::{Expander, begins_frame};
+use crate::format::RECORD_HEADER_SIZE;
+use crate::raw::{RawRecord, RecordHeader, RecordPosition};
+use crate::reader::PerfData;
+use crate::record::{Record, RecordContext};
+use crate::walk::Walk;
+use crate::window::{Origin, Window, raw_record};
 
 /// Room for expanded records; a record has at most 64 KiB.
 const SMALLEST_CHUNK: usize = 64 << 10;
@@ -53,7 +53,7 @@ pub struct Records<'r> {
 }
 
 impl<'r> Records<'r> {
-    pub(super) fn new(recording: &'r PerfData) -> Self {
+    pub(crate) fn new(recording: &'r PerfData) -> Self {
         let data = recording.data();
         Self {
             decoder: recording.decoder(),

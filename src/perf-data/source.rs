@@ -14,7 +14,7 @@ const GIVEN_BACK: usize = 8 << 20;
 
 /// The bytes of a recording.
 #[derive(Debug)]
-pub(super) enum Bytes {
+pub(crate) enum Bytes {
     Mapped(Mmap),
     Owned(Vec<u8>),
 }
@@ -31,7 +31,7 @@ impl Deref for Bytes {
 
 impl Bytes {
     /// Opens the file at `path`, or standard input if it is `-`.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = if path == Path::new("-") {
             File::from(io::stdin().as_fd().try_clone_to_owned()?)
         } else {

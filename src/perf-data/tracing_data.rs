@@ -1,11 +1,11 @@
 //! Names of tracepoints, from the copy of tracefs that recorders put beside their samples.
 
-use super::bytes::{ByteOrder, Cursor};
+use crate::bytes::{ByteOrder, Cursor};
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
 /// The name (`sched:sched_switch`) of the tracepoint whose number is `id`, if its format is there.
-pub(super) fn tracepoint_name(tracing_data: &[u8], id: u64) -> Option<String> {
+pub(crate) fn tracepoint_name(tracing_data: &[u8], id: u64) -> Option<String> {
     let mut fields = Cursor::new(tracing_data.strip_prefix(MAGIC)?, ByteOrder::Little);
     let _version = fields.text()?;
     let order = if fields.take(1)? == [0] { ByteOrder::Little } else { ByteOrder::Big };

@@ -4,10 +4,10 @@ use std::hint::black_box;
 use std::io;
 use std::ops::Range;
 
-use super::bytes::{ByteOrder, Cursor};
-use super::error::ReadError;
-use super::format::{RECORD_HEADER_SIZE, record_type};
-use super::raw::RecordHeader;
+use crate::bytes::{ByteOrder, Cursor};
+use crate::error::ReadError;
+use crate::format::{RECORD_HEADER_SIZE, record_type};
+use crate::raw::RecordHeader;
 
 /// Bytes before the compressed ones of a [`record_type::COMPRESSED2`]: header and length.
 const COMPRESSED2_HEADER_SIZE: usize = 16;
@@ -16,17 +16,17 @@ const LONGEST_PAYLOAD: usize = (1 << 16) - COMPRESSED2_HEADER_SIZE - 1;
 
 /// A record in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Offset of its header.
-    pub(super) offset: usize,
-    pub(super) header: RecordHeader,
+    pub(crate) offset: usize,
+    pub(crate) header: RecordHeader,
     /// Where the compressed bytes lie in the file, if it is a compressed record.
-    pub(super) compressed: Option<Range<usize>>,
+    pub(crate) compressed: Option<Range<usize>>,
 }
 
 /// Walks the records of a file without looking into them.
 #[derive(Debug)]
-pub(super) struct Walk<'r> {
+pub(crate) struct Walk<'r> {
     file: &'r [u8],
     order: ByteOrder,
     /// Offset of the next record.
@@ -42,12 +42,12 @@ pub(super) struct Walk<'r> {
 }
 
 impl<'r> Walk<'r> {
-    pub(super) fn new(file: &'r [u8], order: ByteOrder, data: Range<usize>, missing: u64) -> Self {
+    pub(crate) fn new(file: &'r [u8], order: ByteOrder, data: Range<usize>, missing: u64) -> Self {
         Self { file, order, at: data.start, end: data.end, missing, loaded: data.start, chain_end: 0 }
     }
 
     /// Offset behind the record found last and all that is appended to it.
-    pub(super) fn offset(&self) -> usize {
+    pub(crate) fn offset(&self) -> usize {
         self.at
     }
 
@@ -59,7 +59,7 @@ impl<'r> Walk<'r> {
 
     /// The next record; `None` at the end. After an error that is not recoverable there is none.
     #[inline]
-    pub(super) fn next(&mut self) -> Result<Option<Found>, ReadError> {
+    pub(crate) fn next(&mut self) -> Result<Option<Found>, ReadError> {
         if self.at >= self.loaded {
             self.load_ahead();
         }

@@ -26,15 +26,15 @@ fn event(name: &str, id: u64, sample_type: u64) -> EventDesc {
 fn write(
     events: Vec<EventDesc>,
     samples: &[(usize, SampleFields<'_>)],
-    trailer: Option<&Trailer>,
+    features: Option<&Features>,
 ) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = PerfDataWriter::create(Cursor::new(&mut bytes), events).expect("memory");
     for (event, fields) in samples {
         writer.write_sample(*event, fields).expect("memory");
     }
-    match trailer {
-        Some(trailer) => drop(writer.finish(trailer).expect("memory")),
+    match features {
+        Some(features) => drop(writer.finish(features).expect("memory")),
         None => writer.commit().expect("memory"),
     }
     bytes
@@ -56,33 +56,32 @@ fn samples_of(bytes: Vec<u8>) -> Vec<(String, u64, Vec<u64>)> {
 }
 
 #[test]
-fn names_are_read_with_and_without_the_trailer() {
+fn names_are_read_with_and_without_the_features() {
     let events = || vec![event("tool/readings/", 1 << 62, FULL), event("cycles:u", 5, FULL)];
-    for trailer in [None, Some(&Trailer::default())] {
-        let recording = PerfData::from_bytes(write(events(), &[], trailer)).expect("a recording");
+    for features in [None, Some(&Features::default())] {
+        let recording = PerfData::from_bytes(write(events(), &[], features)).expect("a recording");
         let names: Vec<&str> = recording.events().iter().map(|event| event.name.as_str()).collect();
         assert_eq!(names, ["tool/readings/", "cycles:u"]);
         assert_eq!(recording.events()[1].attr.sample_period, 7);
         assert_eq!(recording.events()[1].ids, [5]);
-        assert_eq!(recording.is_complete(), trailer.is_some());
+        assert_eq!(recording.is_complete(), features.is_some());
     }
 }
 
 #[test]
-fn the_trailer_is_read_as_it_was_written() {
-    let trailer = Trailer {
+fn the_features_are_read_as_they_were_written() {
+    let written = Features {
         hostname: Some("host".into()),
         arch: Some("x86_64".into()),
-        cpus: Some((8, 4)),
         command_line: vec!["perf".into(), "record".into(), "a b".into()],
-        ..Trailer::default()
+        ..Features::default()
     };
     let recording =
-        PerfData::from_bytes(write(vec![event("x", 1, FULL)], &[], Some(&trailer))).expect("a recording");
+        PerfData::from_bytes(write(vec![event("x", 1, FULL)], &[], Some(&written))).expect("a recording");
     let features = recording.features();
     assert_eq!(features.hostname.as_deref(), Some("host"));
     assert_eq!(features.arch.as_deref(), Some("x86_64"));
-    assert_eq!(features.command_line, trailer.command_line);
+    assert_eq!(features.command_line, written.command_line);
 }
 
 #[test]
@@ -177,7 +176,7 @@ proptest! {
                 (*event, SampleFields { id, time, callchain: chain, raw: &[1, 2, 3, 4], ..SampleFields::default() })
             })
             .collect();
-        let bytes = write(events, &fields, finished.then_some(&Trailer::default()));
+        let bytes = write(events, &fields, finished.then_some(&Features::default()));
         let expected: Vec<_> = samples
             .iter()
             .map(|(event, time, chain)| (["a", "b"][*event].to_owned(), u64::from(*time), chain.clone()))

@@ -9,7 +9,7 @@ use std::io::{self, IoSlice};
 
 use perf_data::compress::{CHUNK, RecordCompressor};
 use perf_data::encode;
-use perf_data::trailer::Compression;
+use perf_data::features::Compression;
 use perf_data::writer::{FailedWrite, PerfDataWriter};
 
 use crate::record::census::Census;
@@ -118,10 +118,15 @@ impl Drain {
         self.own_written
     }
 
-    /// How the records were compressed, for the trailer.
+    /// How the records were compressed, for the features.
     pub fn compression(&self) -> Option<Compression> {
         let compressor = self.compressor.as_ref()?;
-        Some(Compression { level: compressor.level(), ratio: compressor.ratio(), chunk: CHUNK as u32 })
+        Some(Compression {
+            kind: Compression::ZSTD,
+            level: compressor.level(),
+            ratio: compressor.ratio(),
+            ring_size: CHUNK as u32,
+        })
     }
 
     /// The writer, for the end.

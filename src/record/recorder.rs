@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::unistd::Pid;
+use perf_data::Features;
 use perf_data::encode::{self, RecordTooLong, SampleId};
-use perf_data::trailer::Trailer;
 use perf_data::writer::PerfDataWriter;
 
 use crate::process;
@@ -261,28 +261,28 @@ impl Recorder {
     }
 
     /// Closes the file, readable whatever went wrong.
-    pub fn close(self, trailer: &Trailer) -> Closed {
-        let (file_size, closed) = finish_file(self.drain.into_writer(), trailer);
+    pub fn close(self, features: &Features) -> Closed {
+        let (file_size, closed) = finish_file(self.drain.into_writer(), features);
         let failure = self.failure.or(closed.err());
         Closed { file_size, failure, signals: self.signals, program: self.program }
     }
 }
 
-/// Writes the trailer, and leaves the file without one if that fails. Gives the file's size; `NotFound` is a file that
-/// somebody removed meanwhile.
-fn finish_file(writer: PerfDataWriter<File>, trailer: &Trailer) -> (u64, io::Result<()>) {
+/// Writes the features, and leaves the file without them if that fails. Gives the file's size; `NotFound` is a file
+/// that somebody removed meanwhile.
+fn finish_file(writer: PerfDataWriter<File>, features: &Features) -> (u64, io::Result<()>) {
     let data_end = writer.data_end();
     let finish = || {
         let file = writer.get_ref().try_clone()?;
-        // A failed write may have left a part of its records, which also takes the trailer's room.
+        // A failed write may have left a part of its records, which also takes the features' room.
         file.set_len(data_end)?;
-        match writer.finish(trailer) {
+        match writer.finish(features) {
             Ok(file) => match file.metadata()? {
                 removed if removed.nlink() == 0 => Err(io::ErrorKind::NotFound.into()),
                 kept => Ok(kept.len()),
             },
             Err(error) => {
-                // Readers of a recording without trailer go on to the end of the file.
+                // Readers of a recording without features go on to the end of the file.
                 file.set_len(data_end)?;
                 Err(error)
             }

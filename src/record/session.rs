@@ -4,9 +4,9 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use perf_data::EventDesc;
+use perf_data::Features;
 use perf_data::compress::RecordCompressor;
 use perf_data::encode::RecordTooLong;
-use perf_data::trailer::Trailer;
 use perf_data::writer::PerfDataWriter;
 
 use crate::hardware::Method;
@@ -33,7 +33,7 @@ use crate::record::gpu::kernel_names::KernelNames;
 use crate::record::gpu::probes::launch_probes;
 use crate::record::host;
 use crate::record::kernel_state;
-use crate::record::options::{CallGraph, Neighbours, RecordOptions, TargetOptions};
+use crate::record::options::{Neighbours, RecordOptions, TargetOptions};
 use crate::record::output::PendingOutput;
 use crate::record::process_state::ProcessState;
 use crate::record::readings::MeterReader;
@@ -108,7 +108,7 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
         command_line: options.command_line.clone(),
         target: target::describe(&options.target, pid),
         clock: "CLOCK_MONOTONIC".to_owned(),
-        started_unix_ns: clock.map_or(0, |clock| clock.unix_ns),
+        started_unix_ns: clock.map_or(0, |clock| clock.wall_clock_ns),
         recorder_pid: std::process::id(),
         system_wide_samples: matches!(scope, Scope::System),
         machine,
@@ -171,13 +171,12 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     };
     let outcome = recorder.run()?;
     recorder.last_round();
-    let trailer = Trailer {
+    let features = Features {
         build_ids: build_ids::collect(&recorder.census, &roots, !sampling.exclude_kernel),
         sample_times: Some((started, monotonic_now())),
         tracing_data: tracing_data::collect(&roots, sampling.events.iter().map(|event| &event.spec)),
         compression: recorder.drain.compression(),
-        has_branch_stacks: options.call_graph == CallGraph::LastBranches,
-        ..host::trailer(&roots, &metadata.machine, &options.command_line, clock)
+        ..host::features(&roots, &metadata.machine, &options.command_line, clock)
     };
     let Census { samples, lost, throttled, .. } = recorder.census;
     let names: Vec<&str> = sampling.events.iter().map(|event| event.spec.name.as_str()).collect();
@@ -188,7 +187,7 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
         ));
     }
     let energy = recorder.energy.summary();
-    let closed = recorder.close(&trailer);
+    let closed = recorder.close(&features);
     let outcome = closed.program.map_or(outcome, |program| process::wait(program, outcome, &closed.signals));
     Ok(Summary {
         outcome,

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use perf_data::feature_sections::Features;
-use perf_data::record::{EventIndex, Record};
-use perf_data::{Decoder, EventDesc, PerfData, Records};
+use perf_data::{Decoder, EventDesc, Features, PerfData, Records};
 
-use super::energy::metadata_part;
 use super::error::RecordingError;
 use super::metadata::{METADATA_EVENT, METADATA_FORMAT, Metadata};
+
+/// No machine's description is so long: who writes longer metadata means to fill the memory.
+const LONGEST_METADATA: usize = 64 << 20;
 
 /// A perf.data file of eprof or another recorder, opened: what it says about itself, and its
 /// [records](Recording::records).
@@ -79,30 +79,9 @@ impl Recording {
 
 /// Joins the parts of eprof's metadata, which are the first samples of their event.
 fn metadata_of(perf_data: &PerfData) -> Result<Option<Metadata>, RecordingError> {
-    let Some(event) = perf_data.events().iter().position(|event| event.name == METADATA_EVENT) else {
-        return Ok(None);
-    };
-    let event = EventIndex(event as u32);
-    let mut records = perf_data.records();
-    let mut json = Vec::new();
-    let mut parts_read = 0;
-    // A record that cannot be read is no matter of opening: who reads the records will hear of it.
-    while let Ok(Some((raw, context, record))) = records.next() {
-        let Record::Sample(sample) = record else { continue };
-        if context.event != Some(event) {
-            continue;
-        }
-        let Some((part, parts, text)) = metadata_part(sample.raw) else { break };
-        if part != parts_read {
-            break;
-        }
-        json.extend_from_slice(text);
-        parts_read += 1;
-        if parts_read >= parts {
-            return parse_metadata(&json, raw.offset).map(Some);
-        }
-    }
-    Ok(None)
+    let event = perf_data.event_named(METADATA_EVENT);
+    let joined = event.and_then(|event| perf_data.joined_parts(event, LONGEST_METADATA));
+    joined.map(|json| parse_metadata(&json.bytes, json.offset)).transpose()
 }
 
 fn parse_metadata(json: &[u8], offset: u64) -> Result<Metadata, RecordingError> {

@@ -5,9 +5,9 @@ use std::io::{self, Seek, Write};
 use perf_data::EventDesc;
 use perf_data::attr::{EventAttr, flag};
 use perf_data::encode::{self, MappingFields, SampleFields, SampleId};
+use perf_data::features::{CpuCount, Features};
 use perf_data::format::{event_type, sample_type};
 use perf_data::record::CpuMode;
-use perf_data::trailer::Trailer;
 use perf_data::writer::PerfDataWriter;
 
 use super::meter::Reading;
@@ -180,14 +180,14 @@ impl<'s, W: Write + Seek> Emitter<'s, W> {
     pub fn finish(mut self) -> io::Result<W> {
         self.flush()?;
         let cpus = self.scenario.cpus();
-        let trailer = Trailer {
+        let features = Features {
             hostname: Some("simulated".to_owned()),
             arch: Some("x86_64".to_owned()),
-            cpus: Some((cpus, cpus)),
+            cpus: Some(CpuCount { available: cpus, online: cpus }),
             sample_times: Some((at(0), at(self.scenario.duration.as_nanos()))),
-            ..Trailer::default()
+            ..Features::default()
         };
-        self.writer.finish(&trailer)
+        self.writer.finish(&features)
     }
 }
 

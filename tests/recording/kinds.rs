@@ -2,7 +2,7 @@
 
 use eprof::units::{Nanoseconds, Timestamp};
 use perf_data::attr::{EventAttr, flag};
-use perf_data::feature_sections::{BuildId, ClockPair, CpuCount, EventGroup, NumaNode};
+use perf_data::features::{BuildId, ClockPair, CpuCount, EventGroup, NumaNode};
 use perf_data::format::{event_update, feature, misc, record_type, sample_type};
 use perf_data::record::{CpuMode, Record};
 use perf_data::{ByteOrder, PerfData, ReadError};
@@ -80,7 +80,7 @@ fn features_are_read_in_files_and_pipes_of_both_orders() {
             assert_eq!(features.cpu_id.as_deref(), Some("GenuineIntel,6,42,7"));
             assert_eq!(features.total_memory_kb, Some(16_000_000));
             assert_eq!(features.command_line, ["perf", "record"]);
-            let node = NumaNode { node: 0, total_kb: 1_000, cpus: "0-7".to_owned() };
+            let node = NumaNode { node: 0, total_kb: 1_000, free_kb: 500, cpus: "0-7".to_owned() };
             assert_eq!(features.numa_nodes, [node]);
             assert_eq!(features.pmu_names, [(9, "power".to_owned())]);
             let group = EventGroup { name: "{a,b}".to_owned(), leader: 0, members: 2 };

@@ -12,11 +12,11 @@ use eprof::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, Target};
 use eprof::recording::own_events;
 use eprof::units::{Joules, Nanoseconds, Timestamp};
 use perf_data::EventDesc;
+use perf_data::Features;
 use perf_data::attr::{EventAttr, flag};
 use perf_data::encode::{self, MappingFields, SampleFields, SampleId, TRAILER_FIELDS};
 use perf_data::format::{event_type, sample_type};
 use perf_data::record::CpuMode;
-use perf_data::trailer::Trailer;
 use perf_data::writer::PerfDataWriter;
 
 const PID: u32 = 4242;
@@ -100,7 +100,7 @@ impl Recorded<'_> {
             }
         }
         writer.write_raw(&records).expect("written");
-        writer.finish(&Trailer::default()).expect("written");
+        writer.finish(&Features::default()).expect("written");
     }
 
     fn sample(&self, millis: u64, time: Timestamp, records: &mut Vec<u8>) {

@@ -9,7 +9,7 @@ use eprof::recording::energy::EnergyReading;
 use eprof::recording::metadata::{METADATA_FORMAT, Metadata, Target};
 use eprof::recording::own_events;
 use eprof::units::{Joules, Nanoseconds, Timestamp};
-use perf_data::trailer::Trailer;
+use perf_data::Features;
 use perf_data::writer::PerfDataWriter;
 
 /// What one GPU's meter said.
@@ -78,5 +78,5 @@ pub fn write(path: &Path, gpus: &[Gpu]) {
         }
     }
     writer.write_raw(&records).expect("written");
-    writer.finish(&Trailer::default()).expect("written");
+    writer.finish(&Features::default()).expect("written");
 }
