@@ -189,11 +189,13 @@ impl EventAttr {
     }
 
     /// Whether all bits of `flags` (see [`flag`]) are set.
+    #[inline]
     pub fn has(&self, flags: u64) -> bool {
         self.flags & flags == flags
     }
 
     /// Whether samples hold all of these fields (see [`crate::format::sample_type`]).
+    #[inline]
     pub fn samples(&self, fields: u64) -> bool {
         self.sample_type & fields == fields
     }
@@ -209,6 +211,7 @@ impl EventAttr {
     }
 
     /// Events that one sample stands for, unless the kernel varied it to reach a frequency.
+    #[inline]
     pub fn fixed_period(&self) -> Option<u64> {
         (!self.has(flag::FREQ)).then_some(self.sample_period)
     }

@@ -63,28 +63,33 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    #[inline]
     pub(crate) fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
         Self { rest: bytes, order }
     }
 
     /// What has not been read yet.
+    #[inline]
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// The next `length` bytes.
+    #[inline]
     pub(crate) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
         Some(taken)
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.rest.split_first_chunk()?;
         self.rest = rest;
         Some(*taken)
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self) -> Option<u16> {
         let bytes = self.array()?;
         Some(match self.order {
@@ -93,6 +98,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self) -> Option<u32> {
         let bytes = self.array()?;
         Some(match self.order {
@@ -101,6 +107,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self) -> Option<u64> {
         let bytes = self.array()?;
         Some(match self.order {

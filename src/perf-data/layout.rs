@@ -74,6 +74,7 @@ impl EventLayout {
         }
     }
 
+    #[inline]
     pub(crate) fn samples(&self, field: u64) -> bool {
         self.sample_type & field != 0
     }

@@ -132,6 +132,7 @@ pub struct Callchain<'a>(pub &'a [u8]);
 
 impl<'a> Callchain<'a> {
     /// Entries, context markers included, innermost first.
+    #[inline]
     pub fn entries(self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator + Clone + 'a {
         self.0.chunks_exact(8).map(|entry| {
             // chunks_exact gives exactly 8 bytes.
@@ -140,11 +141,13 @@ impl<'a> Callchain<'a> {
     }
 
     /// Number of entries, context markers included.
+    #[inline]
     pub fn len(self) -> usize {
         self.0.len() / 8
     }
 
     /// No callchain, or an empty one.
+    #[inline]
     pub fn is_empty(self) -> bool {
         self.0.len() < 8
     }
@@ -167,6 +170,7 @@ pub struct UserRegisters<'a> {
 
 impl UserRegisters<'_> {
     /// The value of register number `register` in the kernel's numbering, if it was recorded.
+    #[inline]
     pub fn get(&self, register: u32) -> Option<u64> {
         let bit = 1u64.checked_shl(register)?;
         if self.mask & bit == 0 {

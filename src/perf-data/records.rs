@@ -139,6 +139,7 @@ impl<'r> Records<'r> {
     }
 
     /// Gives up the memory of expanded records before `position`.
+    #[inline]
     pub fn release_before(&mut self, position: RecordPosition) {
         self.window.release_before(position);
     }

@@ -47,6 +47,7 @@ impl<'r> Walk<'r> {
     }
 
     /// Offset behind the record found last and all that is appended to it.
+    #[inline]
     pub(crate) fn offset(&self) -> usize {
         self.at
     }

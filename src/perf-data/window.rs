@@ -90,6 +90,7 @@ impl<'r> Window<'r> {
     }
 
     /// Gives up the chunks that end before `position`.
+    #[inline]
     pub(crate) fn release_before(&mut self, position: RecordPosition) {
         while self.segments.get(1).is_some_and(|next| next.start <= position.0) {
             let released = self.segments.pop_front().and_then(|segment| segment.chunk);
