@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use crate::attr::EventAttr;
 use crate::bytes::{ByteOrder, Cursor, until_zero};
 use crate::features::{Features, build_id};
@@ -13,8 +15,9 @@ use crate::walk::{Found, Walk};
 #[derive(Debug, Default)]
 pub(crate) struct Announced {
     pub(crate) attrs: Vec<(EventAttr, Vec<u64>)>,
-    /// Names by event id.
-    pub(crate) names: Vec<(u64, String)>,
+    /// Names, numbered by `first_of_id`: for each event id, the first that was announced for it.
+    names: Vec<String>,
+    first_of_id: FxHashMap<u64, usize>,
     pub(crate) features: Features,
 }
 
@@ -48,7 +51,12 @@ impl Announced {
     fn take_in(&mut self, kind: u32, bits: u16, body: &[u8], appended: &[u8], order: ByteOrder) {
         match kind {
             record_type::HEADER_ATTR => self.attrs.extend(attr(body, order)),
-            record_type::EVENT_UPDATE => self.names.extend(name(body, order)),
+            record_type::EVENT_UPDATE => {
+                if let Some((id, name)) = name(body, order) {
+                    self.first_of_id.entry(id).or_insert(self.names.len());
+                    self.names.push(name);
+                }
+            }
             record_type::HEADER_TRACING_DATA => self.features.tracing_data = appended.to_vec(),
             record_type::HEADER_BUILD_ID => self.features.build_ids.extend(build_id(bits, body, order)),
             record_type::HEADER_FEATURE => {
@@ -61,9 +69,10 @@ impl Announced {
         }
     }
 
-    /// The name announced for an event of these ids.
+    /// The name announced for an event of these ids: the first, if there are several.
     pub(crate) fn name_of(&self, ids: &[u64]) -> Option<&str> {
-        self.names.iter().find(|(id, _)| ids.contains(id)).map(|(_, name)| name.as_str())
+        let first = ids.iter().filter_map(|id| self.first_of_id.get(id)).min()?;
+        self.names.get(*first).map(String::as_str)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Opening a file.
 
+use std::cell::LazyCell;
 use std::ops::Range;
 use std::path::Path;
 
@@ -16,7 +17,7 @@ use crate::pipe::{Announced, Extent, announced};
 use crate::record::EventIndex;
 use crate::records::Records;
 use crate::source::Bytes;
-use crate::tracing_data::tracepoint_name;
+use crate::tracing_data::tracepoint_names;
 
 /// A recorded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,8 +106,14 @@ impl PerfData {
     }
 
     /// The recorded events; [`EventIndex`] counts them.
+    #[inline]
     pub fn events(&self) -> &[EventDesc] {
         &self.events
+    }
+
+    /// One of the recorded events.
+    pub fn event(&self, event: EventIndex) -> Option<&EventDesc> {
+        self.events.get(event.0 as usize)
     }
 
     /// The event of this name; the first, if there are several.
@@ -126,6 +133,7 @@ impl PerfData {
     }
 
     /// Byte order of the recorded machine. Records are given out in little-endian order anyway.
+    #[inline]
     pub fn byte_order(&self) -> ByteOrder {
         self.byte_order
     }
@@ -136,6 +144,7 @@ impl PerfData {
     }
 
     /// Decodes the records of this recording.
+    #[inline]
     pub fn decoder(&self) -> &Decoder {
         &self.decoder
     }
@@ -172,11 +181,14 @@ fn events(attrs: Vec<(EventAttr, Vec<u64>)>, features: &Features, found: &Announ
     } else {
         attrs
     };
+    // Of PMUs with one number the first counts.
+    let pmus = features.pmu_names.iter().rev().map(|(kind, name)| (*kind, name.as_str())).collect();
+    let tracepoints = LazyCell::new(|| tracepoint_names(&features.tracing_data));
     let name = |index: usize, attr: &EventAttr, ids: &[u64]| {
         let described = described.get(index).map(|event| event.name.as_str());
         match described.or_else(|| found.name_of(ids)).filter(|name| !name.is_empty()) {
             Some(name) => name.to_owned(),
-            None => derived_name(attr, &features.pmu_names, |id| tracepoint_name(&features.tracing_data, id)),
+            None => derived_name(attr, &pmus, |id| tracepoints.get(&id).cloned()),
         }
     };
     attrs
