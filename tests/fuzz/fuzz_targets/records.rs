@@ -1,10 +1,10 @@
 //! Records behind a sound header, looked at twice: as they come, and again by their positions.
 #![no_main]
 
+use libfuzzer_sys::fuzz_target;
 use perf_data::attr::{EventAttr, flag};
 use perf_data::format::{branch_sample_type, read_format, sample_type};
 use perf_data::{PerfData, RecordPosition};
-use libfuzzer_sys::fuzz_target;
 
 const ENOUGH: usize = 10_000;
 
