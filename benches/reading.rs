@@ -9,16 +9,7 @@ use eprof::profile::{CodeAddress, ModuleId};
 use eprof::recording::Recording;
 use eprof::timeline::{CodeInterner, RoundSorter};
 use eprof::units::Timestamp;
-use perf_data::attr::{EventAttr, flag};
-use perf_data::format::{misc, record_type, sample_type};
-use perf_data::record::Record;
-
-// The builder serves the tests too, which use more of it.
-#[allow(dead_code)]
-#[path = "../tests/recording/build.rs"]
-mod build;
-
-use build::{Event, File};
+use eprof_testbed::recording_builder::{Event, File};
 
 const SAMPLES: u64 = 100_000;
 /// Records of one ring between two round marks.

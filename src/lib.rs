@@ -1,28 +1,98 @@
 //! eprof: where do the joules of a program go?
 //!
-//! The crate is a pipeline, and its modules are declared in the pipeline's order:
+//! The crate is a pipeline. Each box is a room (a folder or a file of `src`):
 //!
 //! ```text
 //!   program ──► record ──► recording ──► timeline ──► attribute ──► profile ──► report
 //!               samples,   perf.data     one stream   joules to     a plain     table, json,
 //!               meters     file          in time      stacks        value       flamegraph
 //!                                        order
+//!                          └────────── analyze: drives these ────────┘
 //!                                                     symbolize ─────────────────┘
 //!                                                     address ► function, line
+//!
+//!   measure ► repeated runs, tuning, GPU experiments    calibrate ► this machine's power model
+//!   meter   ► every kind of energy meter                process   ► programs: launch, end, signals, rights
+//!   stat, tune, gpu, power_model ► arithmetic           hardware, units, label, markup ► the ground
 //! ```
 //!
-//! Dependencies point one way, from the report back to the recording; [`units`] lies below
-//! everything, and nothing depends on [`record`]. What measures without a recording, [`measure`] and [`calibrate`],
-//! shares its [`meter`]s and its way with programs ([`process`]). The arithmetic of [`timeline`], [`attribute`],
-//! [`power_model`], [`gpu`] and [`tune`] uses no file, clock or thread: values in, values out.
+//! # Which room may use which
+//!
+//! Dependencies point one way. A module may use those in its row, and all of these stand above it; `cli` and `main`
+//! are the binary's, and `eprof-cupti-injection` is the crate that CUDA loads into programs. A star marks arithmetic:
+//! values in, values out, without a file, clock, thread or process. A test parses the code and holds this table,
+//! and that the files of no folder need each other round about.
+//!
+//! ```text
+//!   units *                 ->
+//!   markup *                ->
+//!   label *                 ->
+//!   hardware *              -> units
+//!   eprof-cupti-injection   ->
+//!   recording               -> units hardware
+//!   machine                 -> hardware
+//!   process                 -> units hardware
+//!   power_model *           -> units hardware
+//!   profile *               -> units hardware
+//!   timeline *              -> units recording profile
+//!   attribute *             -> units hardware recording profile
+//!   symbolize               -> units profile
+//!   gpu *                   -> units markup power_model
+//!   meter                   -> units hardware machine process gpu
+//!   analyze                 -> units hardware eprof-cupti-injection recording power_model profile timeline
+//!                              attribute symbolize gpu
+//!   record                  -> units hardware eprof-cupti-injection recording machine process power_model
+//!                              meter
+//!   report                  -> units markup label hardware recording profile symbolize
+//!   tune *                  -> units markup label
+//!   stat *                  -> units label hardware tune
+//!   measure                 -> units hardware machine process gpu meter tune stat
+//!   calibrate               -> units hardware recording machine process power_model meter measure
+//!   cli                     -> units label hardware recording machine process power_model profile timeline
+//!                              symbolize gpu meter analyze record report tune stat measure calibrate
+//!   main                    -> cli
+//! ```
+//!
+//! # Words
+//!
+//! | word | means |
+//! |---|---|
+//! | sample | what the kernel writes when an event has been counted `period` times: time, CPU, thread, call stack |
+//! | period | events between two samples; a sample stands for as many |
+//! | role | what an event stands for in a power model, whatever a CPU calls it: [`hardware::Role`] |
+//! | domain | a part of the machine whose joules a meter counts together: [`hardware::DomainInfo`]; domains form a tree |
+//! | reading | what a meter said at one time: joules since the recording began |
+//! | quantum | a sample as attribution sees it: so many events on one CPU, spread over the time since that event's previous sample there, worth (coefficient × events) model joules: [`attribute::Quantum`] |
+//! | cell | the key that samples are summed by: call stack, thread, CPU and event: [`profile::Cell`] |
+//! | bucket | a stretch of time in which the meters counted the same energy as in each other one: [`attribute::Bucket`]; in a profile, a time slice |
+//! | static energy | what the machine takes whatever runs, as far as it is known |
+//! | others | processes that were not recorded |
+//! | balance | measured = functions + static + others + eprof + lost, of one domain: [`profile::Balance`] |
+//! | span | the stretch of time in which a sample's events happened |
+//! | survey | the first pass over a recording: which events and meters it has, how much they counted |
+//! | prior | what is believed of a model's coefficients before the recording is seen |
+//! | label | a text from outside, made safe to show: [`label::Label`] |
+//! | module | a file or another place that code came from, as in perf's DSO |
+//! | own, total | of a function alone, and with all that it called: perf's self and children |
+//!
+//! # What a change touches
+//!
+//! - **An output format** for other tools: a file beside [`report::export`] with an `Exporter`, and a line in
+//!   `EXPORTERS`. Command line and help follow from the list.
+//! - **A kind of energy meter**: a file in [`meter`], and its name in [`meter::Source`]; the compiler finds the rest.
+//! - **A role of events**: [`hardware::Role`], and what the compiler then asks for: its event by microarchitecture
+//!   ([`machine::model_events`]), how often it usually happens (`record::periods`), and what it costs by the presets
+//!   ([`power_model::presets`]).
+//! - **A record type of perf.data**: its fields and how they are decoded and written (the crate of perf.data), and what
+//!   analysis makes of it, if anything (`analyze::aggregate`).
 
 pub mod hardware;
+pub mod label;
 mod markup;
 pub mod units;
 
 pub mod machine;
 pub mod power_model;
-pub mod simulate;
 
 pub mod meter;
 pub mod process;

@@ -10,12 +10,10 @@
 //! Machines are shared and noisy: what counts is the ratio of medians of runs in turns (A B A B ...).
 
 mod four_events;
-mod growth;
 mod limit;
 mod overhead;
 mod reading;
 mod recordings;
-mod repeat;
 mod run;
 mod table;
 

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-use crate::repeat::repeat;
+use eprof_testbed::programs;
+use eprof_testbed::repeat::repeat;
 
 /// The program under test.
 pub const EPROF: &str = env!("CARGO_BIN_EXE_eprof");
@@ -19,10 +20,9 @@ const THREADS: u64 = 2;
 /// The program with deep stacks, compiled with frame pointers.
 pub fn workload(folder: &Path) -> anyhow::Result<PathBuf> {
     let program = folder.join("workload");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/versus_perf/workload.rs");
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc.args(["--edition", "2024", "-O", "-g", "-Cforce-frame-pointers=yes", "-o"]).arg(&program);
-    succeed(rustc.arg(source))?;
+    succeed(rustc.arg(programs::source("workload.rs")))?;
     Ok(program)
 }
 

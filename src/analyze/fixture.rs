@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::hardware::{CoreKind, DomainInfo, DomainKind, MachineInfo, Method};
+use crate::hardware::{CoreKind, DomainInfo, DomainKind, MachineInfo, Method, Role};
 use crate::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, Target};
 
 /// One package with its cores and memory, sampled by cycles and instructions.
@@ -23,8 +23,8 @@ pub fn metadata() -> Metadata {
             domain("dram-0", DomainKind::Dram, None),
         ],
         events: vec![
-            event("cycles", "clk", "hardware/config=0x0/"),
-            event("instructions", "inst", "hardware/config=0x1/"),
+            event("cycles", Role::Clk, "hardware/config=0x0/"),
+            event("instructions", Role::Inst, "hardware/config=0x1/"),
         ],
         warnings: Vec::new(),
     }
@@ -36,10 +36,10 @@ pub fn domain(name: &str, kind: DomainKind, parent: Option<&str>) -> DomainInfo 
 }
 
 /// An event without coefficients of its own.
-pub fn event(name: &str, role: &str, encoding: &str) -> EventInfo {
+pub fn event(name: &str, role: Role, encoding: &str) -> EventInfo {
     EventInfo {
         name: name.to_owned(),
-        role: Some(role.to_owned()),
+        role: Some(role),
         encoding: encoding.to_owned(),
         joules_per_event: BTreeMap::new(),
         core_kind: CoreKind::Performance,

@@ -9,6 +9,7 @@
 //! attributes; the result is the same.
 
 mod aggregate;
+mod build_ids;
 mod events;
 #[cfg(test)]
 mod fixture;
@@ -22,6 +23,8 @@ mod steps;
 pub use aggregate::collect::{Dimensions, Frame, frames_of};
 pub use aggregate::replay::{Replay, ReplayEnd};
 pub use aggregate::samples::SampleEnergy;
+pub use aggregate::unwind::SampleUnwinder;
+pub use build_ids::add_build_ids;
 pub use events::EventRoles;
 pub use intervals::survey::{Survey, survey};
 pub use model::choice::ModelChoice;

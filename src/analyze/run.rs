@@ -6,12 +6,12 @@ use std::panic::resume_unwind;
 use std::thread;
 
 use perf_data::RecordPosition;
-use rustc_hash::FxHashMap;
 
 use crate::analyze::aggregate::cells::{CellTable, NO_CPU};
 use crate::analyze::aggregate::collect::Collected;
 use crate::analyze::aggregate::gather::{Gathered, gather};
 use crate::analyze::aggregate::samples::{SampleEnergy, SampleList};
+use crate::analyze::build_ids::add_build_ids;
 use crate::analyze::events::EventRoles;
 use crate::analyze::intervals::grid::cpus_of;
 use crate::analyze::intervals::losses::HORIZON;
@@ -24,7 +24,7 @@ use crate::analyze::options::Options;
 use crate::analyze::steps::{self, Owner, Step, StepChunks};
 use crate::attribute::{self, Attribution, Attributor, Bucket, Charge, Quantum};
 use crate::hardware::DomainInfo;
-use crate::profile::{Division, DomainEnergy, ErrorTerms, Module, NO_CELL, Profile, SampleTrail, TimeSlice};
+use crate::profile::{Division, DomainEnergy, ErrorTerms, NO_CELL, Profile, SampleTrail, TimeSlice};
 use crate::recording::Recording;
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
@@ -323,15 +323,6 @@ fn profile_of(
     }
     profile.warnings.extend(gathered.end.warnings());
     (profile, positions)
-}
-
-/// Mappings name the build-id themselves or the recorder lists it by path.
-fn add_build_ids(modules: &mut [Module], recording: &Recording) {
-    let listed: FxHashMap<&[u8], &[u8]> =
-        recording.features().build_ids.iter().map(|listed| (&listed.path[..], &listed.id[..])).collect();
-    for module in modules.iter_mut().filter(|module| module.build_id.is_none()) {
-        module.build_id = listed.get(module.path.as_bytes()).map(|id| id.to_vec());
-    }
 }
 
 fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attribution, errors: ErrorTerms) {

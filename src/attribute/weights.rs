@@ -43,17 +43,9 @@ impl EventWeights {
     }
 }
 
-/// The coefficient for a kind of domain; domains without one of their own follow the package.
-pub fn coefficient(by_kind: &BTreeMap<String, f64>, kind: DomainKind) -> f64 {
-    let names: &[&str] = match kind {
-        DomainKind::Cores | DomainKind::Core => &["cores", "package"],
-        DomainKind::Dram => &["dram", "package", "cores"],
-        DomainKind::Package | DomainKind::Platform | DomainKind::Battery => &["package", "cores"],
-        DomainKind::Uncore => &["uncore", "package", "cores"],
-        // No CPU event says what a graphics card does.
-        DomainKind::Gpu => &[],
-    };
-    names.iter().find_map(|name| by_kind.get(*name)).copied().unwrap_or(0.0)
+/// The coefficient for a kind of domain, by [`DomainKind::modelled_by`]; 0 where there is none.
+pub fn coefficient(by_kind: &BTreeMap<DomainKind, f64>, kind: DomainKind) -> f64 {
+    kind.modelled_by().iter().find_map(|kind| by_kind.get(kind)).copied().unwrap_or(0.0)
 }
 
 #[cfg(test)]
@@ -61,11 +53,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_domain_without_a_coefficient_follows_the_package() {
-        let by_kind = BTreeMap::from([("cores".to_owned(), 2.0), ("dram".to_owned(), 7.0)]);
+    fn a_package_follows_its_cores_and_memory_follows_nobody() {
+        let mut by_kind = BTreeMap::from([(DomainKind::Cores, 2.0), (DomainKind::Dram, 7.0)]);
         assert_eq!(coefficient(&by_kind, DomainKind::Dram), 7.0);
         assert_eq!(coefficient(&by_kind, DomainKind::Package), 2.0);
         assert_eq!(coefficient(&by_kind, DomainKind::Gpu), 0.0);
+        by_kind.remove(&DomainKind::Dram);
+        assert_eq!(coefficient(&by_kind, DomainKind::Dram), 0.0);
     }
 
     #[test]

@@ -232,17 +232,15 @@ fn obstacles(roots: &Roots, discovery: &Discovery, events: &[ModelEvent]) -> Vec
     obstacles
 }
 
-/// The kind of a measured domain, as models name it; `None` for those that no event of a core explains.
-fn kind(domain: &DomainInfo) -> Option<&'static str> {
+/// The kind that models have for a measured domain; `None` for those that no event of a core explains.
+fn kind(domain: &DomainInfo) -> Option<DomainKind> {
     if domain.method == Method::Estimated {
         return None;
     }
     match domain.kind {
-        DomainKind::Package => Some("package"),
-        DomainKind::Cores => Some("cores"),
-        DomainKind::Dram => Some("dram"),
+        kind @ (DomainKind::Package | DomainKind::Cores | DomainKind::Dram) => Some(kind),
         // A machine with a sensor for the whole board only: that is what its events cost.
-        DomainKind::Platform if domain.source.contains("hwmon") => Some("package"),
+        DomainKind::Platform if domain.source.contains("hwmon") => Some(DomainKind::Package),
         _ => None,
     }
 }

@@ -52,7 +52,7 @@ pub enum CalibrateError {
     #[error("no model of the {domain} domain can be fitted: {source}")]
     Model {
         /// Kind of domain.
-        domain: String,
+        domain: crate::hardware::DomainKind,
         /// Why not.
         source: ModelError,
     },

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::error::CalibrateError;
+use crate::hardware::DomainKind;
 use crate::power_model::dataset::{Dataset, Observation};
 use crate::power_model::error::ModelError;
 use crate::power_model::fit::{Fit, FitOptions};
@@ -16,8 +17,8 @@ use crate::units::Watts;
 pub struct Observed {
     /// The kernel's name.
     pub workload: &'static str,
-    /// Kind of domain, as models name it: `package`, `cores`, `dram`.
-    pub domain: &'static str,
+    /// Kind of domain.
+    pub domain: DomainKind,
     /// Rate of each event on the CPUs that the domain feeds, per second.
     pub rates: Vec<f64>,
     /// Mean power of the domain in watts.
@@ -43,13 +44,10 @@ pub struct Calibration {
 pub fn fit(events: &[ModelEvent], most: usize, observed: &[Observed]) -> Result<Calibration, CalibrateError> {
     let options = FitOptions::default();
     let data = by_domain(events, observed);
-    let model_error = |domain: &str| {
-        let domain = domain.to_owned();
-        move |source| CalibrateError::Model { domain, source }
-    };
+    let model_error = |domain: DomainKind| move |source| CalibrateError::Model { domain, source };
     let mut chosen: Vec<usize> = Vec::new();
     for (at, (domain, data)) in data.iter().enumerate() {
-        let best = best_events(data, most, &options).map_err(model_error(domain))?;
+        let best = best_events(data, most, &options).map_err(model_error(*domain))?;
         let mut all = [&chosen[..], &best].concat();
         all.sort_unstable();
         all.dedup();
@@ -60,8 +58,8 @@ pub fn fit(events: &[ModelEvent], most: usize, observed: &[Observed]) -> Result<
     let mut domains = BTreeMap::new();
     for (domain, data) in &data {
         let left_out_error = left_out_error(data, most, &options);
-        let fit = Fit::new(&data.select(&chosen), &options).map_err(model_error(domain))?;
-        domains.insert((*domain).to_owned(), domain_model(&fit, left_out_error));
+        let fit = Fit::new(&data.select(&chosen), &options).map_err(model_error(*domain))?;
+        domains.insert(*domain, domain_model(&fit, left_out_error));
     }
     let is_chosen = |index: &usize| chosen.contains(index);
     let pick = |wanted: bool| {
@@ -82,12 +80,12 @@ pub fn fit(events: &[ModelEvent], most: usize, observed: &[Observed]) -> Result<
 }
 
 /// One data set per kind of domain, packages first.
-fn by_domain(events: &[ModelEvent], observed: &[Observed]) -> Vec<(&'static str, Dataset)> {
+fn by_domain(events: &[ModelEvent], observed: &[Observed]) -> Vec<(DomainKind, Dataset)> {
     let columns: Vec<String> = events.iter().map(|event| event.name.clone()).collect();
-    let mut domains: Vec<&'static str> = observed.iter().map(|row| row.domain).collect();
-    domains.sort_by_key(|domain| (*domain != "package", *domain));
+    let mut domains: Vec<DomainKind> = observed.iter().map(|row| row.domain).collect();
+    domains.sort_by_key(|domain| (*domain != DomainKind::Package, *domain));
     domains.dedup();
-    let of = |domain: &'static str| {
+    let of = |domain: DomainKind| {
         let mut data = Dataset::new(columns.clone());
         for row in observed.iter().filter(|row| row.domain == domain) {
             data.push(Observation {
@@ -142,18 +140,17 @@ fn left_out_error(data: &Dataset, most: usize, options: &FitOptions) -> Option<f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hardware::CoreKind;
+    use crate::hardware::{CoreKind, Role};
 
-    fn event(role: &str) -> ModelEvent {
+    fn event(role: Role) -> ModelEvent {
         ModelEvent {
-            role: role.to_owned(),
-            name: role.to_owned(),
+            role: Some(role),
+            name: role.to_string(),
             encoding: format!("cpu/{role}/"),
             core_kind: CoreKind::Performance,
         }
     }
 
-    const ROLES: [&str; 5] = ["clk", "inst", "resource", "l2", "llc-miss"];
     /// Joules per event of a core, as Sandy Bridge has them.
     const COSTS: [f64; 5] = [2.71e-10, 2.06e-10, 3.161e-9, 6.058e-9, 0.0];
     const MISS: f64 = 2e-8;
@@ -182,7 +179,7 @@ mod tests {
                     let sum: f64 = rates.iter().zip(COSTS).map(|(rate, cost)| rate * cost).sum();
                     let package = (15.41 + sum) * wave;
                     let dram = (1.5 + MISS * rates[4]) * wave;
-                    for (domain, watts) in [("package", package), ("dram", dram)] {
+                    for (domain, watts) in [(DomainKind::Package, package), (DomainKind::Dram, dram)] {
                         observed.push(Observed { workload, domain, rates: rates.clone(), watts });
                     }
                 }
@@ -193,19 +190,19 @@ mod tests {
 
     #[test]
     fn a_known_machine_is_found() {
-        let events = ROLES.map(event);
+        let events = Role::ALL.map(event);
         let calibration = fit(&events, 5, &visits(0.0005)).expect("enough visits");
         let model = &calibration.model;
         assert!(model.is_sound());
-        let package = &model.domains["package"];
+        let package = &model.domains[&DomainKind::Package];
         assert!((package.static_power.as_watts() / 15.41 - 1.0).abs() < 0.01);
-        for (index, role) in ROLES.iter().enumerate().take(4) {
-            let at = model.event(role, CoreKind::Performance).expect("chosen");
+        for (index, role) in Role::ALL.iter().enumerate().take(4) {
+            let at = model.event(*role, CoreKind::Performance).expect("chosen");
             let error = package.joules_per_event[at] / COSTS[index] - 1.0;
             assert!(error.abs() < 0.03, "{role}: {:+.2} %", error * 100.0);
         }
-        let miss = model.event("llc-miss", CoreKind::Performance).expect("memory needs it");
-        assert!((model.domains["dram"].joules_per_event[miss] / MISS - 1.0).abs() < 0.03);
+        let miss = model.event(Role::LlcMiss, CoreKind::Performance).expect("memory needs it");
+        assert!((model.domains[&DomainKind::Dram].joules_per_event[miss] / MISS - 1.0).abs() < 0.03);
         let quality = package.quality.expect("fitted");
         assert!(quality.r_squared > 0.999 && quality.rows == 42);
         assert!(quality.left_out_error.is_some_and(|error| error < 0.05), "{quality:?}");
@@ -213,16 +210,16 @@ mod tests {
 
     #[test]
     fn fewer_counters_take_the_events_that_matter_most() {
-        let events = ROLES.map(event);
+        let events = Role::ALL.map(event);
         let calibration = fit(&events, 2, &visits(0.0005)).expect("enough visits");
         assert_eq!(calibration.model.events.len(), 2);
         assert_eq!(calibration.left_out.len(), 3);
-        assert!(calibration.model.domains["package"].quality.expect("fitted").r_squared > 0.8);
+        assert!(calibration.model.domains[&DomainKind::Package].quality.expect("fitted").r_squared > 0.8);
     }
 
     #[test]
     fn events_that_never_happen_are_no_model() {
-        let events = ROLES.map(event);
+        let events = Role::ALL.map(event);
         let mut observed = visits(0.0);
         observed.iter_mut().for_each(|row| row.rates.fill(0.0));
         let error = fit(&events, 5, &observed).expect_err("nothing to learn from").to_string();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::Args;
 use eprof::calibrate::{self, Bench, CalibrateOptions, Calibration, Progress, Step, Visits};
 use eprof::hardware::MachineInfo;
@@ -17,6 +17,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::Outcome;
 use super::meters::MeterArgs;
 use super::model::{print_model, user_folder};
+use super::output::write_file;
 use super::record::seconds;
 
 const EXAMPLES: &str = "Examples:
@@ -93,7 +94,7 @@ pub fn run(args: CalibrateArgs) -> Outcome {
     let path = match args.output {
         Some(path) => {
             let text = stored.to_json()?;
-            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            write_file(&path, text)?;
             path
         }
         None => user_folder()?.save(&stored)?,
@@ -104,7 +105,7 @@ pub fn run(args: CalibrateArgs) -> Outcome {
 
 fn model_event(event: &eprof::machine::ModelEvent) -> ModelEvent {
     ModelEvent {
-        role: event.role.to_string(),
+        role: Some(event.role),
         name: event.spec.name.clone(),
         encoding: event.spec.encoding(),
         core_kind: event.core_kind(),
@@ -176,7 +177,7 @@ fn print_outcome(
     // A sample a hundredth of a joule, as recordings take them.
     print_model(out, &calibration.model, Joules::from_joules(0.01))?;
     for event in &calibration.left_out {
-        writeln!(out, "{} ({}) adds nothing to these events", event.name, event.role)?;
+        writeln!(out, "{} ({}) adds nothing to these events", event.name, event.role_name())?;
     }
     let reached = 100.0 * visits.precision;
     writeln!(out, "\n{} rounds; mean powers are known to {reached:.2} % (standard error)", visits.rounds)?;

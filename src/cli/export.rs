@@ -1,21 +1,23 @@
 //! `eprof export`: a recording's energy for other tools.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use eprof::analyze::{SampleEnergy, analyze_samples};
 use eprof::profile::top_level;
-use eprof::report::tree::{CallTree, TreeOptions};
-use eprof::report::{ReportError, Selection, folded, perf_data, pprof, speedscope};
+use eprof::report::export::{EXPORTERS, Exported, Exporter};
+use eprof::report::tree::TreeOptions;
+use eprof::report::{ReportError, Selection, perf_data};
 use eprof::units::Joules;
 
 use super::Outcome;
 use super::flamegraph::RootArg;
 use super::input::{InputArgs, Needed, SelectArgs};
-use super::output::{self, Readers};
+use super::new_file::{NewFile, Readers, keep_inputs};
+use super::output;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,7 +34,7 @@ pub struct ExportArgs {
     input: InputArgs,
 
     /// The format.
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = formats())]
     format: Format,
 
     /// File to write [default: energy.data for perf-data, else standard output].
@@ -51,31 +53,37 @@ pub struct ExportArgs {
     select: SelectArgs,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy)]
 enum Format {
-    /// A recording whose samples weigh their nanojoules, for perf and all that read its files.
+    /// A recording whose samples weigh their nanojoules.
     PerfData,
-    /// Folded stacks in microjoules, for flamegraph tools.
-    Collapsed,
-    /// JSON for speedscope.app.
-    Speedscope,
-    /// Protocol buffer for pprof.
-    Pprof,
+    /// One of the formats that are written from a profile.
+    Of(&'static dyn Exporter),
+}
+
+const PERF_DATA: &str = "perf-data";
+
+/// The formats by their names.
+fn formats() -> impl TypedValueParser<Value = Format> {
+    let perf_data = PossibleValue::new(PERF_DATA)
+        .help("A recording whose samples weigh their nanojoules, for perf and all that read its files");
+    let others = EXPORTERS.iter().map(|exporter| PossibleValue::new(exporter.name()).help(exporter.about()));
+    PossibleValuesParser::new([perf_data].into_iter().chain(others)).try_map(|name| {
+        let of_name = || EXPORTERS.into_iter().find(|exporter| exporter.name() == name).map(Format::Of);
+        let format = if name == PERF_DATA { Some(Format::PerfData) } else { of_name() };
+        format.ok_or_else(|| format!("no format {name}"))
+    })
 }
 
 /// Runs the verb.
 pub fn run(args: ExportArgs) -> Outcome {
-    if args.format == Format::PerfData {
-        return export_perf_data(&args);
-    }
-    let loaded = args.input.load(Needed { lines: args.format == Format::Pprof, ..Needed::STACKS })?;
+    keep_inputs(args.output.as_deref(), &[&args.input.input])?;
+    let exporter = match args.format {
+        Format::PerfData => return export_perf_data(&args),
+        Format::Of(exporter) => exporter,
+    };
+    let loaded = args.input.load(Needed { lines: exporter.needs_lines(), ..Needed::STACKS })?;
     output::warn(&loaded.profile.warnings);
-    let to = args.output.as_deref();
-    if args.format == Format::Pprof {
-        let selection = args.select.selection();
-        output::write_to(to, |out| pprof::write(&loaded.profile, &loaded.symbols, &selection, out))?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let options = TreeOptions {
         subject: loaded.subject.clone(),
         selection: args.select.selection(),
@@ -84,11 +92,8 @@ pub fn run(args: ExportArgs) -> Outcome {
         whole: args.whole,
         ..TreeOptions::default()
     };
-    let tree = CallTree::new(&loaded.profile, &loaded.symbols, &options)?;
-    output::write_to(to, |out| match args.format {
-        Format::Speedscope => speedscope::write(&tree, out),
-        _ => folded::write(&tree, out),
-    })?;
+    let exported = Exported { profile: &loaded.profile, symbols: &loaded.symbols, options: &options };
+    output::write_to(args.output.as_deref(), |out| exporter.write(&exported, out))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -101,16 +106,15 @@ fn export_perf_data(args: &ExportArgs) -> Outcome {
     if path == Path::new("-") {
         bail!("perf-data needs a file: its header is written last");
     }
-    if is_same_file(path, &args.input.input) {
-        bail!("{} is the recording itself", path.display());
-    }
+    keep_inputs(Some(path), &[&args.input.input])?;
     let cannot = || format!("cannot write {}", path.display());
-    let file = io::BufWriter::new(output::create(path, Readers::Owner).with_context(cannot)?);
+    let mut file = NewFile::create(path, Readers::Owner).with_context(cannot)?;
     let joules = |position| {
         let row: &[Joules] = energy.at(position)?;
         Some(columns.iter().map(|&column| row[column]).sum())
     };
-    let exported = perf_data::write(&recording, joules, file).with_context(cannot)?;
+    let exported = perf_data::write(&recording, joules, &mut file).with_context(cannot)?;
+    file.keep().with_context(cannot)?;
     let (joules, samples) = (exported.joules, exported.samples);
     output::say(format_args!("{0}: {joules} in {samples} samples; perf report -i {0}", path.display()));
     if exported.too_long > 0 {
@@ -133,8 +137,4 @@ fn columns(energy: &SampleEnergy, selection: &Selection) -> Result<Vec<usize>, R
     };
     let measured: Joules = columns.iter().map(|&column| energy.domains[column].balance.measured).sum();
     if measured > Joules::ZERO { Ok(columns) } else { Err(ReportError::NoJoules) }
-}
-
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

@@ -9,6 +9,7 @@ use eprof::report::tree::{CallTree, Direction, Root, TreeOptions};
 
 use super::Outcome;
 use super::input::{InputArgs, Loaded, Needed, SelectArgs};
+use super::new_file::keep_inputs;
 use super::output;
 
 const EXAMPLES: &str = "\
@@ -83,6 +84,9 @@ impl RootArg {
 
 /// Runs the verb.
 pub fn run(args: FlamegraphArgs) -> Outcome {
+    let inputs: Vec<&Path> =
+        [&args.input.input].into_iter().chain(&args.diff).map(PathBuf::as_path).collect();
+    keep_inputs(Some(&args.output), &inputs)?;
     let look = FlamegraphOptions {
         title: args.title.clone(),
         normalize: args.normalize,

@@ -316,7 +316,7 @@ impl InputArgs {
 
 /// Where the user's programs keep what they can make again: `$XDG_CACHE_HOME/eprof`, or `.cache/eprof` in the home
 /// folder.
-fn cache_folder() -> Option<PathBuf> {
+pub fn cache_folder() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
     Some(cache.join("eprof"))
@@ -366,10 +366,7 @@ fn subject(recording: &Recording) -> Option<String> {
 /// A stored model, if it fits the recorded machine and its events.
 fn checked(stored: StoredModel, recording: &Recording) -> anyhow::Result<PowerModel> {
     if let Some(metadata) = recording.metadata() {
-        let events = metadata
-            .events
-            .iter()
-            .filter_map(|event| Some((event.role.as_deref()?, event.encoding.as_str())));
+        let events = metadata.events.iter().filter_map(|event| Some((event.role?, event.encoding.as_str())));
         stored.check(&metadata.machine.cpu_identity, events)?;
     }
     Ok(stored.model)

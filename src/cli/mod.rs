@@ -17,11 +17,13 @@ mod input;
 mod manual;
 mod meters;
 mod model;
+mod new_file;
 mod output;
 mod record;
 mod report;
 mod script;
 mod stat;
+mod symbol_args;
 mod tune;
 
 /// Where the joules of a program go, by function, line and call path.

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use eprof::label::visible_lines;
 use eprof::machine::Roots;
 use eprof::machine::cpuinfo::CpuIdentity;
 use eprof::power_model::folder;
@@ -15,7 +16,6 @@ use eprof::record::{
     self, CallGraph, CuptiOptions, GpuLaunches, GpuOptions, Neighbours, RecordError, RecordOptions,
     SamplingRate, TargetOptions,
 };
-use eprof::report::text::visible_lines;
 
 use super::Outcome;
 use super::meters::MeterArgs;

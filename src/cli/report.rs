@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use eprof::analyze::Dimensions;
 use eprof::hardware::DomainKind;
 use eprof::profile::{GPU_LAUNCH_EVENT, Profile};
+use eprof::report::Style;
 use eprof::report::buckets::BucketReport;
-use eprof::report::table::Style;
 use eprof::report::tree::{CallTree, TreeOptions};
 use eprof::report::{
     self, Grouping, Neighbours, Options, Report, Side, SortKey, csv, folded, histogram, html, json, table,
@@ -18,6 +18,7 @@ use regex::Regex;
 
 use super::Outcome;
 use super::input::{InputArgs, Loaded, Needed, SelectArgs};
+use super::new_file::keep_inputs;
 use super::output::{self, Color};
 
 const EXAMPLES: &str = "\
@@ -147,6 +148,9 @@ pub fn run(args: ReportArgs) -> Outcome {
     }
     if args.svg.is_some() && args.by != By::Bucket {
         bail!("--svg draws buckets: add --by bucket; pictures of functions are made by `eprof flamegraph`");
+    }
+    for output in [&args.output, &args.svg] {
+        keep_inputs(output.as_deref(), &[&args.input.input])?;
     }
     let loaded = args.input.load(args.needed())?;
     if args.by == By::Bucket {
@@ -303,7 +307,7 @@ impl ReportArgs {
         let to_stdout = self.output.is_none();
         let terminal = || output::terminal_width().filter(|_| to_stdout);
         Style {
-            width: self.width.or_else(terminal).unwrap_or(report::table::DEFAULT_WIDTH),
+            width: self.width.or_else(terminal).unwrap_or(report::Style::default().width),
             color: to_stdout && self.color.on_stdout(),
             children: self.children || self.by == By::Domain,
         }

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use eprof::label::visible_lines;
 use eprof::measure::runs::{self, Finished, RunError, RunOptions};
-use eprof::report::text::visible_lines;
 use eprof::stat;
 
 use super::Outcome;

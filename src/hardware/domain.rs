@@ -1,5 +1,8 @@
 //! Energy domains: parts of the machine whose joules are counted together.
 
+use std::cmp::Ordering;
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Joules, Nanoseconds, Watts};
@@ -56,7 +59,7 @@ impl DomainInfo {
 }
 
 /// What a domain counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DomainKind {
     /// The whole machine or board.
@@ -77,6 +80,76 @@ pub enum DomainKind {
     Battery,
 }
 
+impl DomainKind {
+    /// All kinds.
+    pub const ALL: [Self; 8] = [
+        Self::Platform,
+        Self::Package,
+        Self::Cores,
+        Self::Core,
+        Self::Uncore,
+        Self::Dram,
+        Self::Gpu,
+        Self::Battery,
+    ];
+
+    /// The name in files and options.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Platform => "platform",
+            Self::Package => "package",
+            Self::Cores => "cores",
+            Self::Core => "core",
+            Self::Uncore => "uncore",
+            Self::Dram => "dram",
+            Self::Gpu => "gpu",
+            Self::Battery => "battery",
+        }
+    }
+
+    /// The kind of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The kinds whose coefficients in a power model tell what events cost in this one, the best first.
+    ///
+    /// A package and its cores stand for each other, since most of what a package draws beyond its static
+    /// power is drawn by its cores; so do they for what contains them. **Memory, the uncore and graphics cards have
+    /// only coefficients of their own.** The joules of memory follow the traffic with it: by a package's
+    /// coefficients a loop of arithmetic would be charged for memory that it never touches. Who finds nothing
+    /// here takes proportions of which no scale is claimed ([`crate::power_model::presets`]).
+    pub fn modelled_by(self) -> &'static [Self] {
+        match self {
+            Self::Cores | Self::Core => &[Self::Cores, Self::Package],
+            Self::Package | Self::Platform | Self::Battery => &[Self::Package, Self::Cores],
+            Self::Dram => &[Self::Dram],
+            Self::Uncore => &[Self::Uncore],
+            // No event of a CPU says what a graphics card does.
+            Self::Gpu => &[],
+        }
+    }
+}
+
+/// By name, so that files list domains alphabetically.
+impl Ord for DomainKind {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.name().cmp(other.name())
+    }
+}
+
+impl PartialOrd for DomainKind {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for DomainKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// Whether a number of joules was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -85,4 +158,25 @@ pub enum Method {
     Measured,
     /// Computed from time and assumed watts.
     Estimated,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_options_call_kinds_the_same() {
+        for kind in DomainKind::ALL {
+            assert_eq!(serde_json::to_string(&kind).expect("text"), format!("\"{kind}\""));
+            assert_eq!(DomainKind::named(kind.name()), Some(kind));
+        }
+        assert_eq!(DomainKind::named("moon"), None);
+    }
+
+    #[test]
+    fn memory_is_not_charged_by_what_cores_do() {
+        assert_eq!(DomainKind::Dram.modelled_by(), [DomainKind::Dram]);
+        assert_eq!(DomainKind::Core.modelled_by(), [DomainKind::Cores, DomainKind::Package]);
+        assert!(DomainKind::ALL.iter().all(|kind| !kind.modelled_by().contains(&DomainKind::Gpu)));
+    }
 }

@@ -11,8 +11,7 @@ use super::model_table::{self, Encoding, arm};
 use super::pmu::Pmu;
 use super::resolve::resolve_event;
 use super::roots::{Roots, read_number};
-use crate::hardware::Role;
-use crate::hardware::{CoreKind, MachineInfo};
+use crate::hardware::{CoreKind, MachineInfo, Role};
 
 /// An event of the model.
 #[derive(Debug, Clone, PartialEq)]

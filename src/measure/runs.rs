@@ -17,12 +17,8 @@ use crate::machine::topology::TopologyError;
 use crate::measure::run_observations::Observations;
 use crate::measure::{RunMeter, RunMeterError};
 use crate::meter::{MeterOptions, discover};
-use crate::process::Outcome;
-use crate::process::SystemError;
 use crate::process::clocks::children_cpu_seconds;
-use crate::process::reap;
-use crate::process::{LaunchError, Waiting};
-use crate::process::{ReceivedSignal, Signals};
+use crate::process::{LaunchError, Outcome, ReceivedSignal, Signals, SystemError, Waiting, reap};
 use crate::stat::{MeasuredDomain, Measurements, Run, Series};
 use crate::units::{Joules, Nanoseconds, Watts};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::hardware::CoreKind;
+use crate::hardware::{CoreKind, DomainKind, Role};
 use crate::units::{Joules, Watts};
 
 /// Watts from event rates, for one kind of CPU.
@@ -19,8 +19,8 @@ pub struct PowerModel {
     pub scale: Scale,
     /// The events, by role; a role appears once per kind of core.
     pub events: Vec<ModelEvent>,
-    /// The domains by kind: `package`, `cores`, `dram`.
-    pub domains: BTreeMap<String, DomainModel>,
+    /// The domains by kind.
+    pub domains: BTreeMap<DomainKind, DomainModel>,
 }
 
 /// What a model's numbers are worth.
@@ -35,16 +35,50 @@ pub enum Scale {
 
 /// An event of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredEvent", into = "StoredEvent")]
 pub struct ModelEvent {
-    /// `clk`, `inst`, `resource`, `l2` or `llc-miss`.
-    pub role: String,
+    /// What it stands for; `None` if it is none of the events that recordings sample.
+    pub role: Option<Role>,
     /// The vendor's name.
     pub name: String,
     /// Encoding as sysfs or perf would write it: the coefficient is of this event, not of its role.
     pub encoding: String,
     /// Kind of core that counts it.
-    #[serde(default)]
     pub core_kind: CoreKind,
+}
+
+impl ModelEvent {
+    /// The name of its role, or its own where it has none.
+    pub fn role_name(&self) -> &str {
+        match self.role {
+            Some(role) => role.name(),
+            None => &self.name,
+        }
+    }
+}
+
+/// An event as model files have it: one without a role is named in its place.
+#[derive(Serialize, Deserialize)]
+struct StoredEvent {
+    role: String,
+    name: String,
+    encoding: String,
+    #[serde(default)]
+    core_kind: CoreKind,
+}
+
+impl From<StoredEvent> for ModelEvent {
+    fn from(StoredEvent { role, name, encoding, core_kind }: StoredEvent) -> Self {
+        Self { role: Role::named(&role), name, encoding, core_kind }
+    }
+}
+
+impl From<ModelEvent> for StoredEvent {
+    fn from(event: ModelEvent) -> Self {
+        let role = event.role_name().to_owned();
+        let ModelEvent { name, encoding, core_kind, .. } = event;
+        Self { role, name, encoding, core_kind }
+    }
 }
 
 /// The model of one domain.
@@ -84,29 +118,24 @@ pub struct FitQuality {
 
 impl PowerModel {
     /// Index of an event by role and kind of core.
-    pub fn event(&self, role: &str, core_kind: CoreKind) -> Option<usize> {
-        self.events.iter().position(|event| event.role == role && event.core_kind == core_kind)
+    pub fn event(&self, role: Role, core_kind: CoreKind) -> Option<usize> {
+        self.events.iter().position(|event| event.role == Some(role) && event.core_kind == core_kind)
     }
 
-    /// The model of a domain kind; kinds without one of their own follow the package or the cores.
-    pub fn domain(&self, kind: &str) -> Option<&DomainModel> {
-        let fallback: &[&str] = match kind {
-            "cores" | "core" => &["cores", "package"],
-            "package" | "platform" | "battery" => &["package", "cores"],
-            other => return self.domains.get(other),
-        };
-        fallback.iter().find_map(|kind| self.domains.get(*kind))
+    /// The model of a kind of domain, by [`DomainKind::modelled_by`].
+    pub fn domain(&self, kind: DomainKind) -> Option<&DomainModel> {
+        kind.modelled_by().iter().find_map(|kind| self.domains.get(kind))
     }
 
     /// Joules per event by domain kind, as a recording's metadata carries them.
-    pub fn joules_per_event(&self, event: usize) -> BTreeMap<String, f64> {
+    pub fn joules_per_event(&self, event: usize) -> BTreeMap<DomainKind, f64> {
         let of = |domain: &DomainModel| domain.joules_per_event.get(event).copied();
-        self.domains.iter().filter_map(|(kind, domain)| Some((kind.clone(), of(domain)?))).collect()
+        self.domains.iter().filter_map(|(kind, domain)| Some((*kind, of(domain)?))).collect()
     }
 
     /// The sampling period `R = P / C`: so many events stand for `energy` in a domain. `None` if the
     /// event costs nothing there.
-    pub fn period(&self, domain: &str, event: usize, energy: Joules) -> Option<u64> {
+    pub fn period(&self, domain: DomainKind, event: usize, energy: Joules) -> Option<u64> {
         let cost = *self.domain(domain)?.joules_per_event.get(event)?;
         let period = energy.as_joules() / cost;
         // The largest period the kernel takes is a signed number.
@@ -115,11 +144,11 @@ impl PowerModel {
 
     /// The power of a domain of one package while events happen at these rates per second, summed over
     /// its cores, of which `active` are not halted.
-    pub fn watts(&self, domain: &str, rates: &[f64], active: f64) -> Option<Watts> {
+    pub fn watts(&self, domain: DomainKind, rates: &[f64], active: f64) -> Option<Watts> {
         let domain = self.domain(domain)?;
         let costs = self.events.iter().zip(&domain.joules_per_event).zip(rates);
         let dynamic: f64 = costs
-            .filter(|((event, _), _)| domain.active_core.is_none() || event.role != "clk")
+            .filter(|((event, _), _)| domain.active_core.is_none() || event.role != Some(Role::Clk))
             .map(|((_, cost), rate)| cost * rate)
             .sum();
         let active = domain.active_core.unwrap_or(Watts::ZERO) * active;

@@ -1,17 +1,19 @@
 //! The measurements of Ono, Yamamoto and Nakashima, "Sampling-based Power-Measurement Method", IPSJ SIG
 //! 2015, that the preset is checked against and the simulator is driven by.
 
+use crate::hardware::Role;
+
 /// Seconds of the paper's time-based samples.
 const SAMPLE_SECONDS: f64 = 0.01;
 /// Cores that ran the program.
 const CORES: f64 = 8.0;
 
 /// Table 3: role, events per joule, and the interval used, equivalent to 10 ms.
-pub const TABLE_3: [(&str, u64, u64); 4] = [
-    ("inst", 4_854_368_932, 48_540_000),
-    ("resource", 316_355_584, 3_160_000),
-    ("l2", 165_070_981, 1_650_000),
-    ("clk", 3_689_567_430, 36_900_000),
+pub const TABLE_3: [(Role, u64, u64); 4] = [
+    (Role::Inst, 4_854_368_932, 48_540_000),
+    (Role::Resource, 316_355_584, 3_160_000),
+    (Role::L2, 165_070_981, 1_650_000),
+    (Role::Clk, 3_689_567_430, 36_900_000),
 ];
 
 /// One row of table 4: the mean energy between two samples of each event, in joules per core.

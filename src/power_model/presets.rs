@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::model::{DomainModel, ModelEvent, PowerModel, Scale};
-use crate::hardware::CoreKind;
+use crate::hardware::{CoreKind, DomainKind, Role};
 use crate::units::Watts;
 
 /// A model that comes with eprof.
@@ -74,10 +74,10 @@ const LLC_MISS: f64 = 20e-9;
 /// source: C0 where watts are computed, the divided coefficient where events are sampled.
 fn sandy_bridge() -> PowerModel {
     let events = [
-        ("clk", "CPU_CLK_UNHALTED.THREAD_P", "cycles"),
-        ("inst", "INST_RETIRED.ANY_P", "instructions"),
-        ("resource", "RESOURCE_STALLS.RS", "cpu/event=0xa2,umask=0x4/"),
-        ("l2", "L2_TRANS.ALL_PF", "cpu/event=0xf0,umask=0x8/"),
+        (Role::Clk, "CPU_CLK_UNHALTED.THREAD_P", "cycles"),
+        (Role::Inst, "INST_RETIRED.ANY_P", "instructions"),
+        (Role::Resource, "RESOURCE_STALLS.RS", "cpu/event=0xa2,umask=0x4/"),
+        (Role::L2, "L2_TRANS.ALL_PF", "cpu/event=0xf0,umask=0x8/"),
     ];
     let active_core = Some(Watts::from_watts(ACTIVE_CORE));
     let cores = DomainModel { active_core, ..domain(12.41, vec![CLK, INST, RESOURCE, L2]) };
@@ -87,7 +87,7 @@ fn sandy_bridge() -> PowerModel {
             .to_owned(),
         scale: Scale::Joules,
         events: events.into_iter().map(event).collect(),
-        domains: BTreeMap::from([("cores".to_owned(), cores)]),
+        domains: BTreeMap::from([(DomainKind::Cores, cores)]),
     }
 }
 
@@ -96,11 +96,11 @@ fn sandy_bridge() -> PowerModel {
 /// there, and a line from memory. Measured energy, where there is any, gives the scale.
 fn generic() -> PowerModel {
     let events = [
-        ("clk", "cycles", "cycles"),
-        ("inst", "instructions", "instructions"),
-        ("resource", "stalls of the back end", ""),
-        ("l2", "L2 requests", ""),
-        ("llc-miss", "cache-misses", "cache-misses"),
+        (Role::Clk, "cycles", "cycles"),
+        (Role::Inst, "instructions", "instructions"),
+        (Role::Resource, "stalls of the back end", ""),
+        (Role::L2, "L2 requests", ""),
+        (Role::LlcMiss, "cache-misses", "cache-misses"),
     ];
     let cores = domain(0.0, vec![CLK, INST, RESOURCE / 4.0, L2, 0.0]);
     let package = domain(0.0, vec![CLK, INST, RESOURCE / 4.0, L2, LLC_MISS / 4.0]);
@@ -112,16 +112,16 @@ fn generic() -> PowerModel {
         scale: Scale::Relative,
         events: events.into_iter().map(event).collect(),
         domains: BTreeMap::from([
-            ("cores".to_owned(), cores),
-            ("package".to_owned(), package),
-            ("dram".to_owned(), dram),
+            (DomainKind::Cores, cores),
+            (DomainKind::Package, package),
+            (DomainKind::Dram, dram),
         ]),
     }
 }
 
-fn event((role, name, encoding): (&str, &str, &str)) -> ModelEvent {
+fn event((role, name, encoding): (Role, &str, &str)) -> ModelEvent {
     ModelEvent {
-        role: role.to_owned(),
+        role: Some(role),
         name: name.to_owned(),
         encoding: encoding.to_owned(),
         core_kind: CoreKind::Performance,
@@ -150,10 +150,11 @@ mod tests {
         let model = Preset::SandyBridge.model();
         for (role, events_per_joule, ten_milliseconds) in paper::TABLE_3 {
             let event = model.event(role, CoreKind::Performance).expect("an event of the model");
-            let period = model.period("cores", event, Joules::from_joules(1.0));
+            let period = model.period(DomainKind::Cores, event, Joules::from_joules(1.0));
             assert_eq!(period, Some(events_per_joule), "{role}");
             // The paper rounds a hundredth of it to four digits.
-            let hundredth = model.period("cores", event, Joules::from_joules(0.01)).expect("a period");
+            let hundredth =
+                model.period(DomainKind::Cores, event, Joules::from_joules(0.01)).expect("a period");
             assert_eq!((hundredth as f64 / 1e4).round() as u64 * 10_000, ten_milliseconds, "{role}");
         }
     }
@@ -163,7 +164,7 @@ mod tests {
         let model = Preset::SandyBridge.model();
         for program in &paper::PROGRAMS {
             let rates: Vec<f64> = program.rates_per_core().iter().map(|rate| rate * CORES).collect();
-            let watts = model.watts("cores", &rates, CORES).expect("core domain").as_watts();
+            let watts = model.watts(DomainKind::Cores, &rates, CORES).expect("core domain").as_watts();
             let measured = program.package_watts();
             let percent = (watts / measured - 1.0) * 100.0;
             assert!(percent.abs() < 2.15, "{}: {watts} of {measured}", program.name);
@@ -173,11 +174,11 @@ mod tests {
     #[test]
     fn the_printed_coefficients_would_not_do() {
         let mut model = Preset::SandyBridge.model();
-        let cores = model.domains.get_mut("cores").expect("core domain");
+        let cores = model.domains.get_mut(&DomainKind::Cores).expect("core domain");
         cores.joules_per_event[1..].iter_mut().for_each(|cost| *cost /= 10.0);
         let program = &paper::PROGRAMS[1];
         let rates: Vec<f64> = program.rates_per_core().iter().map(|rate| rate * CORES).collect();
-        let watts = model.watts("cores", &rates, CORES).expect("core domain").as_watts();
+        let watts = model.watts(DomainKind::Cores, &rates, CORES).expect("core domain").as_watts();
         assert!(watts < 0.65 * program.package_watts());
     }
 
@@ -195,8 +196,8 @@ mod tests {
     #[test]
     fn an_event_without_cost_has_no_period() {
         let model = Preset::Generic.model();
-        let miss = model.event("llc-miss", CoreKind::Performance).expect("an event");
-        assert_eq!(model.period("cores", miss, Joules::from_joules(1.0)), None);
-        assert!(model.period("dram", miss, Joules::from_joules(1.0)).is_some());
+        let miss = model.event(Role::LlcMiss, CoreKind::Performance).expect("an event");
+        assert_eq!(model.period(DomainKind::Cores, miss, Joules::from_joules(1.0)), None);
+        assert!(model.period(DomainKind::Dram, miss, Joules::from_joules(1.0)).is_some());
     }
 }

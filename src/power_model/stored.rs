@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::model::PowerModel;
+use crate::hardware::Role;
 
 /// The version of [`StoredModel`] that this eprof writes.
 pub const STORED_FORMAT: u32 = 1;
@@ -52,7 +53,7 @@ pub enum StoredModelError {
     )]
     OtherEvent {
         /// The role.
-        role: String,
+        role: Role,
         /// Encoding in the model.
         in_model: String,
         /// Encoding on this machine.
@@ -98,7 +99,7 @@ impl StoredModel {
     pub fn check<'a>(
         &self,
         cpu_identity: &str,
-        events: impl IntoIterator<Item = (&'a str, &'a str)>,
+        events: impl IntoIterator<Item = (Role, &'a str)>,
     ) -> Result<(), StoredModelError> {
         if self.cpu_identity != cpu_identity {
             return Err(StoredModelError::OtherCpu {
@@ -107,12 +108,12 @@ impl StoredModel {
             });
         }
         for (role, encoding) in events {
-            let same_role = || self.model.events.iter().filter(|event| event.role == role);
+            let same_role = || self.model.events.iter().filter(|event| event.role == Some(role));
             if same_role().next().is_some() && !same_role().any(|event| event.encoding == encoding) {
                 let in_model =
                     same_role().map(|event| event.encoding.as_str()).collect::<Vec<_>>().join(" or ");
                 let here = encoding.to_owned();
-                return Err(StoredModelError::OtherEvent { role: role.to_owned(), in_model, here });
+                return Err(StoredModelError::OtherEvent { role, in_model, here });
             }
         }
         Ok(())
@@ -131,6 +132,7 @@ impl StoredModel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hardware::DomainKind;
     use crate::power_model::presets::Preset;
 
     fn stored() -> StoredModel {
@@ -150,7 +152,7 @@ mod tests {
         let read = StoredModel::from_json(&text).expect("what was written");
         assert_eq!(read.model.events, stored().model.events);
         // JSON numbers are read to within their last digit.
-        let costs = |stored: &StoredModel| stored.model.domains["cores"].joules_per_event.clone();
+        let costs = |stored: &StoredModel| stored.model.domains[&DomainKind::Cores].joules_per_event.clone();
         for (read, written) in costs(&read).iter().zip(costs(&stored())) {
             assert!((read / written - 1.0).abs() < 1e-15);
         }
@@ -169,7 +171,7 @@ mod tests {
 
     #[test]
     fn another_event_of_the_same_role_is_refused() {
-        let events = |encoding| [("resource", encoding), ("unknown", "x")];
+        let events = |encoding| [(Role::Resource, encoding), (Role::LlcMiss, "x")];
         assert_eq!(stored().check("GenuineIntel-6-2D-7", events("cpu/event=0xa2,umask=0x4/")), Ok(()));
         let error = stored().check("GenuineIntel-6-2D-7", events("cpu/event=0xa2,umask=0x1/"));
         assert!(matches!(error, Err(StoredModelError::OtherEvent { .. })));

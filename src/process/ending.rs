@@ -4,8 +4,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::process::Outcome;
-use crate::process::{ReceivedSignal, Signals};
+use crate::process::{Outcome, ReceivedSignal, Signals};
 
 /// How a program ended, if it has.
 pub fn reap(program: Pid) -> Option<Outcome> {

@@ -7,26 +7,16 @@ use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 mod balance;
 mod error_terms;
+mod ids;
 mod jumps;
 mod stacks;
 mod standard_errors;
 
 pub use balance::{BALANCE_TOLERANCE, Balance};
 pub use error_terms::{ErrorTerms, NO_CELL, SampleTrail};
+pub use ids::{AddressId, ModuleId, ThreadIndex};
 pub use stacks::{ByCallers, CallersId, StackId, StackTable};
 pub use standard_errors::{Summed, standard_errors, variances};
-
-/// Index of a module in [`Profile::modules`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ModuleId(pub u32);
-
-/// Index of a code address in [`Profile::addresses`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct AddressId(pub u32);
-
-/// Index of a thread in [`Profile::threads`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ThreadIndex(pub u32);
 
 /// Name of the event in [`Profile::events`] that stands for launches of GPU kernels. Its cells' stacks
 /// end in kernels, and their time is time of the GPU.

@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 
-use super::AddressId;
+use super::ids::AddressId;
 
 /// Index of a stack in a [`StackTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,8 +1,7 @@
 //! What a calibrated model says to a recording: which of its events to sample, how often, what they
 //! cost, and what the machine takes without any.
 
-use crate::hardware::Role;
-use crate::hardware::{DomainInfo, DomainKind, Method};
+use crate::hardware::{DomainInfo, Method, Role};
 use crate::power_model::model::PowerModel;
 use crate::record::events::{SampledEvent, set_periods};
 use crate::record::options::SamplingRate;
@@ -18,7 +17,7 @@ pub fn apply(
 ) {
     for event in events.iter_mut() {
         let Some(role) = event.role else { continue };
-        let Some(index) = model.event(&role.to_string(), event.spec.core_kind) else { continue };
+        let Some(index) = model.event(role, event.spec.core_kind) else { continue };
         event.joules_per_event = model.joules_per_event(index);
     }
     let is_known =
@@ -41,13 +40,7 @@ fn cost(model: &PowerModel, event: &SampledEvent) -> f64 {
 /// Tells readers of the recording what measured domains take without any event.
 pub fn tell_static_power(model: &PowerModel, domains: &mut [DomainInfo]) {
     for domain in domains.iter_mut().filter(|domain| domain.method == Method::Measured) {
-        let kind = match domain.kind {
-            DomainKind::Package => "package",
-            DomainKind::Cores => "cores",
-            DomainKind::Dram => "dram",
-            _ => continue,
-        };
-        if let (None, Some(of_model)) = (domain.static_power, model.domains.get(kind)) {
+        if let (None, Some(of_model)) = (domain.static_power, model.domains.get(&domain.kind)) {
             domain.static_power = Some(of_model.static_power);
         }
     }
@@ -58,7 +51,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::hardware::CoreKind;
+    use crate::hardware::{CoreKind, DomainKind};
     use crate::machine::{Roots, resolve_events};
     use crate::power_model::model::{DomainModel, ModelEvent, Scale};
     use crate::record::events::SampleInterval;
@@ -70,9 +63,9 @@ mod tests {
     }
 
     fn model() -> PowerModel {
-        let event = |role: &str| ModelEvent {
-            role: role.to_owned(),
-            name: role.to_owned(),
+        let event = |role: Role| ModelEvent {
+            role: Some(role),
+            name: role.to_string(),
             encoding: String::new(),
             core_kind: CoreKind::Performance,
         };
@@ -88,11 +81,11 @@ mod tests {
             name: "calibrated".to_owned(),
             source: String::new(),
             scale: Scale::Joules,
-            events: ["clk", "inst", "llc-miss"].map(event).to_vec(),
+            events: [Role::Clk, Role::Inst, Role::LlcMiss].map(event).to_vec(),
             domains: BTreeMap::from([
-                ("package".to_owned(), domain(15.0, [0.0, 2e-10, 1e-8])),
-                ("cores".to_owned(), domain(12.0, [0.0, 1e-10, 0.0])),
-                ("dram".to_owned(), domain(1.5, [0.0, 0.0, 4e-8])),
+                (DomainKind::Package, domain(15.0, [0.0, 2e-10, 1e-8])),
+                (DomainKind::Cores, domain(12.0, [0.0, 1e-10, 0.0])),
+                (DomainKind::Dram, domain(1.5, [0.0, 0.0, 4e-8])),
             ]),
         }
     }
@@ -116,7 +109,7 @@ mod tests {
             .collect();
         assert!((periods[1] as f64 / periods[2] as f64 - 250.0).abs() < 0.01, "{periods:?}");
         assert_eq!(periods[0], 10_000_001);
-        assert_eq!(events[2].info().joules_per_event["dram"], 4e-8);
+        assert_eq!(events[2].info().joules_per_event[&DomainKind::Dram], 4e-8);
         assert!(notes.is_empty());
     }
 

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use perf_data::format::event_type;
 
-use crate::hardware::Role;
-use crate::hardware::{CoreKind, MachineInfo};
+use crate::hardware::{CoreKind, DomainKind, MachineInfo, Role};
 use crate::machine::{EventSpec, ModelEvent, ModelEvents, Roots, choose_model_events, resolve_events};
 use crate::power_model::stored::{StoredModel, StoredModelError};
 use crate::record::calibrated;
@@ -25,7 +24,7 @@ pub struct SampledEvent {
     /// Role in the power model, if it has one.
     pub role: Option<Role>,
     /// Model joules per event, by domain kind.
-    pub joules_per_event: BTreeMap<String, f64>,
+    pub joules_per_event: BTreeMap<DomainKind, f64>,
     /// Where in a program's code it happens, of an event that a probe there makes.
     pub probe: Option<Uprobe>,
 }
@@ -98,7 +97,7 @@ impl SampledEvent {
     pub fn info(&self) -> EventInfo {
         EventInfo {
             name: self.spec.name.clone(),
-            role: self.role.map(|role| role.to_string()),
+            role: self.role,
             encoding: self.spec.encoding(),
             joules_per_event: self.joules_per_event.clone(),
             core_kind: self.spec.core_kind,
@@ -164,9 +163,9 @@ fn check(
     machine: &MachineInfo,
     events: &[SampledEvent],
 ) -> Result<(), StoredModelError> {
-    let of_event = |event: &SampledEvent| Some((event.role?.to_string(), event.spec.encoding()));
-    let encodings: Vec<(String, String)> = events.iter().filter_map(of_event).collect();
-    stored.check(&machine.cpu_identity, encodings.iter().map(|(role, code)| (role.as_str(), code.as_str())))
+    let of_event = |event: &SampledEvent| Some((event.role?, event.spec.encoding()));
+    let encodings: Vec<(Role, String)> = events.iter().filter_map(of_event).collect();
+    stored.check(&machine.cpu_identity, encodings.iter().map(|(role, code)| (*role, code.as_str())))
 }
 
 /// What is sampled where the hardware's events turn out not to be there.
@@ -199,7 +198,7 @@ mod tests {
         let [event] = &chosen(&[], SamplingRate::Default)[..] else { panic!("one event") };
         assert_eq!(event.spec.name, "cpu-clock");
         assert_eq!(event.interval, SampleInterval::Period(999_983));
-        assert_eq!(event.info().role.as_deref(), Some("clk"));
+        assert_eq!(event.info().role, Some(Role::Clk));
     }
 
     #[test]
@@ -244,7 +243,7 @@ mod tests {
         }
         // A small core's events cost half.
         let model_event = |event: &SampledEvent| ModelEvent {
-            role: event.role.expect("of the model").to_string(),
+            role: event.role,
             name: event.spec.name.clone(),
             encoding: event.spec.encoding(),
             core_kind: event.spec.core_kind,
@@ -271,7 +270,7 @@ mod tests {
                 source: String::new(),
                 scale: Scale::Joules,
                 events: plain.iter().map(model_event).collect(),
-                domains: BTreeMap::from([("package".to_owned(), package)]),
+                domains: BTreeMap::from([(DomainKind::Package, package)]),
             },
         };
         let ChosenEvents { events, notes, .. } = choose(Some(&stored));
@@ -286,7 +285,7 @@ mod tests {
                 events.iter().filter(|event| event.role == Some(role)).collect();
             let [large, small] = of_role[..] else { panic!("{of_role:?}") };
             assert_eq!(
-                (large.joules_per_event["package"], small.joules_per_event["package"]),
+                (large.joules_per_event[&DomainKind::Package], small.joules_per_event[&DomainKind::Package]),
                 (1e-9, 0.5e-9)
             );
             assert!((period(small) / period(large) - 2.0).abs() < 1e-3, "{large:?} {small:?}");

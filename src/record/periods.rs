@@ -4,8 +4,7 @@
 //! Fixed periods and no frequencies: the kernel keeps to a frequency by adapting the period to the events of
 //! the last milliseconds, and a period that was right for one function then counts for the next one.
 
-use crate::hardware::CoreKind;
-use crate::hardware::Role;
+use crate::hardware::{CoreKind, DomainKind, Role};
 use crate::power_model::model::PowerModel;
 use crate::power_model::presets::Preset;
 use crate::units::Joules;
@@ -53,9 +52,9 @@ fn period(role: Role, cost: f64, sample: Joules) -> u64 {
 
 /// Joules of an event in all domains that do not overlap: the package, or else its cores, and memory.
 pub fn cost(model: &PowerModel, role: Role, kind: CoreKind) -> Option<f64> {
-    let event = model.event(&role.to_string(), kind)?;
-    let of = |domain: &str| model.domains.get(domain)?.joules_per_event.get(event).copied();
-    Some(of("package").or(of("cores")).unwrap_or(0.0) + of("dram").unwrap_or(0.0))
+    let event = model.event(role, kind)?;
+    let of = |domain| model.domain(domain)?.joules_per_event.get(event).copied();
+    Some(of(DomainKind::Package).unwrap_or(0.0) + of(DomainKind::Dram).unwrap_or(0.0))
 }
 
 /// The periods of events, given by role and kind of core, by the costs that `cost` tells of them. Samples

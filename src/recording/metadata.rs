@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::hardware::{CoreKind, DomainInfo, MachineInfo};
+use crate::hardware::{CoreKind, DomainInfo, DomainKind, MachineInfo, Role};
 
 /// Name of the event whose samples carry the [`Metadata`] in pieces.
 pub const METADATA_EVENT: &str = "eprof/metadata/";
@@ -69,13 +69,14 @@ pub enum Target {
 pub struct EventInfo {
     /// Name as in the file's event descriptions.
     pub name: String,
-    /// Role in the model (`clk`, `inst`, `resource`, `l2`, `llc-miss`), if it has one.
-    pub role: Option<String>,
+    /// Role in the model, if it has one.
+    #[serde(default, deserialize_with = "Role::known")]
+    pub role: Option<Role>,
     /// Encoding as sysfs or perf would write it, for those who compare models.
     pub encoding: String,
-    /// Model joules per event, by domain kind (key: `package`, `cores`, `dram`). Relative weights only
-    /// where the recording has no calibrated model.
-    pub joules_per_event: BTreeMap<String, f64>,
+    /// Model joules per event, by kind of domain. Relative weights only where the recording has no calibrated
+    /// model.
+    pub joules_per_event: BTreeMap<DomainKind, f64>,
     /// Kind of core this event counts on.
     pub core_kind: CoreKind,
 }

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use super::error::ReportError;
 use super::frames::{Detail, FrameTable, UNKNOWN};
-use super::text::Label;
-use super::{ReportError, scale::Scale};
+use super::scale::Scale;
+use crate::label::Label;
 use crate::profile::{Profile, TimeSlice};
 use crate::symbolize::Symbols;
 use crate::units::{Joules, Nanoseconds, Timestamp};

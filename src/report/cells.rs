@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 
 use super::rows::{Grouping, Row};
 use super::select::{Selected, Totals};
-use super::text::Label;
 use crate::hardware::CpuInfo;
+use crate::label::Label;
 use crate::profile::{DomainEnergy, Profile};
 use crate::units::Joules;
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::text::Label;
+use crate::label::Label;
 use crate::profile::{BucketReason, Division, DomainDivision, Profile};
 use crate::units::{Joules, Watts};
 

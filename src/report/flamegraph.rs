@@ -13,10 +13,10 @@ use rustc_hash::FxHashSet;
 use super::folded::WholeNumbers;
 use super::heading::{heading, provenance};
 use super::scale::grouped;
-use super::text::Label;
 use super::tree::{CallTree, Direction};
 use super::walk::TreeFrame;
 use super::{ReportError, Weight};
+use crate::label::Label;
 
 /// Frames narrower than this share of the picture are not drawn: a tenth of a pixel.
 const THINNEST: f64 = 1e-4;

@@ -2,11 +2,30 @@
 
 use std::io::Write;
 
+use super::error::ReportError;
+use super::exporter::{Exported, Exporter};
+use super::select::Weight;
 use super::tree::CallTree;
-use super::{ReportError, Weight};
 
 /// Units per joule of the numbers: microjoules.
 const MICROJOULES: f64 = 1e6;
+
+/// Folded stacks, as an export.
+pub struct Collapsed;
+
+impl Exporter for Collapsed {
+    fn name(&self) -> &'static str {
+        "collapsed"
+    }
+
+    fn about(&self) -> &'static str {
+        "Folded stacks in microjoules, for flamegraph tools"
+    }
+
+    fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
+        write(&exported.tree()?, out)
+    }
+}
 
 /// Writes a call tree as folded stacks. The numbers are microjoules, or samples, or events. They are
 /// rounded so that their sum is the tree's total to one unit; paths that round to 0 are left out.

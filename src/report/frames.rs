@@ -6,7 +6,7 @@ use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
-use super::text::Label;
+use crate::label::Label;
 use crate::profile::{AddressId, Module, ModuleKind, Profile, StackId};
 use crate::symbolize::{FileId, SourceFrame, Symbols};
 

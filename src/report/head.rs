@@ -6,12 +6,11 @@ use std::io::{self, Write};
 use unicode_width::UnicodeWidthStr;
 
 use super::scale::{Scale, grouped};
+use super::style::Style;
 use super::summary::{DomainSummary, Summary};
-use super::table::Style;
-use super::text::padded;
 use crate::hardware::Method;
-use crate::profile::Balance;
-use crate::profile::ProfileMethod;
+use crate::label::padded;
+use crate::profile::{Balance, ProfileMethod};
 use crate::units::{Joules, Nanoseconds};
 
 /// Columns of a number in the head.

@@ -4,8 +4,7 @@ use super::Weight;
 use super::scale::grouped;
 use super::summary::Summary;
 use super::tree::CallTree;
-use crate::profile::BALANCE_TOLERANCE;
-use crate::profile::ProfileMethod;
+use crate::profile::{BALANCE_TOLERANCE, ProfileMethod};
 use crate::units::Joules;
 
 /// How much of what, and what was recorded.

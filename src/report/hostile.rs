@@ -1,14 +1,15 @@
 //! Names that try to break out of the format they are written in.
 
+use crate::profile::Profile;
 use proptest::prelude::*;
 
 use super::fixture::{Fixture, Spent};
 use super::flamegraph::FlamegraphOptions;
-use super::table::Style;
-use super::text::Label;
+use super::style::Style;
 use super::tree::{CallTree, Root, TreeOptions};
 use super::*;
 use crate::hardware::Method;
+use crate::label::Label;
 use crate::symbolize::Symbols;
 
 const ATTACKS: [&str; 22] = [

@@ -5,7 +5,8 @@ mod data;
 
 use std::io::Write;
 
-use super::table::{self, Style};
+use super::style::Style;
+use super::table;
 use super::tree::CallTree;
 use super::{Report, ReportError};
 use crate::markup::escape;

@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use super::select::{Totals, Weight};
 use super::summary::method_name;
-use super::text::Label;
 use super::{DivisionSummary, DomainSummary, Report, ReportError, Row, RowKind, Side};
 use crate::hardware::Method;
+use crate::label::Label;
 use crate::profile::Balance;
 use crate::units::{Joules, Watts};
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use regex::Regex;
 
 use super::fixture::{Fixture, Spent};
 use super::folded::WholeNumbers;
@@ -10,6 +11,7 @@ use super::tree::{CallTree, Direction, Root, TreeOptions};
 use super::walk::TreeFrame;
 use super::*;
 use crate::hardware::Method;
+use crate::profile::Profile;
 use crate::symbolize::Symbols;
 
 const FUNCTIONS: [&str; 6] = ["main", "work", "work>mix", "mix", "walk>work", "leaf"];

@@ -9,12 +9,13 @@ use std::io::Write;
 
 use rustc_hash::FxHashMap;
 
-use super::ReportError;
+use super::error::ReportError;
+use super::exporter::{Exported, Exporter};
 use super::folded::WholeNumbers;
 use super::frames::module_label;
 use super::protobuf::Message;
 use super::select::{Selected, Selection};
-use super::text::Label;
+use crate::label::Label;
 use crate::profile::{AddressId, ModuleKind, Profile};
 use crate::symbolize::Symbols;
 
@@ -98,6 +99,27 @@ impl Texts {
     }
 }
 
+/// pprof's format, as an export.
+pub struct Pprof;
+
+impl Exporter for Pprof {
+    fn name(&self) -> &'static str {
+        "pprof"
+    }
+
+    fn about(&self) -> &'static str {
+        "Protocol buffer for pprof"
+    }
+
+    fn needs_lines(&self) -> bool {
+        true
+    }
+
+    fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
+        write(exported.profile, exported.symbols, &exported.options.selection, out)
+    }
+}
+
 /// Writes a profile for pprof.
 ///
 /// # Errors
@@ -171,7 +193,7 @@ fn write_samples(
     texts: &mut Texts,
     message: &mut Message,
 ) {
-    let taken = super::stacks_of(profile, symbols, selected, selection);
+    let taken = super::value::stacks_of(profile, symbols, selected, selection);
     let keys = ["thread", "tid", "process", "pid"].map(|key| texts.place(key));
     for (index, cell, totals) in selected.cells(profile) {
         if taken[cell.stack.0 as usize].is_empty() {

@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use super::ReportError;
+use super::error::ReportError;
 use crate::profile::{Cell, GPU_LAUNCH_EVENT, Profile, ProfileMethod, Summed, variances};
 use crate::units::{Joules, Nanoseconds, Watts};
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use super::exporter::{Exported, Exporter};
 use super::folded::WholeNumbers;
 use super::tree::CallTree;
 use super::walk::TreeFrame;
@@ -47,6 +48,23 @@ struct Profile {
     end_value: u64,
     samples: Vec<Vec<u32>>,
     weights: Vec<u64>,
+}
+
+/// JSON for speedscope, as an export.
+pub struct Speedscope;
+
+impl Exporter for Speedscope {
+    fn name(&self) -> &'static str {
+        "speedscope"
+    }
+
+    fn about(&self) -> &'static str {
+        "JSON for speedscope.app"
+    }
+
+    fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
+        write(&exported.tree()?, out)
+    }
 }
 
 /// Writes a call tree for speedscope. Weights are microjoules, or samples, or events: the profile's

@@ -2,8 +2,8 @@
 
 use super::division::DivisionSummary;
 use super::select::Selected;
-use super::text::Label;
 use crate::hardware::Method;
+use crate::label::Label;
 use crate::profile::{Balance, DomainEnergy, Profile, ProfileMethod};
 use crate::units::{Joules, Nanoseconds, Watts};
 

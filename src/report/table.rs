@@ -4,32 +4,15 @@ use std::io::Write;
 
 use unicode_width::UnicodeWidthStr;
 
+use super::error::ReportError;
+use super::head;
 use super::rows::{Grouping, Row, RowKind};
 use super::scale::{Scale, grouped};
 use super::select::{Totals, Weight};
-use super::text::{Label, padded};
-use super::{Report, ReportError, head};
+use super::style::Style;
+use super::value::Report;
+use crate::label::{Label, padded};
 use crate::units::Joules;
-
-/// Columns of a table that is not on a terminal.
-pub const DEFAULT_WIDTH: usize = 80;
-
-/// How the table looks.
-#[derive(Debug, Clone, Copy)]
-pub struct Style {
-    /// Columns of the terminal.
-    pub width: usize,
-    /// Bold and dim text by escape sequences.
-    pub color: bool,
-    /// A column of totals: rows with all that they called.
-    pub children: bool,
-}
-
-impl Default for Style {
-    fn default() -> Self {
-        Self { width: DEFAULT_WIDTH, color: false, children: false }
-    }
-}
 
 /// Writes a report as a table: the head, the balance, the rows, the warnings.
 ///

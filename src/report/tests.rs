@@ -1,8 +1,10 @@
 //! The formats on a profile whose arithmetic was done by hand (see [`super::fixture`]).
 
+use regex::Regex;
+
 use super::fixture::{Fixture, Spent, sample_profile};
 use super::flamegraph::FlamegraphOptions;
-use super::table::Style;
+use super::style::Style;
 use super::tree::{CallTree, Direction, Root, TreeOptions};
 use super::*;
 use crate::hardware::Method;

@@ -4,14 +4,15 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
+use super::error::ReportError;
 use super::frames::{Detail, FrameClass, FrameTable, UNKNOWN};
 use super::parallel::in_parallel;
 use super::select::{Selected, Selection, Weight};
 use super::summary::Summary;
-use super::text::Label;
+use super::value::stacks_of;
 pub use super::walk::Direction;
 use super::walk::{Node, TreeFrame, TreeShape, WeighedStack, walk};
-use super::{ReportError, stacks_of};
+use crate::label::Label;
 use crate::profile::{Profile, StackId, Thread};
 use crate::symbolize::Symbols;
 

@@ -6,7 +6,7 @@ use super::interval::Estimate;
 use super::measurements::{Measurements, Part, Quantity, Series};
 use super::ratio::Ratio;
 use crate::hardware::Method;
-use crate::report::text::Label;
+use crate::label::Label;
 use crate::units::Joules;
 
 /// The measurements as a table.

@@ -117,9 +117,11 @@ impl<'a> Search<'_, 'a> {
     /// Adds the frames of one address.
     fn add(&mut self, offset: u64) {
         let mut frames = std::mem::take(&mut self.frames);
-        let mut symbol = None;
+        let (mut symbol, mut within) = (None, None);
         if let Some(address) = self.map.address(offset) {
-            symbol = self.symbol(address).map(|symbol| self.symbol_function(&symbol));
+            let found = self.symbol(address);
+            within = found.as_ref().map(|symbol| address.wrapping_sub(symbol.start));
+            symbol = found.map(|symbol| self.symbol_function(&symbol));
             self.debug_frames(address.wrapping_sub(self.map.debug_shift), &mut frames);
         }
         // Innermost first. The outermost is the symbol's function, whatever debug information calls it.
@@ -136,7 +138,7 @@ impl<'a> Search<'_, 'a> {
                 (None, None) => {}
             }
         }
-        self.found.end_address();
+        self.found.end_address(within);
         self.frames = frames;
     }
 

@@ -44,6 +44,9 @@ pub struct SourceFrame {
     pub inlined: bool,
 }
 
+/// The offset of code without a symbol.
+const NO_OFFSET: u64 = u64::MAX;
+
 /// Functions, files and the frames of each address.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
@@ -52,6 +55,8 @@ pub struct Symbols {
     frames: Vec<SourceFrame>,
     /// Of each address, the range of its frames.
     spans: Vec<(u32, u32)>,
+    /// Of each address, how far it lies behind the start of its symbol; [`NO_OFFSET`] without one.
+    offsets: Vec<u64>,
     /// What was not found or not used, and why.
     pub warnings: Vec<String>,
 }
@@ -64,6 +69,12 @@ impl Symbols {
             Some(&(start, end)) => &self.frames[start as usize..end as usize],
             None => &[],
         }
+    }
+
+    /// How far an address lies behind the start of the symbol that names its outermost frame, in bytes; `None` where
+    /// no symbol does.
+    pub fn offset(&self, address: AddressId) -> Option<u64> {
+        self.offsets.get(address.0 as usize).copied().filter(|offset| *offset != NO_OFFSET)
     }
 
     /// All functions; a [`FunctionId`] is an index into them.
@@ -112,6 +123,8 @@ pub(crate) struct FoundFrames {
     pub(crate) frames: Vec<SourceFrame>,
     /// One per different address, in order: where its frames end.
     pub(crate) ends: Vec<u32>,
+    /// One per different address, in order: how far it lies behind the start of its symbol.
+    pub(crate) offsets: Vec<u64>,
 }
 
 impl FoundFrames {
@@ -124,8 +137,9 @@ impl FoundFrames {
         self.frames.push(frame);
     }
 
-    pub(crate) fn end_address(&mut self) {
+    pub(crate) fn end_address(&mut self, offset: Option<u64>) {
         self.ends.push(self.frames.len() as u32);
+        self.offsets.push(offset.unwrap_or(NO_OFFSET));
     }
 }
 
@@ -138,7 +152,11 @@ pub(crate) struct SymbolsBuilder {
 
 impl SymbolsBuilder {
     pub(crate) fn new(addresses: usize) -> Self {
-        let symbols = Symbols { spans: vec![(0, 0); addresses], ..Symbols::default() };
+        let symbols = Symbols {
+            spans: vec![(0, 0); addresses],
+            offsets: vec![NO_OFFSET; addresses],
+            ..Symbols::default()
+        };
         Self { symbols, strings: FxHashSet::default(), files: FxHashMap::default() }
     }
 
@@ -168,8 +186,10 @@ impl SymbolsBuilder {
                 ..*frame
             }));
             let mut start = 0;
-            for (same_address, &end) in items.chunk_by(|a, b| a.address == b.address).zip(&found.ends) {
+            let ends = found.ends.iter().zip(&found.offsets);
+            for (same_address, (&end, &offset)) in items.chunk_by(|a, b| a.address == b.address).zip(ends) {
                 for item in same_address {
+                    self.symbols.offsets[item.index as usize] = offset;
                     self.symbols.spans[item.index as usize] = (base + start, base + end);
                 }
                 start = end;

@@ -23,6 +23,11 @@ impl CodeInterner {
         })
     }
 
+    /// All addresses so far, by their numbers.
+    pub fn addresses(&self) -> &[CodeAddress] {
+        &self.addresses
+    }
+
     /// All addresses, by their numbers.
     pub fn into_addresses(self) -> Vec<CodeAddress> {
         self.addresses

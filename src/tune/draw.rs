@@ -7,6 +7,7 @@ use super::front::Cost;
 use super::runs::{AXES, Axis, Responses};
 use super::show;
 use super::zone::steps;
+use crate::label::visible;
 use crate::markup::{begin_diagram, escape};
 
 const WIDTH: f64 = 760.0;
@@ -267,10 +268,6 @@ fn tick_text(tick: f64) -> String {
 }
 
 /// Without control characters, which no XML may contain: a title or a setting comes from a command line.
-fn visible(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::analysis::{ErrorLimits, Question};

@@ -104,7 +104,7 @@ impl Formula {
     ///
     /// Why logarithms: time falls about as 1/threads until something saturates. In ln(threads) that
     /// is a line that bends; in threads it is a hyperbola, which a parabola per piece cannot follow at
-    /// few threads. On the 48-core runs of `tests/tune_data.rs` the error is a third.
+    /// few threads. On the 48-core runs of `tests/library/tune_data.rs` the error is a third.
     pub fn usual(space: &Space) -> Self {
         Self::with_scale(space, Scale::Logarithmic)
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common;
+use eprof_testbed::{has_program, programs, skip};
 
 /// An eprof for aarch64: the file that `EPROF_AARCH64` names, one that was built for the target here, or, with
 /// `EPROF_BUILD_AARCH64=1`, one that is built now with a compiler that Debian has. `None`, with the reason
@@ -19,7 +19,7 @@ pub fn eprof() -> Option<PathBuf> {
         return Some(built);
     }
     if std::env::var_os("EPROF_BUILD_AARCH64").is_none() {
-        common::skip(
+        skip(
             "there is no eprof for aarch64: EPROF_BUILD_AARCH64=1 builds one (minutes, with Debian's packages), or \
              name a static one by EPROF_AARCH64",
         );
@@ -31,17 +31,21 @@ pub fn eprof() -> Option<PathBuf> {
     Some(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }
 
-/// Compiles a program of `tests/programs` that keeps frame pointers. `None`, with the reason said, without a
+/// Compiles a program of the testbed that keeps frame pointers. `None`, with the reason said, without a
 /// compiler.
 pub fn compile(source: &str, program: &Path) -> Option<()> {
     const COMPILER: &str = "aarch64-linux-gnu-gcc";
-    if !common::has_program(COMPILER, &["--version"]) {
-        common::skip(&format!("{COMPILER} is not installed"));
+    if !has_program(COMPILER, &["--version"]) {
+        skip(&format!("{COMPILER} is not installed"));
         return None;
     }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
     let options = ["-O2", "-g", "-static", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o"];
-    let status = Command::new(COMPILER).args(options).arg(program).arg(source).status().expect("runs");
+    let status = Command::new(COMPILER)
+        .args(options)
+        .arg(program)
+        .arg(programs::source(source))
+        .status()
+        .expect("runs");
     assert!(status.success());
     Some(())
 }

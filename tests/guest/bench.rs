@@ -1,17 +1,13 @@
-//! Boots a guest, runs a script in it and brings back what it wrote. For test programs with a module
-//! `common`, which take this file in by its path.
-
-#![allow(dead_code, reason = "each test uses its own part")]
+//! Boots a guest, runs a script in it and brings back what it wrote.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use eprof_testbed::{has_program, skip};
 use tempfile::TempDir;
-
-use crate::common;
 
 /// What came back from a guest.
 pub struct Run {
@@ -44,18 +40,23 @@ pub fn run_arm64(eprof: &Path, options: &[&str], script: &str, bring: &[&str]) -
     Some(boot(&bench, &options, folder, eprof, script, bring))
 }
 
+/// Waits until no other test has a guest.
+pub fn alone() -> MutexGuard<'static, ()> {
+    BUSY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The bench's command, if it can be used here.
-fn bench(emulator: &str) -> Option<PathBuf> {
+pub fn bench(emulator: &str) -> Option<PathBuf> {
     let bench = std::env::var_os("EPROF_GUEST").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/guest/guest.sh"),
         PathBuf::from,
     );
     if !bench.is_file() {
-        common::skip("the test bench (guest.sh) is not here");
+        skip("the test bench (guest.sh) is not here");
         return None;
     }
-    if !common::has_program(emulator, &["--version"]) {
-        common::skip(&format!("{emulator} is not installed"));
+    if !has_program(emulator, &["--version"]) {
+        skip(&format!("{emulator} is not installed"));
         return None;
     }
     Some(bench)
@@ -76,7 +77,7 @@ fn boot(bench: &Path, options: &[&str], folder: TempDir, eprof: &Path, script: &
     for file in bring {
         command.arg("--bring").arg(format!("/guest/{file}"));
     }
-    let _alone = BUSY.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     command.arg("sh script");
     let boot = || command.output().expect("the bench runs");
     // On a busy host a guest may panic, since its timer comes late; it is started anew, twice.

@@ -67,10 +67,8 @@ impl BaseModel {
             }
             ModelChoice::Auto => {
                 let machine = &metadata.machine;
-                let events = metadata
-                    .events
-                    .iter()
-                    .filter_map(|event| Some((event.role.as_deref()?, event.encoding.as_str())));
+                let events =
+                    metadata.events.iter().filter_map(|event| Some((event.role?, event.encoding.as_str())));
                 match stored.map(|stored| stored.check(&machine.cpu_identity, events).map(|()| stored)) {
                     Some(Ok(stored)) => return base(stored.model.clone(), STORED_ERROR, LEAST_SHARE, true),
                     Some(Err(error)) => notes.push(format!("the stored power model was not used: {error}")),
@@ -94,7 +92,6 @@ impl BaseModel {
         events: &[Option<&EventInfo>],
         static_power: Option<Watts>,
     ) -> Prior {
-        let name = kind_name(kind);
         let clocks =
             |event: &EventInfo| event.encoding.contains("-clock") || event.encoding.starts_with("software");
         // Time stands for cycles where there is no PMU; the coefficient of cycles is not that of time.
@@ -115,11 +112,11 @@ impl BaseModel {
             };
         }
         let generic = Preset::Generic.model();
-        let domain = self.model.domain(name).map(|domain| (&self.model, domain));
+        let domain = self.model.domain(kind).map(|domain| (&self.model, domain));
         let own_domain = domain.is_some();
-        let exact_domain = self.model.domains.contains_key(name);
+        let exact_domain = self.model.domains.contains_key(&kind);
         let found = domain.or_else(|| {
-            let kind = if kind == DomainKind::Dram { "dram" } else { "package" };
+            let kind = if kind == DomainKind::Dram { kind } else { DomainKind::Package };
             generic.domain(kind).map(|domain| (&generic, domain))
         });
         let Some((model, domain)) = found else {
@@ -132,10 +129,10 @@ impl BaseModel {
             };
         };
         let cost = |event: &Option<&EventInfo>| {
-            let role = event.as_ref()?.role.as_deref()?;
+            let role = event.as_ref()?.role?;
             let index = model
                 .event(role, event.as_ref()?.core_kind)
-                .or_else(|| model.events.iter().position(|of_model| of_model.role == role))?;
+                .or_else(|| model.events.iter().position(|of_model| of_model.role == Some(role)))?;
             domain.joules_per_event.get(index).copied()
         };
         let is_memory = kind == DomainKind::Dram;
@@ -165,20 +162,6 @@ impl BaseModel {
     }
 }
 
-/// The key of a kind of domain in models.
-pub(crate) fn kind_name(kind: DomainKind) -> &'static str {
-    match kind {
-        DomainKind::Platform => "platform",
-        DomainKind::Package => "package",
-        DomainKind::Cores => "cores",
-        DomainKind::Core => "core",
-        DomainKind::Uncore => "uncore",
-        DomainKind::Dram => "dram",
-        DomainKind::Gpu => "gpu",
-        DomainKind::Battery => "battery",
-    }
-}
-
 /// The coefficient that the recording itself carries for an event; 0 if it carries none.
 fn coefficient_of(event: &EventInfo, kind: DomainKind) -> f64 {
     crate::attribute::coefficient(&event.joules_per_event, kind)
@@ -188,6 +171,7 @@ fn coefficient_of(event: &EventInfo, kind: DomainKind) -> f64 {
 mod tests {
     use super::*;
     use crate::analyze::fixture::{event, metadata};
+    use crate::hardware::Role;
     use crate::power_model::stored::STORED_FORMAT;
 
     fn stored(identity: &str) -> StoredModel {
@@ -218,8 +202,8 @@ mod tests {
 
     #[test]
     fn a_domain_of_which_a_preset_says_nothing_has_proportions() {
-        let miss = event("cache-misses", "llc-miss", "hardware/config=0x3/");
-        let clk = event("cycles", "clk", "hardware/config=0x0/");
+        let miss = event("cache-misses", Role::LlcMiss, "hardware/config=0x3/");
+        let clk = event("cycles", Role::Clk, "hardware/config=0x0/");
         let base = BaseModel::choose(
             &ModelChoice::Exactly(Preset::SandyBridge.model()),
             None,
@@ -237,7 +221,7 @@ mod tests {
 
     #[test]
     fn time_instead_of_cycles_has_no_joules_of_its_own() {
-        let clock = event("cpu-clock", "clk", "software/config=0x0/");
+        let clock = event("cpu-clock", Role::Clk, "software/config=0x0/");
         let base = BaseModel {
             is_correctable: true,
             ..BaseModel::choose(&ModelChoice::Auto, None, &metadata(), &mut Vec::new()).expect("a model")

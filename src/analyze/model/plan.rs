@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::analyze::events::EventRoles;
 use crate::analyze::intervals::survey::Survey;
 use crate::analyze::model::bucket_size::bucket_size;
-use crate::analyze::model::choice::{BaseModel, ModelChoice, kind_name};
+use crate::analyze::model::choice::{BaseModel, ModelChoice};
 use crate::analyze::options::{Options, StaticEnergy};
 use crate::attribute::{EventWeights, Sharing};
 use crate::hardware::{DomainInfo, DomainKind, Method};
@@ -128,14 +128,14 @@ fn sets_by_domain(
         .iter()
         .map(|event| metadata.events.iter().find(|info| info.name == event.name))
         .collect();
-    let mut by_kind: BTreeMap<&str, (DomainKind, Vec<usize>)> = BTreeMap::new();
+    let mut by_kind: BTreeMap<DomainKind, Vec<usize>> = BTreeMap::new();
     for (index, domain) in metadata.domains.iter().enumerate() {
         if domain.method == Method::Measured && domain.kind != DomainKind::Gpu {
-            by_kind.entry(kind_name(domain.kind)).or_insert((domain.kind, Vec::new())).1.push(index);
+            by_kind.entry(domain.kind).or_default().push(index);
         }
     }
     let mut sets = vec![None; metadata.domains.len()];
-    for (kind, indices) in by_kind.into_values() {
+    for (kind, indices) in by_kind {
         let told: Option<Vec<f64>> =
             indices.iter().map(|&index| metadata.domains[index].static_power.map(Watts::as_watts)).collect();
         let static_power = told.map(|told| Watts::from_watts(told.iter().sum::<f64>() / told.len() as f64));

@@ -16,6 +16,7 @@ use eprof::units::Nanoseconds;
 
 use super::inputs::{Inputs, TraceArgs, describe};
 use crate::cli::Outcome;
+use crate::cli::output::write_file;
 
 /// Find out a power sensor's refresh period, kind, time constant or window, and the active idle level.
 ///
@@ -85,7 +86,7 @@ pub fn run(args: &CalibrateArgs) -> Outcome {
     };
     if let Some(path) = &args.save {
         let json = serde_json::to_string_pretty(&model)?;
-        std::fs::write(path, json + "\n").with_context(|| format!("cannot write {}", path.display()))?;
+        write_file(path, json + "\n")?;
         writeln!(out, "written to {}", path.display())?;
     }
     Ok(ExitCode::SUCCESS)

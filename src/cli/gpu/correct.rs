@@ -14,7 +14,7 @@ use eprof::gpu::sensor::{SensorKind, SensorModel};
 use eprof::units::{Joules, Timestamp, Watts};
 use serde::Serialize;
 
-use super::super::output::{self, Readers};
+use super::super::output;
 use super::inputs::{Inputs, TraceArgs, describe, parse_sensor};
 use crate::cli::Outcome;
 
@@ -78,7 +78,7 @@ pub fn run(args: &CorrectArgs) -> Outcome {
         Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?,
     }
     if let Some(path) = &args.output {
-        write_curve(path, &curve).with_context(|| format!("cannot write {}", path.display()))?;
+        write_curve(path, &curve)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -234,13 +234,16 @@ impl Burst {
     }
 }
 
-fn write_curve(path: &Path, curve: &PowerCurve) -> io::Result<()> {
-    let mut file = io::BufWriter::new(output::create(path, Readers::ByMask)?);
+fn write_curve(path: &Path, curve: &PowerCurve) -> anyhow::Result<()> {
+    output::write_to(Some(path), |file| curve_csv(file, curve))
+}
+
+fn curve_csv(file: &mut dyn Write, curve: &PowerCurve) -> io::Result<()> {
     writeln!(file, "time_ns,power_w,energy_j")?;
     let Some((first, _)) = curve.span() else { return Ok(()) };
     for (time, power) in curve.knots() {
         let energy: Joules = curve.energy(first, *time);
         writeln!(file, "{},{:.4},{:.6}", time.as_nanos(), power.as_watts(), energy.as_joules())?;
     }
-    file.flush()
+    Ok(())
 }

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use eprof::hardware::CoreKind;
+use eprof::hardware::{CoreKind, DomainKind, Role};
 use eprof::machine::Roots;
 use eprof::machine::cpuinfo::CpuIdentity;
 use eprof::power_model::dataset::Dataset;
@@ -62,13 +62,13 @@ pub struct FitArgs {
     prior_strength: f64,
 
     /// What the power is of: package, cores or dram [default: by the column's name].
-    #[arg(long, value_name = "KIND")]
-    domain: Option<String>,
+    #[arg(long, value_name = "KIND", value_parser = domain)]
+    domain: Option<DomainKind>,
 
     /// Roles of the columns in the model, if their names do not tell: clk=COL,inst=COL,resource=COL,
     /// l2=COL,llc-miss=COL.
     #[arg(long, value_name = "ROLE=COL,...", value_delimiter = ',', value_parser = role)]
-    roles: Vec<(String, String)>,
+    roles: Vec<(Role, String)>,
 
     /// Write the model to this file.
     #[arg(short, long, value_name = "FILE")]
@@ -139,8 +139,7 @@ impl FitArgs {
                 None => folder::read(name.as_ref())?.model,
             };
             let domain = self.domain();
-            let known =
-                model.domain(&domain).with_context(|| format!("`{name}` has no model of {domain}"))?;
+            let known = model.domain(domain).with_context(|| format!("`{name}` has no model of {domain}"))?;
             let coefficients = data
                 .columns()
                 .iter()
@@ -148,7 +147,7 @@ impl FitArgs {
                     let role = self.role_of(column).with_context(|| {
                         format!("no role of column `{column}` to find it in the prior; give one with --roles")
                     })?;
-                    let event = model.event(&role, CoreKind::Performance);
+                    let event = model.event(role, CoreKind::Performance);
                     let event = event.with_context(|| format!("`{name}` has no event of role {role}"))?;
                     known.joules_per_event.get(event).copied().context("the prior has no such coefficient")
                 })
@@ -158,22 +157,21 @@ impl FitArgs {
         Ok(options)
     }
 
-    fn role_of(&self, column: &str) -> Option<String> {
-        let named = self.roles.iter().find(|(_, name)| name == column).map(|(role, _)| role.clone());
-        named.or_else(|| guess_role(column).map(str::to_owned))
+    fn role_of(&self, column: &str) -> Option<Role> {
+        let named = self.roles.iter().find(|(_, name)| name == column).map(|(role, _)| *role);
+        named.or_else(|| guess_role(column))
     }
 
-    fn domain(&self) -> String {
+    fn domain(&self) -> DomainKind {
         let column = self.observe.power_column().to_ascii_lowercase();
-        self.domain.clone().unwrap_or_else(|| {
-            let kind = if column.contains("dram") || column.contains("ram") || column.contains("memory") {
-                "dram"
+        self.domain.unwrap_or_else(|| {
+            if column.contains("dram") || column.contains("ram") || column.contains("memory") {
+                DomainKind::Dram
             } else if column.contains("core") {
-                "cores"
+                DomainKind::Cores
             } else {
-                "package"
-            };
-            kind.to_owned()
+                DomainKind::Package
+            }
         })
     }
 
@@ -218,7 +216,7 @@ impl FitArgs {
             }),
         };
         let event = |column: &String| ModelEvent {
-            role: self.role_of(column).unwrap_or_else(|| column.clone()),
+            role: self.role_of(column),
             name: column.clone(),
             encoding: column.clone(),
             core_kind: CoreKind::Performance,
@@ -270,7 +268,7 @@ fn print(out: &mut impl Write, fit: &Fit, left_out: Option<f64>, args: &FitArgs)
         } else {
             "none".to_owned()
         };
-        let role = args.role_of(name).unwrap_or_default();
+        let role = args.role_of(name).map_or("", Role::name);
         writeln!(out, "{name:<width$} {:>12.4e} {error:>11} {period:>16}  {role}", coefficient.value)?;
     }
     writeln!(out, "\nR2 {:.4}, mean error {:.2} % on its own rows", fit.r_squared, 100.0 * fit.mean_error)?;
@@ -289,7 +287,7 @@ fn print(out: &mut impl Write, fit: &Fit, left_out: Option<f64>, args: &FitArgs)
     if fit.columns.len() > 1 && fit.coefficients.iter().any(|c| c.std_error.is_none()) {
         writeln!(out, "an event at its bound explains nothing that the others do not")?;
     }
-    if args.domain() != "dram" && fit.constant.value > 0.0 {
+    if args.domain() != DomainKind::Dram && fit.constant.value > 0.0 {
         let periods = Joules::from_joules(1.0);
         writeln!(
             out,
@@ -300,30 +298,34 @@ fn print(out: &mut impl Write, fit: &Fit, left_out: Option<f64>, args: &FitArgs)
 }
 
 /// The role that an event's name suggests.
-fn guess_role(name: &str) -> Option<&'static str> {
+fn guess_role(name: &str) -> Option<Role> {
     let name = name.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     if has(&["stall", "resource"]) {
-        Some("resource")
+        Some(Role::Resource)
     } else if has(&["llc-load-misses", "llc_misses", "cache-misses", "cache_miss", "longest_lat_cache.miss"])
     {
-        Some("llc-miss")
+        Some(Role::LlcMiss)
     } else if has(&["l2"]) {
-        Some("l2")
+        Some(Role::L2)
     } else if has(&["instructions", "inst_retired"]) {
-        Some("inst")
+        Some(Role::Inst)
     } else if has(&["cycle", "clk_unhalted"]) && !has(&["ref"]) {
-        Some("clk")
+        Some(Role::Clk)
     } else {
         None
     }
 }
 
-fn role(text: &str) -> Result<(String, String), String> {
+fn role(text: &str) -> Result<(Role, String), String> {
     let (role, column) = text.split_once('=').ok_or("write ROLE=COLUMN")?;
-    const ROLES: [&str; 5] = ["clk", "inst", "resource", "l2", "llc-miss"];
-    if !ROLES.contains(&role) {
-        return Err(format!("roles are {}", ROLES.join(", ")));
-    }
-    Ok((role.to_owned(), column.to_owned()))
+    let role =
+        Role::named(role).ok_or_else(|| format!("roles are {}", Role::ALL.map(Role::name).join(", ")))?;
+    Ok((role, column.to_owned()))
+}
+
+/// A kind of domain, by the name that models have for it.
+fn domain(text: &str) -> Result<DomainKind, String> {
+    DomainKind::named(text)
+        .ok_or_else(|| format!("kinds of domain are {}", DomainKind::ALL.map(DomainKind::name).join(", ")))
 }

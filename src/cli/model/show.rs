@@ -139,8 +139,13 @@ pub fn print(out: &mut impl Write, model: &PowerModel, energy: Joules) -> io::Re
             let cost = domain.joules_per_event.get(index).copied().unwrap_or(0.0);
             let error = domain.std_errors.get(index).map_or(String::new(), |error| format!("{error:.2e}"));
             let period =
-                model.period(kind, index, energy).map_or("none".to_owned(), |period| period.to_string());
-            writeln!(out, "{:<9} {:<width$} {cost:>12.4e} {error:>11} {period:>20}", event.role, event.name)?;
+                model.period(*kind, index, energy).map_or("none".to_owned(), |period| period.to_string());
+            writeln!(
+                out,
+                "{:<9} {:<width$} {cost:>12.4e} {error:>11} {period:>20}",
+                event.role_name(),
+                event.name
+            )?;
         }
     }
     Ok(())

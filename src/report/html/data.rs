@@ -3,10 +3,10 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use crate::label::Label;
 use crate::profile::TimeSlice;
 use crate::report::frames::FrameClass;
 use crate::report::heading::{heading, provenance};
-use crate::report::text::Label;
 use crate::report::tree::{CallTree, CellPath};
 use crate::report::walk::TreeFrame;
 use crate::report::{Report, ReportError, Weight};

@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
         for domain in &report.summary.domains {
             assert!(domain.balance.holds(), "{}: {:?}", domain.name, domain.balance);
         }
-        let _ = table::write(&report, &table::Style::default(), io::sink());
+        let _ = table::write(&report, &eprof::report::Style::default(), io::sink());
         let _ = json::write(&report, io::sink());
         let _ = csv::write(&report, io::sink());
         if let Ok(tree) = CallTree::new(&profile, &symbols, &TreeOptions::default()) {

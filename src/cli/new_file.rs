@@ -1,0 +1,271 @@
+//! Files that verbs write: a file is there whole, or as it was before.
+//!
+//! What is written goes to a temporary file beside the one that was asked for, is synced, and takes its name when all
+//! of it is there. Whatever fails meanwhile, the old file is still the old file. Devices and pipes have no name to be
+//! taken and are written to as they are.
+//!
+//! In a folder where others may write, whoever gets there first decides what a name leads to: there a symbolic link
+//! is not followed, and a file of somebody else is left alone.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::unistd::geteuid;
+
+/// Who may read what is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Readers {
+    /// Whoever the user's mask lets.
+    ByMask,
+    /// The user alone: a recording tells addresses and command lines.
+    Owner,
+}
+
+/// A file that is being written.
+pub struct NewFile {
+    file: BufWriter<File>,
+    /// Where it lies, and the name that it gets; `None` for a device or pipe.
+    rename: Option<(PathBuf, PathBuf)>,
+}
+
+impl NewFile {
+    /// Begins to write a file.
+    ///
+    /// # Errors
+    /// If the folder cannot be written, or if the name leads to what is not this user's in a folder where everybody
+    /// may write.
+    pub fn create(path: &Path, readers: Readers) -> io::Result<Self> {
+        let target = match fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_symlink() => {
+                if let Some(why) = not_ours(path, &metadata)? {
+                    return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+                }
+                // The link stays, and the file that it leads to is replaced.
+                fs::canonicalize(path)?
+            }
+            _ => path.to_owned(),
+        };
+        let old = match fs::metadata(&target) {
+            Ok(old) => Some(old),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        if let Some(old) = &old {
+            if old.is_dir() {
+                return Err(io::ErrorKind::IsADirectory.into());
+            }
+            if is_special(old) {
+                let file = OpenOptions::new().write(true).open(&target)?;
+                return Ok(Self { file: BufWriter::new(file), rename: None });
+            }
+            if let Some(why) = not_ours(&target, old)? {
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+            }
+        }
+        let (temporary, file) = temporary_beside(&target, readers)?;
+        let new = Self { file: BufWriter::new(file), rename: Some((temporary, target)) };
+        if readers == Readers::ByMask
+            && let Some(old) = old
+        {
+            new.file.get_ref().set_permissions(Permissions::from_mode(old.mode() & 0o777))?;
+        }
+        Ok(new)
+    }
+
+    /// Gives the file its name, now that all of it is written.
+    ///
+    /// # Errors
+    /// If the disk does not take it; the old file is then still there.
+    pub fn keep(mut self) -> io::Result<()> {
+        self.file.flush()?;
+        if let Some((temporary, target)) = &self.rename {
+            self.file.get_ref().sync_all()?;
+            fs::rename(temporary, target)?;
+        }
+        self.rename = None;
+        Ok(())
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Seek for NewFile {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+impl Drop for NewFile {
+    /// A file that was not finished is of no use to anybody.
+    fn drop(&mut self) {
+        if let Some((temporary, _)) = &self.rename {
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}
+
+/// Refuses to write to a file that is read: by its own name, by another one, or through a link.
+///
+/// # Errors
+/// If `output` is one of `inputs`.
+pub fn keep_inputs(output: Option<&Path>, inputs: &[&Path]) -> anyhow::Result<()> {
+    let identity = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    let Some(output) = output.filter(|path| *path != Path::new("-")) else { return Ok(()) };
+    let Some(id) = fs::metadata(output).ok().filter(|metadata| !is_special(metadata)) else { return Ok(()) };
+    let id = Some((id.dev(), id.ino()));
+    if let Some(input) = inputs.iter().find(|input| identity(input) == id) {
+        let what =
+            if *input == output { "it is read" } else { "it is the same file as the one that is read" };
+        anyhow::bail!(
+            "cannot write {}: {what} ({}); name another file with -o",
+            output.display(),
+            input.display()
+        );
+    }
+    Ok(())
+}
+
+fn is_special(metadata: &Metadata) -> bool {
+    let kind = metadata.file_type();
+    kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket()
+}
+
+/// Why a name in a folder where everybody may write is left alone.
+fn not_ours(path: &Path, found: &Metadata) -> io::Result<Option<&'static str>> {
+    let folder = fs::metadata(folder_of(path))?;
+    if folder.mode() & libc::S_IWOTH == 0 {
+        return Ok(None);
+    }
+    if found.is_symlink() {
+        return Ok(Some("a symbolic link in a folder where everybody may write is not followed"));
+    }
+    let is_ours = found.uid() == geteuid().as_raw() || found.uid() == folder.uid();
+    Ok((!is_ours).then_some("the file belongs to another user, in a folder where everybody may write"))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// A new file beside `target`, under a name that nobody else has.
+fn temporary_beside(target: &Path, readers: Readers) -> io::Result<(PathBuf, File)> {
+    const MOST_ATTEMPTS: u32 = 100;
+    let name = target.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    for attempt in 0..MOST_ATTEMPTS {
+        let mut temporary = OsString::from(".");
+        temporary.push(name);
+        temporary.push(format!(".{}-{attempt}", std::process::id()));
+        let temporary = target.with_file_name(temporary);
+        let mut options = OpenOptions::new();
+        options.write(true).read(true).create_new(true).custom_flags(libc::O_NOFOLLOW);
+        if readers == Readers::Owner {
+            options.mode(0o600);
+        }
+        match options.open(&temporary) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => return opened.map(|file| (temporary, file)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn written(path: &Path, text: &str) -> io::Result<()> {
+        let mut file = NewFile::create(path, Readers::ByMask)?;
+        file.write_all(text.as_bytes())?;
+        file.keep()
+    }
+
+    #[test]
+    fn a_file_that_is_not_finished_leaves_the_old_one_and_no_other() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("energy.svg");
+        written(&path, "old").expect("written");
+        let mut unfinished = NewFile::create(&path, Readers::ByMask).expect("begun");
+        unfinished.write_all(b"new").expect("written");
+        drop(unfinished);
+        assert_eq!(fs::read(&path).expect("there"), b"old");
+        assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 1);
+        written(&path, "new").expect("written");
+        assert_eq!(fs::read(&path).expect("there"), b"new");
+    }
+
+    #[test]
+    fn who_may_read_stays_and_a_recording_is_private() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("energy");
+        written(&path, "old").expect("written");
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("mode");
+        written(&path, "new").expect("written");
+        assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o640);
+        NewFile::create(&path, Readers::Owner).and_then(NewFile::keep).expect("written");
+        assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn in_a_shared_folder_links_and_files_of_others_are_left_alone() {
+        let folder = tempfile::tempdir().expect("folder");
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::write(&target, "kept").expect("written");
+        symlink(&target, &link).expect("a link");
+        let shared = |mode| fs::set_permissions(folder.path(), Permissions::from_mode(mode)).expect("mode");
+        shared(0o1777);
+        let refused = written(&link, "new").expect_err("refused").to_string();
+        assert!(refused.contains("symbolic link"), "{refused}");
+        assert_eq!(fs::read(&target).expect("there"), b"kept");
+        shared(0o755);
+        written(&link, "new").expect("one's own folder, one's own link");
+        assert_eq!(fs::read(&target).expect("there"), b"new");
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink(), "the link stays");
+        shared(0o1777);
+        written(&target, "newer").expect("one's own file");
+        if std::os::unix::fs::chown(&target, Some(65534), None).is_ok()
+            && std::os::unix::fs::chown(folder.path(), Some(1), None).is_ok()
+        {
+            assert!(written(&target, "newest").is_err(), "another user's");
+            assert_eq!(fs::read(&target).expect("there"), b"newer");
+        }
+    }
+
+    #[test]
+    fn devices_are_written_to_and_folders_are_not() {
+        written(Path::new("/dev/null"), "gone").expect("a device");
+        let folder = tempfile::tempdir().expect("folder");
+        assert!(written(folder.path(), "text").is_err());
+    }
+
+    #[test]
+    fn what_is_read_is_not_written_under_any_name() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("input"), "data").expect("written");
+        fs::hard_link(path("input"), path("hard")).expect("a link");
+        symlink(path("input"), path("soft")).expect("a link");
+        let input = path("input");
+        for name in ["input", "hard", "soft", "../input"] {
+            let name =
+                name.replace("..", &format!("../{}", folder.path().file_name().expect("a name").display()));
+            let error = keep_inputs(Some(&path(&name)), &[&input]).expect_err(&name).to_string();
+            assert!(error.contains("name another file with -o"), "{error}");
+        }
+        keep_inputs(Some(&path("other")), &[&input]).expect("a new file");
+        keep_inputs(Some(Path::new("-")), &[&input]).expect("standard output");
+        keep_inputs(Some(Path::new("/dev/null")), &[Path::new("/dev/null")]).expect("nothing is lost");
+    }
+}

@@ -1,0 +1,58 @@
+//! Options of verbs that name code.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use eprof::recording::Recording;
+use eprof::symbolize::SymbolizeOptions;
+
+use super::input::cache_folder;
+
+/// How addresses get names.
+#[derive(Args)]
+pub struct SymbolArgs {
+    /// Leave functions that were inlined out.
+    #[arg(long)]
+    no_inline: bool,
+
+    /// Show C++ and Rust names as the linker knows them.
+    #[arg(long)]
+    no_demangle: bool,
+
+    /// Folder in which the recorded machine's files are found by their paths.
+    #[arg(long, value_name = "FOLDER")]
+    symfs: Option<PathBuf>,
+
+    /// Another folder of separate debug files, beside /usr/lib/debug.
+    #[arg(long, value_name = "FOLDER")]
+    debug_dir: Vec<PathBuf>,
+}
+
+impl SymbolArgs {
+    /// What to look for in the files of a recording.
+    pub fn options(&self, recording: &Recording, path: &Path) -> SymbolizeOptions {
+        let defaults = SymbolizeOptions::default();
+        let (features, metadata) = (recording.features(), recording.metadata());
+        let is_kernel = |path: &[u8]| path.starts_with(b"[kernel.kallsyms]");
+        let kernel = features.build_ids.iter().find(|file| is_kernel(&file.path));
+        // The file was closed when the recording ended.
+        let written = || path.metadata().ok()?.modified().ok();
+        let started = metadata.map(|metadata| Duration::from_nanos(metadata.started_unix_ns));
+        let started = started.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since));
+        SymbolizeOptions {
+            inlines: !self.no_inline,
+            lines: false,
+            demangle: !self.no_demangle,
+            debug_dirs: defaults.debug_dirs.iter().chain(&self.debug_dir).cloned().collect(),
+            sysroot: self.symfs.clone(),
+            kernel_build_id: kernel.map(|file| file.id.clone()),
+            kernel_cache: cache_folder(),
+            kernel_release: metadata
+                .map(|metadata| metadata.machine.kernel.clone())
+                .or_else(|| features.os_release.clone()),
+            recorded_at: written().or(started),
+            ..defaults
+        }
+    }
+}

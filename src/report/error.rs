@@ -1,0 +1,52 @@
+//! Why there is no report.
+
+/// Why a report cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// The recording has no such energy domain.
+    #[error("there is no energy domain {name:?} in this recording; there are: {known}")]
+    NoSuchDomain {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The recording has no such event.
+    #[error("there is no event {name:?} in this recording; there are: {known}")]
+    NoSuchEvent {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// No sample has such a function on its stack.
+    #[error(
+        "no function is named {0:?} and none matches it as a regular expression; inlined functions are found with `--inline`"
+    )]
+    NoSuchFunction(String),
+    /// Joules were asked for where there are none.
+    #[error(
+        "there are no joules in this recording: record with `eprof record`, or estimate them with `--watts IDLE:BUSY`, or take `--weight samples`"
+    )]
+    NoJoules,
+    /// No sample is left to draw.
+    #[error("nothing to draw: the recording has no samples, or the options select none")]
+    NothingSelected,
+    /// Two profiles are weighed differently.
+    #[error(
+        "cannot compare a profile weighed by {older} with one weighed by {newer}: choose one for both with `--weight`"
+    )]
+    NotComparable {
+        /// Weight of the older profile.
+        older: &'static str,
+        /// Weight of the newer profile.
+        newer: &'static str,
+    },
+    /// A pattern is not a regular expression.
+    #[error("not a regular expression")]
+    BadPattern(#[from] regex::Error),
+    /// Writing failed.
+    #[error("cannot write the report")]
+    Write(#[from] std::io::Error),
+}

@@ -1,0 +1,8 @@
+//! The binary as a person runs it, on files that are given to it: what it prints, writes and refuses.
+
+mod doctor;
+mod energy_weighted_perf_data;
+mod manual;
+mod report;
+mod script_like_perf;
+mod tune_table;

@@ -1,0 +1,280 @@
+//! `eprof report`, `flamegraph` and `export` as a user runs them, on a recording whose joules are known.
+
+mod outputs;
+mod recording;
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use eprof_testbed::{eprof, has_program, skip};
+use recording::Recorded;
+
+/// A folder with a recording in it.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn with(recorded: &Recorded<'_>) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        recorded.write(&folder.path().join("eprof.data"));
+        Self(folder)
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        eprof().args(arguments).current_dir(self.path()).output().expect("eprof runs")
+    }
+
+    /// Standard output of a run that must succeed.
+    fn output(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// Standard error of a run that must fail.
+    fn error(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(!output.status.success(), "{arguments:?} succeeds");
+        assert!(output.stdout.is_empty());
+        String::from_utf8(output.stderr).expect("text")
+    }
+
+    fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        let arguments = [&["report", "--format", "json"], arguments].concat();
+        serde_json::from_str(&self.output(&arguments)).expect("JSON")
+    }
+}
+
+fn row<'a>(report: &'a serde_json::Value, name: &str) -> &'a serde_json::Value {
+    let rows = report["rows"].as_array().expect("rows");
+    let named = |row: &&serde_json::Value| row["name"].as_str().is_some_and(|text| text.ends_with(name));
+    rows.iter().find(named).unwrap_or_else(|| panic!("no row {name} in {rows:#?}"))
+}
+
+fn number(value: &serde_json::Value) -> f64 {
+    value.as_f64().expect("a number")
+}
+
+#[test]
+fn json_has_the_joules_and_their_balance() {
+    let report = Folder::with(&Recorded::default()).json(&[]);
+    assert_eq!(report["method"], "measured");
+    let total = number(&report["total_joules"]);
+    assert!((total - 10.0).abs() < 1e-9, "{total} J");
+    assert!((number(&report["duration_s"]) - 1.0).abs() < 1e-9);
+    assert_eq!(report["domains"][0]["name"], "package-0");
+    assert_eq!(report["domains"][0]["source"], "power PMU");
+    assert_eq!(report["events"][0]["samples"], 1000);
+    let parts: f64 =
+        ["attributed", "static", "other", "lost"].iter().map(|part| number(&report["balance"][part])).sum();
+    assert!((parts - total).abs() < 1e-9 * total, "{parts} J of {total} J");
+    let rows = report["rows"].as_array().expect("rows").iter();
+    let own: f64 = rows.map(|row| number(&row["self_joules"])).sum();
+    assert!((own - number(&report["balance"]["attributed"])).abs() < 1e-9 * total);
+}
+
+#[test]
+fn three_of_four_samples_are_three_quarters_of_the_joules() {
+    let report = Folder::with(&Recorded::default()).json(&[]);
+    let (heavy, light) = (row(&report, "heavy"), row(&report, "light"));
+    assert!((number(&heavy["self_share"]) - 0.75).abs() < 0.002, "{heavy:#}");
+    assert!((number(&light["self_share"]) - 0.25).abs() < 0.002, "{light:#}");
+    assert_eq!(heavy["self_samples"], 749);
+    // Both were called by one function, which spent nothing itself.
+    let caller = row(&report, "Recorded::write");
+    assert_eq!((number(&caller["self_joules"]), caller["total_samples"].as_u64()), (0.0, Some(1000)));
+}
+
+#[test]
+fn the_table_is_80_columns_of_plain_text() {
+    let folder = Folder::with(&Recorded::default());
+    let table = folder.output(&["report", "--by", "line"]);
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    assert!(!table.contains('\x1b'));
+    assert!(table.starts_with("app --work\n10.00 J in 1.000 s (10.00 W), measured\n"), "{table}");
+    assert!(table.contains("recording.rs:"), "{table}");
+    let colored = folder.output(&["report", "--color", "always", "--width", "100"]);
+    assert!(colored.contains("\x1b[1m"));
+}
+
+#[test]
+fn callers_callees_filter_and_limit() {
+    let folder = Folder::with(&Recorded::default());
+    let callers = folder.json(&["--callers", "light"]);
+    assert!(row(&callers, "Recorded::write")["self_samples"].as_u64() == Some(250), "{callers:#}");
+    let callees = folder.json(&["--callees", "Recorded.*write"]);
+    assert_eq!(row(&callees, "heavy")["self_samples"], 749);
+    let filtered = folder.json(&["--filter", "heavy|light", "--limit", "1"]);
+    assert_eq!(filtered["rows"].as_array().map(Vec::len), Some(1));
+    assert_eq!(filtered["rows_cut"]["samples"], 250);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let folder = Folder::with(&Recorded::default());
+    for format in ["table", "json", "csv", "collapsed"] {
+        let mut child = eprof()
+            .args(["report", "--format", format])
+            .current_dir(folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("eprof starts");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("eprof ends");
+        assert!(output.status.success(), "{format}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(!String::from_utf8_lossy(&output.stderr).contains("error: "), "{format}");
+    }
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let folder = Folder::with(&Recorded::default());
+    let error = folder.error(&["report", "--domain", "psys"]);
+    assert_eq!(
+        error,
+        "eprof: error: there is no energy domain \"psys\" in this recording; there are: package-0\n"
+    );
+    let error = folder.error(&["report", "-i", "missing.data"]);
+    assert!(error.contains("missing.data") && error.contains("No such file"), "{error}");
+    let error = folder.error(&["report", "--watts", "65:10"]);
+    assert!(error.contains("a busy machine needs no less than an idle one"), "{error}");
+    let nowhere = tempfile::tempdir().expect("a temporary folder");
+    let output = eprof().arg("report").current_dir(nowhere.path()).output().expect("eprof runs");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("make one with `eprof record COMMAND`"), "{error}");
+}
+
+#[test]
+fn a_flamegraph_is_drawn_and_compared() {
+    let folder = Folder::with(&Recorded::default());
+    folder.output(&["flamegraph"]);
+    let svg = std::fs::read_to_string(folder.path().join("energy.svg")).expect("the picture");
+    assert!(svg.contains("10.00 J (package-0): app --work"), "no title");
+    assert!(svg.contains("measured (power PMU)"), "no subtitle");
+    assert!(svg.contains("heavy (7,49"), "no frame of 7.49 J");
+    assert_eq!(svg, folder.output(&["flamegraph", "-o", "-"]), "two runs draw two pictures");
+
+    Recorded { heavy_of_four: 1, ..Recorded::default() }.write(&folder.path().join("before.data"));
+    let svg = folder.output(&["flamegraph", "--diff", "before.data", "-o", "-"]);
+    let title = svg.split("<title>").find(|title| title.contains("heavy (")).expect("a frame of heavy");
+    assert!(title.contains("%; +4") || title.contains("%; +5"), "{}", &title[..80]);
+}
+
+#[test]
+fn exports_hold_all_joules() {
+    let folder = Folder::with(&Recorded::default());
+    let collapsed = folder.output(&["export", "--format", "collapsed"]);
+    let sum: u64 = collapsed
+        .lines()
+        .map(|line| line.rsplit(' ').next().expect("a number").parse::<u64>().expect("µJ"))
+        .sum();
+    assert_eq!(sum, 10_000_000);
+    assert_eq!(collapsed, folder.output(&["report", "--format", "collapsed"]));
+
+    let speedscope: serde_json::Value =
+        serde_json::from_str(&folder.output(&["export", "--format", "speedscope"])).expect("JSON");
+    assert_eq!(speedscope["profiles"][0]["endValue"], 10_000_000);
+
+    folder.output(&["export", "--format", "pprof", "-o", "energy.pb"]);
+    let pprof = std::fs::read(folder.path().join("energy.pb")).expect("the profile");
+    let has = |text: &[u8]| pprof.windows(text.len()).any(|window| window == text);
+    assert!(has(b"microjoules") && has(b"energy of package-0"));
+
+    folder.output(&["export", "--format", "perf-data"]);
+    let report = folder.json(&["-i", "energy.data", "--weight", "count"]);
+    // Nanojoules are the copy's events.
+    let nanojoules: u64 = report["rows"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .map(|row| row["self_count"].as_u64().expect("nJ"))
+        .sum();
+    assert_eq!(nanojoules, 10_000_000_000);
+    assert!(
+        folder
+            .error(&["export", "--format", "perf-data", "-o", "eprof.data"])
+            .contains("name another file with -o")
+    );
+}
+
+#[test]
+fn a_page_shows_the_joules_of_a_chosen_time() {
+    let folder = Folder::with(&Recorded::default());
+    assert!(folder.error(&["report", "--format", "html"]).contains("-o energy.html"));
+    folder.output(&["report", "--format", "html", "-o", "energy.html"]);
+    let page = std::fs::read_to_string(folder.path().join("energy.html")).expect("the page");
+    assert!(!page.contains("http:") && !page.contains("https:"), "the page loads something");
+    if !has_program("node", &["--version"]) {
+        return skip("node is not installed");
+    }
+    // The page's own arithmetic on the page's own data: all of it, and the first tenth of the time.
+    let test = r#"
+        const fs = require('fs');
+        const page = fs.readFileSync('energy.html', 'utf8');
+        const data = JSON.parse(page.split('id="data">')[1].split('</script>')[0]);
+        fs.writeFileSync('page.js', page.split('<script>')[1].split('</script>')[0]);
+        const energy = require('./page.js');
+        const sums = (to) => {
+            const own = energy.own(data, 0, to);
+            const totals = energy.totals(data, own);
+            const rows = energy.rows(data, own, totals);
+            const heavy = rows.find((row) => data.frames[row.frame].name.endsWith('heavy'));
+            const left = energy.edges(data, totals);
+            const fits = left.every((edge, node) => node === 0 || edge + totals[node] <= totals[0] + 1e-6);
+            return [totals[0], heavy.own, rows.reduce((sum, row) => sum + row.own, 0), fits];
+        };
+        const tenth = data.slices.findIndex((slice) => slice.end > 0.0999) + 1;
+        console.log(JSON.stringify([sums(data.slices.length), sums(tenth), data.slices[tenth - 1].end]));
+    "#;
+    let output = std::process::Command::new("node").args(["-e", test]).current_dir(folder.path()).output();
+    let output = output.expect("node runs");
+    let sums: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let [all, part] = [&sums[0], &sums[1]];
+    assert!((number(&all[0]) - 10e6).abs() < 100.0 && all[0] == all[2], "{sums}");
+    assert!((number(&all[1]) - 7.49e6).abs() < 0.01e6, "{sums}");
+    // 10 W for the tenth.
+    let seconds = number(&sums[2]);
+    assert!((number(&part[0]) - 10e6 * seconds).abs() < 0.02e6, "{sums}");
+    assert!((number(&part[1]) / number(&part[0]) - 0.75).abs() < 0.01, "{sums}");
+    assert_eq!((&all[3], &part[3]), (&true.into(), &true.into()));
+}
+
+#[test]
+fn hostile_names_stay_names_in_every_format() {
+    const EVIL: &str = "\x1b]0;x\x07<script>alert(1)</script>\";\n=1+1\u{202e}";
+    let folder = Folder::with(&Recorded {
+        comm: EVIL,
+        argv: &[EVIL],
+        warning: EVIL,
+        domain: EVIL,
+        strange_file: "/tmp/\x1b[2J<script>\";a b.so",
+        ..Recorded::default()
+    });
+    let runs: [&[&str]; 8] = [
+        &["report", "--by", "module"],
+        &["report", "--by", "thread"],
+        &["report", "--format", "json", "--by", "command"],
+        &["report", "--format", "csv", "--by", "module"],
+        &["report", "--format", "collapsed"],
+        &["flamegraph", "-o", "-", "--root", "thread"],
+        &["export", "--format", "speedscope"],
+        &["report", "--by", "domain"],
+    ];
+    for arguments in runs {
+        let output = folder.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        for text in [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        {
+            let harmful = |c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || c == '\u{202e}';
+            assert!(!text.contains(harmful), "{arguments:?}: {text:?}");
+            assert!(!text.lines().any(|line| line.starts_with('=')), "{arguments:?}: {text:?}");
+        }
+    }
+    let svg = folder.output(&["flamegraph", "-o", "-", "--root", "thread"]);
+    assert_eq!(svg.matches("<script").count(), 1, "only inferno's own");
+}

@@ -1,0 +1,101 @@
+//! What is written is there whole, or the old file still is; and what is read is never written.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use super::Folder;
+
+use super::recording::Recorded;
+
+/// A command line that writes one file, given its name.
+const WRITERS: [&[&str]; 9] = [
+    &["report", "-o"],
+    &["report", "--format", "json", "-o"],
+    &["report", "--format", "html", "-o"],
+    &["report", "--by", "bucket", "--svg"],
+    &["flamegraph", "-o"],
+    &["export", "--format", "perf-data", "-o"],
+    &["export", "--format", "collapsed", "-o"],
+    &["export", "--format", "speedscope", "-o"],
+    &["export", "--format", "pprof", "-o"],
+];
+
+fn files(folder: &Path) -> usize {
+    fs::read_dir(folder).expect("folder").count()
+}
+
+#[test]
+fn the_recording_is_never_an_output_whatever_it_is_called() {
+    let folder = Folder::with(&Recorded::default());
+    let at = |name: &str| folder.path().join(name);
+    let before = fs::read(at("eprof.data")).expect("a recording");
+    fs::hard_link(at("eprof.data"), at("hard.data")).expect("a hard link");
+    symlink("eprof.data", at("soft.data")).expect("a symbolic link");
+    for writer in WRITERS {
+        for name in ["eprof.data", "./eprof.data", "hard.data", "soft.data"] {
+            let error = folder.error(&[writer, &[name]].concat());
+            assert!(error.contains("name another file with -o"), "{writer:?} {name}: {error}");
+            assert_eq!(fs::read(at("eprof.data")).expect("still there"), before, "{writer:?} {name}");
+        }
+    }
+    assert_eq!(files(folder.path()), 3, "nothing else was left");
+}
+
+#[test]
+fn the_older_recording_of_a_difference_is_not_written_either() {
+    let folder = Folder::with(&Recorded::default());
+    fs::copy(folder.path().join("eprof.data"), folder.path().join("older.data")).expect("copied");
+    let error = folder.error(&["flamegraph", "--diff", "older.data", "-o", "older.data"]);
+    assert!(error.contains("older.data") && error.contains("-o"), "{error}");
+}
+
+#[test]
+fn what_fails_leaves_the_old_file() {
+    let folder = Folder::with(&Recorded::default());
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("kept"), "old").expect("written");
+    fs::write(at("broken.data"), "no recording").expect("written");
+    let kept = |what: &str| {
+        assert_eq!(fs::read(at("kept")).expect("there"), b"old", "{what}");
+        assert_eq!(files(folder.path()), 3, "{what} left something");
+    };
+    folder.error(&["flamegraph", "--diff", "broken.data", "-o", "kept"]);
+    kept("a difference with what is no recording");
+    folder.error(&["flamegraph", "--domain", "moon", "-o", "kept"]);
+    kept("a domain that is not there");
+    for writer in WRITERS {
+        let arguments = [writer, &["kept", "-i", "broken.data"]].concat();
+        folder.error(&arguments);
+        kept(&format!("{arguments:?}"));
+    }
+}
+
+/// A limit of the file's size stops a write in its middle, as a full disk does. The kernel kills by a signal, which a
+/// shell can have ignored.
+#[test]
+fn a_full_disk_leaves_the_old_file() {
+    let folder = Folder::with(&Recorded::default());
+    let kept = folder.path().join("kept");
+    fs::write(&kept, "old").expect("written");
+    let mut refused = 0;
+    for writer in WRITERS {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\""]);
+        shell.arg(eprof_testbed::eprof().get_program()).args(writer).arg("kept").current_dir(folder.path());
+        let output = shell.output().expect("a shell runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() {
+            // Short enough for the smallest limit that there is.
+            let size = fs::metadata(&kept).expect("there").len();
+            assert!(size <= 1024, "{writer:?} wrote {size} bytes");
+            fs::write(&kept, "old").expect("written");
+            continue;
+        }
+        assert!(error.contains("cannot write"), "{writer:?}: {error}");
+        assert_eq!(fs::read(&kept).expect("there"), b"old", "{writer:?}");
+        refused += 1;
+    }
+    assert!(refused >= 5, "only {refused} outputs were too long");
+    assert_eq!(files(folder.path()), 2, "nothing else was left");
+}

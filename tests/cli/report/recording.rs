@@ -1,0 +1,198 @@
+//! A recording made by hand: one second on one CPU, 10 W, a clock that ticks every millisecond.
+//!
+//! The recorded program is this test binary: samples lie in [`heavy`] and [`light`], so that names and
+//! lines come from its own symbols.
+
+use std::fs;
+use std::path::Path;
+
+use eprof::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method, Role};
+use eprof::recording::energy::EnergyReading;
+use eprof::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, Target};
+use eprof::recording::own_events;
+use eprof::units::{Joules, Nanoseconds, Timestamp};
+use perf_data::EventDesc;
+use perf_data::Features;
+use perf_data::attr::{EventAttr, flag};
+use perf_data::encode::{self, MappingFields, SampleFields, SampleId, TRAILER_FIELDS};
+use perf_data::format::{event_type, sample_type};
+use perf_data::record::CpuMode;
+use perf_data::writer::PerfDataWriter;
+
+const PID: u32 = 4242;
+const SAMPLES: u64 = 1000;
+const WATTS: f64 = 10.0;
+
+/// Three of four samples are here.
+#[inline(never)]
+pub extern "C" fn heavy() -> u32 {
+    std::hint::black_box(3)
+}
+
+/// One of four samples is here.
+#[inline(never)]
+pub extern "C" fn light() -> u32 {
+    std::hint::black_box(1)
+}
+
+/// What the recording says besides its samples.
+pub struct Recorded<'a> {
+    pub comm: &'a str,
+    pub argv: &'a [&'a str],
+    pub warning: &'a str,
+    pub domain: &'a str,
+    /// Path of a mapping that one sample lies in and that is no file here.
+    pub strange_file: &'a str,
+    /// How many of four samples are in `heavy`.
+    pub heavy_of_four: u64,
+}
+
+impl Default for Recorded<'_> {
+    fn default() -> Self {
+        Self {
+            comm: "app",
+            argv: &["app", "--work"],
+            warning: "",
+            domain: "package-0",
+            strange_file: "/nonexistent/libstrange.so",
+            heavy_of_four: 3,
+        }
+    }
+}
+
+impl Recorded<'_> {
+    pub fn write(&self, path: &Path) {
+        let mut events = vec![clock()];
+        let domains = [self.domain()];
+        events.extend(own_events::descriptions(&domains));
+        let file = fs::File::create(path).expect("a file");
+        let mut writer = PerfDataWriter::create(file, events).expect("a recording");
+        let mut records = Vec::new();
+        let time = |millis: u64| Timestamp::from_nanos(1_000_000_000 + millis * 1_000_000);
+        let id = |millis| SampleId { pid: PID, tid: PID, time: time(millis), cpu: 0, id: 1 };
+
+        own_events::metadata(&self.metadata(&domains), time(0), &mut records).expect("it fits");
+        encode::comm(PID, PID, self.comm.as_bytes(), true, &id(0), &mut records).expect("it fits");
+        for (addresses, file_offset, path) in self.mappings() {
+            let mapping = MappingFields {
+                pid: PID,
+                tid: PID,
+                addresses,
+                file_offset,
+                inode: (0, 0, 0),
+                protection: 5,
+                flags: 2,
+                path: path.as_bytes(),
+            };
+            encode::mmap2(&mapping, &id(0), &mut records).expect("it fits");
+        }
+        for millis in 0..=SAMPLES {
+            if millis % 10 == 0 {
+                let reading = EnergyReading {
+                    energy: Joules::from_joules(millis as f64 * 1e-3 * WATTS),
+                    raw: millis,
+                    uncertainty: Nanoseconds::ZERO,
+                };
+                own_events::energy(0, &reading, time(millis), 0, &mut records).expect("it fits");
+            }
+            if millis > 0 {
+                self.sample(millis, time(millis), &mut records);
+            }
+        }
+        writer.write_raw(&records).expect("written");
+        writer.finish(&Features::default()).expect("written");
+    }
+
+    fn sample(&self, millis: u64, time: Timestamp, records: &mut Vec<u8>) {
+        const CONTEXT_USER: u64 = -512i64 as u64;
+        let caller = Recorded::write as fn(&Self, &Path) as usize as u64 + 8;
+        let ip = match millis {
+            SAMPLES => STRANGE_ADDRESS,
+            _ if millis % 4 < self.heavy_of_four => heavy as extern "C" fn() -> u32 as usize as u64,
+            _ => light as extern "C" fn() -> u32 as usize as u64,
+        };
+        let fields = SampleFields {
+            id: 1,
+            ip,
+            mode: CpuMode::User,
+            pid: PID,
+            tid: PID,
+            time,
+            cpu: 0,
+            period: 1_000_000,
+            callchain: &[CONTEXT_USER, ip, caller],
+            raw: &[],
+        };
+        encode::sample(clock().attr.sample_type, &fields, records).expect("it fits");
+    }
+
+    /// The code of this test binary, and a file that does not exist.
+    fn mappings(&self) -> Vec<(std::ops::Range<u64>, u64, String)> {
+        let maps = fs::read_to_string("/proc/self/maps").expect("our own mappings");
+        let mut mappings: Vec<_> = maps
+            .lines()
+            .filter_map(|line| {
+                let mut fields = line.split_whitespace();
+                let (range, rights, offset) = (fields.next()?, fields.next()?, fields.next()?);
+                let path = fields.nth(2).filter(|path| path.starts_with('/') && rights.contains('x'))?;
+                let (start, end) = range.split_once('-')?;
+                let number = |text| u64::from_str_radix(text, 16).ok();
+                Some((number(start)?..number(end)?, number(offset)?, path.to_owned()))
+            })
+            .collect();
+        mappings.push((STRANGE_ADDRESS..STRANGE_ADDRESS + 4096, 0, self.strange_file.to_owned()));
+        mappings
+    }
+
+    fn domain(&self) -> DomainInfo {
+        DomainInfo {
+            package: Some(0),
+            refresh: Some(Nanoseconds::from_millis(1)),
+            ..DomainInfo::new(self.domain, DomainKind::Package, "power PMU", Method::Measured)
+        }
+    }
+
+    fn metadata(&self, domains: &[DomainInfo]) -> Metadata {
+        let cpu = CpuInfo { cpu: 0, core: 0, die: 0, package: 0, kind: CoreKind::Performance };
+        Metadata {
+            format: METADATA_FORMAT,
+            eprof_version: "0.0.0".to_owned(),
+            command_line: vec!["eprof".to_owned(), "record".to_owned()],
+            target: Target::Command {
+                argv: self.argv.iter().map(|&text| text.to_owned()).collect(),
+                pid: PID,
+            },
+            clock: "CLOCK_MONOTONIC".to_owned(),
+            started_unix_ns: 4_000_000_000_000_000_000,
+            recorder_pid: 1,
+            system_wide_samples: false,
+            machine: MachineInfo { cpus: vec![cpu], ..MachineInfo::default() },
+            domains: domains.to_vec(),
+            events: vec![EventInfo {
+                name: "cpu-clock".to_owned(),
+                role: Some(Role::Clk),
+                encoding: String::new(),
+                joules_per_event: Default::default(),
+                core_kind: CoreKind::Performance,
+            }],
+            warnings: if self.warning.is_empty() { Vec::new() } else { vec![self.warning.to_owned()] },
+        }
+    }
+}
+
+const STRANGE_ADDRESS: u64 = 0x1000_0000;
+
+fn clock() -> EventDesc {
+    EventDesc {
+        name: "cpu-clock".to_owned(),
+        attr: EventAttr {
+            kind: event_type::SOFTWARE,
+            config: 0,
+            sample_period: 1_000_000,
+            sample_type: TRAILER_FIELDS | sample_type::IP | sample_type::PERIOD | sample_type::CALLCHAIN,
+            flags: flag::SAMPLE_ID_ALL,
+            ..EventAttr::default()
+        },
+        ids: vec![1],
+    }
+}

@@ -1,0 +1,187 @@
+//! `eprof gpu correct`, `calibrate` and `model` as a person runs them.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use eprof_testbed::fakes::{fake_gpu, virtual_time};
+use eprof_testbed::gpu::recording::{Gpu, write};
+use eprof_testbed::gpu::sensor::{Follows, Sensor, as_nvidia_smi, energy};
+use serde_json::Value;
+
+/// Watts from a time on: a load of 1.5 s and one of half a second.
+const LOAD: [(f64, f64); 5] = [(0.0, 30.0), (2.0, 180.0), (3.5, 60.0), (5.0, 120.0), (5.5, 60.0)];
+const END: f64 = 8.0;
+
+fn volta(seed: u64) -> Sensor {
+    Sensor {
+        follows: Follows::Window(0.01),
+        refresh: 0.02,
+        resolution: 0.001,
+        noise: 0.2,
+        poll: 0.005,
+        poll_at_refresh: 0.005,
+        stalls: vec![],
+        seed,
+    }
+}
+
+fn gpu(arguments: &[&str], file: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_eprof")).arg("gpu").args(arguments).arg(file).output().expect("runs")
+}
+
+#[track_caller]
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+#[track_caller]
+fn refused(output: &Output) -> String {
+    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Both bursts with their energies within 2 %.
+#[track_caller]
+fn assert_bursts(json: &str) {
+    let report: Value = serde_json::from_str(json).expect("JSON");
+    let bursts = report["bursts"].as_array().expect("bursts");
+    let joules: Vec<f64> = bursts.iter().filter_map(|burst| burst["corrected_j"].as_f64()).collect();
+    let truth = [energy(&LOAD, 2.0, 3.5), energy(&LOAD, 5.0, 5.5)];
+    assert_eq!(joules.len(), truth.len(), "{json}");
+    for (found, truth) in joules.iter().zip(truth) {
+        assert!((found / truth - 1.0).abs() < 0.02, "{found} J of {truth} J");
+    }
+}
+
+#[test]
+fn a_csv_is_calibrated_and_corrected() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (csv, model) = (folder.path().join("trace.csv"), folder.path().join("sensor.json"));
+    let slow = Sensor { follows: Follows::Rc(0.2), refresh: 0.015, ..volta(7) };
+    std::fs::write(&csv, as_nvidia_smi(&slow.poll(&LOAD, END, None))).expect("written");
+    let text = said(&gpu(&["calibrate", "--save", model.to_str().expect("a path")], &csv));
+    assert!(text.contains("rc, time constant") && text.contains("active idle"), "{text}");
+    let text =
+        said(&gpu(&["correct", "--sensor", model.to_str().expect("a path"), "--format", "json"], &csv));
+    assert_bursts(&text);
+    assert!(refused(&gpu(&["calibrate"], Path::new("/nonexistent.csv"))).contains("/nonexistent.csv"));
+}
+
+#[test]
+fn a_recordings_sensor_is_corrected_as_it_told_its_power() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("eprof.data");
+    let slow = Sensor { follows: Follows::Rc(0.2), refresh: 0.015, ..volta(3) };
+    write(&path, &[Gpu::with_sensor(&slow.poll(&LOAD, END, None))]);
+    // The kind is inferred from the steps of the recorded load itself.
+    let text = said(&gpu(&["correct", "--format", "json"], &path));
+    assert!(text.contains("rc, time constant"), "{text}");
+    assert_bursts(&text);
+    let table = said(&gpu(&["correct", "--sensor", "rc:200ms"], &path));
+    assert!(table.starts_with("gpu-0, NVML instant power (Fake GPU): rc"), "{table}");
+    assert!(said(&gpu(&["calibrate"], &path)).contains("rc, time constant"));
+}
+
+#[test]
+fn a_recordings_counter_needs_no_correction() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("eprof.data");
+    let counter = Gpu::with_counter(|time| energy(&LOAD, 0.0, time), END);
+    let sensor = Gpu::with_sensor(&volta(5).poll(&LOAD, END, None));
+    write(&path, &[counter, sensor]);
+    assert!(refused(&gpu(&["correct"], &path)).contains("--gpu (gpu-0, gpu-1)"));
+    assert!(refused(&gpu(&["correct", "--gpu", "gpu-2"], &path)).contains("it has: gpu-0, gpu-1"));
+    let text = said(&gpu(&["correct", "--gpu", "0", "--format", "json"], &path));
+    assert!(text.contains("\"sensor\": \"counter\""), "{text}");
+    assert_bursts(&text);
+    assert_bursts(&said(&gpu(&["correct", "--gpu", "gpu-1", "--format", "json"], &path)));
+    assert!(refused(&gpu(&["calibrate", "--gpu", "0"], &path)).contains("nothing to calibrate"));
+}
+
+#[test]
+fn a_recording_without_gpu_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("eprof.data");
+    write(&path, &[]);
+    assert!(refused(&gpu(&["correct"], &path)).contains("no GPU whose power was measured"));
+}
+
+/// The window that a load of the program's own finds, in virtual time, in seconds.
+fn window_by_load(refresh_ms: u32, window_ms: u32) -> f64 {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = format!(
+        "idle 50\nnoise 0.3\nrefresh_ms {refresh_ms}\nwindow_ms {window_ms}\nnanoseconds 20\nbase 0.001\n\
+         energy fma.rn.f32 0.0008\n"
+    );
+    let library = fake_gpu(folder.path(), &settings, &[]);
+    let model = folder.path().join("sensor.json");
+    let output = Command::new(env!("CARGO_BIN_EXE_eprof"))
+        .env("LD_PRELOAD", virtual_time(folder.path()))
+        .args(["gpu", "calibrate", "--load", "--burst", "0.6", "--bursts", "16", "--save"])
+        .arg(&model)
+        .arg("--cuda-lib")
+        .arg(&library)
+        .arg("--nvml-lib")
+        .arg(&library)
+        .output()
+        .expect("runs");
+    let text = said(&output);
+    println!("{text}");
+    assert!(text.contains("Fake GPU, 16 bursts"), "{text}");
+    let idle = text.lines().find_map(|line| line.strip_prefix("active idle")).expect("a level");
+    let idle: f64 = idle.trim().trim_end_matches(" W").parse().expect("watts");
+    assert!((idle - 50.0).abs() < 0.5, "{idle} W");
+    let model: Value = serde_json::from_slice(&std::fs::read(model).expect("a model")).expect("JSON");
+    model["kind"]["boxcar"]["window"].as_f64().expect("a window in nanoseconds") * 1e-9
+}
+
+#[test]
+fn a_load_of_its_own_tells_the_sensors_window() {
+    // Volta, and the first Ampere.
+    for (refresh, window) in [(20, 10), (100, 25)] {
+        let found = window_by_load(refresh, window) * 1e3;
+        assert!((found / f64::from(window) - 1.0).abs() < 0.2, "{found} ms of {window} ms");
+    }
+}
+
+/// Power that is 40 W, and 30 W for each full rate of instructions and 20 W for each of loads.
+fn counters() -> String {
+    let mut text = "kernel,time_s,instructions,loads,power_w\n".to_owned();
+    for kernel in 0..24 {
+        let (time, alu, memory) = (
+            1.0 + f64::from(kernel % 5),
+            f64::from(kernel * 7 % 11) / 10.0,
+            f64::from(kernel * 5 % 13) / 12.0,
+        );
+        let power = 40.0 + 30.0 * alu + 20.0 * memory;
+        text += &format!("k{kernel},{time},{},{},{power}\n", alu * time * 1e9, memory * time * 1e8);
+    }
+    text
+}
+
+#[test]
+fn a_model_is_fitted_validated_and_predicts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let csv = folder.path().join("counters.csv");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
+    let (model, figure) = (path("model.json"), path("figure.svg"));
+    std::fs::write(&csv, counters()).expect("written");
+    let columns = ["--group", "kernel", "--time", "time_s", "--methods", "published"];
+    let fit = [&["model", "fit", "--save", &model, "--figure", &figure][..], &columns].concat();
+    let text = said(&gpu(&fit, &csv));
+    assert!(text.contains("24 rows in 24 groups") && text.contains("instructions"), "{text}");
+    assert!(std::fs::read_to_string(&figure).expect("a figure").contains("<svg"));
+    let text = said(&gpu(&[&["model", "validate"][..], &columns].concat(), &csv));
+    assert!(text.contains("mean error 0.00 %"), "{text}");
+    let columns = ["--group", "kernel", "--time", "time_s"];
+    let text = said(&gpu(&[&["model", "predict", &model][..], &columns].concat(), &csv));
+    let errors: Vec<f64> = text
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().nth(2).and_then(|word| word.parse().ok()).expect("an error"))
+        .collect();
+    assert!(errors.len() == 24 && errors.iter().all(|error| error.abs() < 0.1), "{text}");
+    let text = refused(&gpu(&["model", "fit", "--target", "volts"], &csv));
+    assert!(text.contains("there is no column `volts`"), "{text}");
+}

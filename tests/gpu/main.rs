@@ -1,0 +1,14 @@
+//! GPUs: sensors, models and instructions by arithmetic alone, and NVIDIA's libraries by fakes of the testbed that are
+//! loaded in their place.
+
+mod calibrate;
+mod cli;
+mod cupti;
+mod instructions;
+mod k20_sensor;
+mod launches;
+mod models;
+mod nvml;
+mod ptx;
+mod rc_sensors;
+mod real_sensors;

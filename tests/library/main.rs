@@ -1,0 +1,12 @@
+//! The library called as a library: values in, values out. What goes in is made up, simulated, compiled here or was
+//! recorded by others on other machines; perf, where it is installed, is the judge of what comes out.
+
+mod error_bars;
+mod perf_counts;
+mod power_models;
+mod recording;
+mod simulated;
+mod simulator;
+mod symbolize;
+mod tune_accuracy;
+mod tune_data;

@@ -1,0 +1,7 @@
+//! Reading recordings: made here byte by byte, found in the wild, damaged on purpose.
+
+mod compressed;
+mod damage;
+mod decode;
+mod foreign;
+mod kinds;

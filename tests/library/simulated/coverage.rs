@@ -1,0 +1,62 @@
+//! Do the error bars hold the truth as often as they say?
+
+use eprof::units::{Joules, Nanoseconds};
+use eprof_testbed::simulate::alternating::{Alternation, scenario};
+
+use super::support::{QUICK, calibrated, functions, play, true_joules};
+
+/// Half the width of a 95 % interval in standard errors.
+const TWO_SIDED_95: f64 = 1.959_964;
+
+/// Share of the intervals that hold the truth, and the mean of squared errors over variances.
+fn coverage(runs: u64, turn: u64, jitter: f64) -> (f64, f64) {
+    let (mut held, mut count, mut squares) = (0, 0, 0.0);
+    for seed in 0..runs {
+        let scenario = scenario(&Alternation {
+            seed: 1000 + seed,
+            turn: Nanoseconds::from_nanos(turn),
+            jitter,
+            duration: Nanoseconds::from_millis(2_000),
+            joules_per_sample: Joules::from_joules(0.02),
+            ..Alternation::default()
+        });
+        let (profile, truth) = play(&scenario, &calibrated());
+        let truth = true_joules(&profile, &truth);
+        for (found, truth) in functions(&profile, scenario.functions.len()).iter().zip(truth) {
+            let off = (found.joules - truth) / found.std_error;
+            held += u32::from(off.abs() <= TWO_SIDED_95);
+            squares += off * off;
+            count += 1;
+        }
+    }
+    (f64::from(held) / f64::from(count), squares / f64::from(count))
+}
+
+#[test]
+fn error_bars_hold_the_truth() {
+    let runs = if QUICK { 10 } else { 200 };
+    let regularities: &[f64] = if QUICK { &[0.95] } else { &[0.3, 0.6, 0.95] };
+    let turns: &[u64] =
+        if QUICK { &[200_000, 10_000_000] } else { &[200_000, 1_000_000, 10_000_000, 100_000_000] };
+    println!("\n95 % error bars over {runs} runs of six functions: share that holds the truth");
+    println!("       turn  of length  holds   mean squared error / variance");
+    let mut cases = Vec::new();
+    for &turn in turns {
+        for &jitter in regularities {
+            let (share, squares) = coverage(runs, turn, jitter);
+            let percent = [100.0 * jitter, 100.0 * share];
+            println!(
+                "{:8.1} ms  +-{:3.0} %  {:6.1} %  {squares:5.2}",
+                turn as f64 / 1e6,
+                percent[0],
+                percent[1]
+            );
+            cases.push(share);
+        }
+    }
+    let mean = cases.iter().sum::<f64>() / cases.len() as f64;
+    println!("all: {:.1} %", 100.0 * mean);
+    // Turns of nearly the same length may fall into step with the samples.
+    assert!(cases.iter().all(|share| (0.85..).contains(share)), "{cases:?}");
+    assert!(QUICK || (0.93..=0.97).contains(&mean), "{mean}");
+}

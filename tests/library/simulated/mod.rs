@@ -1,0 +1,13 @@
+//! What eprof makes of simulated recordings, of which the truth is known.
+//!
+//! `cargo test --release --test library simulated -- --nocapture --test-threads 1` prints the tables. Without
+//! `--release` the simulated runs are shorter, and the limits wider accordingly.
+
+mod alternating;
+mod buckets;
+mod coverage;
+mod files;
+mod memory;
+mod repeated;
+mod scale;
+mod support;

@@ -1,0 +1,16 @@
+//! `eprof record` on real programs, signals, limits and crashes.
+//!
+//! The programs that are recorded are mostly this test binary itself: see [`workload`].
+
+mod harness;
+mod workload;
+
+mod attach;
+mod killed;
+mod launch;
+mod limits;
+mod processes;
+mod readers;
+mod rights;
+mod shares;
+mod signals;

@@ -1,0 +1,126 @@
+//! perf and samply read what eprof writes, and see the same.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use eprof_testbed::{eprof, has_program, skip};
+
+use super::harness::{Folder, can_record, stderr};
+
+fn perf(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new("perf").args(arguments).current_dir(folder).output().expect("perf runs")
+}
+
+#[test]
+fn perf_sees_the_same_samples_events_and_energy() {
+    if !can_record() {
+        return;
+    }
+    if !has_program("perf", &["--version"]) {
+        return skip("perf is not installed");
+    }
+    let folder = Folder::new();
+    let options = ["-e", "cpu-clock,page-faults", "--watts", "10:20"];
+    let contents = folder.record_workload(&options, "threads:32");
+    let output = perf(folder.path(), &["script", "-i", "eprof.data", "-F", "event"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let lines = String::from_utf8_lossy(&output.stdout);
+    let count =
+        |event: &str| lines.lines().filter(|line| line.trim_end_matches([' ', ':']).ends_with(event)).count();
+    let sampled = ["cpu-clock", "cpu-clock:u", "page-faults", "page-faults:u"]
+        .iter()
+        .map(|name| count(name))
+        .sum::<usize>();
+    assert_eq!(sampled as u64, contents.samples);
+    assert_eq!(count("energy/package-0/"), contents.readings.len());
+    assert_eq!(count("eprof/cpu-times/"), contents.cpu_times.len());
+
+    let output =
+        perf(folder.path(), &["report", "-i", "eprof.data", "--stdio", "-g", "none", "--no-children"]);
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(report.contains("of event 'cpu-clock"), "{report}");
+    assert!(report.contains("spin_for"), "perf finds the function: {report}");
+    assert!(!stderr(&output).contains("out of order"), "{}", stderr(&output));
+
+    let header = perf(folder.path(), &["script", "-i", "eprof.data", "--header-only"]);
+    let header = String::from_utf8_lossy(&header.stdout);
+    for part in [
+        "# hostname",
+        "# os release",
+        "# arch",
+        "# nrcpus online",
+        "# cmdline",
+        "# clockid: monotonic",
+        "# event : name = cpu-clock",
+    ] {
+        assert!(header.contains(part), "{part} is missing in {header}");
+    }
+}
+
+#[test]
+fn perf_reads_every_kind_of_recording() {
+    if !can_record() {
+        return;
+    }
+    if !has_program("perf", &["--version"]) {
+        return skip("perf is not installed");
+    }
+    for options in [
+        &["--compress"][..],
+        &["--call-graph", "dwarf,2048"],
+        &["--call-graph", "none"],
+        &["-F", "4000"],
+        &["-c", "250000"],
+    ] {
+        let folder = Folder::new();
+        let contents = folder.record_workload(options, "spin:100");
+        let output = perf(folder.path(), &["script", "-i", "eprof.data", "-F", "event"]);
+        assert!(output.status.success(), "{options:?}: {}", stderr(&output));
+        let said = String::from_utf8_lossy(&output.stdout);
+        let seen = said.lines().filter(|line| line.contains("cpu-clock")).count();
+        assert_eq!(seen as u64, contents.samples, "{options:?}");
+    }
+}
+
+#[test]
+fn samply_imports_a_recording_of_several_threads() {
+    if !can_record() {
+        return;
+    }
+    if !has_program("samply", &["--version"]) {
+        return skip("samply is not installed");
+    }
+    let folder = Folder::new();
+    folder.record_workload(&[], "threads:32");
+    let output = Command::new("samply")
+        .args(["import", "--save-only", "-o", "profile.json.gz", "eprof.data"])
+        .current_dir(folder.path())
+        .output()
+        .expect("samply runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(folder.path().join("profile.json.gz").metadata().expect("written").len() > 1000);
+}
+
+#[test]
+fn a_recording_that_is_shortened_while_it_is_read_is_an_error() {
+    use std::io::Read;
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let contents = folder.record_workload(&["-F", "10000"], "spin:400");
+    assert!(contents.samples > 1000, "{contents:?}");
+    let mut script = eprof();
+    script.args(["script", "-i"]).arg(folder.data()).current_dir(folder.path());
+    let mut child = script.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("eprof runs");
+    // What has come is the start; the rest waits until there is room in the pipe.
+    let mut out = child.stdout.take().expect("piped");
+    out.read_exact(&mut [0; 100]).expect("the first lines");
+    let file = std::fs::File::options().write(true).open(folder.data()).expect("the recording");
+    file.set_len(4096).expect("shortened");
+    std::io::copy(&mut out, &mut std::io::sink()).expect("read to the end");
+    let output = child.wait_with_output().expect("ended");
+    assert_eq!(output.status.code(), Some(1), "{:?}", output.status);
+    let said = stderr(&output);
+    assert!(said.starts_with("eprof: error: /") && said.contains("eprof.data: was shortened"), "{said}");
+}

@@ -1,0 +1,66 @@
+//! A program is charged with its own joules, however busy its neighbours are.
+
+use eprof_testbed::eprof;
+use serde_json::Value;
+
+use super::attach::start;
+use super::harness::{Folder, can_record, stderr};
+use super::workload;
+
+/// The balance of the only domain of a recording.
+fn balance(folder: &Folder) -> Value {
+    let output =
+        eprof().args(["report", "--format", "json", "-i"]).arg(folder.data()).output().expect("eprof runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    report["domains"][0]["balance"].clone()
+}
+
+/// Busy CPUs take 4 W each and nothing else does, so that the truth is 4 J for a second of CPU time.
+#[test]
+fn of_two_busy_programs_the_recorded_one_has_its_own_share() {
+    if !can_record() {
+        return;
+    }
+    let cpus = std::thread::available_parallelism().expect("known").get();
+    let online = std::fs::read_to_string("/proc/stat").expect("readable");
+    let online = online.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
+    let mut neighbours: Vec<_> = (0..cpus).map(|_| start("spin:60000")).collect();
+    let folder = Folder::new();
+    let watts = format!("0:{}", 4 * online);
+    let output = folder
+        .record(["--meter", "estimate", "--watts", &watts, "--"])
+        .args(workload::command("spin:1500"))
+        .output();
+    for neighbour in &mut neighbours {
+        neighbour.kill().expect("killed");
+        neighbour.wait().expect("gone");
+    }
+    let output = output.expect("eprof runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let balance = balance(&folder);
+    let joules = |row: &str| balance[row].as_f64().expect("joules");
+    let (own, others) = (joules("attributed"), joules("other"));
+    // The program's start and end take some of the CPU, too.
+    assert!((5.7..=6.6).contains(&own), "6 J of its own, and not {own} J: {balance}");
+    assert!(others > 3.0, "the neighbours had at least a CPU: {balance}");
+}
+
+#[test]
+fn the_programs_cpu_time_is_counted_and_not_guessed_from_samples() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    // A sample in ten seconds: samples tell nothing of a program of half a second.
+    let contents = folder.record_workload(&["-e", "cpu-clock", "-c", "10000000000"], "spin:500");
+    let times = contents.own_times.last().expect("CPU times");
+    let seconds: f64 = times.iter().map(|(_, time)| time.as_secs_f64()).sum();
+    assert!((0.5..0.7).contains(&seconds), "half a second and a start, not {seconds} s");
+    assert!(contents.own_times.windows(2).all(|pair| {
+        let sum = |times: &[(u32, eprof::units::Nanoseconds)]| {
+            times.iter().map(|(_, time)| time.as_nanos()).sum::<u64>()
+        };
+        sum(&pair[0]) <= sum(&pair[1])
+    }));
+}

@@ -1,8 +1,0 @@
-//! Reading recordings: made here byte by byte, found in the wild, damaged on purpose.
-
-mod build;
-mod compressed;
-mod damage;
-mod decode;
-mod foreign;
-mod kinds;

@@ -1,0 +1,51 @@
+//! The program under test, and programs and recordings that may be missing.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Says why a test cannot run here. With `EPROF_REQUIRE_LIVE=1` that is a failure.
+#[track_caller]
+pub fn skip(reason: &str) {
+    assert!(env::var_os("EPROF_REQUIRE_LIVE").is_none_or(|value| value != "1"), "cannot run: {reason}");
+    println!("skipped: {reason}");
+}
+
+/// The folder of eprof's sources.
+pub fn project() -> &'static Path {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.ancestors().nth(2).expect("the testbed lies two folders below")
+}
+
+/// The folder of recordings made by others, if this machine has it.
+pub fn shared_data() -> Option<PathBuf> {
+    let folder = project().join("../shared/data");
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    skip("the recordings of other machines (../shared/data) are not here");
+    None
+}
+
+/// Can this program be run?
+pub fn has_program(program: &str, arguments: &[&str]) -> bool {
+    let status = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// The program under test.
+pub fn eprof() -> Command {
+    Command::new(eprof_file())
+}
+
+/// The file of the program under test. Cargo says where it has built it; to a test that is run by hand, which lies
+/// in the folder `deps` beside it, nobody does.
+pub fn eprof_file() -> PathBuf {
+    env::var_os("CARGO_BIN_EXE_eprof").map_or_else(beside_deps, PathBuf::from)
+}
+
+fn beside_deps() -> PathBuf {
+    let own = env::current_exe().expect("a test program has a file");
+    let folder = own.ancestors().nth(2).expect("a test program lies in a folder of a folder");
+    folder.join("eprof")
+}

@@ -1,0 +1,28 @@
+//! What eprof's tests and benches share: machines, GPUs and recordings of which everything is known.
+//!
+//! ```text
+//!   simulate            a machine that does not exist, recorded as a real one would be, and the truth beside it
+//!   recording_builder   perf.data byte by byte, sound or not, in either byte order
+//!   repeat              a long recording out of a short one
+//!   gpu                 power sensors and their recordings; a program that launches kernels
+//!   fakes               libraries in the place of NVIDIA's and of the C library's clocks
+//!   programs            sources of programs to record
+//!   environment         the eprof to run, and what else this machine has
+//! ```
+//!
+//! It is a crate of its own so that the library ships none of it, and so that it is compiled once and not into each
+//! test program. It uses the library as everybody does, by what is public. Tests inside the library cannot use it:
+//! there eprof is compiled a second time, and its types are others than those that are named here.
+//!
+//! All of it is for tests: what goes wrong panics, with a message that says what was expected, unless a caller could
+//! do something about it.
+
+pub mod environment;
+pub mod fakes;
+pub mod gpu;
+pub mod programs;
+pub mod recording_builder;
+pub mod repeat;
+pub mod simulate;
+
+pub use environment::{eprof, has_program, shared_data, skip};
