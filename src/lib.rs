@@ -13,7 +13,7 @@
 //!
 //!   measure ► repeated runs, tuning, GPU experiments    calibrate ► this machine's power model
 //!   meter   ► every kind of energy meter                process   ► programs: launch, end, signals, rights
-//!   stat, tune, gpu, power_model ► arithmetic           hardware, units, label, markup ► the ground
+//!   stat, tune, gpu, power_model ► arithmetic           hardware, units, numerics, label, markup ► the ground
 //! ```
 //!
 //! # Which room may use which
@@ -27,6 +27,7 @@
 //!   units *                 ->
 //!   markup *                ->
 //!   label *                 ->
+//!   numerics *              ->
 //!   hardware *              -> units
 //!   eprof-cupti-injection   ->
 //!   recording               -> units hardware
@@ -89,6 +90,7 @@
 pub mod hardware;
 pub mod label;
 mod markup;
+pub mod numerics;
 pub mod units;
 
 pub mod machine;

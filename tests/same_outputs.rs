@@ -84,10 +84,10 @@ fn gpus(folder: &Path) {
     let readings: Vec<PowerReading> = readings.collect();
     let sensor = || Gpu::with_sensor(&PowerTrace::new(readings.clone()));
     let counter = || Gpu::with_counter(|seconds| 30.0 * seconds + 90.0 * seconds.min(5.0), 20.0);
-    gpu_recording::write(&folder.join("sensor.data"), &[sensor()]);
-    gpu_recording::write(&folder.join("counter.data"), &[counter()]);
-    gpu_recording::write(&folder.join("both.data"), &[counter(), sensor()]);
-    gpu_recording::write(&folder.join("none.data"), &[]);
+    eprof_testbed::gpu::recording::write(&folder.join("sensor.data"), &[sensor()]);
+    eprof_testbed::gpu::recording::write(&folder.join("counter.data"), &[counter()]);
+    eprof_testbed::gpu::recording::write(&folder.join("both.data"), &[counter(), sensor()]);
+    eprof_testbed::gpu::recording::write(&folder.join("none.data"), &[]);
 }
 
 /// The machines of `fixtures/machines`, unfolded.

@@ -18,7 +18,9 @@ use crate::machine::{ModelEvent, Roots, choose_model_events, topology};
 use crate::measure::cpu_counters::{CpuCount, CpuCounters};
 use crate::measure::{RunMeter, RunMeterError};
 use crate::meter::{Discovery, MeterOptions, discover};
-use crate::power_model::median::median;
+use crate::numerics::mean::SampleMean;
+use crate::numerics::quantiles::median;
+use crate::numerics::robust::MEDIAN_SIZE;
 use crate::process::affinity::allowed_cpus;
 use crate::units::{Joules, Nanoseconds};
 
@@ -268,9 +270,8 @@ fn rates(before: &[CpuCount], after: &[CpuCount]) -> BTreeMap<(usize, u32), f64>
 fn undisturbed(of_step: &[Visit]) -> Vec<&Visit> {
     /// Visits of a quiet machine differ by less.
     const FAR: f64 = 0.05;
-    /// In standard deviations, where they do differ. A normal distribution's median deviation is 0.6745 of
-    /// its standard deviation.
-    const OUTLIER: f64 = 5.0 / 0.6745;
+    /// Times the median distance, where they do differ: five standard deviations.
+    const OUTLIER: f64 = 5.0 / MEDIAN_SIZE;
     let median_of = |value: &dyn Fn(&Visit) -> f64| {
         median(&mut of_step.iter().map(value).collect::<Vec<f64>>()).unwrap_or(0.0)
     };
@@ -281,13 +282,8 @@ fn undisturbed(of_step: &[Visit]) -> Vec<&Visit> {
 }
 
 fn relative_error(visits: &[&Visit]) -> f64 {
-    let count = visits.len() as f64;
-    if visits.len() < 2 {
-        return f64::INFINITY;
-    }
-    let mean = visits.iter().map(|visit| visit.watts).sum::<f64>() / count;
-    let squares: f64 = visits.iter().map(|visit| (visit.watts - mean).powi(2)).sum();
-    if mean > 0.0 { (squares / (count - 1.0) / count).sqrt() / mean } else { f64::INFINITY }
+    let mean = SampleMean::of(visits.iter().map(|visit| visit.watts)).filter(|mean| mean.value > 0.0);
+    mean.and_then(|mean| Some(mean.standard_error()? / mean.value)).unwrap_or(f64::INFINITY)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::refresh::{self, Refresh, RefreshPeriod};
 use super::sensor::{SensorKind, SensorModel};
 use super::stretches::{self, Course, Stretch};
 use super::trace::PowerTrace;
+use crate::numerics::robust::jitter;
 use crate::units::{Nanoseconds, Timestamp, Watts};
 
 /// Why a trace cannot be corrected.
@@ -210,18 +211,10 @@ fn center(refreshes: &[Refresh], window: Nanoseconds) -> Vec<Segment> {
     segments
 }
 
-/// Standard deviation from second differences, by their median, so that steps do not count.
+/// Standard deviation of a segment's power, in which steps do not count.
 fn noise(segments: &[Segment]) -> Watts {
-    let mut bends: Vec<f64> = segments
-        .windows(3)
-        .map(|three| (three[2].power - three[1].power * 2.0 + three[0].power).as_watts().abs())
-        .collect();
-    if bends.is_empty() {
-        return Watts::ZERO;
-    }
-    bends.sort_by(f64::total_cmp);
-    // The median of |x| is 0.6745 standard deviations; a second difference has sqrt(1 + 4 + 1) of them.
-    Watts::from_watts(bends[bends.len() / 2] / 0.6745 / 6f64.sqrt())
+    let watts: Vec<f64> = segments.iter().map(|segment| segment.power.as_watts()).collect();
+    jitter(&watts).map_or(Watts::ZERO, Watts::from_watts)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Steps that a sensor smeared, put back to where they were.
 
 use super::curve::Segment;
+use crate::numerics::quantiles;
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// Replaces smeared transitions by steps.
@@ -11,8 +12,8 @@ use crate::units::{Joules, Nanoseconds, Watts};
 /// and 5 % of the trace's range. A slower or less regular transition is left as it is: then power did
 /// change gradually.
 pub fn sharpen(segments: &[Segment], smear: Nanoseconds, noise: Watts) -> Vec<Segment> {
-    let powers = || segments.iter().map(|segment| segment.power.as_watts());
-    let range = powers().fold(f64::MIN, f64::max) - powers().fold(f64::MAX, f64::min);
+    let (low, high) = quantiles::range(segments.iter().map(|segment| segment.power.as_watts()));
+    let range = high - low;
     let least_step = (4.0 * noise.as_watts()).max(0.05 * range);
     let least_move = noise.as_watts().max(0.005 * range);
 

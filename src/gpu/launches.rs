@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use crate::numerics::quantiles::{quantile, weighted};
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 /// One launch: outstanding from its call until a wait for it returned.
@@ -334,7 +335,7 @@ fn steps(readings: &[(Timestamp, Joules)], refresh: Option<Nanoseconds>) -> Vec<
 fn typical_span(steps: &[Step]) -> Nanoseconds {
     let mut spans: Vec<Nanoseconds> = steps.iter().map(Step::span).collect();
     spans.sort_unstable();
-    spans.get(spans.len() / 2).copied().unwrap_or(Nanoseconds::ZERO)
+    quantile(&spans, 0.5).unwrap_or(Nanoseconds::ZERO)
 }
 
 /// The mean power of stretches far from any launch: after the first one if they are long enough, since a
@@ -369,12 +370,7 @@ fn active_idle(steps: &[Step], launches: &[Outstanding], refresh: Nanoseconds) -
     let mut chosen = [after, stretches].into_iter().find(enough)?;
     let power = |stretch: &Step| stretch.energy / stretch.true_span();
     chosen.sort_by(|a, b| power(a).as_watts().total_cmp(&power(b).as_watts()));
-    let half = chosen.iter().map(|stretch| stretch.span().as_nanos()).sum::<u64>() / 2;
-    let mut passed = 0;
-    let middle = chosen.iter().find(|stretch| {
-        passed += stretch.span().as_nanos();
-        passed >= half
-    })?;
+    let middle = weighted(&chosen, |stretch| stretch.span().as_nanos() as f64, 0.5)?;
     /// Idling itself varies by this share, with temperature and clocks.
     const VARIES: f64 = 0.05;
     let is_like = |stretch: &&Step| {

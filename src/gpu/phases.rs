@@ -1,6 +1,7 @@
 //! Bursts of load in a corrected trace, and the level that the GPU waits at between them.
 
 use super::curve::Segment;
+use crate::numerics::quantiles;
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 /// A stretch of time in which the GPU worked.
@@ -51,8 +52,7 @@ pub fn active_idle(segments: &[Segment], noise: Watts) -> Option<Watts> {
         };
         levels.extend(by_time(settled.iter().copied(), 0.5));
     }
-    levels.sort_by(f64::total_cmp);
-    levels.get(levels.len() / 2).map(|level| Watts::from_watts(*level))
+    quantiles::median(&mut levels).map(Watts::from_watts)
 }
 
 /// The level two fifths of the way from quiet to the highest power, below which no load is taken to lie;
@@ -69,12 +69,7 @@ fn by_time<'a>(segments: impl Iterator<Item = &'a Segment>, share: f64) -> Optio
     let mut powers: Vec<(f64, f64)> =
         segments.map(|segment| (segment.power.as_watts(), segment.duration().as_secs_f64())).collect();
     powers.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut left = share * powers.iter().map(|(_, span)| span).sum::<f64>();
-    let at = powers.iter().position(|(_, span)| {
-        left -= span;
-        left <= 0.0
-    });
-    powers.get(at.unwrap_or(powers.len().saturating_sub(1))).map(|(power, _)| *power)
+    quantiles::weighted(&powers, |(_, span)| *span, share).map(|(power, _)| *power)
 }
 
 /// A level a little above active idle: what lies above it is work.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::trace::{PowerReading, PowerTrace};
+use crate::numerics::quantiles::{median, quantile};
 use crate::units::{Nanoseconds, Timestamp, Watts};
 
 /// How often a sensor refreshes its value, as far as a trace tells.
@@ -50,15 +51,14 @@ pub fn infer_period(trace: &PowerTrace) -> Option<RefreshPeriod> {
     if gaps.len() < 3 {
         return None;
     }
-    polls.sort_by(f64::total_cmp);
-    let poll = polls[polls.len() / 2];
-    let slow_poll = polls[polls.len() * 9 / 10];
+    let poll = median(&mut polls)?;
+    let slow_poll = quantile(&polls, 0.9)?;
 
     let window = (gaps.len() / 3).clamp(3, 16);
     let mut means: Vec<f64> =
         gaps.windows(window).map(|gaps| gaps.iter().sum::<f64>() / window as f64).collect();
     means.sort_by(f64::total_cmp);
-    let rough = means[means.len() / 5];
+    let rough = quantile(&means, 0.2)?;
 
     // A single period shows as a gap of at most one period and one poll; longer gaps hide refreshes.
     // A late poll makes one gap longer and the next shorter by as much.
@@ -109,7 +109,7 @@ fn by_multiples(readings: &[PowerReading], period: f64) -> Option<f64> {
         return None;
     }
     gaps.sort_by(f64::total_cmp);
-    let shortest = gaps[gaps.len() / 10];
+    let shortest = quantile(&gaps, 0.1)?;
     let single = gaps.partition_point(|gap| *gap < 1.5 * shortest);
     let multiples = |period: f64| {
         let whole = move |gap: &f64| (*gap, (*gap / period).round());

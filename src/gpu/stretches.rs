@@ -6,7 +6,7 @@
 //! explain it (the exact optimum, by dynamic programming: Killick, Fearnhead and Eckley 2012). The
 //! curves of two neighbours meet where the power changed, between two refreshes.
 
-use crate::power_model::median::median;
+use crate::numerics::{quantiles, robust};
 
 /// A stretch of readings during which the power held one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,11 +48,9 @@ impl Course {
     }
 }
 
-/// Standard deviation of a reading from the median second difference.
+/// Standard deviation of a reading; see [`robust::jitter`].
 pub(super) fn jitter(watts: &[f64]) -> f64 {
-    let mut bends: Vec<f64> = watts.windows(3).map(|w| (w[2] - 2.0 * w[1] + w[0]).abs()).collect();
-    // The median of |x| is 0.6745 standard deviations; a second difference has sqrt(1 + 4 + 1) of them.
-    median(&mut bends).map_or(0.0, |median| median / 0.6745 / 6f64.sqrt())
+    robust::jitter(watts).unwrap_or(0.0)
 }
 
 /// Standard deviation of a sensor's readings around its course: their jitter, their steps, and two
@@ -61,8 +59,7 @@ pub fn reading_noise(watts: &[f64]) -> f64 {
     let moves = watts.windows(2).map(|pair| (pair[1] - pair[0]).abs()).filter(|step| *step > 1e-6);
     let step = moves.fold(f64::MAX, f64::min);
     let rounding = if step < f64::MAX { step / 12f64.sqrt() } else { 0.0 };
-    let highest = watts.iter().copied().fold(f64::MIN, f64::max);
-    let lowest = watts.iter().copied().fold(f64::MAX, f64::min);
+    let (lowest, highest) = quantiles::range(watts.iter().copied());
     jitter(watts).hypot(rounding).hypot(0.002 * (highest - lowest).max(0.0))
 }
 

@@ -8,7 +8,7 @@ use super::trace_cells::{
     TimeFormat, bare, names_power, names_unit, parse_power, parse_time, plain_number, power_unit, time_unit,
     unit_of_steps,
 };
-use crate::power_model::median::median;
+use crate::numerics::quantiles::median;
 use crate::units::{Timestamp, Watts};
 
 /// Why a text is no power trace.

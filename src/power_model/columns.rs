@@ -2,7 +2,7 @@
 
 use super::edge_noise::Whitening;
 use super::intervals::{Interval, Intervals};
-use super::least_squares::NormalEquations;
+use crate::numerics::normal_equations::NormalEquations;
 
 /// The intervals as a system of equations: columns of events, of the seconds of each static term, and the
 /// joules that they are to explain.

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::numerics::folds::{Part, by_group};
+
 /// Rows of event rates with the power measured during each, labelled by the workload that ran.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Dataset {
@@ -99,6 +101,13 @@ impl Dataset {
         &self.workloads
     }
 
+    /// The rows of each workload that has any, in the order of [`Dataset::workloads`].
+    pub fn by_workload(&self) -> Vec<Part> {
+        let mut parts = by_group(&self.workload_of);
+        parts.sort_by_key(|rows| rows.first().map(|&row| self.workload_of[row]));
+        parts
+    }
+
     /// The rows of a column.
     pub fn column(&self, column: usize) -> impl Iterator<Item = f64> + '_ {
         (0..self.len()).map(move |row| self.rates(row)[column])
@@ -106,9 +115,14 @@ impl Dataset {
 
     /// Only the rows for which `keep` says so. Workloads keep their indices.
     pub fn filter(&self, keep: impl Fn(usize) -> bool) -> Self {
+        self.only(&(0..self.len()).filter(|&row| keep(row)).collect::<Vec<_>>())
+    }
+
+    /// Only these rows, in this order. Workloads keep their indices.
+    pub fn only(&self, rows: &[usize]) -> Self {
         let mut kept =
             Self { columns: self.columns.clone(), workloads: self.workloads.clone(), ..Self::default() };
-        for row in (0..self.len()).filter(|&row| keep(row)) {
+        for &row in rows {
             kept.rates.extend_from_slice(self.rates(row));
             kept.watts.push(self.watts[row]);
             kept.workload_of.push(self.workload_of[row]);

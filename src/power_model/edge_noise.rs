@@ -85,7 +85,7 @@ impl Whitening {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::power_model::self_calibration::tests::ripple;
+    use crate::numerics::random::Random;
 
     fn rows(count: usize, gap_at: usize) -> Vec<Interval> {
         let row = |at: usize| Interval {
@@ -100,17 +100,18 @@ mod tests {
 
     /// Errors of these deviations within intervals and at edges.
     fn errors(rows: &[Interval], within: f64, edges: f64) -> Vec<f64> {
+        let mut random = Random::seeded(0);
         let mut before = 0.0;
-        let error = |(at, row): (usize, &Interval)| {
+        let error = |row: &Interval| {
             if !row.follows {
-                before = edges * ripple(90_000 + at as u32);
+                before = edges * random.symmetric();
             }
-            let edge = edges * ripple(at as u32);
-            let error = within * ripple(50_000 + at as u32) + edge - before;
+            let edge = edges * random.symmetric();
+            let error = within * random.symmetric() + edge - before;
             before = edge;
             error
         };
-        rows.iter().enumerate().map(error).collect()
+        rows.iter().map(error).collect()
     }
 
     fn variance(values: &[f64]) -> f64 {
@@ -162,7 +163,7 @@ mod tests {
             let whitening = Whitening::new(&rows, share);
             let mut white = errors(&rows, 0.0, 1.0);
             whitening.apply(&mut white);
-            // The ripple is uniform in -1 to 1, of variance a third.
+            // The errors are uniform in -1 to 1, of variance a third.
             let expected: f64 = whitening.edge_variances(&rows).iter().sum::<f64>() / 3.0;
             let found: f64 = white.iter().map(|value| value * value).sum();
             assert!((found / expected - 1.0).abs() < 0.1, "{share}: {found} {expected}");

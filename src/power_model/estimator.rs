@@ -11,8 +11,10 @@ use std::collections::BTreeMap;
 
 use super::dataset::Dataset;
 use super::error::ModelError;
-use super::least_squares::{NormalEquations, Sign};
 use super::terms::{Shape, Term, Terms};
+use crate::numerics::folds::{Part, dealt, spans};
+use crate::numerics::nnls::Sign;
+use crate::numerics::normal_equations::NormalEquations;
 
 /// How an [`Estimator`] is made.
 #[derive(Debug, Clone, PartialEq)]
@@ -285,26 +287,16 @@ impl Search {
 
 /// Rows of the folds that candidates are judged by, and the number of workloads in them: workloads dealt
 /// into at most `limit` groups, or equal spans of the data where there are too few workloads.
-pub(super) fn inner_folds(data: &Dataset, limit: usize) -> (Vec<Vec<usize>>, usize) {
+pub(super) fn inner_folds(data: &Dataset, limit: usize) -> (Vec<Part>, usize) {
     const LEAST: usize = 3;
     const SPANS: usize = 6;
-    let mut by_workload = vec![Vec::new(); data.workloads().len()];
-    for row in 0..data.len() {
-        by_workload[data.workload_of(row)].push(row);
-    }
-    by_workload.retain(|rows: &Vec<usize>| !rows.is_empty());
+    let by_workload = data.by_workload();
     let workloads = by_workload.len();
     if workloads < LEAST {
-        let spans = SPANS.min(data.len());
-        let span = |at: usize| (data.len() * at / spans..data.len() * (at + 1) / spans).collect();
-        return ((0..spans).map(span).collect(), spans);
+        let count = SPANS.min(data.len());
+        return (spans(data.len(), count), count);
     }
-    let mut folds = vec![Vec::new(); workloads.min(limit.max(LEAST))];
-    let count = folds.len();
-    for (index, rows) in by_workload.into_iter().enumerate() {
-        folds[index % count].extend(rows);
-    }
-    (folds, workloads)
+    (dealt(by_workload, limit.max(LEAST)), workloads)
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@
 use std::fmt;
 
 use super::intervals::Intervals;
-use super::self_calibration::{Prior, SelfCalibration};
+use super::prior::Prior;
+use super::self_calibration::SelfCalibration;
 
 /// Why an event does not count.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,7 +83,7 @@ pub fn choose(intervals: &Intervals, prior: &Prior, samples: &[u64]) -> EventSet
     let mut used: Vec<usize> = (0..events).filter(|&event| left_out[event].is_none()).collect();
     let mut spread = spread_of(intervals, prior, &used);
     if used.len() <= MOST_EVENTS
-        && SelfCalibration::new(&intervals.select(&used), &select_prior(prior, &used)).is_calibrated
+        && SelfCalibration::new(&intervals.select(&used), &prior.select(&used)).is_calibrated
     {
         while let (Some(with), true) = (spread, used.len() > 1) {
             let without = |event: &usize| {
@@ -99,7 +100,7 @@ pub fn choose(intervals: &Intervals, prior: &Prior, samples: &[u64]) -> EventSet
             spread = Some(without);
         }
     }
-    let calibration = SelfCalibration::new(&intervals.select(&used), &select_prior(prior, &used));
+    let calibration = SelfCalibration::new(&intervals.select(&used), &prior.select(&used));
     let mut calibration = embed(calibration, &used, events, intervals.static_terms);
     for (event, left_out) in left_out.iter_mut().enumerate() {
         if left_out.is_none() && calibration.joules_per_event[event] <= 0.0 {
@@ -123,7 +124,7 @@ fn spread_of(intervals: &Intervals, prior: &Prior, used: &[usize]) -> Option<f64
     }
     let together = intervals.rows.len().div_ceil(MOST).min(intervals.judged_together.max(1));
     let chosen = intervals.select(used).merged(together);
-    let prior = select_prior(prior, used);
+    let prior = prior.select(used);
     let length = chosen.rows.len().div_ceil(STRETCHES);
     let (mut square, mut sum, mut count) = (0.0, 0.0, 0.0);
     for half in 0..2 {
@@ -136,13 +137,6 @@ fn spread_of(intervals: &Intervals, prior: &Prior, used: &[usize]) -> Option<f64
         }
     }
     (sum > 0.0).then(|| (square / count).sqrt() / (sum / count))
-}
-
-fn select_prior(prior: &Prior, used: &[usize]) -> Prior {
-    Prior {
-        joules_per_event: used.iter().map(|&event| prior.joules_per_event[event]).collect(),
-        ..prior.clone()
-    }
 }
 
 /// A model of some of the events as one of all.

@@ -4,7 +4,9 @@ use nalgebra::{DMatrix, DVector};
 
 use super::dataset::Dataset;
 use super::error::ModelError;
-use super::least_squares::{NormalEquations, Sign};
+use crate::numerics::least_squares::LeastSquares;
+use crate::numerics::nnls::Sign;
+use crate::numerics::normal_equations::NormalEquations;
 
 /// How a model is fitted.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,10 +95,10 @@ impl Fit {
         let system = System::of(data, options)?;
         let condition = system.condition(data.columns())?;
         let active = system.active(options.sign)?;
-        let (solution, covariance) = system.solve(&active)?;
+        let (solution, std_errors) = system.solve(&active)?;
         let value = |index: usize| Coefficient {
             value: solution[index],
-            std_error: active[index].then(|| covariance[index].max(0.0).sqrt()),
+            std_error: active[index].then_some(std_errors[index]),
         };
         let mut fit = Self {
             columns: data.columns().to_vec(),
@@ -224,34 +226,29 @@ impl System {
         let Some(solution) = solution else { return Err(ModelError::NoColumns) };
         Ok(match sign {
             Sign::Free => vec![true; columns.len()],
-            Sign::NonNegative => solution.iter().map(|value| *value > 0.0).collect(),
+            Sign::NonNegative | Sign::NonPositive => solution.iter().map(|value| *value != 0.0).collect(),
         })
     }
 
-    /// Coefficients, and the diagonal of their covariance, by orthogonal decomposition of the active
-    /// columns.
+    /// Coefficients and their standard errors, by orthogonal decomposition of the active columns.
     fn solve(&self, active: &[bool]) -> Result<(Vec<f64>, Vec<f64>), ModelError> {
         let index: Vec<usize> = (0..active.len()).filter(|&column| active[column]).collect();
         let mut solution = vec![0.0; active.len()];
-        let mut covariance = vec![0.0; active.len()];
+        let mut std_errors = vec![0.0; active.len()];
         if index.is_empty() {
-            return Ok((solution, covariance));
+            return Ok((solution, std_errors));
         }
-        let design = self.design.select_columns(&index);
-        let decomposition = design.clone().svd(true, true);
-        let found = decomposition.solve(&self.target, 0.0).map_err(|_| ModelError::NoColumns)?;
-        let residual = &self.target - &design * &found;
-        let data_residual = residual.rows(0, self.data_rows).norm_squared();
+        let fit = LeastSquares::fit(&self.design.select_columns(&index), self.target.as_slice())
+            .map_err(|_| ModelError::NoColumns)?;
+        // The prior's rows say nothing of how the data scatter.
+        let data_residual: f64 = fit.residuals()[..self.data_rows].iter().map(|error| error * error).sum();
         let freedom = self.data_rows.saturating_sub(index.len()).max(1);
-        let variance = data_residual / freedom as f64;
-        let Some(vectors) = decomposition.v_t else { return Err(ModelError::NoColumns) };
+        let errors = fit.standard_errors(data_residual / freedom as f64);
         for (at, &column) in index.iter().enumerate() {
-            let spread: f64 =
-                (0..index.len()).map(|k| (vectors[(k, at)] / decomposition.singular_values[k]).powi(2)).sum();
-            solution[column] = found[at] / self.scale[column];
-            covariance[column] = variance * spread / self.scale[column].powi(2);
+            solution[column] = fit.coefficients()[at] / self.scale[column];
+            std_errors[column] = errors[at] / self.scale[column];
         }
-        Ok((solution, covariance))
+        Ok((solution, std_errors))
     }
 }
 

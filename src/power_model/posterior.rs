@@ -6,12 +6,12 @@ use nalgebra::DMatrix;
 use super::columns::Columns;
 use super::edge_noise::Whitening;
 use super::intervals::Intervals;
-use super::least_squares::{NormalEquations, Sign};
-use super::median::median;
-use super::self_calibration::Prior;
+use super::prior::Prior;
+use crate::numerics::nnls::Sign;
+use crate::numerics::normal_equations::NormalEquations;
+use crate::numerics::robust;
 
-/// Residuals beyond so many standard deviations count by their size, not by its square (Huber, 1964): an
-/// interval whose samples came late would else draw the line to itself.
+/// Residuals beyond so many standard deviations count by their size, not by its square: an interval whose samples came late would else draw the line to itself.
 const TOLERATED: f64 = 1.5;
 /// No meter and no model is better than this share of an interval's joules.
 const LEAST_NOISE: f64 = 0.001;
@@ -149,11 +149,10 @@ impl Posterior {
                 return Self::of_step(given, step, &drawn, noise);
             }
             let sizes: Vec<f64> = step.white_errors.iter().map(|error| error.abs()).collect();
-            // The median of |x| of a normal distribution is 0.6745 standard deviations.
-            let typical = median(&mut sizes.clone()).unwrap_or(0.0);
-            let deviation = (typical / 0.6745).max(given.least_noise.sqrt());
+            let typical = robust::deviation(&mut sizes.clone()).unwrap_or(0.0);
+            let limit = TOLERATED * typical.max(given.least_noise.sqrt());
             for (weight, size) in weights.iter_mut().zip(&sizes) {
-                *weight = (TOLERATED * deviation / size.max(f64::MIN_POSITIVE)).min(1.0);
+                *weight = robust::huber_weight(*size, limit);
             }
         }
     }

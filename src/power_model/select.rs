@@ -4,8 +4,8 @@ use super::dataset::Dataset;
 use super::error::ModelError;
 use super::estimator::inner_folds;
 use super::fit::{FitOptions, Weighting};
-use super::least_squares::NormalEquations;
 use super::terms::{Shape, Terms};
+use crate::numerics::normal_equations::NormalEquations;
 
 /// Up to this many sets are all tried; beyond, sets are grown event by event.
 const EXHAUSTIVE: usize = 20_000;
@@ -155,14 +155,8 @@ fn next_combination(set: &mut [usize], count: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numerics::random::Random;
     use crate::power_model::dataset::Observation;
-
-    /// A number of 0..100 that looks random.
-    fn scrambled(index: usize) -> f64 {
-        let mut bits = (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        ((bits ^ (bits >> 27)) % 1000) as f64 / 10.0
-    }
 
     /// Power follows `busy` and `misses`; the others are noise of several patterns.
     fn data(columns: usize) -> Dataset {
@@ -172,8 +166,9 @@ mod tests {
             other => format!("noise{other}"),
         });
         let mut data = Dataset::new(names.collect());
+        let mut random = Random::seeded(0);
         for row in 0..200usize {
-            let rates: Vec<f64> = (0..columns).map(|column| scrambled(row * columns + column)).collect();
+            let rates: Vec<f64> = (0..columns).map(|_| random.below(1000) as f64 / 10.0).collect();
             let watts = 30.0 + 0.5 * rates[3] + 0.2 * rates[5] + ((row * 31) % 7) as f64 * 0.1;
             let workload = format!("w{}", row % 5);
             data.push(Observation { rates: &rates, watts, workload: &workload, frequency: None });

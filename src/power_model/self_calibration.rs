@@ -19,26 +19,10 @@
 use super::columns::Columns;
 use super::edge_noise::Whitening;
 use super::intervals::{Interval, Intervals};
-use super::least_squares::Sign;
 use super::model::Scale;
 use super::posterior::Posterior;
-
-/// What is believed of a domain's power before the recording is seen.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Prior {
-    /// Joules per event.
-    pub joules_per_event: Vec<f64>,
-    /// Standard error of each coefficient as a share of it.
-    pub relative_error: f64,
-    /// Standard error of each coefficient at least: what this share of the domain's joules would be by
-    /// that event alone.
-    pub least_share: f64,
-    /// Whether the coefficients are joules or proportions.
-    pub scale: Scale,
-    /// Static watts and their standard error, which may be infinite; `None` where the coefficients have
-    /// no scale that a static power could be told from.
-    pub static_watts: Option<(f64, f64)>,
-}
+use super::prior::Prior;
+use crate::numerics::nnls::Sign;
 
 /// A power model after a recording was seen.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,18 +79,12 @@ impl SelfCalibration {
             Scale::Relative if line.slope > 0.0 => line.slope,
             Scale::Relative => without_static,
         };
-        let scaled = Prior {
-            joules_per_event: prior.joules_per_event.iter().map(|cost| cost * slope).collect(),
-            ..prior.clone()
-        };
+        let scaled = prior.scaled(slope);
         let fit = Posterior::fit(intervals, &scaled, true);
         let fit = fit.filter(|fit| fit.static_is_known(intervals, &totals, prior));
         fit.or_else(|| {
             // A static power that the intervals do not tell would only take joules from the samples.
-            let whole = Prior {
-                joules_per_event: prior.joules_per_event.iter().map(|cost| cost * without_static).collect(),
-                ..prior.clone()
-            };
+            let whole = prior.scaled(without_static);
             let prior = if prior.scale == Scale::Relative { &whole } else { &scaled };
             Posterior::fit(intervals, prior, false)
         })
@@ -209,14 +187,10 @@ impl Totals {
         for row in &intervals.rows {
             totals.joules += row.joules;
             totals.seconds += row.seconds;
-            totals.model += model_joules(prior, row);
+            totals.model += prior.joules(row);
         }
         totals
     }
-}
-
-fn model_joules(prior: &Prior, row: &Interval) -> f64 {
-    prior.joules_per_event.iter().zip(&row.counts).map(|(cost, count)| cost * count).sum()
 }
 
 /// Measured joules as a straight line over those of the prior, with a static power beside: what there is to
@@ -232,7 +206,7 @@ impl Line {
     fn through(intervals: &Intervals, prior: &Prior) -> Option<Self> {
         let rows = &intervals.rows;
         let raw = Columns {
-            events: vec![rows.iter().map(|row| model_joules(prior, row)).collect()],
+            events: vec![rows.iter().map(|row| prior.joules(row)).collect()],
             ..Columns::of(intervals, 0, true)
         };
         let chosen: Vec<usize> = (0..=intervals.static_terms).collect();
@@ -284,4 +258,4 @@ impl Posterior {
 
 #[cfg(test)]
 #[path = "self_calibration_tests.rs"]
-pub(super) mod tests;
+mod tests;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::numerics::random::Random;
 
 /// Joules per event of the machine that the intervals come from, and its static watts.
 const TRUTH: [f64; 3] = [0.27e-9, 0.2e-9, 3.2e-9];
@@ -6,12 +7,9 @@ const STATIC: f64 = 12.0;
 /// Variance of counts, as of a sampling period of 6 million events.
 const NOISE: f64 = 6e12;
 
-/// Deterministic numbers from -1 to 1 (the mixing steps of splitmix64).
-pub(in crate::power_model) fn ripple(seed: u32) -> f64 {
-    let mut mixed = u64::from(seed).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (mixed ^ mixed >> 31) as f64 / u64::MAX as f64 * 2.0 - 1.0
+/// Deterministic numbers from -1 to 1.
+fn ripple(seed: u32) -> f64 {
+    Random::seeded(u64::from(seed)).symmetric()
 }
 
 /// Intervals of 0.1 s whose events happen at `rates(interval)`; counts and joules with noise.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::dataset::Dataset;
 use super::error::ModelError;
+use crate::numerics::folds::{Fold, Part, spans};
 
 /// Which rows are held back from training, in turn.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,57 +32,38 @@ impl fmt::Display for Protocol {
 }
 
 impl Protocol {
-    /// The parts to hold back, with a name for each.
+    /// The rows to hold out in turn, with a name for each part.
     ///
     /// # Errors
     /// [`ModelError::TooFewWorkloads`] or [`ModelError::TooFewRows`] if nothing would be left.
-    pub fn folds(self, data: &Dataset) -> Result<Vec<(String, Vec<bool>)>, ModelError> {
+    pub fn parts(self, data: &Dataset) -> Result<Vec<(String, Part)>, ModelError> {
         let rows = data.len();
-        let spans = |bounds: &[(String, usize, usize)]| {
-            bounds
-                .iter()
-                .map(|(name, start, end)| {
-                    (name.clone(), (0..rows).map(|row| (*start..*end).contains(&row)).collect())
-                })
-                .collect()
+        let by_rows = |part: Part| {
+            let (start, end) = (part.first().copied().unwrap_or(0), part.last().map_or(0, |last| last + 1));
+            (format!("rows {start}..{end}"), part)
         };
         match self {
             Self::LeaveOneWorkloadOut => {
-                let held_back = |workload: usize| -> Vec<bool> {
-                    (0..rows).map(|row| data.workload_of(row) == workload).collect()
-                };
-                let folds: Vec<(String, Vec<bool>)> = (data.workloads().iter().enumerate())
-                    .map(|(workload, name)| (name.clone(), held_back(workload)))
-                    .filter(|(_, held_back)| held_back.contains(&true))
-                    .collect();
-                if folds.len() < 2 {
-                    return Err(ModelError::TooFewWorkloads { have: folds.len(), need: 2 });
+                let parts = data.by_workload();
+                if parts.len() < 2 {
+                    return Err(ModelError::TooFewWorkloads { have: parts.len(), need: 2 });
                 }
-                Ok(folds)
+                let name = |part: &Part| data.workloads()[data.workload_of(part[0])].clone();
+                Ok(parts.into_iter().map(|part| (name(&part), part)).collect())
             }
             Self::Blocks(count) => {
                 let count = count.max(2);
                 if rows < 2 * count {
                     return Err(ModelError::TooFewRows { rows, coefficients: 2 * count });
                 }
-                let bound = |block: usize| rows * block / count;
-                let bounds: Vec<_> = (0..count)
-                    .map(|block| {
-                        (
-                            format!("rows {}..{}", bound(block), bound(block + 1)),
-                            bound(block),
-                            bound(block + 1),
-                        )
-                    })
-                    .collect();
-                Ok(spans(&bounds))
+                Ok(spans(rows, count).into_iter().map(by_rows).collect())
             }
             Self::Forward(share) => {
                 let start = (rows as f64 * share.clamp(0.0, 1.0)) as usize;
                 if start < 2 || start >= rows {
                     return Err(ModelError::TooFewRows { rows, coefficients: 2 });
                 }
-                Ok(spans(&[(format!("rows {start}..{rows}"), start, rows)]))
+                Ok(vec![by_rows((start..rows).collect())])
             }
         }
     }
@@ -125,7 +107,7 @@ impl Validation {
 /// Trains with what each fold leaves and tests on what it holds back. `train` gets the training rows only.
 ///
 /// # Errors
-/// Those of [`Protocol::folds`] and of `train`.
+/// Those of [`Protocol::parts`] and of `train`.
 pub fn validate<Model>(
     data: &Dataset,
     protocol: Protocol,
@@ -133,11 +115,10 @@ pub fn validate<Model>(
     watts: impl Fn(&Model, &[f64]) -> f64,
 ) -> Result<Validation, ModelError> {
     let mut folds = Vec::new();
-    for (name, held_back) in protocol.folds(data)? {
-        let model = train(&data.filter(|row| !held_back[row]))?;
-        let errors = (0..data.len())
-            .filter(|&row| held_back[row])
-            .map(|row| watts(&model, data.rates(row)) / data.watts(row) - 1.0);
+    for (name, part) in protocol.parts(data)? {
+        let Fold { held_out, kept } = Fold::holding_out(&part, data.len());
+        let model = train(&data.only(&kept))?;
+        let errors = held_out.iter().map(|&row| watts(&model, data.rates(row)) / data.watts(row) - 1.0);
         let (mut rows, mut sum, mut bias, mut worst) = (0, 0.0, 0.0, 0.0f64);
         for error in errors {
             rows += 1;

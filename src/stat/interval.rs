@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::tune::least_squares::t_quantile;
+use crate::numerics::mean::SampleMean;
+use crate::numerics::student::t_quantile;
 
 /// Share of such intervals that hold the true mean.
 const CONFIDENCE: f64 = 0.95;
@@ -22,15 +23,11 @@ impl Estimate {
     /// The interval is Student's: `mean ± t(0.975, n - 1) s / √n`. It is exact for normally distributed
     /// values and nearly so for others from about ten on.
     pub fn of(values: &[f64]) -> Option<Self> {
-        if values.is_empty() {
-            return None;
-        }
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        let half_width =
-            t_quantile(CONFIDENCE, values.len() - 1).map(|t| t * (squares / (count - 1.0) / count).sqrt());
-        Some(Self { mean, half_width })
+        let mean = SampleMean::of(values.iter().copied())?;
+        let half_width = mean
+            .standard_error()
+            .and_then(|error| t_quantile(CONFIDENCE, mean.count - 1).map(|quantile| quantile * error));
+        Some(Self { mean: mean.value, half_width })
     }
 
     /// The interval's bounds.
@@ -42,6 +39,7 @@ impl Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::numerics::random::Random;
 
     #[test]
     fn by_hand() {
@@ -57,25 +55,18 @@ mod tests {
         assert_eq!(Estimate::of(&[]), None);
     }
 
-    /// A number between 0 and 1 that looks random.
-    fn scrambled(index: u64) -> f64 {
-        let mut bits = (index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (bits ^ (bits >> 31)) as f64 / u64::MAX as f64
-    }
-
     #[test]
     fn the_truth_is_inside_in_95_of_100_cases() {
-        let cases = 4000u64;
-        let held = (0..cases).filter(|case| {
+        let cases = 4000u32;
+        let mut random = Random::seeded(0);
+        let held = (0..cases).filter(|_| {
             // Sums of twelve uniform numbers are close to normal, with mean 6.
-            let value = |run: u64| (0..12).map(|part| scrambled(case * 1000 + run * 12 + part)).sum::<f64>();
-            let values: Vec<f64> = (0..5).map(value).collect();
+            let mut value = || (0..12).map(|_| random.uniform()).sum::<f64>();
+            let values: Vec<f64> = (0..5).map(|_| value()).collect();
             let (low, high) = Estimate::of(&values).and_then(Estimate::bounds).expect("five values");
             low <= 6.0 && 6.0 <= high
         });
-        let share = held.count() as f64 / cases as f64;
+        let share = held.count() as f64 / f64::from(cases);
         assert!((0.94..=0.96).contains(&share), "{share}");
     }
 }

@@ -4,12 +4,12 @@ use super::TuneError;
 use super::choice::{Goal, choose};
 use super::formula::Formula;
 use super::front::{Cost, pareto_front};
-use super::least_squares::t_quantile;
 use super::model::{Estimate, LogModel};
 use super::runs::{AXES, Axis, Measurements, Responses, Run};
 use super::space::{Setting, Space};
 use super::validate::{Errors, k_fold, leave_one_out, pooled};
 use super::zone::TradeOffZone;
+use crate::numerics::student::t_quantile;
 
 /// The error limit where nothing tells a better one: the paper's, 5 %.
 pub const ASSUMED_ERROR: f64 = 0.05;

@@ -2,8 +2,8 @@
 
 use super::formula::Formula;
 use super::model::LogModel;
-use super::random::Random;
 use super::space::{Role, Space, Variable};
+use crate::numerics::random::Random;
 
 /// A uniform sample: every combination of evenly spaced levels, `counts[i]` of variable `i`.
 ///
@@ -66,7 +66,7 @@ pub fn latin_hypercube(space: &Space, count: usize, seed: u64) -> Vec<usize> {
                 let level = |stratum: usize, within: f64| {
                     ((stratum as f64 + within) * levels as f64 / count as f64) as usize
                 };
-                strata.into_iter().map(|stratum| level(stratum, random.unit()).min(levels - 1)).collect()
+                strata.into_iter().map(|stratum| level(stratum, random.uniform()).min(levels - 1)).collect()
             })
             .collect();
         let mut positions: Vec<usize> = (0..count)

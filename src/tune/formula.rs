@@ -5,6 +5,7 @@ use std::fmt;
 use super::TuneError;
 use super::space::{Level, Role, Setting, Space, Variable};
 use super::spline::BSplineBasis;
+use crate::numerics::quantiles::interpolated;
 
 mod parse;
 
@@ -292,20 +293,14 @@ fn spline(index: usize, variable: &Variable, scale: Scale, freedom: usize) -> Op
         return None;
     }
     let knots = freedom - DEGREE;
-    let interior: Vec<f64> = (1..=knots).map(|n| quantile(&numbers, n as f64 / (knots + 1) as f64)).collect();
+    let share = |knot: usize| knot as f64 / (knots + 1) as f64;
+    let interior: Vec<f64> = (1..=knots).filter_map(|knot| interpolated(&numbers, share(knot))).collect();
     let basis = BSplineBasis::new(DEGREE, *numbers.first()?, *numbers.last()?, &interior)?;
     let text = match scale {
         Scale::Plain => format!("bs({})", variable.name),
         Scale::Logarithmic => format!("bs(log({}))", variable.name),
     };
     Some(Factor { variable: index, basis: Basis::Spline(scale, basis), text })
-}
-
-/// The quantile of sorted numbers, interpolated.
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let place = share * (sorted.len() - 1) as f64;
-    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-    below + (above - below) * place.fract()
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use nalgebra::DMatrix;
 
 use super::TuneError;
 use super::formula::Formula;
-use super::least_squares::{LeastSquares, t_quantile};
 use super::runs::{Axis, Measurements};
 use super::space::{Setting, Space};
+use crate::numerics::least_squares::LeastSquares;
+use crate::numerics::student::t_quantile;
 
 /// A value with an interval around it.
 #[derive(Debug, Clone, Copy, PartialEq)]

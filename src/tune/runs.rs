@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::TuneError;
-use super::least_squares::t_quantile;
 use super::space::Setting;
+use crate::numerics::student::t_quantile;
 
 /// Which two figures describe a run. Both pairs say the same of a fixed amount of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,11 +7,11 @@ use super::TuneError;
 use super::analysis::{Analysis, Question};
 use super::choice::Goal;
 use super::design::next_best;
-use super::least_squares::t_quantile;
 use super::model::Estimate;
-use super::random::Random;
 use super::runs::{AXES, Axis, Measurements, Responses, Run};
 use super::space::{Setting, Space};
+use crate::numerics::random::Random;
+use crate::numerics::student::t_quantile;
 
 /// How often the recommendation is revised after a verification that failed.
 const MOST_REVISIONS: usize = 2;
@@ -311,7 +311,7 @@ mod tests {
             }
             self.runs.push((setting.clone(), purpose));
             let threads = setting.0[0].number().expect("a number");
-            let noise = 1.0 + 0.01 * (self.random.unit() - 0.5);
+            let noise = 1.0 + 0.01 * (self.random.uniform() - 0.5);
             let surprise = if purpose == Purpose::Verify && threads < 16.0 { self.surprise } else { 1.0 };
             let time = (1.0 / threads.powi(4) + 1.0 / 6f64.powi(4)).powf(0.25) * noise * surprise;
             Ok([time, time * (20.0 + 5.0 * threads)])

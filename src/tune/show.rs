@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use super::TuneError;
 use super::analysis::{Analysis, LimitSource, Limits};
-use super::least_squares::LeastSquares;
 use super::model::Estimate;
 use super::runs::{AXES, Axis, Responses};
 use super::validate::Errors;
+use crate::numerics::least_squares::LeastSquares;
 use crate::units::{Joules, Nanoseconds};
 
 mod checks;

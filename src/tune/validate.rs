@@ -3,9 +3,10 @@
 use super::TuneError;
 use super::formula::Formula;
 use super::model::LogModel;
-use super::random::Random;
 use super::runs::{Axis, Measurements};
 use super::space::Space;
+use crate::numerics::folds::{Fold, random_parts};
+use crate::numerics::random::Random;
 
 /// Relative errors of predictions against what was measured.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -55,19 +56,14 @@ pub fn k_fold(
     folds: usize,
     seed: u64,
 ) -> Result<Vec<Errors>, TuneError> {
-    let mut order: Vec<usize> = (0..measured.settings().len()).collect();
-    Random::seeded(seed).shuffle(&mut order);
-    let folds = folds.clamp(1, order.len().max(1));
+    let count = measured.settings().len();
     let mut results = Vec::with_capacity(folds);
-    for fold in 0..folds {
-        let (mut held, mut kept) = (Vec::new(), Vec::new());
-        for (place, &index) in order.iter().enumerate() {
-            if place % folds == fold { held.push(index) } else { kept.push(index) }
-        }
+    for part in random_parts(count, folds, &mut Random::seeded(seed)) {
+        let Fold { held_out, kept } = Fold::holding_out(&part, count);
         let model = match LogModel::fit(formula, space, &measured.only(&kept), axis) {
             Ok(model) => model,
             Err(TuneError::RankDeficient { .. } | TuneError::NoRuns) => {
-                results.push(Errors { relative: Vec::new(), undetermined: held.len() });
+                results.push(Errors { relative: Vec::new(), undetermined: held_out.len() });
                 continue;
             }
             Err(other) => return Err(other),
@@ -76,7 +72,7 @@ pub fn k_fold(
             let measured = &measured.settings()[index];
             model.predict(&measured.setting, 0.95).value / measured.value(axis) - 1.0
         };
-        results.push(Errors { relative: held.iter().map(error).collect(), undetermined: 0 });
+        results.push(Errors { relative: held_out.iter().map(error).collect(), undetermined: 0 });
     }
     Ok(results)
 }

@@ -38,7 +38,6 @@ const TOUCH_THE_WORLD: &[(&str, &str)] =
 const KNOWN_CIRCLES: &[&str] = &[
     "analyze: aggregate intervals model options steps",
     "calibrate/kernels: mod.rs pipeline square_roots stream",
-    "power_model: posterior self_calibration",
     "record: calibrated events",
     "meter: clocked_groups energy_groups",
     "meter: hwmon hwmon_names",

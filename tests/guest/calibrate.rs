@@ -1,6 +1,7 @@
 //! `eprof calibrate` against a machine whose coefficients are known: a guest with a simulated PMU and
 //! RAPL, through the kernel's own interfaces.
 
+use eprof::hardware::{DomainKind, Role};
 use eprof::power_model::folder;
 use eprof::power_model::model::PowerModel;
 use eprof::recording::Recording;
@@ -9,13 +10,14 @@ use eprof_testbed::eprof;
 use crate::bench::{Run, assert_near, run};
 
 /// What the guest is built with: joules per event of a core, joules per miss, constant watts.
-const COSTS: [(&str, f64); 4] =
-    [("clk", 2.71e-10), ("inst", 2.06e-10), ("resource", 3.161e-9), ("l2", 6.058e-9)];
+const COSTS: [(Role, f64); 4] =
+    [(Role::Clk, 2.71e-10), (Role::Inst, 2.06e-10), (Role::Resource, 3.161e-9), (Role::L2, 6.058e-9)];
 const MISS: f64 = 2e-8;
 /// What a sample stands for: the joules of these events at the rates of a core as busy as usual, of which 1500
 /// are taken a second. (3.0e9 x 2.71e-10 + 3.4e9 x 2.06e-10 + 5e8 x 3.161e-9 + 8e7 x 6.058e-9 + 1e7 x 2e-8) / 1500
 const JOULES_PER_SAMPLE: f64 = 2.519e-3;
-const CONSTANT: [(&str, f64); 3] = [("cores", 12.41), ("package", 12.41 + 3.0), ("dram", 1.5)];
+const CONSTANT: [(DomainKind, f64); 3] =
+    [(DomainKind::Cores, 12.41), (DomainKind::Package, 12.41 + 3.0), (DomainKind::Dram, 1.5)];
 
 /// The guest's time counts its instructions: however busy the host is, nothing is late.
 const STEADY: [&str; 2] = ["--icount", "shift=3"];
@@ -39,10 +41,10 @@ echo "== no meter"
 echo "== end"
 "#;
 
-fn cost(model: &PowerModel, domain: &str, role: &str) -> f64 {
-    let event = model.events.iter().position(|event| event.role == role);
+fn cost(model: &PowerModel, domain: DomainKind, role: Role) -> f64 {
+    let event = model.events.iter().position(|event| event.role == Some(role));
     let event = event.unwrap_or_else(|| panic!("no {role} among {:?}", model.events));
-    model.domains[domain].joules_per_event[event]
+    model.domains[&domain].joules_per_event[event]
 }
 
 #[test]
@@ -54,15 +56,15 @@ fn the_coefficients_of_the_simulated_machine_are_recovered() {
     let stored = folder::read(&run.file("model.json")).expect("a model");
     assert!(stored.cpu_identity.starts_with("GenuineIntel-6-2A"), "{}", stored.cpu_identity);
     let model = &stored.model;
-    for domain in ["package", "cores"] {
+    for domain in [DomainKind::Package, DomainKind::Cores] {
         for (role, truth) in COSTS {
             assert_near(&format!("{domain}, {role}"), cost(model, domain, role), truth, 0.03);
         }
     }
-    assert_near("dram, llc-miss", cost(model, "dram", "llc-miss"), MISS, 0.03);
+    assert_near("dram, llc-miss", cost(model, DomainKind::Dram, Role::LlcMiss), MISS, 0.03);
     for (domain, watts) in CONSTANT {
-        let model = &model.domains[domain];
-        assert_near(domain, model.static_power.as_watts(), watts, 0.03);
+        let model = &model.domains[&domain];
+        assert_near(domain.name(), model.static_power.as_watts(), watts, 0.03);
         let quality = model.quality.expect("fitted");
         assert!(quality.r_squared > 0.999, "{domain}: {quality:?}");
         assert!(quality.left_out_error.is_some_and(|error| error < 0.1), "{domain}: {quality:?}");
@@ -86,9 +88,9 @@ fn a_recording_takes_the_model(run: &Run) {
     let metadata = recording.metadata().expect("metadata");
     assert!(metadata.system_wide_samples, "root may sample the neighbours, too");
     for (role, truth) in COSTS {
-        let event = metadata.events.iter().find(|event| event.role.as_deref() == Some(role));
+        let event = metadata.events.iter().find(|event| event.role == Some(role));
         let event = event.unwrap_or_else(|| panic!("no {role} among {:?}", metadata.events));
-        assert_near(role, event.joules_per_event["package"], truth, 0.03);
+        assert_near(role.name(), event.joules_per_event[&DomainKind::Package], truth, 0.03);
         let sampled = recording.events().iter().find(|sampled| sampled.name == event.name);
         let period = sampled.and_then(|sampled| sampled.attr.fixed_period()).expect("a period");
         assert_near(&event.name, period as f64, JOULES_PER_SAMPLE / truth, 0.03);

@@ -5,6 +5,7 @@
 
 use eprof::attribute::{Attributor, Charge, EventWeights, Options, Quantum, Sharing};
 use eprof::hardware::{DomainInfo, DomainKind, Method};
+use eprof::numerics::random::Random;
 use eprof::profile::{
     BucketReason, CallersId, Cell, Division, DomainDivision, DomainEnergy, ErrorTerms, EventTotals, Profile,
     SampleTrail, StackTable, Thread, ThreadIndex,
@@ -25,22 +26,14 @@ const STATIC_WATTS: f64 = 5.0;
 const SECONDS: f64 = 4.0;
 const READING_NS: u64 = 10_000_000;
 
-/// Random numbers (splitmix64).
-struct Random(u64);
+/// From 0 to 1, never 0.
+fn uniform(random: &mut Random) -> f64 {
+    (random.bits() as f64 + 1.0) / 1.844_674_407_370_955_2e19
+}
 
-impl Random {
-    /// From 0 to 1, never 0.
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ mixed >> 31) as f64 + 1.0) / 1.844_674_407_370_955_2e19
-    }
-
-    fn normal(&mut self) -> f64 {
-        (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
-    }
+/// Box and Muller.
+fn normal(random: &mut Random) -> f64 {
+    (-2.0 * uniform(random).ln()).sqrt() * (std::f64::consts::TAU * uniform(random)).cos()
 }
 
 /// A sample: its end in nanoseconds, event and thread.
@@ -55,10 +48,10 @@ struct Happened {
 
 fn simulate(random: &mut Random, mean_turn_ns: f64) -> Happened {
     let mut happened = Happened { samples: Vec::new(), readings: vec![(0, 0.0)], truth: [0.0; 3] };
-    let mut to_next = PERIODS.map(|period| period * random.uniform());
+    let mut to_next = PERIODS.map(|period| period * uniform(random));
     let (mut now, mut thread, mut joules) = (0.0, 0usize, 0.0);
     while now < SECONDS * 1e9 {
-        let turn = (-random.uniform().ln() * mean_turn_ns).min(SECONDS * 1e9 - now);
+        let turn = (-uniform(random).ln() * mean_turn_ns).min(SECONDS * 1e9 - now);
         let watts: f64 = (0..2).map(|event| COSTS[event] * RATES[thread][event]).sum::<f64>();
         for event in 0..2 {
             let rate = RATES[thread][event];
@@ -79,7 +72,7 @@ fn simulate(random: &mut Random, mean_turn_ns: f64) -> Happened {
         joules += watts * turn;
         happened.truth[thread] += watts * turn;
         now += turn;
-        thread = (thread + 1 + usize::from(random.uniform() < 0.5)) % 3;
+        thread = (thread + 1 + usize::from(uniform(random) < 0.5)) % 3;
     }
     happened.samples.sort_unstable();
     happened
@@ -193,9 +186,9 @@ fn coverage(mean_turn_ns: f64, seed: u64, model_error: f64) -> (f64, f64) {
     const RUNS: u64 = 60;
     let (mut held, mut square, mut cases) = (0, 0.0, 0);
     for run in 0..RUNS {
-        let mut random = Random(seed.wrapping_mul(0x1234_5677).wrapping_add(run * 0x9_8765_4321));
+        let mut random = Random::seeded(seed.wrapping_mul(0x1234_5677).wrapping_add(run * 0x9_8765_4321));
         let happened = simulate(&mut random, mean_turn_ns);
-        let costs = COSTS.map(|cost| cost * (1.0 + model_error * random.normal()));
+        let costs = COSTS.map(|cost| cost * (1.0 + model_error * normal(&mut random)));
         let profile = profile(&happened, costs);
         let options = report::Options { by: Grouping::Thread, ..report::Options::default() };
         let report = Report::new(&profile, &Symbols::default(), &options).expect("a sound profile");

@@ -1,11 +1,11 @@
 //! The simulator itself: its recordings hold what its truth says.
 
+use eprof::numerics::random::Random;
 use eprof::recording::energy::EnergyReading;
 use eprof::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
 use eprof::recording::{Recording, energy};
 use eprof::units::{Joules, Nanoseconds};
 use eprof_testbed::simulate::alternating::{Alternation, scenario};
-use eprof_testbed::simulate::random::Random;
 use eprof_testbed::simulate::scenario::Sampling;
 use eprof_testbed::simulate::{Truth, at, function_at, simulate};
 use perf_data::record::Record;
@@ -186,7 +186,7 @@ fn what_does_not_fit_together_is_refused() {
 #[test]
 fn the_same_seed_gives_the_same_numbers() {
     let numbers = |seed| {
-        let mut random = Random::new(seed);
+        let mut random = Random::seeded(seed);
         (0..5).map(|_| random.uniform()).collect::<Vec<_>>()
     };
     assert_eq!(numbers(7), numbers(7));
@@ -195,7 +195,7 @@ fn the_same_seed_gives_the_same_numbers() {
 
 #[test]
 fn means_are_right() {
-    let mut random = Random::new(1).part(3);
+    let mut random = Random::seeded(1).part(3);
     let n = 100_000;
     let uniform: f64 = (0..n).map(|_| random.uniform()).sum::<f64>() / f64::from(n);
     let exponential: f64 = (0..n).map(|_| random.exponential(4.0)).sum::<f64>() / f64::from(n);

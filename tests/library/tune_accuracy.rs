@@ -2,15 +2,15 @@
 //!
 //! `cargo test --test library tune_accuracy -- --nocapture --test-threads 1` prints the tables.
 
+use eprof::numerics::random::Random;
+use eprof::numerics::student::t_quantile;
 use eprof::tune::accuracy::{compare_fronts, front_error};
 use eprof::tune::choice::{Goal, choose};
 use eprof::tune::design;
 use eprof::tune::formula::Formula;
 use eprof::tune::front::{Cost, pareto_front};
-use eprof::tune::least_squares::t_quantile;
 use eprof::tune::levels::parse_named_variable;
 use eprof::tune::model::LogModel;
-use eprof::tune::random::Random;
 use eprof::tune::runs::{AXES, Axis, Measurements, Responses, Run};
 use eprof::tune::space::{Setting, Space};
 use eprof::tune::zone::TradeOffZone;
@@ -106,7 +106,7 @@ fn space() -> Space {
 
 /// Box and Muller.
 fn normal(random: &mut Random) -> f64 {
-    (-2.0 * (1.0 - random.unit()).ln()).sqrt() * (std::f64::consts::TAU * random.unit()).cos()
+    (-2.0 * (1.0 - random.uniform()).ln()).sqrt() * (std::f64::consts::TAU * random.uniform()).cos()
 }
 
 fn measure(space: &Space, truth: &[[f64; 2]], settings: &[usize], noise: f64, seed: u64) -> Measurements {

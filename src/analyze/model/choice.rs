@@ -3,7 +3,7 @@
 use crate::hardware::DomainKind;
 use crate::power_model::model::{PowerModel, Scale};
 use crate::power_model::presets::Preset;
-use crate::power_model::self_calibration::Prior;
+use crate::power_model::prior::Prior;
 use crate::power_model::stored::StoredModel;
 use crate::recording::metadata::{EventInfo, Metadata};
 use crate::units::Watts;

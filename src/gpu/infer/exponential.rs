@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::step::minimize;
 use crate::gpu::stretches::{Course, Cut, cut, misfit};
+use crate::numerics::quantiles;
+use crate::numerics::search::{bisect, golden_section};
 
 /// The best time constant for a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -64,8 +65,7 @@ pub fn best_exponential(
     let noise = noise / (blocks as f64).sqrt();
     let (times, watts) = part_with_most(&times, &watts, 2 * MOST);
     let span = times.last()? - times.first()?;
-    let highest = watts.iter().copied().fold(f64::MIN, f64::max);
-    let lowest = watts.iter().copied().fold(f64::MAX, f64::min);
+    let (lowest, highest) = quantiles::range(watts.iter().copied());
     let (low, high) = ((guess / 8.0).max(0.3 * tick).ln(), (guess * 8.0).min(span / 2.0).max(tick).ln());
     let cut_at = |log: f64| cut(times, watts, Course::Exponential(log.exp()), noise);
     let width = (high - low) / f64::from(POINTS);
@@ -75,19 +75,12 @@ pub fn best_exponential(
     let costs: Vec<f64> = (0..=POINTS).map(|point| cut_at(low + width * f64::from(point)).cost).collect();
     let best = (0..costs.len()).min_by(|a, b| costs[*a].total_cmp(&costs[*b]))?;
     let log_at = |point: usize| low + width * point as f64;
-    let log = minimize(log_at(best) - width, log_at(best) + width, |log| cut_at(log).cost);
+    let log = golden_section(log_at(best) - width, log_at(best) + width, |log| cut_at(log).cost);
     let Cut { stretches, cost } = cut_at(log);
     // Likelihoods within two standard deviations.
     let reach = |direction: f64| {
-        let (mut inside, mut outside) = (0.0, 4.0 * width);
-        for _ in 0..5 {
-            let middle = (inside + outside) / 2.0;
-            if cut_at(log + direction * middle).cost <= cost + 4.0 {
-                inside = middle
-            } else {
-                outside = middle
-            }
-        }
+        let is_as_likely = |distance: f64| cut_at(log + direction * distance).cost <= cost + 4.0;
+        let (_, outside) = bisect(0.0, 4.0 * width, 5, is_as_likely);
         (log + direction * outside).exp()
     };
     let constant = log.exp();

@@ -3,11 +3,13 @@
 use thiserror::Error;
 
 use super::seen::{Charge, Cumulative};
-use super::step::minimize;
 use crate::gpu::curve::PowerCurve;
 use crate::gpu::refresh::{self, RefreshPeriod};
 use crate::gpu::sensor::{SensorKind, SensorModel};
 use crate::gpu::trace::PowerTrace;
+use crate::numerics::line::Moments;
+use crate::numerics::quantiles::{self, quantile};
+use crate::numerics::search::{bisect, golden_section};
 use crate::units::{Nanoseconds, Timestamp, Watts};
 
 /// Why a reference does not help.
@@ -171,9 +173,9 @@ pub fn fit_to_reference(
         false => spread_of_parts(&readings, &boxcar, tick, window),
     };
 
-    let range = readings.iter().map(|r| r.1).fold(f64::MIN, f64::max)
-        - readings.iter().map(|r| r.1).fold(f64::MAX, f64::min);
-    let share = best.fit.residual / range.max(1e-9);
+    let (low, high) = quantiles::range(readings.iter().map(|(_, watts)| *watts));
+    let range = (high - low).max(1e-9);
+    let share = best.fit.residual / range;
     if share > LIMIT {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         return Err(ReferenceError::BadFit { residual: percent(share), limit: percent(LIMIT) });
@@ -196,7 +198,7 @@ pub fn fit_to_reference(
         residual: Watts::from_watts(best.fit.residual),
         residual_share: share,
         line: (Watts::from_watts(scale.constant), Watts::from_watts(scale.slope)),
-        rc_residual_share: rc.fit.residual / range.max(1e-9),
+        rc_residual_share: rc.fit.residual / range,
         plausible: (
             Nanoseconds::from_secs_f64(best.plausible.0.min(best.length / spread)),
             Nanoseconds::from_secs_f64(best.plausible.1.max(best.length * spread)),
@@ -210,7 +212,7 @@ fn longest_doubt(refreshes: &[refresh::Refresh]) -> Nanoseconds {
     let mut doubts: Vec<u64> =
         refreshes.iter().map(|refresh| refresh.latest.since(refresh.earliest).as_nanos()).collect();
     doubts.sort_unstable();
-    Nanoseconds::from_nanos(2 * doubts.get(doubts.len() / 2).copied().unwrap_or(0))
+    Nanoseconds::from_nanos(2 * quantile(&doubts, 0.5).unwrap_or(0))
 }
 
 struct Found {
@@ -246,16 +248,13 @@ fn search<S: Fn(f64) -> f64>(
     let residuals: Vec<f64> = lengths.iter().map(|length| residual_of(*length)).collect();
     let best = (0..lengths.len()).min_by(|a, b| residuals[*a].total_cmp(&residuals[*b])).unwrap_or(0);
     let log = |index: usize| lengths[index.min(lengths.len() - 1)].ln();
-    let length = minimize(log(best.saturating_sub(1)), log(best + 1), |log| residual_of(log.exp())).exp();
+    let length =
+        golden_section(log(best.saturating_sub(1)), log(best + 1), |log| residual_of(log.exp())).exp();
     let (delay, fit) = refined(length);
     // How far the length may be from the best before the sum of squares grows by a tenth.
     let limit = 1.05 * fit.residual;
     let plausible = |towards: usize| {
-        let (mut inside, mut outside) = (length.ln(), log(towards));
-        for _ in 0..8 {
-            let middle = (inside + outside) / 2.0;
-            if residual_of(middle.exp()) <= limit { inside = middle } else { outside = middle }
-        }
+        let (inside, _) = bisect(length.ln(), log(towards), 8, |log| residual_of(log.exp()) <= limit);
         inside.exp()
     };
     let plausible = (plausible(best.saturating_sub(3)), plausible(best + 3));
@@ -293,7 +292,7 @@ fn spread_of_parts<S: Fn(f64) -> f64>(
         let least =
             (-STEPS..=STEPS).map(|step| (step, residual(log(step)))).min_by(|a, b| a.1.total_cmp(&b.1));
         let step = least.map_or(0, |(step, _)| step);
-        minimize(log(step - 1), log(step + 1), residual)
+        golden_section(log(step - 1), log(step + 1), residual)
     };
     let logs: Vec<f64> = (0..PARTS).map(best_without).collect();
     let mean = logs.iter().sum::<f64>() / PARTS as f64;
@@ -313,16 +312,9 @@ struct Affine {
 
 /// Readings as a line of what the sensor should have seen, so much earlier than they came.
 fn affine(readings: &[(f64, f64)], delay: f64, seen: impl Fn(f64) -> f64) -> Affine {
-    let count = readings.len() as f64;
-    let x: Vec<f64> = readings.iter().map(|(time, _)| seen(time - delay)).collect();
-    let mean_x = x.iter().sum::<f64>() / count;
-    let mean_y = readings.iter().map(|(_, watts)| watts).sum::<f64>() / count;
-    let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
-    for (x, (_, y)) in x.iter().zip(readings) {
-        xx += (x - mean_x).powi(2);
-        xy += (x - mean_x) * (y - mean_y);
-        yy += (y - mean_y).powi(2);
-    }
-    let slope = if xx > 0.0 { xy / xx } else { 0.0 };
-    Affine { slope, constant: mean_y - slope * mean_x, residual: ((yy - slope * xy).max(0.0) / count).sqrt() }
+    let points: Vec<(f64, f64)> = readings.iter().map(|(time, watts)| (seen(time - delay), *watts)).collect();
+    let moments = Moments::of(&points);
+    let slope = moments.slope().unwrap_or(0.0);
+    let residual = (moments.unexplained(slope) / points.len() as f64).sqrt();
+    Affine { slope, constant: moments.intercept(slope), residual }
 }

@@ -1,5 +1,10 @@
 //! The sensor's answer to one step of load, fitted.
 
+use nalgebra::{Cholesky, Matrix3, Vector3};
+
+use crate::numerics::quantiles::range;
+use crate::numerics::search::golden_section;
+
 /// Shape of an answer to a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
@@ -54,15 +59,16 @@ impl Transition {
         let grid = (0..=STEPS).filter_map(|step| try_at(from + (to - from) * step as f64 / STEPS as f64));
         let best = grid.min_by(|a, b| a.residual.total_cmp(&b.residual))?;
         let width = (to - from) / STEPS as f64;
-        let at =
-            minimize(best.at - width, best.at + width, |at| try_at(at).map_or(f64::MAX, |fit| fit.residual));
+        let at = golden_section(best.at - width, best.at + width, |at| {
+            try_at(at).map_or(f64::MAX, |fit| fit.residual)
+        });
         Some(try_at(at).filter(|fit| fit.residual < best.residual).unwrap_or(best))
     }
 
     /// Difference between the highest and the lowest reading.
     pub fn range(&self) -> f64 {
-        let watts = || self.watts.iter().copied();
-        watts().fold(f64::MIN, f64::max) - watts().fold(f64::MAX, f64::min)
+        let (low, high) = range(self.watts.iter().copied());
+        high - low
     }
 
     fn fit_at(&self, shape: Shape, length: f64, at: f64) -> Option<StepFit> {
@@ -86,52 +92,11 @@ impl Transition {
         normal[2][2] += 1e-3 + 0.05 * self.times.len() as f64;
         normal[0][0] += 1e-9;
         normal[1][1] += 1e-9;
-        let levels = solve(normal, right)?;
+        let levels: [f64; 3] = Cholesky::new(Matrix3::from(normal))?.solve(&Vector3::from(right)).into();
         let value = |time: f64| row(time).iter().zip(levels).map(|(x, level)| x * level).sum::<f64>();
         let residual = self.times.iter().zip(&self.watts).map(|(t, w)| (w - value(*t)).powi(2)).sum();
         Some(StepFit { at, before: levels[0], after: levels[0] + levels[1], residual })
     }
-}
-
-/// Solves three equations by Gauss elimination; the matrix is positive definite, so without pivoting.
-fn solve(mut matrix: [[f64; 3]; 3], mut right: [f64; 3]) -> Option<[f64; 3]> {
-    for i in 0..3 {
-        if matrix[i][i] <= 0.0 {
-            return None;
-        }
-        for j in i + 1..3 {
-            let factor = matrix[j][i] / matrix[i][i];
-            let pivot = matrix[i];
-            for (value, above) in matrix[j].iter_mut().zip(pivot).skip(i) {
-                *value -= factor * above;
-            }
-            right[j] -= factor * right[i];
-        }
-    }
-    for i in (0..3).rev() {
-        let known: f64 = (i + 1..3).map(|j| matrix[i][j] * right[j]).sum();
-        right[i] = (right[i] - known) / matrix[i][i];
-    }
-    Some(right)
-}
-
-/// The argument between two bounds at which a function with one valley is least (golden section).
-pub fn minimize(mut low: f64, mut high: f64, value: impl Fn(f64) -> f64) -> f64 {
-    let ratio = (5f64.sqrt() - 1.0) / 2.0;
-    let (mut left, mut right) = (high - ratio * (high - low), low + ratio * (high - low));
-    let (mut at_left, mut at_right) = (value(left), value(right));
-    for _ in 0..18 {
-        if at_left <= at_right {
-            (high, right, at_right) = (right, left, at_left);
-            left = high - ratio * (high - low);
-            at_left = value(left);
-        } else {
-            (low, left, at_left) = (left, right, at_right);
-            right = low + ratio * (high - low);
-            at_right = value(right);
-        }
-    }
-    (low + high) / 2.0
 }
 
 /// Finds the transitions between low and high load in a trace of refreshes.
@@ -142,8 +107,7 @@ pub fn transitions(times: &[f64], watts: &[f64], period: f64, noise: f64) -> Vec
     let smooth: Vec<f64> = (0..watts.len())
         .map(|i| median3(watts[i.saturating_sub(1)], watts[i], watts[(i + 1).min(watts.len() - 1)]))
         .collect();
-    let low = smooth.iter().copied().fold(f64::MAX, f64::min);
-    let high = smooth.iter().copied().fold(f64::MIN, f64::max);
+    let (low, high) = range(smooth);
     let share = |watts: f64| (watts - low) / (high - low);
 
     let mut crossings = Vec::new();

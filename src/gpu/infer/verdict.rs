@@ -4,13 +4,15 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::exponential::{Exponential, best_exponential};
-use super::step::{Shape, Transition, minimize, transitions};
+use super::step::{Shape, Transition, transitions};
 use crate::gpu::correct;
 use crate::gpu::phases;
 use crate::gpu::refresh::{self, RefreshPeriod};
 use crate::gpu::sensor::{SensorKind, SensorModel};
 use crate::gpu::stretches::{jitter, reading_noise};
 use crate::gpu::trace::PowerTrace;
+use crate::numerics::quantiles;
+use crate::numerics::search::golden_section;
 use crate::units::{Nanoseconds, Watts};
 
 /// What a trace tells about its sensor.
@@ -148,8 +150,7 @@ pub fn calibrate(trace: &PowerTrace) -> Result<Calibration, Refusal> {
         refreshes.iter().map(|refresh| refresh.time().since(origin).as_secs_f64()).collect();
     let watts: Vec<f64> = refreshes.iter().map(|refresh| refresh.power.as_watts()).collect();
     let noise = jitter(&watts);
-    let lowest = watts.iter().copied().fold(f64::MAX, f64::min);
-    let highest = watts.iter().copied().fold(f64::MIN, f64::max);
+    let (lowest, highest) = quantiles::range(watts.iter().copied());
     if highest - lowest < (12.0 * noise).max(0.08 * highest).max(2.0) {
         return Err(Refusal::NoStep {
             lowest: Watts::from_watts(lowest),
@@ -192,9 +193,8 @@ impl Shapes {
     fn of(times: &[f64], watts: &[f64], tick: f64, noise: f64) -> Result<Self, Refusal> {
         let all = transitions(times, watts, tick, noise);
         let found = all.len();
-        let range =
-            watts.iter().copied().fold(f64::MIN, f64::max) - watts.iter().copied().fold(f64::MAX, f64::min);
-        let steps = clean(all, tick, range);
+        let (low, high) = quantiles::range(watts.iter().copied());
+        let steps = clean(all, tick, high - low);
         if steps.is_empty() {
             return Err(Refusal::NoCleanStep { found });
         }
@@ -325,17 +325,15 @@ fn best_length(steps: &[Transition], shape: Shape, tick: f64) -> f64 {
         .map(|log| (log, misfit(log)))
         .min_by(|a, b| a.1.total_cmp(&b.1))
         .map_or(low, |best| best.0);
-    minimize(best - width, best + width, misfit).exp()
+    golden_section(best - width, best + width, misfit).exp()
 }
 
 /// Half the distance between the quartiles as a share of the median.
 fn spread(lengths: &[Nanoseconds]) -> f64 {
     let mut sorted: Vec<f64> = lengths.iter().map(|length| length.as_secs_f64()).collect();
     sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 | 1 => 0.0,
-        count => (sorted[count * 3 / 4] - sorted[count / 4]) / 2.0 / sorted[count / 2].max(1e-12),
-    }
+    let quartiles = [0.25, 0.5, 0.75].map(|share| quantiles::quantile(&sorted, share).unwrap_or(0.0));
+    if sorted.len() < 2 { 0.0 } else { (quartiles[2] - quartiles[0]) / 2.0 / quartiles[1].max(1e-12) }
 }
 
 impl Calibration {

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::numerics::line::{Moments, Slope};
+
 /// One run of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Run {
@@ -15,40 +17,6 @@ pub struct Run {
     pub thread_turns: f64,
 }
 
-/// A straight line through runs of several lengths.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Slope {
-    /// Per turn.
-    pub value: f64,
-    /// Its standard error.
-    pub std_error: f64,
-    /// How straight: share of the variance that the line explains.
-    pub r2: f64,
-}
-
-/// The slope of `y` over `x`; `None` with fewer than three points or without spread.
-pub fn slope(points: &[(f64, f64)]) -> Option<Slope> {
-    let count = points.len() as f64;
-    if points.len() < 3 {
-        return None;
-    }
-    let mean_x = points.iter().map(|p| p.0).sum::<f64>() / count;
-    let mean_y = points.iter().map(|p| p.1).sum::<f64>() / count;
-    let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
-    for (x, y) in points {
-        xx += (x - mean_x).powi(2);
-        xy += (x - mean_x) * (y - mean_y);
-        yy += (y - mean_y).powi(2);
-    }
-    if xx <= 0.0 {
-        return None;
-    }
-    let value = xy / xx;
-    let rest = (yy - value * xy).max(0.0);
-    let r2 = if yy > 0.0 { 1.0 - rest / yy } else { 1.0 };
-    Some(Slope { value, std_error: (rest / (count - 2.0) / xx).sqrt(), r2 })
-}
-
 /// What was spent between two stretches of idling beyond idling, from readings of the energy so far
 /// (seconds, joules) in both: two parallel lines, and the distance between them.
 ///
@@ -59,19 +27,9 @@ pub fn offset(before: &[(f64, f64)], after: &[(f64, f64)]) -> Option<f64> {
     if before.len() < 4 || after.len() < 4 {
         return None;
     }
-    let mean = |points: &[(f64, f64)]| {
-        let count = points.len() as f64;
-        (points.iter().map(|p| p.0).sum::<f64>() / count, points.iter().map(|p| p.1).sum::<f64>() / count)
-    };
-    let (first, last) = (mean(before), mean(after));
-    let moments = |points: &[(f64, f64)], mean: (f64, f64)| {
-        points.iter().fold((0.0, 0.0), |(xx, xy), p| {
-            (xx + (p.0 - mean.0).powi(2), xy + (p.0 - mean.0) * (p.1 - mean.1))
-        })
-    };
-    let (own, other) = (moments(before, first), moments(after, last));
-    let idle = (own.1 + other.1) / (own.0 + other.0);
-    idle.is_finite().then_some(last.1 - first.1 - idle * (last.0 - first.0))
+    let (first, last) = (Moments::of(before), Moments::of(after));
+    let idle = (first.xy + last.xy) / (first.xx + last.xx);
+    idle.is_finite().then_some(last.mean.1 - first.mean.1 - idle * (last.mean.0 - first.mean.0))
 }
 
 /// The energy of one instruction.
@@ -95,9 +53,11 @@ const FEWEST_CYCLES: f64 = 0.5;
 /// The difference between the loop with and the loop without the instruction, per copy: slopes over at
 /// least three lengths, so that whatever a launch costs drops out.
 pub fn difference(with: &[Run], without: &[Run], copies: u32) -> Option<InstructionEnergy> {
-    let energy = |runs: &[Run]| slope(&runs.iter().map(|run| (run.turns, run.joules)).collect::<Vec<_>>());
-    let time =
-        |runs: &[Run]| slope(&runs.iter().map(|run| (run.thread_turns, run.cycles)).collect::<Vec<_>>());
+    let slope = |runs: &[Run], point: fn(&Run) -> (f64, f64)| {
+        Slope::through(&runs.iter().map(point).collect::<Vec<_>>())
+    };
+    let energy = |runs| slope(runs, |run| (run.turns, run.joules));
+    let time = |runs| slope(runs, |run| (run.thread_turns, run.cycles));
     let (with_energy, without_energy) = (energy(with)?, energy(without)?);
     let copies = f64::from(copies);
     let cycles = (time(with)?.value - time(without)?.value) / copies;
@@ -105,7 +65,7 @@ pub fn difference(with: &[Run], without: &[Run], copies: u32) -> Option<Instruct
         microjoules: (with_energy.value - without_energy.value) / copies * 1e6,
         std_error: with_energy.std_error.hypot(without_energy.std_error) / copies * 1e6,
         cycles,
-        r2: with_energy.r2.min(without_energy.r2),
+        r2: with_energy.r_squared.min(without_energy.r_squared),
         eliminated: cycles < FEWEST_CYCLES,
     })
 }
@@ -146,13 +106,5 @@ mod tests {
         let after: Vec<_> = (0..10).map(|i| late(2.1 + f64::from(i) * 0.1, 7.0)).collect();
         assert!((offset(&before, &after).expect("enough") - 7.0).abs() < 1e-9);
         assert_eq!(offset(&before[..3], &after), None);
-    }
-
-    #[test]
-    fn a_slope_by_hand() {
-        let line = slope(&[(0.0, 1.0), (1.0, 2.0), (2.0, 5.0)]).expect("a slope");
-        assert!((line.value - 2.0).abs() < 1e-12);
-        // Residuals 1/3, -2/3, 1/3: sum of squares 2/3, one degree of freedom, spread 2.
-        assert!((line.std_error - (1.0f64 / 3.0).sqrt()).abs() < 1e-12);
     }
 }

@@ -5,8 +5,9 @@ use nalgebra::{DMatrix, DVector};
 
 use super::fit::{Method, Recipe, Response, robust, similarity};
 use super::form::{Columns, Form, Prepared, Scale};
-use super::solve;
 use super::table::Table;
+use crate::numerics::folds::{Fold, Part, dealt};
+use crate::numerics::ridge::{Penalised, Ridge, with_constant};
 
 /// Which recipes may be chosen from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +65,8 @@ pub fn ranked(table: &Table, allowed: Allowed) -> Vec<Choice> {
                 ridges.iter().zip(left_out_signed(table, form, response, &folds, &ridges))
             {
                 let recipe = Recipe { form, response, method: Method::NonNegative(*ridge) };
-                choices.push(Choice { recipe, error: mean_error(response, &table.power, &residuals) });
+                let error = |residuals| mean_error(response, &table.power, &residuals);
+                choices.extend(residuals.map(|residuals| Choice { recipe, error: error(residuals) }));
             }
             let y = response.of(&table.power);
             let weights = response.weights(&table.power);
@@ -75,12 +77,8 @@ pub fn ranked(table: &Table, allowed: Allowed) -> Vec<Choice> {
                     Method::Similar { .. } if response == Response::Shares => None,
                     Method::Similar { length, noise } => left_out_similar(&rows, &y, &folds, length, noise),
                     Method::Ridge(ridge) => left_out_linear(&rows, &y, &folds, weights, ridge),
-                    Method::Robust(ridge) => {
-                        let matrix = solve::with_constant(&rows);
-                        robust(&matrix, &y, weights, ridge).and_then(|(_, weights)| {
-                            left_out_linear(&rows, &y, &folds, Some(&weights), ridge)
-                        })
-                    }
+                    Method::Robust(ridge) => robust(&with_constant(&rows), &y, weights, ridge)
+                        .and_then(|(_, weights)| left_out_linear(&rows, &y, &folds, Some(&weights), ridge)),
                     // All penalties at once, below.
                     Method::NonNegative(_) => None,
                 };
@@ -153,53 +151,28 @@ fn methods(table: &Table, allowed: Allowed) -> Vec<Method> {
 }
 
 /// Rows of each fold: the groups, put together to at most 25 folds.
-fn folds(table: &Table) -> Vec<Vec<usize>> {
+fn folds(table: &Table) -> Vec<Part> {
     const MOST: usize = 25;
-    let groups = table.by_group();
-    if groups.len() <= MOST {
-        return groups.into_iter().map(|(_, rows)| rows).collect();
-    }
-    let mut folds = vec![Vec::new(); MOST];
-    for (index, (_, rows)) in groups.into_iter().enumerate() {
-        folds[index % MOST].extend(rows);
-    }
-    folds
+    dealt(table.by_group().into_iter().map(|(_, rows)| rows).collect(), MOST)
 }
 
-/// Residuals of each fold when it is left out, without a fit for each: `(I - H_ff)^-1 r_f`, with H
-/// the matrix that projects the response onto the fit.
+/// Residuals of each fold when it is left out.
 fn left_out_linear(
     rows: &[Vec<f64>],
     y: &DVector<f64>,
-    folds: &[Vec<usize>],
+    folds: &[Part],
     weights: Option<&[f64]>,
     ridge: f64,
 ) -> Option<DVector<f64>> {
-    let matrix = solve::with_constant(rows);
-    let (inverse, right) = solve::normal(&matrix, y, weights, ridge)?;
-    let residuals = y - &matrix * (&inverse * right);
-    let mut left_out = DVector::zeros(y.len());
-    for fold in folds {
-        let part = matrix.select_rows(fold);
-        let mut weighted = part.clone();
-        if let Some(weights) = weights {
-            for (mut row, index) in weighted.row_iter_mut().zip(fold) {
-                row *= weights[*index];
-            }
-        }
-        let own = DMatrix::identity(fold.len(), fold.len()) - &part * &inverse * weighted.transpose();
-        let solved =
-            own.lu().solve(&DVector::from_iterator(fold.len(), fold.iter().map(|i| residuals[*i])))?;
-        fold.iter().zip(solved.iter()).for_each(|(index, value)| left_out[*index] = *value);
-    }
-    Some(left_out)
+    let design = with_constant(rows);
+    Ridge::fit(&design, y, weights, ridge)?.left_out(&design, y, weights, folds)
 }
 
-/// The same for a fit by similarity: `([C^-1]_ff)^-1 [C^-1 y]_f`.
+/// The same for a fit by similarity, without a fit for each fold: `([C^-1]_ff)^-1 [C^-1 y]_f`.
 fn left_out_similar(
     rows: &[Vec<f64>],
     y: &DVector<f64>,
-    folds: &[Vec<usize>],
+    folds: &[Part],
     length: f64,
     noise: f64,
 ) -> Option<DVector<f64>> {
@@ -216,38 +189,38 @@ fn left_out_similar(
     Some(left_out)
 }
 
-/// The same with given signs, for several penalties, where there is no short cut: each fold is fitted
-/// without its rows, from the means of the columns on.
+/// The same with given signs, for several penalties from the strongest on, where there is no short cut: each
+/// fold is fitted without its rows, from the means of the columns on. `None` for a penalty under which the
+/// rows outside of some fold do not determine the fit.
 fn left_out_signed(
     table: &Table,
     form: Form,
     response: Response,
-    folds: &[Vec<usize>],
+    folds: &[Part],
     ridges: &[f64],
-) -> Vec<DVector<f64>> {
-    // Enough to tell which recipe is better.
-    const TOLERANCE: f64 = 1e-5;
-    let mut left_out = vec![DVector::zeros(table.rows.len()); ridges.len()];
+) -> Vec<Option<DVector<f64>>> {
+    let mut left_out = vec![Some(DVector::zeros(table.rows.len())); ridges.len()];
     for fold in folds {
-        let mut is_training = vec![true; table.rows.len()];
-        fold.iter().for_each(|row| is_training[*row] = false);
-        let training: Vec<usize> = (0..table.rows.len()).filter(|row| is_training[*row]).collect();
-        let training = table.subset(&training);
+        let Fold { held_out, kept } = Fold::holding_out(fold, table.rows.len());
+        let training = table.subset(&kept);
         let (prepared, rows) = Prepared::learn(form, &training);
         let y = response.of(&training.power);
         let weights = response.weights(&training.power);
-        let matrix = solve::with_constant(&rows);
-        let (plain, right) = solve::normal_equations(&matrix, &y, weights.as_deref(), 0.0);
-        let mut x = DVector::zeros(matrix.ncols());
+        let sums = Penalised::new(&with_constant(&rows), &y, weights.as_deref(), 0.0);
+        let signs = prepared.signs();
+        let mut x: Option<Vec<f64>> = None;
         for (ridge, left_out) in ridges.iter().zip(&mut left_out) {
-            let mut penalised = plain.clone();
-            (1..x.len()).for_each(|i| penalised[(i, i)] += ridge * rows.len() as f64);
-            x = solve::signed_from(&penalised, &right, x, &prepared.falling, TOLERANCE);
-            for row in fold {
+            // Coefficients hardly differ from one penalty to the next.
+            x = sums.with_more(*ridge).solve_signed(&signs, x.as_deref());
+            let (Some(x), Some(residuals)) = (&x, left_out.as_mut()) else {
+                *left_out = None;
+                continue;
+            };
+            for row in &held_out {
                 let terms = prepared.apply(&table.rows[*row]);
                 let predicted = x[0] + x.iter().skip(1).zip(&terms).map(|(c, t)| c * t).sum::<f64>();
                 let measured = response.of(&table.power[*row..=*row])[0];
-                left_out[*row] = measured - predicted;
+                residuals[*row] = measured - predicted;
             }
         }
     }
@@ -294,10 +267,9 @@ mod tests {
         let folds = folds(&table);
         let quick = left_out_linear(&rows, &y, &folds, None, 0.0).expect("a fit");
         for fold in &folds {
-            let training: Vec<usize> = (0..rows.len()).filter(|row| !fold.contains(row)).collect();
-            let matrix =
-                solve::with_constant(&training.iter().map(|row| rows[*row].clone()).collect::<Vec<_>>());
-            let x = solve::ridge(&matrix, &y.select_rows(&training), None, 0.0).expect("a fit");
+            let training = Fold::holding_out(fold, rows.len()).kept;
+            let design = with_constant(&training.iter().map(|row| rows[*row].clone()).collect::<Vec<_>>());
+            let x = Ridge::fit(&design, &y.select_rows(&training), None, 0.0).expect("a fit").coefficients;
             for row in fold {
                 let predicted = x[0] + x[1] * rows[*row][0] + x[2] * rows[*row][1];
                 assert!((quick[*row] - (y[*row] - predicted)).abs() < 1e-5);

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::fit::Response;
 use super::form::{Columns, Form, Prepared, Scale};
-use super::solve;
 use super::table::Table;
+use crate::numerics::ridge::{Ridge, with_constant};
 
 /// One row of a table, seen by the linear fit of all rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -39,11 +39,9 @@ pub fn diagnose(table: &Table) -> Option<(Vec<RowDiagnosis>, f64)> {
     let form = Form { columns, scale: Scale::Linear, clock_products: false };
     let (prepared, rows) = Prepared::learn(form, table);
     let y = Response::Watts.of(&table.power);
-    let matrix = solve::with_constant(&rows);
-    let (inverse, right) = solve::normal(&matrix, &y, None, 1e-6)?;
-    let residuals = &y - &matrix * (&inverse * right);
-    let leverages: Vec<f64> =
-        matrix.row_iter().map(|row| (row * &inverse * row.transpose())[(0, 0)].clamp(0.0, 1.0)).collect();
+    let design = with_constant(&rows);
+    let fit = Ridge::fit(&design, &y, None, 1e-6)?;
+    let (residuals, leverages) = (fit.residuals(&design, &y), fit.leverages(&design));
     let used: f64 = leverages.iter().sum();
     let free = (rows.len() as f64 - used - 1.0).max(1.0);
     let squares: f64 = residuals.iter().map(|r| r * r).sum();

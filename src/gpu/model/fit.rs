@@ -4,8 +4,9 @@ use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
 
 use super::form::{Form, Prepared};
-use super::solve;
 use super::table::Table;
+use crate::numerics::ridge::{Penalised, Ridge, with_constant};
+use crate::numerics::robust::{deviation, huber_weight};
 
 /// How coefficients are found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -83,16 +84,19 @@ impl Model {
                 Fitted::Similar { points: rows, weights: weights.iter().copied().collect(), mean, length }
             }
             linear => {
-                let matrix = solve::with_constant(&rows);
-                let x = match linear {
+                let (design, weights) = (with_constant(&rows), weights.as_deref());
+                let x: Vec<f64> = match linear {
                     Method::NonNegative(ridge) => {
-                        solve::signed(&matrix, &y, weights.as_deref(), ridge, &prepared.falling)
+                        Penalised::new(&design, &y, weights, ridge).solve_signed(&prepared.signs(), None)?
                     }
-                    Method::Robust(ridge) => robust(&matrix, &y, weights.as_deref(), ridge)?.0,
-                    Method::Ridge(ridge) => solve::ridge(&matrix, &y, weights.as_deref(), ridge)?,
+                    Method::Robust(ridge) => robust(&design, &y, weights, ridge)?.0.as_slice().to_vec(),
+                    Method::Ridge(ridge) => {
+                        Ridge::fit(&design, &y, weights, ridge)?.coefficients.as_slice().to_vec()
+                    }
                     Method::Similar { .. } => return None,
                 };
-                Fitted::Linear { constant: x[0], coefficients: x.iter().skip(1).copied().collect() }
+                let (constant, coefficients) = x.split_first()?;
+                Fitted::Linear { constant: *constant, coefficients: coefficients.to_vec() }
             }
         };
         let low = table.power.iter().copied().fold(f64::MAX, f64::min);
@@ -172,19 +176,18 @@ pub fn robust(
     const HUBER: f64 = 1.345;
     let given = given.map_or_else(|| vec![1.0; y.len()], <[f64]>::to_vec);
     let mut weights = given.clone();
-    let mut x = solve::ridge(matrix, y, Some(&weights), ridge)?;
+    let mut x = Ridge::fit(matrix, y, Some(&weights), ridge)?.coefficients;
     for _ in 0..15 {
         let mut residuals = y - matrix * &x;
         residuals.iter_mut().zip(&given).for_each(|(residual, given)| *residual *= given.sqrt());
         let mut sizes: Vec<f64> = residuals.iter().map(|r| r.abs()).collect();
-        sizes.sort_by(f64::total_cmp);
-        let deviation = sizes[sizes.len() / 2] / 0.6745;
+        let deviation = deviation(&mut sizes).unwrap_or(0.0);
         if deviation <= 0.0 {
             break;
         }
-        let huber = residuals.iter().map(|r| (HUBER * deviation / r.abs().max(1e-300)).min(1.0));
+        let huber = residuals.iter().map(|residual| huber_weight(residual.abs(), HUBER * deviation));
         weights = huber.zip(&given).map(|(huber, given)| huber * given).collect();
-        x = solve::ridge(matrix, y, Some(&weights), ridge)?;
+        x = Ridge::fit(matrix, y, Some(&weights), ridge)?.coefficients;
     }
     Some((x, weights))
 }

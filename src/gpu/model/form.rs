@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::table::Table;
+use crate::numerics::nnls::Sign;
+use crate::numerics::quantiles::range;
 
 /// What is done to the columns first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +52,7 @@ pub struct Prepared {
     floors: Vec<f64>,
     kept: Vec<usize>,
     /// Of each term that is used: what it counts is idling, which lowers the power.
-    pub falling: Vec<bool>,
+    falling: Vec<bool>,
     mean: Vec<f64>,
     deviation: Vec<f64>,
     limits: Vec<(f64, f64)>,
@@ -134,7 +136,7 @@ impl Prepared {
             let values = || terms.iter().map(|row| row[index]);
             let mean = values().sum::<f64>() / count;
             let deviation = (values().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt();
-            let (low, high) = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN, f64::max));
+            let (low, high) = range(values());
             let at_low = values().filter(|value| value - low <= 1e-9 * (high - low)).count();
             let at_high = values().filter(|value| high - value <= 1e-9 * (high - low)).count();
             if !deviation.is_finite() || deviation <= 1e-9 * mean.abs().max(1e-12) {
@@ -153,6 +155,13 @@ impl Prepared {
         }
         let standardised = terms.iter().map(|terms| prepared.standardise(terms)).collect();
         (prepared, standardised)
+    }
+
+    /// The signs that physics gives the coefficients of a fit with a constant: no unit's work lowers the power,
+    /// and no idling raises it.
+    pub fn signs(&self) -> Vec<Sign> {
+        let sign = |falls: &bool| if *falls { Sign::NonPositive } else { Sign::NonNegative };
+        std::iter::once(Sign::Free).chain(self.falling.iter().map(sign)).collect()
     }
 
     /// A row of the original columns in this form, standardised. Values far outside what was learnt

@@ -12,6 +12,5 @@ pub mod diagnostics;
 pub mod figure;
 pub mod fit;
 pub mod form;
-pub mod solve;
 pub mod table;
 pub mod validate;

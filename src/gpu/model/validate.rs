@@ -5,6 +5,8 @@ use serde::Serialize;
 use super::choose::{Allowed, choose};
 use super::fit::{Model, Recipe};
 use super::table::Table;
+use crate::numerics::folds::Fold;
+use crate::numerics::quantiles::median;
 
 /// Predictions of rows whose group was left out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,10 +37,7 @@ pub fn leave_group_out(
     let mut recipes = Vec::with_capacity(groups.len());
     for (index, (name, rows)) in groups.iter().enumerate() {
         progress(index, groups.len());
-        let mut training = vec![true; table.rows.len()];
-        rows.iter().for_each(|row| training[*row] = false);
-        let training: Vec<usize> = (0..table.rows.len()).filter(|row| training[*row]).collect();
-        let training = table.subset(&training);
+        let training = table.subset(&Fold::holding_out(rows, table.rows.len()).kept);
         let recipe = choose(&training, allowed)?.recipe;
         let model = Model::fit(recipe, &training)?;
         rows.iter().for_each(|row| predicted[*row] = model.predict(&table.rows[*row]));
@@ -60,12 +59,11 @@ fn summarise(power: &[f64], predicted: Vec<f64>, recipes: Vec<(String, Recipe)>)
     let mean = power.iter().sum::<f64>() / count;
     let variance: f64 = power.iter().map(|p| (p - mean).powi(2)).sum();
     let mean_error = errors.iter().sum::<f64>() / count;
-    errors.sort_by(f64::total_cmp);
     Validation {
         predicted,
         recipes,
         mean_error,
-        median_error: errors.get(errors.len() / 2).copied().unwrap_or(0.0),
+        median_error: median(&mut errors).unwrap_or(0.0),
         rms: (squares / count).sqrt(),
         r2: 1.0 - squares / variance.max(1e-300),
     }

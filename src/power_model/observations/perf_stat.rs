@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use super::ObservationError;
 use super::table::Observed;
+use crate::numerics::quantiles::median;
 use crate::power_model::dataset::{Dataset, Observation};
-use crate::power_model::median::median;
 
 /// The log of one run.
 #[derive(Debug, Clone, PartialEq)]

@@ -45,7 +45,10 @@ fn cycles_and_instructions_of_an_arm_core_overflow() {
         assert_eq!(metadata.machine.microarchitecture.as_deref(), Some("cortex-a57"));
         let events = &metadata.events;
         let of_role = |role: &str| {
-            events.iter().find(|event| event.role.as_deref() == Some(role)).map(|e| e.name.clone())
+            events
+                .iter()
+                .find(|event| event.role.map(eprof::hardware::Role::name) == Some(role))
+                .map(|e| e.name.clone())
         };
         let (cycles, instructions) =
             (of_role("clk").expect("cycles"), of_role("inst").expect("instructions"));

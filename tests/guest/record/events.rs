@@ -46,7 +46,8 @@ fn compare(recorded: &Summary, truth: &Truth) {
     let metadata = recorded.metadata.as_ref().expect("metadata");
     let truths = [truth.clk, truth.inst, truth.rs, truth.l2, truth.llc];
     for (role, truth) in ["clk", "inst", "resource", "l2", "llc-miss"].into_iter().zip(truths) {
-        let event = metadata.events.iter().find(|event| event.role.as_deref() == Some(role));
+        let event =
+            metadata.events.iter().find(|event| event.role.map(eprof::hardware::Role::name) == Some(role));
         let name = &event.unwrap_or_else(|| panic!("no {role} among {:?}", metadata.events)).name;
         let event = recorded.event(name);
         println!("{role} by {name}: {} counted, {truth} true", event.counted);

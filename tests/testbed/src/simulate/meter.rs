@@ -1,9 +1,9 @@
 //! Energy counters that move about every millisecond, and someone who reads them.
 
 use super::emit::at;
-use super::random::Random;
 use super::scenario::Scenario;
 use super::schedule::Segment;
+use eprof::numerics::random::Random;
 use eprof::recording::energy::EnergyReading;
 use eprof::units::{Joules, Nanoseconds, Timestamp};
 

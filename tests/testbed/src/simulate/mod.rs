@@ -17,7 +17,6 @@ mod emit;
 mod meter;
 pub mod paper;
 mod pmu;
-pub mod random;
 pub mod scenario;
 mod schedule;
 pub mod truth;
@@ -28,9 +27,9 @@ use thiserror::Error;
 
 use emit::Emitter;
 pub use emit::{PROGRAM_PATH, at, function_at};
+use eprof::numerics::random::Random;
 use meter::Meters;
 use pmu::CpuCounters;
-use random::Random;
 pub use scenario::Scenario;
 use schedule::Schedule;
 pub use truth::Truth;
@@ -75,7 +74,7 @@ pub fn simulate(scenario: &Scenario) -> Result<Simulation, SimulationError> {
 /// cannot be written.
 pub fn simulate_to<W: Write + Seek>(scenario: &Scenario, file: W) -> Result<(W, Truth), SimulationError> {
     scenario.check().map_err(SimulationError::Scenario)?;
-    let random = Random::new(scenario.seed);
+    let random = Random::seeded(scenario.seed);
     let recorded: Vec<bool> = scenario.tasks().map(|task| task.recorded).collect();
     let mut schedule = Schedule::new(scenario, &random.part(1));
     let mut meters = Meters::new(scenario, random.part(2));

@@ -1,8 +1,8 @@
 //! Counters that overflow, and the interrupts that follow a little later.
 
-use super::random::Random;
 use super::scenario::Scenario;
 use super::schedule::Segment;
+use eprof::numerics::random::Random;
 
 /// The kernel's tick, in which it limits samples.
 const TICK: u64 = 4_000_000;
@@ -187,7 +187,7 @@ struct Loss {
 
 impl Default for Loss {
     fn default() -> Self {
-        Self { share: 0.0, length: 1, random: Random::new(0), span: u64::MAX, start: 0, dropped: 0 }
+        Self { share: 0.0, length: 1, random: Random::seeded(0), span: u64::MAX, start: 0, dropped: 0 }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which task runs which function on which CPU, and when.
 
-use super::random::Random;
 use super::scenario::{Queue, Scenario, Task};
+use eprof::numerics::random::Random;
 
 /// A stretch of time in which a CPU does one thing. Times are nanoseconds since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

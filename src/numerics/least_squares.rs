@@ -1,7 +1,8 @@
-//! Ordinary least squares by an orthogonal decomposition with column pivoting.
+//! Ordinary least squares by an orthogonal decomposition with column pivoting (P. Businger and G. H. Golub,
+//! "Linear least squares solutions by Householder transformations", Numerische Mathematik 7, 1965), with what
+//! diagnostics need: residuals, leverages, standard errors and the condition.
 
 use nalgebra::{DMatrix, DVector};
-use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// A column that depends on the others to this relative accuracy is taken as redundant.
 const RANK_TOLERANCE: f64 = 1e-9;
@@ -18,7 +19,7 @@ pub struct LeastSquares {
     r_squared: f64,
 }
 
-/// The runs do not determine all coefficients.
+/// The rows do not determine all coefficients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RankDeficient {
     /// Number of coefficients the rows do determine.
@@ -147,17 +148,6 @@ impl LeastSquares {
     }
 }
 
-/// Half width of a two-sided interval in standard errors: the quantile of Student's t.
-///
-/// `None` without degrees of freedom or for a level outside 0..1.
-pub fn t_quantile(level: f64, degrees_of_freedom: usize) -> Option<f64> {
-    if degrees_of_freedom == 0 || !(level > 0.0 && level < 1.0) {
-        return None;
-    }
-    let distribution = StudentsT::new(0.0, 1.0, degrees_of_freedom as f64).ok()?;
-    Some(distribution.inverse_cdf(0.5 + level / 2.0))
-}
-
 /// The column that stands at each position after pivoting.
 fn permutation(sequence: &nalgebra::PermutationSequence<nalgebra::Dyn>, columns: usize) -> Vec<usize> {
     let mut positions = DMatrix::from_fn(1, columns, |_, column| column);
@@ -210,15 +200,6 @@ mod tests {
         assert!((fit.predict(&[1.0, 2.0]) - 7.0).abs() < 1e-12);
     }
 
-    /// Student's t, 97.5 %: 12.706 with 1 degree of freedom, 2.776 with 4 (any table).
-    #[test]
-    fn quantiles_of_student() {
-        assert!((t_quantile(0.95, 1).expect("valid") - 12.706).abs() < 1e-3);
-        assert!((t_quantile(0.95, 4).expect("valid") - 2.776).abs() < 1e-3);
-        assert_eq!(t_quantile(0.95, 0), None);
-        assert_eq!(t_quantile(1.0, 3), None);
-    }
-
     proptest! {
         /// The shortcut for leaving one out is the same as really fitting again without it.
         #[test]
@@ -233,6 +214,24 @@ mod tests {
             let expected = y[left] - without.predict(&row);
             let shortcut = whole.leave_one_out_residuals()[left].expect("determined");
             prop_assert!((shortcut - expected).abs() < 1e-8 * (1.0 + expected.abs()));
+        }
+
+        /// The same coefficients as by the singular value decomposition, and the same covariance.
+        #[test]
+        fn agrees_with_the_singular_value_decomposition(
+            values in proptest::collection::vec(-1.0..1.0f64, 12 * 4),
+            y in proptest::collection::vec(-5.0..5.0f64, 12),
+        ) {
+            let x = DMatrix::from_row_slice(12, 4, &values) + DMatrix::identity(12, 4) * 3.0;
+            let fit = LeastSquares::fit(&x, &y).expect("of full rank");
+            let decomposition = x.svd(true, true);
+            let found = decomposition.solve(&DVector::from_vec(y), 0.0).expect("decomposed");
+            prop_assert!(fit.coefficients().iter().zip(found.iter()).all(|(a, b)| (a - b).abs() < 1e-9));
+            let vectors = decomposition.v_t.expect("asked for");
+            for (column, error) in fit.standard_errors(1.0).into_iter().enumerate() {
+                let parts = vectors.column(column).component_div(&decomposition.singular_values);
+                prop_assert!((error - parts.norm()).abs() < 1e-9);
+            }
         }
 
         /// Residuals are orthogonal to every column, and leverages add up to the number of columns.

@@ -1,0 +1,40 @@
+//! What is believed of a domain's power before a recording is seen.
+
+use super::intervals::Interval;
+use super::model::Scale;
+
+/// A power model that a recording's own fit is drawn to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prior {
+    /// Joules per event.
+    pub joules_per_event: Vec<f64>,
+    /// Standard error of each coefficient as a share of it.
+    pub relative_error: f64,
+    /// Standard error of each coefficient at least: what this share of the domain's joules would be by
+    /// that event alone.
+    pub least_share: f64,
+    /// Whether the coefficients are joules or proportions.
+    pub scale: Scale,
+    /// Static watts and their standard error, which may be infinite; `None` where the coefficients have
+    /// no scale that a static power could be told from.
+    pub static_watts: Option<(f64, f64)>,
+}
+
+impl Prior {
+    /// What the coefficients say of an interval, without static power.
+    pub(super) fn joules(&self, interval: &Interval) -> f64 {
+        self.joules_per_event.iter().zip(&interval.counts).map(|(cost, count)| cost * count).sum()
+    }
+
+    /// The same with each event so many times as dear.
+    pub(super) fn scaled(&self, factor: f64) -> Self {
+        let joules_per_event = self.joules_per_event.iter().map(|cost| cost * factor).collect();
+        Self { joules_per_event, ..self.clone() }
+    }
+
+    /// The same of these events only.
+    pub(super) fn select(&self, events: &[usize]) -> Self {
+        let joules_per_event = events.iter().map(|&event| self.joules_per_event[event]).collect();
+        Self { joules_per_event, ..self.clone() }
+    }
+}
