@@ -7,12 +7,12 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use eprof::analyze::{Dimensions, Options, Replay, analyze};
 use eprof::profile::{CodeAddress, ModuleId};
 use eprof::recording::Recording;
-use eprof::recording::attr::{EventAttr, flag};
-use eprof::recording::format::{misc, record_type, sample_type};
-use eprof::recording::record::Record;
 use eprof::timeline::{CodeInterner, RoundSorter};
 use eprof::units::Timestamp;
 use eprof_testbed::recording_builder::{Event, File};
+use perf_data::attr::{EventAttr, flag};
+use perf_data::format::{misc, record_type, sample_type};
+use perf_data::record::Record;
 
 const SAMPLES: u64 = 100_000;
 /// Records of one ring between two round marks.

@@ -33,24 +33,25 @@
 //!   recording               -> units hardware
 //!   machine                 -> hardware
 //!   process                 -> units hardware
-//!   power_model *           -> units hardware
+//!   power_model *           -> units numerics hardware
 //!   profile *               -> units hardware
 //!   timeline *              -> units recording profile
 //!   attribute *             -> units hardware recording profile
 //!   symbolize               -> units profile
-//!   gpu *                   -> units markup power_model
+//!   gpu *                   -> units markup numerics
 //!   meter                   -> units hardware machine process gpu
 //!   analyze                 -> units hardware eprof-cupti-injection recording power_model profile timeline
 //!                              attribute symbolize gpu
 //!   record                  -> units hardware eprof-cupti-injection recording machine process power_model
 //!                              meter
 //!   report                  -> units markup label hardware recording profile symbolize
-//!   tune *                  -> units markup label
-//!   stat *                  -> units label hardware tune
+//!   tune *                  -> units markup label numerics
+//!   stat *                  -> units label numerics hardware
 //!   measure                 -> units hardware machine process gpu meter tune stat
-//!   calibrate               -> units hardware machine process power_model meter measure
-//!   cli                     -> units label hardware recording machine process power_model profile timeline
-//!                              symbolize gpu meter analyze record report tune stat measure calibrate
+//!   calibrate               -> units numerics hardware machine process power_model meter measure
+//!   cli                     -> units label numerics hardware recording machine process power_model profile
+//!                              timeline symbolize gpu meter analyze record report tune stat measure
+//!                              calibrate
 //!   main                    -> cli
 //! ```
 //!

@@ -2,12 +2,13 @@
 //!
 //! Only arithmetic that means something exists: joules add up, joules over a time are watts, the
 //! difference of two points in time is a span. There is no `Joules + Watts` and no `From<f64>`; a
-//! constructor always names the unit of what it is given.
+//! constructor always names the unit of what it is given. The types of time are those of perf.data.
 
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
+pub use perf_data::{Nanoseconds, Timestamp};
 use serde::{Deserialize, Serialize};
 
 macro_rules! additive_quantity {
@@ -141,81 +142,6 @@ impl Watts {
     }
 }
 
-/// A span of time in nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Nanoseconds(u64);
-
-impl Nanoseconds {
-    /// No time.
-    pub const ZERO: Self = Self(0);
-
-    /// From nanoseconds.
-    pub const fn from_nanos(nanos: u64) -> Self {
-        Self(nanos)
-    }
-    /// From milliseconds.
-    pub const fn from_millis(millis: u64) -> Self {
-        Self(millis * 1_000_000)
-    }
-    /// From seconds; negative and not-a-number become 0.
-    pub fn from_secs_f64(seconds: f64) -> Self {
-        Self((seconds * 1e9).round() as u64)
-    }
-    /// As nanoseconds.
-    pub const fn as_nanos(self) -> u64 {
-        self.0
-    }
-    /// As seconds.
-    pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 * 1e-9
-    }
-}
-
-impl Add for Nanoseconds {
-    type Output = Self;
-    fn add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
-    }
-}
-impl AddAssign for Nanoseconds {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
-    }
-}
-impl Sum for Nanoseconds {
-    fn sum<I: Iterator<Item = Self>>(values: I) -> Self {
-        values.fold(Self::ZERO, Add::add)
-    }
-}
-
-/// A point in time on the recording's clock (CLOCK_MONOTONIC in eprof's own recordings).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Timestamp(u64);
-
-impl Timestamp {
-    /// From nanoseconds since the clock's own zero.
-    pub const fn from_nanos(nanos: u64) -> Self {
-        Self(nanos)
-    }
-    /// Nanoseconds since the clock's own zero.
-    pub const fn as_nanos(self) -> u64 {
-        self.0
-    }
-    /// The span from `earlier` to here; zero if `earlier` is in fact later.
-    pub fn since(self, earlier: Self) -> Nanoseconds {
-        Nanoseconds(self.0.saturating_sub(earlier.0))
-    }
-}
-
-impl Add<Nanoseconds> for Timestamp {
-    type Output = Self;
-    fn add(self, span: Nanoseconds) -> Self {
-        Self(self.0.saturating_add(span.0))
-    }
-}
-
 impl Div<Nanoseconds> for Joules {
     type Output = Watts;
     fn div(self, span: Nanoseconds) -> Watts {
@@ -240,13 +166,6 @@ impl fmt::Display for Joules {
 impl fmt::Display for Watts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&with_prefix(self.0, "W"))
-    }
-}
-
-/// Seconds with a prefix that keeps three significant digits readable.
-impl fmt::Display for Nanoseconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&with_prefix(self.as_secs_f64(), "s"))
     }
 }
 
@@ -289,18 +208,10 @@ mod tests {
     }
 
     #[test]
-    fn a_later_start_gives_no_negative_span() {
-        let (early, late) = (Timestamp::from_nanos(5), Timestamp::from_nanos(9));
-        assert_eq!(late.since(early), Nanoseconds::from_nanos(4));
-        assert_eq!(early.since(late), Nanoseconds::ZERO);
-    }
-
-    #[test]
     fn displayed_with_a_readable_prefix() {
         assert_eq!(Joules::from_joules(12.345).to_string(), "12.35 J");
         assert_eq!(Joules::from_joules(0.004567).to_string(), "4.567 mJ");
         assert_eq!(Joules::from_joules(123456.0).to_string(), "123.5 kJ");
         assert_eq!(Joules::ZERO.to_string(), "0.000 J");
-        assert_eq!(Nanoseconds::from_millis(250).to_string(), "250.0 ms");
     }
 }

@@ -1,12 +1,14 @@
 //! What each event of a recording is for.
 
-use crate::recording::attr::EventAttr;
+use perf_data::EventDesc;
+use perf_data::attr::EventAttr;
+use perf_data::format::event_type;
+
+use crate::recording::Recording;
 use crate::recording::energy::domain_of_event;
-use crate::recording::format::event_type;
 use crate::recording::gpu_activity::GPU_ACTIVITY_EVENT;
 use crate::recording::gpu_events::{CONTEXTS_EVENT, GpuCall, KERNEL_NAMES_EVENT};
 use crate::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT, Metadata};
-use crate::recording::{EventDesc, Recording};
 
 /// What an event counts, as far as time is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,8 @@ use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread;
 
+use perf_data::RecordPosition;
+
 use crate::analyze::aggregate::cells::{CellTable, NO_CPU};
 use crate::analyze::aggregate::collect::Collected;
 use crate::analyze::aggregate::gather::{Gathered, gather};
@@ -23,7 +25,7 @@ use crate::analyze::steps::{self, Owner, Step, StepChunks};
 use crate::attribute::{self, Attribution, Attributor, Bucket, Charge, Quantum};
 use crate::hardware::DomainInfo;
 use crate::profile::{Division, DomainEnergy, ErrorTerms, NO_CELL, Profile, SampleTrail, TimeSlice};
-use crate::recording::{RecordPosition, Recording};
+use crate::recording::Recording;
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// Makes a profile of a recording. Damage in the recording ends or thins out the profile and is told

@@ -15,12 +15,12 @@ use eprof::power_model::presets::Preset;
 use eprof::power_model::stored::StoredModel;
 use eprof::profile::Profile;
 use eprof::recording::Recording;
-use eprof::recording::attr::{EventAttr, flag};
-use eprof::recording::format::sample_type;
 use eprof::recording::metadata::{Metadata, Target};
 use eprof::report::{Selection, Weight};
 use eprof::symbolize::{KernelListAhead, SymbolizeOptions, Symbolizer, Symbols};
 use eprof::units::{Joules, Watts};
+use perf_data::attr::{EventAttr, flag};
+use perf_data::format::sample_type;
 use regex::Regex;
 
 /// The recording that verbs read if they are told no other.

@@ -82,7 +82,7 @@ fn named(recording: &Recording, args: &ScriptArgs, fields: Fields) -> (Places, S
     let kinds: Vec<EventKind> = recording.events().iter().map(EventKind::of).collect();
     let _ = Replay::new(recording).try_for_each(|_, context, record| {
         follower.follow(record);
-        if let eprof::recording::record::Record::Sample(sample) = record {
+        if let perf_data::record::Record::Sample(sample) = record {
             let kind = context.event.and_then(|event| kinds.get(event.0 as usize)).copied();
             if !matches!(kind, Some(EventKind::Energy | EventKind::Hidden)) {
                 let task = printer::task_of(&mut follower.tasks, context);

@@ -1,5 +1,8 @@
 //! From an event and the wishes of a recording to `perf_event_attr`.
 
+use perf_data::ByteOrder;
+use perf_data::attr::EventAttr;
+use perf_data::format::{event_type, read_format, sample_type};
 use perf_event::events::Raw;
 use perf_event::{Builder, Clock};
 
@@ -7,9 +10,6 @@ use crate::machine::EventSpec;
 use crate::record::options::CallGraph;
 use crate::record::sampled_event::{SampleInterval, SampledEvent};
 use crate::record::support::KernelSupport;
-use crate::recording::ByteOrder;
-use crate::recording::attr::EventAttr;
-use crate::recording::format::{event_type, read_format, sample_type};
 
 const BRANCH_USER: u64 = 1 << 0;
 const BRANCH_CALL_STACK: u64 = 1 << 11;
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::machine::{Roots, resolve_event};
     use crate::record::options::SamplingRate;
-    use crate::recording::attr::flag;
+    use perf_data::attr::flag;
 
     fn attr_of(event: &str, call_graph: CallGraph, tracking: bool) -> EventAttr {
         let folder = tempfile::tempdir().expect("folder");

@@ -7,18 +7,18 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use object::{Object, ReadCache};
+use perf_data::features::BuildId;
 
 use crate::machine::Roots;
 use crate::record::census::Census;
 use crate::record::kernel_state;
-use crate::recording::trailer::BuildId;
 
 /// Build-ids of the kernel, if it was sampled, and of all files of the census that have one.
 pub fn collect(census: &Census, roots: &Roots, with_kernel: bool) -> Vec<BuildId> {
     let kernel = if with_kernel { kernel_state::build_ids(roots) } else { Vec::new() };
     let files = census.files.iter().filter_map(|(path, told)| {
         let id = told.clone().or_else(|| read_build_id(Path::new(OsStr::from_bytes(path))))?;
-        Some(BuildId { kernel: false, id, path: path.clone() })
+        Some(BuildId::of_file(id, path.clone()))
     });
     kernel.into_iter().chain(files).collect()
 }
@@ -57,6 +57,6 @@ mod tests {
         census.files.insert(b"/nonexistent".to_vec(), Some(vec![1, 2, 3]));
         census.files.insert(b"/nonexistent2".to_vec(), None);
         let found = collect(&census, &Roots::default(), false);
-        assert_eq!(found, [BuildId { kernel: false, id: vec![1, 2, 3], path: b"/nonexistent".to_vec() }]);
+        assert_eq!(found, [BuildId::of_file(vec![1, 2, 3], b"/nonexistent".to_vec())]);
     }
 }

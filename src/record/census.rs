@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::recording::format::{RECORD_HEADER_SIZE, misc, record_type};
+use perf_data::format::{RECORD_HEADER_SIZE, misc, record_type};
 
 /// More files than this are not noted: a program that maps ever new ones must not fill the memory.
 const MOST_FILES: usize = 1 << 16;
@@ -96,7 +96,7 @@ fn copied(pieces: [&[u8]; 2], at: usize, size: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::encode::{self, MappingFields, SampleId};
+    use perf_data::encode::{self, MappingFields, SampleId};
 
     fn record(kind: u32, words: &[u64]) -> Vec<u8> {
         let size = 8 + 8 * words.len() as u64;

@@ -1,9 +1,12 @@
-//! The last phase of a recording: its file gets a trailer, and what it was is summed up.
+//! The last phase of a recording: its file gets its features, and what it was is summed up.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use perf_data::Features;
+use perf_data::writer::PerfDataWriter;
 
 use crate::machine::Roots;
 use crate::process::clocks::monotonic_now;
@@ -11,12 +14,9 @@ use crate::record::build_ids;
 use crate::record::census::Census;
 use crate::record::description::Description;
 use crate::record::host;
-use crate::record::options::CallGraph;
 use crate::record::recorder::Recorded;
 use crate::record::summary::Summary;
 use crate::record::tracing_data;
-use crate::recording::trailer::Trailer;
-use crate::recording::writer::RecordingWriter;
 use crate::units::Timestamp;
 
 /// Closes the file, readable whatever went wrong, and waits for the program, should it still run.
@@ -29,13 +29,12 @@ pub fn close(
 ) -> Summary {
     let Recorded { outcome, sampling, energy, totals, drain, stop, failure } = recorded;
     let census = drain.census();
-    let trailer = Trailer {
+    let features = Features {
         build_ids: build_ids::collect(census, roots, !sampling.exclude_kernel),
         sample_times: Some((started, monotonic_now())),
         tracing_data: tracing_data::collect(roots, sampling.events.iter().map(|event| &event.spec)),
         compression: drain.compression(),
-        has_branch_stacks: sampling.call_graph == CallGraph::LastBranches,
-        ..host::trailer(roots, &description.metadata, description.clock)
+        ..host::features(roots, &description.metadata, description.clock)
     };
     let Census { samples, lost, throttled, .. } = *census;
     let mut warnings = description.warnings;
@@ -46,7 +45,7 @@ pub fn close(
             "the kernel held back events {throttled} times, since they came too often; lower the rate (-F, -c)"
         ));
     }
-    let (file_size, finished) = finish_file(drain.into_writer(), &trailer);
+    let (file_size, finished) = finish_file(drain.into_writer(), &features);
     // The program may go on for long, and nothing is counted any more.
     drop(sampling);
     Summary {
@@ -62,21 +61,21 @@ pub fn close(
     }
 }
 
-/// Writes the trailer, and leaves the file without one if that fails. Gives the file's size; `NotFound` is a file that
+/// Writes the features, and leaves the file without them if that fails. Gives the file's size; `NotFound` is a file that
 /// somebody removed meanwhile.
-fn finish_file(writer: RecordingWriter<File>, trailer: &Trailer) -> (u64, io::Result<()>) {
+fn finish_file(writer: PerfDataWriter<File>, features: &Features) -> (u64, io::Result<()>) {
     let data_end = writer.data_end();
     let finish = || {
         let file = writer.get_ref().try_clone()?;
-        // A failed write may have left a part of its records, which also takes the trailer's room.
+        // A failed write may have left a part of its records, which also takes the features' room.
         file.set_len(data_end)?;
-        match writer.finish(trailer) {
+        match writer.finish(features) {
             Ok(file) => match file.metadata()? {
                 removed if removed.nlink() == 0 => Err(io::ErrorKind::NotFound.into()),
                 kept => Ok(kept.len()),
             },
             Err(error) => {
-                // Readers of a recording without trailer go on to the end of the file.
+                // Readers of a recording without features go on to the end of the file.
                 file.set_len(data_end)?;
                 Err(error)
             }

@@ -6,14 +6,14 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
+use perf_data::attr::EventAttr;
+use perf_data::encode::CounterValue;
+use perf_data::format::event_type;
 use perf_event::{Builder, Counter};
 
 use crate::record::attr::{self, AttrSettings};
 use crate::record::ring::Ring;
 use crate::record::sampled_event::SampledEvent;
-use crate::recording::attr::EventAttr;
-use crate::recording::encode::CounterValue;
-use crate::recording::format::event_type;
 use crate::units::Nanoseconds;
 
 mod ioctl {

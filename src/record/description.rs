@@ -4,6 +4,11 @@ use std::fs::File;
 use std::io;
 
 use nix::unistd::Pid;
+use perf_data::EventDesc;
+use perf_data::compress::RecordCompressor;
+use perf_data::encode::RecordTooLong;
+use perf_data::features::ClockPair;
+use perf_data::writer::PerfDataWriter;
 
 use crate::machine::Roots;
 use crate::process::clocks::monotonic_now;
@@ -19,20 +24,15 @@ use crate::record::output::PendingOutput;
 use crate::record::sampled_event::SampledEvent;
 use crate::record::sampling::Sampling;
 use crate::record::target;
-use crate::recording::EventDesc;
-use crate::recording::compress::RecordCompressor;
-use crate::recording::encode::RecordTooLong;
 use crate::recording::metadata::{METADATA_FORMAT, Metadata};
 use crate::recording::own_events;
-use crate::recording::trailer::ClockReference;
-use crate::recording::writer::RecordingWriter;
 
 /// What is known of a recording before its first sample.
 pub struct Description {
     /// What the file says.
     pub metadata: Metadata,
     /// One instant on the recording's clock and on the wall.
-    pub clock: Option<ClockReference>,
+    pub clock: Option<ClockPair>,
     /// What the user should know of it, too.
     pub warnings: Vec<String>,
 }
@@ -47,7 +47,7 @@ impl Description {
             command_line: command_line.to_vec(),
             target: target::describe(tasks, program),
             clock: "CLOCK_MONOTONIC".to_owned(),
-            started_unix_ns: clock.map_or(0, |clock| clock.unix_ns),
+            started_unix_ns: clock.map_or(0, |clock| clock.wall_clock_ns),
             recorder_pid: std::process::id(),
             system_wide_samples: matches!(opened.scope, Scope::System),
             machine: opened.machine.clone(),
@@ -73,7 +73,7 @@ impl Description {
         let Opened { sampling, kernel_names, .. } = opened;
         let keep = kernel_names.as_ref().map(KernelNames::events).unwrap_or_default();
         let write = |file: File| {
-            let writer = RecordingWriter::create(file, events(sampling, &self.metadata, with_activity))?;
+            let writer = PerfDataWriter::create(file, events(sampling, &self.metadata, with_activity))?;
             let compressor = compression_level.map(RecordCompressor::new).transpose()?;
             let mut drain = Drain::new(writer, compressor, keep);
             let records = head_records(&self.metadata, sampling, roots).map_err(io::Error::other)?;

@@ -8,14 +8,15 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, IoSlice};
 
+use perf_data::compress::{CHUNK, RecordCompressor};
+use perf_data::encode;
+use perf_data::features::Compression;
+use perf_data::writer::{FailedWrite, PerfDataWriter};
+
 use crate::record::census::Census;
 use crate::record::counters::CpuRing;
 use crate::record::partial_round::PartialRound;
 use crate::record::ring::Unread;
-use crate::recording::compress::{CHUNK, RecordCompressor};
-use crate::recording::encode;
-use crate::recording::trailer::Compression;
-use crate::recording::writer::{FailedWrite, RecordingWriter};
 
 /// How often the room that was found is tried to be used, less of it each time.
 const ATTEMPTS: usize = 4;
@@ -23,7 +24,7 @@ const ATTEMPTS: usize = 4;
 /// The file's end of the rings.
 #[derive(Debug)]
 pub struct Drain {
-    writer: RecordingWriter<File>,
+    writer: PerfDataWriter<File>,
     round_mark: Vec<u8>,
     compressor: Option<RecordCompressor>,
     compressed: Vec<u8>,
@@ -35,7 +36,7 @@ impl Drain {
     /// Writes to `writer`, which has its head already, with or without compression.
     /// Samples of the events `keep` are kept in the census.
     pub fn new(
-        writer: RecordingWriter<File>,
+        writer: PerfDataWriter<File>,
         compressor: Option<RecordCompressor>,
         keep: BTreeSet<u64>,
     ) -> Self {
@@ -129,14 +130,19 @@ impl Drain {
         std::mem::take(&mut self.census.kept)
     }
 
-    /// How the records were compressed, for the trailer.
+    /// How the records were compressed, for the features.
     pub fn compression(&self) -> Option<Compression> {
         let compressor = self.compressor.as_ref()?;
-        Some(Compression { level: compressor.level(), ratio: compressor.ratio(), chunk: CHUNK as u32 })
+        Some(Compression {
+            kind: Compression::ZSTD,
+            level: compressor.level(),
+            ratio: compressor.ratio(),
+            ring_size: CHUNK as u32,
+        })
     }
 
     /// The writer, for the end.
-    pub fn into_writer(self) -> RecordingWriter<File> {
+    pub fn into_writer(self) -> PerfDataWriter<File> {
         self.writer
     }
 }

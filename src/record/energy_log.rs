@@ -3,11 +3,12 @@
 use std::io;
 use std::time::Duration;
 
+use perf_data::encode::RecordTooLong;
+
 use crate::hardware::{DomainInfo, Method};
 use crate::meter::{EnergyMeter, Pace};
 use crate::record::error::RecordError;
 use crate::record::readings::{DomainReading, MeterReader};
-use crate::recording::encode::RecordTooLong;
 use crate::recording::metadata::Metadata;
 use crate::recording::own_events;
 use crate::units::Joules;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::recording::encode::CounterValue;
+use perf_data::encode::CounterValue;
 
 /// An event that was on a counter for less than this share of the time was multiplexed.
 const WHOLE_TIME: f64 = 0.99;

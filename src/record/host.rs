@@ -3,50 +3,53 @@
 use std::fs;
 
 use nix::time::{ClockId, clock_getres, clock_gettime};
+use perf_data::Features;
+use perf_data::features::{ClockPair, CpuCount};
 
 use crate::machine::pmu::Pmu;
 use crate::machine::{Roots, cpu_list};
 use crate::process::clocks::monotonic_now;
 use crate::recording::metadata::Metadata;
-use crate::recording::trailer::{ClockReference, Trailer};
 use crate::units::Nanoseconds;
 
-/// What the trailer says of the machine and of eprof.
-pub fn trailer(roots: &Roots, metadata: &Metadata, clock: Option<ClockReference>) -> Trailer {
+/// What the file says of the machine and of eprof.
+pub fn features(roots: &Roots, metadata: &Metadata, clock: Option<ClockPair>) -> Features {
     let Metadata { machine, command_line, .. } = metadata;
     let some = |text: &String| (!text.is_empty()).then(|| text.clone());
-    Trailer {
+    let resolution = clock.and_then(|_| clock_getres(ClockId::CLOCK_MONOTONIC).ok());
+    Features {
         hostname: some(&machine.hostname),
         os_release: some(&machine.kernel),
         version: Some(concat!("eprof ", env!("CARGO_PKG_VERSION")).to_owned()),
         arch: some(&machine.arch),
-        cpus: count_cpus(roots, "present").zip(count_cpus(roots, "online")),
+        cpus: count_cpus(roots, "present")
+            .zip(count_cpus(roots, "online"))
+            .map(|(available, online)| CpuCount { available, online }),
         cpu_description: some(&machine.cpu_model),
         cpu_id: some(&machine.cpu_identity),
-        total_memory_kib: total_memory_kib(roots),
+        total_memory_kb: total_memory_kb(roots),
         command_line: command_line.clone(),
-        pmus: pmus(roots),
+        pmu_names: pmus(roots),
         clock,
-        ..Trailer::default()
+        clock_resolution: resolution.map(|time| Nanoseconds::from_nanos(time.tv_nsec() as u64)),
+        ..Features::default()
     }
 }
 
 /// This instant on the recording's clock and on the wall.
-pub fn clock_reference() -> Option<ClockReference> {
+pub fn clock_reference() -> Option<ClockPair> {
     let nanos = |clock| {
         let time = clock_gettime(clock).ok()?;
         Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
     };
-    let resolution = clock_getres(ClockId::CLOCK_MONOTONIC).ok()?;
-    Some(ClockReference {
-        clock_id: libc::CLOCK_MONOTONIC as u32,
-        resolution: Nanoseconds::from_nanos(resolution.tv_nsec() as u64),
-        time: monotonic_now(),
-        unix_ns: nanos(ClockId::CLOCK_REALTIME)?,
+    Some(ClockPair {
+        clockid: libc::CLOCK_MONOTONIC as u32,
+        clock_ns: monotonic_now().as_nanos(),
+        wall_clock_ns: nanos(ClockId::CLOCK_REALTIME)?,
     })
 }
 
-fn total_memory_kib(roots: &Roots) -> Option<u64> {
+fn total_memory_kb(roots: &Roots) -> Option<u64> {
     let info = fs::read_to_string(roots.procfs.join("meminfo")).ok()?;
     let value = |line: &str| line.strip_prefix("MemTotal:")?.split_ascii_whitespace().next()?.parse().ok();
     info.lines().find_map(value)

@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 
+use perf_data::encode::{self, RecordTooLong, SampleId};
+use perf_data::features::BuildId;
+
 use crate::machine::Roots;
-use crate::recording::encode::{self, RecordTooLong, SampleId};
-use crate::recording::trailer::BuildId;
 
 /// The kernel's name in recordings.
 const KERNEL_NAME: &str = "[kernel.kallsyms]";
@@ -41,7 +42,7 @@ pub fn describe(roots: &Roots, id: u64, out: &mut Vec<u8>) -> Result<(), RecordT
 pub fn build_ids(roots: &Roots) -> Vec<BuildId> {
     let read = |path: &str, name: String| {
         let id = gnu_build_id(&fs::read(roots.sysfs.join(path)).ok()?)?;
-        Some(BuildId { kernel: true, id, path: name.into_bytes() })
+        Some(BuildId::of_kernel(id, name.into_bytes()))
     };
     let modules = fs::read_to_string(roots.procfs.join("modules")).unwrap_or_default();
     let kernel = read("kernel/notes", KERNEL_NAME.to_owned());

@@ -4,7 +4,7 @@
 //! Each ring then keeps the same share of its bytes, from its start and in whole records. As every ring
 //! holds the records of the same tenth of a second, what is kept of them ends at about the same time.
 
-use crate::recording::format::RECORD_HEADER_SIZE;
+use perf_data::format::RECORD_HEADER_SIZE;
 
 /// The recorder's own records take this share of the room at most, if not all of them fit.
 const OWN_SHARE: usize = 2;

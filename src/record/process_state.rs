@@ -8,8 +8,9 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use perf_data::encode::{self, MappingFields, RecordTooLong, SampleId};
+
 use crate::machine::Roots;
-use crate::recording::encode::{self, MappingFields, RecordTooLong, SampleId};
 use crate::units::Timestamp;
 
 const PROT_READ: u32 = 1;

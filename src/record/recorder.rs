@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use perf_data::encode::{self, RecordTooLong, SampleId};
 
 use crate::machine::Roots;
 use crate::process::Outcome;
@@ -18,7 +19,6 @@ use crate::record::event_totals::EventTotals;
 use crate::record::gpu::gpu_records::GpuRecords;
 use crate::record::sampling::Sampling;
 use crate::record::stop_conditions::StopConditions;
-use crate::recording::encode::{self, RecordTooLong, SampleId};
 use crate::recording::own_events;
 
 /// How often rings are emptied that have not asked for it, so that little is missing from the file if

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use perf_data::format::event_type;
+
 use crate::hardware::{CoreKind, DomainKind, Role};
 use crate::machine::EventSpec;
 use crate::record::options::SamplingRate;
 use crate::record::uprobe::Uprobe;
-use crate::recording::format::event_type;
 use crate::recording::metadata::EventInfo;
 
 /// An event to sample, and its place in the power model.

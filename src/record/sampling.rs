@@ -36,8 +36,6 @@ pub struct Sampling {
     pub events: Vec<SampledEvent>,
     /// The kernel's own work is not sampled.
     pub exclude_kernel: bool,
-    /// What each sample has of its call path.
-    pub call_graph: CallGraph,
     /// What had to be done without, and how to have it.
     pub warnings: Vec<String>,
     /// How the events were chosen.
@@ -132,8 +130,8 @@ impl Sampling {
             events.iter_mut().for_each(name_user_only);
         }
         map_rings(&mut counters, options.call_graph, &mut warnings)?;
-        let AttrSettings { exclude_kernel, call_graph, .. } = settings;
-        Ok(Self { counters, events, exclude_kernel, call_graph, warnings, notes })
+        let AttrSettings { exclude_kernel, .. } = settings;
+        Ok(Self { counters, events, exclude_kernel, warnings, notes })
     }
 
     /// Starts the counters. With `on_exec`, those of the program start with its `exec`, and only probes are left to

@@ -13,9 +13,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use perf_data::format::event_type;
+
 use crate::machine::{EventSpec, Roots};
 use crate::record::ring::page_size;
-use crate::recording::format::event_type;
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 const VERSION: &[u8] = b"0.6\0";

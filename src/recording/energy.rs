@@ -1,4 +1,4 @@
-//! The payloads that eprof puts into perf.data as raw data of software/bpf-output samples.
+//! The payloads that carry energy readings and CPU times.
 //!
 //! All numbers are little-endian. The kernel's and perf's rule is that the size of raw data plus its
 //! own 4-byte length is a multiple of 8, so every payload here is 4 bytes more than a multiple of 8.
@@ -122,33 +122,6 @@ impl CpuTimes {
     }
 }
 
-/// Cuts the metadata into payloads that fit into records: part number, number of parts, length, text.
-pub fn metadata_payloads(json: &[u8]) -> Vec<Vec<u8>> {
-    const PART: usize = 32 * 1024;
-    let parts = json.len().div_ceil(PART).max(1);
-    let mut payloads = Vec::with_capacity(parts);
-    for part in 0..parts {
-        let text = &json[part * PART..json.len().min((part + 1) * PART)];
-        let mut bytes = Vec::with_capacity(12 + text.len() + 8);
-        bytes.extend((part as u32).to_le_bytes());
-        bytes.extend((parts as u32).to_le_bytes());
-        bytes.extend((text.len() as u32).to_le_bytes());
-        bytes.extend(text);
-        while bytes.len() % 8 != 4 {
-            bytes.push(0);
-        }
-        payloads.push(bytes);
-    }
-    payloads
-}
-
-/// One part of the metadata: its number, the number of parts, its text.
-pub fn metadata_part(payload: &[u8]) -> Option<(u32, u32, &[u8])> {
-    let length = read_u32(payload, 8)? as usize;
-    let text = payload.get(12..12usize.checked_add(length)?)?;
-    Some((read_u32(payload, 0)?, read_u32(payload, 4)?, text))
-}
-
 fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
@@ -197,22 +170,5 @@ mod tests {
         assert_eq!((bytes.len() + 4) % 8, 0);
         assert_eq!(CpuTimes::with_target_from_bytes(&bytes), Some((times.clone(), target)));
         assert_eq!(CpuTimes::from_bytes(&bytes), Some(times));
-    }
-
-    #[test]
-    fn long_metadata_comes_in_parts() {
-        let json = vec![b'x'; 70_000];
-        let payloads = metadata_payloads(&json);
-        assert_eq!(payloads.len(), 3);
-        assert!(payloads.iter().all(|payload| payload.len() % 8 == 4 && payload.len() < 60_000));
-        let joined: Vec<u8> =
-            payloads.iter().flat_map(|payload| metadata_part(payload).expect("valid").2.to_vec()).collect();
-        assert_eq!(joined, json);
-    }
-
-    #[test]
-    fn empty_metadata_is_one_part() {
-        let payloads = metadata_payloads(b"");
-        assert_eq!(metadata_part(&payloads[0]), Some((0, 1, &b""[..])));
     }
 }

@@ -10,16 +10,18 @@
 
 use std::io::{Seek, Write};
 
+use perf_data::attr::{EventAttr, flag};
+use perf_data::features::{BuildId, Features};
+use perf_data::format::{event_type, record_type, sample_type};
+use perf_data::record::{CpuMode, EventIndex, Record};
+use perf_data::writer::PerfDataWriter;
+use perf_data::{EventDesc, RawRecord, ReadError, RecordPosition};
+
 use super::ReportError;
 use super::folded::WholeNumbers;
-use crate::recording::attr::{EventAttr, flag};
+use crate::recording::Recording;
 use crate::recording::energy::domain_of_event;
-use crate::recording::format::{event_type, record_type, sample_type};
 use crate::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
-use crate::recording::record::{CpuMode, EventIndex, Record};
-use crate::recording::trailer::{BuildId, ClockReference, Trailer};
-use crate::recording::writer::RecordingWriter;
-use crate::recording::{EventDesc, RawRecord, RecordPosition, Recording, RecordingError};
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// The event's name, as tools show it above their tables.
@@ -68,7 +70,7 @@ pub fn write(
     out: impl Write + Seek,
 ) -> Result<Exported, ReportError> {
     let events = Events::new(recording);
-    let mut writer = RecordingWriter::create(out, events.written.clone())?;
+    let mut writer = PerfDataWriter::create(out, events.written.clone())?;
     let mut exported = Exported::default();
     let mut periods = WholeNumbers::new(NANOJOULES);
     let mut times: Option<(Timestamp, Timestamp)> = None;
@@ -120,7 +122,7 @@ pub fn write(
         }
         records.release_before(position);
     }
-    writer.finish(&trailer(recording, times))?;
+    writer.finish(&features(recording, times))?;
     Ok(exported)
 }
 
@@ -182,7 +184,7 @@ impl Events {
 
     /// The sample with a period put in and counter values taken out; `None` for samples of eprof's own
     /// events.
-    fn sample(&self, recording: &Recording, raw: &RawRecord<'_>) -> Result<Option<Body>, RecordingError> {
+    fn sample(&self, recording: &Recording, raw: &RawRecord<'_>) -> Result<Option<Body>, ReadError> {
         let context = recording.decoder().context(raw);
         if !self.is_written(context.event) {
             return Ok(None);
@@ -265,40 +267,33 @@ fn push_record(raw: &RawRecord<'_>, body: &[u8], out: &mut Vec<u8>) {
 }
 
 /// What the original says about itself, as far as it holds for the copy.
-fn trailer(recording: &Recording, sample_times: Option<(Timestamp, Timestamp)>) -> Trailer {
+fn features(recording: &Recording, sample_times: Option<(Timestamp, Timestamp)>) -> Features {
     let features = recording.features();
     let metadata = recording.metadata();
     let is_kernel = |mode| matches!(mode, CpuMode::Kernel | CpuMode::GuestKernel);
-    Trailer {
+    Features {
         hostname: features.hostname.clone().or_else(|| metadata.map(|it| it.machine.hostname.clone())),
         os_release: features.os_release.clone().or_else(|| metadata.map(|it| it.machine.kernel.clone())),
         version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         arch: features.arch.clone().or_else(|| metadata.map(|it| it.machine.arch.clone())),
-        cpus: features.cpus.map(|cpus| (cpus.available, cpus.online)),
+        cpus: features.cpus,
         cpu_description: features.cpu_description.clone(),
         cpu_id: features.cpu_id.clone(),
-        total_memory_kib: features.total_memory_kb,
+        total_memory_kb: features.total_memory_kb,
         command_line: features.command_line.clone(),
         build_ids: features
             .build_ids
             .iter()
-            .map(|file| BuildId {
-                kernel: is_kernel(file.mode),
-                id: file.id.clone(),
-                path: file.path.clone(),
+            .map(|file| {
+                let of = if is_kernel(file.mode) { BuildId::of_kernel } else { BuildId::of_file };
+                of(file.id.clone(), file.path.clone())
             })
             .collect(),
         sample_times,
-        clock: features.clock.map(|clock| ClockReference {
-            clock_id: clock.clockid,
-            resolution: features.clock_resolution.unwrap_or(Nanoseconds::from_nanos(1)),
-            time: Timestamp::from_nanos(clock.clock_ns),
-            unix_ns: clock.wall_clock_ns,
-        }),
-        has_branch_stacks: recording
-            .events()
-            .iter()
-            .any(|event| event.attr.samples(sample_type::BRANCH_STACK)),
-        ..Trailer::default()
+        clock: features.clock,
+        clock_resolution: features
+            .clock
+            .map(|_| features.clock_resolution.unwrap_or(Nanoseconds::from_nanos(1))),
+        ..Features::default()
     }
 }

@@ -1,10 +1,10 @@
 //! Who runs, under which name, and what is mapped where: replayed from the records.
 
+use perf_data::record::{CpuMode, FileIdentity, Mmap, TaskChange};
 use rustc_hash::FxHashMap;
 
 use super::space::{AddressSpace, Effect, Located, Mapping, SpaceId};
 use crate::profile::{CodeAddress, Module, ModuleId, ModuleKind, Thread, ThreadIndex};
-use crate::recording::record::{CpuMode, FileIdentity, Mmap, TaskChange};
 
 /// A live thread in [`Tasks`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

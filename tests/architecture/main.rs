@@ -20,8 +20,12 @@ mod resolve;
 mod table;
 
 /// Crates of the house: the library, the binary, and what is beside them.
-const CRATES: &[(&str, &str)] =
-    &[("eprof", "lib.rs"), ("main", "main.rs"), ("eprof-cupti-injection", "cupti-injection/lib.rs")];
+const CRATES: &[(&str, &str)] = &[
+    ("eprof", "lib.rs"),
+    ("main", "main.rs"),
+    ("eprof-cupti-injection", "cupti-injection/lib.rs"),
+    ("perf-data", "perf-data/lib.rs"),
+];
 
 /// What modules with a star must not touch: they take values and give values.
 const WORLD: &[&str] = &["std::fs", "std::net", "std::process", "std::thread", "std::time", "libc", "nix"];

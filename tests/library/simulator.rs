@@ -3,12 +3,12 @@
 use eprof::numerics::random::Random;
 use eprof::recording::energy::EnergyReading;
 use eprof::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
-use eprof::recording::record::Record;
 use eprof::recording::{Recording, energy};
 use eprof::units::{Joules, Nanoseconds};
 use eprof_testbed::simulate::alternating::{Alternation, scenario};
 use eprof_testbed::simulate::scenario::Sampling;
 use eprof_testbed::simulate::{Truth, at, function_at, simulate};
+use perf_data::record::Record;
 use proptest::prelude::*;
 
 /// Small enough to look at every record.

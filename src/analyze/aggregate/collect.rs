@@ -3,12 +3,12 @@
 use std::hash::Hasher;
 
 use foldhash::fast::FixedState;
+use perf_data::record::{Callchain, CpuMode, Sample};
 
 use crate::analyze::aggregate::call_paths::CallPaths;
 use crate::analyze::aggregate::cells::SampleKey;
 use crate::analyze::aggregate::known::{KeyHash, KnownAddresses, KnownKeys, Spaces, hash};
 use crate::profile::{AddressId, CallersId, CodeAddress, ModuleKind, StackTable, ThreadIndex};
-use crate::recording::record::{Callchain, CpuMode, Sample};
 use crate::timeline::{CodeInterner, TaskId, Tasks};
 
 /// Which differences between samples a profile keeps. What is not asked for is merged, which saves

@@ -1,6 +1,9 @@
 //! One half of the second pass: from records in the order of time to cells, and to the steps that
 //! attribution takes.
 
+use perf_data::RecordPosition;
+use perf_data::record::{Record, RecordContext, Sample};
+
 use crate::analyze::aggregate::cells::{NO_CPU, SampleKey};
 use crate::analyze::aggregate::collect::{Collected, Collector};
 use crate::analyze::aggregate::jit::JitFunctions;
@@ -14,10 +17,9 @@ use crate::analyze::options::Options;
 use crate::analyze::steps::{LostStep, Owner, SampleStep, Step};
 use crate::attribute::Charge;
 use crate::profile::{EventTotals, Module, Thread};
+use crate::recording::Recording;
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{Metadata, Target};
-use crate::recording::record::{Record, RecordContext, Sample};
-use crate::recording::{RecordPosition, Recording};
 use crate::timeline::{TaskId, Tasks};
 use crate::units::Timestamp;
 

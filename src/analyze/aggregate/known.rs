@@ -3,10 +3,10 @@
 use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::{FixedState, FoldHasher};
+use perf_data::record::CpuMode;
 use rustc_hash::FxHashMap;
 
 use crate::profile::AddressId;
-use crate::recording::record::CpuMode;
 use crate::timeline::SpaceId;
 
 /// Stands for a key, so that tables need no copies of stacks: 96 bits of hash. With ten million keys, the

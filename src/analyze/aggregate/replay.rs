@@ -2,9 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use crate::recording::format::record_type;
-use crate::recording::record::{Record, RecordContext};
-use crate::recording::{Decoder, RawRecord, RecordPosition, Recording, RecordingError, Records};
+use perf_data::format::record_type;
+use perf_data::record::{Record, RecordContext};
+use perf_data::{Decoder, RawRecord, ReadError, RecordPosition, Records};
+
+use crate::recording::Recording;
 use crate::timeline::RoundSorter;
 
 /// A recording without round marks is sorted in portions of this many records: more than any ring
@@ -25,18 +27,18 @@ pub struct Replay<'r> {
 #[derive(Debug, Default)]
 struct Malformed {
     count: u64,
-    first: Option<RecordingError>,
+    first: Option<ReadError>,
 }
 
 /// How a walk ended.
 #[derive(Debug, Default)]
 pub struct ReplayEnd {
     /// What stopped it before the recording's end; all before was walked.
-    pub stopped_by: Option<RecordingError>,
+    pub stopped_by: Option<ReadError>,
     /// Number of records that could not be decoded and were left out.
     pub malformed: u64,
     /// The first of these.
-    pub first_malformed: Option<RecordingError>,
+    pub first_malformed: Option<ReadError>,
 }
 
 impl ReplayEnd {
@@ -88,7 +90,7 @@ impl<'r> Replay<'r> {
     fn walk(
         &mut self,
         visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
-        stopped_by: &mut Option<RecordingError>,
+        stopped_by: &mut Option<ReadError>,
     ) -> ControlFlow<()> {
         let decoder = self.recording.decoder();
         *stopped_by = loop {
@@ -167,7 +169,7 @@ fn deliver_raw(
 }
 
 impl Malformed {
-    fn add(&mut self, error: RecordingError) {
+    fn add(&mut self, error: ReadError) {
         self.count += 1;
         self.first.get_or_insert(error);
     }

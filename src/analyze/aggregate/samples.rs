@@ -1,7 +1,8 @@
 //! The energy of single samples, for those who hand on the samples themselves.
 
+use perf_data::RecordPosition;
+
 use crate::profile::{Cell, DomainEnergy, Profile, StackId, ThreadIndex};
-use crate::recording::RecordPosition;
 use crate::units::{Joules, Nanoseconds};
 
 /// The energy that each of the program's samples stands for.

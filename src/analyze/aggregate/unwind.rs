@@ -1,11 +1,12 @@
 //! Call stacks of programs without frame pointers, from the copied top of their stacks; and on Arm the
 //! callers that frame pointers do not tell.
 
+use perf_data::attr::EventAttr;
+use perf_data::format::sample_type;
+use perf_data::record::{Sample, UserRegisters};
+
 use crate::recording::Recording;
-use crate::recording::attr::EventAttr;
-use crate::recording::format::sample_type;
 use crate::recording::gpu_events::ARGUMENTS_STACK_BYTES;
-use crate::recording::record::{Sample, UserRegisters};
 use crate::symbolize::{Architecture, CodeMapping, StackRegisters, StackUnwinder, SymbolizeOptions};
 use crate::timeline::{TaskId, Tasks};
 

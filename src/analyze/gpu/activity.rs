@@ -4,13 +4,13 @@
 use rustc_hash::FxHashMap;
 
 use eprof_cupti_injection::wire::{Record as Wire, Records};
+use perf_data::record::{Record, RecordContext, Sample};
 
 use crate::analyze::events::{EventRole, EventRoles};
 use crate::recording::Recording;
 use crate::recording::gpu_activity::GpuActivity;
 use crate::recording::gpu_events::{ContextDevice, GpuCall, KernelName};
 use crate::recording::metadata::Metadata;
-use crate::recording::record::{Record, RecordContext, Sample};
 use crate::units::Timestamp;
 
 /// One kernel as CUPTI saw it.

@@ -1,6 +1,7 @@
 //! Launches of GPU kernels become cells of the profile: host stacks that end in kernels, with the GPU's
 //! joules as [`crate::gpu::launches`] shares them out.
 
+use perf_data::record::{CpuMode, RecordContext, Sample, TaskChange};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analyze::events::EventRoles;
@@ -14,7 +15,6 @@ use crate::recording::gpu_events::{
     CallRegisters, GpuCall, argument_of, stream_argument_of, waits_for_event,
 };
 use crate::recording::metadata::Metadata;
-use crate::recording::record::{CpuMode, RecordContext, Sample, TaskChange};
 use crate::timeline::{TaskId, Tasks};
 use crate::units::{Joules, Nanoseconds, Timestamp};
 

@@ -2,15 +2,17 @@
 
 use std::cmp::Reverse;
 
+use perf_data::format::record_type;
+use perf_data::record::{Record, RecordContext, Sample};
+use perf_data::{Decoder, RawRecord};
+
 use crate::analyze::events::EventUnit;
 use crate::analyze::events::{EventRole, EventRoles, SampledEvent};
 use crate::analyze::intervals::grid::IntervalGrid;
 use crate::analyze::intervals::losses::{Loss, Losses};
 use crate::attribute::Quantum;
+use crate::recording::Recording;
 use crate::recording::energy::EnergyReading;
-use crate::recording::format::record_type;
-use crate::recording::record::{Record, RecordContext, Sample};
-use crate::recording::{Decoder, RawRecord, Recording};
 use crate::units::{Joules, Timestamp};
 
 /// Long losses that are kept: far more than a recorder can be held up in an hour. Damaged files name more.

@@ -9,8 +9,8 @@ use eprof::gpu::trace::{PowerReading, PowerTrace};
 use eprof::hardware::{DomainInfo, DomainKind, Method};
 use eprof::recording::Recording;
 use eprof::recording::energy::{EnergyReading, domain_of_event};
-use eprof::recording::record::Record;
 use eprof::units::{Joules, Timestamp, Watts};
+use perf_data::record::Record;
 
 /// One GPU of a recording.
 pub struct RecordedGpu {

@@ -3,9 +3,9 @@
 use eprof::analyze::{Frame, SampleUnwinder, add_build_ids, frames_of};
 use eprof::profile::{AddressId, CodeAddress, Module};
 use eprof::recording::Recording;
-use eprof::recording::record::{CpuMode, Record, Sample};
 use eprof::symbolize::SymbolizeOptions;
 use eprof::timeline::{CodeInterner, SpaceId, TaskId, Tasks};
+use perf_data::record::{CpuMode, Record, Sample};
 use rustc_hash::FxHashMap;
 
 /// Follows tasks and their mappings, and unwinds stacks that were copied.

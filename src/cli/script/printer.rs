@@ -6,13 +6,14 @@ use std::rc::Rc;
 use eprof::analyze::Frame;
 use eprof::label::Label;
 use eprof::profile::{AddressId, Module, ModuleKind};
+use eprof::recording::Recording;
 use eprof::recording::energy::{EnergyReading, domain_of_event};
-use eprof::recording::format::sample_type;
 use eprof::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
-use eprof::recording::record::{Record, RecordContext, Sample};
-use eprof::recording::{EventDesc, Recording};
 use eprof::symbolize::{SourceFrame, Symbols};
 use eprof::timeline::{TaskId, Tasks};
+use perf_data::EventDesc;
+use perf_data::format::sample_type;
+use perf_data::record::{Record, RecordContext, Sample};
 use rustc_hash::FxHashMap;
 
 use super::ScriptArgs;

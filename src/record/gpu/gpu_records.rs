@@ -2,10 +2,11 @@
 
 use std::io;
 
+use perf_data::encode::RecordTooLong;
+
 use crate::process::clocks::monotonic_now;
 use crate::record::gpu::activity::ActivityFiles;
 use crate::record::gpu::kernel_names::{GivenHandle, KernelNames};
-use crate::recording::encode::RecordTooLong;
 use crate::recording::own_events;
 
 /// Bytes of each process that are taken at once.

@@ -7,17 +7,17 @@ use std::fs;
 use std::path::Path;
 
 use eprof::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method, Role};
-use eprof::recording::EventDesc;
-use eprof::recording::attr::{EventAttr, flag};
-use eprof::recording::encode::{self, MappingFields, SampleFields, SampleId, TRAILER_FIELDS};
 use eprof::recording::energy::EnergyReading;
-use eprof::recording::format::{event_type, sample_type};
 use eprof::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, Target};
 use eprof::recording::own_events;
-use eprof::recording::record::CpuMode;
-use eprof::recording::trailer::Trailer;
-use eprof::recording::writer::RecordingWriter;
 use eprof::units::{Joules, Nanoseconds, Timestamp};
+use perf_data::EventDesc;
+use perf_data::Features;
+use perf_data::attr::{EventAttr, flag};
+use perf_data::encode::{self, MappingFields, SampleFields, SampleId, TRAILER_FIELDS};
+use perf_data::format::{event_type, sample_type};
+use perf_data::record::CpuMode;
+use perf_data::writer::PerfDataWriter;
 
 const PID: u32 = 4242;
 const SAMPLES: u64 = 1000;
@@ -66,7 +66,7 @@ impl Recorded<'_> {
         let domains = [self.domain()];
         events.extend(own_events::descriptions(&domains));
         let file = fs::File::create(path).expect("a file");
-        let mut writer = RecordingWriter::create(file, events).expect("a recording");
+        let mut writer = PerfDataWriter::create(file, events).expect("a recording");
         let mut records = Vec::new();
         let time = |millis: u64| Timestamp::from_nanos(1_000_000_000 + millis * 1_000_000);
         let id = |millis| SampleId { pid: PID, tid: PID, time: time(millis), cpu: 0, id: 1 };
@@ -100,7 +100,7 @@ impl Recorded<'_> {
             }
         }
         writer.write_raw(&records).expect("written");
-        writer.finish(&Trailer::default()).expect("written");
+        writer.finish(&Features::default()).expect("written");
     }
 
     fn sample(&self, millis: u64, time: Timestamp, records: &mut Vec<u8>) {

@@ -1,15 +1,15 @@
 //! Records behind a sound header, looked at twice: as they come, and again by their positions.
 #![no_main]
 
-use eprof::recording::attr::{EventAttr, flag};
-use eprof::recording::format::{branch_sample_type, read_format, sample_type};
-use eprof::recording::{Recording, RecordPosition};
 use libfuzzer_sys::fuzz_target;
+use perf_data::attr::{EventAttr, flag};
+use perf_data::format::{branch_sample_type, read_format, sample_type};
+use perf_data::{PerfData, RecordPosition};
 
 const ENOUGH: usize = 10_000;
 
 fuzz_target!(|data: &[u8]| {
-    let recording = Recording::from_bytes(file(data)).expect("a sound header");
+    let recording = PerfData::from_bytes(file(data)).expect("a sound header");
     let decoder = recording.decoder();
     let mut records = recording.records();
     let mut held: Vec<(RecordPosition, String)> = Vec::new();

@@ -6,7 +6,7 @@ use std::path::Path;
 use eprof::recording::Recording;
 use eprof::recording::energy::EnergyReading;
 use eprof::recording::metadata::Metadata;
-use eprof::recording::record::Record;
+use perf_data::record::Record;
 
 use crate::bench::Run;
 
@@ -68,8 +68,7 @@ impl Summary {
                     event.samples += 1;
                     event.period +=
                         sample.period.or(desc.and_then(|desc| desc.attr.fixed_period())).expect("a period");
-                    summary.kernel_samples +=
-                        u64::from(sample.mode == eprof::recording::record::CpuMode::Kernel);
+                    summary.kernel_samples += u64::from(sample.mode == perf_data::record::CpuMode::Kernel);
                 }
                 Record::Read { value, .. } => {
                     let event = summary.events.entry(name).or_default();

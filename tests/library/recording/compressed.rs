@@ -1,10 +1,10 @@
 //! Records compressed with zstd: one stream through many records, cut anywhere.
 
-use eprof::recording::attr::{EventAttr, flag};
-use eprof::recording::format::{feature, misc, record_type, sample_type};
-use eprof::recording::record::Record;
-use eprof::recording::{ByteOrder, RawRecord, Recording, RecordingError};
 use eprof_testbed::recording_builder::{Event, File};
+use perf_data::attr::{EventAttr, flag};
+use perf_data::format::{feature, misc, record_type, sample_type};
+use perf_data::record::Record;
+use perf_data::{ByteOrder, PerfData, RawRecord, ReadError};
 use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
 fn event() -> Event {
@@ -57,7 +57,7 @@ fn add_compressed(file: &mut File, kind: u32, compressed: &[u8]) {
 }
 
 /// What the records of a recording say, and the error at the end.
-fn contents(recording: &Recording) -> (Vec<String>, Option<RecordingError>) {
+fn contents(recording: &PerfData) -> (Vec<String>, Option<ReadError>) {
     let mut records = recording.records();
     let mut found = Vec::new();
     loop {
@@ -69,7 +69,7 @@ fn contents(recording: &Recording) -> (Vec<String>, Option<RecordingError>) {
     }
 }
 
-fn addresses(recording: &Recording) -> Vec<u64> {
+fn addresses(recording: &PerfData) -> Vec<u64> {
     let mut records = recording.records();
     let mut found = Vec::new();
     while let Some((_, _, record)) = records.next().expect("sound records") {
@@ -101,9 +101,9 @@ fn compressed_records_are_those_that_were_compressed() {
             // Pieces that end within headers, within records, and that hold many records.
             for piece in [5, 41, 1000, 40_000] {
                 let (plain, packed) = plain_and_compressed(order, kind, 300, piece);
-                let expected = addresses(&Recording::from_bytes(plain.build()).expect("sound"));
+                let expected = addresses(&PerfData::from_bytes(plain.build()).expect("sound"));
                 for bytes in [packed.build(), packed.build_pipe()] {
-                    let found = addresses(&Recording::from_bytes(bytes).expect("sound"));
+                    let found = addresses(&PerfData::from_bytes(bytes).expect("sound"));
                     assert_eq!(found, expected, "{order:?}, type {kind}, pieces of {piece}");
                 }
             }
@@ -115,8 +115,8 @@ fn compressed_records_are_those_that_were_compressed() {
 fn one_compressed_record_may_hold_many_chunks_of_records() {
     let (plain, packed) = plain_and_compressed(ByteOrder::Little, record_type::COMPRESSED, 20_000, 300_000);
     assert!(plain.data.len() > 900_000 && packed.data.len() < plain.data.len() / 3);
-    let expected = addresses(&Recording::from_bytes(plain.build()).expect("sound"));
-    assert_eq!(addresses(&Recording::from_bytes(packed.build()).expect("sound")), expected);
+    let expected = addresses(&PerfData::from_bytes(plain.build()).expect("sound"));
+    assert_eq!(addresses(&PerfData::from_bytes(packed.build()).expect("sound")), expected);
 }
 
 #[test]
@@ -127,24 +127,24 @@ fn every_piece_may_be_a_frame_of_its_own() {
         add_compressed(&mut file, record_type::COMPRESSED2, &frame);
     }
     // A new frame begins where the last one did not end: that is damage.
-    let recording = Recording::from_bytes(file.build()).expect("sound");
+    let recording = PerfData::from_bytes(file.build()).expect("sound");
     let (found, error) = contents(&recording);
     assert_eq!(found.len(), 1);
-    assert!(matches!(error, Some(RecordingError::Compressed { .. })), "{error:?}");
+    assert!(matches!(error, Some(ReadError::Compressed { .. })), "{error:?}");
 
     let mut file = File::new(vec![event()]);
     for number in 0..10 {
         let frame = zstd::bulk::compress(&sample(&file, number), 1).expect("a compressor");
         add_compressed(&mut file, record_type::COMPRESSED2, &frame);
     }
-    let recording = Recording::from_bytes(file.build()).expect("sound");
+    let recording = PerfData::from_bytes(file.build()).expect("sound");
     assert_eq!(addresses(&recording), (0..10).collect::<Vec<u64>>());
 }
 
 #[test]
 fn positions_of_expanded_records_hold_until_released() {
     let (_, packed) = plain_and_compressed(ByteOrder::Little, record_type::COMPRESSED, 300, 1000);
-    let recording = Recording::from_bytes(packed.build()).expect("sound");
+    let recording = PerfData::from_bytes(packed.build()).expect("sound");
     let mut records = recording.records();
     let mut positions = Vec::new();
     while let Some(raw) = records.next_raw().expect("sound") {
@@ -181,7 +181,7 @@ fn positions_hold_around_compressed_records_that_give_nothing() {
         let mark = file.record_bytes(record_type::FINISHED_INIT, 0, b"");
         file.data.extend(mark);
     }
-    let recording = Recording::from_bytes(file.build()).expect("sound");
+    let recording = PerfData::from_bytes(file.build()).expect("sound");
     let mut records = recording.records();
     let mut found = Vec::new();
     loop {
@@ -201,19 +201,19 @@ fn positions_hold_around_compressed_records_that_give_nothing() {
 #[test]
 fn what_was_expanded_before_damage_is_given_out() {
     let (_, mut packed) = plain_and_compressed(ByteOrder::Little, record_type::COMPRESSED, 300, 1000);
-    let whole = Recording::from_bytes(packed.build()).expect("sound");
+    let whole = PerfData::from_bytes(packed.build()).expect("sound");
     let expected = contents(&whole).0;
     let offset = packed.data_offset() as u64;
     let end = packed.data.len();
     add_compressed(&mut packed, record_type::COMPRESSED, b"this is no continuation of any stream");
-    let (found, error) = contents(&Recording::from_bytes(packed.build()).expect("sound"));
+    let (found, error) = contents(&PerfData::from_bytes(packed.build()).expect("sound"));
     assert_eq!(found, expected);
-    let Some(RecordingError::Compressed { offset: at, .. }) = error else { panic!("no error: {error:?}") };
+    let Some(ReadError::Compressed { offset: at, .. }) = error else { panic!("no error: {error:?}") };
     assert_eq!(at, offset + end as u64);
 }
 
 /// Reads on behind everything that can be read behind; gives the addresses and the offsets of errors.
-fn read_on(recording: &Recording) -> (Vec<u64>, Vec<u64>) {
+fn read_on(recording: &PerfData) -> (Vec<u64>, Vec<u64>) {
     let (mut found, mut offsets) = (Vec::new(), Vec::new());
     let mut records = recording.records();
     loop {
@@ -221,7 +221,7 @@ fn read_on(recording: &Recording) -> (Vec<u64>, Vec<u64>) {
             Ok(Some((_, _, Record::Sample(sample)))) => found.extend(sample.ip),
             Ok(Some(_)) => {}
             Ok(None) => return (found, offsets),
-            Err(RecordingError::Compressed { offset, .. }) => offsets.push(offset),
+            Err(ReadError::Compressed { offset, .. }) => offsets.push(offset),
             Err(error) => panic!("{error}"),
         }
     }
@@ -249,7 +249,7 @@ fn damage_costs_the_rest_of_its_stream_and_no_more() {
         let mut bytes = file.build();
         // The frame's header, behind its magic number.
         bytes[first + places[number] + 12..][..4].fill(0xff);
-        read_on(&Recording::from_bytes(bytes).expect("sound"))
+        read_on(&PerfData::from_bytes(bytes).expect("sound"))
     };
     let offset = |number: usize| (first + places[number]) as u64;
     assert_eq!(read_damaged(2), (vec![0, 1, 3, 4, 5, 6, 7, 8], vec![offset(2)]));
@@ -262,9 +262,9 @@ fn an_incomplete_record_at_the_end_of_the_stream_is_a_truncation() {
     let record = sample(&file, 6);
     let compressed = Compressor::new().piece(&record[..record.len() - 4]);
     add_compressed(&mut file, record_type::COMPRESSED, &compressed);
-    let (found, error) = contents(&Recording::from_bytes(file.build()).expect("sound"));
+    let (found, error) = contents(&PerfData::from_bytes(file.build()).expect("sound"));
     assert!(found.is_empty());
-    let Some(RecordingError::Truncated { needed, present, .. }) = error else { panic!("{error:?}") };
+    let Some(ReadError::Truncated { needed, present, .. }) = error else { panic!("{error:?}") };
     assert_eq!((needed, present), (record.len() as u64, record.len() as u64 - 4));
 
     // Where the file is cut off besides, that is said once.
@@ -272,7 +272,7 @@ fn an_incomplete_record_at_the_end_of_the_stream_is_a_truncation() {
     bytes.truncate(file.data_offset() + file.data.len());
     let promised = file.data.len() as u64 + 1_000_000;
     bytes[48..56].copy_from_slice(&promised.to_le_bytes());
-    let recording = Recording::from_bytes(bytes).expect("sound");
+    let recording = PerfData::from_bytes(bytes).expect("sound");
     let mut records = recording.records();
     assert!(records.next().is_err_and(|error| error.is_truncation()));
     assert!(records.next().is_ok_and(|record| record.is_none()));
@@ -284,8 +284,8 @@ fn a_length_beyond_the_record_is_damage() {
         let mut file = File::new(vec![event()]);
         let body = file.bytes().u64(length).u64(0).bytes;
         file.record(record_type::COMPRESSED2, 0, &body);
-        let (_, error) = contents(&Recording::from_bytes(file.build()).expect("sound"));
-        assert!(matches!(error, Some(RecordingError::Compressed { .. })), "{length}: {error:?}");
+        let (_, error) = contents(&PerfData::from_bytes(file.build()).expect("sound"));
+        assert!(matches!(error, Some(ReadError::Compressed { .. })), "{length}: {error:?}");
     }
 }
 
@@ -298,14 +298,14 @@ fn an_expansion_beyond_the_recorders_rings_is_refused() {
     let compressed = zstd::bulk::compress(&records, 19).expect("a compressor");
     assert!(compressed.len() < 4096);
     add_compressed(&mut file, record_type::COMPRESSED, &compressed);
-    let all = contents(&Recording::from_bytes(file.build()).expect("sound"));
+    let all = contents(&PerfData::from_bytes(file.build()).expect("sound"));
     assert_eq!((all.0.len(), all.1.is_none()), (4 << 17, true));
 
     let ring_size = 1 << 20;
     file.features =
         vec![(feature::COMPRESSED, file.bytes().u32(1).u32(1).u32(1).u32(9).u32(ring_size).bytes)];
-    let (found, error) = contents(&Recording::from_bytes(file.build()).expect("sound"));
-    let Some(RecordingError::Expansion { limit, .. }) = error else { panic!("no error: {error:?}") };
+    let (found, error) = contents(&PerfData::from_bytes(file.build()).expect("sound"));
+    let Some(ReadError::Expansion { limit, .. }) = error else { panic!("no error: {error:?}") };
     assert_eq!(limit, u64::from(ring_size));
     assert!(found.len() * 8 <= 2 * ring_size as usize);
 }
@@ -365,7 +365,7 @@ fn records_whose_length_overflowed_are_read_where_perf_gives_up() {
         file.record(record_type::FINISHED_ROUND, 0, b"");
         rest.chunks(60_000).for_each(|piece| add_compressed(&mut file, record_type::COMPRESSED2, piece));
         for bytes in [file.build(), file.build_pipe()] {
-            let found = addresses(&Recording::from_bytes(bytes).expect("sound"));
+            let found = addresses(&PerfData::from_bytes(bytes).expect("sound"));
             assert_eq!(found, (0..1200).collect::<Vec<u64>>());
         }
     }

@@ -3,10 +3,10 @@
 
 use std::panic::catch_unwind;
 
-use eprof::recording::attr::{EventAttr, flag};
-use eprof::recording::format::{misc, read_format, record_type, sample_type};
-use eprof::recording::{ByteOrder, Recording, RecordingError};
 use eprof_testbed::recording_builder::{Bytes, Event, File};
+use perf_data::attr::{EventAttr, flag};
+use perf_data::format::{misc, read_format, record_type, sample_type};
+use perf_data::{ByteOrder, PerfData, ReadError};
 use proptest::prelude::*;
 
 /// A small file with a bit of everything.
@@ -64,7 +64,7 @@ fn file(order: ByteOrder) -> File {
 }
 
 /// Reads everything; gives the number of sound records and the fatal error, if any.
-fn read(recording: &Recording) -> (usize, Option<RecordingError>) {
+fn read(recording: &PerfData) -> (usize, Option<ReadError>) {
     let mut records = recording.records();
     let mut sound = 0;
     loop {
@@ -83,7 +83,7 @@ fn read(recording: &Recording) -> (usize, Option<RecordingError>) {
 #[test]
 fn the_sound_file_reads_whole() {
     for order in [ByteOrder::Little, ByteOrder::Big] {
-        let recording = Recording::from_bytes(file(order).build()).expect("sound");
+        let recording = PerfData::from_bytes(file(order).build()).expect("sound");
         let (records, error) = read(&recording);
         assert!(error.is_none(), "{error:?}");
         assert_eq!(records, 22);
@@ -98,7 +98,7 @@ fn a_file_cut_off_anywhere_reads_up_to_there() {
         let bytes = file.build();
         let mut most = 0;
         for length in 0..bytes.len() {
-            let recording = match Recording::from_bytes(bytes[..length].to_vec()) {
+            let recording = match PerfData::from_bytes(bytes[..length].to_vec()) {
                 Ok(recording) => recording,
                 Err(error) => {
                     assert!(length < data.start, "at {length}: {error}");
@@ -110,7 +110,7 @@ fn a_file_cut_off_anywhere_reads_up_to_there() {
             most = records;
             if length < data.end {
                 assert!(!recording.is_complete());
-                let Some(RecordingError::Truncated { offset, needed, present }) = error else {
+                let Some(ReadError::Truncated { offset, needed, present }) = error else {
                     panic!("at {length}: {error:?}");
                 };
                 assert_eq!(offset + present, length as u64);
@@ -128,7 +128,7 @@ fn a_pipe_cut_off_anywhere_reads_up_to_there() {
     let bytes = file(ByteOrder::Little).build_pipe();
     let mut most = 0;
     for length in 0..bytes.len() {
-        let Ok(recording) = Recording::from_bytes(bytes[..length].to_vec()) else { continue };
+        let Ok(recording) = PerfData::from_bytes(bytes[..length].to_vec()) else { continue };
         let (records, error) = read(&recording);
         assert!(records >= most, "at {length}");
         most = records;
@@ -144,9 +144,9 @@ fn a_record_of_impossible_size_ends_the_reading_there() {
     let at = file.data.len();
     file.data.extend(file.bytes().u32(record_type::SAMPLE).u16(0).u16(7).bytes);
     file.record(record_type::FINISHED_ROUND, 0, b"");
-    let (records, error) = read(&Recording::from_bytes(file.build()).expect("sound"));
+    let (records, error) = read(&PerfData::from_bytes(file.build()).expect("sound"));
     assert_eq!(records, 22);
-    let Some(RecordingError::RecordSize { offset, size: 7 }) = error else { panic!("{error:?}") };
+    let Some(ReadError::RecordSize { offset, size: 7 }) = error else { panic!("{error:?}") };
     assert_eq!(offset, (file.data_offset() + at) as u64);
 }
 
@@ -159,11 +159,11 @@ fn a_sample_too_short_for_its_fields_is_told_and_passed_over() {
     let body = fixed.u64s(&[0, 1 << 61]).bytes;
     file.record(record_type::SAMPLE, 0, &body);
     file.record(record_type::FINISHED_ROUND, 0, b"");
-    let recording = Recording::from_bytes(file.build()).expect("sound");
+    let recording = PerfData::from_bytes(file.build()).expect("sound");
     let mut records = recording.records();
     (0..22).for_each(|_| assert!(records.next().is_ok_and(|record| record.is_some())));
     let error = records.next().expect_err("damaged");
-    let RecordingError::Malformed { offset, kind, field } = error else { panic!("{error}") };
+    let ReadError::Malformed { offset, kind, field } = error else { panic!("{error}") };
     assert_eq!(offset, (file.data_offset() + at) as u64);
     assert_eq!((kind, field), (record_type::SAMPLE, "callchain"));
     assert!(records.next().is_ok_and(|record| record.is_some()), "the next record is sound");
@@ -180,8 +180,8 @@ fn ids_that_overlap_cannot_multiply_memory() {
     for entry in bytes[104..].chunks_exact_mut(128) {
         entry[120..128].copy_from_slice(&length.to_le_bytes());
     }
-    let refused = Recording::from_bytes(bytes);
-    assert!(matches!(refused, Err(RecordingError::Header { .. })), "{refused:?}");
+    let refused = PerfData::from_bytes(bytes);
+    assert!(matches!(refused, Err(ReadError::Header { .. })), "{refused:?}");
 }
 
 proptest! {
@@ -207,7 +207,7 @@ proptest! {
         bytes.truncate(bytes.len() / 2 + cut.index(bytes.len() / 2 + 1));
         let length = bytes.len();
         let outcome = catch_unwind(|| {
-            let Ok(recording) = Recording::from_bytes(bytes) else { return 0 };
+            let Ok(recording) = PerfData::from_bytes(bytes) else { return 0 };
             read(&recording).0
         });
         // Compressed bytes expand, but not without limit.

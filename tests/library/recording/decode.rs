@@ -1,11 +1,5 @@
 //! Fields of samples and of the kernel's other records, in both byte orders.
 
-use eprof::recording::attr::{EventAttr, flag};
-use eprof::recording::format::{branch_sample_type, misc, read_format, record_type, sample_type};
-use eprof::recording::record::{
-    CpuMode, EventIndex, FileIdentity, ReadValue, Record, RecordContext, TaskChange,
-};
-use eprof::recording::{ByteOrder, Recording, RecordingError};
 use eprof::units::Timestamp;
 use eprof_testbed::recording_builder::{Bytes, Event, File};
 
@@ -26,7 +20,7 @@ fn with_record(
 ) {
     let mut file = File::new(vec![event]).of_order(order);
     file.record(kind, bits, &body(file.bytes()).bytes);
-    let recording = Recording::from_bytes(file.build()).expect("a sound file");
+    let recording = PerfData::from_bytes(file.build()).expect("a sound file");
     assert_eq!(recording.byte_order(), order);
     let mut records = recording.records();
     let (_, context, record) = records.next().expect("a sound record").expect("one record");
@@ -353,7 +347,7 @@ fn events_are_told_apart_by_either_kind_of_id() {
             let lost = file.bytes().u64s(&[601, 4]).u64s(&[2_000, 601]).bytes;
             file.record(record_type::LOST, 0, &lost);
 
-            let recording = Recording::from_bytes(file.build()).expect("a sound file");
+            let recording = PerfData::from_bytes(file.build()).expect("a sound file");
             let mut records = recording.records();
             let mut seen = Vec::new();
             while let Some((_, context, record)) = records.next().expect("sound records") {
@@ -372,6 +366,6 @@ fn events_are_told_apart_by_either_kind_of_id() {
 #[test]
 fn events_that_cannot_be_told_apart_are_refused() {
     let file = File::new(two_events(0).into());
-    let refused = Recording::from_bytes(file.build());
-    assert!(matches!(refused, Err(RecordingError::MixedLayouts)), "{refused:?}");
+    let refused = PerfData::from_bytes(file.build());
+    assert!(matches!(refused, Err(ReadError::MixedLayouts)), "{refused:?}");
 }

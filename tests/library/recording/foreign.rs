@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use eprof::recording::format::feature;
-use eprof::recording::record::Record;
-use eprof::recording::{Recording, RecordingError};
+use perf_data::format::feature;
+use perf_data::record::Record;
+use perf_data::{PerfData, ReadError};
 
 const FOLDERS: [&str; 5] = ["autofdo", "hotspot", "linux-perf-data", "perf_data_converter", "perfparser"];
 /// Files beside the recordings.
@@ -48,10 +48,10 @@ fn recordings() -> BTreeMap<String, PathBuf> {
 struct Counts {
     samples: BTreeMap<String, u64>,
     other_records: u64,
-    ended_by: Option<RecordingError>,
+    ended_by: Option<ReadError>,
 }
 
-fn count(recording: &Recording) -> Counts {
+fn count(recording: &PerfData) -> Counts {
     let mut counts = Counts { samples: BTreeMap::new(), other_records: 0, ended_by: None };
     let mut records = recording.records();
     loop {
@@ -76,7 +76,7 @@ fn every_recording_opens_and_reads_to_its_end() {
     let recordings = recordings();
     let mut table = String::new();
     for (name, path) in &recordings {
-        let recording = Recording::open(path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let recording = PerfData::open(path).unwrap_or_else(|error| panic!("{name}: {error}"));
         let counts = count(&recording);
         let samples: Vec<String> = counts.samples.iter().map(|(event, n)| format!("{n} {event}")).collect();
         let _ = write!(table, "{name}: {}; {} other records", samples.join(", "), counts.other_records);
@@ -132,7 +132,7 @@ fn as_many_samples_of_each_event_as_perf_counts() {
             println!("{name}: perf cannot read this");
             continue;
         };
-        let recording = Recording::open(path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let recording = PerfData::open(path).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(count(&recording).samples, expected, "{name}");
         compared += 1;
     }
@@ -145,9 +145,9 @@ fn as_many_samples_of_each_event_as_perf_counts() {
 fn the_file_corrupted_on_purpose_gives_an_offset_and_what_precedes_it() {
     let name = "perf_data_converter/perf.data.piped.corrupted.zero_size_sample-3.2";
     let Some(path) = recordings().remove(name) else { return };
-    let counts = count(&Recording::open(&path).expect("it opens"));
+    let counts = count(&PerfData::open(&path).expect("it opens"));
     assert_eq!(counts.other_records, 570);
-    let Some(RecordingError::RecordSize { offset, size: 0 }) = counts.ended_by else {
+    let Some(ReadError::RecordSize { offset, size: 0 }) = counts.ended_by else {
         panic!("{:?}", counts.ended_by)
     };
     let bytes = fs::read(&path).expect("readable");
@@ -164,7 +164,7 @@ fn the_tracepoint_of_a_probe_is_named_by_its_format() {
     let described = sections.iter().position(|&bit| bit == feature::EVENT_DESC).expect("described");
     let table = u64_at(&bytes, 40) as usize + u64_at(&bytes, 48) as usize;
     bytes[table + 16 * described + 8..][..8].fill(0);
-    let recording = Recording::from_bytes(bytes).expect("it opens");
+    let recording = PerfData::from_bytes(bytes).expect("it opens");
     assert_eq!(recording.events()[0].name, "probe_untitled1:main");
 }
 

@@ -1,10 +1,5 @@
 //! Kinds of recording: files, pipes, unfinished files; what they say about themselves.
 
-use eprof::recording::attr::{EventAttr, flag};
-use eprof::recording::feature_sections::{BuildId, ClockPair, CpuCount, EventGroup, NumaNode};
-use eprof::recording::format::{event_update, feature, misc, record_type, sample_type};
-use eprof::recording::record::{CpuMode, Record};
-use eprof::recording::{ByteOrder, Recording, RecordingError};
 use eprof::units::{Nanoseconds, Timestamp};
 use eprof_testbed::recording_builder::{Event, File};
 
@@ -23,7 +18,7 @@ fn add_sample(file: &mut File, ip: u64, time: u64) {
     file.record(record_type::SAMPLE, misc::USER, &body);
 }
 
-fn addresses(recording: &Recording) -> Vec<u64> {
+fn addresses(recording: &PerfData) -> Vec<u64> {
     let mut records = recording.records();
     let mut found = Vec::new();
     while let Some((_, _, record)) = records.next().expect("sound records") {
@@ -68,7 +63,7 @@ fn features_are_read_in_files_and_pipes_of_both_orders() {
     for order in [ByteOrder::Little, ByteOrder::Big] {
         let file = file_with_features(order);
         for bytes in [file.build(), file.build_pipe()] {
-            let recording = Recording::from_bytes(bytes).expect("sound");
+            let recording = PerfData::from_bytes(bytes).expect("sound");
             assert!(recording.is_complete());
             let features = recording.features();
             assert_eq!(features.hostname.as_deref(), Some("box"));
@@ -79,7 +74,7 @@ fn features_are_read_in_files_and_pipes_of_both_orders() {
             assert_eq!(features.cpu_id.as_deref(), Some("GenuineIntel,6,42,7"));
             assert_eq!(features.total_memory_kb, Some(16_000_000));
             assert_eq!(features.command_line, ["perf", "record"]);
-            let node = NumaNode { node: 0, total_kb: 1_000, cpus: "0-7".to_owned() };
+            let node = NumaNode { node: 0, total_kb: 1_000, free_kb: 500, cpus: "0-7".to_owned() };
             assert_eq!(features.numa_nodes, [node]);
             assert_eq!(features.pmu_names, [(9, "power".to_owned())]);
             let group = EventGroup { name: "{a,b}".to_owned(), leader: 0, members: 2 };
@@ -101,21 +96,21 @@ fn features_are_read_in_files_and_pipes_of_both_orders() {
 fn names_come_from_the_description_an_update_or_the_encoding() {
     let mut file = File::new(vec![cpu_clock()]);
     add_sample(&mut file, 0x1000, 10);
-    let described = Recording::from_bytes(file.build()).expect("sound");
+    let described = PerfData::from_bytes(file.build()).expect("sound");
     assert_eq!(described.events()[0].name, "my-clock");
 
     let mut file = File::new(vec![cpu_clock()]);
     let update = file.bytes().u64(event_update::NAME).u64(32).text("renamed").bytes;
     file.record(record_type::EVENT_UPDATE, 0, &update);
     for bytes in [file.build_pipe(), file.build_unfinished()] {
-        let updated = Recording::from_bytes(bytes).expect("sound");
+        let updated = PerfData::from_bytes(bytes).expect("sound");
         assert_eq!(
             (updated.events()[0].name.as_str(), &updated.events()[0].ids[..]),
             ("renamed", &[31, 32][..])
         );
     }
 
-    let unnamed = Recording::from_bytes(File::new(vec![cpu_clock()]).build_pipe()).expect("sound");
+    let unnamed = PerfData::from_bytes(File::new(vec![cpu_clock()]).build_pipe()).expect("sound");
     assert_eq!(unnamed.events()[0].name, "cpu-clock");
 }
 
@@ -125,7 +120,7 @@ fn build_ids_of_a_pipe_may_come_last() {
     add_sample(&mut file, 0x1000, 10);
     let body = file.bytes().u32(u32::MAX).raw(&[0xcd; 20]).raw(&[0; 4]).text("[kernel.kallsyms]").bytes;
     file.record(record_type::HEADER_BUILD_ID, misc::KERNEL, &body);
-    let recording = Recording::from_bytes(file.build_pipe()).expect("sound");
+    let recording = PerfData::from_bytes(file.build_pipe()).expect("sound");
     let build_ids = &recording.features().build_ids;
     assert_eq!((build_ids.len(), build_ids[0].id.len(), build_ids[0].mode), (1, 20, CpuMode::Kernel));
 }
@@ -142,7 +137,7 @@ fn bytes_that_follow_a_record_are_passed_over() {
         file.record(record_type::HEADER_TRACING_DATA, 0, &formats);
         file.data.extend([0xee; 16]);
         add_sample(&mut file, 0x2000, 20);
-        let recording = Recording::from_bytes(file.build_pipe()).expect("sound");
+        let recording = PerfData::from_bytes(file.build_pipe()).expect("sound");
         assert_eq!(addresses(&recording), [0x1000, 0x2000]);
         assert_eq!(recording.features().tracing_data, [0xee; 16]);
     }
@@ -153,14 +148,14 @@ fn a_file_whose_recorder_was_killed_reads_to_its_end() {
     let mut file = File::new(vec![cpu_clock()]);
     (1..=5).for_each(|number| add_sample(&mut file, number * 0x1000, number));
     let bytes = file.build_unfinished();
-    let recording = Recording::from_bytes(bytes.clone()).expect("sound");
+    let recording = PerfData::from_bytes(bytes.clone()).expect("sound");
     assert!(!recording.is_complete());
     assert_eq!(addresses(&recording).len(), 5);
 
     // The header may hold the size of an earlier moment; without features it is not the last word.
     let mut earlier = bytes.clone();
     earlier[48..56].copy_from_slice(&64u64.to_le_bytes());
-    let recording = Recording::from_bytes(earlier).expect("sound");
+    let recording = PerfData::from_bytes(earlier).expect("sound");
     assert!(!recording.is_complete());
     assert_eq!(addresses(&recording).len(), 5);
 }
@@ -168,7 +163,7 @@ fn a_file_whose_recorder_was_killed_reads_to_its_end() {
 #[test]
 fn positions_lead_back_to_records() {
     let file = file_with_features(ByteOrder::Little);
-    let recording = Recording::from_bytes(file.build()).expect("sound");
+    let recording = PerfData::from_bytes(file.build()).expect("sound");
     let mut records = recording.records();
     let mut positions = Vec::new();
     while let Some(raw) = records.next_raw().expect("sound") {
@@ -185,16 +180,16 @@ fn positions_lead_back_to_records() {
 
 #[test]
 fn other_files_are_refused_with_the_reason() {
-    let refusal = |bytes: &[u8]| Recording::from_bytes(bytes.to_vec()).expect_err("no recording");
-    assert!(matches!(refusal(b""), RecordingError::NotPerfData { .. }));
-    assert!(matches!(refusal(b"\x7fELF and so on, as programs begin"), RecordingError::NotPerfData { .. }));
-    assert!(matches!(refusal(b"PERFFILE\x68\0\0\0\0\0\0\0"), RecordingError::Version1 { .. }));
-    assert!(matches!(refusal(b"PERFILE2\x10\0\0\0\0\0\0\0"), RecordingError::NoEvents));
-    assert!(matches!(refusal(b"PERFILE2\x20\0\0\0\0\0\0\0"), RecordingError::Header { offset: 8, .. }));
-    assert!(matches!(refusal(b"PERFILE2\x68\0\0\0\0\0\0\0"), RecordingError::Truncated { .. }));
+    let refusal = |bytes: &[u8]| PerfData::from_bytes(bytes.to_vec()).expect_err("no recording");
+    assert!(matches!(refusal(b""), ReadError::NotPerfData { .. }));
+    assert!(matches!(refusal(b"\x7fELF and so on, as programs begin"), ReadError::NotPerfData { .. }));
+    assert!(matches!(refusal(b"PERFFILE\x68\0\0\0\0\0\0\0"), ReadError::Version1 { .. }));
+    assert!(matches!(refusal(b"PERFILE2\x10\0\0\0\0\0\0\0"), ReadError::NoEvents));
+    assert!(matches!(refusal(b"PERFILE2\x20\0\0\0\0\0\0\0"), ReadError::Header { offset: 8, .. }));
+    assert!(matches!(refusal(b"PERFILE2\x68\0\0\0\0\0\0\0"), ReadError::Truncated { .. }));
     let folder = tempfile::tempdir().expect("a folder");
-    let refused = Recording::open(folder.path());
-    assert!(matches!(refused, Err(RecordingError::Folder { .. })), "{refused:?}");
-    let refused = Recording::open(&folder.path().join("absent"));
-    assert!(matches!(refused, Err(RecordingError::Open { .. })), "{refused:?}");
+    let refused = PerfData::open(folder.path());
+    assert!(matches!(refused, Err(ReadError::Folder { .. })), "{refused:?}");
+    let refused = PerfData::open(&folder.path().join("absent"));
+    assert!(matches!(refused, Err(ReadError::Open { .. })), "{refused:?}");
 }

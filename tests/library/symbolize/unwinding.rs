@@ -7,8 +7,8 @@ use std::process::Command;
 
 use eprof::profile::{Module, ModuleKind};
 use eprof::recording::Recording;
-use eprof::recording::record::{CpuMode, Record};
 use eprof::symbolize::{Architecture, CodeMapping, StackRegisters, StackUnwinder, SymbolizeOptions};
+use perf_data::record::{CpuMode, Record};
 
 use super::support::*;
 

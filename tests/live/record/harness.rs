@@ -8,10 +8,9 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use eprof::recording::Recording;
 use eprof::recording::energy::{CpuTimes, EnergyReading};
 use eprof::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
-use eprof::recording::record::{Record, RecordContext};
-use eprof::recording::{EventDesc, Recording};
 use eprof::units::Nanoseconds;
 use eprof_testbed::{eprof, skip};
 use tempfile::TempDir;

@@ -1,9 +1,9 @@
 //! Builds perf.data files byte by byte, of either byte order, on nothing but the format's description:
 //! what the reader reads is not what eprof's own writer wrote.
 
-use eprof::recording::ByteOrder;
-use eprof::recording::attr::EventAttr;
-use eprof::recording::format::{feature, record_type};
+use perf_data::ByteOrder;
+use perf_data::attr::EventAttr;
+use perf_data::format::{feature, record_type};
 
 /// Numbers and bytes, one after the other.
 #[derive(Debug, Clone, Default)]

@@ -8,9 +8,9 @@ use eprof::hardware::{DomainInfo, DomainKind, MachineInfo, Method};
 use eprof::recording::energy::EnergyReading;
 use eprof::recording::metadata::{METADATA_FORMAT, Metadata, Target};
 use eprof::recording::own_events;
-use eprof::recording::trailer::Trailer;
-use eprof::recording::writer::RecordingWriter;
 use eprof::units::{Joules, Nanoseconds, Timestamp};
+use perf_data::Features;
+use perf_data::writer::PerfDataWriter;
 
 /// What one GPU's meter said.
 pub struct Gpu {
@@ -70,7 +70,7 @@ pub fn write(path: &Path, gpus: &[Gpu]) {
         warnings: Vec::new(),
     };
     let file = fs::File::create(path).expect("a file");
-    let mut writer = RecordingWriter::create(file, own_events::descriptions(&domains)).expect("a recording");
+    let mut writer = PerfDataWriter::create(file, own_events::descriptions(&domains)).expect("a recording");
     let mut records = Vec::new();
     own_events::metadata(&metadata, Timestamp::from_nanos(1), &mut records).expect("it fits");
     for (index, gpu) in gpus.iter().enumerate() {
@@ -79,5 +79,5 @@ pub fn write(path: &Path, gpus: &[Gpu]) {
         }
     }
     writer.write_raw(&records).expect("written");
-    writer.finish(&Trailer::default()).expect("written");
+    writer.finish(&Features::default()).expect("written");
 }

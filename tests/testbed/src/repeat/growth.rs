@@ -6,10 +6,10 @@ use std::collections::hash_map::Entry;
 use anyhow::{Context, ensure};
 use eprof::recording::Recording;
 use eprof::recording::energy::{CpuTimes, EnergyReading, domain_of_event};
-use eprof::recording::format::record_type;
 use eprof::recording::metadata::CPU_TIMES_EVENT;
-use eprof::recording::record::{EventIndex, Record};
 use eprof::units::{Joules, Nanoseconds};
+use perf_data::format::record_type;
+use perf_data::record::{EventIndex, Record};
 
 /// How much that is.
 #[derive(Default)]

@@ -13,13 +13,14 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use anyhow::ensure;
-use eprof::recording::attr::EventAttr;
-use eprof::recording::format::{
+use eprof::recording::Recording;
+use eprof::recording::metadata::METADATA_EVENT;
+use perf_data::RawRecord;
+use perf_data::attr::EventAttr;
+use perf_data::format::{
     FILE_HEADER_SIZE, RECORD_HEADER_SIZE, SECTION_SIZE, feature, record_type, sample_type,
 };
-use eprof::recording::metadata::METADATA_EVENT;
-use eprof::recording::record::{Callchain, Record, RecordContext};
-use eprof::recording::{RawRecord, Recording};
+use perf_data::record::{Callchain, Record, RecordContext};
 
 use growth::Growth;
 

@@ -2,21 +2,22 @@
 
 use std::io::{self, Seek, Write};
 
+use eprof::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method, Role};
+use eprof::recording::energy::CpuTimes;
+use eprof::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, Target};
+use eprof::recording::own_events;
+use eprof::units::{Nanoseconds, Timestamp};
+use perf_data::EventDesc;
+use perf_data::attr::{EventAttr, flag};
+use perf_data::encode::{self, MappingFields, SampleFields, SampleId};
+use perf_data::features::{CpuCount, Features};
+use perf_data::format::{event_type, sample_type};
+use perf_data::record::CpuMode;
+use perf_data::writer::PerfDataWriter;
+
 use super::meter::Reading;
 use super::pmu::{Entry, EntryKind};
 use super::scenario::Scenario;
-use eprof::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method, Role};
-use eprof::recording::EventDesc;
-use eprof::recording::attr::{EventAttr, flag};
-use eprof::recording::encode::{self, MappingFields, SampleFields, SampleId};
-use eprof::recording::energy::CpuTimes;
-use eprof::recording::format::{event_type, sample_type};
-use eprof::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, Target};
-use eprof::recording::own_events;
-use eprof::recording::record::CpuMode;
-use eprof::recording::trailer::Trailer;
-use eprof::recording::writer::RecordingWriter;
-use eprof::units::{Nanoseconds, Timestamp};
 
 /// The clock's reading when a simulation starts.
 const START: u64 = 1_000_000_000_000;
@@ -45,7 +46,7 @@ pub fn function_at(offset: u64) -> Option<usize> {
 pub struct Emitter<'s, W> {
     scenario: &'s Scenario,
     recorded: &'s [bool],
-    writer: RecordingWriter<W>,
+    writer: PerfDataWriter<W>,
     records: Vec<u8>,
     busy: Vec<u64>,
 }
@@ -57,7 +58,7 @@ impl<'s, W: Write + Seek> Emitter<'s, W> {
         let mut events: Vec<EventDesc> =
             (0..scenario.events.len()).map(|event| describe(scenario, event)).collect();
         events.extend(own_events::descriptions(&metadata.domains));
-        let writer = RecordingWriter::create(file, events)?;
+        let writer = PerfDataWriter::create(file, events)?;
         let busy = vec![0; scenario.cpus() as usize];
         let mut emitter = Self { scenario, recorded, writer, records: Vec::new(), busy };
         own_events::metadata(&metadata, at(0), &mut emitter.records).map_err(too_long)?;
@@ -179,14 +180,14 @@ impl<'s, W: Write + Seek> Emitter<'s, W> {
     pub fn finish(mut self) -> io::Result<W> {
         self.flush()?;
         let cpus = self.scenario.cpus();
-        let trailer = Trailer {
+        let features = Features {
             hostname: Some("simulated".to_owned()),
             arch: Some("x86_64".to_owned()),
-            cpus: Some((cpus, cpus)),
+            cpus: Some(CpuCount { available: cpus, online: cpus }),
             sample_times: Some((at(0), at(self.scenario.duration.as_nanos()))),
-            ..Trailer::default()
+            ..Features::default()
         };
-        self.writer.finish(&trailer)
+        self.writer.finish(&features)
     }
 }
 

@@ -1,11 +1,20 @@
 //! Names of tracepoints, from the copy of tracefs that recorders put beside their samples.
 
-use super::bytes::{ByteOrder, Cursor};
+use rustc_hash::FxHashMap;
+
+use crate::bytes::{ByteOrder, Cursor};
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
-/// The name (`sched:sched_switch`) of the tracepoint whose number is `id`, if its format is there.
-pub(super) fn tracepoint_name(tracing_data: &[u8], id: u64) -> Option<String> {
+/// The names (`sched:sched_switch`) of the tracepoints by their numbers, as far as the formats are there.
+pub(crate) fn tracepoint_names(tracing_data: &[u8]) -> FxHashMap<u64, String> {
+    let mut names = FxHashMap::default();
+    collect(tracing_data, &mut names);
+    names
+}
+
+/// Collects names up to the end, or to where the data are damaged.
+fn collect(tracing_data: &[u8], names: &mut FxHashMap<u64, String>) -> Option<()> {
     let mut fields = Cursor::new(tracing_data.strip_prefix(MAGIC)?, ByteOrder::Little);
     let _version = fields.text()?;
     let order = if fields.take(1)? == [0] { ByteOrder::Little } else { ByteOrder::Big };
@@ -24,17 +33,14 @@ pub(super) fn tracepoint_name(tracing_data: &[u8], id: u64) -> Option<String> {
         let system = fields.text()?;
         for _ in 0..fields.u32()? {
             let format = sized(&mut fields)?;
-            if number(format) == Some(id) {
-                let name = line(format, b"name: ")?;
-                return Some(format!(
-                    "{}:{}",
-                    String::from_utf8_lossy(system),
-                    String::from_utf8_lossy(name)
-                ));
+            if let (Some(id), Some(name)) = (number(format), line(format, b"name: ")) {
+                let full =
+                    || format!("{}:{}", String::from_utf8_lossy(system), String::from_utf8_lossy(name));
+                names.entry(id).or_insert_with(full);
             }
         }
     }
-    None
+    Some(())
 }
 
 /// A file of tracefs: its length, then its text.
@@ -84,19 +90,18 @@ mod tests {
 
     #[test]
     fn tracepoints_are_found_by_their_number() {
-        let data = tracing_data();
-        assert_eq!(tracepoint_name(&data, 316).as_deref(), Some("sched:sched_switch"));
-        assert_eq!(tracepoint_name(&data, 12).as_deref(), Some("irq:softirq_entry"));
-        assert_eq!(tracepoint_name(&data, 1), None);
+        let names = tracepoint_names(&tracing_data());
+        assert_eq!(names.get(&316).map(String::as_str), Some("sched:sched_switch"));
+        assert_eq!(names.get(&12).map(String::as_str), Some("irq:softirq_entry"));
+        assert_eq!(names.get(&1), None);
     }
 
     #[test]
-    fn data_cut_off_anywhere_is_no_more_than_unknown() {
+    fn data_cut_off_anywhere_name_what_precedes_the_cut() {
         let data = tracing_data();
-        for length in 0..data.len() {
-            let _ = tracepoint_name(&data[..length], u64::MAX);
-        }
-        let shortest_with_irq = data.len() - 80;
-        assert!(tracepoint_name(&data[..shortest_with_irq], 316).is_none());
+        let known: Vec<usize> =
+            (0..=data.len()).map(|length| tracepoint_names(&data[..length]).len()).collect();
+        assert!(known.is_sorted() && known.contains(&1));
+        assert_eq!((known[0], known[data.len()]), (0, 2));
     }
 }

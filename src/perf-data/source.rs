@@ -14,7 +14,7 @@ const GIVEN_BACK: usize = 8 << 20;
 
 /// The bytes of a recording.
 #[derive(Debug)]
-pub(super) enum Bytes {
+pub(crate) enum Bytes {
     Mapped(Mmap),
     Owned(Vec<u8>),
 }
@@ -31,7 +31,7 @@ impl Deref for Bytes {
 
 impl Bytes {
     /// Opens the file at `path`, or standard input if it is `-`.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = if path == Path::new("-") {
             File::from(io::stdin().as_fd().try_clone_to_owned()?)
         } else {
@@ -47,7 +47,7 @@ impl Bytes {
         // SAFETY: the map is read-only and never given out as anything but bytes, any of which are
         // valid. Another process that writes to the file changes what we read, which the reader takes
         // as it takes every damaged file. One that shortens it makes reading beyond the new end raise SIGBUS,
-        // which ends the process: the `eprof` binary says then which file it was.
+        // which ends the process unless it has a handler.
         let map = unsafe { Mmap::map(file)? };
         // Only advice: reading works without.
         let _ = map.advise(Advice::Sequential);
@@ -94,7 +94,7 @@ fn nameless_file(folder: &Path) -> io::Result<File> {
         Ok(file) => Ok(file),
         // Not every file system knows files without names.
         Err(_) => {
-            let path = folder.join(format!("eprof-pipe-{}", std::process::id()));
+            let path = folder.join(format!("perf-data-pipe-{}", std::process::id()));
             let file = options.create_new(true).open(&path)?;
             std::fs::remove_file(&path)?;
             Ok(file)

@@ -1,7 +1,9 @@
 //! Names of events that the recording does not name, as perf users know them.
 
-use super::attr::{EventAttr, flag};
-use super::format::event_type;
+use rustc_hash::FxHashMap;
+
+use crate::attr::{EventAttr, flag};
+use crate::format::event_type;
 
 const HARDWARE: [&str; 10] = [
     "cycles",
@@ -37,9 +39,9 @@ const CACHE_OPERATIONS: [[&str; 2]; 3] =
 ///
 /// `pmus` are the numbers and names of the machine's PMUs, `tracepoint` finds the name of a
 /// tracepoint's number.
-pub(super) fn derived_name(
+pub(crate) fn derived_name(
     attr: &EventAttr,
-    pmus: &[(u32, String)],
+    pmus: &FxHashMap<u32, &str>,
     tracepoint: impl Fn(u64) -> Option<String>,
 ) -> String {
     let config = attr.config as usize;
@@ -53,8 +55,8 @@ pub(super) fn derived_name(
         event_type::BREAKPOINT => Some(breakpoint_name(attr)),
         _ => None,
     };
-    let mut name = generic.unwrap_or_else(|| match pmus.iter().find(|(kind, _)| *kind == attr.kind) {
-        Some((_, pmu)) => format!("{pmu}/config=0x{:x}/", attr.config),
+    let mut name = generic.unwrap_or_else(|| match pmus.get(&attr.kind) {
+        Some(pmu) => format!("{pmu}/config=0x{:x}/", attr.config),
         None => format!("unknown type {} config 0x{:x}", attr.kind, attr.config),
     });
     add_modifiers(&mut name, attr);
@@ -105,7 +107,7 @@ mod tests {
 
     fn name(kind: u32, config: u64, flags: u64) -> String {
         let attr = EventAttr { kind, config, flags, ..EventAttr::default() };
-        derived_name(&attr, &[(9, "uncore_imc".to_owned())], |id| {
+        derived_name(&attr, &FxHashMap::from_iter([(9, "uncore_imc")]), |id| {
             (id == 316).then(|| "sched:sched_switch".to_owned())
         })
     }

@@ -1,20 +1,20 @@
 //! From a record's bytes to what it says. Pure: bytes in, borrowed values out, nothing allocated.
 
-use super::attr::EventAttr;
-use super::bytes::{Words, u64_at};
-use super::error::RecordingError;
-use super::format::record_type;
-use super::ids::EventIds;
-use super::layout::EventLayout;
-use super::raw::RawRecord;
-use super::record::{EventIndex, Record, RecordContext};
-use crate::units::Timestamp;
+use crate::attr::EventAttr;
+use crate::bytes::{Words, u64_at};
+use crate::error::ReadError;
+use crate::format::record_type;
+use crate::ids::EventIds;
+use crate::layout::EventLayout;
+use crate::raw::RawRecord;
+use crate::record::{EventIndex, Record, RecordContext};
+use crate::time::Timestamp;
 
 mod kernel;
 mod sample;
 mod swap;
 
-pub(super) use sample::cpu_mode;
+pub(crate) use sample::cpu_mode;
 
 /// What did not fit into its record.
 type Missing = &'static str;
@@ -37,11 +37,9 @@ impl Decoder {
     /// A decoder for events of these attributes and ids.
     ///
     /// # Errors
-    /// [`RecordingError::MixedLayouts`] if the samples of the events have different fields and no
+    /// [`ReadError::MixedLayouts`] if the samples of the events have different fields and no
     /// common place for an id that says which event they are of.
-    pub fn new<'a>(
-        events: impl IntoIterator<Item = (&'a EventAttr, &'a [u64])>,
-    ) -> Result<Self, RecordingError> {
+    pub fn new<'a>(events: impl IntoIterator<Item = (&'a EventAttr, &'a [u64])>) -> Result<Self, ReadError> {
         let mut decoder = Self::default();
         let mut all_ids = Vec::new();
         for (index, (attr, ids)) in events.into_iter().enumerate() {
@@ -55,7 +53,7 @@ impl Decoder {
             decoder.id_before_end = common(decoder.layouts.iter().map(EventLayout::id_before_end));
             let same_fields = common(decoder.layouts.iter().map(|layout| Some(layout.sample_type))).is_some();
             if decoder.id_in_sample.is_none() && !same_fields {
-                return Err(RecordingError::MixedLayouts);
+                return Err(ReadError::MixedLayouts);
             }
         }
         Ok(decoder)
@@ -86,14 +84,10 @@ impl Decoder {
     /// Decodes a record, given what [`Decoder::context`] says of it.
     ///
     /// # Errors
-    /// [`RecordingError::Malformed`] if the record is too short for what it must hold.
+    /// [`ReadError::Malformed`] if the record is too short for what it must hold.
     #[inline]
-    pub fn decode<'a>(
-        &self,
-        raw: &RawRecord<'a>,
-        context: &RecordContext,
-    ) -> Result<Record<'a>, RecordingError> {
-        let malformed = |field| RecordingError::Malformed { offset: raw.offset, kind: raw.kind, field };
+    pub fn decode<'a>(&self, raw: &RawRecord<'a>, context: &RecordContext) -> Result<Record<'a>, ReadError> {
+        let malformed = |field| ReadError::Malformed { offset: raw.offset, kind: raw.kind, field };
         let Some(layout) = self.layouts.get(context.event.map_or(0, |event| event.0 as usize)) else {
             return Ok(Record::Other(raw.kind));
         };
@@ -108,7 +102,7 @@ impl Decoder {
         }
     }
 
-    /// Events that a sample stands for, as [`Sample::period`](super::record::Sample::period) has it, without
+    /// Events that a sample stands for, as [`Sample::period`](crate::record::Sample::period) has it, without
     /// decoding the rest of the sample.
     #[inline]
     pub fn period(&self, raw: &RawRecord<'_>, context: &RecordContext) -> Option<u64> {

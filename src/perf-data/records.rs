@@ -3,16 +3,16 @@
 use std::io;
 use std::ops::Range;
 
-use super::bytes::ByteOrder;
-use super::decode::Decoder;
-use super::error::RecordingError;
-use super::expand::{Expander, begins_frame};
-use super::format::RECORD_HEADER_SIZE;
-use super::raw::{RawRecord, RecordHeader, RecordPosition};
-use super::reader::Recording;
-use super::record::{Record, RecordContext};
-use super::walk::Walk;
-use super::window::{Origin, Window, raw_record};
+use crate::bytes::ByteOrder;
+use crate::decode::Decoder;
+use crate::error::ReadError;
+use crate::expand::{Expander, begins_frame};
+use crate::format::RECORD_HEADER_SIZE;
+use crate::raw::{RawRecord, RecordHeader, RecordPosition};
+use crate::reader::PerfData;
+use crate::record::{Record, RecordContext};
+use crate::walk::Walk;
+use crate::window::{Origin, Window, raw_record};
 
 /// Room for expanded records; a record has at most 64 KiB.
 const SMALLEST_CHUNK: usize = 64 << 10;
@@ -27,7 +27,7 @@ const LARGEST_CHUNK: usize = 256 << 10;
 ///   recording without compression lies in the file itself and holds no such memory.
 ///
 /// An error comes after everything before the offending byte. After a recoverable one (see
-/// [`RecordingError::is_recoverable`]) the next call goes on with the next record, after any other the
+/// [`ReadError::is_recoverable`]) the next call goes on with the next record, after any other the
 /// next call says that there are no more records.
 #[derive(Debug)]
 pub struct Records<'r> {
@@ -47,13 +47,13 @@ pub struct Records<'r> {
     /// Bytes of the window's last chunk that were not given out yet start here.
     chunk_at: usize,
     /// Why expanding stopped, to be said when what was expanded before is given out.
-    failure: Option<RecordingError>,
+    failure: Option<ReadError>,
     /// A record's beginning, whose rest is in the next compressed record.
     fragment: Vec<u8>,
 }
 
 impl<'r> Records<'r> {
-    pub(super) fn new(recording: &'r Recording) -> Self {
+    pub(crate) fn new(recording: &'r PerfData) -> Self {
         let data = recording.data();
         Self {
             decoder: recording.decoder(),
@@ -82,7 +82,7 @@ impl<'r> Records<'r> {
     /// # Errors
     /// See [`Records`].
     #[allow(clippy::should_implement_trait, reason = "a record borrows from the iterator")]
-    pub fn next(&mut self) -> Result<Option<(RawRecord<'_>, RecordContext, Record<'_>)>, RecordingError> {
+    pub fn next(&mut self) -> Result<Option<(RawRecord<'_>, RecordContext, Record<'_>)>, ReadError> {
         self.release_before(RecordPosition(self.position));
         let decoder = self.decoder;
         let Some(raw) = self.next_raw()? else { return Ok(None) };
@@ -96,7 +96,7 @@ impl<'r> Records<'r> {
     /// # Errors
     /// See [`Records`].
     #[inline]
-    pub fn next_raw(&mut self) -> Result<Option<RawRecord<'_>>, RecordingError> {
+    pub fn next_raw(&mut self) -> Result<Option<RawRecord<'_>>, ReadError> {
         loop {
             if self.expander.is_some()
                 && let Some(position) = self.next_expanded()?
@@ -106,7 +106,7 @@ impl<'r> Records<'r> {
             let found = match self.walk.next() {
                 Ok(Some(found)) => found,
                 Ok(None) => return self.finish().map(|()| None),
-                Err(error @ RecordingError::Compressed { .. }) => return Err(self.break_stream(error)),
+                Err(error @ ReadError::Compressed { .. }) => return Err(self.break_stream(error)),
                 Err(error) => {
                     self.fragment.clear();
                     return Err(error);
@@ -139,6 +139,7 @@ impl<'r> Records<'r> {
     }
 
     /// Gives up the memory of expanded records before `position`.
+    #[inline]
     pub fn release_before(&mut self, position: RecordPosition) {
         self.window.release_before(position);
     }
@@ -160,7 +161,7 @@ impl<'r> Records<'r> {
     }
 
     /// The file is walked to its end: was there a rest that the fragment is waiting for?
-    fn finish(&mut self) -> Result<(), RecordingError> {
+    fn finish(&mut self) -> Result<(), ReadError> {
         if self.fragment.is_empty() {
             return Ok(());
         }
@@ -169,13 +170,13 @@ impl<'r> Records<'r> {
         let present = self.fragment.len() as u64;
         let offset = self.walk.offset() as u64;
         self.fragment.clear();
-        Err(RecordingError::Truncated { offset, needed, present })
+        Err(ReadError::Truncated { offset, needed, present })
     }
 
-    fn start_expanding(&mut self, offset: usize, payload: Range<usize>) -> Result<(), RecordingError> {
+    fn start_expanding(&mut self, offset: usize, payload: Range<usize>) -> Result<(), ReadError> {
         if self.stream_is_broken && !begins_frame(&self.file[payload.clone()]) {
             let source = io::Error::new(io::ErrorKind::InvalidData, "they continue a damaged stream");
-            return Err(RecordingError::Compressed { offset: offset as u64, source });
+            return Err(ReadError::Compressed { offset: offset as u64, source });
         }
         self.stream_is_broken = false;
         let expander = match self.expander.take() {
@@ -187,12 +188,12 @@ impl<'r> Records<'r> {
                 self.expander.insert(expander).start(offset, payload);
                 Ok(())
             }
-            Err(source) => Err(RecordingError::Compressed { offset: offset as u64, source }),
+            Err(source) => Err(ReadError::Compressed { offset: offset as u64, source }),
         }
     }
 
     /// Nothing more comes out of this stream. A later one may begin, for which nothing of this is kept.
-    fn break_stream(&mut self, error: RecordingError) -> RecordingError {
+    fn break_stream(&mut self, error: ReadError) -> ReadError {
         self.follows_in_file = false;
         self.expander = None;
         self.fragment.clear();
@@ -201,7 +202,7 @@ impl<'r> Records<'r> {
     }
 
     /// The next record of the compressed record being expanded, if there is one.
-    fn next_expanded(&mut self) -> Result<Option<RecordPosition>, RecordingError> {
+    fn next_expanded(&mut self) -> Result<Option<RecordPosition>, ReadError> {
         loop {
             if let Some(size) = self.whole_record_in_chunk()? {
                 let position = RecordPosition(self.position);
@@ -221,14 +222,14 @@ impl<'r> Records<'r> {
     }
 
     /// Size of the record that the rest of the chunk begins with, if all of it is there.
-    fn whole_record_in_chunk(&mut self) -> Result<Option<usize>, RecordingError> {
+    fn whole_record_in_chunk(&mut self) -> Result<Option<usize>, ReadError> {
         let rest = self.window.last_chunk().get(self.chunk_at..).unwrap_or_default();
         let Some(header) = RecordHeader::from_bytes(rest, self.byte_order) else { return Ok(None) };
         let size = usize::from(header.size);
         if size < RECORD_HEADER_SIZE {
             let offset = self.expander.as_ref().map_or(0, Expander::offset);
             let source = io::Error::new(io::ErrorKind::InvalidData, format!("a record of {size} bytes"));
-            return Err(self.break_stream(RecordingError::Compressed { offset, source }));
+            return Err(self.break_stream(ReadError::Compressed { offset, source }));
         }
         Ok((size <= rest.len()).then_some(size))
     }
@@ -244,7 +245,7 @@ impl<'r> Records<'r> {
     }
 
     /// Expands some more into a new chunk; `false` if the compressed record is used up.
-    fn expand_chunk(&mut self) -> Result<bool, RecordingError> {
+    fn expand_chunk(&mut self) -> Result<bool, ReadError> {
         if let Some(failure) = self.failure.take() {
             return Err(self.break_stream(failure));
         }

@@ -12,80 +12,85 @@ pub enum ByteOrder {
 
 /// The little-endian `u64` at `at`, if it lies within `bytes`.
 #[inline]
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     let field = bytes.get(at..)?.first_chunk()?;
     Some(u64::from_le_bytes(*field))
 }
 
 /// The little-endian `u32` at `at`, if it lies within `bytes`.
 #[inline]
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let field = bytes.get(at..)?.first_chunk()?;
     Some(u32::from_le_bytes(*field))
 }
 
 /// Bytes as little-endian words of eight bytes, as the kernel's records are made.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Words<'a>(&'a [[u8; 8]]);
+pub(crate) struct Words<'a>(&'a [[u8; 8]]);
 
 impl<'a> Words<'a> {
     /// The whole words that `bytes` begins with.
     #[inline]
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes.as_chunks().0)
     }
 
     /// The word of this number, if there are so many.
     #[inline]
-    pub(super) fn u64(self, at: u16) -> Option<u64> {
+    pub(crate) fn u64(self, at: u16) -> Option<u64> {
         self.0.get(usize::from(at)).map(|word| u64::from_le_bytes(*word))
     }
 
     /// The halves of a word, that at the lower address first.
     #[inline]
-    pub(super) fn u32s(self, at: u16) -> Option<(u32, u32)> {
+    pub(crate) fn u32s(self, at: u16) -> Option<(u32, u32)> {
         self.u64(at).map(|word| (word as u32, (word >> 32) as u32))
     }
 }
 
 /// What precedes the first zero byte; everything if there is none.
 #[inline]
-pub(super) fn until_zero(bytes: &[u8]) -> &[u8] {
+pub(crate) fn until_zero(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     &bytes[..end]
 }
 
 /// Reads one value after the other.
 #[derive(Debug, Clone)]
-pub(super) struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
     order: ByteOrder,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
+    #[inline]
+    pub(crate) fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
         Self { rest: bytes, order }
     }
 
     /// What has not been read yet.
-    pub(super) fn rest(&self) -> &'a [u8] {
+    #[inline]
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// The next `length` bytes.
-    pub(super) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+    #[inline]
+    pub(crate) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
         Some(taken)
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.rest.split_first_chunk()?;
         self.rest = rest;
         Some(*taken)
     }
 
-    pub(super) fn u16(&mut self) -> Option<u16> {
+    #[inline]
+    pub(crate) fn u16(&mut self) -> Option<u16> {
         let bytes = self.array()?;
         Some(match self.order {
             ByteOrder::Little => u16::from_le_bytes(bytes),
@@ -93,7 +98,8 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    pub(super) fn u32(&mut self) -> Option<u32> {
+    #[inline]
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         let bytes = self.array()?;
         Some(match self.order {
             ByteOrder::Little => u32::from_le_bytes(bytes),
@@ -101,7 +107,8 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    pub(super) fn u64(&mut self) -> Option<u64> {
+    #[inline]
+    pub(crate) fn u64(&mut self) -> Option<u64> {
         let bytes = self.array()?;
         Some(match self.order {
             ByteOrder::Little => u64::from_le_bytes(bytes),
@@ -110,7 +117,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// All that is left, as numbers.
-    pub(super) fn u64s(mut self) -> Vec<u64> {
+    pub(crate) fn u64s(mut self) -> Vec<u64> {
         let mut numbers = Vec::with_capacity(self.rest.len() / 8);
         while let Some(number) = self.u64() {
             numbers.push(number);
@@ -119,14 +126,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// Text up to its zero.
-    pub(super) fn text(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn text(&mut self) -> Option<&'a [u8]> {
         let text = until_zero(self.rest);
         self.rest = self.rest.get(text.len() + 1..)?;
         Some(text)
     }
 
     /// A string of the feature sections: its padded length, then its bytes up to a zero.
-    pub(super) fn string(&mut self) -> Option<String> {
+    pub(crate) fn string(&mut self) -> Option<String> {
         let length = self.u32()? as usize;
         Some(String::from_utf8_lossy(until_zero(self.take(length)?)).into_owned())
     }

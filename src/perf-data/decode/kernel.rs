@@ -2,12 +2,12 @@
 
 use super::Missing;
 use super::sample::cpu_mode;
-use crate::recording::bytes::{ByteOrder, Cursor, u64_at, until_zero};
-use crate::recording::format::{BUILD_ID_SIZE, misc, read_format, record_type};
-use crate::recording::layout::EventLayout;
-use crate::recording::raw::RawRecord;
-use crate::recording::record::{FileIdentity, Mmap, ReadValue, Record, TaskChange};
-use crate::units::Timestamp;
+use crate::bytes::{ByteOrder, Cursor, u64_at, until_zero};
+use crate::format::{BUILD_ID_SIZE, misc, read_format, record_type};
+use crate::layout::EventLayout;
+use crate::raw::RawRecord;
+use crate::record::{FileIdentity, Mmap, ReadValue, Record, TaskChange};
+use crate::time::Timestamp;
 
 /// The time that some records carry themselves, for recordings without `sample_id`.
 pub(super) fn time_in_body(raw: &RawRecord<'_>) -> Option<Timestamp> {

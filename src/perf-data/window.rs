@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::raw::{RawRecord, RecordHeader, RecordPosition};
+use crate::raw::{RawRecord, RecordHeader, RecordPosition};
 
 /// Spare chunks kept for reuse.
 const SPARE_CHUNKS: usize = 16;
@@ -12,7 +12,7 @@ const SPARE_CHUNKS: usize = 16;
 /// The stream of records is cut into segments: stretches of the file, which cost nothing to keep, and
 /// chunks of bytes that had to be made. Chunks live until [`Window::release_before`].
 #[derive(Debug)]
-pub(super) struct Window<'r> {
+pub(crate) struct Window<'r> {
     file: &'r [u8],
     segments: VecDeque<Segment>,
     spare: Vec<Vec<u8>>,
@@ -31,7 +31,7 @@ struct Segment {
 
 /// How a segment's bytes came from the file's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     /// One for one: offsets go on from the segment's own.
     Copied,
     /// By expanding one compressed record: all have its offset.
@@ -39,33 +39,33 @@ pub(super) enum Origin {
 }
 
 impl<'r> Window<'r> {
-    pub(super) fn new(file: &'r [u8]) -> Self {
+    pub(crate) fn new(file: &'r [u8]) -> Self {
         Self { file, segments: VecDeque::new(), spare: Vec::new() }
     }
 
     /// From `position` on, records lie in the file itself, from `offset` on.
-    pub(super) fn continue_in_file(&mut self, position: u64, offset: u64) {
+    pub(crate) fn continue_in_file(&mut self, position: u64, offset: u64) {
         self.segments.push_back(Segment { start: position, offset, origin: Origin::Copied, chunk: None });
     }
 
     /// From `position` on, records lie in `chunk`, made of what is at `offset` in the file.
-    pub(super) fn continue_in_chunk(&mut self, position: u64, offset: u64, origin: Origin, chunk: Vec<u8>) {
+    pub(crate) fn continue_in_chunk(&mut self, position: u64, offset: u64, origin: Origin, chunk: Vec<u8>) {
         self.segments.push_back(Segment { start: position, offset, origin, chunk: Some(chunk) });
     }
 
     /// The last chunk; empty if the last segment is the file's.
-    pub(super) fn last_chunk(&self) -> &[u8] {
+    pub(crate) fn last_chunk(&self) -> &[u8] {
         self.segments.back().and_then(|segment| segment.chunk.as_deref()).unwrap_or_default()
     }
 
     /// The last chunk, to be changed in place.
-    pub(super) fn last_chunk_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn last_chunk_mut(&mut self) -> &mut [u8] {
         self.segments.back_mut().and_then(|segment| segment.chunk.as_deref_mut()).unwrap_or_default()
     }
 
     /// Appends a copy of what is at `offset` in the file to the last chunk, if that is a copy of what
     /// precedes it and has room; `false` if a new chunk is needed.
-    pub(super) fn append(&mut self, position: u64, offset: u64, bytes: &[u8]) -> bool {
+    pub(crate) fn append(&mut self, position: u64, offset: u64, bytes: &[u8]) -> bool {
         let Some(Segment { start, offset: from, origin: Origin::Copied, chunk: Some(chunk) }) =
             self.segments.back_mut()
         else {
@@ -82,7 +82,7 @@ impl<'r> Window<'r> {
     }
 
     /// An empty vector with room for `capacity` bytes.
-    pub(super) fn fresh_chunk(&mut self, capacity: usize) -> Vec<u8> {
+    pub(crate) fn fresh_chunk(&mut self, capacity: usize) -> Vec<u8> {
         let mut chunk = self.spare.pop().unwrap_or_default();
         chunk.clear();
         chunk.reserve(capacity);
@@ -90,7 +90,8 @@ impl<'r> Window<'r> {
     }
 
     /// Gives up the chunks that end before `position`.
-    pub(super) fn release_before(&mut self, position: RecordPosition) {
+    #[inline]
+    pub(crate) fn release_before(&mut self, position: RecordPosition) {
         while self.segments.get(1).is_some_and(|next| next.start <= position.0) {
             let released = self.segments.pop_front().and_then(|segment| segment.chunk);
             if let Some(chunk) = released
@@ -103,7 +104,7 @@ impl<'r> Window<'r> {
 
     /// The record at `position`, unless it was released.
     #[inline]
-    pub(super) fn record(&self, position: RecordPosition) -> Option<RawRecord<'_>> {
+    pub(crate) fn record(&self, position: RecordPosition) -> Option<RawRecord<'_>> {
         let segment = match self.segments.len() {
             1 => self.segments.front()?,
             _ => {
@@ -126,8 +127,8 @@ impl<'r> Window<'r> {
 
 /// The record that `bytes` begins with.
 #[inline]
-pub(super) fn raw_record(bytes: &[u8], position: RecordPosition, offset: u64) -> Option<RawRecord<'_>> {
+pub(crate) fn raw_record(bytes: &[u8], position: RecordPosition, offset: u64) -> Option<RawRecord<'_>> {
     let header = RecordHeader::from_le_bytes(bytes)?;
-    let body = bytes.get(super::format::RECORD_HEADER_SIZE..header.size.into())?;
+    let body = bytes.get(crate::format::RECORD_HEADER_SIZE..header.size.into())?;
     Some(RawRecord { position, offset, kind: header.kind, misc: header.misc, body })
 }

@@ -3,11 +3,11 @@ use std::io::Cursor;
 use proptest::prelude::*;
 
 use super::*;
-use crate::recording::attr::flag;
-use crate::recording::format::{event_type, sample_type};
-use crate::recording::record::Record;
-use crate::recording::{EventDesc, Recording};
-use crate::units::Timestamp;
+use crate::attr::flag;
+use crate::format::{event_type, sample_type};
+use crate::record::Record;
+use crate::time::Timestamp;
+use crate::{EventDesc, PerfData};
 
 const FULL: u64 = encode::WRITABLE_FIELDS;
 
@@ -26,15 +26,15 @@ fn event(name: &str, id: u64, sample_type: u64) -> EventDesc {
 fn write(
     events: Vec<EventDesc>,
     samples: &[(usize, SampleFields<'_>)],
-    trailer: Option<&Trailer>,
+    features: Option<&Features>,
 ) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut writer = RecordingWriter::create(Cursor::new(&mut bytes), events).expect("memory");
+    let mut writer = PerfDataWriter::create(Cursor::new(&mut bytes), events).expect("memory");
     for (event, fields) in samples {
         writer.write_sample(*event, fields).expect("memory");
     }
-    match trailer {
-        Some(trailer) => drop(writer.finish(trailer).expect("memory")),
+    match features {
+        Some(features) => drop(writer.finish(features).expect("memory")),
         None => writer.commit().expect("memory"),
     }
     bytes
@@ -42,7 +42,7 @@ fn write(
 
 /// Event, time and callchain of each sample.
 fn samples_of(bytes: Vec<u8>) -> Vec<(String, u64, Vec<u64>)> {
-    let recording = Recording::from_bytes(bytes).expect("a recording");
+    let recording = PerfData::from_bytes(bytes).expect("a recording");
     let mut records = recording.records();
     let mut samples = Vec::new();
     while let Some((_, context, record)) = records.next().expect("undamaged") {
@@ -56,40 +56,39 @@ fn samples_of(bytes: Vec<u8>) -> Vec<(String, u64, Vec<u64>)> {
 }
 
 #[test]
-fn names_are_read_with_and_without_the_trailer() {
-    let events = || vec![event("energy/package-0/", 1 << 62, FULL), event("cycles:u", 5, FULL)];
-    for trailer in [None, Some(&Trailer::default())] {
-        let recording = Recording::from_bytes(write(events(), &[], trailer)).expect("a recording");
+fn names_are_read_with_and_without_the_features() {
+    let events = || vec![event("tool/readings/", 1 << 62, FULL), event("cycles:u", 5, FULL)];
+    for features in [None, Some(&Features::default())] {
+        let recording = PerfData::from_bytes(write(events(), &[], features)).expect("a recording");
         let names: Vec<&str> = recording.events().iter().map(|event| event.name.as_str()).collect();
-        assert_eq!(names, ["energy/package-0/", "cycles:u"]);
+        assert_eq!(names, ["tool/readings/", "cycles:u"]);
         assert_eq!(recording.events()[1].attr.sample_period, 7);
         assert_eq!(recording.events()[1].ids, [5]);
-        assert_eq!(recording.is_complete(), trailer.is_some());
+        assert_eq!(recording.is_complete(), features.is_some());
     }
 }
 
 #[test]
-fn the_trailer_is_read_as_it_was_written() {
-    let trailer = Trailer {
+fn the_features_are_read_as_they_were_written() {
+    let written = Features {
         hostname: Some("host".into()),
         arch: Some("x86_64".into()),
-        cpus: Some((8, 4)),
-        command_line: vec!["eprof".into(), "record".into(), "a b".into()],
-        ..Trailer::default()
+        command_line: vec!["perf".into(), "record".into(), "a b".into()],
+        ..Features::default()
     };
     let recording =
-        Recording::from_bytes(write(vec![event("x", 1, FULL)], &[], Some(&trailer))).expect("a recording");
+        PerfData::from_bytes(write(vec![event("x", 1, FULL)], &[], Some(&written))).expect("a recording");
     let features = recording.features();
     assert_eq!(features.hostname.as_deref(), Some("host"));
     assert_eq!(features.arch.as_deref(), Some("x86_64"));
-    assert_eq!(features.command_line, trailer.command_line);
+    assert_eq!(features.command_line, written.command_line);
 }
 
 #[test]
 fn records_after_the_last_commit_are_no_part_of_what_was_promised() {
     let mut bytes = Vec::new();
     let mut writer =
-        RecordingWriter::create(Cursor::new(&mut bytes), vec![event("x", 1, FULL)]).expect("memory");
+        PerfDataWriter::create(Cursor::new(&mut bytes), vec![event("x", 1, FULL)]).expect("memory");
     writer.write_sample(0, &SampleFields { id: 1, ..SampleFields::default() }).expect("memory");
     writer.commit().expect("memory");
     let committed = writer.data_end() as usize;
@@ -111,7 +110,7 @@ fn attributes_are_no_longer_than_they_must_be() {
 #[test]
 fn what_cannot_be_written_is_refused() {
     let mut writer =
-        RecordingWriter::create(Cursor::new(Vec::new()), vec![event("x", 1, FULL | sample_type::WEIGHT)])
+        PerfDataWriter::create(Cursor::new(Vec::new()), vec![event("x", 1, FULL | sample_type::WEIGHT)])
             .expect("memory");
     let refused = |result: io::Result<()>| result.expect_err("refused").kind() == io::ErrorKind::InvalidInput;
     assert!(refused(writer.write_sample(0, &SampleFields::default())));
@@ -147,7 +146,7 @@ impl Seek for Disk {
 fn a_full_disk_leaves_all_that_was_written_before() {
     for room in (400..1200).step_by(13) {
         let disk = Disk { file: Cursor::new(Vec::new()), room };
-        let Ok(mut writer) = RecordingWriter::create(disk, vec![event("x", 1, FULL)]) else { continue };
+        let Ok(mut writer) = PerfDataWriter::create(disk, vec![event("x", 1, FULL)]) else { continue };
         let mut written = 0;
         let error = loop {
             match writer.write_sample(0, &SampleFields { id: 1, ..SampleFields::default() }) {
@@ -177,7 +176,7 @@ proptest! {
                 (*event, SampleFields { id, time, callchain: chain, raw: &[1, 2, 3, 4], ..SampleFields::default() })
             })
             .collect();
-        let bytes = write(events, &fields, finished.then_some(&Trailer::default()));
+        let bytes = write(events, &fields, finished.then_some(&Features::default()));
         let expected: Vec<_> = samples
             .iter()
             .map(|(event, time, chain)| (["a", "b"][*event].to_owned(), u64::from(*time), chain.clone()))

@@ -1,15 +1,15 @@
-//! Records that eprof makes itself, as bytes: energy readings, the state of processes found running,
-//! names of events. The kernel's own records are copied, never made.
+//! Records as bytes, for a recorder that has more to say than what it copies from the kernel's rings: payloads,
+//! the state of processes found running, names of events.
 //!
 //! Every record starts with the kernel's header (`type: u32, misc: u16, size: u16`), is a multiple of
-//! eight bytes long and little-endian. All events of a recording of ours have the same trailer
-//! ([`SampleId`]), as `sample_id_all` asks for.
+//! eight bytes long and little-endian. Records that are no samples end with a [`SampleId`], as `sample_id_all`
+//! asks for: the samples of all events of the file must have the [`TRAILER_FIELDS`].
 
 use std::ops::Range;
 
-use crate::recording::format::{RECORD_HEADER_SIZE, event_update, misc, record_type, sample_type};
-use crate::recording::record::CpuMode;
-use crate::units::Timestamp;
+use crate::format::{RECORD_HEADER_SIZE, event_update, misc, record_type, sample_type};
+use crate::record::CpuMode;
+use crate::time::Timestamp;
 
 /// Fields that [`SampleId`] puts behind a record that is no sample.
 pub const TRAILER_FIELDS: u64 =
@@ -59,7 +59,8 @@ pub struct SampleFields<'a> {
     pub period: u64,
     /// Callchain, innermost first, with the kernel's context markers.
     pub callchain: &'a [u64],
-    /// Raw data; its length plus four must be a multiple of eight.
+    /// Raw data. It is written as the kernel does it: with zeros behind it until its length and the four bytes that
+    /// tell the length make a multiple of eight, and they count as its own.
     pub raw: &'a [u8],
 }
 
@@ -128,8 +129,7 @@ pub fn sample(kind: u64, fields: &SampleFields<'_>, out: &mut Vec<u8>) -> Result
         }
     }
     if has(sample_type::RAW) {
-        record.u32(fields.raw.len() as u32);
-        record.bytes(fields.raw);
+        record.raw(fields.raw);
     }
     record.finish()
 }
@@ -269,7 +269,7 @@ pub fn event_name(id: u64, name: &[u8], out: &mut Vec<u8>) -> Result<(), RecordT
     record.finish()
 }
 
-fn misc_of(mode: CpuMode) -> u16 {
+pub(crate) fn misc_of(mode: CpuMode) -> u16 {
     match mode {
         CpuMode::Unknown => 0,
         CpuMode::Kernel => misc::KERNEL,
@@ -305,6 +305,14 @@ impl<'a> RecordBuilder<'a> {
 
     fn bytes(&mut self, bytes: &[u8]) {
         self.out.extend(bytes);
+    }
+
+    /// Raw data behind their length, padded as [`SampleFields::raw`] says.
+    fn raw(&mut self, bytes: &[u8]) {
+        let padded = (bytes.len() + 4).next_multiple_of(8) - 4;
+        self.u32(padded as u32);
+        self.bytes(bytes);
+        self.out.resize(self.out.len() + padded - bytes.len(), 0);
     }
 
     /// Text with its terminating zero, padded so that the record stays a multiple of eight.
@@ -391,6 +399,18 @@ mod tests {
         out.clear();
         sample(sample_type::IDENTIFIER | sample_type::CALLCHAIN, &fields, &mut out).expect("short");
         assert_eq!(out.len(), 8 + 8 + 8 + 16);
+    }
+
+    #[test]
+    fn raw_data_are_padded_as_the_kernel_does_it() {
+        for (length, padded) in [(0, 4), (3, 4), (4, 4), (5, 12), (12, 12)] {
+            let fields = SampleFields { raw: &[7; 12][..length], ..Default::default() };
+            let mut out = Vec::new();
+            sample(sample_type::RAW, &fields, &mut out).expect("short");
+            assert_eq!(out.len(), 8 + 4 + padded);
+            assert_eq!(out[8..12], (padded as u32).to_le_bytes());
+            assert_eq!(out[12..], [vec![7; length], vec![0; padded - length]].concat());
+        }
     }
 
     #[test]

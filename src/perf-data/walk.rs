@@ -4,10 +4,10 @@ use std::hint::black_box;
 use std::io;
 use std::ops::Range;
 
-use super::bytes::{ByteOrder, Cursor};
-use super::error::RecordingError;
-use super::format::{RECORD_HEADER_SIZE, record_type};
-use super::raw::RecordHeader;
+use crate::bytes::{ByteOrder, Cursor};
+use crate::error::ReadError;
+use crate::format::{RECORD_HEADER_SIZE, record_type};
+use crate::raw::RecordHeader;
 
 /// Bytes before the compressed ones of a [`record_type::COMPRESSED2`]: header and length.
 const COMPRESSED2_HEADER_SIZE: usize = 16;
@@ -16,17 +16,17 @@ const LONGEST_PAYLOAD: usize = (1 << 16) - COMPRESSED2_HEADER_SIZE - 1;
 
 /// A record in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Offset of its header.
-    pub(super) offset: usize,
-    pub(super) header: RecordHeader,
+    pub(crate) offset: usize,
+    pub(crate) header: RecordHeader,
     /// Where the compressed bytes lie in the file, if it is a compressed record.
-    pub(super) compressed: Option<Range<usize>>,
+    pub(crate) compressed: Option<Range<usize>>,
 }
 
 /// Walks the records of a file without looking into them.
 #[derive(Debug)]
-pub(super) struct Walk<'r> {
+pub(crate) struct Walk<'r> {
     file: &'r [u8],
     order: ByteOrder,
     /// Offset of the next record.
@@ -42,12 +42,13 @@ pub(super) struct Walk<'r> {
 }
 
 impl<'r> Walk<'r> {
-    pub(super) fn new(file: &'r [u8], order: ByteOrder, data: Range<usize>, missing: u64) -> Self {
+    pub(crate) fn new(file: &'r [u8], order: ByteOrder, data: Range<usize>, missing: u64) -> Self {
         Self { file, order, at: data.start, end: data.end, missing, loaded: data.start, chain_end: 0 }
     }
 
     /// Offset behind the record found last and all that is appended to it.
-    pub(super) fn offset(&self) -> usize {
+    #[inline]
+    pub(crate) fn offset(&self) -> usize {
         self.at
     }
 
@@ -59,7 +60,7 @@ impl<'r> Walk<'r> {
 
     /// The next record; `None` at the end. After an error that is not recoverable there is none.
     #[inline]
-    pub(super) fn next(&mut self) -> Result<Option<Found>, RecordingError> {
+    pub(crate) fn next(&mut self) -> Result<Option<Found>, ReadError> {
         if self.at >= self.loaded {
             self.load_ahead();
         }
@@ -98,7 +99,7 @@ impl<'r> Walk<'r> {
         self.loaded = end.max(self.at + 1);
     }
 
-    fn compressed(&mut self, header: RecordHeader, rest: &[u8]) -> Result<Found, RecordingError> {
+    fn compressed(&mut self, header: RecordHeader, rest: &[u8]) -> Result<Found, ReadError> {
         let size = usize::from(header.size);
         let Extent { payload, length } = match header.kind {
             record_type::COMPRESSED if size < RECORD_HEADER_SIZE => return Err(self.impossible_size(size)),
@@ -121,7 +122,7 @@ impl<'r> Walk<'r> {
     /// they compressed at once, however many records that took. Where that is more than 64 KiB, the
     /// size is what remains of it, nothing is padded, the first record counts the bytes of all, and those
     /// behind it (see [`Walk::link`]) have the right size but count nothing. perf itself cannot read that.
-    fn compressed2(&mut self, size: usize, rest: &[u8]) -> Result<Extent, RecordingError> {
+    fn compressed2(&mut self, size: usize, rest: &[u8]) -> Result<Extent, ReadError> {
         let counted = rest.get(RECORD_HEADER_SIZE..).and_then(|body| Cursor::new(body, self.order).u64());
         let Some(counted) = counted else { return Err(self.truncated(COMPRESSED2_HEADER_SIZE as u64)) };
         // Nobody compresses 4 GiB at once, and no sum overflows below that.
@@ -145,7 +146,7 @@ impl<'r> Walk<'r> {
     }
 
     /// The extent of a record behind one whose length overflowed: all of it is compressed bytes.
-    fn link(&mut self, size: usize) -> Result<Extent, RecordingError> {
+    fn link(&mut self, size: usize) -> Result<Extent, ReadError> {
         if size < COMPRESSED2_HEADER_SIZE || self.at + size > self.chain_end {
             return Err(self.miscounted(size));
         }
@@ -153,31 +154,28 @@ impl<'r> Walk<'r> {
     }
 
     /// The end of the file is reached: was it the end of the records?
-    fn finish<T>(&mut self, left: usize) -> Result<Option<T>, RecordingError> {
+    fn finish<T>(&mut self, left: usize) -> Result<Option<T>, ReadError> {
         if left > 0 || self.missing > 0 {
             return Err(self.truncated(RECORD_HEADER_SIZE as u64));
         }
         Ok(None)
     }
 
-    fn truncated(&mut self, needed: u64) -> RecordingError {
-        let error = RecordingError::Truncated {
-            offset: self.at as u64,
-            needed,
-            present: (self.end - self.at) as u64,
-        };
+    fn truncated(&mut self, needed: u64) -> ReadError {
+        let error =
+            ReadError::Truncated { offset: self.at as u64, needed, present: (self.end - self.at) as u64 };
         self.stop();
         error
     }
 
-    fn impossible_size(&mut self, size: usize) -> RecordingError {
-        let error = RecordingError::RecordSize { offset: self.at as u64, size: size as u64 };
+    fn impossible_size(&mut self, size: usize) -> ReadError {
+        let error = ReadError::RecordSize { offset: self.at as u64, size: size as u64 };
         self.stop();
         error
     }
 
     /// The walk goes on behind a compressed record that miscounts, if its size is possible.
-    fn miscounted(&mut self, size: usize) -> RecordingError {
+    fn miscounted(&mut self, size: usize) -> ReadError {
         let source = io::Error::new(io::ErrorKind::InvalidData, "they are counted wrong");
         let offset = self.at as u64;
         if size >= RECORD_HEADER_SIZE && size <= self.end - self.at {
@@ -185,7 +183,7 @@ impl<'r> Walk<'r> {
         } else {
             self.stop();
         }
-        RecordingError::Compressed { offset, source }
+        ReadError::Compressed { offset, source }
     }
 }
 

@@ -8,7 +8,7 @@ use std::io;
 
 use zstd::bulk::Compressor;
 
-use crate::recording::format::{RECORD_HEADER_SIZE, record_type};
+use crate::format::{RECORD_HEADER_SIZE, record_type};
 
 /// Most bytes that one record holds before compression.
 pub const CHUNK: usize = 128 << 10;

@@ -3,17 +3,17 @@
 use std::ops::Range;
 use std::path::Path;
 
-use super::attr::EventAttr;
-use super::bytes::{ByteOrder, Cursor};
-use super::error::RecordingError;
-use super::feature_sections::Features;
-use super::format::{
+use crate::attr::EventAttr;
+use crate::bytes::{ByteOrder, Cursor};
+use crate::error::ReadError;
+use crate::features::Features;
+use crate::format::{
     FILE_HEADER_SIZE, FileHeader, MAGIC, MAGIC_VERSION_1, PIPE_HEADER_SIZE, SECTION_SIZE, Section,
 };
 
 /// What the first bytes of a recording say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Head {
+pub(crate) enum Head {
     /// A file, with its header.
     File(ByteOrder, FileHeader),
     /// A stream out of a pipe: all else is in records.
@@ -21,27 +21,26 @@ pub(super) enum Head {
 }
 
 /// Reads the header.
-pub(super) fn head(path: &Path, bytes: &[u8]) -> Result<Head, RecordingError> {
-    let not_perf_data = || RecordingError::NotPerfData { path: path.to_owned() };
+pub(crate) fn head(path: &Path, bytes: &[u8]) -> Result<Head, ReadError> {
+    let not_perf_data = || ReadError::NotPerfData { path: path.to_owned() };
     let magic = Cursor::new(bytes, ByteOrder::Little).u64().ok_or_else(not_perf_data)?;
     let order = match magic {
         MAGIC => ByteOrder::Little,
         _ if magic == MAGIC.swap_bytes() => ByteOrder::Big,
         _ if magic == MAGIC_VERSION_1 || magic == MAGIC_VERSION_1.swap_bytes() => {
-            return Err(RecordingError::Version1 { path: path.to_owned() });
+            return Err(ReadError::Version1 { path: path.to_owned() });
         }
         _ => return Err(not_perf_data()),
     };
-    let cut_off =
-        RecordingError::Truncated { offset: 0, needed: PIPE_HEADER_SIZE, present: bytes.len() as u64 };
+    let cut_off = ReadError::Truncated { offset: 0, needed: PIPE_HEADER_SIZE, present: bytes.len() as u64 };
     let mut fields = Cursor::new(&bytes[8..], order);
     match fields.u64().ok_or(cut_off)? {
         PIPE_HEADER_SIZE => Ok(Head::Pipe(order)),
         size if size >= FILE_HEADER_SIZE => {
-            let cut_off = RecordingError::Truncated { offset: 0, needed: size, present: bytes.len() as u64 };
+            let cut_off = ReadError::Truncated { offset: 0, needed: size, present: bytes.len() as u64 };
             file_header(&mut fields).map(|header| Head::File(order, header)).ok_or(cut_off)
         }
-        _ => Err(RecordingError::Header { offset: 8, what: "its length is impossible" }),
+        _ => Err(ReadError::Header { offset: 8, what: "its length is impossible" }),
     }
 }
 
@@ -68,18 +67,18 @@ fn section_bytes(bytes: &[u8], section: Section) -> Option<&[u8]> {
 
 /// Where the records of a file lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Data {
-    pub(super) range: Range<usize>,
+pub(crate) struct Data {
+    pub(crate) range: Range<usize>,
     /// Bytes of records that the header promises beyond the file's end.
-    pub(super) missing: u64,
+    pub(crate) missing: u64,
     /// The recorder came to write the features, its last act.
-    pub(super) finished: bool,
+    pub(crate) finished: bool,
 }
 
 /// Finds the records. Those of a recorder that was killed go on to the file's end: the header has the
 /// size of an earlier moment, or none.
-pub(super) fn data(header: &FileHeader, length: usize) -> Result<Data, RecordingError> {
-    let outside = || RecordingError::Header { offset: 40, what: "the records begin behind the file's end" };
+pub(crate) fn data(header: &FileHeader, length: usize) -> Result<Data, ReadError> {
+    let outside = || ReadError::Header { offset: 40, what: "the records begin behind the file's end" };
     let start =
         usize::try_from(header.data.offset).ok().filter(|&start| start <= length).ok_or_else(outside)?;
     let present = (length - start) as u64;
@@ -90,12 +89,12 @@ pub(super) fn data(header: &FileHeader, length: usize) -> Result<Data, Recording
 }
 
 /// The attributes and ids of a file.
-pub(super) fn attrs(
+pub(crate) fn attrs(
     bytes: &[u8],
     order: ByteOrder,
     header: &FileHeader,
-) -> Result<Vec<(EventAttr, Vec<u64>)>, RecordingError> {
-    let damaged = |offset: u64, what: &'static str| RecordingError::Header { offset, what };
+) -> Result<Vec<(EventAttr, Vec<u64>)>, ReadError> {
+    let damaged = |offset: u64, what: &'static str| ReadError::Header { offset, what };
     let entry_size = usize::try_from(header.attr_size).unwrap_or(usize::MAX);
     let attr_size = entry_size.checked_sub(SECTION_SIZE).filter(|&size| size >= EventAttr::MIN_SIZE);
     let attr_size = attr_size.ok_or_else(|| damaged(16, "the attributes' length is impossible"))?;
@@ -120,7 +119,7 @@ pub(super) fn attrs(
 }
 
 /// The feature sections of a file; those that were cut off are left out.
-pub(super) fn features(bytes: &[u8], order: ByteOrder, header: &FileHeader) -> Features {
+pub(crate) fn features(bytes: &[u8], order: ByteOrder, header: &FileHeader) -> Features {
     let mut features = Features::default();
     let table = header.data.offset.checked_add(header.data.size).and_then(|end| usize::try_from(end).ok());
     let Some(table) = table.filter(|_| header.data.size > 0).and_then(|table| bytes.get(table..)) else {

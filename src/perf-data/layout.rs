@@ -1,7 +1,7 @@
 //! Where the fields of an event's samples lie, worked out once per attribute.
 
-use super::attr::{EventAttr, flag};
-use super::format::{read_format, sample_type};
+use crate::attr::{EventAttr, flag};
+use crate::format::{read_format, sample_type};
 
 /// A word that lies beyond every record: the field is not recorded.
 const ABSENT: u16 = u16::MAX;
@@ -11,51 +11,51 @@ const WORD: u16 = 8;
 
 /// Fields at fixed places, counted in words of eight bytes, from the start of a sample's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SampleLayout {
-    pub(super) identifier: u16,
-    pub(super) ip: u16,
-    pub(super) tid: u16,
-    pub(super) time: u16,
-    pub(super) address: u16,
-    pub(super) id: u16,
-    pub(super) cpu: u16,
-    pub(super) period: u16,
+pub(crate) struct SampleLayout {
+    pub(crate) identifier: u16,
+    pub(crate) ip: u16,
+    pub(crate) tid: u16,
+    pub(crate) time: u16,
+    pub(crate) address: u16,
+    pub(crate) id: u16,
+    pub(crate) cpu: u16,
+    pub(crate) period: u16,
     /// Words up to the first field of variable length.
-    pub(super) fixed_words: u16,
+    pub(crate) fixed_words: u16,
 }
 
 /// Fields of the `sample_id` that ends every record that is no sample, in words from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TrailerLayout {
-    pub(super) tid: u16,
-    pub(super) time: u16,
-    pub(super) id: u16,
-    pub(super) cpu: u16,
+pub(crate) struct TrailerLayout {
+    pub(crate) tid: u16,
+    pub(crate) time: u16,
+    pub(crate) id: u16,
+    pub(crate) cpu: u16,
     /// Its length in bytes; 0 if there is none.
-    pub(super) size: u16,
+    pub(crate) size: u16,
 }
 
 /// Everything that decoding a sample of an event needs to know of its attribute.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct EventLayout {
-    pub(super) sample: SampleLayout,
-    pub(super) trailer: TrailerLayout,
-    pub(super) sample_type: u64,
+pub(crate) struct EventLayout {
+    pub(crate) sample: SampleLayout,
+    pub(crate) trailer: TrailerLayout,
+    pub(crate) sample_type: u64,
     /// Bytes of a counter value that is not a group's.
-    pub(super) read_size: usize,
+    pub(crate) read_size: usize,
     /// Bytes before the values of a group, its count included, and bytes of each value.
-    pub(super) group_size: (usize, usize),
-    pub(super) reads_group: bool,
-    pub(super) read_format: u64,
+    pub(crate) group_size: (usize, usize),
+    pub(crate) reads_group: bool,
+    pub(crate) read_format: u64,
     /// Words before the branches, and words for each branch behind them all.
-    pub(super) branch_words: (usize, usize),
-    pub(super) user_registers: u64,
-    pub(super) interrupt_registers: u64,
-    pub(super) fixed_period: Option<u64>,
+    pub(crate) branch_words: (usize, usize),
+    pub(crate) user_registers: u64,
+    pub(crate) interrupt_registers: u64,
+    pub(crate) fixed_period: Option<u64>,
 }
 
 impl EventLayout {
-    pub(super) fn new(attr: &EventAttr) -> Self {
+    pub(crate) fn new(attr: &EventAttr) -> Self {
         let words = |mask: u64| 8 * (attr.read_format & mask).count_ones() as usize;
         let times = read_format::TOTAL_TIME_ENABLED | read_format::TOTAL_TIME_RUNNING;
         let per_value = read_format::ID | read_format::LOST;
@@ -74,18 +74,19 @@ impl EventLayout {
         }
     }
 
-    pub(super) fn samples(&self, field: u64) -> bool {
+    #[inline]
+    pub(crate) fn samples(&self, field: u64) -> bool {
         self.sample_type & field != 0
     }
 
     /// The word of a sample's body that is the event's id, if it is recorded.
-    pub(super) fn id_in_sample(&self) -> Option<u16> {
+    pub(crate) fn id_in_sample(&self) -> Option<u16> {
         let place = if self.sample.identifier != ABSENT { self.sample.identifier } else { self.sample.id };
         (place != ABSENT).then_some(place)
     }
 
     /// Bytes from the event's id to the end of a record that is no sample, if it is recorded.
-    pub(super) fn id_before_end(&self) -> Option<u16> {
+    pub(crate) fn id_before_end(&self) -> Option<u16> {
         (self.trailer.id != ABSENT).then(|| self.trailer.size - WORD * self.trailer.id)
     }
 }

@@ -3,24 +3,27 @@
 
 use std::ops::Range;
 
-use super::attr::EventAttr;
-use super::bytes::{ByteOrder, Cursor, until_zero};
-use super::feature_sections::{Features, build_id};
-use super::format::{RECORD_HEADER_SIZE, event_update, record_type};
-use super::walk::{Found, Walk};
+use rustc_hash::FxHashMap;
+
+use crate::attr::EventAttr;
+use crate::bytes::{ByteOrder, Cursor, until_zero};
+use crate::features::{Features, build_id};
+use crate::format::{RECORD_HEADER_SIZE, event_update, record_type};
+use crate::walk::{Found, Walk};
 
 /// Attributes, names and features found among the records.
 #[derive(Debug, Default)]
-pub(super) struct Announced {
-    pub(super) attrs: Vec<(EventAttr, Vec<u64>)>,
-    /// Names by event id.
-    pub(super) names: Vec<(u64, String)>,
-    pub(super) features: Features,
+pub(crate) struct Announced {
+    pub(crate) attrs: Vec<(EventAttr, Vec<u64>)>,
+    /// Names, numbered by `first_of_id`: for each event id, the first that was announced for it.
+    names: Vec<String>,
+    first_of_id: FxHashMap<u64, usize>,
+    pub(crate) features: Features,
 }
 
 /// How far to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(crate) enum Extent {
     /// Everywhere: a pipe has no other place, and some of it may come late.
     All,
     /// Up to the first sample.
@@ -29,7 +32,7 @@ pub(super) enum Extent {
 
 /// Collects what the records at `data` in the file announce, up to the first one that is damaged: the
 /// reader of the records will come to it and say so.
-pub(super) fn announced(file: &[u8], data: Range<usize>, order: ByteOrder, extent: Extent) -> Announced {
+pub(crate) fn announced(file: &[u8], data: Range<usize>, order: ByteOrder, extent: Extent) -> Announced {
     let mut found = Announced::default();
     let mut walk = Walk::new(file, order, data, 0);
     while let Ok(Some(Found { offset, header, compressed })) = walk.next() {
@@ -48,7 +51,12 @@ impl Announced {
     fn take_in(&mut self, kind: u32, bits: u16, body: &[u8], appended: &[u8], order: ByteOrder) {
         match kind {
             record_type::HEADER_ATTR => self.attrs.extend(attr(body, order)),
-            record_type::EVENT_UPDATE => self.names.extend(name(body, order)),
+            record_type::EVENT_UPDATE => {
+                if let Some((id, name)) = name(body, order) {
+                    self.first_of_id.entry(id).or_insert(self.names.len());
+                    self.names.push(name);
+                }
+            }
             record_type::HEADER_TRACING_DATA => self.features.tracing_data = appended.to_vec(),
             record_type::HEADER_BUILD_ID => self.features.build_ids.extend(build_id(bits, body, order)),
             record_type::HEADER_FEATURE => {
@@ -61,9 +69,10 @@ impl Announced {
         }
     }
 
-    /// The name announced for an event of these ids.
-    pub(super) fn name_of(&self, ids: &[u64]) -> Option<&str> {
-        self.names.iter().find(|(id, _)| ids.contains(id)).map(|(_, name)| name.as_str())
+    /// The name announced for an event of these ids: the first, if there are several.
+    pub(crate) fn name_of(&self, ids: &[u64]) -> Option<&str> {
+        let first = ids.iter().filter_map(|id| self.first_of_id.get(id)).min()?;
+        self.names.get(*first).map(String::as_str)
     }
 }
 

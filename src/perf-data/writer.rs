@@ -1,25 +1,25 @@
 //! Writes perf.data, version 2, to anything that can be written and rewound.
 //!
 //! ```text
-//! header | ids of each event | attributes | data … | table of sections | sections (trailer)
+//! header | ids of each event | attributes | data … | table of sections | sections (features)
 //!    └── says where all of it is; the data's size is rewritten now and then
 //! ```
 //!
-//! The data come last but for the trailer, so a recording that is cut off anywhere reads up to the
-//! size last written to the header. What the trailer would say of the events (their names) stands at
+//! The data come last but for the features, so a file that is cut off anywhere reads up to the
+//! size last written to the header. What the features would say of the events (their names) stands at
 //! the start of the data too, as EVENT_UPDATE records.
 
 use std::io::{self, IoSlice, Seek, SeekFrom, Write};
 
-use crate::recording::EventDesc;
-use crate::recording::attr::EventAttr;
-use crate::recording::encode::{self, SampleFields};
-use crate::recording::format::{FILE_HEADER_SIZE, MAGIC};
-use crate::recording::trailer::Trailer;
+use crate::EventDesc;
+use crate::attr::EventAttr;
+use crate::encode::{self, SampleFields};
+use crate::features::Features;
+use crate::format::{FILE_HEADER_SIZE, MAGIC};
 
 /// Where the header keeps the size of the data.
 const DATA_SIZE_AT: u64 = 48;
-/// Where the header keeps the bits of the sections that the trailer has, and how many bytes they take.
+/// Where the header keeps the bits of the sections that there are, and how many bytes they take.
 const SECTION_BITS_AT: u64 = 72;
 const SECTION_BITS_SIZE: usize = 32;
 /// Where `perf_event_attr` keeps its own size.
@@ -44,7 +44,7 @@ impl From<FailedWrite> for io::Error {
 
 /// A perf.data file being written.
 #[derive(Debug)]
-pub struct RecordingWriter<W> {
+pub struct PerfDataWriter<W> {
     file: W,
     events: Vec<EventDesc>,
     data_start: u64,
@@ -52,7 +52,7 @@ pub struct RecordingWriter<W> {
     scratch: Vec<u8>,
 }
 
-impl<W: Write + Seek> RecordingWriter<W> {
+impl<W: Write + Seek> PerfDataWriter<W> {
     /// Starts a recording at the start of `file`: header, attributes and the events' names.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl<W: Write + Seek> RecordingWriter<W> {
     /// Appends whole records that lie in several places, with as few system calls as possible.
     ///
     /// # Errors
-    /// As for [`RecordingWriter::write_raw`].
+    /// As for [`PerfDataWriter::write_raw`].
     pub fn write_raw_vectored(&mut self, pieces: &mut [IoSlice<'_>]) -> Result<(), FailedWrite> {
         let length: usize = pieces.iter().map(|piece| piece.len()).sum();
         write_all_vectored(&mut self.file, pieces).inspect_err(|_| {
@@ -131,14 +131,14 @@ impl<W: Write + Seek> RecordingWriter<W> {
         self.file.flush()
     }
 
-    /// Writes the trailer behind the data and closes the recording.
+    /// Writes the features behind the data and closes the file.
     ///
     /// # Errors
-    /// Errors of writing; the recording is readable without its trailer if [`RecordingWriter::commit`]
+    /// Errors of writing; the file is readable without its features if [`PerfDataWriter::commit`]
     /// was called before.
-    pub fn finish(mut self, trailer: &Trailer) -> io::Result<W> {
+    pub fn finish(mut self, features: &Features) -> io::Result<W> {
         self.commit()?;
-        let sections = trailer.sections(&self.events);
+        let sections = features.sections(&self.events);
         let mut offset = self.data_end() + 16 * sections.len() as u64;
         let mut bits = [0u8; SECTION_BITS_SIZE];
         let mut table = Vec::new();
@@ -151,7 +151,7 @@ impl<W: Write + Seek> RecordingWriter<W> {
         }
         self.file.write_all(&table)?;
         self.file.write_all(&contents)?;
-        // Only now: a trailer that does not fit must not be promised.
+        // Only now: sections that do not fit must not be promised.
         self.file.seek(SeekFrom::Start(SECTION_BITS_AT))?;
         self.file.write_all(&bits)?;
         self.file.seek(SeekFrom::Start(offset))?;
@@ -191,7 +191,7 @@ fn write_all_vectored(file: &mut impl Write, mut pieces: &mut [IoSlice<'_>]) -> 
 /// The attributes as bytes, all of the same length and each saying so, since perf reads a table of
 /// attributes by the size that each says of itself. Bytes that are zero at the end of all are dropped:
 /// an older perf refuses attributes that are longer than those it knows.
-pub(super) fn encoded_attrs(events: &[EventDesc]) -> Vec<Vec<u8>> {
+pub(crate) fn encoded_attrs(events: &[EventDesc]) -> Vec<Vec<u8>> {
     let mut attrs: Vec<[u8; EventAttr::SIZE]> = events.iter().map(|event| event.attr.to_bytes()).collect();
     let used = |attr: &[u8; EventAttr::SIZE]| attr.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
     let length = attrs.iter().map(used).max().unwrap_or(0).max(COMMON_ATTR_SIZE).next_multiple_of(8);
@@ -216,7 +216,7 @@ fn file_head(events: &[EventDesc]) -> Vec<u8> {
     head.extend(entry_size.to_le_bytes());
     push_section(attrs_start, attrs_size, &mut head);
     push_section(attrs_start + attrs_size, 0, &mut head);
-    // The section of event types, long out of use, and the bits of the trailer's sections.
+    // The section of event types, long out of use, and the bits of the sections that there are.
     push_section(0, 0, &mut head);
     head.extend([0; SECTION_BITS_SIZE]);
 

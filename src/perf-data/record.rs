@@ -1,8 +1,8 @@
 //! One record of a recording, decoded: what the kernel said, borrowed from the file's bytes.
 
-use crate::units::Timestamp;
+use crate::time::Timestamp;
 
-/// Index of an event (an attribute) in [`super::Recording`]'s list of events.
+/// Index of an event (an attribute) in [`super::PerfData`]'s list of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventIndex(pub u32);
 
@@ -43,7 +43,7 @@ pub enum CpuMode {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Record<'a> {
-    /// An event overflowed, or eprof wrote a reading.
+    /// An event overflowed, or a program wrote a payload of its own.
     Sample(Sample<'a>),
     /// Code or data was mapped into a process (MMAP and MMAP2).
     Mmap(Mmap<'a>),
@@ -118,7 +118,7 @@ pub struct Sample<'a> {
     pub branch_stack: BranchStack<'a>,
     /// Counter values (PERF_SAMPLE_READ) as raw bytes in the event's read format.
     pub read: &'a [u8],
-    /// Raw data: tracepoint fields, or eprof's payloads.
+    /// Raw data: tracepoint fields, or a program's payload.
     pub raw: &'a [u8],
     /// User registers, where recorded.
     pub user_registers: Option<UserRegisters<'a>>,
@@ -132,6 +132,7 @@ pub struct Callchain<'a>(pub &'a [u8]);
 
 impl<'a> Callchain<'a> {
     /// Entries, context markers included, innermost first.
+    #[inline]
     pub fn entries(self) -> impl DoubleEndedIterator<Item = u64> + ExactSizeIterator + Clone + 'a {
         self.0.chunks_exact(8).map(|entry| {
             // chunks_exact gives exactly 8 bytes.
@@ -140,11 +141,13 @@ impl<'a> Callchain<'a> {
     }
 
     /// Number of entries, context markers included.
+    #[inline]
     pub fn len(self) -> usize {
         self.0.len() / 8
     }
 
     /// No callchain, or an empty one.
+    #[inline]
     pub fn is_empty(self) -> bool {
         self.0.len() < 8
     }
@@ -167,6 +170,7 @@ pub struct UserRegisters<'a> {
 
 impl UserRegisters<'_> {
     /// The value of register number `register` in the kernel's numbering, if it was recorded.
+    #[inline]
     pub fn get(&self, register: u32) -> Option<u64> {
         let bit = 1u64.checked_shl(register)?;
         if self.mask & bit == 0 {

@@ -1,138 +1,16 @@
-//! The feature sections: what the recorder wrote down about the machine and itself.
+//! Reading the sections.
 
-use super::attr::EventAttr;
-use super::bytes::{ByteOrder, Cursor, until_zero};
-use super::format::{BUILD_ID_SIZE, RECORD_HEADER_SIZE, feature, misc};
-use super::record::CpuMode;
-use crate::units::{Nanoseconds, Timestamp};
-
-/// What the feature sections say. What a recording does not have, or has damaged, is `None` or empty.
-#[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Features {
-    /// Name of the machine.
-    pub hostname: Option<String>,
-    /// Release of the kernel.
-    pub os_release: Option<String>,
-    /// Version of the recorder.
-    pub version: Option<String>,
-    /// Machine architecture as `uname -m` prints it.
-    pub arch: Option<String>,
-    /// CPUs that were online, and that there were in all.
-    pub cpus: Option<CpuCount>,
-    /// The CPU's name for people.
-    pub cpu_description: Option<String>,
-    /// The CPU's name for programs: `GenuineIntel,6,42,7`.
-    pub cpu_id: Option<String>,
-    /// Memory in kB.
-    pub total_memory_kb: Option<u64>,
-    /// The recorder's command line.
-    pub command_line: Vec<String>,
-    /// Attributes, ids and names of the events.
-    pub event_descriptions: Vec<EventDescription>,
-    /// Memory nodes.
-    pub numa_nodes: Vec<NumaNode>,
-    /// Numbers (`perf_event_attr::type`) and names of the PMUs.
-    pub pmu_names: Vec<(u32, String)>,
-    /// Groups of events.
-    pub groups: Vec<EventGroup>,
-    /// Build-ids of files that samples lie in.
-    pub build_ids: Vec<BuildId>,
-    /// Times of the first and the last sample.
-    pub sample_times: Option<(Timestamp, Timestamp)>,
-    /// Resolution of the clock that was chosen.
-    pub clock_resolution: Option<Nanoseconds>,
-    /// One instant on the recording's clock and on the wall clock.
-    pub clock: Option<ClockPair>,
-    /// How records are compressed.
-    pub compression: Option<Compression>,
-    /// Tracepoint formats, as the recorder read them from tracefs.
-    pub tracing_data: Vec<u8>,
-}
-
-/// Numbers of CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CpuCount {
-    /// CPUs that were online.
-    pub online: u32,
-    /// CPUs that there were in all.
-    pub available: u32,
-}
-
-/// An event as the recorder described it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventDescription {
-    /// Its attribute.
-    pub attr: EventAttr,
-    /// Its name.
-    pub name: String,
-    /// Its ids.
-    pub ids: Vec<u64>,
-}
-
-/// A memory node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NumaNode {
-    /// Its number.
-    pub node: u32,
-    /// Its memory in kB.
-    pub total_kb: u64,
-    /// Its CPUs, as a list: `0-3,8`.
-    pub cpus: String,
-}
-
-/// Events that were scheduled together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventGroup {
-    /// Its name, if it was given one.
-    pub name: String,
-    /// Index of the leader in the list of events.
-    pub leader: u32,
-    /// Number of events, the leader included.
-    pub members: u32,
-}
-
-/// The build-id of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BuildId {
-    /// Whether it is a program's file, the kernel or a module.
-    pub mode: CpuMode,
-    /// Process, for guests; -1 for the host.
-    pub pid: i32,
-    /// The id, without padding where its length is known.
-    pub id: Vec<u8>,
-    /// Path of the file, or `[kernel.kallsyms]` and the like.
-    pub path: Vec<u8>,
-}
-
-/// One instant on two clocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClockPair {
-    /// The recording's clock (`CLOCK_*`).
-    pub clockid: u32,
-    /// Nanoseconds since 1970-01-01 UTC.
-    pub wall_clock_ns: u64,
-    /// Nanoseconds on the recording's clock.
-    pub clock_ns: u64,
-}
-
-/// How records are compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Compression {
-    /// The method; 1 is zstd.
-    pub kind: u32,
-    /// Its level.
-    pub level: u32,
-    /// Size before over size after, rounded.
-    pub ratio: u32,
-    /// Bytes of the largest ring, which bounds what was compressed at once.
-    pub ring_size: u32,
-}
+use super::{BuildId, ClockPair, Compression, CpuCount, EventDescription, EventGroup, Features, NumaNode};
+use crate::attr::EventAttr;
+use crate::bytes::{ByteOrder, Cursor, until_zero};
+use crate::decode::cpu_mode;
+use crate::format::{BUILD_ID_SIZE, RECORD_HEADER_SIZE, feature, misc};
+use crate::time::{Nanoseconds, Timestamp};
 
 impl Features {
     /// Takes in the section of feature number `bit` (see [`feature`]). Unknown ones and what is cut off
     /// are passed over: no feature is needed to read the records.
-    pub(super) fn read_section(&mut self, bit: u32, section: &[u8], order: ByteOrder) {
+    pub(crate) fn read_section(&mut self, bit: u32, section: &[u8], order: ByteOrder) {
         let mut fields = Cursor::new(section, order);
         let fields = &mut fields;
         match bit {
@@ -192,9 +70,7 @@ fn event_descriptions(fields: &mut Cursor<'_>, order: ByteOrder) -> Vec<EventDes
 
 fn numa_node(fields: &mut Cursor<'_>) -> Option<NumaNode> {
     let node = fields.u32()?;
-    let total_kb = fields.u64()?;
-    let _free_kb = fields.u64()?;
-    Some(NumaNode { node, total_kb, cpus: fields.string()? })
+    Some(NumaNode { node, total_kb: fields.u64()?, free_kb: fields.u64()?, cpus: fields.string()? })
 }
 
 fn event_group(fields: &mut Cursor<'_>) -> Option<EventGroup> {
@@ -240,12 +116,12 @@ fn build_id_header(section: &[u8], order: ByteOrder) -> Option<(u16, usize)> {
 }
 
 /// The body of a build-id record: process, id (20 bytes, then its length where `bits` say so), path.
-pub(super) fn build_id(bits: u16, body: &[u8], order: ByteOrder) -> Option<BuildId> {
+pub(crate) fn build_id(bits: u16, body: &[u8], order: ByteOrder) -> Option<BuildId> {
     let mut fields = Cursor::new(body, order);
     let pid = fields.u32()? as i32;
     let id = fields.take(BUILD_ID_SIZE)?;
     let size = usize::from(*fields.take(4)?.first()?);
     let id = if bits & misc::BUILD_ID_SIZE != 0 { id.get(..size)? } else { id };
-    let mode = super::decode::cpu_mode(bits);
+    let mode = cpu_mode(bits);
     Some(BuildId { mode, pid, id: id.to_vec(), path: until_zero(fields.rest()).to_vec() })
 }

@@ -1,16 +1,16 @@
 //! Turning the records of big-endian machines round, so that decoding knows one byte order only.
 
 use super::Decoder;
-use crate::recording::bytes::{Words, u32_at, u64_at};
-use crate::recording::format::{BUILD_ID_SIZE, RECORD_HEADER_SIZE, misc, record_type, sample_type};
-use crate::recording::layout::EventLayout;
+use crate::bytes::{Words, u32_at, u64_at};
+use crate::format::{BUILD_ID_SIZE, RECORD_HEADER_SIZE, misc, record_type, sample_type};
+use crate::layout::EventLayout;
 
 impl Decoder {
     /// Turns a whole record of a big-endian machine into a little-endian one, in place.
     ///
     /// Text, raw data and copied stacks stay as they are; so do the bodies of records that are not
     /// decoded. A record that is too short is turned as far as it goes: decoding will find out.
-    pub(in crate::recording) fn to_little_endian(&self, record: &mut [u8]) {
+    pub(crate) fn to_little_endian(&self, record: &mut [u8]) {
         let Some((header, body)) = record.split_at_mut_checked(RECORD_HEADER_SIZE) else { return };
         let mut fields = Turner(header);
         fields.u32s(1);

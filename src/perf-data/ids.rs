@@ -2,12 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
-use super::record::EventIndex;
+use crate::record::EventIndex;
 
 /// Ids are numbers that the kernel counts up from one, so those of one recording lie close together: a
 /// table finds their events in one step. Others, which recorders give to events of their own, are hashed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct EventIds {
+pub(crate) struct EventIds {
     lowest: u64,
     close: Vec<Option<EventIndex>>,
     far: FxHashMap<u64, EventIndex>,
@@ -38,7 +38,7 @@ impl FromIterator<(u64, EventIndex)> for EventIds {
 
 impl EventIds {
     #[inline]
-    pub(super) fn get(&self, id: u64) -> Option<EventIndex> {
+    pub(crate) fn get(&self, id: u64) -> Option<EventIndex> {
         let place = usize::try_from(id.wrapping_sub(self.lowest)).unwrap_or(usize::MAX);
         match self.close.get(place) {
             Some(event) => *event,

@@ -5,15 +5,15 @@ use std::ops::Range;
 
 use zstd::stream::raw::{Decoder as ZstdDecoder, InBuffer, Operation, OutBuffer};
 
-use super::bytes::u32_at;
-use super::error::RecordingError;
+use crate::bytes::u32_at;
+use crate::error::ReadError;
 
 /// Most bytes that one compressed record may expand to, unless the recording says how large the
 /// recorder's rings were. perf's largest ring on a machine without special settings is 512 KiB.
 const DEFAULT_LIMIT: u64 = 256 << 20;
 
 /// One zstd stream that runs through all compressed records of a file.
-pub(super) struct Expander {
+pub(crate) struct Expander {
     stream: ZstdDecoder<'static>,
     limit: u64,
     /// Compressed bytes not taken yet: their place in the file.
@@ -27,7 +27,7 @@ pub(super) struct Expander {
 }
 
 impl Expander {
-    pub(super) fn new(limit: Option<u64>) -> io::Result<Self> {
+    pub(crate) fn new(limit: Option<u64>) -> io::Result<Self> {
         Ok(Self {
             stream: ZstdDecoder::new()?,
             limit: limit.unwrap_or(DEFAULT_LIMIT),
@@ -39,7 +39,7 @@ impl Expander {
     }
 
     /// Takes the compressed record at `offset` as the next input.
-    pub(super) fn start(&mut self, offset: usize, payload: Range<usize>) {
+    pub(crate) fn start(&mut self, offset: usize, payload: Range<usize>) {
         self.offset = offset as u64;
         self.input = payload;
         self.produced = 0;
@@ -47,22 +47,22 @@ impl Expander {
     }
 
     /// Whether the record may have more bytes to give.
-    pub(super) fn has_more(&self) -> bool {
+    pub(crate) fn has_more(&self) -> bool {
         self.more
     }
 
     /// Compressed bytes not taken yet.
-    pub(super) fn input_len(&self) -> usize {
+    pub(crate) fn input_len(&self) -> usize {
         self.input.len()
     }
 
     /// Offset in the file of the compressed record being expanded.
-    pub(super) fn offset(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
     /// Expands into the free capacity of `output`.
-    pub(super) fn fill(&mut self, file: &[u8], output: &mut Vec<u8>) -> Result<(), RecordingError> {
+    pub(crate) fn fill(&mut self, file: &[u8], output: &mut Vec<u8>) -> Result<(), ReadError> {
         let before = output.len();
         while output.len() < output.capacity() {
             let compressed = file.get(self.input.clone()).unwrap_or_default();
@@ -72,7 +72,7 @@ impl Expander {
             let outcome = self.stream.run(&mut input, &mut room);
             let written = room.pos() - filled;
             let taken = input.pos();
-            outcome.map_err(|source| RecordingError::Compressed { offset: self.offset, source })?;
+            outcome.map_err(|source| ReadError::Compressed { offset: self.offset, source })?;
             self.input.start += taken;
             if taken == 0 && written == 0 {
                 break;
@@ -81,18 +81,18 @@ impl Expander {
         self.more = output.len() == output.capacity() || !self.input.is_empty();
         if self.more && output.len() == before {
             let source = io::Error::new(io::ErrorKind::InvalidData, "the stream does not go on");
-            return Err(RecordingError::Compressed { offset: self.offset, source });
+            return Err(ReadError::Compressed { offset: self.offset, source });
         }
         self.produced += (output.len() - before) as u64;
         if self.produced > self.limit {
-            return Err(RecordingError::Expansion { offset: self.offset, limit: self.limit });
+            return Err(ReadError::Expansion { offset: self.offset, limit: self.limit });
         }
         Ok(())
     }
 }
 
 /// Whether these compressed bytes begin a zstd stream, rather than continue one.
-pub(super) fn begins_frame(compressed: &[u8]) -> bool {
+pub(crate) fn begins_frame(compressed: &[u8]) -> bool {
     const FRAME: u32 = 0xfd2f_b528;
     /// The first of sixteen: frames that decoders pass over.
     const SKIPPABLE_FRAME: u32 = 0x184d_2a50;

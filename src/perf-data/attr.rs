@@ -1,7 +1,7 @@
 //! `perf_event_attr`: what was asked of the kernel for an event.
 
-use super::bytes::{ByteOrder, Cursor};
-use super::format::{branch_sample_type, read_format, sample_type};
+use crate::bytes::{ByteOrder, Cursor};
+use crate::format::{branch_sample_type, read_format, sample_type};
 
 /// Bits of [`EventAttr::flags`].
 pub mod flag {
@@ -68,15 +68,15 @@ pub mod flag {
 /// Fields that the recording's kernel or recorder did not know yet are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EventAttr {
-    /// The PMU: one of [`super::format::event_type`] or a number from sysfs (`type`).
+    /// The PMU: one of [`crate::format::event_type`] or a number from sysfs (`type`).
     pub kind: u32,
     /// Which of the PMU's events.
     pub config: u64,
     /// Events between samples; hertz with [`flag::FREQ`].
     pub sample_period: u64,
-    /// What samples hold: bits of [`super::format::sample_type`].
+    /// What samples hold: bits of [`crate::format::sample_type`].
     pub sample_type: u64,
-    /// What counter values hold: bits of [`super::format::read_format`].
+    /// What counter values hold: bits of [`crate::format::read_format`].
     pub read_format: u64,
     /// Bits of [`flag`], as a little-endian machine lays out the bit field.
     pub flags: u64,
@@ -189,11 +189,13 @@ impl EventAttr {
     }
 
     /// Whether all bits of `flags` (see [`flag`]) are set.
+    #[inline]
     pub fn has(&self, flags: u64) -> bool {
         self.flags & flags == flags
     }
 
-    /// Whether samples hold all of these fields (see [`super::format::sample_type`]).
+    /// Whether samples hold all of these fields (see [`crate::format::sample_type`]).
+    #[inline]
     pub fn samples(&self, fields: u64) -> bool {
         self.sample_type & fields == fields
     }
@@ -209,17 +211,18 @@ impl EventAttr {
     }
 
     /// Events that one sample stands for, unless the kernel varied it to reach a frequency.
+    #[inline]
     pub fn fixed_period(&self) -> Option<u64> {
         (!self.has(flag::FREQ)).then_some(self.sample_period)
     }
 
     /// Counter values come for the whole group.
-    pub(super) fn reads_group(&self) -> bool {
+    pub(crate) fn reads_group(&self) -> bool {
         self.samples(sample_type::READ) && self.read_format & read_format::GROUP != 0
     }
 
     /// Extra words of a branch stack: before the entries, and for each entry behind them.
-    pub(super) fn branch_words(&self) -> (usize, usize) {
+    pub(crate) fn branch_words(&self) -> (usize, usize) {
         let bit = |mask| usize::from(self.branch_sample_type & mask != 0);
         (bit(branch_sample_type::HW_INDEX), bit(branch_sample_type::COUNTERS))
     }

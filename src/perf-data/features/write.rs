@@ -1,108 +1,41 @@
-//! The sections behind the data of a perf.data file: what perf calls features.
+//! Writing the sections.
 
-use crate::recording::EventDesc;
-use crate::recording::format::{BUILD_ID_SIZE, feature, misc, record_type};
-use crate::recording::writer::encoded_attrs;
-use crate::units::{Nanoseconds, Timestamp};
+use super::{BuildId, ClockPair, Compression, CpuCount, EventGroup, Features, NumaNode};
+use crate::EventDesc;
+use crate::encode::misc_of;
+use crate::format::{BUILD_ID_SIZE, feature, misc, record_type, sample_type};
+use crate::writer::encoded_attrs;
 
 /// perf pads texts to a multiple of this.
 const TEXT_ALIGNMENT: usize = 64;
 
-/// What a recording says about itself behind its data. What is `None` or empty is left out.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Trailer {
-    /// Host name.
-    pub hostname: Option<String>,
-    /// Kernel release.
-    pub os_release: Option<String>,
-    /// Version of the program that recorded.
-    pub version: Option<String>,
-    /// Architecture.
-    pub arch: Option<String>,
-    /// CPUs present and CPUs online.
-    pub cpus: Option<(u32, u32)>,
-    /// Name of the CPU for people.
-    pub cpu_description: Option<String>,
-    /// Name of the CPU for model files.
-    pub cpu_id: Option<String>,
-    /// Memory of the machine in KiB.
-    pub total_memory_kib: Option<u64>,
-    /// Command line of the recorder.
-    pub command_line: Vec<String>,
-    /// The PMUs of the machine: type number and name.
-    pub pmus: Vec<(u32, String)>,
-    /// Build-ids of the files that were mapped.
-    pub build_ids: Vec<BuildId>,
-    /// Times of the first and the last sample.
-    pub sample_times: Option<(Timestamp, Timestamp)>,
-    /// The clock of the time stamps.
-    pub clock: Option<ClockReference>,
-    /// Samples carry branch stacks.
-    pub has_branch_stacks: bool,
-    /// Descriptions of the tracepoints, in the layout of the kernel's `trace.dat`.
-    pub tracing_data: Vec<u8>,
-    /// Compression of the data, if it is compressed.
-    pub compression: Option<Compression>,
-}
-
-/// The build-id of a file.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct BuildId {
-    /// The kernel or one of its modules, rather than a file mapped by a program.
-    pub kernel: bool,
-    /// At most 20 bytes.
-    pub id: Vec<u8>,
-    /// Path of the file as its mappings name it.
-    pub path: Vec<u8>,
-}
-
-/// One instant on the recording's clock and on the wall.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClockReference {
-    /// Number of the clock (`CLOCK_MONOTONIC` is 1).
-    pub clock_id: u32,
-    /// Its resolution.
-    pub resolution: Nanoseconds,
-    /// The instant on this clock.
-    pub time: Timestamp,
-    /// The same instant in nanoseconds since 1970-01-01 UTC.
-    pub unix_ns: u64,
-}
-
-/// How the data are compressed (zstd).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Compression {
-    /// Level.
-    pub level: u32,
-    /// Uncompressed size divided by compressed size, rounded.
-    pub ratio: u32,
-    /// Upper limit of what one compressed record holds.
-    pub chunk: u32,
-}
-
-impl Trailer {
+impl Features {
     /// The sections in the order of their numbers.
-    pub(super) fn sections(&self, events: &[EventDesc]) -> Vec<(u32, Vec<u8>)> {
+    pub(crate) fn sections(&self, events: &[EventDesc]) -> Vec<(u32, Vec<u8>)> {
         let text = |number, value: &Option<String>| value.as_ref().map(|value| (number, text_section(value)));
+        let has_branch_stacks = events.iter().any(|event| event.attr.samples(sample_type::BRANCH_STACK));
         let mut sections: Vec<(u32, Vec<u8>)> = [
             text(feature::HOSTNAME, &self.hostname),
             text(feature::OSRELEASE, &self.os_release),
             text(feature::VERSION, &self.version),
             text(feature::ARCH, &self.arch),
-            self.cpus.map(|(present, online)| (feature::NRCPUS, numbers_u32(&[present, online]))),
+            self.cpus
+                .map(|CpuCount { available, online }| (feature::NRCPUS, numbers_u32(&[available, online]))),
             text(feature::CPUDESC, &self.cpu_description),
             text(feature::CPUID, &self.cpu_id),
-            self.total_memory_kib.map(|kib| (feature::TOTAL_MEM, kib.to_le_bytes().to_vec())),
+            self.total_memory_kb.map(|kb| (feature::TOTAL_MEM, kb.to_le_bytes().to_vec())),
             non_empty(feature::CMDLINE, &self.command_line, texts),
             Some((feature::EVENT_DESC, event_descriptions(events))),
-            self.has_branch_stacks.then(|| (feature::BRANCH_STACK, Vec::new())),
-            non_empty(feature::PMU_MAPPINGS, &self.pmus, pmus),
+            has_branch_stacks.then(|| (feature::BRANCH_STACK, Vec::new())),
+            non_empty(feature::NUMA_TOPOLOGY, &self.numa_nodes, numa_nodes),
+            non_empty(feature::GROUP_DESC, &self.groups, groups),
+            non_empty(feature::PMU_MAPPINGS, &self.pmu_names, pmus),
             non_empty(feature::BUILD_ID, &self.build_ids, build_ids),
             non_empty(feature::TRACING_DATA, &self.tracing_data, <[u8]>::to_vec),
             self.sample_times.map(|(first, last)| {
                 (feature::SAMPLE_TIME, [first.as_nanos(), last.as_nanos()].map(u64::to_le_bytes).concat())
             }),
-            self.clock.map(|clock| (feature::CLOCKID, clock.resolution.as_nanos().to_le_bytes().to_vec())),
+            self.clock_resolution.map(|it| (feature::CLOCKID, it.as_nanos().to_le_bytes().to_vec())),
             self.clock.map(|clock| (feature::CLOCK_DATA, clock_data(clock))),
             self.compression.map(|with| (feature::COMPRESSED, compression(with))),
         ]
@@ -151,6 +84,26 @@ fn pmus(pmus: &[(u32, String)]) -> Vec<u8> {
     out
 }
 
+fn numa_nodes(nodes: &[NumaNode]) -> Vec<u8> {
+    let mut out = numbers_u32(&[nodes.len() as u32]);
+    for node in nodes {
+        out.extend(node.node.to_le_bytes());
+        out.extend(node.total_kb.to_le_bytes());
+        out.extend(node.free_kb.to_le_bytes());
+        push_text(node.cpus.as_bytes(), &mut out);
+    }
+    out
+}
+
+fn groups(groups: &[EventGroup]) -> Vec<u8> {
+    let mut out = numbers_u32(&[groups.len() as u32]);
+    for group in groups {
+        push_text(group.name.as_bytes(), &mut out);
+        out.extend(numbers_u32(&[group.leader, group.members]));
+    }
+    out
+}
+
 fn event_descriptions(events: &[EventDesc]) -> Vec<u8> {
     let attrs = encoded_attrs(events);
     let mut out = numbers_u32(&[events.len() as u32, attrs.first().map_or(0, Vec::len) as u32]);
@@ -170,12 +123,11 @@ fn build_ids(build_ids: &[BuildId]) -> Vec<u8> {
     for build_id in build_ids {
         let padded = (build_id.path.len() + 1).next_multiple_of(TEXT_ALIGNMENT);
         let Ok(size) = u16::try_from(FIXED + padded) else { continue };
-        let mode = if build_id.kernel { misc::KERNEL } else { misc::USER };
         let id = &build_id.id[..build_id.id.len().min(BUILD_ID_SIZE)];
         out.extend(record_type::HEADER_BUILD_ID.to_le_bytes());
-        out.extend((mode | misc::BUILD_ID_SIZE).to_le_bytes());
+        out.extend((misc_of(build_id.mode) | misc::BUILD_ID_SIZE).to_le_bytes());
         out.extend(size.to_le_bytes());
-        out.extend(u32::MAX.to_le_bytes());
+        out.extend(build_id.pid.to_le_bytes());
         out.extend(id);
         out.resize(out.len() + BUILD_ID_SIZE - id.len(), 0);
         out.extend([id.len() as u8, 0, 0, 0]);
@@ -185,35 +137,78 @@ fn build_ids(build_ids: &[BuildId]) -> Vec<u8> {
     out
 }
 
-fn clock_data(clock: ClockReference) -> Vec<u8> {
+fn clock_data(clock: ClockPair) -> Vec<u8> {
     const VERSION: u32 = 1;
-    let mut out = numbers_u32(&[VERSION, clock.clock_id]);
-    out.extend(clock.unix_ns.to_le_bytes());
-    out.extend(clock.time.as_nanos().to_le_bytes());
+    let mut out = numbers_u32(&[VERSION, clock.clockid]);
+    out.extend(clock.wall_clock_ns.to_le_bytes());
+    out.extend(clock.clock_ns.to_le_bytes());
     out
 }
 
 fn compression(compression: Compression) -> Vec<u8> {
     const VERSION: u32 = 1;
-    const ZSTD: u32 = 1;
-    numbers_u32(&[VERSION, ZSTD, compression.level, compression.ratio, compression.chunk])
+    let Compression { kind, level, ratio, ring_size } = compression;
+    numbers_u32(&[VERSION, kind, level, ratio, ring_size])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bytes::ByteOrder;
+    use crate::record::CpuMode;
+    use crate::time::{Nanoseconds, Timestamp};
+
+    fn full() -> Features {
+        let text = |text: &str| Some(text.to_owned());
+        Features {
+            hostname: text("host"),
+            os_release: text("6.18.0"),
+            version: text("a recorder 1.0"),
+            arch: text("x86_64"),
+            cpus: Some(CpuCount { available: 8, online: 4 }),
+            cpu_description: text("Some CPU"),
+            cpu_id: text("GenuineIntel,6,42,7"),
+            total_memory_kb: Some(16_000_000),
+            command_line: vec!["perf".into(), "record".into(), "a b".into()],
+            event_descriptions: Vec::new(),
+            numa_nodes: vec![NumaNode { node: 1, total_kb: 1000, free_kb: 10, cpus: "0-7".into() }],
+            pmu_names: vec![(4, "cpu".into()), (9, "power".into())],
+            groups: vec![EventGroup { name: "{a,b}".into(), leader: 0, members: 2 }],
+            build_ids: vec![
+                BuildId::of_kernel(vec![7; 16], b"[kernel.kallsyms]".to_vec()),
+                BuildId { mode: CpuMode::GuestUser, pid: 12, id: vec![1; 20], path: b"/bin/true".to_vec() },
+            ],
+            sample_times: Some((Timestamp::from_nanos(1), Timestamp::from_nanos(2))),
+            clock_resolution: Some(Nanoseconds::from_nanos(1)),
+            clock: Some(ClockPair { clockid: 1, wall_clock_ns: 5, clock_ns: 6 }),
+            compression: Some(Compression { kind: Compression::ZSTD, level: 1, ratio: 5, ring_size: 4096 }),
+            tracing_data: b"formats".to_vec(),
+        }
+    }
+
+    #[test]
+    fn every_feature_is_read_as_it_was_written() {
+        let mut read = Features::default();
+        for (number, section) in full().sections(&[]) {
+            read.read_section(number, &section, ByteOrder::Little);
+        }
+        assert_eq!(read, full());
+    }
 
     #[test]
     fn sections_come_in_the_order_of_their_numbers() {
-        let trailer = Trailer {
-            hostname: Some("host".into()),
-            command_line: vec!["eprof".into(), "record".into()],
-            build_ids: vec![BuildId { kernel: false, id: vec![1; 20], path: b"/bin/true".to_vec() }],
-            sample_times: Some((Timestamp::from_nanos(1), Timestamp::from_nanos(2))),
-            ..Trailer::default()
+        let numbers = |features: Features| -> Vec<u32> {
+            features.sections(&[]).iter().map(|(number, _)| *number).collect()
         };
-        let numbers: Vec<u32> = trailer.sections(&[]).iter().map(|(number, _)| *number).collect();
-        assert_eq!(numbers, [2, 3, 11, 12, 21]);
+        let some = Features {
+            hostname: Some("host".into()),
+            command_line: vec!["perf".into(), "record".into()],
+            build_ids: vec![BuildId::of_file(vec![1; 20], b"/bin/true".to_vec())],
+            sample_times: Some((Timestamp::from_nanos(1), Timestamp::from_nanos(2))),
+            ..Features::default()
+        };
+        assert_eq!(numbers(some), [2, 3, 11, 12, 21]);
+        assert!(numbers(full()).is_sorted());
     }
 
     #[test]
@@ -228,10 +223,11 @@ mod tests {
 
     #[test]
     fn a_build_id_record_says_how_long_its_id_is() {
-        let bytes =
-            build_ids(&[BuildId { kernel: true, id: vec![7; 16], path: b"[kernel.kallsyms]".to_vec() }]);
+        let bytes = build_ids(&[BuildId::of_kernel(vec![7; 16], b"[kernel.kallsyms]".to_vec())]);
         assert_eq!(bytes.len(), 8 + 4 + 24 + 64);
+        assert_eq!(bytes[4..6], 0x8001u16.to_le_bytes());
         assert_eq!(bytes[6..8], 100u16.to_le_bytes());
+        assert_eq!(bytes[8..12], [0xff; 4]);
         assert_eq!(bytes[12..28], [7; 16]);
         assert_eq!(bytes[32], 16);
         assert_eq!(bytes[36..40], *b"[ker");

@@ -1,10 +1,10 @@
 //! Samples.
 
 use super::Missing;
-use crate::recording::bytes::{Words, u32_at, u64_at};
-use crate::recording::format::{misc, sample_type};
-use crate::recording::layout::EventLayout;
-use crate::recording::record::{BranchStack, Callchain, CpuMode, Sample, UserRegisters};
+use crate::bytes::{Words, u32_at, u64_at};
+use crate::format::{misc, sample_type};
+use crate::layout::EventLayout;
+use crate::record::{BranchStack, Callchain, CpuMode, Sample, UserRegisters};
 
 /// Fields whose place depends on those before them.
 const VARIABLE: u64 = sample_type::READ
@@ -28,7 +28,8 @@ const BEHIND_STACK: u64 = sample_type::WEIGHT
     | sample_type::AUX;
 
 /// The mode of the CPU that a record's misc bits tell.
-pub(in crate::recording) fn cpu_mode(bits: u16) -> CpuMode {
+#[inline]
+pub(crate) fn cpu_mode(bits: u16) -> CpuMode {
     match bits & misc::CPUMODE_MASK {
         misc::KERNEL => CpuMode::Kernel,
         misc::USER => CpuMode::User,
@@ -96,6 +97,7 @@ fn decode_variable<'a>(
 }
 
 /// Bytes of the counter values that `fields` begins with.
+#[inline]
 fn read_size(layout: &EventLayout, fields: &[u8]) -> Option<usize> {
     if !layout.reads_group {
         return Some(layout.read_size);
@@ -106,6 +108,7 @@ fn read_size(layout: &EventLayout, fields: &[u8]) -> Option<usize> {
 }
 
 /// Registers behind their ABI word: `Some(None)` if the task had none (a kernel thread).
+#[inline]
 fn registers<'a>(fields: &mut Fields<'a>, mask: u64) -> Option<Option<UserRegisters<'a>>> {
     const ABI_NONE: u64 = 0;
     const ABI_64: u64 = 2;
@@ -118,6 +121,7 @@ fn registers<'a>(fields: &mut Fields<'a>, mask: u64) -> Option<Option<UserRegist
 }
 
 /// The copied stack: room for it, its bytes, and how many of them are real.
+#[inline]
 fn user_stack<'a>(fields: &mut Fields<'a>) -> Option<&'a [u8]> {
     let room = fields.u64()?;
     if room == 0 {

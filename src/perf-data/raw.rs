@@ -1,13 +1,13 @@
 //! A record as it lies in the recording, found but not decoded.
 
-use super::bytes::{ByteOrder, Cursor, u64_at};
-use super::format::record_type::{AUXTRACE, HEADER_TRACING_DATA};
+use crate::bytes::{ByteOrder, Cursor, u64_at};
+use crate::format::record_type::{AUXTRACE, HEADER_TRACING_DATA};
 
 /// Where a record stands in the recording: later records have higher positions.
 ///
 /// In a recording without compression it is the record's offset in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct RecordPosition(pub(super) u64);
+pub struct RecordPosition(pub(crate) u64);
 
 /// A record as it lies in the recording, in little-endian order.
 #[derive(Debug, Clone, Copy)]
@@ -16,9 +16,9 @@ pub struct RawRecord<'a> {
     pub position: RecordPosition,
     /// Offset in the file of the record, or of the compressed record that it begins in.
     pub offset: u64,
-    /// Type: one of [`super::format::record_type`].
+    /// Type: one of [`crate::format::record_type`].
     pub kind: u32,
-    /// Bits of [`super::format::misc`].
+    /// Bits of [`crate::format::misc`].
     pub misc: u16,
     /// What follows the header.
     pub body: &'a [u8],
@@ -26,24 +26,24 @@ pub struct RawRecord<'a> {
 
 /// A record's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RecordHeader {
-    pub(super) kind: u32,
-    pub(super) misc: u16,
+pub(crate) struct RecordHeader {
+    pub(crate) kind: u32,
+    pub(crate) misc: u16,
     /// Bytes of the record, its header included.
-    pub(super) size: u16,
+    pub(crate) size: u16,
 }
 
 impl RecordHeader {
     /// The header that `bytes` begins with.
     #[inline]
-    pub(super) fn from_le_bytes(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn from_le_bytes(bytes: &[u8]) -> Option<Self> {
         let word = u64_at(bytes, 0)?;
         Some(Self { kind: word as u32, misc: (word >> 32) as u16, size: (word >> 48) as u16 })
     }
 
     /// The header that `bytes` of a machine of this order begins with.
     #[inline]
-    pub(super) fn from_bytes(bytes: &[u8], order: ByteOrder) -> Option<Self> {
+    pub(crate) fn from_bytes(bytes: &[u8], order: ByteOrder) -> Option<Self> {
         let header = Self::from_le_bytes(bytes)?;
         Some(match order {
             ByteOrder::Little => header,
@@ -58,7 +58,7 @@ impl RecordHeader {
     /// Bytes that follow the record without belonging to it, given its body: hardware trace and, in
     /// pipes, tracepoint formats.
     #[inline]
-    pub(super) fn appended(&self, body: &[u8], order: ByteOrder) -> u64 {
+    pub(crate) fn appended(&self, body: &[u8], order: ByteOrder) -> u64 {
         let mut fields = Cursor::new(body, order);
         match self.kind {
             AUXTRACE => fields.u64().unwrap_or(0),

@@ -1,0 +1,199 @@
+//! Opening a file.
+
+use std::cell::LazyCell;
+use std::ops::Range;
+use std::path::Path;
+
+use crate::attr::EventAttr;
+use crate::bytes::ByteOrder;
+use crate::decode::Decoder;
+use crate::error::ReadError;
+use crate::features::Features;
+use crate::format::PIPE_HEADER_SIZE;
+use crate::header::{self, Data, Head};
+use crate::names::derived_name;
+use crate::payload::{JoinedParts, join};
+use crate::pipe::{Announced, Extent, announced};
+use crate::record::EventIndex;
+use crate::records::Records;
+use crate::source::Bytes;
+use crate::tracing_data::tracepoint_names;
+
+/// A recorded event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventDesc {
+    /// Its name as the recorder or perf would print it.
+    pub name: String,
+    /// What was asked of the kernel.
+    pub attr: EventAttr,
+    /// Ids by which its records are told from others'.
+    pub ids: Vec<u64>,
+}
+
+/// A perf.data file, opened: what it says about itself, and its [records](PerfData::records).
+#[derive(Debug)]
+pub struct PerfData {
+    bytes: Bytes,
+    byte_order: ByteOrder,
+    data: Data,
+    events: Vec<EventDesc>,
+    features: Features,
+    decoder: Decoder,
+}
+
+impl PerfData {
+    /// Opens a perf.data file of perf or another recorder, or standard input if `path` is `-`.
+    ///
+    /// A file is mapped into memory; a pipe is copied to a nameless temporary file first.
+    ///
+    /// # Errors
+    /// What is wrong with the file, its header or its attributes. Damaged records are no errors
+    /// here; reading the [records](PerfData::records) comes to them.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        if path.is_dir() {
+            return Err(ReadError::Folder { path: path.to_owned() });
+        }
+        let bytes = Bytes::open(path).map_err(|source| ReadError::Open { path: path.to_owned(), source })?;
+        Self::new(bytes, path)
+    }
+
+    /// Reads a recording that is in memory already.
+    ///
+    /// # Errors
+    /// As [`PerfData::open`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, ReadError> {
+        Self::new(Bytes::Owned(bytes), Path::new("(memory)"))
+    }
+
+    fn new(bytes: Bytes, path: &Path) -> Result<Self, ReadError> {
+        match header::head(path, &bytes)? {
+            Head::File(order, header) => {
+                let data = header::data(&header, bytes.len())?;
+                let attrs = header::attrs(&bytes, order, &header)?;
+                let features = header::features(&bytes, order, &header);
+                let found = if features.event_descriptions.is_empty() {
+                    announced(&bytes, data.range.clone(), order, Extent::BeforeSamples)
+                } else {
+                    Announced::default()
+                };
+                let events = events(attrs, &features, &found);
+                Self::with_events(bytes, order, data, events, features)
+            }
+            Head::Pipe(order) => {
+                let range = PIPE_HEADER_SIZE as usize..bytes.len();
+                let mut found = announced(&bytes, range.clone(), order, Extent::All);
+                let attrs = std::mem::take(&mut found.attrs);
+                let features = std::mem::take(&mut found.features);
+                let events = events(attrs, &features, &found);
+                let data = Data { range, missing: 0, finished: true };
+                Self::with_events(bytes, order, data, events, features)
+            }
+        }
+    }
+
+    fn with_events(
+        bytes: Bytes,
+        byte_order: ByteOrder,
+        data: Data,
+        events: Vec<EventDesc>,
+        features: Features,
+    ) -> Result<Self, ReadError> {
+        if events.is_empty() {
+            return Err(ReadError::NoEvents);
+        }
+        let decoder = Decoder::new(events.iter().map(|event| (&event.attr, &event.ids[..])))?;
+        Ok(Self { bytes, byte_order, data, events, features, decoder })
+    }
+
+    /// The recorded events; [`EventIndex`] counts them.
+    #[inline]
+    pub fn events(&self) -> &[EventDesc] {
+        &self.events
+    }
+
+    /// One of the recorded events.
+    pub fn event(&self, event: EventIndex) -> Option<&EventDesc> {
+        self.events.get(event.0 as usize)
+    }
+
+    /// The event of this name; the first, if there are several.
+    pub fn event_named(&self, name: &str) -> Option<EventIndex> {
+        self.events.iter().position(|event| event.name == name).map(|index| EventIndex(index as u32))
+    }
+
+    /// What the recorder wrote down about the machine and itself.
+    pub fn features(&self) -> &Features {
+        &self.features
+    }
+
+    /// The recorder finished the file. If not, it was killed or the file was cut off, and the end of
+    /// the records and all [features](PerfData::features) are missing.
+    pub fn is_complete(&self) -> bool {
+        self.data.finished && self.data.missing == 0
+    }
+
+    /// Byte order of the recorded machine. Records are given out in little-endian order anyway.
+    #[inline]
+    pub fn byte_order(&self) -> ByteOrder {
+        self.byte_order
+    }
+
+    /// All records, in the file's order.
+    pub fn records(&self) -> Records<'_> {
+        Records::new(self)
+    }
+
+    /// Decodes the records of this recording.
+    #[inline]
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// The value that was written in [parts](crate::payload::PayloadEvent::write_in_parts), as the first samples of
+    /// this event; `None` if they are none, not all there, or longer than `longest` bytes together.
+    ///
+    /// A record that cannot be read ends the search without an error: who reads the records will hear of it.
+    pub fn joined_parts(&self, event: EventIndex, longest: usize) -> Option<JoinedParts> {
+        join(self.records(), event, longest)
+    }
+
+    /// Where the records lie in the file.
+    pub(crate) fn data(&self) -> Range<usize> {
+        self.data.range.clone()
+    }
+
+    /// Bytes of records that the header promises beyond the file's end.
+    pub(crate) fn missing_bytes(&self) -> u64 {
+        self.data.missing
+    }
+
+    /// The whole file.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Gives every attribute its name: as described, as announced, or made from its encoding.
+fn events(attrs: Vec<(EventAttr, Vec<u64>)>, features: &Features, found: &Announced) -> Vec<EventDesc> {
+    let described = &features.event_descriptions;
+    let attrs = if attrs.is_empty() {
+        described.iter().map(|event| (event.attr, event.ids.clone())).collect()
+    } else {
+        attrs
+    };
+    // Of PMUs with one number the first counts.
+    let pmus = features.pmu_names.iter().rev().map(|(kind, name)| (*kind, name.as_str())).collect();
+    let tracepoints = LazyCell::new(|| tracepoint_names(&features.tracing_data));
+    let name = |index: usize, attr: &EventAttr, ids: &[u64]| {
+        let described = described.get(index).map(|event| event.name.as_str());
+        match described.or_else(|| found.name_of(ids)).filter(|name| !name.is_empty()) {
+            Some(name) => name.to_owned(),
+            None => derived_name(attr, &pmus, |id| tracepoints.get(&id).cloned()),
+        }
+    };
+    attrs
+        .into_iter()
+        .enumerate()
+        .map(|(index, (attr, ids))| EventDesc { name: name(index, &attr, &ids), attr, ids })
+        .collect()
+}

@@ -1,0 +1,100 @@
+//! Opening a recording.
+
+use std::path::Path;
+
+use perf_data::{Decoder, EventDesc, Features, PerfData, Records};
+
+use super::error::RecordingError;
+use super::metadata::{METADATA_EVENT, METADATA_FORMAT, Metadata};
+
+/// No machine's description is so long: who writes longer metadata means to fill the memory.
+const LONGEST_METADATA: usize = 64 << 20;
+
+/// A perf.data file of eprof or another recorder, opened: what it says about itself, and its
+/// [records](Recording::records).
+#[derive(Debug)]
+pub struct Recording {
+    perf_data: PerfData,
+    metadata: Option<Metadata>,
+}
+
+impl Recording {
+    /// Opens a perf.data file of perf, eprof or another recorder, or standard input if `path` is `-`.
+    ///
+    /// # Errors
+    /// What is wrong with the file, its header, its attributes or eprof's metadata. Damaged records are
+    /// no errors here; reading the [records](Recording::records) comes to them.
+    pub fn open(path: &Path) -> Result<Self, RecordingError> {
+        Self::new(PerfData::open(path)?)
+    }
+
+    /// Reads a recording that is in memory already.
+    ///
+    /// # Errors
+    /// As [`Recording::open`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, RecordingError> {
+        Self::new(PerfData::from_bytes(bytes)?)
+    }
+
+    fn new(perf_data: PerfData) -> Result<Self, RecordingError> {
+        let metadata = metadata_of(&perf_data)?;
+        Ok(Self { perf_data, metadata })
+    }
+
+    /// What eprof wrote down; `None` for other recorders' files.
+    pub fn metadata(&self) -> Option<&Metadata> {
+        self.metadata.as_ref()
+    }
+
+    /// The file.
+    pub fn perf_data(&self) -> &PerfData {
+        &self.perf_data
+    }
+
+    /// The recorded events: [`PerfData::events`].
+    pub fn events(&self) -> &[EventDesc] {
+        self.perf_data.events()
+    }
+
+    /// What the recorder wrote down about the machine and itself: [`PerfData::features`].
+    pub fn features(&self) -> &Features {
+        self.perf_data.features()
+    }
+
+    /// The recorder finished the file: [`PerfData::is_complete`].
+    pub fn is_complete(&self) -> bool {
+        self.perf_data.is_complete()
+    }
+
+    /// All records, in the file's order: [`PerfData::records`].
+    pub fn records(&self) -> Records<'_> {
+        self.perf_data.records()
+    }
+
+    /// Decodes the records of this recording: [`PerfData::decoder`].
+    pub fn decoder(&self) -> &Decoder {
+        self.perf_data.decoder()
+    }
+}
+
+/// Joins the parts of eprof's metadata, which are the first samples of their event.
+fn metadata_of(perf_data: &PerfData) -> Result<Option<Metadata>, RecordingError> {
+    let event = perf_data.event_named(METADATA_EVENT);
+    let joined = event.and_then(|event| perf_data.joined_parts(event, LONGEST_METADATA));
+    joined.map(|json| parse_metadata(&json.bytes, json.offset)).transpose()
+}
+
+fn parse_metadata(json: &[u8], offset: u64) -> Result<Metadata, RecordingError> {
+    /// What every format of the metadata has.
+    #[derive(serde::Deserialize)]
+    struct Format {
+        format: u32,
+        eprof_version: String,
+    }
+    let unreadable = |source| RecordingError::Metadata { offset, source };
+    let Format { format, eprof_version } = serde_json::from_slice(json).map_err(unreadable)?;
+    if format > METADATA_FORMAT {
+        return Err(RecordingError::NewerMetadata { eprof_version, format, known: METADATA_FORMAT });
+    }
+    serde_json::from_slice(json).map_err(unreadable)
+}
