@@ -19,38 +19,41 @@
 //! # Which room may use which
 //!
 //! Dependencies point one way. A module may use those in its row, and all of these stand above it; `cli` and `main`
-//! are the binary's, and `eprof-cupti-injection` is the crate that CUDA loads into programs. A star marks arithmetic:
-//! values in, values out, without a file, clock, thread or process. A test parses the code and holds this table,
+//! are the binary's, `eprof-cupti-injection` is the crate that CUDA loads into programs, and [`perf_data`] the one that
+//! reads and writes perf.data files, which knows nothing of energy. A star marks arithmetic: values in, values out,
+//! without a file, clock, thread or process. A test parses the code and holds this table,
 //! and that the files of no folder need each other round about.
 //!
 //! ```text
-//!   units *                 ->
 //!   markup *                ->
 //!   label *                 ->
 //!   numerics *              ->
-//!   hardware *              -> units
 //!   eprof-cupti-injection   ->
-//!   recording               -> units hardware
+//!   perf-data               ->
+//!   units *                 -> perf-data
+//!   hardware *              -> units
+//!   recording               -> perf-data units hardware
 //!   machine                 -> hardware
 //!   process                 -> units hardware
-//!   power_model *           -> units hardware
+//!   power_model *           -> numerics units hardware
 //!   profile *               -> units hardware
-//!   timeline *              -> units recording profile
+//!   timeline *              -> perf-data units profile
 //!   attribute *             -> units hardware recording profile
 //!   symbolize               -> units profile
-//!   gpu *                   -> units markup power_model
+//!   gpu *                   -> markup numerics units
 //!   meter                   -> units hardware machine process gpu
-//!   analyze                 -> units hardware eprof-cupti-injection recording power_model profile timeline
-//!                              attribute symbolize gpu
-//!   record                  -> units hardware eprof-cupti-injection recording machine process power_model
-//!                              meter
-//!   report                  -> units markup label hardware recording profile symbolize
-//!   tune *                  -> units markup label
-//!   stat *                  -> units label hardware tune
+//!   analyze                 -> eprof-cupti-injection perf-data units hardware recording power_model profile
+//!                              timeline attribute symbolize gpu
+//!   record                  -> eprof-cupti-injection perf-data units hardware recording machine process
+//!                              power_model meter
+//!   report                  -> markup label perf-data units hardware recording profile symbolize
+//!   tune *                  -> markup label numerics units
+//!   stat *                  -> label numerics units hardware
 //!   measure                 -> units hardware machine process gpu meter tune stat
-//!   calibrate               -> units hardware recording machine process power_model meter measure
-//!   cli                     -> units label hardware recording machine process power_model profile timeline
-//!                              symbolize gpu meter analyze record report tune stat measure calibrate
+//!   calibrate               -> numerics perf-data units hardware machine process power_model meter measure
+//!   cli                     -> label numerics perf-data units hardware recording machine process power_model
+//!                              profile timeline symbolize gpu meter analyze record report tune stat measure
+//!                              calibrate
 //!   main                    -> cli
 //! ```
 //!
