@@ -19,23 +19,25 @@
 //! # Which room may use which
 //!
 //! Dependencies point one way. A module may use those in its row, and all of these stand above it; `cli` and `main`
-//! are the binary's, and `eprof-cupti-injection` is the crate that CUDA loads into programs. A star marks arithmetic:
-//! values in, values out, without a file, clock, thread or process. A test parses the code and holds this table,
+//! are the binary's, `eprof-cupti-injection` is the crate that CUDA loads into programs, and [`perf_data`] the one that
+//! reads and writes perf.data files, which knows nothing of energy. A star marks arithmetic: values in, values out,
+//! without a file, clock, thread or process. A test parses the code and holds this table,
 //! and that the files of no folder need each other round about.
 //!
 //! ```text
-//!   units *                 ->
 //!   markup *                ->
 //!   label *                 ->
 //!   numerics *              ->
-//!   hardware *              -> units
 //!   eprof-cupti-injection   ->
-//!   recording               -> units hardware
+//!   perf-data               ->
+//!   units *                 -> perf-data
+//!   hardware *              -> units
+//!   recording               -> perf-data units hardware
 //!   machine                 -> hardware
 //!   process                 -> units hardware
 //!   power_model *           -> units numerics hardware
 //!   profile *               -> units hardware
-//!   timeline *              -> units recording profile
+//!   timeline *              -> perf-data units profile
 //!   attribute *             -> units hardware recording profile
 //!   symbolize               -> units profile
 //!   gpu *                   -> units markup numerics

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-
 use super::error::CalibrateError;
 use super::kernels::Kernel;
 use super::outcome::Observed;

@@ -19,7 +19,7 @@ mod printer;
 
 use fields::Fields;
 use places::{Follower, Places};
-use printer::{EventKind, Printer};
+use printer::{EventKind, Look, Printer};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,7 +59,9 @@ pub fn run(args: ScriptArgs) -> Outcome {
     let (places, symbols) = named(&recording, &args, fields);
     output::warn(&symbols.warnings);
     let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let mut printer = Printer::new(&recording, out, &args, fields, places, symbols);
+    let look = Look { fields, nanoseconds: args.ns, energy: args.energy };
+    let follower = Follower::new(&recording, &args.symbols.options(&recording, &args.input));
+    let mut printer = Printer::new(&recording, out, look, follower, places, symbols);
     let mut written = Ok(());
     let end = Replay::new(&recording).try_for_each(|_, context, record| {
         written = printer.record(context, record);

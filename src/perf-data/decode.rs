@@ -14,11 +14,6 @@ mod kernel;
 mod sample;
 mod swap;
 
-pub(crate) use sample::cpu_mode;
-
-/// What did not fit into its record.
-type Missing = &'static str;
-
 /// Decodes the records of one recording. It holds no state, so that records can be decoded in any
 /// order and by several threads.
 #[derive(Debug, Clone, Default)]

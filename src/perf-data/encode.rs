@@ -100,7 +100,7 @@ pub struct CounterValue {
 
 /// Appends a sample of an event whose `sample_type` is `kind`.
 pub fn sample(kind: u64, fields: &SampleFields<'_>, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
-    let mut record = RecordBuilder::begin(out, record_type::SAMPLE, misc_of(fields.mode));
+    let mut record = RecordBuilder::begin(out, record_type::SAMPLE, fields.mode.bits());
     let has = |bit| kind & bit != 0;
     if has(sample_type::IDENTIFIER) {
         record.u64(fields.id);
@@ -136,7 +136,7 @@ pub fn sample(kind: u64, fields: &SampleFields<'_>, out: &mut Vec<u8>) -> Result
 
 /// Appends a mapping found in `/proc/PID/maps`.
 pub fn mmap2(mapping: &MappingFields<'_>, id: &SampleId, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
-    let mut record = RecordBuilder::begin(out, record_type::MMAP2, misc_of(CpuMode::User));
+    let mut record = RecordBuilder::begin(out, record_type::MMAP2, CpuMode::User.bits());
     record.u32(mapping.pid);
     record.u32(mapping.tid);
     record.u64(mapping.addresses.start);
@@ -163,7 +163,7 @@ pub fn kernel_mmap(
     id: &SampleId,
     out: &mut Vec<u8>,
 ) -> Result<(), RecordTooLong> {
-    let mut record = RecordBuilder::begin(out, record_type::MMAP, misc_of(CpuMode::Kernel));
+    let mut record = RecordBuilder::begin(out, record_type::MMAP, CpuMode::Kernel.bits());
     record.u32(u32::MAX);
     record.u32(0);
     record.u64(addresses.start);
@@ -267,17 +267,6 @@ pub fn event_name(id: u64, name: &[u8], out: &mut Vec<u8>) -> Result<(), RecordT
     record.u64(id);
     record.text(name);
     record.finish()
-}
-
-pub(crate) fn misc_of(mode: CpuMode) -> u16 {
-    match mode {
-        CpuMode::Unknown => 0,
-        CpuMode::Kernel => misc::KERNEL,
-        CpuMode::User => misc::USER,
-        CpuMode::Hypervisor => misc::HYPERVISOR,
-        CpuMode::GuestKernel => misc::GUEST_KERNEL,
-        CpuMode::GuestUser => misc::GUEST_USER,
-    }
 }
 
 /// A record under construction at the end of a buffer; taken back if it grows too long.

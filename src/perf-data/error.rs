@@ -3,6 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+/// What did not fit into its record.
+pub(crate) type Missing = &'static str;
+
 /// Why a recording, or the rest of it, cannot be read. Offsets are bytes from the file's start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -33,7 +33,7 @@
 //!
 //!   writing        attr, encode, payload ──► compress ──► writer: PerfDataWriter ◄── features
 //!
-//!   below all      format: the numbers of perf.data   bytes: byte orders   raw   error   time
+//!   below all      format: the numbers of perf.data   bytes: byte orders   event   raw   error   time
 //! ```
 //!
 //! # What can be relied on
@@ -215,6 +215,7 @@ pub mod writer;
 mod bytes;
 mod decode;
 mod error;
+mod event;
 mod expand;
 mod header;
 mod ids;
@@ -232,9 +233,10 @@ mod window;
 pub use bytes::ByteOrder;
 pub use decode::Decoder;
 pub use error::ReadError;
+pub use event::EventDesc;
 pub use features::Features;
 pub use raw::{RawRecord, RecordPosition};
-pub use reader::{EventDesc, PerfData};
+pub use reader::PerfData;
 pub use records::Records;
 pub use time::{Nanoseconds, Timestamp};
 pub use writer::PerfDataWriter;

@@ -62,8 +62,8 @@
 use crate::attr::{EventAttr, flag};
 use crate::bytes::u32_at;
 use crate::encode::{self, RecordTooLong, SampleFields};
+use crate::event::EventDesc;
 use crate::format::{event_type, sample_type};
-use crate::reader::EventDesc;
 use crate::record::{EventIndex, Record};
 use crate::records::Records;
 use crate::time::Timestamp;

@@ -1,13 +1,13 @@
 //! Opening a file.
 
 use std::cell::LazyCell;
-use std::ops::Range;
 use std::path::Path;
 
 use crate::attr::EventAttr;
 use crate::bytes::ByteOrder;
 use crate::decode::Decoder;
 use crate::error::ReadError;
+use crate::event::EventDesc;
 use crate::features::Features;
 use crate::format::PIPE_HEADER_SIZE;
 use crate::header::{self, Data, Head};
@@ -18,17 +18,6 @@ use crate::record::EventIndex;
 use crate::records::Records;
 use crate::source::Bytes;
 use crate::tracing_data::tracepoint_names;
-
-/// A recorded event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EventDesc {
-    /// Its name as the recorder or perf would print it.
-    pub name: String,
-    /// What was asked of the kernel.
-    pub attr: EventAttr,
-    /// Ids by which its records are told from others'.
-    pub ids: Vec<u64>,
-}
 
 /// A perf.data file, opened: what it says about itself, and its [records](PerfData::records).
 #[derive(Debug)]
@@ -140,7 +129,8 @@ impl PerfData {
 
     /// All records, in the file's order.
     pub fn records(&self) -> Records<'_> {
-        Records::new(self)
+        let expansion_limit = self.features.compression.map(|compression| compression.ring_size.into());
+        Records::new(&self.decoder, &self.bytes, self.byte_order, &self.data, expansion_limit)
     }
 
     /// Decodes the records of this recording.
@@ -155,21 +145,6 @@ impl PerfData {
     /// A record that cannot be read ends the search without an error: who reads the records will hear of it.
     pub fn joined_parts(&self, event: EventIndex, longest: usize) -> Option<JoinedParts> {
         join(self.records(), event, longest)
-    }
-
-    /// Where the records lie in the file.
-    pub(crate) fn data(&self) -> Range<usize> {
-        self.data.range.clone()
-    }
-
-    /// Bytes of records that the header promises beyond the file's end.
-    pub(crate) fn missing_bytes(&self) -> u64 {
-        self.data.missing
-    }
-
-    /// The whole file.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
     }
 }
 

@@ -1,5 +1,6 @@
 //! One record of a recording, decoded: what the kernel said, borrowed from the file's bytes.
 
+use crate::format::misc;
 use crate::time::Timestamp;
 
 /// Index of an event (an attribute) in [`super::PerfData`]'s list of events.
@@ -37,6 +38,33 @@ pub enum CpuMode {
     GuestKernel,
     /// In a guest's program.
     GuestUser,
+}
+
+impl CpuMode {
+    /// The mode that a record's [`misc`] bits tell.
+    #[inline]
+    pub fn of_bits(bits: u16) -> Self {
+        match bits & misc::CPUMODE_MASK {
+            misc::KERNEL => Self::Kernel,
+            misc::USER => Self::User,
+            misc::HYPERVISOR => Self::Hypervisor,
+            misc::GUEST_KERNEL => Self::GuestKernel,
+            misc::GUEST_USER => Self::GuestUser,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The [`misc`] bits that tell this mode.
+    pub fn bits(self) -> u16 {
+        match self {
+            Self::Unknown => 0,
+            Self::Kernel => misc::KERNEL,
+            Self::User => misc::USER,
+            Self::Hypervisor => misc::HYPERVISOR,
+            Self::GuestKernel => misc::GUEST_KERNEL,
+            Self::GuestUser => misc::GUEST_USER,
+        }
+    }
 }
 
 /// A record of the recording.

@@ -8,8 +8,8 @@ use crate::decode::Decoder;
 use crate::error::ReadError;
 use crate::expand::{Expander, begins_frame};
 use crate::format::RECORD_HEADER_SIZE;
+use crate::header::Data;
 use crate::raw::{RawRecord, RecordHeader, RecordPosition};
-use crate::reader::PerfData;
 use crate::record::{Record, RecordContext};
 use crate::walk::Walk;
 use crate::window::{Origin, Window, raw_record};
@@ -53,23 +53,25 @@ pub struct Records<'r> {
 }
 
 impl<'r> Records<'r> {
-    pub(crate) fn new(recording: &'r PerfData) -> Self {
-        let data = recording.data();
+    /// The records that lie at `data` in the file. One compressed record expands to at most `expansion_limit`
+    /// bytes.
+    pub(crate) fn new(
+        decoder: &'r Decoder,
+        file: &'r [u8],
+        byte_order: ByteOrder,
+        data: &Data,
+        expansion_limit: Option<u64>,
+    ) -> Self {
         Self {
-            decoder: recording.decoder(),
-            file: recording.bytes(),
-            byte_order: recording.byte_order(),
-            walk: Walk::new(
-                recording.bytes(),
-                recording.byte_order(),
-                data.clone(),
-                recording.missing_bytes(),
-            ),
-            position: data.start as u64,
-            window: Window::new(recording.bytes()),
+            decoder,
+            file,
+            byte_order,
+            walk: Walk::new(file, byte_order, data.range.clone(), data.missing),
+            position: data.range.start as u64,
+            window: Window::new(file),
             follows_in_file: false,
             expander: None,
-            expansion_limit: recording.features().compression.map(|compression| compression.ring_size.into()),
+            expansion_limit,
             stream_is_broken: false,
             chunk_at: 0,
             failure: None,

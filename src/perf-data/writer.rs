@@ -11,9 +11,8 @@
 
 use std::io::{self, IoSlice, Seek, SeekFrom, Write};
 
-use crate::EventDesc;
-use crate::attr::EventAttr;
 use crate::encode::{self, SampleFields};
+use crate::event::{COMMON_ATTR_SIZE, EventDesc, encoded_attrs};
 use crate::features::Features;
 use crate::format::{FILE_HEADER_SIZE, MAGIC};
 
@@ -22,10 +21,6 @@ const DATA_SIZE_AT: u64 = 48;
 /// Where the header keeps the bits of the sections that there are, and how many bytes they take.
 const SECTION_BITS_AT: u64 = 72;
 const SECTION_BITS_SIZE: usize = 32;
-/// Where `perf_event_attr` keeps its own size.
-const ATTR_SIZE_AT: usize = 4;
-/// Size of `perf_event_attr` in its version 5, which perf has read since Linux 4.1.
-const COMMON_ATTR_SIZE: usize = 112;
 
 /// A write that failed. The recording holds nothing of it, though the file has room for a part.
 #[derive(Debug)]
@@ -186,20 +181,6 @@ fn write_all_vectored(file: &mut impl Write, mut pieces: &mut [IoSlice<'_>]) -> 
         }
     }
     Ok(())
-}
-
-/// The attributes as bytes, all of the same length and each saying so, since perf reads a table of
-/// attributes by the size that each says of itself. Bytes that are zero at the end of all are dropped:
-/// an older perf refuses attributes that are longer than those it knows.
-pub(crate) fn encoded_attrs(events: &[EventDesc]) -> Vec<Vec<u8>> {
-    let mut attrs: Vec<[u8; EventAttr::SIZE]> = events.iter().map(|event| event.attr.to_bytes()).collect();
-    let used = |attr: &[u8; EventAttr::SIZE]| attr.iter().rposition(|&byte| byte != 0).map_or(0, |at| at + 1);
-    let length = attrs.iter().map(used).max().unwrap_or(0).max(COMMON_ATTR_SIZE).next_multiple_of(8);
-    let with_size = |attr: &mut [u8; EventAttr::SIZE]| {
-        attr[ATTR_SIZE_AT..ATTR_SIZE_AT + 4].copy_from_slice(&(length as u32).to_le_bytes());
-        attr[..length].to_vec()
-    };
-    attrs.iter_mut().map(with_size).collect()
 }
 
 /// Header, ids and attributes, with no data yet.

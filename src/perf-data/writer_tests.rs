@@ -3,7 +3,7 @@ use std::io::Cursor;
 use proptest::prelude::*;
 
 use super::*;
-use crate::attr::flag;
+use crate::attr::{EventAttr, flag};
 use crate::format::{event_type, sample_type};
 use crate::record::Record;
 use crate::time::Timestamp;

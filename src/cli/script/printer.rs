@@ -16,16 +16,23 @@ use perf_data::format::sample_type;
 use perf_data::record::{Record, RecordContext, Sample};
 use rustc_hash::FxHashMap;
 
-use super::ScriptArgs;
 use super::fields::Fields;
 use super::places::{Follower, Places};
+
+/// What is printed of samples, and how.
+#[derive(Clone, Copy)]
+pub struct Look {
+    pub fields: Fields,
+    /// Times have nanoseconds.
+    pub nanoseconds: bool,
+    /// Readings of energy meters are printed, too.
+    pub energy: bool,
+}
 
 /// Prints the samples of a recording.
 pub struct Printer<W> {
     out: W,
-    fields: Fields,
-    nanoseconds: bool,
-    energy: bool,
+    look: Look,
     follower: Follower,
     events: Vec<Event>,
     /// Names of threads, safe to print, by their number in [`Tasks::threads`].
@@ -107,8 +114,8 @@ impl<W: Write> Printer<W> {
     pub fn new(
         recording: &Recording,
         out: W,
-        args: &ScriptArgs,
-        fields: Fields,
+        look: Look,
+        follower: Follower,
         places: Places,
         symbols: Symbols,
     ) -> Self {
@@ -121,10 +128,8 @@ impl<W: Write> Printer<W> {
         let events = names.iter().zip(recording.events()).map(event);
         Self {
             out,
-            fields,
-            nanoseconds: args.ns,
-            energy: args.energy,
-            follower: Follower::new(recording, &args.symbols.options(recording, &args.input)),
+            look,
+            follower,
             events: events.collect(),
             names: Vec::new(),
             places,
@@ -151,7 +156,7 @@ impl<W: Write> Printer<W> {
         match event.map_or(EventKind::Flat, |event| event.kind) {
             EventKind::Flat => self.program_sample(context, sample, false),
             EventKind::Chained => self.program_sample(context, sample, true),
-            EventKind::Energy if self.energy => self.reading(context, sample),
+            EventKind::Energy if self.look.energy => self.reading(context, sample),
             EventKind::Energy | EventKind::Hidden => Ok(()),
         }
     }
@@ -162,7 +167,7 @@ impl<W: Write> Printer<W> {
         sample: &Sample<'_>,
         has_chain: bool,
     ) -> io::Result<()> {
-        let fields = self.fields;
+        let fields = self.look.fields;
         let with_chain = has_chain && fields.ip();
         let task = task_of(&mut self.follower.tasks, context);
         if fields.comm() {
@@ -212,12 +217,12 @@ impl<W: Write> Printer<W> {
 
     /// CPU and time.
     fn place(&mut self, context: &RecordContext) -> io::Result<()> {
-        if let Some(cpu) = context.cpu.filter(|_| self.fields.cpu()) {
+        if let Some(cpu) = context.cpu.filter(|_| self.look.fields.cpu()) {
             write!(self.out, "[{cpu:03}] ")?;
         }
-        if let Some(time) = context.time.filter(|_| self.fields.time()) {
+        if let Some(time) = context.time.filter(|_| self.look.fields.time()) {
             let (seconds, nanos) = (time.as_nanos() / 1_000_000_000, time.as_nanos() % 1_000_000_000);
-            match self.nanoseconds {
+            match self.look.nanoseconds {
                 true => write!(self.out, "{seconds:>5}.{nanos:09}: ")?,
                 false => write!(self.out, "{seconds:>5}.{:06}: ", nanos / 1_000)?,
             }
@@ -226,7 +231,7 @@ impl<W: Write> Printer<W> {
     }
 
     fn event_label(&mut self, context: &RecordContext) -> io::Result<()> {
-        if !self.fields.event() {
+        if !self.look.fields.event() {
             return Ok(());
         }
         let event = context.event.and_then(|event| self.events.get(event.0 as usize));
@@ -259,10 +264,10 @@ impl<W: Write> Printer<W> {
     }
 
     fn names_of(&mut self, place: AddressId, is_return: bool) -> &Names {
-        let Self { frames, fields, places, symbols, .. } = self;
+        let Self { frames, look, places, symbols, .. } = self;
         frames.entry((place, is_return)).or_insert_with(|| {
             let (_, module) = places.place(place);
-            Names::of(symbols, place, u64::from(is_return), module, *fields)
+            Names::of(symbols, place, u64::from(is_return), module, look.fields)
         })
     }
 

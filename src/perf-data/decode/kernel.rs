@@ -1,12 +1,11 @@
 //! The kernel's records other than samples.
 
-use super::Missing;
-use super::sample::cpu_mode;
 use crate::bytes::{ByteOrder, Cursor, u64_at, until_zero};
+use crate::error::Missing;
 use crate::format::{BUILD_ID_SIZE, misc, read_format, record_type};
 use crate::layout::EventLayout;
 use crate::raw::RawRecord;
-use crate::record::{FileIdentity, Mmap, ReadValue, Record, TaskChange};
+use crate::record::{CpuMode, FileIdentity, Mmap, ReadValue, Record, TaskChange};
 use crate::time::Timestamp;
 
 /// The time that some records carry themselves, for recordings without `sample_id`.
@@ -53,7 +52,7 @@ fn mmap<'a>(raw: &RawRecord<'_>, fields: &mut Cursor<'a>) -> Option<Mmap<'a>> {
         length: fields.u64()?,
         file_offset: fields.u64()?,
         path: until_zero(fields.rest()),
-        mode: cpu_mode(raw.misc),
+        mode: CpuMode::of_bits(raw.misc),
         is_data: raw.misc & misc::MMAP_DATA != 0,
         protection: None,
         identity: FileIdentity::Unknown,
@@ -74,7 +73,7 @@ fn mmap2<'a>(raw: &RawRecord<'_>, fields: &mut Cursor<'a>) -> Option<Mmap<'a>> {
             Some(protection)
         },
         path: until_zero(fields.rest()),
-        mode: cpu_mode(raw.misc),
+        mode: CpuMode::of_bits(raw.misc),
         is_data: raw.misc & misc::MMAP_DATA != 0,
     })
 }

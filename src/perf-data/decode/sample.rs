@@ -1,8 +1,8 @@
 //! Samples.
 
-use super::Missing;
 use crate::bytes::{Words, u32_at, u64_at};
-use crate::format::{misc, sample_type};
+use crate::error::Missing;
+use crate::format::sample_type;
 use crate::layout::EventLayout;
 use crate::record::{BranchStack, Callchain, CpuMode, Sample, UserRegisters};
 
@@ -27,19 +27,6 @@ const BEHIND_STACK: u64 = sample_type::WEIGHT
     | sample_type::CODE_PAGE_SIZE
     | sample_type::AUX;
 
-/// The mode of the CPU that a record's misc bits tell.
-#[inline]
-pub(crate) fn cpu_mode(bits: u16) -> CpuMode {
-    match bits & misc::CPUMODE_MASK {
-        misc::KERNEL => CpuMode::Kernel,
-        misc::USER => CpuMode::User,
-        misc::HYPERVISOR => CpuMode::Hypervisor,
-        misc::GUEST_KERNEL => CpuMode::GuestKernel,
-        misc::GUEST_USER => CpuMode::GuestUser,
-        _ => CpuMode::Unknown,
-    }
-}
-
 #[inline]
 pub(super) fn decode<'a>(layout: &EventLayout, misc: u16, body: &'a [u8]) -> Result<Sample<'a>, Missing> {
     let places = &layout.sample;
@@ -48,7 +35,7 @@ pub(super) fn decode<'a>(layout: &EventLayout, misc: u16, body: &'a [u8]) -> Res
     let mut sample = Sample {
         ip: fixed.u64(places.ip),
         address: fixed.u64(places.address),
-        mode: cpu_mode(misc),
+        mode: CpuMode::of_bits(misc),
         period: fixed.u64(places.period).or(layout.fixed_period),
         ..Sample::default()
     };

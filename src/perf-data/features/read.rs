@@ -3,8 +3,8 @@
 use super::{BuildId, ClockPair, Compression, CpuCount, EventDescription, EventGroup, Features, NumaNode};
 use crate::attr::EventAttr;
 use crate::bytes::{ByteOrder, Cursor, until_zero};
-use crate::decode::cpu_mode;
 use crate::format::{BUILD_ID_SIZE, RECORD_HEADER_SIZE, feature, misc};
+use crate::record::CpuMode;
 use crate::time::{Nanoseconds, Timestamp};
 
 impl Features {
@@ -122,6 +122,6 @@ pub(crate) fn build_id(bits: u16, body: &[u8], order: ByteOrder) -> Option<Build
     let id = fields.take(BUILD_ID_SIZE)?;
     let size = usize::from(*fields.take(4)?.first()?);
     let id = if bits & misc::BUILD_ID_SIZE != 0 { id.get(..size)? } else { id };
-    let mode = cpu_mode(bits);
+    let mode = CpuMode::of_bits(bits);
     Some(BuildId { mode, pid, id: id.to_vec(), path: until_zero(fields.rest()).to_vec() })
 }

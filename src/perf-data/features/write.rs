@@ -1,10 +1,8 @@
 //! Writing the sections.
 
 use super::{BuildId, ClockPair, Compression, CpuCount, EventGroup, Features, NumaNode};
-use crate::EventDesc;
-use crate::encode::misc_of;
+use crate::event::{EventDesc, encoded_attrs};
 use crate::format::{BUILD_ID_SIZE, feature, misc, record_type, sample_type};
-use crate::writer::encoded_attrs;
 
 /// perf pads texts to a multiple of this.
 const TEXT_ALIGNMENT: usize = 64;
@@ -125,7 +123,7 @@ fn build_ids(build_ids: &[BuildId]) -> Vec<u8> {
         let Ok(size) = u16::try_from(FIXED + padded) else { continue };
         let id = &build_id.id[..build_id.id.len().min(BUILD_ID_SIZE)];
         out.extend(record_type::HEADER_BUILD_ID.to_le_bytes());
-        out.extend((misc_of(build_id.mode) | misc::BUILD_ID_SIZE).to_le_bytes());
+        out.extend((build_id.mode.bits() | misc::BUILD_ID_SIZE).to_le_bytes());
         out.extend(size.to_le_bytes());
         out.extend(build_id.pid.to_le_bytes());
         out.extend(id);
