@@ -11,11 +11,12 @@
 //!                                                     address ► function, line
 //! ```
 //!
-//! Dependencies point one way, from the report back to the recording; [`units`] lies below
-//! everything, and nothing depends on [`record`] but [`calibrate`], which drives its meters. The arithmetic of [`timeline`], [`attribute`],
+//! Dependencies point one way, from the report back to the recording; [`units`] and [`tables`] lie
+//! below everything, and nothing depends on [`record`] but [`calibrate`], which drives its meters. The arithmetic of [`timeline`], [`attribute`],
 //! [`power_model`], [`gpu`] and [`tune`] uses no file, clock or thread: values in, values out.
 
 mod markup;
+pub mod tables;
 pub mod units;
 
 pub mod machine;

@@ -22,6 +22,8 @@ mod record;
 mod report;
 mod script;
 mod stat;
+mod table_file;
+mod table_options;
 mod tune;
 
 /// Where the joules of a program go, by function, line and call path.

@@ -8,10 +8,12 @@
 //! ```
 
 pub mod choose;
+mod columns;
 pub mod diagnostics;
 pub mod figure;
 pub mod fit;
 pub mod form;
+mod gpmtool;
 pub mod solve;
 pub mod table;
 pub mod validate;
