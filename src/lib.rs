@@ -13,7 +13,7 @@
 //!
 //!   measure ► repeated runs, tuning, GPU experiments    calibrate ► this machine's power model
 //!   meter   ► every kind of energy meter                process   ► programs: launch, end, signals, rights
-//!   stat, tune, gpu, power_model ► arithmetic           hardware, units, numerics, label, markup ► the ground
+//!   stat, tune, gpu, power_model ► arithmetic           hardware, units, numerics, tables, label, markup ► the ground
 //! ```
 //!
 //! # Which room may use which
@@ -28,6 +28,7 @@
 //!   markup *                ->
 //!   label *                 ->
 //!   numerics *              ->
+//!   tables *                ->
 //!   eprof-cupti-injection   ->
 //!   perf-data               ->
 //!   units *                 -> perf-data
@@ -94,6 +95,7 @@ pub mod hardware;
 pub mod label;
 mod markup;
 pub mod numerics;
+pub mod tables;
 pub mod units;
 
 pub mod machine;

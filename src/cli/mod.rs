@@ -25,6 +25,8 @@ mod report;
 mod script;
 mod stat;
 mod symbol_args;
+mod table_file;
+mod table_options;
 mod tune;
 
 use outcome::Outcome;

@@ -18,5 +18,6 @@ pub mod refresh;
 pub mod sensor;
 pub mod stretches;
 pub mod trace;
-mod trace_cells;
 pub mod trace_csv;
+mod trace_table;
+mod trace_times;

@@ -4,28 +4,23 @@
 use thiserror::Error;
 
 use super::trace::{PowerReading, PowerTrace};
-use super::trace_cells::{
-    TimeFormat, bare, names_power, names_unit, parse_power, parse_time, plain_number, power_unit, time_unit,
-    unit_of_steps,
-};
+use super::trace_table::TraceTable;
+use super::trace_times::{TimeFormat, parse_time};
 use crate::numerics::quantiles::median;
+use crate::tables::unit::Quantity;
+use crate::tables::{Grid, TableError};
 use crate::units::{Timestamp, Watts};
 
 /// Why a text is no power trace.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TraceError {
-    /// There is nothing in it.
-    #[error("the file holds no line")]
-    Empty,
     /// No column tells the time.
     #[error(
-        "no column of times (expected `timestamp`, a name that starts with `time`, or numbers that rise); the columns are: {0}"
+        "no column of times (expected `timestamp`, a name that starts with `time`, or numbers that rise); {0}"
     )]
     NoTime(String),
     /// No column tells power.
-    #[error(
-        "no column of power (a name with `power` or a unit W, mW); the columns are: {0}. Choose one with --column"
-    )]
+    #[error("no column of power (a name with `power` or a unit W, mW); {0}. Choose one with --target")]
     NoPower(String),
     /// The column asked for does not exist.
     #[error("there is no column `{wanted}`; the columns of power are: {found}")]
@@ -36,15 +31,18 @@ pub enum TraceError {
         found: String,
     },
     /// Not one row could be read.
-    #[error("column `{column}`: none of {rows} rows holds a time and a number; the first is `{first}`")]
+    #[error("column `{column}`: none of {rows} rows holds a time and a number; {first}")]
     NoReadings {
         /// Name of the column.
         column: String,
         /// Rows below the header.
         rows: usize,
-        /// The first row, cut short.
+        /// What is wrong with the first.
         first: String,
     },
+    /// The text is no table, or a unit that was named with the column is none of power.
+    #[error(transparent)]
+    Table(#[from] TableError),
 }
 
 /// One column of power of one GPU.
@@ -64,8 +62,7 @@ pub struct NamedTrace {
 
 /// Reads every power column of a table.
 ///
-/// Cells are separated by commas, semicolons, tabs or bars, as the first line tells, or by blanks where
-/// it has none of them. The first line names the columns; without such a line
+/// The first line names the columns; without such a line
 /// (`--format=csv,noheader`) the first column is the time and power is every column whose cells end in
 /// a unit of it, or the only other column. Times are dates (taken as UTC), times of day or numbers since any zero; their unit is told
 /// by the cell, by the column's name, by their size (times since 1970) or by their steps.
@@ -73,36 +70,32 @@ pub struct NamedTrace {
 /// # Errors
 /// [`TraceError`] when no column fits or none of its rows can be read.
 pub fn parse(text: &str) -> Result<Vec<NamedTrace>, TraceError> {
-    let table = Table::parse(text)?;
-    let columns = table.power_columns();
-    if columns.is_empty() {
-        return Err(TraceError::NoPower(table.names.join(", ")));
-    }
+    let table = TraceTable::read(text)?;
     let mut traces = Vec::new();
-    for column in columns {
-        traces.extend(table.traces(column)?);
+    for column in table.power_columns()? {
+        traces.extend(table.traces(column, None)?);
     }
     Ok(traces)
 }
 
-/// Reads one column by name; any column may be named, in any case, with or without its unit.
+/// Reads one column by name; any column may be named, without regard to case and unit, and with its unit
+/// behind a colon if the table does not tell.
 ///
 /// # Errors
 /// As [`parse`].
 pub fn parse_column(text: &str, wanted: &str) -> Result<Vec<NamedTrace>, TraceError> {
-    let table = Table::parse(text)?;
-    let exact =
-        |name: &String| name.eq_ignore_ascii_case(wanted) || bare_name(name).eq_ignore_ascii_case(wanted);
-    let column = table.names.iter().position(exact).ok_or_else(|| TraceError::NoSuchColumn {
-        wanted: wanted.to_owned(),
-        found: table
-            .power_columns()
-            .into_iter()
-            .map(|c| bare_name(&table.names[c]))
-            .collect::<Vec<_>>()
-            .join(", "),
+    let table = TraceTable::read(text)?;
+    let found = table.table.find_with_unit(wanted, Quantity::Power, "W, mW, uW or kW");
+    let (column, unit) = found.map_err(|error| match error {
+        TableError::NoSuchColumn { wanted, .. } => {
+            let columns = table.power_columns().unwrap_or_default();
+            let names: Vec<&str> =
+                columns.iter().map(|column| table.heading(*column).before_bracket()).collect();
+            TraceError::NoSuchColumn { wanted, found: names.join(", ") }
+        }
+        error => TraceError::Table(error),
     })?;
-    table.traces(column)
+    table.traces(column, unit)
 }
 
 /// Reads a meter's log: all its columns of power added up row by row.
@@ -110,270 +103,28 @@ pub fn parse_column(text: &str, wanted: &str) -> Result<Vec<NamedTrace>, TraceEr
 /// # Errors
 /// As [`parse`].
 pub fn parse_sum(text: &str) -> Result<PowerTrace, TraceError> {
-    let table = Table::parse(text)?;
-    let columns = table.power_columns();
-    if columns.is_empty() {
-        return Err(TraceError::NoPower(table.names.join(", ")));
-    }
+    let table = TraceTable::read(text)?;
+    let columns = table.power_columns()?;
     let units: Vec<(usize, f64)> =
         columns.into_iter().map(|column| (column, table.power_unit(column).0)).collect();
-    let readings = table
-        .rows
-        .iter()
-        .filter_map(|row| {
-            let time = table.time(row)?;
-            let power =
-                units.iter().map(|(column, unit)| table.power(row, *column, *unit)).sum::<Option<f64>>()?;
-            Some(PowerReading { time, power: Watts::from_watts(power) })
-        })
-        .collect();
-    Ok(PowerTrace::new(readings))
+    let reading = |row: usize| {
+        let time = table.time(row)?;
+        let power =
+            units.iter().map(|(column, unit)| table.power(row, *column, *unit)).sum::<Option<f64>>()?;
+        Some(PowerReading { time, power: Watts::from_watts(power) })
+    };
+    Ok(PowerTrace::new((0..table.table.len()).filter_map(reading).collect()))
 }
 
 /// Reads a list of times, one a line below an optional heading, such as the times at which a load was
 /// switched; equal neighbours count once.
 pub fn parse_times(text: &str) -> Vec<Timestamp> {
-    let mut times: Vec<Timestamp> = text
-        .lines()
-        .filter_map(|line| {
-            parse_time(line.split([',', ';', '\t']).next().unwrap_or_default(), TimeFormat::default())
-        })
-        .collect();
+    let grid = Grid::read(text);
+    let format = TimeFormat::new(grid.default_marks());
+    let mut times: Vec<Timestamp> = grid.rows().filter_map(|row| parse_time(row.cell(0), format)).collect();
     times.sort();
     times.dedup();
     times
-}
-
-struct Table<'a> {
-    names: Vec<String>,
-    rows: Vec<Vec<&'a str>>,
-    time: usize,
-    format: TimeFormat,
-    gpu: Option<usize>,
-    notes: Vec<String>,
-}
-
-/// Names of columns of times, beside those that start with `time`.
-const TIME_NAMES: [&str; 12] =
-    ["t", "ts", "date", "datetime", "elapsed", "epoch", "clock", "seconds", "sec", "s", "milliseconds", "ms"];
-/// Names of columns of power, beside those with `power` or a unit in them.
-const POWER_NAMES: [&str; 3] = ["p", "draw", "w"];
-
-impl<'a> Table<'a> {
-    fn parse(text: &'a str) -> Result<Self, TraceError> {
-        let text = text.trim_start_matches('\u{feff}');
-        let is_told = |line: &&str| !line.is_empty() && !line.starts_with('#');
-        let mut lines = text.lines().map(str::trim).filter(is_told).peekable();
-        let first = *lines.peek().ok_or(TraceError::Empty)?;
-        let separator = Separator::of(first);
-        let decimal_comma = separator != Separator::Character(',');
-        let format = TimeFormat { decimal_comma, ..TimeFormat::default() };
-        let cells = separator.split(first);
-        let has_names = !cells.iter().any(|cell| parse_time(cell, format).is_some());
-        let names: Vec<String> = match has_names {
-            true => cells.iter().map(|name| bare(name).to_owned()).collect(),
-            false => (1..=cells.len()).map(|number| format!("column {number}")).collect(),
-        };
-        let rows: Vec<Vec<&str>> =
-            lines.skip(usize::from(has_names)).map(|line| separator.split(line)).collect();
-        let time = match has_names {
-            true => time_column(&names, &rows, format).ok_or_else(|| TraceError::NoTime(names.join(", ")))?,
-            false => 0,
-        };
-        let gpu = ["index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "gpu"]
-            .iter()
-            .find_map(|key| names.iter().position(|name| bare_name(name).eq_ignore_ascii_case(key)));
-        let mut table = Self { names, rows, time, format, gpu, notes: Vec::new() };
-        table.understand_times();
-        Ok(table)
-    }
-
-    /// The unit of plain numbers, and where their zero lies.
-    fn understand_times(&mut self) {
-        let decimal_comma = self.format.decimal_comma;
-        let cells = self.rows.iter().filter_map(|row| row.get(self.time));
-        let numbers: Vec<f64> = cells.filter_map(|cell| plain_number(cell, decimal_comma)).collect();
-        let Some(first) = numbers.first().copied() else { return };
-        self.format.shift = -numbers.iter().copied().fold(0.0, f64::min);
-        self.format.unit = time_unit(&self.names[self.time]);
-        if self.format.unit.is_some() {
-            return;
-        }
-        // Several GPUs are polled at almost one time.
-        let mut steps: Vec<f64> =
-            numbers.windows(2).map(|pair| pair[1] - pair[0]).filter(|step| *step > 0.0).collect();
-        let typical = median(&mut steps).unwrap_or(0.0);
-        self.format.unit = unit_of_steps(first, typical);
-        let unit = match self.format.unit {
-            Some(1e6) => "milliseconds",
-            Some(1e3) => "microseconds",
-            Some(_) => "nanoseconds",
-            None => return,
-        };
-        self.notes.push(format!(
-            "column `{}` names no unit: with steps of {typical} it is taken for {unit}",
-            self.names[self.time]
-        ));
-    }
-
-    fn power_columns(&self) -> Vec<usize> {
-        let others = || (0..self.names.len()).filter(|column| *column != self.time);
-        let named: Vec<usize> = others().filter(|column| self.is_power(*column)).collect();
-        if !named.is_empty() {
-            return named;
-        }
-        // Two columns, one of them the time: the other is what the file is about.
-        let numbers = others().filter(|column| {
-            let cell = self.rows.first().and_then(|row| row.get(*column));
-            cell.is_some_and(|cell| parse_power(cell, 1.0, self.format.decimal_comma).is_some())
-        });
-        if self.names.len() == 2 { numbers.collect() } else { Vec::new() }
-    }
-
-    fn is_power(&self, column: usize) -> bool {
-        let name = self.names[column].to_ascii_lowercase();
-        if ["limit", "cap", "state", "management", "readings"].iter().any(|word| name.contains(word)) {
-            return false;
-        }
-        name.contains("power")
-            || power_unit(&name).is_some()
-            || POWER_NAMES.contains(&name.as_str())
-            || self.rows.first().and_then(|row| row.get(column)).is_some_and(|cell| names_power(cell))
-    }
-
-    fn time(&self, row: &[&str]) -> Option<Timestamp> {
-        parse_time(row.get(self.time)?, self.format)
-    }
-
-    fn power(&self, row: &[&str], column: usize, unit: f64) -> Option<f64> {
-        parse_power(row.get(column)?, unit, self.format.decimal_comma)
-    }
-
-    /// Watts per unit of a column's plain numbers, and what had to be assumed for it.
-    fn power_unit(&self, column: usize) -> (f64, Option<String>) {
-        if let Some(unit) = power_unit(&self.names[column]) {
-            return (unit, None);
-        }
-        let cells = self.rows.iter().filter_map(|row| row.get(column));
-        let mut numbers: Vec<f64> =
-            cells.filter_map(|cell| plain_number(cell, self.format.decimal_comma)).collect();
-        // No card draws four kilowatts, and none less than four watts all the time.
-        let (unit, name) = match median(&mut numbers) {
-            Some(typical) if typical >= 4e6 => (1e-6, "microwatts"),
-            Some(typical) if typical >= 4e3 => (1e-3, "milliwatts"),
-            _ => return (1.0, None),
-        };
-        let column = &self.names[column];
-        (unit, Some(format!("column `{column}` names no unit: by its size it is taken for {name}")))
-    }
-
-    fn traces(&self, column: usize) -> Result<Vec<NamedTrace>, TraceError> {
-        let (unit, assumed) = self.power_unit(column);
-        let mut traces: Vec<(Option<&str>, Vec<PowerReading>, usize)> = Vec::new();
-        for row in &self.rows {
-            let gpu = self.gpu.and_then(|gpu| row.get(gpu).map(|cell| bare(cell)));
-            let slot = traces.iter().position(|(known, ..)| *known == gpu).unwrap_or_else(|| {
-                traces.push((gpu, Vec::new(), 0));
-                traces.len() - 1
-            });
-            match (self.time(row), self.power(row, column, unit)) {
-                (Some(time), Some(power)) => {
-                    traces[slot].1.push(PowerReading { time, power: Watts::from_watts(power) });
-                }
-                _ => traces[slot].2 += 1,
-            }
-        }
-        traces.retain(|(_, readings, _)| !readings.is_empty());
-        if traces.is_empty() {
-            let first = self.rows.first().map(|row| row.join(", ")).unwrap_or_default();
-            return Err(TraceError::NoReadings {
-                column: self.names[column].clone(),
-                rows: self.rows.len(),
-                first: first.chars().take(80).collect(),
-            });
-        }
-        let name = bare_name(&self.names[column]);
-        Ok(traces
-            .into_iter()
-            .map(|(gpu, readings, skipped)| NamedTrace {
-                column: name.clone(),
-                gpu: gpu.map(str::to_owned),
-                trace: PowerTrace::new(readings),
-                skipped,
-                notes: self.notes.iter().cloned().chain(assumed.clone()).collect(),
-            })
-            .collect())
-    }
-}
-
-/// What stands between the cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Separator {
-    Character(char),
-    Blanks,
-}
-
-impl Separator {
-    /// A tab or a semicolon leaves the comma for decimals.
-    fn of(line: &str) -> Self {
-        let found = ['\t', ';', '|', ','].into_iter().find(|character| line.contains(*character));
-        found.map_or(Self::Blanks, Self::Character)
-    }
-
-    fn split(self, line: &str) -> Vec<&str> {
-        match self {
-            Self::Character(character) => line.split(character).map(str::trim).collect(),
-            Self::Blanks => words(line),
-        }
-    }
-}
-
-/// Words of a line, where a clock belongs to the date before it and a unit to what it is the unit of.
-fn words(line: &str) -> Vec<&str> {
-    let mut cells: Vec<(usize, usize)> = Vec::new();
-    let mut start = 0;
-    while let Some(skip) = line[start..].find(|c: char| !c.is_whitespace()) {
-        let from = start + skip;
-        let to = line[from..].find(char::is_whitespace).map_or(line.len(), |length| from + length);
-        start = to;
-        let word = &line[from..to];
-        let before = cells.last().map(|(from, to)| &line[*from..*to]);
-        let is_rest = before.is_some_and(|before| {
-            let is_date = before.contains(['/', '-']) && !before.contains(':') && word.contains(':');
-            let has_unit = plain_number(before, true).is_some() && names_unit(word);
-            is_date || has_unit || word.starts_with(['[', '('])
-        });
-        match cells.last_mut() {
-            Some(last) if is_rest => last.1 = to,
-            _ => cells.push((from, to)),
-        }
-    }
-    cells.into_iter().map(|(from, to)| &line[from..to]).collect()
-}
-
-/// The column of times: by its name, or the first whose cells are times that never go back.
-fn time_column(names: &[String], rows: &[Vec<&str>], format: TimeFormat) -> Option<usize> {
-    const FEWEST: usize = 3;
-    let is_time = |name: &String| {
-        let name = name.to_ascii_lowercase();
-        let without_unit = name.split([' ', '_', '[', '(']).next().unwrap_or_default();
-        name.starts_with("time") || TIME_NAMES.contains(&without_unit)
-    };
-    let rises = |column: &usize| {
-        let times: Option<Vec<Timestamp>> =
-            rows.iter().map(|row| parse_time(row.get(*column)?, format)).collect();
-        times.is_some_and(|times| {
-            times.len() >= FEWEST
-                && times.windows(2).all(|pair| pair[0] <= pair[1])
-                && times[0] < times[FEWEST - 1]
-        })
-    };
-    names.iter().position(is_time).or_else(|| (0..names.len()).find(rises))
-}
-
-/// `power.draw [W]` without its unit.
-fn bare_name(name: &str) -> String {
-    name.split(['[', '(']).next().unwrap_or_default().trim().to_owned()
 }
 
 #[cfg(test)]
@@ -432,10 +183,12 @@ mod tests {
 
     #[test]
     fn errors_name_what_is_there() {
-        assert_eq!(parse("").unwrap_err(), TraceError::Empty);
+        assert_eq!(parse("").unwrap_err(), TableError::Empty.into());
         assert!(parse("a,b\n1,2\n").unwrap_err().to_string().contains("a, b"));
         let none = parse("timestamp, power.draw [W]\n2023/08/24 22:18:34.203, [N/A]\n").unwrap_err();
-        assert!(none.to_string().contains("[N/A]"), "{none}");
+        assert!(none.to_string().contains("line 2: `power.draw [W]` is missing (`[N/A]`)"), "{none}");
+        let unit = parse_column("time,draw\n1,2\n", "draw:J").unwrap_err();
+        assert!(unit.to_string().contains("expected W, mW"), "{unit}");
     }
 
     /// Readings every 15 ms of 30 and 31.5 W, as different tools write them.

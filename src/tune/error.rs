@@ -78,8 +78,14 @@ pub enum TuneError {
     #[error("line {line}: {reason}")]
     TableLine {
         /// Line number, from 1.
-        line: u64,
+        line: usize,
         /// What is wrong with it.
         reason: String,
     },
+}
+
+impl From<crate::tables::TableError> for TuneError {
+    fn from(error: crate::tables::TableError) -> Self {
+        Self::Table { reason: error.to_string() }
+    }
 }

@@ -5,4 +5,5 @@ mod energy_weighted_perf_data;
 mod manual;
 mod report;
 mod script_like_perf;
+mod table_verbs;
 mod tune_table;

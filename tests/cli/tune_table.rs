@@ -146,9 +146,9 @@ fn what_is_wrong_is_said() {
     let good = "threads,time,energy\n1,4,10\n2,2,9\n4,1,8\n";
     let cases: [(&str, &[&str], &str); 8] = [
         ("", &[], "the table is empty"),
-        ("a,b\n1,2\n", &[], "--time COLUMN"),
-        (good, &["--time", "walltime"], "there is no column `walltime`"),
-        (good, &["--time", "time:parsec"], "unit `parsec`"),
+        ("a,b\n1,2\n", &[], "--duration COLUMN"),
+        (good, &["--duration", "walltime"], "there is no column `walltime`"),
+        (good, &["--duration", "time:parsec"], "unit `parsec`"),
         (good, &["--where", "threads=99"], "no row has threads=99"),
         (good, &["--default", "threads=3"], "threads has no such value"),
         (good, &["--formula", "bs(cores)"], "there is no variable `cores`"),
@@ -182,7 +182,7 @@ fn published_tables_are_read_as_they_are() {
         "Language=Rust",
         "--where",
         "Program=n-body",
-        "--time",
+        "--duration",
         "Time:ms",
     ]);
     assert!(success, "{error}");

@@ -167,14 +167,14 @@ fn a_model_is_fitted_validated_and_predicts() {
     let path = |name: &str| folder.path().join(name).to_str().expect("a path").to_owned();
     let (model, figure) = (path("model.json"), path("figure.svg"));
     std::fs::write(&csv, counters()).expect("written");
-    let columns = ["--group", "kernel", "--time", "time_s", "--methods", "published"];
+    let columns = ["--group", "kernel", "--duration", "time_s", "--methods", "published"];
     let fit = [&["model", "fit", "--save", &model, "--figure", &figure][..], &columns].concat();
     let text = said(&gpu(&fit, &csv));
     assert!(text.contains("24 rows in 24 groups") && text.contains("instructions"), "{text}");
     assert!(std::fs::read_to_string(&figure).expect("a figure").contains("<svg"));
     let text = said(&gpu(&[&["model", "validate"][..], &columns].concat(), &csv));
     assert!(text.contains("mean error 0.00 %"), "{text}");
-    let columns = ["--group", "kernel", "--time", "time_s"];
+    let columns = ["--group", "kernel", "--duration", "time_s"];
     let text = said(&gpu(&[&["model", "predict", &model][..], &columns].concat(), &csv));
     let errors: Vec<f64> = text
         .lines()

@@ -8,5 +8,6 @@ mod recording;
 mod simulated;
 mod simulator;
 mod symbolize;
+mod tables;
 mod tune_accuracy;
 mod tune_data;

@@ -101,7 +101,7 @@ fn cores_at_nine_frequencies() {
     let columns = TableColumns {
         power: "Power A15".into(),
         events: Some(events),
-        workload: Some("Workload Name".into()),
+        workload: vec!["Workload Name".into()],
         frequency: Some("Frequency A15".into()),
         ..TableColumns::default()
     };
@@ -151,7 +151,7 @@ fn haswell_runs() {
         power: "e_pkg_j".into(),
         power_is_energy: true,
         events: Some(["cycles", "instructions", "cache_misses", "cache_refs"].map(String::from).to_vec()),
-        workload: Some("bench".into()),
+        workload: vec!["bench".into()],
         duration: Some("elapsed_s".into()),
         only: vec![("machine".into(), "haswell-ep".into())],
         ..TableColumns::default()
@@ -177,7 +177,7 @@ fn haswell_logs() {
             .map(|path| PerfStatLog::parse(&stem(&path), &stem(&path), &read(&path)).expect("a log"))
             .collect();
     for (power, limit) in [("power/energy-pkg/", 0.35), ("power/energy-ram/", 0.15)] {
-        let observed = perf_stat::observe(&logs, Some(power), None).expect("rows");
+        let observed = perf_stat::observe(&logs, Some(power), None, &[]).expect("rows");
         let first_intervals =
             observed.notes.iter().filter(|note| note.contains("the first interval lasted 0.3")).count();
         assert_eq!(first_intervals, 5, "{:?}", observed.notes);
@@ -187,7 +187,7 @@ fn haswell_logs() {
     }
     let broken = folder.join("phase_plots/haswell-ep/hpl_atlas/hpl_atlas.perf.phase");
     let log = PerfStatLog::parse("hpl_atlas", "hpl_atlas", &read(&broken)).expect("a log");
-    let memory = perf_stat::observe(&[log], Some("power/energy-ram/"), Some(&[])).expect("rows");
+    let memory = perf_stat::observe(&[log], Some("power/energy-ram/"), Some(&[]), &[]).expect("rows");
     assert!(memory.data.len() > 500);
     // 0.166 J in 0.1 s when the program begins.
     assert!((memory.data.watts(2) - 1.64).abs() < 0.02);

@@ -32,7 +32,7 @@ pub struct CalibrateArgs {
     #[command(flatten)]
     input: TraceArgs,
     /// Load a GPU in bursts and read its power, instead of reading a trace.
-    #[arg(long, conflicts_with_all = ["trace", "meter", "steps", "column"])]
+    #[arg(long, conflicts_with_all = ["trace", "meter", "steps", "target"])]
     load: bool,
     /// Seconds of each burst of --load; the rest between bursts is as long.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]

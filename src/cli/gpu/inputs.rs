@@ -12,16 +12,17 @@ use eprof::gpu::trace_csv::{self, NamedTrace};
 use eprof::units::{Nanoseconds, Timestamp};
 
 use super::recorded::{self, RecordedGpu, is_recording};
+use crate::cli::table_file;
 
 /// A trace and what was recorded beside it.
 #[derive(Args)]
 pub struct TraceArgs {
     /// Power trace: CSV of `nvidia-smi --query-gpu=timestamp,power.draw --format=csv -lms 10`, or any
-    /// table with a time and a power column; or a recording of `eprof record`.
+    /// table with a time and a power column (`-` is standard input); or a recording of `eprof record`.
     pub trace: Option<PathBuf>,
-    /// Power column to use; without it INSTANT is preferred to plain and average power.
-    #[arg(long, value_name = "NAME")]
-    pub column: Option<String>,
+    /// Power column to use, or NAME:UNIT; without it INSTANT is preferred to plain and average power.
+    #[arg(long, value_name = "COLUMN", aliases = ["column", "power"])]
+    pub target: Option<String>,
     /// GPU to use, as the trace names it (index, uuid or bus id; gpu-0 in a recording).
     #[arg(long)]
     pub gpu: Option<String>,
@@ -58,12 +59,12 @@ impl TraceArgs {
         let path = self.trace.as_ref().context("name a power trace or a recording")?;
         let mut inputs = if is_recording(path) { self.recorded(path)? } else { self.table(path)? };
         if let Some(path) = &self.meter {
-            let meter = trace_csv::parse_sum(&read(path)?)
+            let meter = trace_csv::parse_sum(&table_file::read(path)?)
                 .with_context(|| format!("{} is no meter's log", path.display()))?;
             inputs.meter = Some(meter.as_polled());
         }
         if let Some(path) = &self.steps {
-            inputs.switches = trace_csv::parse_times(&read(path)?);
+            inputs.switches = trace_csv::parse_times(&table_file::read(path)?);
             if inputs.switches.len() < 2 {
                 bail!("{} holds fewer than two times", path.display());
             }
@@ -73,8 +74,8 @@ impl TraceArgs {
     }
 
     fn table(&self, path: &Path) -> anyhow::Result<Inputs> {
-        let text = read(path)?;
-        let traces = match &self.column {
+        let text = table_file::read(path)?;
+        let traces = match &self.target {
             Some(column) => trace_csv::parse_column(&text, column),
             None => trace_csv::parse(&text),
         };
@@ -176,8 +177,4 @@ pub fn describe(model: &SensorModel) -> String {
     } else {
         format!("{kind}; true power = {:.4} x reported {:+.2} W", model.gain, model.offset.as_watts())
     }
-}
-
-fn read(path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }

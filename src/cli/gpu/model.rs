@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
 use eprof::gpu::model::choose::{Allowed, ranked};
 use eprof::gpu::model::diagnostics::diagnose;
@@ -17,6 +17,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::Outcome;
 use crate::cli::output::write_file;
+use crate::cli::table_file;
+use crate::cli::table_options::ColumnArgs;
 
 /// Model a GPU's power from performance counters.
 #[derive(Args)]
@@ -37,22 +39,16 @@ enum ModelVerb {
 
 #[derive(Args)]
 struct TableArgs {
-    /// CSV with a line of names, or a file of gpmTOOL with its four heading lines.
+    /// Table with a line of names, or a file of gpmTOOL with its four heading lines; `-` is standard input.
+    /// The power is found by its name if only one column has `power` in it, and files of gpmTOOL tell
+    /// their kernels themselves.
     table: PathBuf,
-    /// Column of the measured power; found by its name if only one has `power` in it.
-    #[arg(long, value_name = "COLUMN")]
-    target: Option<String>,
-    /// Columns that name the kernel or application; rows of one are left out together. Files of gpmTOOL
-    /// tell their kernels themselves.
-    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
-    group: Vec<String>,
+    #[command(flatten)]
+    columns: ColumnArgs,
     /// Column of the run time or the elapsed cycles, by which counts are divided; found by its name if
     /// only one has `time`, `elapsed` or `duration` in it.
-    #[arg(long, value_name = "COLUMN")]
-    time: Option<String>,
-    /// Columns not to use.
-    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
-    exclude: Vec<String>,
+    #[arg(long, value_name = "COLUMN", alias = "time")]
+    duration: Option<String>,
 }
 
 #[derive(Args)]
@@ -124,9 +120,12 @@ pub fn run(args: &ModelArgs) -> Outcome {
 }
 
 fn fit(args: &FitArgs) -> Outcome {
-    let table = args.table.read()?;
+    let TableRead { table, notes } = args.table.read()?;
     let mut out = io::stdout().lock();
-    print_table(&table, &mut out)?;
+    print_table(&table, &notes, &mut out)?;
+    if table.by_group().len() == 1 {
+        writeln!(out, "note: all rows are of one group: each row is left out alone")?;
+    }
     let choices = ranked(&table, args.methods.into());
     let best =
         choices.first().context("no fit is possible: the columns do not vary or depend on each other")?;
@@ -159,15 +158,20 @@ fn fit(args: &FitArgs) -> Outcome {
 }
 
 fn validate(args: &ValidateArgs) -> Outcome {
-    let table = args.table.read()?;
+    let TableRead { table, notes } = args.table.read()?;
     let mut out = io::stdout().lock();
-    print_table(&table, &mut out)?;
+    print_table(&table, &notes, &mut out)?;
     let validation = match &args.model {
         Some(path) => {
             let model = load(path)?;
             apply(&model, &conform(&model, &table)?)
         }
         None => {
+            ensure!(
+                table.by_group().len() > 1,
+                "all rows belong to one group, so it cannot be left out and predicted by others: name what tells \
+                 them apart with --group"
+            );
             let progress = ProgressBar::new(table.by_group().len() as u64);
             progress.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} left out")?);
             let validation =
@@ -191,7 +195,7 @@ fn validate(args: &ValidateArgs) -> Outcome {
 
 fn predict(args: &PredictArgs) -> Outcome {
     let model = load(&args.model)?;
-    let table = conform(&model, &args.table.read()?)?;
+    let table = conform(&model, &args.table.read()?.table)?;
     let mut out = io::stdout().lock();
     writeln!(out, "{:>10} {:>11} {:>8}  group", "measured W", "predicted W", "error")?;
     for ((row, measured), group) in table.rows.iter().zip(&table.power).zip(&table.groups) {
@@ -206,25 +210,37 @@ fn predict(args: &PredictArgs) -> Outcome {
 }
 
 impl TableArgs {
-    fn read(&self) -> anyhow::Result<Table> {
-        let text = std::fs::read_to_string(&self.table)
-            .with_context(|| format!("cannot read {}", self.table.display()))?;
+    fn read(&self) -> anyhow::Result<TableRead> {
+        let text = table_file::read(&self.table)?;
+        let ColumnArgs { target, group, columns, exclude, only } = &self.columns;
         let roles = Roles {
-            target: self.target.clone(),
-            group: self.group.clone(),
-            time: self.time.clone(),
-            exclude: self.exclude.clone(),
+            target: target.clone(),
+            group: group.clone(),
+            time: self.duration.clone(),
+            columns: columns.clone(),
+            exclude: exclude.clone(),
+            only: only.clone(),
         };
-        Table::parse(&text, &roles)
-            .with_context(|| format!("{} is no table of counters", self.table.display()))
+        let (table, notes) = Table::read(&text, &roles)
+            .with_context(|| format!("{} is no table of counters", self.table.display()))?;
+        Ok(TableRead { table, notes })
     }
+}
+
+/// A table, and what is to be known about it.
+struct TableRead {
+    table: Table,
+    notes: Vec<String>,
 }
 
 /// The columns that the model knows, in its order.
 fn conform(model: &Model, table: &Table) -> anyhow::Result<Table> {
     let mut order = Vec::new();
     for name in model.prepared.columns() {
-        match table.columns.iter().position(|column| column == name) {
+        // Names in models of earlier versions have their decoration.
+        let bare = name.trim_start_matches('#').trim_matches('\'');
+        let is_called = |column: &String| column == name || column == bare;
+        match table.columns.iter().position(is_called) {
             Some(index) => order.push(index),
             None => bail!("the model needs column `{name}`; the table has: {}", table.columns.join(", ")),
         }
@@ -235,14 +251,14 @@ fn conform(model: &Model, table: &Table) -> anyhow::Result<Table> {
 
 fn load(path: &Path) -> anyhow::Result<Model> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} is no stored GPU power model", path.display()))
+    Model::from_json(&text).with_context(|| format!("{} is no stored GPU power model", path.display()))
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     write_file(path, text)
 }
 
-fn print_table(table: &Table, out: &mut impl Write) -> io::Result<()> {
+fn print_table(table: &Table, notes: &[String], out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "{} rows in {} groups, {} counters ({} of them counts{}), power {:.1}..{:.1} W",
@@ -254,13 +270,7 @@ fn print_table(table: &Table, out: &mut impl Write) -> io::Result<()> {
         table.power.iter().copied().fold(f64::MAX, f64::min),
         table.power.iter().copied().fold(0.0, f64::max)
     )?;
-    if table.skipped > 0 {
-        writeln!(
-            out,
-            "{} rows without a positive power or with missing numbers were skipped",
-            table.skipped
-        )?;
-    }
+    notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?;
     table.left_out.iter().try_for_each(|(name, why)| writeln!(out, "not used: {name} ({why})"))
 }
 

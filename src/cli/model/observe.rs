@@ -1,6 +1,5 @@
 //! The options that say what a file of measurements means, and the data that follow.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
@@ -9,55 +8,41 @@ use eprof::power_model::dataset::Dataset;
 use eprof::power_model::observations::perf_stat::{self, PerfStatLog, looks_like_perf_stat};
 use eprof::power_model::observations::table::{self, Observed, Table, TableColumns};
 
+use super::super::table_file;
+use super::super::table_options::ColumnArgs;
+
 /// Files of measurements, and what their columns mean.
 #[derive(Args)]
 pub struct ObserveArgs {
-    /// CSV or TSV tables with a header line, or logs of `perf stat -a -I N -x,` or of its totals.
+    /// Tables with a line of names (`-` is standard input), or logs of `perf stat -a -I N -x,` or of its totals.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Column of the measured power in watts; in perf logs, the event that counts the joules
-    /// [default there: power/energy-pkg/].
-    #[arg(long, value_name = "COL", conflicts_with = "energy")]
-    power: Option<String>,
+    #[command(flatten)]
+    columns: ColumnArgs,
 
-    /// Column of the measured energy of each row in joules; needs --duration.
-    #[arg(long, value_name = "COL", requires = "duration")]
+    /// Column of the measured energy of each row in joules, or NAME:UNIT, in the place of --target; needs
+    /// --duration.
+    #[arg(long, value_name = "COLUMN", requires = "duration", conflicts_with = "target")]
     energy: Option<String>,
 
-    /// Columns of the events.
-    #[arg(long, value_name = "A,B,...", value_delimiter = ',', conflicts_with = "all_numeric")]
-    events: Vec<String>,
-
     /// Take every numeric column for an event, but for results (power, energy, voltage, ...) [default].
-    #[arg(long)]
+    #[arg(long, conflicts_with = "columns")]
     all_numeric: bool,
 
-    /// Columns that are no events after all.
-    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
-    except: Vec<String>,
-
-    /// Column that names the workload of a row; without it each file is one workload, by its name up to
-    /// the first dot.
-    #[arg(long, value_name = "COL")]
-    workload: Option<String>,
-
-    /// Column of the length of a row in seconds: the events are counts, to be divided by it. Without it,
-    /// events are rates, or rows are of equal length.
-    #[arg(long, value_name = "COL")]
+    /// Column of the length of a row in seconds, or NAME:UNIT: the events are counts, to be divided by it.
+    /// Without it, events are rates, or rows are of equal length. In tables without --group each file is
+    /// one workload, by its name up to the first dot.
+    #[arg(long, value_name = "COLUMN")]
     duration: Option<String>,
 
     /// Column of time stamps, to put the rows in order.
-    #[arg(long, value_name = "COL")]
-    time: Option<String>,
+    #[arg(long, value_name = "COLUMN", alias = "time")]
+    timestamp: Option<String>,
 
     /// Column of the clock frequency: one model for each.
-    #[arg(long, value_name = "COL")]
+    #[arg(long, value_name = "COLUMN")]
     frequency: Option<String>,
-
-    /// Only rows in which this column has this value; may be repeated.
-    #[arg(long = "where", value_name = "COL=VALUE", value_parser = condition)]
-    only: Vec<(String, String)>,
 }
 
 impl ObserveArgs {
@@ -65,8 +50,7 @@ impl ObserveArgs {
     pub fn observe(&self) -> anyhow::Result<Observed> {
         let mut texts = Vec::new();
         for path in &self.files {
-            let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-            texts.push((path, String::from_utf8_lossy(&text).into_owned()));
+            texts.push((path, table_file::read(path)?));
         }
         let logs = texts.iter().filter(|(_, text)| looks_like_perf_stat(text)).count();
         let mut observed = if logs == texts.len() {
@@ -76,7 +60,7 @@ impl ObserveArgs {
             self.observe_tables(&texts)?
         };
         let (summed, notes) = observed.data.with_cpus_summed();
-        if self.events.is_empty() {
+        if self.columns.columns.is_empty() {
             observed.data = summed;
             observed.notes.extend(notes);
         }
@@ -93,11 +77,11 @@ impl ObserveArgs {
 
     /// The column or event of the power, as far as it was named.
     pub fn power_column(&self) -> &str {
-        self.energy.as_deref().or(self.power.as_deref()).unwrap_or("power/energy-pkg/")
+        self.energy.as_deref().or(self.columns.target.as_deref()).unwrap_or("power/energy-pkg/")
     }
 
     fn events(&self) -> Option<Vec<String>> {
-        (!self.events.is_empty()).then(|| self.events.clone())
+        (!self.columns.columns.is_empty()).then(|| self.columns.columns.clone())
     }
 
     fn observe_logs(&self, texts: &[(&PathBuf, String)]) -> anyhow::Result<Observed> {
@@ -105,20 +89,14 @@ impl ObserveArgs {
             .iter()
             .map(|(path, text)| PerfStatLog::parse(&path.display().to_string(), &workload_of(path), text))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut observed = perf_stat::observe(&logs, self.power.as_deref(), self.events().as_deref())?;
-        if !self.except.is_empty() {
-            let kept: Vec<usize> = (0..observed.data.columns().len())
-                .filter(|&column| !self.except.contains(&observed.data.columns()[column]))
-                .collect();
-            observed.data = observed.data.select(&kept);
-        }
-        Ok(observed)
+        let ColumnArgs { target, exclude, .. } = &self.columns;
+        Ok(perf_stat::observe(&logs, target.as_deref(), self.events().as_deref(), exclude)?)
     }
 
     fn observe_tables(&self, texts: &[(&PathBuf, String)]) -> anyhow::Result<Observed> {
-        let power = self.energy.as_ref().or(self.power.as_ref());
+        let power = self.energy.as_ref().or(self.columns.target.as_ref());
         let power =
-            power.context("name the column of measured power with --power, or of energy with --energy")?;
+            power.context("name the column of measured power with --target, or of energy with --energy")?;
         let tables = texts
             .iter()
             .map(|(path, text)| Table::parse(&path.display().to_string(), &workload_of(path), text))
@@ -127,12 +105,12 @@ impl ObserveArgs {
             power: power.clone(),
             power_is_energy: self.energy.is_some(),
             events: self.events(),
-            except: self.except.clone(),
-            workload: self.workload.clone(),
+            except: self.columns.exclude.clone(),
+            workload: self.columns.group.clone(),
             duration: self.duration.clone(),
-            time: self.time.clone(),
+            time: self.timestamp.clone(),
             frequency: self.frequency.clone(),
-            only: self.only.clone(),
+            only: self.columns.only.clone(),
         };
         Ok(table::observe(&tables, &columns)?)
     }
@@ -142,11 +120,6 @@ impl ObserveArgs {
 fn workload_of(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     name.split('.').find(|part| !part.is_empty()).unwrap_or(&name).to_owned()
-}
-
-fn condition(text: &str) -> Result<(String, String), String> {
-    let (column, value) = text.split_once('=').ok_or("write COLUMN=VALUE")?;
-    Ok((column.to_owned(), value.to_owned()))
 }
 
 /// What a reader of any result must know about the data behind it.

@@ -23,9 +23,9 @@ use super::observe::{ObserveArgs, describe};
 /// rows: events, signs, curves, weights. What is left out is never looked at.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  eprof model validate --power watts --workload job runs.csv
-  eprof model validate --power powerWatts validation/*.csv
-  eprof model validate --power package_power --protocol forward:60 log.csv
+  eprof model validate --target watts --group job runs.csv
+  eprof model validate --target powerWatts validation/*.csv
+  eprof model validate --target package_power --protocol forward:60 log.csv
   eprof model validate hpl.perf sleep.perf stream.perf     # perf stat -a -I 100 -x,")]
 pub struct ValidateArgs {
     #[command(flatten)]

@@ -1,7 +1,5 @@
 //! Tuning from a table of runs, without running anything.
 
-use std::fs;
-use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -15,15 +13,13 @@ use eprof::tune::space::Space;
 use eprof::tune::table::{RunsTable, TableOptions, read_runs};
 
 use super::super::outcome::Outcome;
+use super::super::table_file;
 use super::notices::note;
 use super::options::{Format, TuneArgs};
 use super::result;
 
-/// Larger tables are no tables of runs.
-const MOST_BYTES: u64 = 1 << 30;
-
 pub fn run(args: &TuneArgs, path: &Path) -> Outcome {
-    let text = read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = table_file::read(path)?;
     let options = table_options(args)?;
     let table = read_runs(&text, &options).with_context(|| path.display().to_string())?;
     for text in &table.notes {
@@ -61,18 +57,14 @@ fn designed(args: &TuneArgs, table: &RunsTable, question: &Question) -> anyhow::
 }
 
 fn table_options(args: &TuneArgs) -> anyhow::Result<TableOptions> {
-    let conditions = args.offline.conditions.iter().map(|text| {
-        let (column, value) = text.split_once('=').context("--where takes COLUMN=VALUE")?;
-        Ok((column.trim().to_owned(), value.trim().to_owned()))
-    });
     Ok(TableOptions {
-        time: args.offline.time.clone(),
+        time: args.offline.duration.clone(),
         energy: args.offline.energy.clone(),
         performance: args.offline.performance.clone(),
         efficiency: args.offline.efficiency.clone(),
         variables: args.space.columns(),
         space: args.space.given()?,
-        conditions: conditions.collect::<anyhow::Result<_>>()?,
+        conditions: args.offline.conditions.clone(),
     })
 }
 
@@ -107,24 +99,4 @@ fn next_settings(args: &TuneArgs, analysis: &Analysis) -> Vec<usize> {
         }
     }
     next
-}
-
-fn read(path: &Path) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    if path == Path::new("-") {
-        io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    } else {
-        fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    }
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            "larger than 1 GiB: that is no table of runs",
-        ));
-    }
-    if bytes.contains(&0) {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "binary data, not a table in text"));
-    }
-    // Names in an older encoding should not keep anyone from the numbers.
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

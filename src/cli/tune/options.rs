@@ -15,6 +15,8 @@ use eprof::tune::formula::Formula;
 use eprof::tune::levels::{parse_named_variable, parse_variable};
 use eprof::tune::space::{Role, Setting, Space, Variable};
 
+use super::super::table_options::condition;
+
 /// What is recommended when no goal is given: little loss of time for all the energy it saves.
 const USUAL_SLOWDOWN: f64 = 0.10;
 
@@ -238,9 +240,9 @@ pub struct OfflineArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "setup", "rate", "seconds", "fresh"])]
     pub runs_csv: Option<PathBuf>,
 
-    /// Column of the time, NAME or NAME:UNIT.
-    #[arg(long, value_name = "COLUMN", requires = "runs_csv")]
-    pub time: Option<String>,
+    /// Column of the time of a run, NAME or NAME:UNIT.
+    #[arg(long, value_name = "COLUMN", requires = "runs_csv", alias = "time")]
+    pub duration: Option<String>,
 
     /// Column of the energy, NAME or NAME:UNIT, or A+B.
     #[arg(long, value_name = "COLUMN", requires = "runs_csv")]
@@ -259,9 +261,9 @@ pub struct OfflineArgs {
     #[arg(long, requires = "runs_csv")]
     pub hold_out: bool,
 
-    /// Only rows whose COLUMN has this VALUE.
-    #[arg(long = "where", value_name = "COLUMN=VALUE", requires = "runs_csv")]
-    pub conditions: Vec<String>,
+    /// Only rows in which COLUMN has this VALUE; may be repeated.
+    #[arg(long = "where", value_name = "COLUMN=VALUE", requires = "runs_csv", value_parser = condition)]
+    pub conditions: Vec<(String, String)>,
 }
 
 #[derive(Args)]

@@ -150,10 +150,15 @@ fn methods(table: &Table, allowed: Allowed) -> Vec<Method> {
     methods
 }
 
-/// Rows of each fold: the groups, put together to at most 25 folds.
+/// Rows of each fold: the groups, put together to at most 25 folds. Of a single group the rows, as without
+/// it there would be nothing to learn from.
 fn folds(table: &Table) -> Vec<Part> {
     const MOST: usize = 25;
-    dealt(table.by_group().into_iter().map(|(_, rows)| rows).collect(), MOST)
+    let mut groups: Vec<Vec<usize>> = table.by_group().into_iter().map(|(_, rows)| rows).collect();
+    if let [only] = groups.as_slice() {
+        groups = only.iter().map(|row| vec![*row]).collect();
+    }
+    dealt(groups, MOST)
 }
 
 /// Residuals of each fold when it is left out.
@@ -273,6 +278,21 @@ mod tests {
             for row in fold {
                 let predicted = x[0] + x[1] * rows[*row][0] + x[2] * rows[*row][1];
                 assert!((quick[*row] - (y[*row] - predicted)).abs() < 1e-5);
+            }
+        }
+    }
+
+    /// Rows of a single application: none of it can be left out and the others learnt from.
+    #[test]
+    fn a_single_group_is_no_obstacle() {
+        for rows in [18, 2, 1, 0] {
+            let mut table = table().subset(&(0..rows).collect::<Vec<_>>());
+            table.groups.fill("one".into());
+            let error = choose(&table, Allowed::All).map(|best| best.error);
+            match rows {
+                18 => assert!(error.is_some_and(|error| error < 0.05), "{error:?}"),
+                2 => assert!(error.is_none_or(f64::is_finite)),
+                _ => assert_eq!(error, None),
             }
         }
     }

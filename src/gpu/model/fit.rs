@@ -2,6 +2,7 @@
 
 use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::form::{Form, Prepared};
 use super::table::Table;
@@ -51,6 +52,17 @@ pub struct Recipe {
     pub method: Method,
 }
 
+/// Why a file holds no model.
+#[derive(Debug, Error)]
+pub enum StoredModelError {
+    /// It is no JSON, or not that of a model.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// Its parts do not belong to each other.
+    #[error("its terms, coefficients and limits do not fit together")]
+    Inconsistent,
+}
+
 /// A fitted model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Model {
@@ -72,6 +84,9 @@ enum Fitted {
 impl Model {
     /// Fits a recipe to a table. `None` if the rows do not determine it.
     pub fn fit(recipe: Recipe, table: &Table) -> Option<Self> {
+        if table.rows.is_empty() {
+            return None;
+        }
         let (prepared, rows) = Prepared::learn(recipe.form, table);
         let y = recipe.response.of(&table.power);
         let weights = recipe.response.weights(&table.power);
@@ -102,6 +117,27 @@ impl Model {
         let low = table.power.iter().copied().fold(f64::MAX, f64::min);
         let high = table.power.iter().copied().fold(0.0, f64::max);
         Some(Self { recipe, prepared, fitted, range: (low, high) })
+    }
+
+    /// Reads a model that was stored as JSON.
+    ///
+    /// # Errors
+    /// [`StoredModelError`] if it is none, or one that cannot predict anything.
+    pub fn from_json(text: &str) -> Result<Self, StoredModelError> {
+        let model: Self = serde_json::from_str(text)?;
+        let terms = model.prepared.names.len();
+        let fits = match &model.fitted {
+            Fitted::Linear { coefficients, .. } => coefficients.len() == terms,
+            Fitted::Similar { points, weights, .. } => {
+                points.len() == weights.len() && points.iter().all(|point| point.len() == terms)
+            }
+        };
+        let has_range = 0.0 < model.range.0 && model.range.0 <= model.range.1;
+        if fits && has_range && model.prepared.is_sound() {
+            Ok(model)
+        } else {
+            Err(StoredModelError::Inconsistent)
+        }
     }
 
     /// Predicted power in watts of a row with the columns of the table it was fitted to.
@@ -190,4 +226,55 @@ pub fn robust(
         x = Ridge::fit(matrix, y, Some(&weights), ridge)?.coefficients;
     }
     Some((x, weights))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::form::{Columns, Scale};
+    use super::*;
+
+    #[test]
+    fn stored_models_are_checked() {
+        let table = Table {
+            columns: vec!["reads".into(), "writes".into()],
+            rows: (0..12).map(|i| vec![f64::from(i), f64::from(i * i % 7)]).collect(),
+            power: (0..12).map(|i| f64::from(50 + 3 * i)).collect(),
+            groups: (0..12).map(|i| i.to_string()).collect(),
+            time: None,
+            counts: vec![],
+            clocks: vec![],
+            left_out: vec![],
+            skipped: 0,
+        };
+        let form = Form { columns: Columns::AsGiven, scale: Scale::Log, clock_products: false };
+        for method in [Method::Ridge(0.1), Method::Similar { length: 1.0, noise: 0.1 }] {
+            let model =
+                Model::fit(Recipe { form, response: Response::Watts, method }, &table).expect("a fit");
+            let text = serde_json::to_string(&model).expect("JSON");
+            let read = Model::from_json(&text).expect("what was stored");
+            for row in &table.rows {
+                assert!((read.predict(row) / model.predict(row) - 1.0).abs() < 1e-12);
+            }
+            for (whole, part) in [
+                ("\"kept\":[0,1]", "\"kept\":[0,2]"),
+                ("\"kept\":[0,1]", "\"kept\":[0]"),
+                ("\"falling\":[false,false]", "\"falling\":[]"),
+                ("\"time\":null", "\"time\":9"),
+                ("\"columns\":[\"reads\",\"writes\"]", "\"columns\":[]"),
+                ("\"range\":[50.0,83.0]", "\"range\":[83.0,50.0]"),
+            ] {
+                let broken = text.replace(whole, part);
+                assert_ne!(broken, text, "{whole}");
+                assert!(matches!(Model::from_json(&broken), Err(StoredModelError::Inconsistent)), "{part}");
+            }
+        }
+        assert!(matches!(Model::from_json("{}"), Err(StoredModelError::Json(_))));
+        assert!(
+            Model::fit(
+                Recipe { form, response: Response::Watts, method: Method::Ridge(0.0) },
+                &table.subset(&[])
+            )
+            .is_none()
+        );
+    }
 }

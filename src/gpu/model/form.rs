@@ -121,8 +121,9 @@ impl Prepared {
             |clock: &usize| Some((*clock, singles.iter().position(|name| *name == table.columns[*clock])?));
         prepared.clocks = table.clocks.iter().filter_map(place).collect();
         let combined: Vec<Vec<f64>> = table.rows.iter().map(|row| prepared.combine(row)).collect();
-        let width = combined.first().map_or(0, Vec::len);
-        let count = combined.len() as f64;
+        // As many as there are names, also for no rows: other rows will be scaled by them.
+        let width = singles.len();
+        let count = combined.len().max(1) as f64;
         prepared.floors =
             (0..width).map(|j| 0.01 * combined.iter().map(|row| row[j].abs()).sum::<f64>() / count).collect();
         let names = prepared.term_names();
@@ -173,6 +174,28 @@ impl Prepared {
     /// The original columns that this form expects, in order.
     pub fn columns(&self) -> &[String] {
         &self.columns
+    }
+
+    /// Whether all that was learnt fits together, as it may not if it comes from a file.
+    pub(super) fn is_sound(&self) -> bool {
+        let (columns, singles) = (self.columns.len(), self.single_names().len());
+        let terms = if self.form.clock_products { singles * (1 + self.clocks.len()) } else { singles };
+        let kept = self.kept.len();
+        self.time.is_none_or(|time| time < columns)
+            && self.counts.iter().all(|count| *count < columns)
+            && self.clocks.iter().all(|(clock, place)| *clock < columns && *place < singles)
+            && self.floors.len() == singles
+            && self.kept.iter().all(|term| *term < terms)
+            && [
+                self.names.len(),
+                self.falling.len(),
+                self.mean.len(),
+                self.deviation.len(),
+                self.limits.len(),
+            ]
+            .iter()
+            .all(|length| *length == kept)
+            && self.limits.iter().all(|(low, high)| low <= high)
     }
 
     fn combine(&self, row: &[f64]) -> Vec<f64> {
@@ -313,6 +336,18 @@ mod tests {
         let (prepared, _) = Prepared::learn(form, &table());
         assert!(prepared.names.contains(&"l1".to_owned()), "{:?}", prepared.names);
         assert!(prepared.names.contains(&"clock x l1".to_owned()), "{:?}", prepared.names);
+    }
+
+    #[test]
+    fn no_rows_teach_nothing_and_break_nothing() {
+        for columns in [Columns::AsGiven, Columns::PerTime, Columns::Pooled] {
+            for scale in [Scale::Linear, Scale::Root, Scale::Log] {
+                let form = Form { columns, scale, clock_products: true };
+                let (prepared, rows) = Prepared::learn(form, &table().subset(&[]));
+                assert!(rows.is_empty() && prepared.names.is_empty() && prepared.is_sound());
+                assert!(prepared.apply(&table().rows[0]).is_empty());
+            }
+        }
     }
 
     #[test]

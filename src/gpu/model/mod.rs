@@ -8,9 +8,11 @@
 //! ```
 
 pub mod choose;
+mod columns;
 pub mod diagnostics;
 pub mod figure;
 pub mod fit;
 pub mod form;
+mod gpmtool;
 pub mod table;
 pub mod validate;

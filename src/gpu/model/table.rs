@@ -3,50 +3,46 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::columns;
+use crate::tables;
+
 /// Why a text is no table of counters.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TableError {
-    /// No heading or no row.
-    #[error("the table needs a line of column names and at least one row of numbers")]
-    Empty,
-    /// A column that was asked for is not there.
-    #[error("there is no column `{wanted}`; the columns are: {found}")]
-    NoColumn {
-        /// Name asked for.
-        wanted: String,
-        /// Names that are there.
-        found: String,
-    },
+    /// The text is no table, or a column that was named is not there.
+    #[error(transparent)]
+    Table(#[from] tables::TableError),
     /// No column, or several, look like power.
     #[error("which column is the measured power? Name it with --target; candidates: {0}")]
     NoTarget(String),
-    /// The CSV itself is broken.
-    #[error("line {line}: {problem}")]
-    Csv {
-        /// Line, from 1.
-        line: u64,
-        /// What is wrong.
-        problem: String,
-    },
     /// No column holds numbers in every row.
     #[error("no column but the power holds a number in every row")]
     NoCounters,
     /// Too few rows for any fit.
-    #[error("{0} rows with positive power are too few for a fit; at least 6 are needed")]
-    TooFew(usize),
+    #[error("{rows} rows with positive power are too few for a fit; at least 6 are needed{first}")]
+    TooFew {
+        /// Those there are.
+        rows: usize,
+        /// Why the first of the others cannot be used, to be put behind a sentence.
+        first: String,
+    },
 }
 
-/// What the columns of a table are.
+/// What the columns of a table are. Names need not be written in every detail.
 #[derive(Debug, Clone, Default)]
 pub struct Roles {
-    /// Measured power; found by name if `None`.
+    /// Measured power, with its unit behind a colon if need be (`draw:mW`); found by name if `None`.
     pub target: Option<String>,
     /// Rows with the same value are left out together (an application); each row alone if empty.
     pub group: Vec<String>,
     /// Run time or cycles, by which counts are divided; found by name if `None`.
     pub time: Option<String>,
+    /// The only columns to be used as counters; all that hold numbers if empty.
+    pub columns: Vec<String>,
     /// Columns that must not be used.
     pub exclude: Vec<String>,
+    /// Only rows in which these columns have these values.
+    pub only: Vec<(String, String)>,
 }
 
 /// Counters and power, one row per kernel and setting.
@@ -73,148 +69,22 @@ pub struct Table {
 }
 
 impl Table {
-    /// Reads a CSV with a line of names, or the four-line heading of gpmTOOL's files.
+    /// Reads a table with a line of names, or the four-line heading of gpmTOOL's files.
     ///
     /// # Errors
-    /// [`TableError`], which names line and column.
+    /// [`TableError`].
     pub fn parse(text: &str, roles: &Roles) -> Result<Self, TableError> {
-        let text = text.trim_start_matches('\u{feff}');
-        let heading = gpmtool_heading(text);
-        let body = heading.as_ref().map_or(text, |heading| heading.body);
-        let separator = separator(body);
-        let mut reader = csv::ReaderBuilder::new()
-            .has_headers(false)
-            .delimiter(separator)
-            .flexible(true)
-            .trim(csv::Trim::All)
-            .from_reader(body.as_bytes());
-        let mut records = Vec::new();
-        for record in reader.records() {
-            let record = record.map_err(|error| TableError::Csv {
-                line: error.position().map_or(0, csv::Position::line),
-                problem: error.to_string(),
-            })?;
-            if record.iter().any(|cell| !cell.is_empty()) {
-                records.push(record);
-            }
-        }
-        let has_kernels_in_rows = heading.is_some();
-        let names: Vec<String> = match heading {
-            Some(heading) => heading.names(records.first().map_or(0, |record| record.len())),
-            None if records.is_empty() => return Err(TableError::Empty),
-            None => records.remove(0).iter().map(str::to_owned).collect(),
-        };
-        if records.is_empty() {
-            return Err(TableError::Empty);
-        }
-        let mut table = Self::from_records(&names, &records, roles, separator != b',')?;
-        if has_kernels_in_rows && roles.group.is_empty() {
-            table.group_by_kernel(&names, &records);
-        }
-        Ok(table)
+        Self::read(text, roles).map(|(table, _)| table)
     }
 
-    /// gpmTOOL measures each kernel at many clocks, and its utilisations at one of them: rows of one
-    /// kernel have a name in common, or else their utilisations.
-    fn group_by_kernel(&mut self, names: &[String], records: &[csv::StringRecord]) {
-        let is_named = names.first().is_some_and(|name| name == "name");
-        let first = names.iter().position(|name| name.ends_with(" clock")).unwrap_or(0);
-        let utilisations = first + names.iter().filter(|name| name.ends_with(" clock")).count();
-        let key = |record: &csv::StringRecord| match record.get(0) {
-            Some(name) if is_named => name.to_owned(),
-            _ => record.iter().skip(utilisations).collect::<Vec<_>>().join(" "),
-        };
-        // No row of these files lacks a number, or else their rows are not ours one to one.
-        if self.skipped > 0 || records.len() != self.groups.len() {
-            return;
-        }
-        self.groups = records.iter().map(key).collect();
-    }
-
-    fn from_records(
-        names: &[String],
-        records: &[csv::StringRecord],
-        roles: &Roles,
-        decimal_comma: bool,
-    ) -> Result<Self, TableError> {
-        let find = |wanted: &str| {
-            names
-                .iter()
-                .position(|name| name == wanted)
-                .ok_or_else(|| TableError::NoColumn { wanted: wanted.to_owned(), found: names.join(", ") })
-        };
-        let target = match &roles.target {
-            Some(name) => find(name)?,
-            None => {
-                let candidates: Vec<usize> =
-                    (0..names.len()).filter(|i| names[*i].to_ascii_lowercase().contains("power")).collect();
-                let in_watts = || only((0..names.len()).filter(|i| is_in_watts(&names[*i])));
-                match candidates[..] {
-                    [one] => one,
-                    [] => in_watts().ok_or_else(|| TableError::NoTarget(names.join(", ")))?,
-                    _ => {
-                        let names: Vec<&str> = candidates.iter().map(|i| names[*i].as_str()).collect();
-                        return Err(TableError::NoTarget(names.join(", ")));
-                    }
-                }
-            }
-        };
-        let group = roles.group.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
-        let time_column = match &roles.time {
-            Some(name) => Some(find(name)?),
-            None => only((0..names.len()).filter(|i| is_time(&names[*i]))),
-        };
-        let exclude = roles.exclude.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>()?;
-
-        let number = |record: &csv::StringRecord, column: usize| -> Option<f64> {
-            parse_number(record.get(column)?, decimal_comma)
-        };
-        let usable: Vec<&csv::StringRecord> =
-            records.iter().filter(|record| number(record, target).is_some_and(|watts| watts > 0.0)).collect();
-        let mut left_out = Vec::new();
-        let mut kept = Vec::new();
-        for (column, name) in names.iter().enumerate() {
-            let filled = usable.iter().filter(|record| number(record, column).is_some()).count();
-            match () {
-                () if column == target || group.contains(&column) => {}
-                () if exclude.contains(&column) => left_out.push((name.clone(), "excluded".to_owned())),
-                () if name.is_empty() => {}
-                () if filled * 10 < usable.len() * 9 => {
-                    left_out.push((name.clone(), "not a number in every row".to_owned()));
-                }
-                () => kept.push(column),
-            }
-        }
-        if kept.is_empty() {
-            return Err(TableError::NoCounters);
-        }
-        let mut table = Self {
-            columns: kept.iter().map(|column| names[*column].clone()).collect(),
-            rows: Vec::new(),
-            power: Vec::new(),
-            groups: Vec::new(),
-            time: time_column.and_then(|time| kept.iter().position(|column| *column == time)),
-            counts: Vec::new(),
-            clocks: Vec::new(),
-            left_out,
-            skipped: records.len() - usable.len(),
-        };
-        for (index, record) in usable.into_iter().enumerate() {
-            let row: Option<Vec<f64>> = kept.iter().map(|column| number(record, *column)).collect();
-            let (Some(row), Some(power)) = (row, number(record, target)) else {
-                table.skipped += 1;
-                continue;
-            };
-            let label = group.iter().filter_map(|column| record.get(*column)).collect::<Vec<_>>().join(" ");
-            table.groups.push(if group.is_empty() { format!("row {}", index + 1) } else { label });
-            table.rows.push(row);
-            table.power.push(power);
-        }
-        if table.rows.len() < 6 {
-            return Err(TableError::TooFew(table.rows.len()));
-        }
+    /// As [`Table::parse`], with what a reader of results should know about rows and columns.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub fn read(text: &str, roles: &Roles) -> Result<(Self, Vec<String>), TableError> {
+        let (mut table, notes) = columns::read(text, roles)?;
         table.find_roles();
-        Ok(table)
+        Ok((table, notes))
     }
 
     /// Which columns are clocks and which grow with time.
@@ -276,104 +146,6 @@ impl Table {
     }
 }
 
-/// What stands between the cells, as the first line tells: a comma, unless there are more of another.
-fn separator(body: &str) -> u8 {
-    let heading = body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let mut quoted = false;
-    let mut counts = [(b',', 0), (b';', 0), (b'\t', 0)];
-    for byte in heading.bytes() {
-        quoted ^= byte == b'"';
-        if let Some(count) = counts.iter_mut().find(|(separator, _)| *separator == byte && !quoted) {
-            count.1 += 1;
-        }
-    }
-    let most = counts.iter().map(|(_, count)| *count).max().unwrap_or(0);
-    counts.iter().find(|(_, count)| *count == most).map_or(b',', |(separator, _)| *separator)
-}
-
-/// A number, whatever unit is written behind it; in quotes it may have commas between its thousands, as
-/// NVIDIA's profilers write them.
-fn parse_number(cell: &str, decimal_comma: bool) -> Option<f64> {
-    if let Ok(value) = cell.parse::<f64>() {
-        return Some(value).filter(|value| value.is_finite());
-    }
-    let digits = cell.trim_end_matches(|c: char| c.is_alphabetic() || "%/ ".contains(c));
-    // A name that ends in letters is not a number with a unit.
-    if !digits.ends_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return None;
-    }
-    let text = match digits.split_once(',') {
-        None => digits.to_owned(),
-        Some((whole, part)) if decimal_comma => format!("{whole}.{part}"),
-        Some((_, thousands)) => {
-            let groups = thousands.split('.').next().unwrap_or_default().split(',');
-            if !groups.into_iter().all(|group| group.len() == 3) {
-                return None;
-            }
-            digits.replace(',', "")
-        }
-    };
-    text.parse().ok().filter(|value: &f64| value.is_finite())
-}
-
-/// Does a column's name say that it is in watts?
-fn is_in_watts(name: &str) -> bool {
-    let words = name.split(|c: char| !c.is_ascii_alphabetic());
-    words.map(str::to_ascii_lowercase).any(|word| ["w", "watt", "watts"].contains(&word.as_str()))
-}
-
-/// Does a column hold the run time?
-fn is_time(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let mut words = name.split(|c: char| !c.is_ascii_alphabetic());
-    words.any(|word| ["time", "runtime", "elapsed", "duration"].contains(&word))
-}
-
-/// The only one, if there is one and no more.
-fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
-    let first = all.next()?;
-    all.next().is_none().then_some(first)
-}
-
-/// gpmTOOL's heading: number of clock domains, their defaults, components per domain, component names.
-struct GpmHeading<'a> {
-    domains: usize,
-    components: Vec<&'a str>,
-    body: &'a str,
-}
-
-impl GpmHeading<'_> {
-    fn names(&self, cells: usize) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        if cells == self.domains + self.components.len() + 2 {
-            names.push("name".to_owned());
-        }
-        names.push("power".to_owned());
-        names.extend(
-            ["core clock", "memory clock", "third clock"].iter().take(self.domains).map(|n| (*n).to_owned()),
-        );
-        names.extend(self.components.iter().map(|name| (*name).to_owned()));
-        names
-    }
-}
-
-fn gpmtool_heading(text: &str) -> Option<GpmHeading<'_>> {
-    let mut rest = text;
-    let mut line = || {
-        let (line, after) = rest.split_once('\n')?;
-        rest = after;
-        Some(line.trim())
-    };
-    let domains: usize = line()?.parse().ok().filter(|domains| (1..=3).contains(domains))?;
-    let numbers =
-        |line: &str| line.split(',').map(|cell| cell.trim().parse::<f64>().ok()).collect::<Option<Vec<_>>>();
-    let defaults = numbers(line()?)?;
-    let counts = numbers(line()?)?;
-    let components: Vec<&str> = line()?.split(',').map(str::trim).collect();
-    let fits = defaults.len() == domains && counts.iter().sum::<f64>() == components.len() as f64;
-    fits.then_some(GpmHeading { domains, components, body: rest })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -399,12 +171,6 @@ mod tests {
                 (52.5, 2.25, "k2"),
                 "{name}"
             );
-        }
-        assert_eq!(parse_number("1,234,567.5", false), Some(1_234_567.5));
-        assert_eq!(parse_number("45.2%", false), Some(45.2));
-        assert_eq!(parse_number("12.5 GB/s", false), Some(12.5));
-        for no_number in ["kernel7b", "N/A", "", "1,2", "Idle (0%)"] {
-            assert_eq!(parse_number(no_number, false), None, "{no_number}");
         }
     }
 
@@ -456,9 +222,34 @@ mod tests {
     #[test]
     fn errors_say_what_to_do() {
         let roles = Roles::default();
-        assert_eq!(Table::parse("", &roles), Err(TableError::Empty));
+        assert_eq!(Table::parse("", &roles), Err(tables::TableError::Empty.into()));
         assert!(Table::parse("a,b\n1,2\n", &roles).expect_err("no power").to_string().contains("--target"));
         let group = Roles { group: vec!["x".into()], ..Roles::default() };
         assert!(Table::parse("power,b\n1,2\n", &group).expect_err("no x").to_string().contains("power, b"));
+        let few = Table::parse("power,b\n1,2\nlow,3\n", &roles).expect_err("one row").to_string();
+        assert!(
+            few.starts_with("1 rows") && few.ends_with("line 3: `power` is `low`, which is no number"),
+            "{few}"
+        );
+    }
+
+    #[test]
+    fn columns_and_rows_are_chosen_by_name() {
+        let mut text = String::from("app,machine,draw (mW),reads,writes\n");
+        for i in 0..16 {
+            text += &format!("a{},m{},{}000,{i},{}\n", i / 4, i % 2, 50 + i, 2 * i);
+        }
+        let roles = Roles {
+            target: Some("draw".into()),
+            group: vec!["app".into()],
+            columns: vec!["Writes".into()],
+            only: vec![("machine".into(), "m1".into())],
+            exclude: vec!["volts".into()],
+            ..Roles::default()
+        };
+        let (table, notes) = Table::read(&text, &roles).expect("a table");
+        assert_eq!((table.columns.as_slice(), table.rows.len()), (&["writes".to_owned()][..], 8));
+        assert_eq!((table.power[0], table.rows[0][0], table.by_group().len()), (51.0, 2.0, 4));
+        assert_eq!(notes, ["there is no column `volts` to leave out"]);
     }
 }

@@ -2,30 +2,33 @@
 //! of `perf stat`.
 
 pub mod perf_stat;
+mod rows;
 pub mod table;
 
 use thiserror::Error;
 
+use crate::tables::TableError;
+
 /// Why observations could not be read.
 #[derive(Debug, Error, PartialEq)]
 pub enum ObservationError {
-    /// A column that was named is not there.
-    #[error("{file}: there is no column `{column}`; it has {}", .have.join(", "))]
-    NoSuchColumn {
-        /// The table.
-        file: String,
-        /// What was asked for.
-        column: String,
-        /// Columns there are.
-        have: Vec<String>,
-    },
-    /// The text is no table.
-    #[error("{file}: not a table: {reason}")]
-    NotATable {
+    /// The text is no table, or a column that was named is not there.
+    #[error("{file}: {problem}")]
+    Table {
         /// The file.
         file: String,
-        /// What the parser says.
-        reason: String,
+        /// What is wrong with it.
+        problem: TableError,
+    },
+    /// An event that was named is not in a log.
+    #[error("{file}: there is no event `{event}`; it has {}", .have.join(", "))]
+    NoSuchEvent {
+        /// The log.
+        file: String,
+        /// What was asked for.
+        event: String,
+        /// Events there are.
+        have: Vec<String>,
     },
     /// Nothing is left after leaving out what cannot be used.
     #[error("{file}: no usable row: {reason}")]
@@ -36,7 +39,7 @@ pub enum ObservationError {
         reason: String,
     },
     /// No power among the events of a log.
-    #[error("{file}: no energy among its events ({}); record power/energy-pkg/ too, or name it with --power", .have.join(", "))]
+    #[error("{file}: no energy among its events ({}); record power/energy-pkg/ too, or name it with --target", .have.join(", "))]
     NoPower {
         /// The log.
         file: String,

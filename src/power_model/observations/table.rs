@@ -1,20 +1,20 @@
-//! Tables with a header line: CSV, or TSV if the header holds a tab.
-
-use csv::{ReaderBuilder, StringRecord};
+//! Tables of events beside measured power: what their columns mean.
 
 use super::ObservationError;
-use crate::power_model::dataset::{Dataset, Observation};
+use super::rows::{Found, LeftOut, add_rows};
+use crate::power_model::dataset::Dataset;
+use crate::tables::{self, TableError};
 
-/// A table as text cells.
-#[derive(Debug, Clone, PartialEq)]
+/// A table, with what messages call it and what ran during it.
+#[derive(Debug, Clone)]
 pub struct Table {
-    name: String,
-    workload: String,
-    headers: Vec<String>,
-    rows: Vec<StringRecord>,
+    pub(super) name: String,
+    pub(super) workload: String,
+    pub(super) table: tables::Table,
 }
 
-/// Which columns of tables mean what.
+/// Which columns of tables mean what. A name need not be written in every detail; that of a measured
+/// column may be followed by its unit, as in `power:mW`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TableColumns {
     /// The column of measured power or energy.
@@ -25,8 +25,8 @@ pub struct TableColumns {
     pub events: Option<Vec<String>>,
     /// Columns that are no events, when all numeric columns are taken.
     pub except: Vec<String>,
-    /// The column that names the workload; `None` takes each table for one workload.
-    pub workload: Option<String>,
+    /// The columns that name the workload; empty takes each table for one workload.
+    pub workload: Vec<String>,
     /// The column of row lengths in seconds: the events are then counts, to be divided by it.
     pub duration: Option<String>,
     /// The column by which rows are put into the order of time.
@@ -54,143 +54,92 @@ impl Table {
     /// Reads the text of a table. `name` is for messages, `workload` stands for a missing workload column.
     ///
     /// # Errors
-    /// [`ObservationError::NotATable`] if the text cannot be parsed.
+    /// [`ObservationError::Table`] if the text holds no row.
     pub fn parse(name: &str, workload: &str, text: &str) -> Result<Self, ObservationError> {
-        let header = text.lines().next().unwrap_or("");
-        let delimiter = if header.contains('\t') {
-            b'\t'
-        } else if header.matches(';').count() > header.matches(',').count() {
-            b';'
-        } else {
-            b','
-        };
-        let not_a_table = |error: csv::Error| ObservationError::NotATable {
-            file: name.to_owned(),
-            reason: error.to_string(),
-        };
-        let mut reader = ReaderBuilder::new()
-            .delimiter(delimiter)
-            .flexible(true)
-            .trim(csv::Trim::All)
-            .from_reader(text.as_bytes());
-        let headers: Vec<String> = reader
-            .headers()
-            .map_err(not_a_table)?
-            .iter()
-            .map(|header| header.trim_matches('\'').to_owned())
-            .collect();
-        let rows = reader.records().collect::<Result<_, _>>().map_err(not_a_table)?;
-        Ok(Self { name: name.to_owned(), workload: workload.to_owned(), headers, rows })
+        let refuse = |problem| ObservationError::Table { file: name.to_owned(), problem };
+        let table = tables::Table::read(text).map_err(refuse)?;
+        Ok(Self { name: name.to_owned(), workload: workload.to_owned(), table })
     }
 
-    fn find(&self, column: &str) -> Result<usize, ObservationError> {
-        self.headers.iter().position(|header| header == column).ok_or_else(|| {
-            ObservationError::NoSuchColumn {
-                file: self.name.clone(),
-                column: column.to_owned(),
-                have: self.headers.clone(),
-            }
-        })
+    /// A column by its name.
+    pub(super) fn find(&self, column: &str) -> Result<usize, ObservationError> {
+        self.table.find(column).map_err(|problem| self.refuse(problem))
     }
 
-    fn number(&self, row: &StringRecord, column: usize) -> f64 {
-        row.get(column).and_then(|cell| cell.trim_matches('\'').parse().ok()).unwrap_or(f64::NAN)
+    /// Columns by their names, some of which may be lists.
+    pub(super) fn find_each(&self, columns: &[String]) -> Result<Vec<usize>, ObservationError> {
+        self.table.find_each(columns).map_err(|problem| self.refuse(problem))
     }
 
-    /// Most of a column's cells are numbers, and not all the same.
+    /// What is wrong with this table.
+    pub(super) fn refuse(&self, problem: TableError) -> ObservationError {
+        ObservationError::Table { file: self.name.clone(), problem }
+    }
+
+    /// Most of a column's cells are numbers.
     fn is_numeric(&self, column: usize) -> bool {
-        let numbers = self.rows.iter().filter(|row| self.number(row, column).is_finite()).count();
-        numbers > 0 && numbers * 100 >= self.rows.len() * 99
+        let rows = self.table.len();
+        let numbers = (0..rows).filter(|row| self.table.number(*row, column).is_some()).count();
+        numbers > 0 && numbers * 100 >= rows * 99
     }
 }
 
 /// Joins tables into one data set.
 ///
 /// # Errors
-/// [`ObservationError::NoSuchColumn`] if a named column is missing in one of them,
+/// [`ObservationError::Table`] if a named column is missing in one of them,
 /// [`ObservationError::NoRows`] if no row can be used.
 pub fn observe(tables: &[Table], columns: &TableColumns) -> Result<Observed, ObservationError> {
-    let events = match &columns.events {
-        Some(events) => events.clone(),
-        None => numeric_events(tables, columns),
+    let mut notes = Vec::new();
+    let events = match (&columns.events, tables.first()) {
+        (Some(events), Some(first)) => {
+            let found = first.find_each(events)?;
+            found.into_iter().map(|column| first.table.headings()[column].text().to_owned()).collect()
+        }
+        _ => numeric_events(tables, columns, &mut notes)?,
     };
     let mut data = Dataset::new(events.clone());
-    let mut notes = Vec::new();
-    let mut left_out = 0;
+    let mut left_out = LeftOut::default();
     for table in tables {
-        left_out += add_rows(table, columns, &events, &mut data)?;
+        notes.extend(table.table.notes().into_iter().map(|note| format!("{}: {note}", table.name)));
+        add_rows(table, columns, &events, &mut data, &mut left_out)?;
     }
     if data.is_empty() {
         let file = tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(", ");
-        let reason = "every row lacks a number or has no positive power".to_owned();
+        let reason = "every row lacks a number or has no positive power".to_owned() + &left_out.first();
         return Err(ObservationError::NoRows { file, reason });
     }
-    if left_out > 0 {
-        notes.push(format!("{left_out} rows lack a number or a positive power and were left out"));
+    if left_out.rows > 0 {
+        let first = left_out.first();
+        notes.push(format!(
+            "{} rows lack a number or a positive power and were left out{first}",
+            left_out.rows
+        ));
     }
     Ok(Observed { data, notes })
 }
 
-fn add_rows(
-    table: &Table,
-    columns: &TableColumns,
-    events: &[String],
-    data: &mut Dataset,
-) -> Result<usize, ObservationError> {
-    let find = |name: &Option<String>| name.as_deref().map(|name| table.find(name)).transpose();
-    let power = table.find(&columns.power)?;
-    let events: Vec<usize> = events.iter().map(|event| table.find(event)).collect::<Result<_, _>>()?;
-    let (workload, duration) = (find(&columns.workload)?, find(&columns.duration)?);
-    let (time, frequency) = (find(&columns.time)?, find(&columns.frequency)?);
-    let only: Vec<(usize, &str)> = columns
-        .only
-        .iter()
-        .map(|(column, value)| Ok((table.find(column)?, value.as_str())))
-        .collect::<Result<_, _>>()?;
-    let mut rows: Vec<&StringRecord> = table
-        .rows
-        .iter()
-        .filter(|row| only.iter().all(|(column, value)| row.get(*column) == Some(*value)))
-        .collect();
-    if let Some(time) = time {
-        rows.sort_by(|a, b| table.number(a, time).total_cmp(&table.number(b, time)));
-    }
-    let mut left_out = 0;
-    let mut rates = Vec::new();
-    for row in rows {
-        let seconds = duration.map_or(1.0, |column| table.number(row, column));
-        rates.clear();
-        rates.extend(events.iter().map(|&event| table.number(row, event) / seconds));
-        let power_seconds = if columns.power_is_energy { seconds } else { 1.0 };
-        let used = data.push(Observation {
-            rates: &rates,
-            watts: table.number(row, power) / power_seconds,
-            workload: workload.and_then(|column| row.get(column)).unwrap_or(&table.workload),
-            frequency: frequency.map(|column| table.number(row, column)),
-        });
-        left_out += usize::from(!used);
-    }
-    Ok(left_out)
-}
-
 /// Every numeric column that all tables have and that is neither named as something else nor a result.
-fn numeric_events(tables: &[Table], columns: &TableColumns) -> Vec<String> {
-    let Some(first) = tables.first() else { return Vec::new() };
-    let named = [&columns.workload, &columns.duration, &columns.time, &columns.frequency];
-    first
-        .headers
-        .iter()
-        .filter(|header| {
-            let lower = header.to_ascii_lowercase();
-            !header.is_empty()
-                && **header != columns.power
-                && !named.contains(&&Some((*header).clone()))
-                && !columns.except.contains(header)
-                && !NOT_EVENTS.iter().any(|word| lower.contains(word))
-                && tables.iter().all(|table| table.find(header).is_ok_and(|column| table.is_numeric(column)))
-        })
-        .cloned()
-        .collect()
+fn numeric_events(
+    tables: &[Table],
+    columns: &TableColumns,
+    notes: &mut Vec<String>,
+) -> Result<Vec<String>, ObservationError> {
+    let Some(first) = tables.first() else { return Ok(Vec::new()) };
+    let (mut others, missing) = first.table.find_present(&columns.except);
+    notes.extend(missing.into_iter().map(|name| format!("there is no column `{name}` to leave out")));
+    others.extend(Found::new(first, columns, &[])?.all());
+    let headings = first.table.headings().iter().enumerate();
+    let is_event = |(column, heading): &(usize, &tables::Heading)| {
+        let lower = heading.text().to_ascii_lowercase();
+        !lower.is_empty()
+            && !others.contains(column)
+            && !NOT_EVENTS.iter().any(|word| lower.contains(word))
+            && tables
+                .iter()
+                .all(|table| table.find(heading.text()).is_ok_and(|column| table.is_numeric(column)))
+    };
+    Ok(headings.filter(is_event).map(|(_, heading)| heading.text().to_owned()).collect())
 }
 
 #[cfg(test)]
@@ -218,7 +167,7 @@ mod tests {
         let table = Table::parse("t.csv", "t", TEXT).expect("a table");
         let named = TableColumns {
             events: Some(vec!["cycles".into()]),
-            workload: Some("job".into()),
+            workload: vec!["job".into()],
             time: Some("timestamp".into()),
             duration: Some("dram_power".into()),
             only: vec![("job".into(), "a".into())],
@@ -235,7 +184,13 @@ mod tests {
         let named = TableColumns { events: Some(vec!["misses".into()]), ..columns() };
         let observed = observe(&[table], &named).expect("rows");
         assert_eq!(observed.data.len(), 2);
-        assert_eq!(observed.notes, ["1 rows lack a number or a positive power and were left out"]);
+        assert_eq!(
+            observed.notes,
+            [
+                "1 rows lack a number or a positive power and were left out, the first: t.csv, line 4: `misses` is \
+                 empty"
+            ]
+        );
     }
 
     #[test]
@@ -257,6 +212,10 @@ mod tests {
         let table = Table::parse("t.csv", "t", TEXT).expect("a table");
         let named = TableColumns { power: "volts".into(), ..TableColumns::default() };
         let error = observe(&[table], &named).expect_err("no such column");
-        assert!(error.to_string().starts_with("t.csv: there is no column `volts`; it has timestamp, job"));
+        let text = error.to_string();
+        assert!(
+            text.starts_with("t.csv: there is no column `volts`; the columns are: timestamp, job"),
+            "{text}"
+        );
     }
 }

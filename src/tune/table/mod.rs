@@ -1,14 +1,13 @@
-//! Runs from a table: CSV with any of the usual separators, from a batch system, a spreadsheet or
-//! another tool.
+//! Runs from a table of a batch system, a spreadsheet or another tool.
 
-pub mod headings;
-mod raw;
+mod meanings;
 mod response_columns;
 mod setting_columns;
+mod sheet;
 
-use self::raw::RawTable;
 use self::response_columns::ResponseColumns;
 use self::setting_columns::{check_hidden_factors, find_settings, make_space};
+use self::sheet::Sheet;
 use super::TuneError;
 use super::runs::{AXES, Measurements, Responses, Run};
 use super::space::{Level, Setting, Space, Variable};
@@ -52,25 +51,26 @@ pub struct RunsTable {
 /// row that can be used, or rows that differ by something that is no setting. Each says which columns
 /// there are and which option names the right one.
 pub fn read_runs(text: &str, options: &TableOptions) -> Result<RunsTable, TuneError> {
-    let table = RawTable::read(text)?;
-    let rows = table.matching(&options.conditions)?;
-    let mut notes = Vec::new();
+    let table = Sheet::read(text)?;
+    let rows = table.table.matching(&options.conditions)?;
+    let mut notes = table.table.notes();
     let columns = ResponseColumns::find(&table, options, &mut notes)?;
     let settings = find_settings(&table, &rows, options, &columns)?;
     let unused = check_hidden_factors(&table, &rows, &settings, &columns, &mut notes)?;
 
     let unordered: Vec<bool> = settings.iter().map(|setting| setting.is_unordered(&table, &rows)).collect();
     let mut runs = Vec::with_capacity(rows.len());
-    let mut skipped: Vec<(u64, String)> = Vec::new();
+    let mut skipped: Vec<(usize, String)> = Vec::new();
     for &row in &rows {
         let levels: Result<Vec<Level>, String> = settings
             .iter()
             .zip(&unordered)
             .map(|(setting, &unordered)| setting.level(&table, row, unordered))
             .collect();
-        match levels.and_then(|levels| Ok((levels, columns.values(&table, row)?))) {
+        let values = || columns.values(&table, row).map_err(|error| error.problem());
+        match levels.and_then(|levels| Ok((levels, values()?))) {
             Ok((levels, values)) => runs.push(Run { setting: Setting(levels), values }),
-            Err(reason) => skipped.push((table.rows[row].line, reason)),
+            Err(reason) => skipped.push((table.table.line(row), reason)),
         }
     }
     if let Some((line, reason)) = skipped.first() {
@@ -107,7 +107,7 @@ fn note_odd_power(runs: &[Run], responses: Responses, notes: &mut Vec<String>) {
     let median = watts.get(watts.len() / 2).copied().unwrap_or(1.0);
     if responses == Responses::Totals && !(0.1..1e5).contains(&median) {
         notes.push(format!(
-            "the mean power is {median:.3} W: if the units are not seconds and joules, name them, as in --time Time:ms"
+            "the mean power is {median:.3} W: if the units are not seconds and joules, name them, as in --duration Time:ms"
         ));
     }
 }
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn milliseconds_taken_for_seconds_are_noticed() {
         let table = read("threads,time,energy\n1,2930,111\n2,2000,90\n").expect("valid");
-        assert!(table.notes[0].contains("--time Time:ms"), "{:?}", table.notes);
+        assert!(table.notes[0].contains("--duration Time:ms"), "{:?}", table.notes);
     }
 
     proptest! {

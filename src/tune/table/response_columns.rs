@@ -3,8 +3,10 @@
 use super::super::TuneError;
 use super::super::runs::Responses;
 use super::TableOptions;
-use super::headings::{Meaning, joules_per, plain, seconds_per, watts_per};
-use super::raw::RawTable;
+use super::meanings::Meaning;
+use super::sheet::Sheet;
+use crate::tables::unit::{self, Quantity};
+use crate::tables::{CellError, Heading, plain};
 
 /// Which columns hold the two responses, and how.
 pub(super) struct ResponseColumns {
@@ -17,21 +19,23 @@ pub(super) struct ResponseColumns {
 
 impl ResponseColumns {
     pub(super) fn find(
-        table: &RawTable,
+        table: &Sheet,
         options: &TableOptions,
         notes: &mut Vec<String>,
     ) -> Result<Self, TuneError> {
         let wants_rates = options.performance.is_some() || options.efficiency.is_some();
         let best = |meaning: Meaning, option: &str| find_best(table, meaning, option);
         let time = match &options.time {
-            Some(text) => Some(named(table, text, seconds_per, "s, ms, us, ns, min or h")?),
+            Some(text) => Some(named(table, text, Quantity::Time, "s, ms, us, ns, min or h")?),
             None if wants_rates => None,
-            None => best(Meaning::Time, "--time")?.map(|column| with_factor(table, column, seconds_per)),
+            None => {
+                best(Meaning::Time, "--duration")?.map(|column| with_factor(table, column, Quantity::Time))
+            }
         };
         let energy: Option<Vec<(usize, f64)>> = match &options.energy {
             Some(text) => {
                 let parts =
-                    text.split('+').map(|part| named(table, part, joules_per, "J, mJ, kJ, Wh or kWh"));
+                    text.split('+').map(|part| named(table, part, Quantity::Energy, "J, mJ, kJ, Wh or kWh"));
                 Some(parts.collect::<Result<_, _>>()?)
             }
             None if wants_rates => None,
@@ -39,7 +43,7 @@ impl ResponseColumns {
         };
         let power = match energy {
             None if !wants_rates => {
-                best(Meaning::Power, "--energy")?.map(|column| with_factor(table, column, watts_per))
+                best(Meaning::Power, "--energy")?.map(|column| with_factor(table, column, Quantity::Power))
             }
             _ => None,
         };
@@ -48,7 +52,7 @@ impl ResponseColumns {
                 return Ok(Self { responses: Responses::Totals, speed, energy, energy_is_power: false });
             }
             if let Some(power) = power {
-                notes.push(format!("energy is {} times time", table.headings[power.0].name));
+                notes.push(format!("energy is {} times time", table.name(power.0)));
                 return Ok(Self {
                     responses: Responses::Totals,
                     speed,
@@ -58,7 +62,7 @@ impl ResponseColumns {
             }
         }
         let find = |given: &Option<String>, meaning, option| match given {
-            Some(name) => table.find(name).map(Some),
+            Some(name) => Ok(Some(table.table.find(name)?)),
             None => best(meaning, option),
         };
         let performance = find(&options.performance, Meaning::Performance, "--performance")?;
@@ -72,37 +76,34 @@ impl ResponseColumns {
             });
         }
         let missing = match time {
-            None => "no column is the time (name it with --time COLUMN)",
+            None => "no column is the time (name it with --duration COLUMN)",
             Some(_) => "no column is the energy (name it with --energy COLUMN, or COLUMN:Wh, or A+B)",
         };
-        Err(TuneError::Table { reason: format!("{missing}; {}", table.columns()) })
+        Err(TuneError::Table { reason: format!("{missing}; {}", table.table.columns()) })
     }
 
     /// The two values of a row: seconds and joules, or performance and efficiency.
-    pub(super) fn values(&self, table: &RawTable, row: usize) -> Result<[f64; 2], String> {
-        let value = |column: usize, factor: f64, units: fn(&str) -> Option<f64>| {
-            let (value, unit) = table.number(row, column)?;
-            let factor = if unit.is_empty() { factor } else { units(&unit).unwrap_or(factor) };
-            Ok::<f64, String>(value * factor)
+    pub(super) fn values(&self, table: &Sheet, row: usize) -> Result<[f64; 2], CellError> {
+        let is_rate = self.responses == Responses::Rates;
+        let value = |(column, factor): (usize, f64), quantity: Quantity| {
+            let value = match is_rate {
+                true => table.table.number(row, column),
+                false => table.table.value(row, column, quantity, factor),
+            };
+            value.ok_or_else(|| table.table.error(row, column, "no number"))
         };
-        let none = |_: &str| None;
-        let totals = self.responses == Responses::Totals;
-        let speed = value(self.speed.0, self.speed.1, if totals { seconds_per } else { none })?;
-        let units = match (totals, self.energy_is_power) {
-            (true, false) => joules_per,
-            (true, true) => watts_per,
-            (false, _) => none,
-        };
+        let speed = value(self.speed, Quantity::Time)?;
+        let quantity = if self.energy_is_power { Quantity::Power } else { Quantity::Energy };
         let mut energy = 0.0;
-        for &(column, factor) in &self.energy {
-            energy += value(column, factor, units)?;
+        for column in &self.energy {
+            energy += value(*column, quantity)?;
         }
         if self.energy_is_power {
             energy *= speed;
         }
         for (value, column) in [(speed, self.speed.0), (energy, self.energy[0].0)] {
             if !(value.is_finite() && value > 0.0) {
-                return Err(format!("`{}` is {value}, which is not above 0", table.headings[column].name));
+                return Err(table.table.error(row, column, "not above 0"));
             }
         }
         Ok([speed, energy])
@@ -113,37 +114,25 @@ impl ResponseColumns {
     }
 }
 
-fn with_factor(table: &RawTable, column: usize, units: fn(&str) -> Option<f64>) -> (usize, f64) {
-    let heading = &table.headings[column];
-    // A column may be called by its unit alone: `seconds`, `milliseconds`, `kWh`.
-    let factor = units(&heading.unit).or_else(|| units(&heading.name)).unwrap_or(1.0);
-    (column, factor)
+fn with_factor(table: &Sheet, column: usize, quantity: Quantity) -> (usize, f64) {
+    (column, table.table.headings()[column].factor(quantity).unwrap_or(1.0))
 }
 
 /// `NAME` or `NAME:UNIT` as an option gives it.
 fn named(
-    table: &RawTable,
+    table: &Sheet,
     text: &str,
-    units: fn(&str) -> Option<f64>,
-    known: &str,
+    quantity: Quantity,
+    known: &'static str,
 ) -> Result<(usize, f64), TuneError> {
-    match text.trim().rsplit_once(':') {
-        None => Ok(with_factor(table, table.find(text.trim())?, units)),
-        Some((name, unit)) => match units(unit.trim()) {
-            Some(factor) => Ok((table.find(name.trim())?, factor)),
-            None => Err(TuneError::Table { reason: format!("unit `{unit}` in `{text}`: expected {known}") }),
-        },
-    }
+    let (column, factor) = table.table.find_with_unit(text.trim(), quantity, known)?;
+    Ok((column, factor.unwrap_or(1.0)))
 }
 
 /// The column with this meaning; exact names before hints.
-fn find_best(table: &RawTable, meaning: Meaning, option: &str) -> Result<Option<usize>, TuneError> {
-    let of = |exact: bool| -> Vec<usize> {
-        let heads = table.headings.iter().enumerate();
-        heads
-            .filter(|(_, heading)| heading.meaning == meaning && heading.exact == exact)
-            .map(|(column, _)| column)
-            .collect()
+fn find_best(table: &Sheet, meaning: Meaning, option: &str) -> Result<Option<usize>, TuneError> {
+    let of = |wanted: bool| -> Vec<usize> {
+        table.meaning(meaning).filter(|(.., exact)| *exact == wanted).map(|(column, ..)| column).collect()
     };
     let (exact, hinted) = (of(true), of(false));
     if let Some(&first) = exact.first() {
@@ -154,8 +143,7 @@ fn find_best(table: &RawTable, meaning: Meaning, option: &str) -> Result<Option<
         [] => Ok(None),
         [one] => Ok(Some(*one)),
         several => {
-            let names: Vec<&str> =
-                several.iter().map(|&column| table.headings[column].name.as_str()).collect();
+            let names: Vec<&str> = several.iter().map(|&column| table.name(column)).collect();
             let reason =
                 format!("several columns may be meant: {}; choose with {option} COLUMN", names.join(", "));
             Err(TuneError::Table { reason })
@@ -164,26 +152,28 @@ fn find_best(table: &RawTable, meaning: Meaning, option: &str) -> Result<Option<
 }
 
 /// The energy: in joules before other units; RAPL's package and DRAM columns are added up.
-fn find_energy(table: &RawTable, notes: &mut Vec<String>) -> Result<Option<Vec<(usize, f64)>>, TuneError> {
-    let heads = || table.headings.iter().enumerate();
-    let in_joules = heads().find(|(_, heading)| {
-        heading.meaning == Meaning::Energy && heading.exact && joules_per(&heading.unit) == Some(1.0)
-    });
-    if let Some((column, _)) = in_joules {
+fn find_energy(table: &Sheet, notes: &mut Vec<String>) -> Result<Option<Vec<(usize, f64)>>, TuneError> {
+    let in_joules = table
+        .meaning(Meaning::Energy)
+        .find(|(_, heading, exact)| *exact && unit::factor(heading.unit(), Quantity::Energy) == Some(1.0));
+    if let Some((column, ..)) = in_joules {
         return Ok(Some(vec![(column, 1.0)]));
     }
     if let Some(column) = find_best(table, Meaning::Energy, "--energy")? {
-        return Ok(Some(vec![with_factor(table, column, joules_per)]));
+        return Ok(Some(vec![with_factor(table, column, Quantity::Energy)]));
     }
-    let called = |names: &[&str]| heads().find(|(_, heading)| names.contains(&plain(&heading.name).as_str()));
-    let Some((package, _)) = called(&["package", "pkg", "package0", "energypackage"]) else {
+    let called = |names: &[&str]| {
+        let is_called = |heading: &Heading| names.contains(&plain(heading.name()).as_str());
+        table.table.headings().iter().position(is_called)
+    };
+    let Some(package) = called(&["package", "pkg", "package0", "energypackage"]) else {
         return Ok(None);
     };
-    let mut columns = vec![with_factor(table, package, joules_per)];
-    if let Some((dram, _)) = called(&["dram", "ram", "memoryenergy", "energydram"]) {
-        columns.push(with_factor(table, dram, joules_per));
+    let mut columns = vec![with_factor(table, package, Quantity::Energy)];
+    if let Some(dram) = called(&["dram", "ram", "memoryenergy", "energydram"]) {
+        columns.push(with_factor(table, dram, Quantity::Energy));
     }
-    let names: Vec<&str> = columns.iter().map(|(column, _)| table.headings[*column].name.as_str()).collect();
+    let names: Vec<&str> = columns.iter().map(|(column, _)| table.name(*column)).collect();
     notes.push(format!("energy is {} (choose with --energy)", names.join(" + ")));
     Ok(Some(columns))
 }

@@ -1,11 +1,13 @@
 //! Texts and files that are not recordings. The first byte says which parser gets the others.
 #![no_main]
 
+use eprof::gpu::model::fit::Model;
 use eprof::gpu::model::table::{Roles, Table as CounterTable};
 use eprof::gpu::trace_csv;
 use eprof::power_model::observations::perf_stat::PerfStatLog;
 use eprof::power_model::observations::table::Table;
 use eprof::power_model::stored::StoredModel;
+use eprof::tables::decode;
 use eprof::tune::table::{TableOptions, read_runs};
 use libfuzzer_sys::fuzz_target;
 
@@ -19,7 +21,8 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(whole <= content.len() / 2);
         return;
     }
-    let Ok(text) = std::str::from_utf8(content) else { return };
+    let Ok(text) = decode(content.to_vec()) else { return };
+    let text = text.as_str();
     match which % 8 {
         1 => drop(PerfStatLog::parse("file", "work", text)),
         2 => drop(Table::parse("file", "work", text)),
@@ -30,7 +33,12 @@ fuzz_target!(|bytes: &[u8]| {
         }
         4 => drop(CounterTable::parse(text, &Roles::default())),
         5 => drop(read_runs(text, &TableOptions::default())),
-        6 => drop(serde_json::from_str::<eprof::gpu::model::fit::Model>(text)),
+        6 => {
+            // A model that is taken predicts something for any row of its columns.
+            if let Ok(model) = Model::from_json(text) {
+                model.predict(&vec![1.0; model.prepared.columns().len()]);
+            }
+        }
         _ => {
             if let Ok(stored) = StoredModel::from_json(text) {
                 let again = stored.to_json().expect("a model is JSON");

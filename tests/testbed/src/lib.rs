@@ -7,6 +7,7 @@
 //!   gpu                 power sensors and their recordings; a program that launches kernels
 //!   fakes               libraries in the place of NVIDIA's and of the C library's clocks
 //!   programs            sources of programs to record
+//!   table_styles        one table in all the styles that programs write tables in
 //!   environment         the eprof to run, and what else this machine has
 //! ```
 //!
@@ -24,5 +25,6 @@ pub mod programs;
 pub mod recording_builder;
 pub mod repeat;
 pub mod simulate;
+pub mod table_styles;
 
 pub use environment::{eprof, has_program, shared_data, skip};

@@ -1,4 +1,5 @@
-//! Logs of `perf stat`: one row per interval of `-I N -x,`, or one row of a whole run's totals.
+//! Logs of `perf stat`: one row per interval of `-I N -x,`, or one row of a whole run's totals. What
+//! stands between the fields, and what separates fractions, is found as in any other table.
 //!
 //! perf's quirks are undone here. Versions around 4.1 print the unit of RAPL events with a line break
 //! inside, so that records fall into two lines. The first interval covers the time since perf opened its
@@ -6,12 +7,18 @@
 //! counters ran. Counters in joules are turned into watts, and values of the parts of a machine
 //! (`--per-socket`, `--per-core`, `-A`) are added up.
 
+mod records;
+
 use std::collections::BTreeMap;
 
+pub use records::looks_like_perf_stat;
+
+use self::records::{Entry, machine_readable, rejoin_broken_lines, totals};
 use super::ObservationError;
 use super::table::Observed;
 use crate::numerics::quantiles::median;
 use crate::power_model::dataset::{Dataset, Observation};
+use crate::tables::Grid;
 
 /// The log of one run.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,50 +43,8 @@ struct Interval {
     counts: Vec<f64>,
 }
 
-/// One record of a log.
-#[derive(Debug, Clone, PartialEq)]
-struct Entry<'a> {
-    /// Seconds since the start; `None` for totals.
-    stamp: Option<f64>,
-    /// `S0`, `CPU3`: what part of the machine is counted; empty for the whole.
-    part: &'a str,
-    /// `None` for `<not counted>` and `<not supported>`.
-    value: Option<f64>,
-    unit: &'a str,
-    event: &'a str,
-    /// Nanoseconds the event was enabled, summed over its CPUs.
-    enabled: Option<f64>,
-}
-
 /// An interval whose counters ran this much longer or shorter than its stamps say has a wrong stamp.
 const STAMP_TOLERANCE: f64 = 0.1;
-
-/// Whether the text looks like a log of `perf stat` rather than a table.
-pub fn looks_like_perf_stat(text: &str) -> bool {
-    if text.contains("Performance counter stats for") {
-        return true;
-    }
-    let records = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let mut seen = 0;
-    for line in records.take(20) {
-        let fields: Vec<&str> = line.split(',').collect();
-        if line.starts_with(',') {
-            continue;
-        }
-        let number = fields.first().is_some_and(|field| field.parse::<f64>().is_ok());
-        let named = fields.len() > 2 && fields[1..].iter().any(|field| is_event_name(field));
-        let broken = fields.len() == 3 && fields[2] == "Joules";
-        if !(number && (named || broken)) {
-            return false;
-        }
-        seen += 1;
-    }
-    seen > 0
-}
-
-fn is_event_name(field: &str) -> bool {
-    field.starts_with(|c: char| c.is_ascii_alphabetic()) && field != "Joules" && field != "MiB"
-}
 
 impl PerfStatLog {
     /// Reads a log. `name` is for messages; `workload` is what ran.
@@ -88,10 +53,12 @@ impl PerfStatLog {
     /// [`ObservationError::NoRows`] if the text holds no record.
     pub fn parse(name: &str, workload: &str, text: &str) -> Result<Self, ObservationError> {
         let text = rejoin_broken_lines(text);
+        let grid;
         let (entries, elapsed) = if text.contains("Performance counter stats for") {
             totals(&text)
         } else {
-            (text.lines().filter_map(machine_readable).collect(), None)
+            grid = Grid::read(&text);
+            (grid.rows().filter_map(machine_readable).collect(), None)
         };
         let mut log = Self {
             name: name.to_owned(),
@@ -192,24 +159,26 @@ impl PerfStatLog {
 }
 
 /// Joins logs into one data set. `power` and `events` name events; without them, power is the package's
-/// energy and every event that is not in joules and that all logs have counts.
+/// energy, and every event is taken that is not in joules, that all logs have, and that `except` does not
+/// name. Names may be lists with commas.
 ///
 /// # Errors
-/// [`ObservationError::NoPower`], [`ObservationError::NoSuchColumn`] or [`ObservationError::NoRows`].
+/// [`ObservationError::NoPower`], [`ObservationError::NoSuchEvent`] or [`ObservationError::NoRows`].
 pub fn observe(
     logs: &[PerfStatLog],
     power: Option<&str>,
     events: Option<&[String]>,
+    except: &[String],
 ) -> Result<Observed, ObservationError> {
     let find = |log: &PerfStatLog, name: &str| {
-        log.events.iter().position(|event| event.name == name).ok_or_else(|| ObservationError::NoSuchColumn {
+        log.events.iter().position(|event| event.name == name).ok_or_else(|| ObservationError::NoSuchEvent {
             file: log.name.clone(),
-            column: name.to_owned(),
+            event: name.to_owned(),
             have: log.events.iter().map(|event| event.name.clone()).collect(),
         })
     };
     let columns: Vec<String> = match events {
-        Some(events) => events.to_vec(),
+        Some(events) => named(logs, events),
         None => logs.first().map_or_else(Vec::new, |first| {
             let shared =
                 |name: &str| logs.iter().all(|log| log.events.iter().any(|event| event.name == name));
@@ -217,6 +186,8 @@ pub fn observe(
             counted.map(|event| event.name.clone()).collect()
         }),
     };
+    let except = named(logs, except);
+    let columns: Vec<String> = columns.into_iter().filter(|name| !except.contains(name)).collect();
     let mut data = Dataset::new(columns.clone());
     let mut notes = Vec::new();
     let mut left_out = 0;
@@ -251,71 +222,16 @@ pub fn observe(
     Ok(Observed { data, notes })
 }
 
-/// Undoes the line break inside a unit: the rest of such a record starts with its separator.
-fn rejoin_broken_lines(text: &str) -> String {
-    let mut joined = String::with_capacity(text.len());
-    for line in text.lines() {
-        let continues = line.starts_with(',') || (line.starts_with(" power/") && joined.ends_with("Joules"));
-        if !continues && !joined.is_empty() {
-            joined.push('\n');
+/// Names of events, each by itself. A name that an event has is no list, though it has commas.
+fn named(logs: &[PerfStatLog], names: &[String]) -> Vec<String> {
+    let is_event = |name: &str| logs.iter().any(|log| log.events.iter().any(|event| event.name == name));
+    let each = |name: &String| -> Vec<String> {
+        if is_event(name) {
+            return vec![name.clone()];
         }
-        joined.push_str(line.trim_end_matches('\r'));
-    }
-    joined
-}
-
-/// A record of `perf stat -x,`, with or without a stamp, whole or by parts of the machine.
-fn machine_readable(line: &str) -> Option<Entry<'_>> {
-    let line = line.trim();
-    if line.is_empty() || line.starts_with('#') {
-        return None;
-    }
-    let fields: Vec<&str> = line.split(',').map(str::trim).collect();
-    // The value is the first field that is a number or says why there is none, and has an event's name
-    // two fields on; what lies before it is the stamp, the part of the machine and its number of CPUs.
-    let value = (0..fields.len().saturating_sub(2).min(4)).find(|&i| {
-        let counted = fields[i].parse::<f64>().is_ok() || fields[i].starts_with("<not");
-        counted && is_unit(fields[i + 1]) && is_event_name(fields[i + 2])
-    })?;
-    let stamp = (value > 0).then(|| fields[0].parse().ok()).flatten();
-    let running: Option<f64> = fields.get(value + 3).and_then(|field| field.parse().ok());
-    let percent: Option<f64> = fields.get(value + 4).and_then(|field| field.parse().ok());
-    let enabled = match (running, percent) {
-        (Some(running), Some(percent)) if percent > 0.0 => Some(running * 100.0 / percent),
-        _ => None,
+        name.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
     };
-    let part = fields[..value].iter().find(|field| is_event_name(field)).copied().unwrap_or("");
-    let (unit, event) = (fields[value + 1], fields[value + 2]);
-    Some(Entry { stamp, part, value: fields[value].parse().ok(), unit, event, enabled })
-}
-
-fn is_unit(field: &str) -> bool {
-    field.parse::<f64>().is_err() && !field.contains('/') && field.len() < 16
-}
-
-/// The totals that `perf stat` prints for people, and the seconds they cover.
-fn totals(text: &str) -> (Vec<Entry<'_>>, Option<f64>) {
-    let mut entries = Vec::new();
-    let mut elapsed = None;
-    let body = text.split("Performance counter stats for").nth(1).unwrap_or("");
-    for line in body.lines().skip(1) {
-        let mut words = line.split_whitespace();
-        let Some(first) = words.next() else { continue };
-        let Ok(value) = first.replace([',', '\''], "").parse::<f64>() else { continue };
-        let Some(second) = words.next() else { continue };
-        if second == "seconds" && line.contains("time elapsed") {
-            elapsed = Some(value);
-            continue;
-        }
-        let (unit, event) = match second {
-            "Joules" | "MiB" | "Watts" | "msec" => (second, words.next()),
-            event => ("", Some(event)),
-        };
-        if let Some(event) = event.filter(|event| is_event_name(event)) {
-            entries.push(Entry { stamp: None, part: "", value: Some(value), unit, event, enabled: None });
-        }
-    }
-    (entries, elapsed)
+    names.iter().flat_map(each).collect()
 }
 
 /// The sum over the parts of the machine; not a number if one of them, or all, are missing. An event that
@@ -351,7 +267,7 @@ mod tests {
     fn broken_lines_long_first_intervals_and_missing_counts() {
         assert!(looks_like_perf_stat(TWO_PACKAGES));
         let log = PerfStatLog::parse("hpl.perf", "hpl", TWO_PACKAGES).expect("records");
-        let observed = observe(&[log], None, None).expect("rows");
+        let observed = observe(&[log], None, None, &[]).expect("rows");
         assert_eq!(observed.data.columns(), ["cycles"]);
         assert_eq!(observed.data.len(), 3);
         // 1.4755 s on 4 CPUs: the first interval lasted 0.369 s, so 2.4 W and not 9 W.
@@ -373,12 +289,12 @@ mod tests {
                     1.0,S0,1,3.0,Joules,power/energy-pkg/,1000000000,100.00\n\
                     1.0,S1,1,4.0,Joules,power/energy-pkg/,1000000000,100.00\n";
         let log = PerfStatLog::parse("l", "w", text).expect("records");
-        let data = observe(&[log], None, None).expect("rows").data;
+        let data = observe(&[log], None, None, &[]).expect("rows").data;
         assert_eq!((data.rates(0), data.watts(0)), (&[30.0][..], 7.0));
         let twice =
             "1.0,10,,cycles,4,100.00\n1.0,11,,cycles,4,100.00\n1.0,7,Joules,power/energy-pkg/,1,100.00\n";
         let log = PerfStatLog::parse("l", "w", twice).expect("records");
-        assert_eq!(observe(&[log], None, None).expect("rows").data.rates(0), [10.0]);
+        assert_eq!(observe(&[log], None, None, &[]).expect("rows").data.rates(0), [10.0]);
     }
 
     #[test]
@@ -387,21 +303,63 @@ mod tests {
                     1047.50 Joules\n power/energy-pkg/    \n\n      9.5 seconds time elapsed\n";
         assert!(looks_like_perf_stat(text));
         let log = PerfStatLog::parse("l", "w", text).expect("records");
-        let data = observe(&[log], None, None).expect("rows").data;
+        let data = observe(&[log], None, None, &[]).expect("rows").data;
         assert!((data.rates(0)[0] - 811_748.0 / 9.5).abs() < 1e-6);
         assert!((data.watts(0) - 1047.5 / 9.5).abs() < 1e-9);
     }
 
     #[test]
+    fn events_are_named_alone_and_in_lists() {
+        let text = "1.0,10,,cpu/event=0x3c,umask=0x0/,4,100.00\n1.0,11,,cycles,4,100.00\n\
+                    1.0,12,,misses,4,100.00\n1.0,7,Joules,power/energy-pkg/,1,100.00\n";
+        let text = text.replace(',', ";").replace("0x3c;", "0x3c,");
+        let log = [PerfStatLog::parse("l", "w", &text).expect("records")];
+        let columns = |events: &[&str], except: &[&str]| {
+            let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+            let events = owned(events);
+            let events = (!events.is_empty()).then_some(events.as_slice());
+            observe(&log, None, events, &owned(except)).map(|observed| observed.data.columns().to_vec())
+        };
+        assert_eq!(columns(&["cpu/event=0x3c,umask=0x0/"], &[]).expect("one").len(), 1);
+        assert_eq!(columns(&["misses, cycles"], &[]).expect("two"), ["misses", "cycles"]);
+        assert_eq!(columns(&[], &["cycles,cpu/event=0x3c,umask=0x0/"]).expect("others").len(), 2);
+        assert_eq!(columns(&[], &["cycles", "cpu/event=0x3c,umask=0x0/"]).expect("one"), ["misses"]);
+        assert!(
+            columns(&["volts"], &[]).expect_err("none").to_string().contains("no event `volts`; it has cpu/")
+        );
+    }
+
+    #[test]
     fn a_log_without_energy_says_what_to_record() {
         let log = PerfStatLog::parse("l", "w", "1.0,10,,cycles,4,100.00\n").expect("records");
-        let error = observe(&[log], None, None).expect_err("no energy");
+        let error = observe(&[log], None, None, &[]).expect_err("no energy");
         assert!(error.to_string().contains("record power/energy-pkg/ too"), "{error}");
+    }
+
+    #[test]
+    fn other_separators_and_languages() {
+        let text = "# started on Mon\n\n1.0;10;;cycles;4000000000;100.00\n1.0;7.5;Joules;power/energy-pkg/;1;100.00\n";
+        let german = text.replace('.', ",");
+        let tabs = german.replace(';', "\t");
+        for text in [text, &german, &tabs] {
+            assert!(looks_like_perf_stat(text), "{text}");
+            let log = PerfStatLog::parse("l", "w", text).expect("records");
+            let data = observe(&[log], None, None, &[]).expect("rows").data;
+            assert_eq!((data.rates(0), data.watts(0)), (&[10.0][..], 7.5), "{text}");
+        }
+        let totals = " Performance counter stats for 'x':\n\n     1.811.748      cycles\n\
+                      1.047,50 Joules power/energy-pkg/\n\n      9,500000000 seconds time elapsed\n";
+        let log = PerfStatLog::parse("l", "w", totals).expect("totals");
+        let data = observe(&[log], None, None, &[]).expect("rows").data;
+        assert!((data.rates(0)[0] - 1_811_748.0 / 9.5).abs() < 1e-6);
+        assert!((data.watts(0) - 1047.5 / 9.5).abs() < 1e-9);
     }
 
     #[test]
     fn tables_are_not_taken_for_logs() {
         assert!(!looks_like_perf_stat("timestamp,watts,cycles\n1,2,3\n"));
+        assert!(!looks_like_perf_stat(",job,watts\n0,a,10\n1,b,11\n"));
+        assert!(!looks_like_perf_stat("1759592247 397277 Package_0\n1759592248 397278 Package_0\n"));
         assert!(!looks_like_perf_stat("1,2,3\n4,5,6\n"));
         assert!(!looks_like_perf_stat(""));
     }

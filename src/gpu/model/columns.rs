@@ -1,0 +1,216 @@
+//! What the columns of a table of counters are, and its rows that can be used.
+
+use super::gpmtool;
+use super::table::{Roles, Table, TableError};
+use crate::tables::unit::Quantity;
+use crate::tables::{self, CellError, Grid};
+
+/// With fewer rows than this nothing can be fitted.
+const FEWEST_ROWS: usize = 6;
+
+/// Reads a text; which columns are clocks and counts is not yet found. Also what a reader should know.
+pub(super) fn read(text: &str, roles: &Roles) -> Result<(Table, Vec<String>), TableError> {
+    let text = text.trim_start_matches('\u{feff}');
+    let Some(heading) = gpmtool::heading(text) else {
+        let table = tables::Table::read(text)?;
+        let columns = CounterColumns::find(&table, roles)?;
+        return columns.table(&table, |row| columns.label(&table, row));
+    };
+    let grid = Grid::read(heading.body);
+    let names = heading.names(grid.row(0).map_or(0, |row| row.len()));
+    let table = tables::Table::with_names(grid, names.iter().map(String::as_str))?;
+    let columns = CounterColumns::find(&table, roles)?;
+    // gpmTOOL measures each kernel at many clocks, and its utilisations at one of them: rows of one
+    // kernel have a name in common, or else their utilisations.
+    let is_named = names.first().is_some_and(|name| name == "name");
+    let utilisations = gpmtool::first_utilisation(&names);
+    let kernel = |row: usize| match is_named {
+        true => table.cell(row, 0).to_owned(),
+        false => table.cells(row).skip(utilisations).collect::<Vec<_>>().join(" "),
+    };
+    match roles.group.is_empty() {
+        true => columns.table(&table, |row| Some(kernel(row))),
+        false => columns.table(&table, |row| columns.label(&table, row)),
+    }
+}
+
+/// Where a table has what.
+struct CounterColumns {
+    /// Column of the power, and watts per unit of it.
+    target: (usize, f64),
+    group: Vec<usize>,
+    time: Option<usize>,
+    /// The only counters; all if empty.
+    chosen: Vec<usize>,
+    exclude: Vec<usize>,
+    rows: Vec<usize>,
+    notes: Vec<String>,
+}
+
+impl CounterColumns {
+    fn find(table: &tables::Table, roles: &Roles) -> Result<Self, TableError> {
+        let (column, unit) = match &roles.target {
+            Some(name) => table.find_with_unit(name, Quantity::Power, "W, mW, uW or kW")?,
+            None => {
+                let column = target(table)?;
+                (column, table.headings()[column].factor(Quantity::Power))
+            }
+        };
+        let names = || table.headings().iter().enumerate();
+        let time = match &roles.time {
+            Some(name) => Some(table.find(name)?),
+            None => only(names().filter(|(_, heading)| is_time(heading.text())).map(|(column, _)| column)),
+        };
+        let (exclude, missing) = table.find_present(&roles.exclude);
+        let mut notes = table.notes();
+        notes.extend(missing.into_iter().map(|name| format!("there is no column `{name}` to leave out")));
+        Ok(Self {
+            target: (column, unit.unwrap_or(1.0)),
+            group: table.find_each(&roles.group)?,
+            time,
+            chosen: table.find_each(&roles.columns)?,
+            exclude,
+            rows: table.matching(&roles.only)?,
+            notes,
+        })
+    }
+
+    /// What a row belongs to, if a column tells.
+    fn label(&self, table: &tables::Table, row: usize) -> Option<String> {
+        let cells: Vec<&str> = self.group.iter().map(|column| table.cell(row, *column)).collect();
+        (!cells.is_empty()).then(|| cells.join(" "))
+    }
+
+    fn power(&self, table: &tables::Table, row: usize) -> Result<f64, CellError> {
+        let (column, factor) = self.target;
+        match table.value(row, column, Quantity::Power, factor) {
+            Some(watts) if watts > 0.0 => Ok(watts),
+            Some(_) => Err(table.error(row, column, "not above 0")),
+            None => Err(table.error(row, column, "no number")),
+        }
+    }
+
+    /// The rows with a positive power and a number in each counter. `label` tells what a row belongs to.
+    fn table(
+        &self,
+        values: &tables::Table,
+        label: impl Fn(usize) -> Option<String>,
+    ) -> Result<(Table, Vec<String>), TableError> {
+        let mut left_out_rows: Vec<CellError> = Vec::new();
+        let mut usable = Vec::with_capacity(self.rows.len());
+        for row in self.rows.iter().copied() {
+            match self.power(values, row) {
+                Ok(watts) => usable.push((row, watts)),
+                Err(error) => left_out_rows.push(error),
+            }
+        }
+        let (kept, left_out) = self.counters(values, &usable)?;
+        let mut table = Table {
+            columns: kept.iter().map(|column| values.headings()[*column].text().to_owned()).collect(),
+            rows: Vec::with_capacity(usable.len()),
+            power: Vec::with_capacity(usable.len()),
+            groups: Vec::with_capacity(usable.len()),
+            time: self.time.and_then(|time| kept.iter().position(|column| *column == time)),
+            counts: Vec::new(),
+            clocks: Vec::new(),
+            left_out,
+            skipped: 0,
+        };
+        for (index, (row, watts)) in usable.into_iter().enumerate() {
+            match kept.iter().map(|column| values.try_number(row, *column)).collect::<Result<Vec<f64>, _>>() {
+                Ok(numbers) => {
+                    table.groups.push(label(row).unwrap_or_else(|| format!("row {}", index + 1)));
+                    table.rows.push(numbers);
+                    table.power.push(watts);
+                }
+                Err(error) => left_out_rows.push(error),
+            }
+        }
+        table.skipped = left_out_rows.len();
+        let first = left_out_rows.iter().min_by_key(|error| error.line);
+        if table.rows.len() < FEWEST_ROWS {
+            let first = first.map(|error| format!("; {error}")).unwrap_or_default();
+            return Err(TableError::TooFew { rows: table.rows.len(), first });
+        }
+        let mut notes = self.notes.clone();
+        if let Some(first) = first {
+            notes.push(format!(
+                "{} rows without a positive power or with missing numbers were skipped, the first in {first}",
+                table.skipped
+            ));
+        }
+        Ok((table, notes))
+    }
+
+    /// The columns that are counters, and why others that might be are not.
+    #[allow(clippy::type_complexity, reason = "two lists that belong together once")]
+    fn counters(
+        &self,
+        table: &tables::Table,
+        usable: &[(usize, f64)],
+    ) -> Result<(Vec<usize>, Vec<(String, String)>), TableError> {
+        let mut left_out = Vec::new();
+        let mut kept = Vec::new();
+        for (column, heading) in table.headings().iter().enumerate() {
+            let is_chosen =
+                self.chosen.is_empty() || self.chosen.contains(&column) || self.time == Some(column);
+            if column == self.target.0
+                || self.group.contains(&column)
+                || heading.text().is_empty()
+                || !is_chosen
+            {
+                continue;
+            }
+            if self.exclude.contains(&column) {
+                left_out.push((heading.text().to_owned(), "excluded".to_owned()));
+                continue;
+            }
+            let filled = usable.iter().filter(|(row, _)| table.number(*row, column).is_some()).count();
+            if filled * 10 < usable.len() * 9 {
+                left_out.push((heading.text().to_owned(), "not a number in every row".to_owned()));
+            } else {
+                kept.push(column);
+            }
+        }
+        if kept.is_empty() { Err(TableError::NoCounters) } else { Ok((kept, left_out)) }
+    }
+}
+
+/// The column of the power, by its name.
+fn target(table: &tables::Table) -> Result<usize, TableError> {
+    let names = || table.headings().iter().map(tables::Heading::text);
+    let candidates: Vec<usize> = names()
+        .enumerate()
+        .filter(|(_, name)| name.to_ascii_lowercase().contains("power"))
+        .map(|(column, _)| column)
+        .collect();
+    let in_watts =
+        || only(names().enumerate().filter(|(_, name)| is_in_watts(name)).map(|(column, _)| column));
+    match candidates[..] {
+        [one] => Ok(one),
+        [] => in_watts().ok_or_else(|| TableError::NoTarget(names().collect::<Vec<_>>().join(", "))),
+        _ => {
+            let named: Vec<&str> = candidates.iter().map(|column| table.headings()[*column].text()).collect();
+            Err(TableError::NoTarget(named.join(", ")))
+        }
+    }
+}
+
+/// Does a column's name say that it is in watts?
+fn is_in_watts(name: &str) -> bool {
+    let words = name.split(|c: char| !c.is_ascii_alphabetic());
+    words.map(str::to_ascii_lowercase).any(|word| ["w", "watt", "watts"].contains(&word.as_str()))
+}
+
+/// Does a column hold the run time?
+fn is_time(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let mut words = name.split(|c: char| !c.is_ascii_alphabetic());
+    words.any(|word| ["time", "runtime", "elapsed", "duration"].contains(&word))
+}
+
+/// The only one, if there is one and no more.
+fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    let first = all.next()?;
+    all.next().is_none().then_some(first)
+}

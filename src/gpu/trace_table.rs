@@ -1,0 +1,242 @@
+//! Tables of times and powers.
+
+use super::trace::{PowerReading, PowerTrace};
+use super::trace_csv::{NamedTrace, TraceError};
+use super::trace_times::{TimeFormat, parse_time, time_unit, unit_of_steps};
+use crate::power_model::median::median;
+use crate::tables::unit::{self, Quantity};
+use crate::tables::{CellError, Grid, Heading, Number, Table, TableError};
+use crate::units::{Timestamp, Watts};
+
+/// A table of which the times are understood.
+pub(super) struct TraceTable {
+    pub(super) table: Table,
+    time: usize,
+    format: TimeFormat,
+    gpu: Option<usize>,
+    notes: Vec<String>,
+}
+
+/// Names of columns of times, beside those that start with `time`.
+const TIME_NAMES: [&str; 12] =
+    ["t", "ts", "date", "datetime", "elapsed", "epoch", "clock", "seconds", "sec", "s", "milliseconds", "ms"];
+/// Names of columns of power, beside those with `power` or a unit in them.
+const POWER_NAMES: [&str; 3] = ["p", "draw", "w"];
+/// Names of columns that tell which GPU.
+const GPU_NAMES: [&str; 6] = ["index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "gpu"];
+
+impl TraceTable {
+    /// Reads a text.
+    pub(super) fn read(text: &str) -> Result<Self, TraceError> {
+        let grid = Grid::read(text);
+        let first = grid.row(0).ok_or(TableError::Empty)?;
+        let format = TimeFormat::new(grid.default_marks());
+        let has_names = !first.cells().any(|cell| parse_time(cell, format).is_some());
+        let table = if has_names {
+            Table::with_heading(grid)
+        } else {
+            let names: Vec<String> = (1..=first.len()).map(|number| format!("column {number}")).collect();
+            Table::with_names(grid, names.iter().map(String::as_str))
+        };
+        let table = table?;
+        let time = match has_names {
+            true => time_column(&table).ok_or_else(|| TraceError::NoTime(table.columns()))?,
+            false => 0,
+        };
+        let is_called = |key: &str| {
+            let mut names = table.headings().iter().map(Heading::before_bracket);
+            names.position(|name| name.eq_ignore_ascii_case(key))
+        };
+        let gpu = GPU_NAMES.iter().find_map(|key| is_called(key));
+        let format = TimeFormat::new(table.marks(time));
+        let notes = table.notes();
+        let mut table = Self { table, time, format, gpu, notes };
+        table.understand_times();
+        Ok(table)
+    }
+
+    /// The name of a column.
+    pub(super) fn heading(&self, column: usize) -> &Heading {
+        &self.table.headings()[column]
+    }
+
+    /// The numbers of a column that name no unit.
+    fn plain_numbers(&self, column: usize) -> Vec<f64> {
+        let quantities = (0..self.table.len()).filter_map(|row| self.table.quantity(row, column));
+        quantities.filter(|number| number.unit.is_empty()).map(|number| number.value).collect()
+    }
+
+    /// The unit of plain numbers, and where their zero lies.
+    fn understand_times(&mut self) {
+        let numbers = self.plain_numbers(self.time);
+        let Some(first) = numbers.first().copied() else { return };
+        self.format.shift = -numbers.iter().copied().fold(0.0, f64::min);
+        self.format.unit = time_unit(self.heading(self.time));
+        if self.format.unit.is_some() {
+            return;
+        }
+        // Several GPUs are polled at almost one time.
+        let mut steps: Vec<f64> =
+            numbers.windows(2).map(|pair| pair[1] - pair[0]).filter(|step| *step > 0.0).collect();
+        let typical = median(&mut steps).unwrap_or(0.0);
+        self.format.unit = unit_of_steps(first, typical);
+        let unit = match self.format.unit {
+            Some(1e6) => "milliseconds",
+            Some(1e3) => "microseconds",
+            Some(_) => "nanoseconds",
+            None => return,
+        };
+        self.notes.push(format!(
+            "column `{}` names no unit: with steps of {typical} it is taken for {unit}",
+            self.heading(self.time).text()
+        ));
+    }
+
+    /// The columns of power.
+    pub(super) fn power_columns(&self) -> Result<Vec<usize>, TraceError> {
+        let columns = self.table.headings().len();
+        let others = || (0..columns).filter(|column| *column != self.time);
+        let mut found: Vec<usize> = others().filter(|column| self.is_power(*column)).collect();
+        // Two columns, one of them the time: the other is what the file is about.
+        if found.is_empty() && columns == 2 {
+            found = others().filter(|column| self.power(0, *column, 1.0).is_some()).collect();
+        }
+        if found.is_empty() { Err(TraceError::NoPower(self.table.columns())) } else { Ok(found) }
+    }
+
+    fn is_power(&self, column: usize) -> bool {
+        let heading = self.heading(column);
+        let name = heading.text().to_ascii_lowercase();
+        if ["limit", "cap", "state", "management", "readings"].iter().any(|word| name.contains(word)) {
+            return false;
+        }
+        let names_power = |number: Number<'_>| unit::factor(number.unit, Quantity::Power).is_some();
+        name.contains("power")
+            || heading.factor(Quantity::Power).is_some()
+            || POWER_NAMES.contains(&name.as_str())
+            || self.table.quantity(0, column).is_some_and(names_power)
+    }
+
+    /// The time of a row.
+    pub(super) fn time(&self, row: usize) -> Option<Timestamp> {
+        parse_time(self.table.cell(row, self.time), self.format)
+    }
+
+    /// Watts in a cell; `unit` of them per unit where the cell names none.
+    pub(super) fn power(&self, row: usize, column: usize, unit: f64) -> Option<f64> {
+        as_watts(self.table.quantity(row, column)?, unit)
+    }
+
+    /// Watts per unit of a column's plain numbers, and what had to be assumed for it.
+    pub(super) fn power_unit(&self, column: usize) -> (f64, Option<String>) {
+        if let Some(unit) = self.heading(column).factor(Quantity::Power) {
+            return (unit, None);
+        }
+        // No card draws four kilowatts, and none less than four watts all the time.
+        let (unit, name) = match median(&mut self.plain_numbers(column)) {
+            Some(typical) if typical >= 4e6 => (1e-6, "microwatts"),
+            Some(typical) if typical >= 4e3 => (1e-3, "milliwatts"),
+            _ => return (1.0, None),
+        };
+        let column = self.heading(column).text();
+        (unit, Some(format!("column `{column}` names no unit: by its size it is taken for {name}")))
+    }
+
+    /// The readings of a row, or which cell prevents them.
+    fn reading(&self, row: usize, column: usize, unit: f64) -> Result<PowerReading, CellError> {
+        let time = self.time(row).ok_or_else(|| self.table.error(row, self.time, "no time"))?;
+        let power = self
+            .power(row, column, unit)
+            .ok_or_else(|| self.table.error(row, column, "no number of watts"))?;
+        Ok(PowerReading { time, power: Watts::from_watts(power) })
+    }
+
+    /// The traces of a column, one for each GPU; `unit` is told by the user.
+    pub(super) fn traces(&self, column: usize, unit: Option<f64>) -> Result<Vec<NamedTrace>, TraceError> {
+        let (unit, assumed) = unit.map_or_else(|| self.power_unit(column), |unit| (unit, None));
+        let mut traces: Vec<(Option<&str>, Vec<PowerReading>, Vec<CellError>)> = Vec::new();
+        for row in 0..self.table.len() {
+            let gpu = self.gpu.map(|gpu| self.table.cell(row, gpu));
+            let slot = traces.iter().position(|(known, ..)| *known == gpu).unwrap_or_else(|| {
+                traces.push((gpu, Vec::new(), Vec::new()));
+                traces.len() - 1
+            });
+            match self.reading(row, column, unit) {
+                Ok(reading) => traces[slot].1.push(reading),
+                Err(error) => traces[slot].2.push(error),
+            }
+        }
+        if traces.iter().all(|(_, readings, _)| readings.is_empty()) {
+            let errors = traces.iter().flat_map(|(.., errors)| errors).min_by_key(|error| error.line);
+            return Err(TraceError::NoReadings {
+                column: self.heading(column).text().to_owned(),
+                rows: self.table.len(),
+                first: errors.map_or_else(String::new, ToString::to_string),
+            });
+        }
+        traces.retain(|(_, readings, _)| !readings.is_empty());
+        Ok(traces
+            .into_iter()
+            .map(|(gpu, readings, errors)| NamedTrace {
+                column: self.heading(column).before_bracket().to_owned(),
+                gpu: gpu.map(str::to_owned),
+                trace: PowerTrace::new(readings),
+                skipped: errors.len(),
+                notes: self
+                    .notes
+                    .iter()
+                    .cloned()
+                    .chain(assumed.clone())
+                    .chain(skipped_note(&errors))
+                    .collect(),
+            })
+            .collect())
+    }
+}
+
+/// A number as watts; `unit` for those that name none.
+fn as_watts(number: Number<'_>, unit: f64) -> Option<f64> {
+    let unit = if number.unit.is_empty() { unit } else { unit::factor(number.unit, Quantity::Power)? };
+    Some(number.value * unit)
+}
+
+fn skipped_note(errors: &[CellError]) -> Option<String> {
+    let first = errors.first()?;
+    Some(format!("{} rows hold no reading, the first in {first}", errors.len()))
+}
+
+/// The column of times: by its name, or the first whose cells are times that never go back.
+fn time_column(table: &Table) -> Option<usize> {
+    const FEWEST: usize = 3;
+    let is_time = |heading: &Heading| {
+        let name = heading.text().to_ascii_lowercase();
+        let without_unit = name.split([' ', '_', '[', '(']).next().unwrap_or_default();
+        name.starts_with("time") || TIME_NAMES.contains(&without_unit)
+    };
+    let rises = |column: &usize| {
+        let format = TimeFormat::new(table.marks(*column));
+        let times = (0..table.len()).map(|row| parse_time(table.cell(row, *column), format));
+        times.collect::<Option<Vec<Timestamp>>>().is_some_and(|times| {
+            times.len() >= FEWEST
+                && times.windows(2).all(|pair| pair[0] <= pair[1])
+                && times[0] < times[FEWEST - 1]
+        })
+    };
+    table.headings().iter().position(is_time).or_else(|| (0..table.headings().len()).find(rises))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::Marks;
+
+    #[test]
+    fn powers_and_their_units() {
+        let watts = |cell: &str, unit| as_watts(Number::read(cell, Marks::UNTOLD)?, unit);
+        assert_eq!(watts("35.50 W", 1e-3), Some(35.5));
+        assert_eq!(watts("35500", 1e-3), Some(35.5));
+        assert_eq!(watts("35,5", 1.0), Some(35.5));
+        assert_eq!(watts("[N/A]", 1.0), None);
+        assert_eq!(watts("61 C", 1.0), None, "degrees are no watts");
+    }
+}

@@ -1,0 +1,240 @@
+//! The same table through `eprof model`, `gpu model`, `tune --runs-csv` and `gpu correct`: in any style, and
+//! with the names that options had before.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use eprof_testbed::gpu::sensor::{Follows, Sensor};
+use eprof_testbed::table_styles::{Cell, Column, PLAIN, STYLES, Written};
+
+/// Runs eprof in a folder that has the table.
+fn eprof(folder: &Path, arguments: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_eprof"))
+        .args(arguments.split_whitespace())
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("eprof runs")
+}
+
+#[track_caller]
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+#[track_caller]
+fn refused(output: &Output) -> String {
+    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs of six applications: power by instructions and loads, time by threads.
+fn runs() -> Written {
+    let columns = vec![
+        Column::new("stamp", "s", 1),
+        Column::new("app", "", 0),
+        Column::new("threads", "", 0),
+        Column::new("instructions", "", 0),
+        Column::new("loads", "", 0),
+        Column::new("draw", "W", 2),
+        Column::new("elapsed", "s", 3),
+        Column::new("energy", "J", 2),
+    ];
+    let row = |i: u32| {
+        let threads = f64::from(1 + i % 6);
+        let (alu, memory) = (f64::from(i * 7 % 11), f64::from(i * 5 % 13));
+        let draw = 1040.0 + 30.0 * alu + 20.5 * memory;
+        let elapsed = 1.0 + 40.0 / threads;
+        let numbers =
+            [0.5 * f64::from(i), threads, alu * 1.5e6, memory * 1234.0, draw, elapsed, draw * elapsed];
+        let mut cells: Vec<Cell> = numbers.map(Cell::Number).to_vec();
+        cells.insert(1, Cell::Text(format!("app {}", i / 6)));
+        if i == 17 {
+            cells[4] = Cell::Missing;
+        }
+        cells
+    };
+    Written { columns, rows: (0..36).map(row).collect() }
+}
+
+/// What a verb prints, but for notes and for what depends on how columns are written.
+fn results(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| !line.starts_with("note:") && !line.starts_with("not used:")).collect()
+}
+
+#[test]
+fn every_verb_reads_every_style_alike() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let table = folder.path().join("runs");
+    let written = runs();
+    let verbs = [
+        "model fit --target draw --group app --columns instructions,loads --use-all runs",
+        "model fit --energy energy --duration elapsed --group app --columns instructions,loads runs",
+        "model validate --target draw --group app --columns instructions,loads --protocol blocks:3 runs",
+        "gpu model fit --target draw --group app --columns instructions,loads --methods published runs",
+        "gpu model validate --target draw --group app --exclude stamp,energy --duration elapsed --methods published runs",
+        "tune --runs-csv runs --var threads --duration elapsed --energy energy --where threads=1 --formula 1",
+        "tune --runs-csv runs --var threads --duration elapsed --energy energy",
+    ];
+    let mut plain: Vec<String> = Vec::new();
+    for style in &STYLES {
+        std::fs::write(&table, written.bytes(style)).expect("written");
+        for (index, verb) in verbs.iter().enumerate() {
+            let text = said(&eprof(folder.path(), verb));
+            match plain.get(index) {
+                None => plain.push(text),
+                Some(plain) => assert_eq!(results(&text), results(plain), "{}: {verb}", style.name),
+            }
+        }
+    }
+    assert!(plain[0].contains("35 rows of 6 workloads; 2 events: instructions, loads"), "{}", plain[0]);
+    assert!(plain[0].contains("R2 1.0000"), "{}", plain[0]);
+    assert!(
+        plain[0].contains("note: 1 rows lack") && plain[0].contains("runs, line 19: `loads` is empty"),
+        "{}",
+        plain[0]
+    );
+    assert!(plain[3].contains("35 rows in 6 groups, 2 counters"), "{}", plain[3]);
+    assert!(plain[3].contains("skipped, the first in line 19: `loads` is empty"), "{}", plain[3]);
+    assert!(plain[5].contains("recommended") && plain[6].contains("bs(log(threads))"), "{}", plain[6]);
+}
+
+#[test]
+fn a_power_trace_is_corrected_alike_in_every_style() {
+    const LOAD: [(f64, f64); 5] = [(0.0, 30.0), (2.0, 180.0), (3.5, 60.0), (5.0, 120.0), (5.5, 60.0)];
+    let slow = Sensor {
+        follows: Follows::Rc(0.2),
+        refresh: 0.015,
+        resolution: 0.001,
+        noise: 0.2,
+        poll: 0.005,
+        poll_at_refresh: 0.005,
+        stalls: vec![],
+        seed: 7,
+    };
+    let trace = slow.poll(&LOAD, 8.0, None);
+    let start = trace.readings()[0].time;
+    let columns = vec![
+        Column::new("time", "s", 4),
+        Column::new("state", "", 0),
+        Column::new("draw", "W", 3),
+        Column::new("cap", "W", 1),
+    ];
+    let rows = trace.readings().iter().enumerate().map(|(index, reading)| {
+        let draw = if index % 100 == 50 { Cell::Missing } else { Cell::Number(reading.power.as_watts()) };
+        let time = reading.time.since(start).as_secs_f64();
+        vec![Cell::Number(time), Cell::Text("P0 busy".into()), draw, Cell::Number(1250.5)]
+    });
+    let written = Written { columns, rows: rows.collect() };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut plain = None;
+    for style in &STYLES {
+        std::fs::write(folder.path().join("trace"), written.bytes(style)).expect("written");
+        let text =
+            said(&eprof(folder.path(), "gpu correct trace --target draw --sensor rc:200ms --format json"));
+        let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let bursts = report["bursts"].clone();
+        assert_eq!(bursts.as_array().map(Vec::len), Some(2), "{}: {text}", style.name);
+        let plain = plain.get_or_insert_with(|| bursts.clone());
+        assert_eq!(bursts, *plain, "{}", style.name);
+        let text = said(&eprof(folder.path(), "gpu calibrate trace --target Draw"));
+        assert!(text.contains("rc, time constant"), "{}: {text}", style.name);
+    }
+}
+
+/// Options were called differently by each verb; scripts that use those names go on working.
+#[test]
+fn earlier_names_of_options_still_work() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("runs"), runs().bytes(&PLAIN)).expect("written");
+    let same = |now: &str, before: &str| {
+        let (now, before) = (said(&eprof(folder.path(), now)), said(&eprof(folder.path(), before)));
+        assert_eq!(now, before);
+    };
+    for verb in ["model fit", "model validate --protocol blocks:3"] {
+        same(
+            &format!("{verb} --target draw --group app --columns instructions,loads --timestamp stamp runs"),
+            &format!("{verb} --power draw --workload app --events instructions,loads --time stamp runs"),
+        );
+        same(
+            &format!("{verb} --target draw --group app --exclude stamp,elapsed,threads runs"),
+            &format!("{verb} --power draw --workload app --except stamp,elapsed,threads runs"),
+        );
+    }
+    for verb in ["gpu model fit", "gpu model validate"] {
+        let options = "--target draw --group app --methods published --exclude stamp,energy runs";
+        same(&format!("{verb} --duration elapsed {options}"), &format!("{verb} --time elapsed {options}"));
+    }
+    same(
+        "tune --runs-csv runs --var threads --duration elapsed --energy energy",
+        "tune --runs-csv runs --var threads --time elapsed --energy energy",
+    );
+    let trace = "time,draw,other\n0.0,30,1\n0.1,31,1\n0.2,30,1\n0.3,90,1\n0.4,91,1\n0.5,90,1\n";
+    std::fs::write(folder.path().join("trace"), trace).expect("written");
+    same(
+        "gpu correct trace --target draw --sensor counter",
+        "gpu correct trace --column draw --sensor counter",
+    );
+    // They are not shown.
+    for verb in ["model fit", "model validate", "gpu model fit", "gpu correct", "tune"] {
+        let help = said(&eprof(folder.path(), &format!("{verb} --help")));
+        let words: Vec<&str> = help.split_whitespace().collect();
+        for old in ["--power", "--workload", "--events", "--except", "--time", "--column"] {
+            assert!(!words.contains(&old), "{verb} {old}");
+        }
+    }
+}
+
+#[test]
+fn tables_come_from_standard_input_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let table = folder.path().join("runs");
+    std::fs::write(&table, runs().bytes(&STYLES[1])).expect("written");
+    for verb in [
+        "model fit --target draw --columns instructions,loads --use-all -",
+        "gpu model fit --target draw --columns instructions,loads --methods published -",
+        "tune --runs-csv - --var threads --duration elapsed --energy energy",
+        "gpu correct - --target draw --sensor counter",
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_eprof"))
+            .args(verb.split_whitespace())
+            .stdin(std::fs::File::open(&table).expect("the table"))
+            .output();
+        said(&output.expect("eprof runs"));
+    }
+}
+
+#[test]
+fn files_that_are_no_tables_are_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("binary"), b"\x7fELF\0\0\x02\x01").expect("written");
+    std::fs::write(folder.path().join("empty"), "").expect("written");
+    for verb in
+        ["model fit --target draw", "gpu model fit", "gpu correct", "gpu calibrate", "tune --runs-csv"]
+    {
+        let error = refused(&eprof(folder.path(), &format!("{verb} binary")));
+        assert!(error.contains("cannot read binary: binary data, not a table in text"), "{verb}: {error}");
+        let error = refused(&eprof(folder.path(), &format!("{verb} empty")));
+        assert!(error.contains("empty"), "{verb}: {error}");
+        let error = refused(&eprof(folder.path(), &format!("{verb} missing")));
+        assert!(error.contains("cannot read missing"), "{verb}: {error}");
+    }
+}
+
+/// One application alone cannot be left out; its rows can.
+#[test]
+fn a_single_group_is_fitted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut table = String::from("kernel,reads,writes,clock,power_w\n");
+    for i in 0..40 {
+        let (reads, writes) = (i * 7 % 11, i * 5 % 13);
+        table += &format!("k,{reads},{writes},{},{}\n", 1000 + i % 4 * 100, 50 + 3 * reads + 2 * writes);
+    }
+    std::fs::write(folder.path().join("counters"), table).expect("written");
+    let text = said(&eprof(folder.path(), "gpu model fit --group kernel counters"));
+    assert!(text.contains("40 rows in 1 groups") && text.contains("coefficients"), "{text}");
+    assert!(text.contains("note: all rows are of one group: each row is left out alone"), "{text}");
+    let error = refused(&eprof(folder.path(), "gpu model validate --group kernel counters"));
+    assert!(error.contains("all rows belong to one group"), "{error}");
+}
