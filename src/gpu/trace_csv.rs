@@ -6,7 +6,6 @@ use thiserror::Error;
 use super::trace::{PowerReading, PowerTrace};
 use super::trace_table::TraceTable;
 use super::trace_times::{TimeFormat, parse_time};
-use crate::numerics::quantiles::median;
 use crate::tables::unit::Quantity;
 use crate::tables::{Grid, TableError};
 use crate::units::{Timestamp, Watts};

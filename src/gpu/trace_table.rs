@@ -3,7 +3,7 @@
 use super::trace::{PowerReading, PowerTrace};
 use super::trace_csv::{NamedTrace, TraceError};
 use super::trace_times::{TimeFormat, parse_time, time_unit, unit_of_steps};
-use crate::power_model::median::median;
+use crate::numerics::quantiles::median;
 use crate::tables::unit::{self, Quantity};
 use crate::tables::{CellError, Grid, Heading, Number, Table, TableError};
 use crate::units::{Timestamp, Watts};

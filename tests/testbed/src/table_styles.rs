@@ -1,7 +1,5 @@
 //! One table, written as different people and programs would write it.
 
-#![allow(dead_code, reason = "each test uses its own part")]
-
 /// What is in a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
@@ -16,12 +14,16 @@ pub enum Cell {
 /// A column's name, the unit of its numbers, and how many digits their fractions have.
 #[derive(Debug, Clone)]
 pub struct Column {
+    /// Its name, without the unit.
     pub name: String,
+    /// Unit of its numbers; empty for none.
     pub unit: &'static str,
+    /// Digits of their fractions.
     pub decimals: usize,
 }
 
 impl Column {
+    /// A column of this name, unit and number of digits.
     pub fn new(name: &str, unit: &'static str, decimals: usize) -> Self {
         Self { name: name.to_owned(), unit, decimals }
     }
@@ -30,13 +32,16 @@ impl Column {
 /// Names of columns and rows below them.
 #[derive(Debug, Clone)]
 pub struct Written {
+    /// The columns.
     pub columns: Vec<Column>,
+    /// Rows of as many cells as there are columns.
     pub rows: Vec<Vec<Cell>>,
 }
 
 /// Where units are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Units {
+    /// They are left out.
     Nowhere,
     /// `12.5 W`
     InCells,
@@ -51,14 +56,17 @@ pub enum Units {
 /// A way of writing tables.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
+    /// What tests call it.
     pub name: &'static str,
     /// Between cells; several blanks align the columns.
     pub separator: &'static str,
+    /// Before the digits of a fraction.
     pub decimal: char,
     /// Between groups of three digits.
     pub thousands: Option<char>,
     /// All cells are in quotes; else only those that need it.
     pub quoted: bool,
+    /// Where units are written.
     pub units: Units,
     /// For a value that is missing.
     pub missing: &'static str,
@@ -70,8 +78,11 @@ pub struct Style {
     pub comments: bool,
     /// A separator at the end of each line.
     pub trailing: bool,
+    /// At the end of each line.
     pub line_end: &'static str,
+    /// The file begins with a byte order mark.
     pub byte_order_mark: bool,
+    /// In UTF-16, little-endian, in the place of UTF-8.
     pub utf16: bool,
 }
 
