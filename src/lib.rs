@@ -36,25 +36,25 @@
 //!   recording               -> perf-data units hardware
 //!   machine                 -> hardware
 //!   process                 -> units hardware
-//!   power_model *           -> units numerics hardware
+//!   power_model *           -> numerics tables units hardware
 //!   profile *               -> units hardware
 //!   timeline *              -> perf-data units profile
 //!   attribute *             -> units hardware recording profile
 //!   symbolize               -> units profile
-//!   gpu *                   -> units markup numerics
+//!   gpu *                   -> markup numerics tables units
 //!   meter                   -> units hardware machine process gpu
-//!   analyze                 -> units hardware eprof-cupti-injection recording power_model profile timeline
-//!                              attribute symbolize gpu
-//!   record                  -> units hardware eprof-cupti-injection recording machine process power_model
-//!                              meter
-//!   report                  -> units markup label hardware recording profile symbolize
-//!   tune *                  -> units markup label numerics
-//!   stat *                  -> units label numerics hardware
+//!   analyze                 -> eprof-cupti-injection perf-data units hardware recording power_model profile
+//!                              timeline attribute symbolize gpu
+//!   record                  -> eprof-cupti-injection perf-data units hardware recording machine process
+//!                              power_model meter
+//!   report                  -> markup label perf-data units hardware recording profile symbolize
+//!   tune *                  -> markup label numerics tables units
+//!   stat *                  -> label numerics units hardware
 //!   measure                 -> units hardware machine process gpu meter tune stat
-//!   calibrate               -> units numerics hardware machine process power_model meter measure
-//!   cli                     -> units label numerics hardware recording machine process power_model profile
-//!                              timeline symbolize gpu meter analyze record report tune stat measure
-//!                              calibrate
+//!   calibrate               -> numerics units hardware machine process power_model meter measure
+//!   cli                     -> label numerics tables perf-data units hardware recording machine process
+//!                              power_model profile timeline symbolize gpu meter analyze record report tune
+//!                              stat measure calibrate
 //!   main                    -> cli
 //! ```
 //!

@@ -8,7 +8,7 @@
 //! | many fits of different columns to the same rows | [`normal_equations`]: rows summed once |
 //! | coefficients of given signs | [`nnls`]: active sets, behind the two beside it |
 //! | more columns than rows can tell apart | [`ridge`]: penalised least squares |
-//! | one straight line | [`line`] |
+//! | one straight line | [`mod@line`] |
 //! | errors that are wild now and then | [`robust`]: deviations by medians, Huber's weights |
 //! | the middle of values, or any share of them | [`quantiles`] |
 //! | the mean of a sample and its standard error | [`mean`] |

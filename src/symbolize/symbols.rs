@@ -1,5 +1,6 @@
 //! The result of symbolizing: tables of functions and files, and for each address its frames.
 
+use std::iter;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -186,8 +187,9 @@ impl SymbolsBuilder {
                 ..*frame
             }));
             let mut start = 0;
-            let ends = found.ends.iter().zip(&found.offsets);
-            for (same_address, (&end, &offset)) in items.chunk_by(|a, b| a.address == b.address).zip(ends) {
+            let offsets = found.offsets.iter().copied().chain(iter::repeat(NO_OFFSET));
+            let ends = found.ends.iter().zip(offsets);
+            for (same_address, (&end, offset)) in items.chunk_by(|a, b| a.address == b.address).zip(ends) {
                 for item in same_address {
                     self.symbols.offsets[item.index as usize] = offset;
                     self.symbols.spans[item.index as usize] = (base + start, base + end);

@@ -38,12 +38,13 @@ pub fn decode(mut bytes: Vec<u8>) -> Result<String, DecodeError> {
 
 /// Text of UTF-16, if it begins with the mark of that.
 fn utf16(bytes: &[u8]) -> Option<String> {
-    let (pairs, unit): (&[u8], fn([u8; 2]) -> u16) = match bytes {
-        [0xff, 0xfe, pairs @ ..] => (pairs, u16::from_le_bytes),
-        [0xfe, 0xff, pairs @ ..] => (pairs, u16::from_be_bytes),
+    let (pairs, is_little) = match bytes {
+        [0xff, 0xfe, pairs @ ..] => (pairs, true),
+        [0xfe, 0xff, pairs @ ..] => (pairs, false),
         _ => return None,
     };
-    let units = pairs.as_chunks::<2>().0.iter().map(|pair| unit(*pair));
+    let unit = |pair: &[u8; 2]| if is_little { u16::from_le_bytes(*pair) } else { u16::from_be_bytes(*pair) };
+    let units = pairs.as_chunks::<2>().0.iter().map(unit);
     Some(char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
 }
 

@@ -107,8 +107,8 @@ impl FromStr for Fields {
     fn from_str(text: &str) -> Result<Self, String> {
         let words: Vec<&str> = text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
         let is_change = |word: &&str| word.starts_with(['+', '-']);
-        let changes = words.iter().any(|word| is_change(word));
-        if changes && !words.iter().all(|word| is_change(word)) {
+        let changes = words.iter().any(&is_change);
+        if changes && !words.iter().all(is_change) {
             return Err(
                 "either name the fields, or change the default ones with + and - before each".to_owned()
             );
