@@ -39,6 +39,9 @@ impl TraceTable {
             Table::with_names(grid, names.iter().map(String::as_str))
         };
         let table = table?;
+        if table.is_empty() {
+            return Err(TableError::NoRows.into());
+        }
         let time = match has_names {
             true => time_column(&table).ok_or_else(|| TraceError::NoTime(table.columns()))?,
             false => 0,

@@ -22,6 +22,7 @@ mod heading;
 mod marks;
 mod number;
 mod numeral;
+mod quotes;
 mod record;
 mod separator;
 mod table;

@@ -1,9 +1,8 @@
 //! One row of a text, cut into its cells.
 
-use std::borrow::Cow;
+use memchr::memchr3;
 
-use memchr::{memchr, memchr3};
-
+use super::quotes::quoted;
 use super::separator::Separator;
 use super::words;
 
@@ -17,7 +16,12 @@ pub(super) fn read(text: &str, start: usize, separator: Separator, mut cell: imp
         Separator::Gaps => words::wide_apart,
     };
     let end = line_end(text, start);
-    split(&text[start..end]).into_iter().for_each(|word| cell(word.trim_matches('"').trim()));
+    for word in split(&text[start..end]) {
+        match word.starts_with('"').then(|| quoted(word, 0)).flatten() {
+            Some((inside, behind)) if behind == word.len() => cell(inside.trim()),
+            _ => cell(word),
+        }
+    }
     behind_line_end(text, end)
 }
 
@@ -63,27 +67,6 @@ fn delimited(text: &str, start: usize, separator: u8, mut cell: impl FnMut(&str)
             return behind_line_end(text, at);
         }
         at += 1;
-    }
-}
-
-/// What is between the quote at `start` and the one that closes it, and where the text goes on behind it.
-/// Two quotes stand for one. `None` if it is not closed: then it is a character like others.
-fn quoted(text: &str, start: usize) -> Option<(Cow<'_, str>, usize)> {
-    let from = start + 1;
-    let mut inside = Cow::Borrowed("");
-    let mut at = from;
-    loop {
-        let quote = at + memchr(b'"', &text.as_bytes()[at..])?;
-        if text.as_bytes().get(quote + 1) != Some(&b'"') {
-            return Some(if inside.is_empty() {
-                (Cow::Borrowed(&text[from..quote]), quote + 1)
-            } else {
-                inside.to_mut().push_str(&text[at..quote]);
-                (inside, quote + 1)
-            });
-        }
-        inside.to_mut().push_str(&text[at..=quote]);
-        at = quote + 2;
     }
 }
 

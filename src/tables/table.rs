@@ -28,18 +28,17 @@ impl Table {
     /// # Errors
     /// [`TableError::Empty`] or [`TableError::NoRows`].
     pub fn read(text: &str) -> Result<Self, TableError> {
-        Self::with_heading(Grid::read(text))
+        let table = Self::with_heading(Grid::read(text))?;
+        if table.is_empty() { Err(TableError::NoRows) } else { Ok(table) }
     }
 
-    /// The table of a grid whose first row names the columns. Names that are empty at the end are none.
+    /// The table of a grid whose first row names the columns; there may be no other. Names that are empty
+    /// at the end are none.
     ///
     /// # Errors
-    /// [`TableError::Empty`] or [`TableError::NoRows`].
+    /// [`TableError::Empty`].
     pub fn with_heading(grid: Grid) -> Result<Self, TableError> {
         let names = grid.row(0).ok_or(TableError::Empty)?;
-        if grid.len() == 1 {
-            return Err(TableError::NoRows);
-        }
         let headings = names.cells().take(names.filled()).map(Heading::read).collect();
         Ok(Self::new(grid, 1, headings))
     }
@@ -83,7 +82,7 @@ impl Table {
         self.grid.len() - self.first
     }
 
-    /// There are no rows of values, which no constructor allows.
+    /// There are no rows of values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

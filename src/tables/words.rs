@@ -2,6 +2,7 @@
 
 use super::marks::Marks;
 use super::number::{Number, is_missing};
+use super::quotes::quoted;
 use super::unit::{Quantity, known};
 
 /// Words of a line, where a clock belongs to the date before it, and a unit and what is in brackets to
@@ -62,8 +63,7 @@ fn word_spans(line: &str) -> Vec<(usize, usize)> {
 
 /// Length of a quoted word with its quotes, if one begins here and nothing but a blank follows it.
 fn quoted_length(text: &str) -> Option<usize> {
-    let inside = text.strip_prefix('"')?;
-    let length = inside.find('"')? + 2;
+    let (_, length) = text.starts_with('"').then(|| quoted(text, 0))??;
     text[length..].chars().next().is_none_or(char::is_whitespace).then_some(length)
 }
 
@@ -90,6 +90,7 @@ mod tests {
         assert_eq!(joined("4 C 10 30"), ["4", "C", "10", "30"]);
         assert_eq!(single("time [s]  power"), ["time", "[s]", "power"]);
         assert_eq!(single("\"my kernel\" 1 5\" \"open"), ["\"my kernel\"", "1", "5\"", "\"open"]);
+        assert_eq!(single("\"say \"\"so\"\" loud\" 1"), ["\"say \"\"so\"\" loud\"", "1"]);
         assert_eq!(wide_apart("  core clock   power draw\t x  "), ["core clock", "power draw", "x"]);
         assert_eq!(
             joined("30 [N/A] <not counted> [Not Supported] 31 W"),

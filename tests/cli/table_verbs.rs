@@ -49,7 +49,7 @@ fn runs() -> Written {
         let numbers =
             [0.5 * f64::from(i), threads, alu * 1.5e6, memory * 1234.0, draw, elapsed, draw * elapsed];
         let mut cells: Vec<Cell> = numbers.map(Cell::Number).to_vec();
-        cells.insert(1, Cell::Text(format!("app {}", i / 6)));
+        cells.insert(1, Cell::Text(if i < 6 { "app0".to_owned() } else { format!("app {}", i / 6) }));
         if i == 17 {
             cells[4] = Cell::Missing;
         }
@@ -74,8 +74,8 @@ fn every_verb_reads_every_style_alike() {
         "model validate --target draw --group app --columns instructions,loads --protocol blocks:3 runs",
         "gpu model fit --target draw --group app --columns instructions,loads --methods published runs",
         "gpu model validate --target draw --group app --exclude stamp,energy --duration elapsed --methods published runs",
-        "tune --runs-csv runs --var threads --duration elapsed --energy energy --where threads=1 --formula 1",
-        "tune --runs-csv runs --var threads --duration elapsed --energy energy",
+        "tune --runs-csv runs --var threads --duration elapsed --energy energy --where app=app0",
+        "tune --runs-csv runs --var threads --var app --duration elapsed --energy energy",
     ];
     let mut plain: Vec<String> = Vec::new();
     for style in &STYLES {
@@ -97,7 +97,7 @@ fn every_verb_reads_every_style_alike() {
     );
     assert!(plain[3].contains("35 rows in 6 groups, 2 counters"), "{}", plain[3]);
     assert!(plain[3].contains("skipped, the first in line 19: `loads` is empty"), "{}", plain[3]);
-    assert!(plain[5].contains("recommended") && plain[6].contains("bs(log(threads))"), "{}", plain[6]);
+    assert!(plain[5].contains("bs(log(threads))") && plain[6].contains("C(app)"), "{}{}", plain[5], plain[6]);
 }
 
 #[test]
@@ -167,8 +167,8 @@ fn earlier_names_of_options_still_work() {
         same(&format!("{verb} --duration elapsed {options}"), &format!("{verb} --time elapsed {options}"));
     }
     same(
-        "tune --runs-csv runs --var threads --duration elapsed --energy energy",
-        "tune --runs-csv runs --var threads --time elapsed --energy energy",
+        "tune --runs-csv runs --var threads --duration elapsed --energy energy --where app=app0",
+        "tune --runs-csv runs --var threads --time elapsed --energy energy --where app=app0",
     );
     let trace = "time,draw,other\n0.0,30,1\n0.1,31,1\n0.2,30,1\n0.3,90,1\n0.4,91,1\n0.5,90,1\n";
     std::fs::write(folder.path().join("trace"), trace).expect("written");
@@ -194,7 +194,7 @@ fn tables_come_from_standard_input_too() {
     for verb in [
         "model fit --target draw --columns instructions,loads --use-all -",
         "gpu model fit --target draw --columns instructions,loads --methods published -",
-        "tune --runs-csv - --var threads --duration elapsed --energy energy",
+        "tune --runs-csv - --var threads --duration elapsed --energy energy --where app=app0",
         "gpu correct - --target draw --sensor counter",
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_eprof"))

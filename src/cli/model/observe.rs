@@ -14,7 +14,8 @@ use super::super::table_options::ColumnArgs;
 /// Files of measurements, and what their columns mean.
 #[derive(Args)]
 pub struct ObserveArgs {
-    /// Tables with a line of names (`-` is standard input), or logs of `perf stat -a -I N -x,` or of its totals.
+    /// Tables with a line of names (`-` is standard input), or logs of `perf stat -a -I N -x,` or of its
+    /// totals. Without --group each file is one workload, by its name up to the first dot.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -31,8 +32,7 @@ pub struct ObserveArgs {
     all_numeric: bool,
 
     /// Column of the length of a row in seconds, or NAME:UNIT: the events are counts, to be divided by it.
-    /// Without it, events are rates, or rows are of equal length. In tables without --group each file is
-    /// one workload, by its name up to the first dot.
+    /// Without it, events are rates, or rows are of equal length.
     #[arg(long, value_name = "COLUMN")]
     duration: Option<String>,
 

@@ -3,7 +3,7 @@
 use super::ObservationError;
 use super::rows::{Found, LeftOut, add_rows};
 use crate::power_model::dataset::Dataset;
-use crate::tables::{self, TableError};
+use crate::tables::{self, Grid, TableError};
 
 /// A table, with what messages call it and what ran during it.
 #[derive(Debug, Clone)]
@@ -51,13 +51,14 @@ const NOT_EVENTS: [&str; 9] =
     ["power", "watt", "joule", "energy", "timestamp", "time_stamp", "current", "voltage", "node_type"];
 
 impl Table {
-    /// Reads the text of a table. `name` is for messages, `workload` stands for a missing workload column.
+    /// Reads the text of a table, which may have no rows. `name` is for messages, `workload` stands for a
+    /// missing workload column.
     ///
     /// # Errors
-    /// [`ObservationError::Table`] if the text holds no row.
+    /// [`ObservationError::Table`] if the text is empty.
     pub fn parse(name: &str, workload: &str, text: &str) -> Result<Self, ObservationError> {
         let refuse = |problem| ObservationError::Table { file: name.to_owned(), problem };
-        let table = tables::Table::read(text).map_err(refuse)?;
+        let table = tables::Table::with_heading(Grid::read(text)).map_err(refuse)?;
         Ok(Self { name: name.to_owned(), workload: workload.to_owned(), table })
     }
 
@@ -76,11 +77,11 @@ impl Table {
         ObservationError::Table { file: self.name.clone(), problem }
     }
 
-    /// Most of a column's cells are numbers.
+    /// Most of a column's cells are numbers, or there are none.
     fn is_numeric(&self, column: usize) -> bool {
         let rows = self.table.len();
         let numbers = (0..rows).filter(|row| self.table.number(*row, column).is_some()).count();
-        numbers > 0 && numbers * 100 >= rows * 99
+        rows == 0 || (numbers > 0 && numbers * 100 >= rows * 99)
     }
 }
 
@@ -205,6 +206,16 @@ mod tests {
         };
         let data = observe(&[table], &named).expect("rows").data;
         assert_eq!((data.watts(0), data.rates(0)), (15.0, &[4.0][..]));
+    }
+
+    #[test]
+    fn a_table_without_rows_is_no_obstacle_to_others() {
+        let table = |text: &str| Table::parse("t.csv", "t", text).expect("a table");
+        let full = table(&TEXT.replace("200,,", "200,3,"));
+        let none = table("timestamp,job,watts,cycles,misses,comment,dram_power\n");
+        let observed = observe(&[full, none.clone()], &columns()).expect("rows");
+        assert_eq!((observed.data.len(), observed.data.columns().len()), (3, 2));
+        assert!(observe(&[none], &columns()).expect_err("no row").to_string().contains("no usable row"));
     }
 
     #[test]
