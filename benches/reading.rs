@@ -10,6 +10,9 @@ use eprof::recording::Recording;
 use eprof::timeline::{CodeInterner, RoundSorter};
 use eprof::units::Timestamp;
 use eprof_testbed::recording_builder::{Event, File};
+use perf_data::attr::{EventAttr, flag};
+use perf_data::format::{misc, record_type, sample_type};
+use perf_data::record::Record;
 
 const SAMPLES: u64 = 100_000;
 /// Records of one ring between two round marks.

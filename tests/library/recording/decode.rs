@@ -2,6 +2,10 @@
 
 use eprof::units::Timestamp;
 use eprof_testbed::recording_builder::{Bytes, Event, File};
+use perf_data::attr::{EventAttr, flag};
+use perf_data::format::{branch_sample_type, misc, read_format, record_type, sample_type};
+use perf_data::record::{CpuMode, EventIndex, FileIdentity, ReadValue, Record, RecordContext, TaskChange};
+use perf_data::{ByteOrder, PerfData, ReadError};
 
 const ORDERS: [ByteOrder; 2] = [ByteOrder::Little, ByteOrder::Big];
 const BASIC: u64 = sample_type::IP | sample_type::TID | sample_type::TIME | sample_type::CPU;

@@ -2,6 +2,11 @@
 
 use eprof::units::{Nanoseconds, Timestamp};
 use eprof_testbed::recording_builder::{Event, File};
+use perf_data::attr::{EventAttr, flag};
+use perf_data::features::{BuildId, ClockPair, CpuCount, EventGroup, NumaNode};
+use perf_data::format::{event_update, feature, misc, record_type, sample_type};
+use perf_data::record::{CpuMode, Record};
+use perf_data::{ByteOrder, PerfData, ReadError};
 
 fn cpu_clock() -> Event {
     let attr = EventAttr {

@@ -13,6 +13,8 @@ use eprof::recording::energy::{CpuTimes, EnergyReading};
 use eprof::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
 use eprof::units::Nanoseconds;
 use eprof_testbed::{eprof, skip};
+use perf_data::EventDesc;
+use perf_data::record::{Record, RecordContext};
 use tempfile::TempDir;
 
 /// A folder for one recording.
