@@ -12,7 +12,7 @@ pub fn skip(reason: &str) {
 }
 
 /// The folder of eprof's sources.
-pub fn project() -> &'static Path {
+fn project() -> &'static Path {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.ancestors().nth(2).expect("the testbed lies two folders below")
 }
