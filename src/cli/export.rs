@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use eprof::analyze::{SampleEnergy, analyze_samples};
-use eprof::profile::top_level;
+use eprof::analyze::SampleEnergies;
+use eprof::profile::{DomainEnergy, top_level};
 use eprof::report::tree::{CallTree, TreeOptions};
 use eprof::report::{ReportError, Selection, folded, perf_data, pprof, speedscope};
 use eprof::units::Joules;
@@ -69,11 +69,11 @@ pub fn run(args: ExportArgs) -> Outcome {
         return export_perf_data(&args);
     }
     let loaded = args.input.load(Needed { lines: args.format == Format::Pprof, ..Needed::STACKS })?;
-    output::warn(&loaded.profile.warnings);
+    output::warn(&loaded.profile().warnings);
     let to = args.output.as_deref();
     if args.format == Format::Pprof {
         let selection = args.select.selection();
-        output::write_to(to, |out| pprof::write(&loaded.profile, &loaded.symbols, &selection, out))?;
+        output::write_to(to, |out| pprof::write(&loaded.analysis, &loaded.symbols, &selection, out))?;
         return Ok(ExitCode::SUCCESS);
     }
     let options = TreeOptions {
@@ -84,7 +84,8 @@ pub fn run(args: ExportArgs) -> Outcome {
         whole: args.whole,
         ..TreeOptions::default()
     };
-    let tree = CallTree::new(&loaded.profile, &loaded.symbols, &options)?;
+    let tree = CallTree::new(&loaded.analysis, &loaded.symbols, &options)?;
+    output::warn(tree.warning());
     output::write_to(to, |out| match args.format {
         Format::Speedscope => speedscope::write(&tree, out),
         _ => folded::write(&tree, out),
@@ -94,9 +95,10 @@ pub fn run(args: ExportArgs) -> Outcome {
 
 fn export_perf_data(args: &ExportArgs) -> Outcome {
     let recording = args.input.open()?;
-    let energy = analyze_samples(&recording, &args.input.analyze_options(&recording, Needed::STACKS)?);
-    output::warn(&energy.warnings);
-    let columns = columns(&energy, &args.select.selection())?;
+    let options = args.input.analyze_options(&recording, Needed::STACKS)?;
+    let mut energies = SampleEnergies::new(&recording, &options, args.input.memory());
+    output::warn(energies.warnings());
+    let columns = columns(energies.domains(), &args.select.selection())?;
     let path = args.output.as_deref().unwrap_or(Path::new("energy.data"));
     if path == Path::new("-") {
         bail!("perf-data needs a file: its header is written last");
@@ -107,7 +109,7 @@ fn export_perf_data(args: &ExportArgs) -> Outcome {
     let cannot = || format!("cannot write {}", path.display());
     let file = io::BufWriter::new(output::create(path, Readers::Owner).with_context(cannot)?);
     let joules = |position| {
-        let row: &[Joules] = energy.at(position)?;
+        let row: &[Joules] = energies.at(position)?;
         Some(columns.iter().map(|&column| row[column]).sum())
     };
     let exported = perf_data::write(&recording, joules, file).with_context(cannot)?;
@@ -121,17 +123,16 @@ fn export_perf_data(args: &ExportArgs) -> Outcome {
 }
 
 /// The domains whose joules are summed.
-fn columns(energy: &SampleEnergy, selection: &Selection) -> Result<Vec<usize>, ReportError> {
-    let known =
-        || energy.domains.iter().map(|domain| domain.info.name.as_str()).collect::<Vec<_>>().join(", ");
+fn columns(domains: &[DomainEnergy], selection: &Selection) -> Result<Vec<usize>, ReportError> {
+    let known = || domains.iter().map(|domain| domain.info.name.as_str()).collect::<Vec<_>>().join(", ");
     let columns: Vec<usize> = match &selection.domain {
-        None => top_level(&energy.domains).map(|(index, _)| index).collect(),
+        None => top_level(domains).map(|(index, _)| index).collect(),
         Some(name) => {
-            let found = energy.domains.iter().position(|domain| domain.info.name == *name);
+            let found = domains.iter().position(|domain| domain.info.name == *name);
             vec![found.ok_or_else(|| ReportError::NoSuchDomain { name: name.clone(), known: known() })?]
         }
     };
-    let measured: Joules = columns.iter().map(|&column| energy.domains[column].balance.measured).sum();
+    let measured: Joules = columns.iter().map(|&column| domains[column].balance.measured).sum();
     if measured > Joules::ZERO { Ok(columns) } else { Err(ReportError::NoJoules) }
 }
 

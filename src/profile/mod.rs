@@ -8,13 +8,15 @@ use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 mod balance;
 mod error_terms;
 mod jumps;
+mod parts;
 mod stacks;
 mod standard_errors;
 
 pub use balance::{BALANCE_TOLERANCE, Balance};
-pub use error_terms::{ErrorTerms, NO_CELL, SampleTrail};
+pub use error_terms::{ErrorTerms, NO_CELL, SampleTrail, TrailFollower};
+pub use parts::ProfileParts;
 pub use stacks::{ByCallers, CallersId, StackId, StackTable};
-pub use standard_errors::{Summed, standard_errors, variances};
+pub use standard_errors::{Summed, VarianceSums, standard_errors, variances};
 
 /// Index of a module in [`Profile::modules`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

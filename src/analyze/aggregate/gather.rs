@@ -1,6 +1,8 @@
 //! One half of the second pass: from records in the order of time to cells, and to the steps that
 //! attribution takes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::analyze::aggregate::cells::{NO_CPU, SampleKey};
 use crate::analyze::aggregate::collect::{Collected, Collector};
 use crate::analyze::aggregate::jit::JitFunctions;
@@ -10,6 +12,7 @@ use crate::analyze::aggregate::unwind::SampleUnwinder;
 use crate::analyze::events::EventUnit;
 use crate::analyze::events::{EventRole, EventRoles};
 use crate::analyze::gpu::launches::Launches;
+use crate::analyze::memory::TableLimits;
 use crate::analyze::options::Options;
 use crate::analyze::steps::{LostStep, Owner, SampleStep, Step};
 use crate::attribute::Charge;
@@ -20,6 +23,16 @@ use crate::recording::record::{Record, RecordContext, Sample};
 use crate::recording::{RecordPosition, Recording};
 use crate::timeline::{TaskId, Tasks};
 use crate::units::Timestamp;
+
+/// How much of a profile is gathered at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room<'a> {
+    pub limits: TableLimits,
+    /// What there is no room for begins a new part; otherwise call paths are given up.
+    pub in_parts: bool,
+    /// Whoever attributes says so.
+    pub cells_are_full: &'a AtomicBool,
+}
 
 /// What was gathered, but for the steps.
 pub(crate) struct Gathered {
@@ -40,14 +53,15 @@ pub(crate) struct Gathered {
 
 /// Walks a recording in the order of time and tells `tell` what attribution must know. With `samples`, every
 /// sample is a cell of its own.
-pub(crate) fn gather(
-    recording: &Recording,
-    roles: &EventRoles,
+pub(crate) fn gather<'r>(
+    recording: &'r Recording,
+    roles: &'r EventRoles,
     options: &Options,
     samples: Option<SampleList>,
+    room: Room<'r>,
     tell: impl FnMut(Step),
 ) -> Gathered {
-    let mut gatherer = Gatherer::new(recording, roles, options, samples, tell);
+    let mut gatherer = Gatherer::new(recording, roles, options, samples, room, tell);
     let end = Replay::new(recording).for_each(|at, context, record| gatherer.record(at, context, record));
     let (modules, threads) = gatherer.tasks.into_parts();
     Gathered {
@@ -78,6 +92,9 @@ struct Gatherer<'r, F> {
     launch_cells: Vec<u32>,
     sampled: Option<(Timestamp, Timestamp)>,
     samples: Option<SampleList>,
+    room: Room<'r>,
+    /// Call paths were given up.
+    is_too_large: bool,
     tell: F,
 }
 
@@ -90,6 +107,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         roles: &'r EventRoles,
         options: &Options,
         samples: Option<SampleList>,
+        room: Room<'r>,
         tell: F,
     ) -> Self {
         let launches = Launches::new(recording, roles);
@@ -112,7 +130,10 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             jit: JitFunctions::new(
                 recording.events().iter().any(|event| event.attr.clock() == Some(CLOCK_MONOTONIC)),
             ),
-            collector: Collector::new(options.dimensions),
+            collector: match room.in_parts {
+                true => Collector::of_parts(options.dimensions, room.limits.paths),
+                false => Collector::new(options.dimensions, room.limits.paths),
+            },
             unwinder: SampleUnwinder::for_recording(recording, &options.symbolize)
                 .filter(|_| options.dimensions.stacks),
             launches,
@@ -121,6 +142,8 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             launch_cells: Vec::new(),
             sampled: None,
             samples,
+            room,
+            is_too_large: false,
             tell,
         }
     }
@@ -212,7 +235,29 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         (self.tell)(Step::Sample(SampleStep { end: time, count, cpu, event, owner }));
     }
 
+    /// Where the tables are full, ends a part or gives up call paths.
+    #[inline]
+    fn make_room(&mut self) {
+        let is_full = self.collector.is_full() || self.room.cells_are_full.load(Ordering::Relaxed);
+        if is_full && !self.is_too_large {
+            self.end_part();
+        }
+    }
+
+    #[cold]
+    fn end_part(&mut self) {
+        if self.room.in_parts {
+            self.room.cells_are_full.store(false, Ordering::Relaxed);
+            (self.tell)(Step::PartEnds(Box::new(self.collector.take_paths())));
+        } else {
+            self.is_too_large = true;
+            self.collector.give_up_paths();
+            (self.tell)(Step::TooLarge);
+        }
+    }
+
     fn key(&mut self, task: TaskId, sample: &Sample<'_>) -> SampleKey {
+        self.make_room();
         let unwound = match &mut self.unwinder {
             Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
             None => &[],
