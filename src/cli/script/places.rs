@@ -1,7 +1,7 @@
 //! Where the frames of a recording's samples lie, and their names: found in a first pass, printed in a second.
 
 use eprof::analyze::{Frame, SampleUnwinder, add_build_ids, frames_of};
-use eprof::profile::{AddressId, CodeAddress, Module};
+use eprof::profile::{AddressId, CodeAddress, Module, ModuleKind};
 use eprof::recording::Recording;
 use eprof::symbolize::SymbolizeOptions;
 use eprof::timeline::{CodeInterner, SpaceId, TaskId, Tasks};
@@ -41,6 +41,10 @@ impl Follower {
         frames_of(sample, unwound)
     }
 }
+
+/// For places that were not there in the first pass: the file is being changed.
+static NOWHERE: Module =
+    Module { kind: ModuleKind::Unknown, path: String::new(), build_id: None, inode: None, pid: None };
 
 /// The code addresses of all frames, each known by a number.
 #[derive(Default)]
@@ -83,6 +87,6 @@ impl Places {
     /// A place, and what it lies in.
     pub fn place(&self, id: AddressId) -> (CodeAddress, &Module) {
         let code = self.code.addresses()[id.0 as usize];
-        (code, &self.modules[code.module.0 as usize])
+        (code, self.modules.get(code.module.0 as usize).unwrap_or(&NOWHERE))
     }
 }
