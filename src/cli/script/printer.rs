@@ -61,7 +61,7 @@ impl Names {
                 Some(function) => {
                     own += &format!(" {}", Label::new(&function.name).as_str());
                     if let Some(offset) = symbols.offset(place).filter(|_| fields.symoff()) {
-                        own += &format!("+{:#x}", offset + back);
+                        own += &format!("+{:#x}", offset.wrapping_add(back));
                     }
                 }
                 None => own += " [unknown]",
@@ -245,7 +245,7 @@ impl<W: Write> Printer<W> {
         let place = self.places.of(&mut self.follower.tasks, task, frame);
         let (code, module) = self.places.place(place);
         let shown = match module.kind {
-            ModuleKind::File | ModuleKind::Vdso => code.address + u64::from(frame.is_return),
+            ModuleKind::File | ModuleKind::Vdso => code.address.wrapping_add(u64::from(frame.is_return)),
             _ => frame.address,
         };
         let Names { inlined, own } = self.names_of(place, frame.is_return);

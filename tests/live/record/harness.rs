@@ -66,6 +66,7 @@ pub fn stderr(output: &Output) -> String {
 pub fn can_record() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| {
+        default_signals();
         let folder = Folder::new();
         let output = folder.record(["--", "true"]).output().expect("eprof runs");
         if !output.status.success() {
@@ -73,6 +74,16 @@ pub fn can_record() -> bool {
         }
         output.status.success()
     })
+}
+
+/// What is started behind `&` or `nohup` ignores some signals, and hands that on to all that it starts: shells cannot
+/// even trap what they began with ignoring. These tests are of programs that a terminal started.
+fn default_signals() {
+    use nix::sys::signal::{SigHandler, Signal, signal};
+    for of_terminals in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP] {
+        // SAFETY: no handler runs in this process, the default is the kernel's own.
+        unsafe { signal(of_terminals, SigHandler::SigDfl) }.expect("a signal that may be handled");
+    }
 }
 
 /// Waits until `condition` holds; a minute at most.

@@ -120,7 +120,7 @@ fn a_recording_that_is_shortened_while_it_is_read_is_an_error() {
     file.set_len(4096).expect("shortened");
     std::io::copy(&mut out, &mut std::io::sink()).expect("read to the end");
     let output = child.wait_with_output().expect("ended");
-    assert_eq!(output.status.code(), Some(1), "{:?}", output.status);
     let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{:?}: {said}", output.status);
     assert!(said.starts_with("eprof: error: /") && said.contains("eprof.data: was shortened"), "{said}");
 }
