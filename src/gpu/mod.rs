@@ -13,6 +13,7 @@ pub mod instructions;
 pub mod launches;
 pub mod live;
 pub mod model;
+pub mod named_trace;
 pub mod phases;
 pub mod refresh;
 pub mod sensor;

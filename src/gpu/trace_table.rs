@@ -1,7 +1,7 @@
 //! Tables of times and powers.
 
+use super::named_trace::{NamedTrace, TraceError};
 use super::trace::{PowerReading, PowerTrace};
-use super::trace_csv::{NamedTrace, TraceError};
 use super::trace_times::{TimeFormat, parse_time, time_unit, unit_of_steps};
 use crate::numerics::quantiles::median;
 use crate::tables::unit::{self, Quantity};

@@ -16,6 +16,7 @@
 
 mod cell_error;
 mod decode;
+mod evidence;
 mod find;
 mod grid;
 mod heading;
@@ -25,6 +26,7 @@ mod numeral;
 mod quotes;
 mod record;
 mod separator;
+mod separator_fit;
 mod table;
 mod table_error;
 pub mod unit;

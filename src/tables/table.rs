@@ -3,9 +3,10 @@
 use std::cell::OnceCell;
 
 use super::cell_error::CellError;
+use super::evidence::Evidence;
 use super::grid::Grid;
 use super::heading::Heading;
-use super::marks::{Evidence, Marks};
+use super::marks::Marks;
 use super::number::Number;
 use super::table_error::{self, TableError};
 use super::unit::{self, Quantity, known};

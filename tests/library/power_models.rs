@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use eprof::power_model::dataset::Dataset;
 use eprof::power_model::estimator::{Estimator, EstimatorOptions};
+use eprof::power_model::observations::observed;
 use eprof::power_model::observations::perf_stat::{self, PerfStatLog};
-use eprof::power_model::observations::table::{self, Table, TableColumns};
+use eprof::power_model::observations::table::{Table, TableColumns};
 use eprof::power_model::validate::{Protocol, Validation, validate};
 
 /// A folder of the published data; `None`, with a reason printed, if it is not there.
@@ -35,7 +36,7 @@ fn observe(files: &[PathBuf], columns: &TableColumns) -> Dataset {
         .iter()
         .map(|file| Table::parse(&file.display().to_string(), &stem(file), &read(file)).expect("a table"))
         .collect();
-    table::observe(&tables, columns).expect("rows").data
+    observed::observe(&tables, columns).expect("rows").data
 }
 
 fn estimate(data: &Dataset, protocol: Protocol) -> Validation {

@@ -2,6 +2,7 @@
 
 use eprof::gpu::model::table::{Roles, Table as CounterTable};
 use eprof::gpu::trace_csv;
+use eprof::power_model::observations::observed::observe;
 use eprof::power_model::observations::table::{self as rates, TableColumns};
 use eprof::tables::{Table, decode};
 use eprof::tune::table::{TableOptions, read_runs};
@@ -117,7 +118,7 @@ fn as_read_by_all(style: &Style, text: &str) -> [Vec<f64>; 4] {
         ..TableColumns::default()
     };
     let table = rates::Table::parse("runs", "runs", text).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let observed = rates::observe(&[table], &columns).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let observed = observe(&[table], &columns).unwrap_or_else(|error| panic!("{name}: {error}"));
     let data = observed.data;
     assert_eq!(data.workloads(), ["app 0", "app 1", "app 2", "app 3"], "{name}");
     let of_row = |row: usize| data.rates(row).iter().copied().chain([data.watts(row)]).collect::<Vec<_>>();
@@ -201,7 +202,7 @@ fn units_are_taken_into_account_by_all_readers() {
             ..TableColumns::default()
         };
         let table = rates::Table::parse("t", "t", text).expect("a table");
-        let data = rates::observe(&[table], &columns).expect("rows").data;
+        let data = observe(&[table], &columns).expect("rows").data;
         let roles = Roles { target: Some(option.into()), ..Roles::default() };
         let counters = CounterTable::parse(text, &roles).expect("a table");
         let trace = trace_csv::parse_column(text, option).expect("a trace").remove(0).trace;
@@ -239,7 +240,7 @@ fn errors_name_line_column_and_what_was_expected() {
     let columns =
         TableColumns { power: "power".into(), events: Some(vec!["reads".into()]), ..TableColumns::default() };
     let table = rates::Table::parse("runs.csv", "w", text).expect("a table");
-    let notes = rates::observe(&[table], &columns).expect("a row").notes;
+    let notes = observe(&[table], &columns).expect("a row").notes;
     assert!(
         notes[0].ends_with("the first: runs.csv, line 3: `power` is `low`, which is no number"),
         "{notes:?}"

@@ -6,9 +6,10 @@ use anyhow::{Context, bail};
 use clap::Args;
 use eprof::gpu::curve::PowerCurve;
 use eprof::gpu::infer;
+use eprof::gpu::named_trace::NamedTrace;
 use eprof::gpu::sensor::{SensorKind, SensorModel};
 use eprof::gpu::trace::PowerTrace;
-use eprof::gpu::trace_csv::{self, NamedTrace};
+use eprof::gpu::trace_csv;
 use eprof::units::{Nanoseconds, Timestamp};
 
 use super::recorded::{self, RecordedGpu, is_recording};

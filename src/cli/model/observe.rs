@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use clap::Args;
 use eprof::power_model::dataset::Dataset;
+use eprof::power_model::observations::observed::{self, Observed};
 use eprof::power_model::observations::perf_stat::{self, PerfStatLog, looks_like_perf_stat};
-use eprof::power_model::observations::table::{self, Observed, Table, TableColumns};
+use eprof::power_model::observations::table::{Table, TableColumns};
 
 use super::super::table_file;
 use super::super::table_options::ColumnArgs;
@@ -112,7 +113,7 @@ impl ObserveArgs {
             frequency: self.frequency.clone(),
             only: self.columns.only.clone(),
         };
-        Ok(table::observe(&tables, &columns)?)
+        Ok(observed::observe(&tables, &columns)?)
     }
 }
 

@@ -8,8 +8,28 @@ use crate::tables::{self, CellError, Grid};
 /// With fewer rows than this nothing can be fitted.
 const FEWEST_ROWS: usize = 6;
 
+impl Table {
+    /// Reads a table with a line of names, or the four-line heading of gpmTOOL's files.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub fn parse(text: &str, roles: &Roles) -> Result<Self, TableError> {
+        Self::read(text, roles).map(|(table, _)| table)
+    }
+
+    /// As [`Table::parse`], with what a reader of results should know about rows and columns.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub fn read(text: &str, roles: &Roles) -> Result<(Self, Vec<String>), TableError> {
+        let (mut table, notes) = read(text, roles)?;
+        table.find_roles();
+        Ok((table, notes))
+    }
+}
+
 /// Reads a text; which columns are clocks and counts is not yet found. Also what a reader should know.
-pub(super) fn read(text: &str, roles: &Roles) -> Result<(Table, Vec<String>), TableError> {
+fn read(text: &str, roles: &Roles) -> Result<(Table, Vec<String>), TableError> {
     let text = text.trim_start_matches('\u{feff}');
     let Some(heading) = gpmtool::heading(text) else {
         let table = tables::Table::read(text)?;

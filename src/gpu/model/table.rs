@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::columns;
 use crate::tables;
 
 /// Why a text is no table of counters.
@@ -69,26 +68,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Reads a table with a line of names, or the four-line heading of gpmTOOL's files.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub fn parse(text: &str, roles: &Roles) -> Result<Self, TableError> {
-        Self::read(text, roles).map(|(table, _)| table)
-    }
-
-    /// As [`Table::parse`], with what a reader of results should know about rows and columns.
-    ///
-    /// # Errors
-    /// [`TableError`].
-    pub fn read(text: &str, roles: &Roles) -> Result<(Self, Vec<String>), TableError> {
-        let (mut table, notes) = columns::read(text, roles)?;
-        table.find_roles();
-        Ok((table, notes))
-    }
-
     /// Which columns are clocks and which grow with time.
-    fn find_roles(&mut self) {
+    pub(super) fn find_roles(&mut self) {
         const RATES: [&str; 14] = [
             "throughput",
             "util",

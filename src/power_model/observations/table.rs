@@ -1,8 +1,6 @@
 //! Tables of events beside measured power: what their columns mean.
 
 use super::ObservationError;
-use super::rows::{Found, LeftOut, add_rows};
-use crate::power_model::dataset::Dataset;
 use crate::tables::{self, Grid, TableError};
 
 /// A table, with what messages call it and what ran during it.
@@ -37,19 +35,6 @@ pub struct TableColumns {
     pub only: Vec<(String, String)>,
 }
 
-/// A data set, and what was left out on the way.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Observed {
-    /// The rows that can be used.
-    pub data: Dataset,
-    /// What a reader of the result should know.
-    pub notes: Vec<String>,
-}
-
-/// Words in a column's name that make it a result or a bookkeeping column, not an event.
-const NOT_EVENTS: [&str; 9] =
-    ["power", "watt", "joule", "energy", "timestamp", "time_stamp", "current", "voltage", "node_type"];
-
 impl Table {
     /// Reads the text of a table, which may have no rows. `name` is for messages, `workload` stands for a
     /// missing workload column.
@@ -78,155 +63,9 @@ impl Table {
     }
 
     /// Most of a column's cells are numbers, or there are none.
-    fn is_numeric(&self, column: usize) -> bool {
+    pub(super) fn is_numeric(&self, column: usize) -> bool {
         let rows = self.table.len();
         let numbers = (0..rows).filter(|row| self.table.number(*row, column).is_some()).count();
         rows == 0 || (numbers > 0 && numbers * 100 >= rows * 99)
-    }
-}
-
-/// Joins tables into one data set.
-///
-/// # Errors
-/// [`ObservationError::Table`] if a named column is missing in one of them,
-/// [`ObservationError::NoRows`] if no row can be used.
-pub fn observe(tables: &[Table], columns: &TableColumns) -> Result<Observed, ObservationError> {
-    let mut notes = Vec::new();
-    let events = match (&columns.events, tables.first()) {
-        (Some(events), Some(first)) => {
-            let found = first.find_each(events)?;
-            found.into_iter().map(|column| first.table.headings()[column].text().to_owned()).collect()
-        }
-        _ => numeric_events(tables, columns, &mut notes)?,
-    };
-    let mut data = Dataset::new(events.clone());
-    let mut left_out = LeftOut::default();
-    for table in tables {
-        notes.extend(table.table.notes().into_iter().map(|note| format!("{}: {note}", table.name)));
-        add_rows(table, columns, &events, &mut data, &mut left_out)?;
-    }
-    if data.is_empty() {
-        let file = tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(", ");
-        let reason = "every row lacks a number or has no positive power".to_owned() + &left_out.first();
-        return Err(ObservationError::NoRows { file, reason });
-    }
-    if left_out.rows > 0 {
-        let first = left_out.first();
-        notes.push(format!(
-            "{} rows lack a number or a positive power and were left out{first}",
-            left_out.rows
-        ));
-    }
-    Ok(Observed { data, notes })
-}
-
-/// Every numeric column that all tables have and that is neither named as something else nor a result.
-fn numeric_events(
-    tables: &[Table],
-    columns: &TableColumns,
-    notes: &mut Vec<String>,
-) -> Result<Vec<String>, ObservationError> {
-    let Some(first) = tables.first() else { return Ok(Vec::new()) };
-    let (mut others, missing) = first.table.find_present(&columns.except);
-    notes.extend(missing.into_iter().map(|name| format!("there is no column `{name}` to leave out")));
-    others.extend(Found::new(first, columns, &[])?.all());
-    let headings = first.table.headings().iter().enumerate();
-    let is_event = |(column, heading): &(usize, &tables::Heading)| {
-        let lower = heading.text().to_ascii_lowercase();
-        !lower.is_empty()
-            && !others.contains(column)
-            && !NOT_EVENTS.iter().any(|word| lower.contains(word))
-            && tables
-                .iter()
-                .all(|table| table.find(heading.text()).is_ok_and(|column| table.is_numeric(column)))
-    };
-    Ok(headings.filter(is_event).map(|(_, heading)| heading.text().to_owned()).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TEXT: &str = "timestamp,job,watts,cycles,misses,comment,dram_power\n\
-                        3,a,10,300,4,x,1\n1,a,8,100,2,y,1\n2,b,9,200,,z,1\n";
-
-    fn columns() -> TableColumns {
-        TableColumns { power: "watts".into(), ..TableColumns::default() }
-    }
-
-    #[test]
-    fn numeric_columns_are_events_unless_they_are_results() {
-        let table = Table::parse("t.csv", "t", &TEXT.replace("200,,", "200,3,")).expect("a table");
-        let observed = observe(&[table], &columns()).expect("rows");
-        assert_eq!(observed.data.columns(), ["cycles", "misses"]);
-        assert_eq!(observed.data.workloads(), ["t"]);
-        assert!(observed.notes.is_empty());
-    }
-
-    #[test]
-    fn named_columns_order_rates_and_labels() {
-        let table = Table::parse("t.csv", "t", TEXT).expect("a table");
-        let named = TableColumns {
-            events: Some(vec!["cycles".into()]),
-            workload: vec!["job".into()],
-            time: Some("timestamp".into()),
-            duration: Some("dram_power".into()),
-            only: vec![("job".into(), "a".into())],
-            ..columns()
-        };
-        let data = observe(&[table], &named).expect("rows").data;
-        assert_eq!(data.column(0).collect::<Vec<_>>(), [100.0, 300.0]);
-        assert_eq!(data.workloads(), ["a"]);
-    }
-
-    #[test]
-    fn rows_without_a_number_are_counted() {
-        let table = Table::parse("t.csv", "t", TEXT).expect("a table");
-        let named = TableColumns { events: Some(vec!["misses".into()]), ..columns() };
-        let observed = observe(&[table], &named).expect("rows");
-        assert_eq!(observed.data.len(), 2);
-        assert_eq!(
-            observed.notes,
-            [
-                "1 rows lack a number or a positive power and were left out, the first: t.csv, line 4: `misses` is \
-                 empty"
-            ]
-        );
-    }
-
-    #[test]
-    fn energy_is_divided_by_the_rows_length() {
-        let table = Table::parse("t.tsv", "t", "s\tj\tn\n2\t30\t8\n").expect("a table");
-        let named = TableColumns {
-            power: "j".into(),
-            power_is_energy: true,
-            events: Some(vec!["n".into()]),
-            duration: Some("s".into()),
-            ..TableColumns::default()
-        };
-        let data = observe(&[table], &named).expect("rows").data;
-        assert_eq!((data.watts(0), data.rates(0)), (15.0, &[4.0][..]));
-    }
-
-    #[test]
-    fn a_table_without_rows_is_no_obstacle_to_others() {
-        let table = |text: &str| Table::parse("t.csv", "t", text).expect("a table");
-        let full = table(&TEXT.replace("200,,", "200,3,"));
-        let none = table("timestamp,job,watts,cycles,misses,comment,dram_power\n");
-        let observed = observe(&[full, none.clone()], &columns()).expect("rows");
-        assert_eq!((observed.data.len(), observed.data.columns().len()), (3, 2));
-        assert!(observe(&[none], &columns()).expect_err("no row").to_string().contains("no usable row"));
-    }
-
-    #[test]
-    fn a_missing_column_is_named() {
-        let table = Table::parse("t.csv", "t", TEXT).expect("a table");
-        let named = TableColumns { power: "volts".into(), ..TableColumns::default() };
-        let error = observe(&[table], &named).expect_err("no such column");
-        let text = error.to_string();
-        assert!(
-            text.starts_with("t.csv: there is no column `volts`; the columns are: timestamp, job"),
-            "{text}"
-        );
     }
 }

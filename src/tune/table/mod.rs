@@ -1,35 +1,18 @@
 //! Runs from a table of a batch system, a spreadsheet or another tool.
 
 mod meanings;
+mod options;
 mod response_columns;
 mod setting_columns;
 mod sheet;
 
+pub use self::options::TableOptions;
 use self::response_columns::ResponseColumns;
 use self::setting_columns::{check_hidden_factors, find_settings, make_space};
 use self::sheet::Sheet;
 use super::TuneError;
 use super::runs::{AXES, Measurements, Responses, Run};
-use super::space::{Level, Setting, Space, Variable};
-
-/// How to read a table; by default all is told by the columns' names.
-#[derive(Debug, Clone, Default)]
-pub struct TableOptions {
-    /// Column of the time, `NAME` or `NAME:UNIT`.
-    pub time: Option<String>,
-    /// Column of the energy, `NAME` or `NAME:UNIT`; several added up as `A+B`.
-    pub energy: Option<String>,
-    /// Column of the performance.
-    pub performance: Option<String>,
-    /// Column of the efficiency.
-    pub efficiency: Option<String>,
-    /// Columns that are settings; empty for all that are known to be.
-    pub variables: Vec<String>,
-    /// The variables of the search space as the user gave them; they are settings too.
-    pub space: Vec<Variable>,
-    /// Only rows whose column has this value.
-    pub conditions: Vec<(String, String)>,
-}
+use super::space::{Level, Setting, Space};
 
 /// What a table says.
 #[derive(Debug, Clone)]

@@ -2,8 +2,8 @@
 
 use super::super::TuneError;
 use super::super::runs::Responses;
-use super::TableOptions;
 use super::meanings::Meaning;
+use super::options::TableOptions;
 use super::sheet::Sheet;
 use crate::tables::unit::{self, Quantity};
 use crate::tables::{CellError, Heading, plain};

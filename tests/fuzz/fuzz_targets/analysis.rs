@@ -8,7 +8,9 @@ use eprof::analyze::{Options, WattsRange, analyze, analyze_samples};
 use eprof::recording::Recording;
 use eprof::report::flamegraph::{self, FlamegraphOptions};
 use eprof::report::tree::{CallTree, TreeOptions};
-use eprof::report::{self, Grouping, Report, Selection, csv, folded, html, json, perf_data, pprof, speedscope, table};
+use eprof::report::{
+    self, Grouping, Report, Selection, csv, folded, html, json, perf_data, pprof, speedscope, table,
+};
 use eprof::symbolize::{SymbolizeOptions, Symbols};
 use eprof::units::Watts;
 use libfuzzer_sys::fuzz_target;
@@ -19,14 +21,18 @@ fuzz_target!(|bytes: &[u8]| {
         watts: Some(WattsRange { idle: Watts::from_watts(2.0), busy: Watts::from_watts(10.0) }),
         keep_buckets: true,
         // Names in a recording lead nowhere here.
-        symbolize: SymbolizeOptions { sysroot: Some(PathBuf::from("/nonexistent")), ..SymbolizeOptions::default() },
+        symbolize: SymbolizeOptions {
+            sysroot: Some(PathBuf::from("/nonexistent")),
+            ..SymbolizeOptions::default()
+        },
         threads: Some(1),
         ..Options::default()
     };
     let profile = analyze(&recording, &options);
     let symbols = Symbols::default();
     for by in [Grouping::Function, Grouping::Thread] {
-        let Ok(report) = Report::new(&profile, &symbols, &report::Options { by, ..Default::default() }) else {
+        let Ok(report) = Report::new(&profile, &symbols, &report::Options { by, ..Default::default() })
+        else {
             continue;
         };
         for domain in &report.summary.domains {

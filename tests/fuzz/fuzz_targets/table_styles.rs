@@ -10,6 +10,7 @@ use eprof::gpu::model::fit::Model;
 use eprof::gpu::model::table::{Roles, Table as CounterTable};
 use eprof::gpu::trace_csv;
 use eprof::power_model::fit::{Fit, FitOptions};
+use eprof::power_model::observations::observed::observe;
 use eprof::power_model::observations::table::{self as rates, TableColumns};
 use eprof::power_model::select::best_events;
 use eprof::tables::{Table, decode};
@@ -163,7 +164,7 @@ fn observed(text: &str) -> Option<Vec<f64>> {
         duration: Some("elapsed".into()),
         ..TableColumns::default()
     };
-    let data = rates::observe(&[rates::Table::parse("file", "work", text).ok()?], &columns).ok()?.data;
+    let data = observe(&[rates::Table::parse("file", "work", text).ok()?], &columns).ok()?.data;
     let mut found: Vec<f64> = (0..data.len()).flat_map(|row| [data.rates(row)[0], data.watts(row)]).collect();
     let options = FitOptions::default();
     let chosen = best_events(&data, 1, &options).unwrap_or_default();

@@ -15,7 +15,7 @@ pub use records::looks_like_perf_stat;
 
 use self::records::{Entry, machine_readable, rejoin_broken_lines, totals};
 use super::ObservationError;
-use super::table::Observed;
+use super::observed::Observed;
 use crate::numerics::quantiles::median;
 use crate::power_model::dataset::{Dataset, Observation};
 use crate::tables::Grid;
