@@ -84,12 +84,15 @@
 //!
 //! - **An output format** for other tools: a file beside [`report::export`] with an `Exporter`, and a line in
 //!   `EXPORTERS`. Command line and help follow from the list.
-//! - **A kind of energy meter**: a file in [`meter`], and its name in [`meter::Source`]; the compiler finds the rest.
+//! - **A kind of energy meter**: a file in [`meter`], and its names in [`meter::Source`]; the compiler then asks in which
+//!   turn it is looked for (`meter::kinds`) and what repairs a refusal (`meter::rejected`).
 //! - **A role of events**: [`hardware::Role`], and what the compiler then asks for: its event by microarchitecture
 //!   ([`machine::model_events`]), how often it usually happens (`record::periods`), and what it costs by the presets
 //!   ([`power_model::presets`]).
-//! - **A record type of perf.data**: its fields and how they are decoded and written (the crate of perf.data), and what
-//!   analysis makes of it, if anything (`analyze::aggregate`).
+//! - **A record type of perf.data**: in the crate of perf.data its fields (`record`), how they are decoded
+//!   (`decode::kernel`) and turned where a machine of the other byte order wrote them (`decode::swap`: the compiler does
+//!   not ask for it), how they are written if anybody writes them (`encode`); and what analysis makes of them, if anything
+//!   (`analyze::aggregate`).
 
 pub mod hardware;
 pub mod label;
