@@ -1,7 +1,6 @@
 //! What each event of a recording is for.
 
 use perf_data::EventDesc;
-use perf_data::attr::EventAttr;
 use perf_data::format::event_type;
 
 use crate::recording::Recording;
@@ -47,6 +46,8 @@ pub enum EventRole {
 pub struct EventRoles {
     roles: Vec<EventRole>,
     sampled: Vec<SampledEvent>,
+    /// By sampled event.
+    tells_time: Vec<bool>,
     gpu_calls: Vec<(GpuCall, String)>,
 }
 
@@ -59,6 +60,8 @@ pub struct SampledEvent {
     pub unit: EventUnit,
     /// Events per sample where that is fixed and not in the samples.
     pub fixed_period: Option<u64>,
+    /// Of several kinds of core that one whose PMU counts it, by the kernel's number; 0 for all others.
+    pub pmu: u32,
 }
 
 impl EventRoles {
@@ -78,7 +81,8 @@ impl EventRoles {
             }
         });
         let roles = roles.collect();
-        Self { roles, sampled, gpu_calls }
+        let tells_time = time_tellers(&sampled);
+        Self { roles, sampled, tells_time, gpu_calls }
     }
 
     /// The role of an event by its index in the recording. A record whose event cannot be told is of
@@ -102,11 +106,26 @@ impl EventRoles {
         &self.sampled
     }
 
-    /// The sampled event that tells time best: a clock, else cycles.
-    pub fn time_event(&self) -> Option<u32> {
-        let first = |unit| self.sampled.iter().position(|event| event.unit == unit);
-        first(EventUnit::Nanoseconds).or_else(|| first(EventUnit::Cycles)).map(|index| index as u32)
+    /// Whether this sampled event is one of those that tell time, see [`time_tellers`].
+    pub fn tells_time(&self, event: u32) -> bool {
+        self.tells_time.get(event as usize).copied().unwrap_or(false)
     }
+
+    /// Whether any sampled event tells time.
+    pub fn any_tells_time(&self) -> bool {
+        self.tells_time.contains(&true)
+    }
+}
+
+/// Which of the sampled events tell time: a clock, else cycles. Where each kind of core has cycles of its own, all of them
+/// do, since no CPU counts two of them.
+fn time_tellers(sampled: &[SampledEvent]) -> Vec<bool> {
+    let has = |unit| sampled.iter().any(|event| event.unit == unit);
+    let unit = if has(EventUnit::Nanoseconds) { EventUnit::Nanoseconds } else { EventUnit::Cycles };
+    let is_first = |index: usize, event: &SampledEvent| {
+        !sampled[..index].iter().any(|other| other.unit == unit && other.pmu == event.pmu)
+    };
+    sampled.iter().enumerate().map(|(index, event)| event.unit == unit && is_first(index, event)).collect()
 }
 
 fn role(event: &EventDesc, metadata: Option<&Metadata>, sampled: &mut Vec<SampledEvent>) -> EventRole {
@@ -132,18 +151,74 @@ fn role(event: &EventDesc, metadata: Option<&Metadata>, sampled: &mut Vec<Sample
     }
     sampled.push(SampledEvent {
         name: event.name.clone(),
-        unit: unit(&event.attr),
+        unit: unit(event),
         fixed_period: event.attr.fixed_period(),
+        pmu: match event.attr.kind {
+            event_type::HARDWARE => (event.attr.config >> 32) as u32,
+            event_type::SOFTWARE => 0,
+            kind => kind,
+        },
     });
     EventRole::Sampled(sampled.len() as u32 - 1)
 }
 
-fn unit(attr: &EventAttr) -> EventUnit {
+fn unit(event: &EventDesc) -> EventUnit {
+    let attr = &event.attr;
     // PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK and PERF_COUNT_HW_CPU_CYCLES of the kernel's
     // perf_event.h. On hybrid machines the upper half of the config names the kind of core.
     match (attr.kind, attr.config as u32) {
         (event_type::SOFTWARE, 0 | 1) => EventUnit::Nanoseconds,
         (event_type::HARDWARE, 0) => EventUnit::Cycles,
+        (event_type::SOFTWARE | event_type::TRACEPOINT, _) => EventUnit::Other,
+        // The same by the name that a PMU lists it under, `cpu_core/cycles/u`: only vendors know its encoding.
+        _ if is_cycles(&event.name) => EventUnit::Cycles,
         _ => EventUnit::Other,
+    }
+}
+
+/// Whether a name with or without PMU and modifiers is that of unhalted cycles.
+fn is_cycles(name: &str) -> bool {
+    let event = match name.split_once('/') {
+        Some((_, in_pmu)) => in_pmu.split(['/', ',']).next().unwrap_or_default(),
+        None => name.split(':').next().unwrap_or_default(),
+    };
+    ["cycles", "cpu-cycles", "cpu_cycles"].iter().any(|cycles| event.eq_ignore_ascii_case(cycles))
+}
+
+#[cfg(test)]
+mod tests {
+    use perf_data::attr::EventAttr;
+
+    use super::*;
+
+    fn described(name: &str, kind: u32, config: u64) -> EventDesc {
+        EventDesc {
+            name: name.to_owned(),
+            attr: EventAttr { kind, config, ..EventAttr::default() },
+            ids: Vec::new(),
+        }
+    }
+
+    /// Which of the events tell time.
+    fn tellers(events: &[EventDesc]) -> Vec<bool> {
+        let mut sampled = Vec::new();
+        for event in events {
+            role(event, None, &mut sampled);
+        }
+        time_tellers(&sampled)
+    }
+
+    #[test]
+    fn each_kind_of_core_has_cycles_that_tell_its_time() {
+        let atom = described("cpu_atom/cycles/P", event_type::HARDWARE, 0xa << 32);
+        let core = described("cpu_core/cycles/P", event_type::HARDWARE, 4 << 32);
+        let again = described("cpu_core/cycles/u", event_type::HARDWARE, 4 << 32);
+        let misses = described("cache-misses", event_type::HARDWARE, 3);
+        assert_eq!(tellers(&[misses.clone(), atom.clone(), core.clone(), again]), [false, true, true, false]);
+        let clock = described("cpu-clock", event_type::SOFTWARE, 0);
+        assert_eq!(tellers(&[core, clock, atom]), [false, true, false]);
+        let listed = described("cpu_core/cpu-cycles/ppp", event_type::RAW, 0x3c);
+        let stalls = described("cpu/cycles-not-halted/", event_type::RAW, 0x3d);
+        assert_eq!(tellers(&[stalls, listed, misses]), [false, true, false]);
     }
 }

@@ -25,6 +25,9 @@ pub struct Attributor {
     frontier: Option<Timestamp>,
     /// Where the bucket that begins there ends, once that is known.
     bucket_end: Option<Timestamp>,
+    /// When that became known. After a recorder that was held up for seconds, ends lie far back when they are found,
+    /// and the CPU times of that stretch come right behind the readings.
+    end_known: Timestamp,
     /// Readings came since the end was last looked for.
     is_end_open: bool,
     /// Energy at the time from which buckets are counted, and full buckets since then.
@@ -105,6 +108,7 @@ impl Attributor {
             pending: Window::default(),
             frontier: None,
             bucket_end: None,
+            end_known: Timestamp::default(),
             is_end_open: false,
             counted_from: None,
             now: Timestamp::default(),
@@ -243,6 +247,7 @@ impl Attributor {
         let Some(frontier) = self.frontier else { return false };
         if self.bucket_end.is_none() && std::mem::take(&mut self.is_end_open) {
             self.bucket_end = self.end_of_bucket(frontier);
+            self.end_known = self.now;
         }
         let Some(end) = self.bucket_end else {
             self.asleep_until = Timestamp::from_nanos(u64::MAX);
@@ -258,7 +263,8 @@ impl Attributor {
         });
         let cpu_times_are_read = || {
             self.domains.iter().all(|domain| {
-                domain.other_time.last().is_none_or(|last| last >= end || self.now.since(end) > LONGEST_WAIT)
+                let waits = self.now.since(end.max(self.end_known)) <= LONGEST_WAIT;
+                domain.other_time.last().is_none_or(|last| last >= end || !waits)
             })
         };
         let is_full = all_are_read && cpu_times_are_read();
@@ -357,7 +363,7 @@ impl Attributor {
                     booked.add(&self.scratch.booked[*core]);
                 }
             }
-            let left = left.max(Joules::ZERO);
+            let left = self.domains[index].after_cores(left);
             let known_static = self.options.static_power.get(index).copied().unwrap_or(Watts::ZERO) * span;
             let idle = known_static.min(left);
             let dynamic = left - idle;

@@ -197,6 +197,66 @@ fn others_pay_for_their_time() {
     assert_eq!(joules(&[result.balances[0].other_processes]), [4.0]);
 }
 
+/// A recorder that was stopped reads everything of the meantime at once: meters first, CPU times right behind them.
+#[test]
+fn others_pay_for_their_time_while_the_recorder_was_held_up() {
+    let domains = [domain("p", DomainKind::Package, None, &[])];
+    let weights = EventWeights::new(1, 1, |_, _| 1.0);
+    let mut attributor = Attributor::new(&domains, |_| Vec::new(), weights, options(0.5), false);
+    let busy = |millis| CpuTimes {
+        recorder: Nanoseconds::ZERO,
+        busy: vec![(0, Nanoseconds::from_millis(millis)), (1, Nanoseconds::from_millis(millis))],
+    };
+    attributor.reading(0, at(0), Joules::ZERO);
+    attributor.cpu_times(at(0), &busy(0));
+    for step in 0..80 {
+        attributor.quantum(quantum(step * 50, step * 50 + 50, 0, 50_000_000, 0));
+    }
+    attributor.reading(0, at(4000), Joules::from_joules(80.0));
+    attributor.cpu_times(at(4001), &busy(4000));
+    for step in 80..160 {
+        attributor.quantum(quantum(step * 50, step * 50 + 50, 0, 50_000_000, 0));
+    }
+    attributor.cpu_times(at(8000), &busy(8000));
+    attributor.reading(0, at(8000), Joules::from_joules(160.0));
+    let result = attributor.finish();
+    let others = result.balances[0].other_processes.as_joules();
+    assert!((others - 80.0).abs() < 0.5, "{others} J of two alike that spent 160 J");
+}
+
+/// Work for 100 ms on one core of two, then rest: cores are read every 40 ms, the package every one.
+#[test]
+fn cores_that_are_read_rarely_get_no_more_than_their_package_counted() {
+    let domains = [
+        domain("package-0", DomainKind::Package, None, &[0, 1]),
+        domain("core-0", DomainKind::Core, Some("package-0"), &[0]),
+        domain("core-1", DomainKind::Core, Some("package-0"), &[1]),
+    ];
+    let mut attributor = attributor(&domains, options(0.05));
+    let mut energy = [0.0, 0.0, 0.0];
+    for millis in 0..=4000 {
+        let is_work = millis / 100 % 2 == 0;
+        if millis > 0 && is_work {
+            attributor.quantum(quantum(millis - 1, millis, 0, 1_000_000, 0));
+        }
+        if millis > 0 && millis % 50 == 0 {
+            attributor.quantum(quantum(millis - 1, millis, 1, 1_000_000, 1));
+        }
+        for (index, joules) in energy.into_iter().enumerate() {
+            if index == 0 || millis % 40 == 0 {
+                attributor.reading(index, at(millis), Joules::from_joules(joules));
+            }
+        }
+        // 20 W of a busy core, 0.5 W of the other one, 5 W around them.
+        let core = if is_work { 0.02 } else { 0.0 };
+        energy = [energy[0] + core + 0.0055, energy[1] + core, energy[2] + 0.0005];
+    }
+    let result = attributor.finish();
+    let package = &result.balances[0];
+    let difference = (package.accounted() - package.measured).as_joules();
+    assert!(difference.abs() < 1e-9, "{difference} J too much of {} J", package.measured.as_joules());
+}
+
 proptest! {
     /// Every joule is accounted for, none is negative, and moving the clock changes nothing.
     #[test]

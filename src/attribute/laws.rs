@@ -262,7 +262,7 @@ proptest! {
             }
             recorded.readings.push((end, [watts * end as f64 * 1e-9, 0.0]));
         }
-        let weights = EventWeights::from_time(EVENTS, 2, 1);
+        let weights = EventWeights::from_time(EVENTS, 2, |event| event == 1);
         let found = joules(&attribute(&recorded, &weights, &options(bucket, 0.0)));
         for (cell, seconds) in seconds.iter().enumerate() {
             let expected = watts * seconds / 2.0;

@@ -22,9 +22,9 @@ impl EventWeights {
         Self { domains, rows }
     }
 
-    /// Weights by time alone: one event tells time, the others count for nothing.
-    pub fn from_time(events: usize, domains: usize, time_event: usize) -> Self {
-        Self::new(events, domains, |event, _| if event == time_event { 1.0 } else { 0.0 })
+    /// Weights by time alone: some events tell time, the others count for nothing.
+    pub fn from_time(events: usize, domains: usize, tells_time: impl Fn(usize) -> bool) -> Self {
+        Self::new(events, domains, |event, _| if tells_time(event) { 1.0 } else { 0.0 })
     }
 
     /// Number of events.

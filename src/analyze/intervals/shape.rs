@@ -49,6 +49,6 @@ impl<'r> Shaper<'r> {
 
     fn span(&mut self, event: u32, cpu: Option<u32>, end: Timestamp, count: u64) -> Span {
         let unit = self.roles.sampled()[event as usize].unit;
-        self.spans.span(event, cpu, unit, end, count).told_by(self.roles.time_event() == Some(event))
+        self.spans.span(event, cpu, unit, end, count).told_by(self.roles.tells_time(event))
     }
 }

@@ -85,7 +85,7 @@ impl Survey {
             let unit = roles.sampled()[event as usize].unit;
             let span = self.intervals.lost(event, cpu, unit, (start, time), count);
             if loss.is_long(time) && self.long_losses.len() < MOST_LONG_LOSSES {
-                let span = span.told_by(roles.time_event() == Some(event));
+                let span = span.told_by(roles.tells_time(event));
                 self.long_losses.push(loss.quantum(time, cpu, span));
             }
         }

@@ -182,14 +182,16 @@ fn set_of(
     }
 }
 
-/// One event alone counts, for its time.
+/// Only those events count that tell time; if none does, that of most samples.
 fn time_weights(roles: &EventRoles, survey: &Survey, domains: usize) -> EventWeights {
     let most_samples = || {
         let most = survey.samples.iter().enumerate().max_by_key(|(_, samples)| **samples);
         most.map_or(0, |(event, _)| event)
     };
-    let event = roles.time_event().map_or_else(most_samples, |event| event as usize);
-    EventWeights::from_time(roles.sampled().len(), domains, event)
+    let most = if roles.any_tells_time() { None } else { Some(most_samples()) };
+    EventWeights::from_time(roles.sampled().len(), domains, |event| {
+        roles.tells_time(event as u32) || most == Some(event)
+    })
 }
 
 /// The model's weights where there is a model, else those by time.
