@@ -224,7 +224,7 @@ fn others_pay_for_their_time_while_the_recorder_was_held_up() {
     assert!((others - 80.0).abs() < 0.5, "{others} J of two alike that spent 160 J");
 }
 
-/// Work for 100 ms on one core of two, then rest: cores are read every 40 ms, the package every one.
+/// Hard work for 100 ms on one core of two, then easy work: cores are read every 40 ms, the package every one.
 #[test]
 fn cores_that_are_read_rarely_get_no_more_than_their_package_counted() {
     let domains = [
@@ -235,8 +235,8 @@ fn cores_that_are_read_rarely_get_no_more_than_their_package_counted() {
     let mut attributor = attributor(&domains, options(0.05));
     let mut energy = [0.0, 0.0, 0.0];
     for millis in 0..=4000 {
-        let is_work = millis / 100 % 2 == 0;
-        if millis > 0 && is_work {
+        let is_hard = millis / 100 % 2 == 0;
+        if millis > 0 {
             attributor.quantum(quantum(millis - 1, millis, 0, 1_000_000, 0));
         }
         if millis > 0 && millis % 50 == 0 {
@@ -247,8 +247,8 @@ fn cores_that_are_read_rarely_get_no_more_than_their_package_counted() {
                 attributor.reading(index, at(millis), Joules::from_joules(joules));
             }
         }
-        // 20 W of a busy core, 0.5 W of the other one, 5 W around them.
-        let core = if is_work { 0.02 } else { 0.0 };
+        // 20 W or 1 W of a busy core, 0.5 W of the other one, 5 W around them.
+        let core = if is_hard { 0.02 } else { 0.001 };
         energy = [energy[0] + core + 0.0055, energy[1] + core, energy[2] + 0.0005];
     }
     let result = attributor.finish();
