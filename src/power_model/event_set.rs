@@ -190,6 +190,7 @@ mod tests {
         Prior {
             joules_per_event: COSTS.into_iter().chain([3e-9]).collect(),
             relative_error: 0.1,
+            std_errors: Vec::new(),
             least_share: 0.0,
             scale: Scale::Joules,
             static_watts: Some((12.0, 2.0)),

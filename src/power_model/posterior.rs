@@ -53,13 +53,14 @@ impl<'g> Given<'g> {
     fn new(intervals: &'g Intervals, prior: &Prior, has_static: bool) -> Self {
         let raw = Columns::of(intervals, prior.joules_per_event.len(), has_static);
         let (joules, seconds) = (intervals.joules(), intervals.seconds());
-        let belief = |(cost, counts): (&f64, &Vec<f64>)| {
+        let belief = |(event, (cost, counts)): (usize, (&f64, &Vec<f64>))| {
             let count: f64 = counts.iter().sum();
             let least = if count > 0.0 { prior.least_share * joules / count } else { 0.0 };
             // What is believed to cost nothing and never happened must stay solvable.
-            (*cost, (cost * prior.relative_error).max(least).max(f64::MIN_POSITIVE.sqrt()))
+            (*cost, prior.std_error(event).max(least).max(f64::MIN_POSITIVE.sqrt()))
         };
-        let mut beliefs: Vec<Belief> = prior.joules_per_event.iter().zip(&raw.events).map(belief).collect();
+        let costs = prior.joules_per_event.iter().zip(&raw.events).enumerate();
+        let mut beliefs: Vec<Belief> = costs.map(belief).collect();
         beliefs.resize(raw.size(), prior.static_watts.unwrap_or((0.0, 2.0 * joules / seconds)));
         let mean = joules / intervals.rows.len() as f64;
         Self { intervals, raw, beliefs, least_noise: (LEAST_NOISE * mean).powi(2) }

@@ -8,8 +8,10 @@ use super::model::Scale;
 pub struct Prior {
     /// Joules per event.
     pub joules_per_event: Vec<f64>,
-    /// Standard error of each coefficient as a share of it.
+    /// Standard error of each coefficient as a share of it, where [`Prior::std_errors`] does not say.
     pub relative_error: f64,
+    /// Standard error of each coefficient in joules per event; empty if only the share is known.
+    pub std_errors: Vec<f64>,
     /// Standard error of each coefficient at least: what this share of the domain's joules would be by
     /// that event alone.
     pub least_share: f64,
@@ -26,15 +28,26 @@ impl Prior {
         self.joules_per_event.iter().zip(&interval.counts).map(|(cost, count)| cost * count).sum()
     }
 
+    /// Standard error of an event's coefficient.
+    pub(super) fn std_error(&self, event: usize) -> f64 {
+        let by_share = || self.joules_per_event.get(event).copied().unwrap_or(0.0) * self.relative_error;
+        self.std_errors.get(event).copied().unwrap_or_else(by_share)
+    }
+
     /// The same with each event so many times as dear.
     pub(super) fn scaled(&self, factor: f64) -> Self {
-        let joules_per_event = self.joules_per_event.iter().map(|cost| cost * factor).collect();
-        Self { joules_per_event, ..self.clone() }
+        let scaled = |values: &[f64]| values.iter().map(|value| value * factor).collect();
+        Self {
+            joules_per_event: scaled(&self.joules_per_event),
+            std_errors: scaled(&self.std_errors),
+            ..self.clone()
+        }
     }
 
     /// The same of these events only.
     pub(super) fn select(&self, events: &[usize]) -> Self {
         let joules_per_event = events.iter().map(|&event| self.joules_per_event[event]).collect();
-        Self { joules_per_event, ..self.clone() }
+        let std_errors = events.iter().filter_map(|&event| self.std_errors.get(event).copied()).collect();
+        Self { joules_per_event, std_errors, ..self.clone() }
     }
 }

@@ -96,8 +96,8 @@ impl SelfCalibration {
         let joules_per_event: Vec<f64> = prior.joules_per_event.iter().map(|cost| cost * scale).collect();
         let size = joules_per_event.len() + intervals.static_terms;
         let mut covariance = vec![0.0; size * size];
-        for (at, cost) in joules_per_event.iter().enumerate() {
-            covariance[at * size + at] = (cost * prior.relative_error).powi(2);
+        for at in 0..joules_per_event.len() {
+            covariance[at * size + at] = (scale * prior.std_error(at)).powi(2);
         }
         for at in joules_per_event.len()..size {
             let error = prior.static_watts.map_or(0.0, |(_, error)| error);

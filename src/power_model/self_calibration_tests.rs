@@ -45,6 +45,7 @@ fn prior(errors: [f64; 3], static_watts: Option<(f64, f64)>) -> Prior {
     Prior {
         joules_per_event: TRUTH.iter().zip(errors).map(|(cost, error)| cost * error).collect(),
         relative_error: 0.3,
+        std_errors: Vec::new(),
         least_share: 0.0,
         scale: Scale::Joules,
         static_watts,

@@ -40,10 +40,19 @@ const STORED_ERROR: f64 = 0.2;
 const PRESET_ERROR: f64 = 0.3;
 /// What a machine draws whatever runs was measured on that machine, but grows with its temperature.
 const STATIC_ERROR: f64 = 0.02;
+/// The same where a calibration's own standard error is known and smaller: what a package draws at rest moves by some
+/// tenths of a per cent from minute to minute.
+const CALIBRATED_STATIC_ERROR: f64 = 0.004;
+/// A calibration that left workloads out is off by as much for programs that it never saw, and by no less than this.
+const LEAST_UNEXPLAINED: f64 = 0.02;
+/// A calibration that explains a smaller share of the power than this is taken for little more than a guess.
+const LEAST_EXPLAINED: f64 = 0.9;
 /// Proportions from elsewhere are right within a factor of about two.
 const PROPORTIONS_ERROR: f64 = 1.0;
 /// What an event of which nothing is believed may cost, as a share of all joules.
 const LEAST_SHARE: f64 = 0.01;
+/// The same beside a calibration whose errors are known: what it found to cost nothing costs next to nothing.
+const LEAST_SHARE_OF_FITTED: f64 = 0.001;
 /// The same where nothing is believed.
 const LEAST_SHARE_OF_SELF: f64 = 0.5;
 
@@ -99,14 +108,19 @@ impl BaseModel {
         let in_recording = |event: &EventInfo| coefficient_of(event, kind);
         if self.is_correctable && events.iter().flatten().any(|event| in_recording(event) > 0.0) {
             // The recorder knew a model of this machine.
-            let joules_per_event = events.iter().map(|event| event.map_or(0.0, in_recording)).collect();
+            let costs: Vec<f64> = events.iter().map(|event| event.map_or(0.0, in_recording)).collect();
+            let fitted = Fitted::of(&self.model, kind, events, &costs);
+            let least_static_error = fitted.as_ref().map_or(STATIC_ERROR, |_| CALIBRATED_STATIC_ERROR);
+            let fitted_static_error = fitted.as_ref().map_or(0.0, |fitted| fitted.static_error);
+            let relative_error = STORED_ERROR.max(self.relative_error.min(PRESET_ERROR));
             return Prior {
-                joules_per_event,
-                relative_error: STORED_ERROR.max(self.relative_error.min(PRESET_ERROR)),
-                least_share: self.least_share,
+                joules_per_event: costs,
+                relative_error,
+                least_share: if fitted.is_some() { LEAST_SHARE_OF_FITTED } else { self.least_share },
+                std_errors: fitted.map(|fitted| fitted.std_errors).unwrap_or_default(),
                 scale: Scale::Joules,
                 static_watts: Some(match static_power.map(Watts::as_watts) {
-                    Some(watts) => (watts, watts * STATIC_ERROR),
+                    Some(watts) => (watts, fitted_static_error.max(watts * least_static_error)),
                     None => (0.0, f64::INFINITY),
                 }),
             };
@@ -123,6 +137,7 @@ impl BaseModel {
             return Prior {
                 joules_per_event: vec![0.0; events.len()],
                 relative_error: 0.0,
+                std_errors: Vec::new(),
                 least_share: 0.0,
                 scale: Scale::Relative,
                 static_watts: None,
@@ -155,10 +170,45 @@ impl BaseModel {
         Prior {
             joules_per_event: events.iter().map(|event| cost(event).unwrap_or(0.0)).collect(),
             relative_error: if own_domain { self.relative_error } else { PROPORTIONS_ERROR },
+            std_errors: Vec::new(),
             least_share: if is_correctable { self.least_share } else { 0.0 },
             scale,
             static_watts,
         }
+    }
+}
+
+/// What a calibration said of its own errors.
+struct Fitted {
+    /// By event of the recording.
+    std_errors: Vec<f64>,
+    /// Watts.
+    static_error: f64,
+}
+
+impl Fitted {
+    /// Of the model of a kind of domain, if these coefficients of a recording are that model's.
+    fn of(
+        model: &PowerModel,
+        kind: DomainKind,
+        events: &[Option<&EventInfo>],
+        costs: &[f64],
+    ) -> Option<Self> {
+        let domain = model.domain(kind)?;
+        let quality = domain.quality?;
+        let left_out = quality.left_out_error.filter(|_| quality.r_squared > LEAST_EXPLAINED)?;
+        let unexplained = left_out.clamp(LEAST_UNEXPLAINED, STORED_ERROR);
+        let std_errors = events.iter().zip(costs).map(|(event, cost)| {
+            let event = event.filter(|_| *cost > 0.0);
+            let Some(event) = event else { return Some(0.0) };
+            let index = model.event(event.role?, event.core_kind)?;
+            let in_model = domain.joules_per_event.get(index)?;
+            let is_same = (in_model - cost).abs() <= 1e-6 * cost;
+            is_same
+                .then(|| domain.std_errors.get(index).map_or(0.0, |error| *error).hypot(cost * unexplained))
+        });
+        let std_errors = std_errors.collect::<Option<Vec<f64>>>()?;
+        Some(Self { std_errors, static_error: domain.static_std_error?.as_watts() })
     }
 }
 
