@@ -93,7 +93,7 @@ pub fn run(args: FlamegraphArgs) -> Outcome {
         ..FlamegraphOptions::default()
     };
     let newer = args.input.load(Needed::STACKS)?;
-    output::warn(&newer.profile.warnings);
+    output::warn(&newer.profile().warnings);
     let tree = args.tree(&newer)?;
     let to = Some(args.output.as_path());
     match &args.diff {
@@ -121,6 +121,8 @@ impl FlamegraphArgs {
             direction: if self.reverse { Direction::FromInnermost } else { Direction::FromOutermost },
             whole: self.whole,
         };
-        Ok(CallTree::new(&loaded.profile, &loaded.symbols, &options)?)
+        let tree = CallTree::new(&loaded.analysis, &loaded.symbols, &options)?;
+        output::warn(tree.warning());
+        Ok(tree)
     }
 }

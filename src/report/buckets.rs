@@ -9,7 +9,7 @@ use super::error::ReportError;
 use super::frames::{Detail, FrameTable, UNKNOWN};
 use super::scale::Scale;
 use crate::label::Label;
-use crate::profile::{Profile, TimeSlice};
+use crate::profile::{Profile, ProfileParts, TimeSlice};
 use crate::symbolize::Symbols;
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
@@ -59,15 +59,16 @@ impl BucketReport {
     ///
     /// # Errors
     /// [`ReportError::NoJoules`] if there are no buckets.
-    pub fn new(profile: &Profile, symbols: &Symbols) -> Result<Self, ReportError> {
+    pub fn new(parts: &dyn ProfileParts, symbols: &Symbols) -> Result<Self, ReportError> {
+        let profile = parts.profile();
         let division = profile.division.as_ref().filter(|_| !profile.slices.is_empty());
         let Some(division) = division else { return Err(ReportError::NoJoules) };
         let top: Vec<usize> = profile.top_domains().map(|(index, _)| index).collect();
         let has_model = top.iter().all(|&index| division.domains.get(index).is_some_and(Option::is_some));
         let frames = FrameTable::new(profile, symbols, Detail::Function, true);
         let seconds = |time: Timestamp| time.since(profile.start).as_secs_f64();
-        let row = |slice: &TimeSlice| {
-            let (top_function, top_share) = top_function(profile, &frames, slice).unzip();
+        let row = |(slice, function): (&TimeSlice, Option<(Label, f64)>)| {
+            let (top_function, top_share) = function.unzip();
             BucketRow {
                 start_s: seconds(slice.start),
                 end_s: seconds(slice.end),
@@ -77,7 +78,8 @@ impl BucketReport {
                 top_share,
             }
         };
-        let buckets: Vec<BucketRow> = profile.slices.iter().map(row).collect();
+        let slices = profile.slices.iter();
+        let buckets: Vec<BucketRow> = slices.zip(top_functions(parts, &frames)).map(row).collect();
         let target = division.bucket;
         let full = full(&buckets, target);
         let count = full.len() as f64;
@@ -194,17 +196,50 @@ fn full(buckets: &[BucketRow], target: Joules) -> &[BucketRow] {
     }
 }
 
-fn top_function(profile: &Profile, frames: &FrameTable, slice: &TimeSlice) -> Option<(Label, f64)> {
-    let mut sums: FxHashMap<u32, f64> = FxHashMap::default();
-    let mut whole = 0.0;
-    for (cell, joules) in &slice.by_cell {
-        let stack = profile.cells.get(*cell as usize)?.stack;
-        let key = frames.of_stack(profile, stack).next().unwrap_or(UNKNOWN);
-        *sums.entry(key).or_default() += f64::from(*joules);
-        whole += f64::from(*joules);
+/// The function that spent most in each slice, and its share.
+fn top_functions(parts: &dyn ProfileParts, frames: &FrameTable) -> Vec<Option<(Label, f64)>> {
+    if let Some(profile) = parts.whole() {
+        let of_slice = |slice| {
+            let mut sums = FunctionSums::default();
+            sums.add(profile, frames, slice);
+            sums.top(frames)
+        };
+        return profile.slices.iter().map(of_slice).collect();
     }
-    let (key, joules) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
-    (whole > 0.0).then(|| (frames.function(key).name.clone(), joules / whole))
+    let slices = &parts.profile().slices;
+    let mut sums: Vec<FunctionSums> = slices.iter().map(|_| FunctionSums::default()).collect();
+    parts.for_each_part(&mut |part| {
+        for slice in &part.slices {
+            let at = slices.partition_point(|whole| whole.start < slice.start);
+            if let Some(sums) = sums.get_mut(at) {
+                sums.add(part, frames, slice);
+            }
+        }
+    });
+    sums.into_iter().map(|sums| sums.top(frames)).collect()
+}
+
+/// Joules of functions in one slice.
+#[derive(Default)]
+struct FunctionSums {
+    by_key: FxHashMap<u32, f64>,
+    whole: f64,
+}
+
+impl FunctionSums {
+    fn add(&mut self, profile: &Profile, frames: &FrameTable, slice: &TimeSlice) {
+        for (cell, joules) in &slice.by_cell {
+            let Some(cell) = profile.cells.get(*cell as usize) else { continue };
+            let key = frames.of_stack(profile, cell.stack).next().unwrap_or(UNKNOWN);
+            *self.by_key.entry(key).or_default() += f64::from(*joules);
+            self.whole += f64::from(*joules);
+        }
+    }
+
+    fn top(self, frames: &FrameTable) -> Option<(Label, f64)> {
+        let (key, joules) = self.by_key.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+        (self.whole > 0.0).then(|| (frames.function(key).name.clone(), joules / self.whole))
+    }
 }
 
 impl BucketRow {
@@ -219,7 +254,7 @@ mod tests {
     use super::*;
     use crate::hardware::Method;
     use crate::profile::{BucketReason, Division, DomainDivision};
-    use crate::report::fixture::{Fixture, Spent};
+    use crate::report::fixture::{Divided, Fixture, Spent};
     use crate::units::Watts;
 
     fn report(modelled: [f64; 4]) -> BucketReport {
@@ -262,7 +297,10 @@ mod tests {
                 by_cell: vec![(0, 0.1 * at as f32), (1, 0.25)],
             })
             .collect();
-        BucketReport::new(&profile, &symbols).expect("buckets")
+        let report = BucketReport::new(&profile, &symbols).expect("buckets");
+        let divided = Divided::new(&profile, 2, |cell| 1 - cell);
+        assert_eq!(BucketReport::new(&divided, &symbols).expect("buckets"), report, "in parts");
+        report
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub mod histogram;
 mod hostile;
 pub mod html;
 pub mod json;
+mod kept_tree;
 #[cfg(test)]
 mod laws;
 mod neighbours;
@@ -37,8 +38,10 @@ mod rows;
 mod scale;
 mod select;
 pub mod speedscope;
+mod stack_filter;
 mod style;
 mod summary;
+mod sums;
 pub mod table;
 #[cfg(test)]
 mod tests;
