@@ -43,6 +43,13 @@ impl MemoryLimit {
         self.0
     }
 
+    /// The limit of each of so many analyses that are kept at the same time, when together they may take this. What an
+    /// analysis takes beside its tables is given back before the next one begins.
+    pub fn shared_by(self, analyses: usize) -> Self {
+        let tables = self.0.saturating_sub(BESIDE_TABLES);
+        Self(self.0 - tables + tables / analyses.max(1))
+    }
+
     /// What the tables of a whole profile may take, with call stacks or without.
     pub(crate) fn of_whole(self, stacks: bool) -> TableLimits {
         TableLimits::of_bytes(self.0.saturating_sub(BESIDE_TABLES), stacks)
@@ -110,6 +117,8 @@ mod tests {
             for stacks in [false, true] {
                 let TableLimits { paths, cells } = limit.of_whole(stacks);
                 assert!(cells > 0 && paths + cells < limit.bytes());
+                let of_two = limit.shared_by(2).of_whole(stacks);
+                assert!(2 * (of_two.paths + of_two.cells) <= paths + cells);
                 let TableLimits { paths, cells } = limit.of_part(stacks);
                 assert!(cells > 0 && paths + cells + limit.of_sums() < limit.bytes());
             }

@@ -109,10 +109,9 @@ impl Attribution {
     }
 
     /// Makes one cell of several: `into` tells for each cell which one of `cells` it becomes. What they had in
-    /// buckets is dropped.
-    pub(super) fn merge_cells(&mut self, cells: usize, into: impl Fn(u32) -> u32) {
+    /// buckets is dropped. A row has so many `parameters`, which no cells would not tell.
+    pub(super) fn merge_cells(&mut self, cells: usize, parameters: usize, into: impl Fn(u32) -> u32) {
         let columns = self.balances.len();
-        let parameters = self.sensitivities.len().checked_div(self.cell_joules.len()).unwrap_or(0);
         let mut joules = vec![Joules::ZERO; cells * columns];
         let mut sensitivities = vec![0.0; cells * columns * parameters];
         let rows = self.cell_joules.chunks_exact(columns.max(1));

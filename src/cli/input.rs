@@ -224,11 +224,11 @@ impl Loaded {
 impl InputArgs {
     /// Reads the recording.
     pub fn load(&self, needed: Needed) -> anyhow::Result<Loaded> {
-        self.load_file(&self.input, needed)
+        self.load_file(&self.input, needed, self.memory())
     }
 
-    /// Reads another recording with the same options.
-    pub fn load_file(&self, path: &Path, needed: Needed) -> anyhow::Result<Loaded> {
+    /// Reads any recording with the same options, within so much memory.
+    pub fn load_file(&self, path: &Path, needed: Needed, memory: MemoryLimit) -> anyhow::Result<Loaded> {
         let recording = Arc::new(open(path)?);
         let options = self.analyze_options(&recording, needed)?;
         let mut symbolize = self.symbolize_options(&recording, needed);
@@ -236,7 +236,7 @@ impl InputArgs {
             |attr: &EventAttr| attr.samples(sample_type::IP) && !attr.has(flag::EXCLUDE_KERNEL);
         let has_kernel_code = recording.events().iter().any(|event| has_kernel_code(&event.attr));
         let kernel_list = has_kernel_code.then(|| KernelListAhead::begin(&symbolize)).flatten();
-        let mut analysis = Analysis::new(&recording, &options, self.memory());
+        let mut analysis = Analysis::new(&recording, &options, memory);
         let profile = analysis.profile_mut();
         let metadata = recording.metadata();
         symbolize.recorded_at =

@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 
-use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::error::ReportError;
-use super::frames::{Detail, FrameTable, UNKNOWN};
+use super::frames::{Detail, FrameTable};
 use super::scale::Scale;
+use super::top_functions::top_functions;
 use crate::label::Label;
-use crate::profile::{Profile, ProfileParts, TimeSlice};
+use crate::profile::{ProfileParts, TimeSlice};
 use crate::symbolize::Symbols;
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
@@ -196,52 +196,6 @@ fn full(buckets: &[BucketRow], target: Joules) -> &[BucketRow] {
     }
 }
 
-/// The function that spent most in each slice, and its share.
-fn top_functions(parts: &dyn ProfileParts, frames: &FrameTable) -> Vec<Option<(Label, f64)>> {
-    if let Some(profile) = parts.whole() {
-        let of_slice = |slice| {
-            let mut sums = FunctionSums::default();
-            sums.add(profile, frames, slice);
-            sums.top(frames)
-        };
-        return profile.slices.iter().map(of_slice).collect();
-    }
-    let slices = &parts.profile().slices;
-    let mut sums: Vec<FunctionSums> = slices.iter().map(|_| FunctionSums::default()).collect();
-    parts.for_each_part(&mut |part| {
-        for slice in &part.slices {
-            let at = slices.partition_point(|whole| whole.start < slice.start);
-            if let Some(sums) = sums.get_mut(at) {
-                sums.add(part, frames, slice);
-            }
-        }
-    });
-    sums.into_iter().map(|sums| sums.top(frames)).collect()
-}
-
-/// Joules of functions in one slice.
-#[derive(Default)]
-struct FunctionSums {
-    by_key: FxHashMap<u32, f64>,
-    whole: f64,
-}
-
-impl FunctionSums {
-    fn add(&mut self, profile: &Profile, frames: &FrameTable, slice: &TimeSlice) {
-        for (cell, joules) in &slice.by_cell {
-            let Some(cell) = profile.cells.get(*cell as usize) else { continue };
-            let key = frames.of_stack(profile, cell.stack).next().unwrap_or(UNKNOWN);
-            *self.by_key.entry(key).or_default() += f64::from(*joules);
-            self.whole += f64::from(*joules);
-        }
-    }
-
-    fn top(self, frames: &FrameTable) -> Option<(Label, f64)> {
-        let (key, joules) = self.by_key.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
-        (self.whole > 0.0).then(|| (frames.function(key).name.clone(), joules / self.whole))
-    }
-}
-
 impl BucketRow {
     /// How long it took to spend its joules.
     pub fn duration(&self) -> Nanoseconds {
@@ -298,8 +252,11 @@ mod tests {
             })
             .collect();
         let report = BucketReport::new(&profile, &symbols).expect("buckets");
-        let divided = Divided::new(&profile, 2, |cell| 1 - cell);
-        assert_eq!(BucketReport::new(&divided, &symbols).expect("buckets"), report, "in parts");
+        for spare_bytes in [usize::MAX, 0] {
+            let divided = Divided::new(&profile, 2, |cell| 1 - cell).within(spare_bytes);
+            let of_parts = BucketReport::new(&divided, &symbols).expect("buckets");
+            assert_eq!(of_parts, report, "in parts, with {spare_bytes} bytes beside");
+        }
         report
     }
 

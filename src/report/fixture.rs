@@ -12,6 +12,7 @@ use crate::units::{Joules, Nanoseconds, Timestamp};
 pub(crate) struct Divided {
     head: Profile,
     parts: Vec<Profile>,
+    spare_bytes: usize,
 }
 
 impl Divided {
@@ -47,7 +48,12 @@ impl Divided {
             part
         };
         let head = empty(whole.slices.iter().map(without_cells).collect());
-        Self { head, parts: (0..parts).map(part).collect() }
+        Self { head, parts: (0..parts).map(part).collect(), spare_bytes: usize::MAX }
+    }
+
+    /// The same with so little memory beside.
+    pub fn within(self, spare_bytes: usize) -> Self {
+        Self { spare_bytes, ..self }
     }
 }
 
@@ -65,7 +71,7 @@ impl ProfileParts for Divided {
     }
 
     fn spare_bytes(&self) -> usize {
-        usize::MAX
+        self.spare_bytes
     }
 }
 

@@ -45,6 +45,7 @@ mod sums;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod top_functions;
 mod totals_by_frame;
 pub mod tree;
 mod value;

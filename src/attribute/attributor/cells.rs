@@ -54,7 +54,7 @@ impl Attributor {
     /// From now on there is one cell for each of `events`, which has what the event's cells had: `event_of` tells
     /// the event of a cell.
     pub fn merge_cells_by_event(&mut self, events: u32, event_of: impl Fn(u32) -> u32) {
-        self.result.merge_cells(events as usize, event_of);
+        self.result.merge_cells(events as usize, self.parameters, event_of);
         self.pending.recharge(|quantum| quantum.event);
         self.by_cell.make_room(0, events.max(1) - 1);
     }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::label::Label;
-use crate::profile::{Profile, TimeSlice};
+use crate::profile::{Profile, ProfileParts, TimeSlice};
 use crate::report::frames::FrameClass;
 use crate::report::heading::{heading, provenance};
 use crate::report::tree::{CallTree, CellPath};
@@ -18,6 +18,10 @@ use crate::units::{Joules, Timestamp};
 const LIGHTEST: f64 = 2e-4;
 /// At most so many points in time; a screen has not many more columns.
 const MOST_SLICES: u64 = 400;
+/// However little memory there is: time is still seen to pass.
+const FEWEST_SLICES: u64 = 10;
+/// What a node has in a slice, while it is added up in a tree and when it is written down.
+const BYTES_PER_WEIGHT: usize = 48;
 /// Units per joule of the weights in the page: microjoules.
 const MICROJOULES: f64 = 1e6;
 
@@ -187,7 +191,7 @@ fn slices(tree: &CallTree<'_>, nodes: &Nodes, unit: f64) -> Vec<Slice> {
         node_of_cell
     };
     let seconds = |time: Timestamp| time.since(profile.start).as_secs_f64();
-    let drawn = Drawn::new(profile);
+    let drawn = Drawn::new(profile, most_slices(parts, nodes));
     let mut slices: Vec<Slice> = Vec::new();
     let mut add = |slice: usize, whole: &TimeSlice, weights: &mut dyn Iterator<Item = (u32, f64)>| {
         let (begins, ends) = drawn.ends_of(slice);
@@ -234,6 +238,14 @@ fn slices(tree: &CallTree<'_>, nodes: &Nodes, unit: f64) -> Vec<Slice> {
     slices
 }
 
+/// How many slices are drawn. Those of a profile in parts are added up all at once, beside the call tree, which has most
+/// of the spare memory.
+fn most_slices(parts: &dyn ProfileParts, nodes: &Nodes) -> u64 {
+    let slice = BYTES_PER_WEIGHT * nodes.parents.len();
+    let fit = parts.spare_bytes() / 4 / slice.max(1);
+    if parts.whole().is_some() { MOST_SLICES } else { (fit as u64).clamp(FEWEST_SLICES, MOST_SLICES) }
+}
+
 /// Calls `visit` with the cells of a part that the tree is made of: number, weight, and the node that each lies in.
 fn for_each_cell(tree: &CallTree<'_>, nodes: &Nodes, part: &Profile, mut visit: impl FnMut(usize, f64, u32)) {
     let mut node_of_path: FxHashMap<CellPath, u32> = FxHashMap::default();
@@ -250,8 +262,8 @@ struct Drawn {
 }
 
 impl Drawn {
-    fn new(profile: &Profile) -> Self {
-        let shortest = profile.duration.as_nanos() / MOST_SLICES;
+    fn new(profile: &Profile, most: u64) -> Self {
+        let shortest = profile.duration.as_nanos() / most;
         let mut first: Vec<usize> = Vec::with_capacity(profile.slices.len());
         let mut begin = 0;
         for (index, slice) in profile.slices.iter().enumerate() {
@@ -359,6 +371,12 @@ mod tests {
         let nodes = Nodes::new(&whole).expect("nodes");
         let of_whole = slices(&whole, &nodes, MICROJOULES);
         assert_eq!(of_whole.len(), 334);
+        let narrow = Divided::new(&profile, 2, |cell| cell % 2).within(0);
+        let tree = CallTree::new(&narrow, &symbols, &TreeOptions::default()).expect("a tree");
+        assert_eq!(
+            slices(&tree, &Nodes::new(&tree).expect("nodes"), MICROJOULES).len() as u64,
+            FEWEST_SLICES
+        );
         for parts in 1..5 {
             let divided = Divided::new(&profile, parts, |cell| cell % parts);
             let tree = CallTree::new(&divided, &symbols, &TreeOptions::default()).expect("a tree");

@@ -206,15 +206,18 @@ fn run(folder: &Path, arguments: &[&str]) -> (Output, usize) {
 }
 
 /// Every way to look at a recording.
-const WAYS: [&[&str]; 8] = [
+const WAYS: [&[&str]; 11] = [
     &["report"],
     &["report", "--children", "--format", "json"],
     &["report", "--callers", "work_007"],
+    &["report", "--by", "bucket"],
     &["report", "--format", "html", "-o", "page.html"],
     &["flamegraph", "-o", "flame.svg"],
     &["flamegraph", "--reverse", "-o", "reverse.svg"],
+    &["flamegraph", "--diff", "deep.data", "-o", "difference.svg"],
     &["export", "--format", "collapsed"],
     &["export", "--format", "pprof", "-o", "energy.pb"],
+    &["export", "--format", "perf-data", "-o", "energy.data"],
 ];
 
 #[test]
