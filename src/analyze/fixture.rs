@@ -1,9 +1,19 @@
-//! A machine for tests.
+//! A machine for tests, and recordings of it.
 
 use std::collections::BTreeMap;
+use std::io::Cursor;
+
+use perf_data::attr::{EventAttr, flag};
+use perf_data::encode::{self, SampleFields};
+use perf_data::format::{event_type, record_type, sample_type};
+use perf_data::record::CpuMode;
+use perf_data::{EventDesc, Features, PerfDataWriter};
 
 use crate::hardware::{CoreKind, DomainInfo, DomainKind, MachineInfo, Method, Role};
+use crate::recording::energy::EnergyReading;
 use crate::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, Target};
+use crate::recording::{Recording, own_events};
+use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// One package with its cores and memory, sampled by cycles and instructions.
 pub fn metadata() -> Metadata {
@@ -44,4 +54,93 @@ pub fn event(name: &str, role: Role, encoding: &str) -> EventInfo {
         joules_per_event: BTreeMap::new(),
         core_kind: CoreKind::Performance,
     }
+}
+
+const TEXT: u64 = 0xffff_ffff_c000_0000;
+const FUNCTION_SIZE: u64 = 0x100;
+const CONTEXT_KERNEL: u64 = -128i64 as u64;
+const PERIOD: u64 = 1_000_000;
+const SAMPLE_TYPE: u64 =
+    encode::TRAILER_FIELDS | sample_type::IP | sample_type::PERIOD | sample_type::CALLCHAIN;
+
+/// A recording of samples on two CPUs in turn, each with its stack, the outermost function first. Functions below 100
+/// have names: `f7`. The ring of one CPU is written after that of the other, twenty samples at a time.
+pub fn recording_of_stacks(stacks: &[Vec<u64>]) -> Recording {
+    let at = |nanos: u64| Timestamp::from_nanos(1_000_000_000 + nanos);
+    let metadata = Metadata { events: Vec::new(), ..metadata() };
+    let attr = EventAttr {
+        kind: event_type::SOFTWARE,
+        sample_period: PERIOD,
+        sample_type: SAMPLE_TYPE,
+        flags: flag::SAMPLE_ID_ALL | flag::KSYMBOL | flag::USE_CLOCKID,
+        clockid: 1,
+        ..EventAttr::default()
+    };
+    let mut events = vec![EventDesc { name: "cpu-clock".to_owned(), attr, ids: vec![1, 2] }];
+    events.extend(own_events::descriptions(&metadata.domains));
+    let mut writer = PerfDataWriter::create(Cursor::new(Vec::new()), events).expect("a vector takes all");
+    let mut records = Vec::new();
+    own_events::metadata(&metadata, at(0), &mut records).expect("short");
+    (0..100).for_each(|function| kernel_symbol(function, at(0), &mut records));
+    let reading = |time: u64, records: &mut Vec<u8>| {
+        for (domain, watts) in [10.0, 7.0, 2.0].into_iter().enumerate() {
+            // Not the same power all the time.
+            let seconds = time as f64 * 1e-9;
+            let energy = Joules::from_joules(watts * (seconds + 0.01 * (seconds * 300.0).sin()));
+            let reading = EnergyReading { energy, raw: 0, uncertainty: Nanoseconds::ZERO };
+            own_events::energy(domain, &reading, at(time), 0, records).expect("short");
+        }
+    };
+    let sample = |number: u64, stack: &[u64], records: &mut Vec<u8>| {
+        let cpu = (number % 2) as u32;
+        let mut chain: Vec<u64> =
+            stack.iter().map(|function| TEXT + FUNCTION_SIZE * function + 0x10).collect();
+        chain.push(CONTEXT_KERNEL);
+        chain.reverse();
+        let fields = SampleFields {
+            id: 1 + u64::from(cpu),
+            ip: chain.get(1).copied().unwrap_or(0),
+            mode: CpuMode::Kernel,
+            pid: 50,
+            tid: 50 + cpu,
+            time: at((1 + number / 2) * PERIOD + number % 2),
+            cpu,
+            period: PERIOD,
+            callchain: &chain,
+            raw: &[],
+        };
+        encode::sample(SAMPLE_TYPE, &fields, records).expect("short");
+    };
+    reading(0, &mut records);
+    let numbered: Vec<(u64, &Vec<u64>)> = (0..).zip(stacks).collect();
+    for round in numbered.chunks(40) {
+        for cpu in 0..2 {
+            let of_cpu = round.iter().filter(|(number, _)| number % 2 == cpu);
+            of_cpu.for_each(|(number, stack)| sample(*number, stack, &mut records));
+        }
+        let end = round.last().map_or(0, |(number, _)| (1 + number / 2) * PERIOD);
+        reading(end + 1000, &mut records);
+        encode::finished_round(&mut records);
+    }
+    writer.write_raw(&records).expect("a vector takes all");
+    let file = writer.finish(&Features::default()).expect("a vector takes all");
+    Recording::from_bytes(file.into_inner()).expect("a recording")
+}
+
+/// The name of a function, as the kernel tells of one that was made at run time.
+fn kernel_symbol(function: u64, time: Timestamp, records: &mut Vec<u8>) {
+    let mut name = format!("f{function}").into_bytes();
+    name.resize((name.len() + 1).next_multiple_of(8), 0);
+    let trailer = 32;
+    records.extend(record_type::KSYMBOL.to_le_bytes());
+    records.extend(0u16.to_le_bytes());
+    records.extend(((8 + 16 + name.len() + trailer) as u16).to_le_bytes());
+    records.extend((TEXT + FUNCTION_SIZE * function).to_le_bytes());
+    records.extend((FUNCTION_SIZE as u32).to_le_bytes());
+    records.extend([1, 0, 0, 0]);
+    records.extend(name);
+    records.extend([u32::MAX.to_le_bytes(), 0u32.to_le_bytes()].concat());
+    records.extend(time.as_nanos().to_le_bytes());
+    records.extend([0; 8]);
+    records.extend(1u64.to_le_bytes());
 }

@@ -7,6 +7,10 @@
 //!
 //! Where there are two CPUs, one thread replays and gathers while another surveys and then finds cells and
 //! attributes; the result is the same.
+//!
+//! No sample loses its callers, however many stacks there are. If they take more memory than they may
+//! ([`MemoryLimit`]), the replay goes on without them, and the profile comes in parts: [`Analysis`] replays the
+//! recording again for whoever adds them up ([`ProfileParts`](crate::profile::ProfileParts)).
 
 mod aggregate;
 mod build_ids;
@@ -15,19 +19,25 @@ mod events;
 mod fixture;
 mod gpu;
 mod intervals;
+#[cfg(test)]
+mod laws;
+mod memory;
 mod model;
 mod options;
+mod passes;
 mod run;
+mod sample_energies;
 mod steps;
 
 pub use aggregate::collect::{Dimensions, Frame, frames_of};
 pub use aggregate::replay::{Replay, ReplayEnd};
-pub use aggregate::samples::SampleEnergy;
 pub use aggregate::unwind::SampleUnwinder;
 pub use build_ids::add_build_ids;
 pub use events::EventRoles;
 pub use intervals::survey::{Survey, survey};
+pub use memory::{MemoryLimit, TooLittleMemory};
 pub use model::choice::ModelChoice;
 pub use model::estimate::WattsRange;
 pub use options::{Options, StaticEnergy};
-pub use run::{analyze, analyze_samples};
+pub use run::{Analysis, analyze};
+pub use sample_energies::SampleEnergies;

@@ -1,5 +1,8 @@
 //! What to make of a recording.
 
+use std::num::NonZero;
+use std::thread;
+
 use crate::analyze::aggregate::collect::Dimensions;
 use crate::analyze::model::choice::ModelChoice;
 use crate::analyze::model::estimate::WattsRange;
@@ -28,6 +31,13 @@ pub struct Options {
     pub symbolize: SymbolizeOptions,
     /// Threads to use, at most two; as many as there are CPUs by default.
     pub threads: Option<usize>,
+}
+
+impl Options {
+    /// How many threads there are to use.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get))
+    }
 }
 
 /// What becomes of the energy that is spent whatever runs.

@@ -6,6 +6,7 @@ use crate::analyze::aggregate::cells::{NO_CPU, SampleKey};
 use crate::analyze::intervals::cpu_set::CpuSet;
 use crate::analyze::intervals::spans::Span;
 use crate::attribute::{Charge, Quantum};
+use crate::profile::StackTable;
 use crate::recording::energy::CpuTimes;
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
@@ -22,6 +23,17 @@ pub(crate) enum Step {
     Reading { domain: u32, time: Timestamp, energy: Joules },
     /// CPU times of the machine and the recorder, and the program's own by CPU.
     CpuTimes(Timestamp, Box<(CpuTimes, Vec<(u32, Nanoseconds)>)>),
+    /// A part of the profile ends: the callers that its keys name. Those of the next part are numbered anew.
+    PartEnds(Box<StackTable>),
+    /// Keys tell nothing from now on: there are too many call paths.
+    TooLarge,
+}
+
+impl Step {
+    /// Keys mean something else behind this step than before it.
+    fn is_turn(&self) -> bool {
+        matches!(self, Self::PartEnds(_) | Self::TooLarge)
+    }
 }
 
 /// A sample and whose it is. Hundreds of thousands wait for attribution.
@@ -98,7 +110,7 @@ pub(crate) fn channel() -> (StepChunks<impl FnMut(&mut Vec<Step>)>, StepReceiver
     (StepChunks::new(send), StepReceiver { receiver })
 }
 
-/// Hands steps on, many at a time; the last when it is dropped.
+/// Hands steps on, many at a time; the last when it is dropped. A step that changes what keys mean comes alone.
 pub(crate) struct StepChunks<F: FnMut(&mut Vec<Step>)> {
     chunk: Vec<Step>,
     hand_on: F,
@@ -111,8 +123,12 @@ impl<F: FnMut(&mut Vec<Step>)> StepChunks<F> {
     }
 
     pub fn push(&mut self, step: Step) {
+        let is_turn = step.is_turn();
+        if is_turn {
+            (self.hand_on)(&mut self.chunk);
+        }
         self.chunk.push(step);
-        if self.chunk.len() == CHUNK {
+        if is_turn || self.chunk.len() == CHUNK {
             (self.hand_on)(&mut self.chunk);
         }
     }
@@ -167,6 +183,20 @@ mod tests {
             });
             assert!(times.into_iter().eq(0..count));
         }
+    }
+
+    #[test]
+    fn a_turn_comes_alone() {
+        let mut chunks: Vec<Vec<bool>> = Vec::new();
+        let mut sender = StepChunks::new(|steps| {
+            chunks.push(steps.drain(..).map(|step| step.is_turn()).collect());
+        });
+        let reading = || Step::Reading { domain: 0, time: Timestamp::default(), energy: Joules::ZERO };
+        for step in [reading(), Step::TooLarge, reading(), reading()] {
+            sender.push(step);
+        }
+        drop(sender);
+        assert_eq!(chunks, [vec![false], vec![true], vec![false, false]]);
     }
 
     #[test]

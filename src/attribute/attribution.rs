@@ -1,5 +1,7 @@
 //! What attribution is asked for, and what comes out.
 
+use std::ops::Range;
+
 use super::energy_bucket::Bucket;
 use crate::profile::Balance;
 use crate::units::{Joules, Nanoseconds, Watts};
@@ -34,6 +36,8 @@ pub enum Sharing {
 /// What came out.
 #[derive(Debug, Clone, Default)]
 pub struct Attribution {
+    /// The cell that the first row is of: those before it were taken out. See [`Attribution::take_cells`].
+    pub first_cell: u32,
     /// Joules of the cells: rows of as many columns as there are domains.
     pub cell_joules: Vec<Joules>,
     /// Change of a cell's joules in a domain with the weight of each event, and lastly with the static
@@ -43,6 +47,86 @@ pub struct Attribution {
     pub balances: Vec<Balance>,
     /// The buckets, if they were to be kept.
     pub buckets: Vec<Bucket>,
+    /// With [`Sharing::Whole`]: by which number the model's joules were multiplied, by domain.
+    pub pool_factors: Vec<f64>,
     /// Readings that were refused because they went backwards.
     pub refused_readings: u64,
+    /// Entries in the buckets that are of cells that are still there, and the first bucket that may have some.
+    pub(super) kept_entries: usize,
+    pub(super) emptied_buckets: usize,
+}
+
+/// Cells that were taken out of an [`Attribution`], numbered anew from 0.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TakenCells {
+    /// As in [`Attribution::cell_joules`].
+    pub joules: Vec<Joules>,
+    /// As in [`Attribution::sensitivities`].
+    pub sensitivities: Vec<f32>,
+    /// What they had in each bucket, by its index, if buckets are kept; those without any are left out.
+    pub by_bucket: Vec<(usize, Vec<(u32, f32)>)>,
+}
+
+impl Attribution {
+    /// The rows of a cell in tables of so many columns each; `None` for a cell that was taken out.
+    pub(super) fn rows_of(&self, cell: u32, columns: usize) -> Option<Range<usize>> {
+        let row = cell.checked_sub(self.first_cell)? as usize;
+        Some(row * columns..(row + 1) * columns)
+    }
+
+    /// Takes the first `cells` cells out. Nothing more must be coming to them.
+    pub fn take_cells(&mut self, cells: usize) -> TakenCells {
+        let columns = self.balances.len();
+        let rows = self.cell_joules.len().checked_div(columns).unwrap_or(0);
+        let parameters = self.sensitivities.len().checked_div(self.cell_joules.len()).unwrap_or(0);
+        let given = cells.min(rows) * columns;
+        // Copied, so that what was taken is given back when its reader is done with it.
+        let joules = self.cell_joules.drain(..given).collect();
+        let sensitivities = self.sensitivities.drain(..given * parameters).collect();
+        let by_bucket = self.take_from_buckets(cells as u32);
+        self.first_cell += cells as u32;
+        TakenCells { joules, sensitivities, by_bucket }
+    }
+
+    fn take_from_buckets(&mut self, cells: u32) -> Vec<(usize, Vec<(u32, f32)>)> {
+        let first = self.first_cell;
+        let is_taken = |&(cell, _): &(u32, f32)| cell < first + cells;
+        let mut by_bucket = Vec::new();
+        for (index, bucket) in self.buckets.iter_mut().enumerate().skip(self.emptied_buckets) {
+            let taken: Vec<(u32, f32)> = bucket.by_cell.iter().copied().filter(is_taken).collect();
+            if taken.is_empty() {
+                continue;
+            }
+            bucket.by_cell = bucket.by_cell.iter().copied().filter(|entry| !is_taken(entry)).collect();
+            self.kept_entries -= taken.len();
+            by_bucket.push((index, taken.into_iter().map(|(cell, joules)| (cell - first, joules)).collect()));
+        }
+        let left = |bucket: &Bucket| !bucket.by_cell.is_empty();
+        let skipped = self.emptied_buckets;
+        let next = self.buckets.iter().skip(skipped).position(left);
+        self.emptied_buckets = next.map_or(self.buckets.len(), |next| skipped + next);
+        by_bucket
+    }
+
+    /// Makes one cell of several: `into` tells for each cell which one of `cells` it becomes. What they had in
+    /// buckets is dropped. A row has so many `parameters`, which no cells would not tell.
+    pub(super) fn merge_cells(&mut self, cells: usize, parameters: usize, into: impl Fn(u32) -> u32) {
+        let columns = self.balances.len();
+        let mut joules = vec![Joules::ZERO; cells * columns];
+        let mut sensitivities = vec![0.0; cells * columns * parameters];
+        let rows = self.cell_joules.chunks_exact(columns.max(1));
+        for (cell, row) in (self.first_cell..).zip(rows) {
+            let at = into(cell) as usize * columns;
+            joules[at..][..columns].iter_mut().zip(row).for_each(|(sum, joules)| *sum += *joules);
+        }
+        let rows = self.sensitivities.chunks_exact((columns * parameters).max(1));
+        for (cell, row) in (self.first_cell..).zip(rows) {
+            let at = into(cell) as usize * columns * parameters;
+            let sums = sensitivities[at..][..row.len()].iter_mut();
+            sums.zip(row).for_each(|(sum, change)| *sum += *change);
+        }
+        (self.first_cell, self.cell_joules, self.sensitivities) = (0, joules, sensitivities);
+        self.buckets.iter_mut().for_each(|bucket| bucket.by_cell = Vec::new());
+        self.kept_entries = 0;
+    }
 }

@@ -13,6 +13,8 @@ use crate::profile::Balance;
 use crate::recording::energy::CpuTimes;
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
+mod cells;
+
 /// Distributes the joules of a recording. See the module's description.
 #[derive(Debug)]
 pub struct Attributor {
@@ -36,6 +38,8 @@ pub struct Attributor {
     /// Before this time, and before the next reading, no bucket can be closed.
     asleep_until: Timestamp,
     others_are_sampled: bool,
+    /// What the model's joules are to be multiplied by, if that is known. See [`Sharing::Whole`].
+    pool_factors: Option<Vec<f64>>,
     /// Events and the static power; 0 if sensitivities are not wanted.
     parameters: usize,
     /// Indices of the domains, single cores before what contains them.
@@ -114,6 +118,7 @@ impl Attributor {
             now: Timestamp::default(),
             asleep_until: Timestamp::default(),
             others_are_sampled,
+            pool_factors: None,
             parameters,
             cores_first,
             result: Attribution { balances: vec![Balance::default(); count], ..Attribution::default() },
@@ -164,13 +169,13 @@ impl Attributor {
 
     /// A sample. One of an event without a row of weights costs nothing.
     pub fn quantum(&mut self, quantum: Quantum) {
-        if let Charge::Cell(cell) = quantum.charge {
-            let needed = (cell as usize + 1) * self.domains.len();
-            if self.result.cell_joules.len() < needed {
-                self.result.cell_joules.resize(needed, Joules::ZERO);
-                self.result.sensitivities.resize(needed * self.parameters, 0.0);
-                self.by_cell.make_room(cell);
-            }
+        if let Charge::Cell(cell) = quantum.charge
+            && let Some(rows) = self.result.rows_of(cell, self.domains.len())
+            && self.result.cell_joules.len() < rows.end
+        {
+            self.result.cell_joules.resize(rows.end, Joules::ZERO);
+            self.result.sensitivities.resize(rows.end * self.parameters, 0.0);
+            self.by_cell.make_room(self.result.first_cell, cell);
         }
         self.advance(quantum.end);
         self.wait(quantum);
@@ -221,19 +226,6 @@ impl Attributor {
             self.pool();
         }
         self.result
-    }
-
-    /// Turns the cells' model joules into joules: the same number of them for each, domain by domain.
-    fn pool(&mut self) {
-        let columns = self.domains.len();
-        for (index, balance) in self.result.balances.iter().enumerate() {
-            let column = || self.result.cell_joules.iter().skip(index).step_by(columns);
-            let model: Joules = column().sum();
-            let factor = if model > Joules::ZERO { balance.attributed / model } else { 0.0 };
-            for joules in self.result.cell_joules.iter_mut().skip(index).step_by(columns) {
-                *joules = *joules * factor;
-            }
-        }
     }
 
     fn advance(&mut self, now: Timestamp) {
@@ -315,6 +307,7 @@ impl Attributor {
         if self.options.keep_buckets {
             let modelled = self.modelled(span);
             let quanta = self.sums.ended;
+            self.result.kept_entries += by_cell.len();
             self.result.buckets.push(Bucket { start, end, measured, modelled, quanta, by_cell });
         }
         for domain in &mut self.domains {
@@ -448,9 +441,10 @@ impl Attributor {
         }
         let mut kept = Vec::new();
         for (cell, row) in self.by_cell.cells() {
-            let first = cell as usize * columns;
+            let Some(rows) = self.result.rows_of(cell, columns) else { continue };
             let (joules, model) = row.split_at(columns);
-            let cell_joules = &mut self.result.cell_joules[first..][..columns];
+            let first = rows.start;
+            let cell_joules = &mut self.result.cell_joules[rows];
             let given = if model.is_empty() { joules } else { model };
             for (sum, given) in cell_joules.iter_mut().zip(given) {
                 *sum += Joules::from_joules(*given);

@@ -67,6 +67,19 @@ fn a_function_that_draws_twice_the_power_gets_twice_the_joules() {
 }
 
 #[test]
+fn cells_that_are_merged_before_there_are_any_have_sensitivities_too() {
+    let domains = [domain("p", DomainKind::Package, None, &[])];
+    let mut attributor = attributor(&domains, Options { sensitivities: true, ..options(0.1) });
+    attributor.merge_cells_by_event(1, |_| 0);
+    attributor.reading(0, at(0), Joules::ZERO);
+    attributor.quantum(quantum(0, 10, 0, 10, 0));
+    attributor.reading(0, at(10), Joules::from_joules(1.0));
+    let result = attributor.finish();
+    assert_eq!(joules(&result.cell_joules), [1.0]);
+    assert_eq!(result.sensitivities.len(), 2, "of the event, and of the static power");
+}
+
+#[test]
 fn the_papers_example_divides_each_domain_by_its_own_index() {
     // Core domain 20 J with indices 70:30, memory domain 10 J with indices 20:80.
     let domains =

@@ -122,7 +122,9 @@ impl Rates {
 #[derive(Debug)]
 pub(super) struct CellSums {
     columns: usize,
-    /// Row of each cell in this bucket, if it has come.
+    /// The first cell that may come.
+    first_cell: u32,
+    /// Row of each cell from there on in this bucket, if it has come.
     row_of: Vec<u32>,
     cells: Vec<u32>,
     /// First those of [`Charge`]s that are no cells, then those of the cells.
@@ -136,14 +138,14 @@ const OTHERS: usize = 3;
 impl CellSums {
     /// For rows of so many columns.
     pub fn new(columns: usize) -> Self {
-        Self { columns, row_of: Vec::new(), cells: Vec::new(), rows: vec![0.0; OTHERS * columns] }
+        let rows = vec![0.0; OTHERS * columns];
+        Self { columns, first_cell: 0, row_of: Vec::new(), cells: Vec::new(), rows }
     }
 
-    /// Makes room for a cell.
-    pub fn make_room(&mut self, cell: u32) {
-        if self.row_of.len() <= cell as usize {
-            self.row_of.resize(cell as usize + 1, NO_ROW);
-        }
+    /// Makes room for the cells from `first` to `last`; no others come any more. Only between buckets.
+    pub fn make_room(&mut self, first: u32, last: u32) {
+        self.first_cell = first;
+        self.row_of.resize((last - first) as usize + 1, NO_ROW);
     }
 
     /// Adds a part of a quantum; there is room for its cell.
@@ -153,7 +155,7 @@ impl CellSums {
             Charge::Recorder => 1,
             Charge::Lost => 2,
             Charge::Cell(cell) => {
-                let row = &mut self.row_of[cell as usize];
+                let row = &mut self.row_of[(cell - self.first_cell) as usize];
                 if *row == NO_ROW {
                     *row = (OTHERS + self.cells.len()) as u32;
                     self.cells.push(cell);
@@ -180,7 +182,8 @@ impl CellSums {
 
     /// Before the next bucket.
     pub fn clear(&mut self) {
-        self.cells.drain(..).for_each(|cell| self.row_of[cell as usize] = NO_ROW);
+        let first = self.first_cell;
+        self.cells.drain(..).for_each(|cell| self.row_of[(cell - first) as usize] = NO_ROW);
         self.rows.truncate(OTHERS * self.columns);
         self.rows.fill(0.0);
     }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::attribution::{Attribution, Options, Sharing};
+use super::attribution::{Attribution, Options, Sharing, TakenCells};
 use super::attributor::Attributor;
 use super::quantum::{Charge, Quantum};
 use super::weights::EventWeights;
@@ -27,6 +27,17 @@ struct Recorded {
 impl Recorded {
     fn end(&self) -> u64 {
         self.readings.last().map_or(0, |(time, _)| *time)
+    }
+
+    /// The quanta up to each reading; they are in the order of their ends, which readings go beyond.
+    fn steps(&self) -> impl Iterator<Item = &[Quantum]> {
+        let until = |time: u64| self.quanta.partition_point(|quantum| quantum.end.as_nanos() <= time);
+        let mut from = 0;
+        self.readings.iter().map(move |(time, _)| {
+            let quanta = &self.quanta[from..until(*time)];
+            from += quanta.len();
+            quanta
+        })
     }
 
     /// The same so much later, with the meters at so much more.
@@ -181,6 +192,91 @@ proptest! {
         for (domain, balance) in of_both.balances.iter().enumerate() {
             let parts = of_first.balances[domain].static_energy + of_second.balances[domain].static_energy;
             prop_assert!((balance.static_energy - parts).abs().as_joules() < 1e-4 * (1.0 + parts.as_joules()));
+        }
+    }
+
+    /// Cells can be taken out as soon as nothing more comes to them, and be made one for each event at any time.
+    #[test]
+    fn cells_need_not_stay(
+        recorded in recorded(),
+        weights in weights(),
+        bucket in 0.05f64..5.0,
+        whole in any::<bool>(),
+        merged_after in 0usize..200,
+    ) {
+        let sharing = if whole { Sharing::Whole } else { Sharing::ByBucket };
+        let horizon = Nanoseconds::from_millis(60);
+        let options =
+            Options { horizon, sharing, keep_buckets: true, sensitivities: true, ..options(bucket, 5.0) };
+        let mut quanta = recorded.quanta.clone();
+        quanta.sort_by_key(|quantum| quantum.end);
+        // A cell for every three of them.
+        quanta.iter_mut().zip(0..).for_each(|(quantum, at)| quantum.charge = Charge::Cell(at / 3));
+        let recorded = Recorded { quanta, ..recorded };
+        let kept = attribute(&recorded, &weights, &options);
+
+        let cpus_of = |info: &DomainInfo| info.cpus.clone();
+        let new = || Attributor::new(&domains(), cpus_of, weights.clone(), options.clone(), true);
+        let mut attributor = new().with_pool_factors(kept.pool_factors.clone());
+        let (mut found, mut taken) = (TakenCells::default(), 0);
+        let mut keep = |cells: TakenCells, first: u32| {
+            found.joules.extend(cells.joules);
+            found.sensitivities.extend(cells.sensitivities);
+            for (bucket, by_cell) in cells.by_bucket {
+                let by_cell = by_cell.into_iter().map(|(cell, joules)| (cell + first, joules));
+                found.by_bucket.push((bucket, by_cell.collect()));
+            }
+        };
+        let mut merging = new();
+        for (step, quanta) in recorded.steps().enumerate() {
+            for quantum in quanta {
+                attributor.quantum(*quantum);
+                let by_event = Quantum { charge: Charge::Cell(quantum.event), ..*quantum };
+                merging.quantum(if step > merged_after { by_event } else { *quantum });
+            }
+            let (time, joules) = recorded.readings[step];
+            for (domain, joules) in joules.into_iter().enumerate() {
+                let (time, joules) = (Timestamp::from_nanos(time), Joules::from_joules(joules));
+                attributor.reading(domain, time, joules);
+                merging.reading(domain, time, joules);
+            }
+            if step == merged_after {
+                merging.merge_cells_by_event(EVENTS as u32, |cell| recorded.quanta[cell as usize * 3].event);
+            }
+            while let Some(last) = recorded.quanta.get(taken as usize * 3 + 2)
+                && attributor.is_settled(last.end)
+            {
+                keep(attributor.take_cells(1), taken);
+                taken += 1;
+            }
+        }
+        let mut rest = attributor.finish();
+        prop_assert_eq!(rest.first_cell, taken);
+        prop_assert_eq!(&rest.balances, &kept.balances);
+        let left = rest.cell_joules.len() / 2;
+        keep(rest.take_cells(left), taken);
+        prop_assert_eq!(found.joules.len(), kept.cell_joules.len());
+        for (a, b) in found.joules.iter().zip(&kept.cell_joules) {
+            prop_assert!((*a - *b).abs().as_joules() <= 1e-12, "{} and {}", a, b);
+        }
+        prop_assert_eq!(&found.sensitivities, &kept.sensitivities);
+        let mut by_bucket: Vec<Vec<(u32, f32)>> = vec![Vec::new(); kept.buckets.len()];
+        found.by_bucket.into_iter().for_each(|(bucket, by_cell)| by_bucket[bucket].extend(by_cell));
+        for (mut found, bucket) in by_bucket.into_iter().zip(&kept.buckets) {
+            let mut expected = bucket.by_cell.clone();
+            found.sort_by_key(|(cell, _)| *cell);
+            expected.sort_by_key(|(cell, _)| *cell);
+            prop_assert_eq!(found, expected);
+        }
+
+        let merged = merging.finish();
+        if merged_after < recorded.readings.len() {
+            let sum = |joules: &[Joules], domain: usize| -> Joules { joules.iter().skip(domain).step_by(2).sum() };
+            for domain in 0..2 {
+                let (a, b) = (sum(&merged.cell_joules, domain), sum(&kept.cell_joules, domain));
+                prop_assert!((a - b).abs().as_joules() < 1e-9 * (1.0 + b.as_joules()), "{} and {}", a, b);
+            }
+            prop_assert!(merged.cell_joules.len() <= 2 * EVENTS);
         }
     }
 

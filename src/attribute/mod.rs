@@ -30,7 +30,7 @@ mod laws;
 mod quantum;
 mod weights;
 
-pub use attribution::{Attribution, Options, Sharing};
+pub use attribution::{Attribution, Options, Sharing, TakenCells};
 pub use attributor::Attributor;
 pub use curve::EnergyCurve;
 pub use energy_bucket::Bucket;

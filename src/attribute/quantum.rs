@@ -120,6 +120,15 @@ impl Window {
         })
     }
 
+    /// Charges the cells of all quanta to others: `into` tells for a quantum which one it becomes.
+    pub fn recharge(&mut self, into: impl Fn(&Pending) -> u32) {
+        for quantum in self.blocks.iter_mut().flat_map(|block| &mut block.quanta) {
+            if let Charge::Cell(_) = quantum.charge {
+                quantum.charge = Charge::Cell(into(quantum));
+            }
+        }
+    }
+
     /// Forgets what ends by then.
     pub fn forget_until(&mut self, end: Timestamp) {
         while self.blocks.front().is_some_and(|block| block.latest_end <= end) {

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use eprof::analyze::{SampleEnergy, analyze_samples};
-use eprof::profile::top_level;
+use eprof::analyze::SampleEnergies;
+use eprof::profile::{DomainEnergy, top_level};
 use eprof::report::export::{EXPORTERS, Exported, Exporter};
 use eprof::report::tree::TreeOptions;
 use eprof::report::{ReportError, Selection, perf_data};
@@ -83,7 +83,7 @@ pub fn run(args: ExportArgs) -> Outcome {
         Format::Of(exporter) => exporter,
     };
     let loaded = args.input.load(Needed { lines: exporter.needs_lines(), ..Needed::STACKS })?;
-    output::warn(&loaded.profile.warnings);
+    output::warn(&loaded.profile().warnings);
     let options = TreeOptions {
         subject: loaded.subject.clone(),
         selection: args.select.selection(),
@@ -92,16 +92,22 @@ pub fn run(args: ExportArgs) -> Outcome {
         whole: args.whole,
         ..TreeOptions::default()
     };
-    let exported = Exported { profile: &loaded.profile, symbols: &loaded.symbols, options: &options };
+    let exported = Exported {
+        profile: &loaded.analysis,
+        symbols: &loaded.symbols,
+        options: &options,
+        warn: &|warning| output::warn([warning]),
+    };
     output::write_to(args.output.as_deref(), |out| exporter.write(&exported, out))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn export_perf_data(args: &ExportArgs) -> Outcome {
     let recording = args.input.open()?;
-    let energy = analyze_samples(&recording, &args.input.analyze_options(&recording, Needed::STACKS)?);
-    output::warn(&energy.warnings);
-    let columns = columns(&energy, &args.select.selection())?;
+    let options = args.input.analyze_options(&recording, Needed::STACKS)?;
+    let mut energies = SampleEnergies::new(&recording, &options, args.input.memory());
+    output::warn(energies.warnings());
+    let columns = columns(energies.domains(), &args.select.selection())?;
     let path = args.output.as_deref().unwrap_or(Path::new("energy.data"));
     if path == Path::new("-") {
         bail!("perf-data needs a file: its header is written last");
@@ -110,7 +116,7 @@ fn export_perf_data(args: &ExportArgs) -> Outcome {
     let cannot = || format!("cannot write {}", path.display());
     let mut file = NewFile::create(path, Readers::Owner).with_context(cannot)?;
     let joules = |position| {
-        let row: &[Joules] = energy.at(position)?;
+        let row: &[Joules] = energies.at(position)?;
         Some(columns.iter().map(|&column| row[column]).sum())
     };
     let exported = perf_data::write(&recording, joules, &mut file).with_context(cannot)?;
@@ -125,16 +131,15 @@ fn export_perf_data(args: &ExportArgs) -> Outcome {
 }
 
 /// The domains whose joules are summed.
-fn columns(energy: &SampleEnergy, selection: &Selection) -> Result<Vec<usize>, ReportError> {
-    let known =
-        || energy.domains.iter().map(|domain| domain.info.name.as_str()).collect::<Vec<_>>().join(", ");
+fn columns(domains: &[DomainEnergy], selection: &Selection) -> Result<Vec<usize>, ReportError> {
+    let known = || domains.iter().map(|domain| domain.info.name.as_str()).collect::<Vec<_>>().join(", ");
     let columns: Vec<usize> = match &selection.domain {
-        None => top_level(&energy.domains).map(|(index, _)| index).collect(),
+        None => top_level(domains).map(|(index, _)| index).collect(),
         Some(name) => {
-            let found = energy.domains.iter().position(|domain| domain.info.name == *name);
+            let found = domains.iter().position(|domain| domain.info.name == *name);
             vec![found.ok_or_else(|| ReportError::NoSuchDomain { name: name.clone(), known: known() })?]
         }
     };
-    let measured: Joules = columns.iter().map(|&column| energy.domains[column].balance.measured).sum();
+    let measured: Joules = columns.iter().map(|&column| domains[column].balance.measured).sum();
     if measured > Joules::ZERO { Ok(columns) } else { Err(ReportError::NoJoules) }
 }

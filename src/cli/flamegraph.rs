@@ -92,14 +92,15 @@ pub fn run(args: FlamegraphArgs) -> Outcome {
         normalize: args.normalize,
         ..FlamegraphOptions::default()
     };
-    let newer = args.input.load(Needed::STACKS)?;
-    output::warn(&newer.profile.warnings);
+    let memory = args.input.memory().shared_by(inputs.len());
+    let newer = args.input.load_file(&args.input.input, Needed::STACKS, memory)?;
+    output::warn(&newer.profile().warnings);
     let tree = args.tree(&newer)?;
     let to = Some(args.output.as_path());
     match &args.diff {
         None => output::write_to(to, |out| flamegraph::write(&tree, &look, out))?,
         Some(path) => {
-            let older = args.input.load_file(path, Needed::STACKS)?;
+            let older = args.input.load_file(path, Needed::STACKS, memory)?;
             let older = args.tree(&older)?;
             output::write_to(to, |out| flamegraph::write_difference(&older, &tree, &look, out))?;
         }
@@ -121,6 +122,8 @@ impl FlamegraphArgs {
             direction: if self.reverse { Direction::FromInnermost } else { Direction::FromOutermost },
             whole: self.whole,
         };
-        Ok(CallTree::new(&loaded.profile, &loaded.symbols, &options)?)
+        let tree = CallTree::new(&loaded.analysis, &loaded.symbols, &options)?;
+        output::warn(tree.warning());
+        Ok(tree)
     }
 }

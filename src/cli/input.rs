@@ -3,17 +3,18 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use eprof::analyze::{self, Dimensions, ModelChoice, StaticEnergy, WattsRange, analyze};
+use eprof::analyze::{self, Analysis, Dimensions, MemoryLimit, ModelChoice, StaticEnergy, WattsRange};
 use eprof::power_model::folder::{self, ModelFolder};
 use eprof::power_model::model::PowerModel;
 use eprof::power_model::presets::Preset;
 use eprof::power_model::stored::StoredModel;
-use eprof::profile::Profile;
+use eprof::profile::{Profile, ProfileParts};
 use eprof::recording::Recording;
 use eprof::recording::metadata::{Metadata, Target};
 use eprof::report::{Selection, Weight};
@@ -22,6 +23,8 @@ use eprof::units::{Joules, Watts};
 use perf_data::attr::{EventAttr, flag};
 use perf_data::format::sample_type;
 use regex::Regex;
+
+use super::memory;
 
 /// The recording that verbs read if they are told no other.
 pub const DEFAULT_RECORDING: &str = "eprof.data";
@@ -52,6 +55,12 @@ pub struct InputArgs {
     /// What becomes of the energy that is spent whatever runs: a row of its own, or shared out to what ran.
     #[arg(long = "static", value_enum, default_value_t = StaticArg::Row)]
     static_energy: StaticArg,
+
+    /// Memory to take at most, such as 512M or 2G; at least 64M. A recording with more call stacks is read several
+    /// times: all sums stay exact, and the lightest branches of call trees are folded into `[folded]` [default: a
+    /// quarter of what is free, at least 256M].
+    #[arg(long, value_name = "SIZE", value_parser = memory::parse)]
+    memory: Option<MemoryLimit>,
 
     /// Tell inlined functions apart. The default for call trees, lines and exports.
     #[arg(long, overrides_with = "no_inline")]
@@ -199,31 +208,39 @@ impl Needed {
 
 /// A recording's profile, with names.
 pub struct Loaded {
-    pub profile: Profile,
+    pub analysis: Analysis,
     pub symbols: Symbols,
     /// The recorded command, if it is known.
     pub subject: Option<String>,
 }
 
+impl Loaded {
+    /// All that is known once of the recording.
+    pub fn profile(&self) -> &Profile {
+        self.analysis.profile()
+    }
+}
+
 impl InputArgs {
     /// Reads the recording.
     pub fn load(&self, needed: Needed) -> anyhow::Result<Loaded> {
-        self.load_file(&self.input, needed)
+        self.load_file(&self.input, needed, self.memory())
     }
 
-    /// Reads another recording with the same options.
-    pub fn load_file(&self, path: &Path, needed: Needed) -> anyhow::Result<Loaded> {
-        let recording = open(path)?;
+    /// Reads any recording with the same options, within so much memory.
+    pub fn load_file(&self, path: &Path, needed: Needed, memory: MemoryLimit) -> anyhow::Result<Loaded> {
+        let recording = Arc::new(open(path)?);
         let options = self.analyze_options(&recording, needed)?;
         let mut symbolize = self.symbolize_options(&recording, needed);
         let has_kernel_code =
             |attr: &EventAttr| attr.samples(sample_type::IP) && !attr.has(flag::EXCLUDE_KERNEL);
         let has_kernel_code = recording.events().iter().any(|event| has_kernel_code(&event.attr));
         let kernel_list = has_kernel_code.then(|| KernelListAhead::begin(&symbolize)).flatten();
-        let mut profile = analyze(&recording, &options);
+        let mut analysis = Analysis::new(&recording, &options, memory);
+        let profile = analysis.profile_mut();
         let metadata = recording.metadata();
         symbolize.recorded_at =
-            metadata.and_then(|metadata| end(metadata, &profile)).or_else(|| modified(path));
+            metadata.and_then(|metadata| end(metadata, profile)).or_else(|| modified(path));
         let has_meter = metadata.is_some_and(|metadata| !metadata.domains.is_empty());
         let subject = subject(&recording);
         // Beside what follows: a large file takes the kernel a while to unmap.
@@ -234,7 +251,12 @@ impl InputArgs {
         if self.watts.is_some() && has_meter {
             profile.warnings.push("--watts was not used: the recording has joules of its own".to_owned());
         }
-        Ok(Loaded { profile, symbols, subject })
+        Ok(Loaded { analysis, symbols, subject })
+    }
+
+    /// How much memory may be taken.
+    pub fn memory(&self) -> MemoryLimit {
+        self.memory.unwrap_or_else(memory::usual)
     }
 
     /// Whether inlined functions are told apart.

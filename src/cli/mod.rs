@@ -15,6 +15,7 @@ mod flamegraph;
 mod gpu;
 mod input;
 mod manual;
+mod memory;
 mod meters;
 mod model;
 mod new_file;

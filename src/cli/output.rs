@@ -75,8 +75,8 @@ where
 }
 
 /// Says on stderr what the reader of a picture or export must know; such a file has no place for it.
-pub fn warn(warnings: &[String]) {
+pub fn warn(warnings: impl IntoIterator<Item = impl AsRef<str>>) {
     for warning in warnings {
-        say(format_args!("warning: {}", Label::new(warning)));
+        say(format_args!("warning: {}", Label::new(warning.as_ref())));
     }
 }

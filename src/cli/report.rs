@@ -156,12 +156,13 @@ pub fn run(args: ReportArgs) -> Outcome {
     if args.by == By::Bucket {
         return args.run_buckets(&loaded);
     }
-    let Loaded { profile, symbols, subject } = &loaded;
+    let Loaded { analysis, symbols, subject } = &loaded;
+    let profile = loaded.profile();
     let mut options = args.options(subject.clone());
     if args.by == By::Kernel {
         only_launches(&mut options, profile)?;
     }
-    let report = || Report::new(profile, symbols, &options);
+    let report = || Report::new(analysis, symbols, &options);
     let tree = |whole| {
         let options = TreeOptions {
             subject: subject.clone(),
@@ -170,13 +171,17 @@ pub fn run(args: ReportArgs) -> Outcome {
             whole,
             ..TreeOptions::default()
         };
-        CallTree::new(profile, symbols, &options)
+        CallTree::new(analysis, symbols, &options)
     };
     output::write_to(args.output.as_deref(), |out| match args.format {
         Format::Table => table::write(&report()?, &args.style(), out),
         Format::Json => json::write(&report()?, out),
         Format::Csv => csv::write(&report()?, out),
-        Format::Collapsed => folded::write(&tree(args.whole)?, out),
+        Format::Collapsed => {
+            let tree = tree(args.whole)?;
+            output::warn(tree.warning());
+            folded::write(&tree, out)
+        }
         Format::Html => html::write(&tree(false)?, &report()?, out),
     })?;
     // The other formats have a place for them.
@@ -207,7 +212,7 @@ fn only_launches(options: &mut Options, profile: &Profile) -> anyhow::Result<()>
 
 impl ReportArgs {
     fn run_buckets(&self, loaded: &Loaded) -> Outcome {
-        let report = BucketReport::new(&loaded.profile, &loaded.symbols)?;
+        let report = BucketReport::new(&loaded.analysis, &loaded.symbols)?;
         if let Some(path) = &self.svg {
             output::write_to(Some(path), |out| out.write_all(histogram::draw(&report).as_bytes()))?;
         }
@@ -224,7 +229,7 @@ impl ReportArgs {
                 bail!("buckets are a table, JSON or CSV, and a picture with --svg")
             }
         }
-        output::warn(&loaded.profile.warnings);
+        output::warn(&loaded.profile().warnings);
         Ok(ExitCode::SUCCESS)
     }
 

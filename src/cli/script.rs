@@ -69,7 +69,7 @@ pub fn run(args: ScriptArgs) -> Outcome {
     });
     written?;
     printer.finish()?;
-    output::warn(&end.warnings());
+    output::warn(end.warnings());
     Ok(ExitCode::SUCCESS)
 }
 

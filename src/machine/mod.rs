@@ -4,6 +4,7 @@ pub mod caches;
 pub mod cpu_list;
 pub mod cpuinfo;
 pub mod gpus;
+pub mod memory;
 pub mod microarchitecture;
 pub mod platform;
 pub mod repair;

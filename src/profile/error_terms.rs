@@ -26,6 +26,9 @@ pub struct SampleTrail {
     seen: u64,
     /// The block at hand is kept.
     is_kept: bool,
+    /// Of a part of a profile: which of the whole trail's entries are of which of its cells. See
+    /// [`SampleTrail::number`].
+    entries: Option<Vec<(u32, u32)>>,
 }
 
 /// Samples in a block.
@@ -68,6 +71,28 @@ impl SampleTrail {
         }
     }
 
+    /// Puts numbers from 0 on in the place of the cells of all samples that have one: what each cell is, parts of
+    /// the profile tell by these numbers ([`SampleTrail::of_part`]).
+    pub fn number(&mut self) {
+        let of_cells = self.blocks.iter_mut().flatten().filter(|(_, cell)| *cell != NO_CELL);
+        of_cells.zip(0..).for_each(|((_, cell), number)| *cell = number);
+    }
+
+    /// Finds the same samples in another walk through the recording.
+    pub fn follow(&self) -> TrailFollower {
+        TrailFollower { every: self.every.max(1), seen: 0, next: 0 }
+    }
+
+    /// Of a part of a profile: pairs of a number in the whole profile's trail and a cell of the part.
+    pub fn of_part(entries: Vec<(u32, u32)>) -> Self {
+        Self { entries: Some(entries), ..Self::default() }
+    }
+
+    /// What [`SampleTrail::of_part`] was given; `None` for the trail of a whole profile.
+    pub fn entries(&self) -> Option<&[(u32, u32)]> {
+        self.entries.as_deref()
+    }
+
     /// The blocks: streams and cells in the order of time.
     pub fn blocks(&self) -> impl Iterator<Item = &[(u32, u32)]> {
         self.blocks.iter().map(Vec::as_slice)
@@ -77,6 +102,29 @@ impl SampleTrail {
     pub fn share(&self) -> f64 {
         let kept: usize = self.blocks.iter().map(Vec::len).sum();
         kept as f64 / self.seen.max(1) as f64
+    }
+}
+
+/// Finds the samples of a trail again, when the same samples come in the same order.
+#[derive(Debug, Clone)]
+pub struct TrailFollower {
+    every: u64,
+    seen: u64,
+    next: u32,
+}
+
+impl TrailFollower {
+    /// The number of the next sample in the trail, as [`SampleTrail::number`] gave it; `None` if it is not in it, or has
+    /// no cell.
+    #[inline]
+    pub fn next(&mut self, has_cell: bool) -> Option<u32> {
+        let is_kept = (self.seen / BLOCK).is_multiple_of(self.every);
+        self.seen += 1;
+        if !is_kept || !has_cell {
+            return None;
+        }
+        self.next += 1;
+        Some(self.next - 1)
     }
 }
 
@@ -95,6 +143,25 @@ mod tests {
         }
         let last = trail.blocks().filter_map(|block| block.last()).last().expect("blocks").1;
         assert!(last > 2_500_000, "they are spread over the whole");
+    }
+
+    #[test]
+    fn a_trail_is_found_again() {
+        let mut trail = SampleTrail::default();
+        let cell_of = |at: u32| if at.is_multiple_of(3) { NO_CELL } else { at };
+        (0..1_700_000u32).for_each(|at| trail.push(at % 2, cell_of(at)));
+        let cells: Vec<u32> = trail.blocks().flatten().map(|(_, cell)| *cell).collect();
+        let mut follower = trail.follow();
+        let found: Vec<(u32, u32)> = (0..1_700_000u32)
+            .filter_map(|at| Some((follower.next(cell_of(at) != NO_CELL)?, cell_of(at))))
+            .collect();
+        trail.number();
+        assert!(found.iter().map(|(number, _)| *number).eq(0..found.len() as u32));
+        let numbers = trail.blocks().flatten().map(|(_, number)| *number);
+        for (number, cell) in numbers.zip(cells) {
+            let same = if number == NO_CELL { NO_CELL } else { found[number as usize].1 };
+            assert_eq!(same, cell);
+        }
     }
 
     #[test]

@@ -9,14 +9,16 @@ mod balance;
 mod error_terms;
 mod ids;
 mod jumps;
+mod parts;
 mod stacks;
 mod standard_errors;
 
 pub use balance::{BALANCE_TOLERANCE, Balance};
-pub use error_terms::{ErrorTerms, NO_CELL, SampleTrail};
+pub use error_terms::{ErrorTerms, NO_CELL, SampleTrail, TrailFollower};
 pub use ids::{AddressId, ModuleId, ThreadIndex};
+pub use parts::ProfileParts;
 pub use stacks::{ByCallers, CallersId, StackId, StackTable};
-pub use standard_errors::{Summed, standard_errors, variances};
+pub use standard_errors::{Summed, VarianceSums, standard_errors, variances};
 
 /// Name of the event in [`Profile::events`] that stands for launches of GPU kernels. Its cells' stacks
 /// end in kernels, and their time is time of the GPU.

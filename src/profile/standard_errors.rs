@@ -23,7 +23,7 @@ use crate::units::{Joules, Nanoseconds};
 
 /// The joules that errors are asked of: some domains' columns, of some cells.
 pub struct Summed<'p> {
-    /// The profile.
+    /// The profile, or a part of it.
     pub profile: &'p Profile,
     /// Columns of the profile's joules that are summed.
     pub domains: &'p [usize],
@@ -87,56 +87,99 @@ struct RowSums {
 /// The variance, in square joules, of each of `rows` rows, of which `row_of` tells for each cell its
 /// own. `None` if the profile does not tell.
 pub fn variances(summed: &Summed, rows: usize, row_of: impl Fn(usize) -> Option<usize>) -> Option<Vec<f64>> {
-    let &Summed { profile, domains, .. } = summed;
-    let terms = profile.errors.as_ref()?;
-    let columns = profile.domains.len();
-    let of_cell: Vec<Option<usize>> = (0..profile.cells.len()).map(&row_of).collect();
-    let empty = RowSums {
-        joules: vec![0.0; profile.events.len()],
-        samples: vec![0.0; profile.events.len()],
-        jumps: vec![0.0; profile.events.len()],
-        second_jumps: vec![0.0; profile.events.len()],
-        farther_jumps: [0.0; FARTHEST - 1],
-        in_trail: 0.0,
-        gradient: vec![0.0; domains.len() * terms.parameters],
-    };
-    let mut sums: Vec<Option<RowSums>> = vec![None; rows];
-    for (index, cell, joules) in summed.cells() {
-        let Some(row) = of_cell[index] else { continue };
-        let sum = sums.get_mut(row)?.get_or_insert_with(|| empty.clone());
-        let event = cell.event as usize;
-        sum.joules[event] += joules.as_joules();
-        sum.samples[event] += cell.samples as f64;
-        for (position, &domain) in domains.iter().enumerate() {
-            let start = (index * columns + domain) * terms.parameters;
-            let Some(changes) = terms.sensitivities.get(start..start + terms.parameters) else { continue };
-            let gradient = &mut sum.gradient[position * terms.parameters..][..terms.parameters];
-            gradient.iter_mut().zip(changes).for_each(|(sum, change)| *sum += f64::from(*change));
-            let cost = coefficient(profile, domain, event);
-            if cost > 0.0 {
-                gradient[event] += profile.cell_joules[index * columns + domain].as_joules() / cost;
+    let mut sums = VarianceSums::new(summed.profile, summed.domains)?;
+    sums.add(summed, row_of);
+    Some(sums.finish(rows))
+}
+
+/// What the variances of rows follow from, added up part by part.
+pub struct VarianceSums<'p> {
+    /// What is known of the whole.
+    profile: &'p Profile,
+    terms: &'p ErrorTerms,
+    domains: Vec<usize>,
+    rows: Vec<Option<RowSums>>,
+    /// By cell of the trail, or by number where parts tell their cells.
+    row_of_trail: Vec<u32>,
+}
+
+/// The row of what is in none.
+const NO_ROW: u32 = u32::MAX;
+
+impl<'p> VarianceSums<'p> {
+    /// Of some domains of a profile, which may come in parts. `None` if the profile does not tell.
+    pub fn new(profile: &'p Profile, domains: &[usize]) -> Option<Self> {
+        let (terms, domains) = (profile.errors.as_ref()?, domains.to_vec());
+        Some(Self { profile, terms, domains, rows: Vec::new(), row_of_trail: Vec::new() })
+    }
+
+    /// Adds a part of the profile, or all of it; `row_of` tells for each cell its row.
+    pub fn add(&mut self, part: &Summed<'_>, row_of: impl Fn(usize) -> Option<usize>) {
+        let (profile, parameters) = (part.profile, self.terms.parameters);
+        let Some(terms) = &profile.errors else { return };
+        let columns = profile.domains.len();
+        let of_cell: Vec<u32> =
+            (0..profile.cells.len()).map(|cell| row_of(cell).map_or(NO_ROW, |row| row as u32)).collect();
+        for (index, cell, joules) in part.cells() {
+            let row = of_cell[index] as usize;
+            if row == NO_ROW as usize {
+                continue;
+            }
+            if row >= self.rows.len() {
+                self.rows.resize(row + 1, None);
+            }
+            let empty = || RowSums::new(profile.events.len(), self.domains.len() * parameters);
+            let sum = self.rows[row].get_or_insert_with(empty);
+            let event = cell.event as usize;
+            sum.joules[event] += joules.as_joules();
+            sum.samples[event] += cell.samples as f64;
+            for (position, &domain) in self.domains.iter().enumerate() {
+                let start = (index * columns + domain) * parameters;
+                let Some(changes) = terms.sensitivities.get(start..start + parameters) else { continue };
+                let gradient = &mut sum.gradient[position * parameters..][..parameters];
+                gradient.iter_mut().zip(changes).for_each(|(sum, change)| *sum += f64::from(*change));
+                let cost = coefficient(profile, domain, event);
+                if cost > 0.0 {
+                    gradient[event] += profile.cell_joules[index * columns + domain].as_joules() / cost;
+                }
             }
         }
-    }
-    let is_summed = |row: &usize| sums.get(*row).is_some_and(Option::is_some);
-    let summed: Vec<Option<usize>> = of_cell.into_iter().map(|row| row.filter(is_summed)).collect();
-    let row_of = |cell| summed.get(cell as usize).copied().flatten();
-    let jumps = Jumps::count(&terms.trail, terms.parameters.saturating_sub(1), sums.len(), row_of);
-    for (row, sum) in sums.iter_mut().enumerate() {
-        if let Some(sum) = sum {
-            sum.add_jumps(&jumps.of_row(row));
+        let Some(entries) = terms.trail.entries() else {
+            self.row_of_trail = of_cell;
+            return;
+        };
+        for &(number, cell) in entries {
+            let number = number as usize;
+            if number >= self.row_of_trail.len() {
+                self.row_of_trail.resize(number + 1, NO_ROW);
+            }
+            self.row_of_trail[number] = of_cell.get(cell as usize).copied().unwrap_or(NO_ROW);
         }
     }
-    let edges = meter_error(profile, domains);
-    let whole: f64 = sums.iter().flatten().flat_map(|sum| &sum.joules).sum();
-    let variance = |sum: &Option<RowSums>| {
-        let Some(sum) = sum else { return 0.0 };
-        let joules = sum.joules.iter().sum::<f64>();
-        let share = if whole > 0.0 { joules / whole } else { 0.0 };
-        let by_meter = (edges * share).powi(2) + (BETWEEN_READINGS * joules).powi(2);
-        sum.by_sampling(terms.trail.share(), jumps.pairs) + by_model(sum, terms, domains) + by_meter
-    };
-    Some(sums.iter().map(variance).collect())
+
+    /// The variance of each of `rows` rows, in square joules.
+    pub fn finish(self, rows: usize) -> Vec<f64> {
+        let Self { profile, terms, domains, rows: mut sums, row_of_trail } = self;
+        sums.resize(rows, None);
+        let is_summed = |row: &usize| sums.get(*row).is_some_and(Option::is_some);
+        let row_of = |cell| row_of_trail.get(cell as usize).map(|row| *row as usize).filter(is_summed);
+        let jumps = Jumps::count(&terms.trail, terms.parameters.saturating_sub(1), rows, row_of);
+        for (row, sum) in sums.iter_mut().enumerate() {
+            if let Some(sum) = sum {
+                sum.add_jumps(&jumps.of_row(row));
+            }
+        }
+        let edges = meter_error(profile, &domains);
+        let whole: f64 = sums.iter().flatten().flat_map(|sum| &sum.joules).sum();
+        let variance = |sum: &Option<RowSums>| {
+            let Some(sum) = sum else { return 0.0 };
+            let joules = sum.joules.iter().sum::<f64>();
+            let share = if whole > 0.0 { joules / whole } else { 0.0 };
+            let by_meter = (edges * share).powi(2) + (BETWEEN_READINGS * joules).powi(2);
+            sum.by_sampling(terms.trail.share(), jumps.pairs) + by_model(sum, terms, &domains) + by_meter
+        };
+        sums.iter().map(variance).collect()
+    }
 }
 
 fn coefficient(profile: &Profile, domain: usize, event: usize) -> f64 {
@@ -145,6 +188,18 @@ fn coefficient(profile: &Profile, domain: usize, event: usize) -> f64 {
 }
 
 impl RowSums {
+    fn new(events: usize, parameters: usize) -> Self {
+        Self {
+            joules: vec![0.0; events],
+            samples: vec![0.0; events],
+            jumps: vec![0.0; events],
+            second_jumps: vec![0.0; events],
+            farther_jumps: [0.0; FARTHEST - 1],
+            in_trail: 0.0,
+            gradient: vec![0.0; parameters],
+        }
+    }
+
     fn add_jumps(&mut self, jumps: &JumpsOfRow) {
         let of_events = jumps.of_events.iter().zip(&mut self.jumps).zip(&mut self.second_jumps);
         for (([first, second], jumps), second_jumps) in of_events {

@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 
-use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::error::ReportError;
-use super::frames::{Detail, FrameTable, UNKNOWN};
+use super::frames::{Detail, FrameTable};
 use super::scale::Scale;
+use super::top_functions::top_functions;
 use crate::label::Label;
-use crate::profile::{Profile, TimeSlice};
+use crate::profile::{ProfileParts, TimeSlice};
 use crate::symbolize::Symbols;
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
@@ -59,15 +59,16 @@ impl BucketReport {
     ///
     /// # Errors
     /// [`ReportError::NoJoules`] if there are no buckets.
-    pub fn new(profile: &Profile, symbols: &Symbols) -> Result<Self, ReportError> {
+    pub fn new(parts: &dyn ProfileParts, symbols: &Symbols) -> Result<Self, ReportError> {
+        let profile = parts.profile();
         let division = profile.division.as_ref().filter(|_| !profile.slices.is_empty());
         let Some(division) = division else { return Err(ReportError::NoJoules) };
         let top: Vec<usize> = profile.top_domains().map(|(index, _)| index).collect();
         let has_model = top.iter().all(|&index| division.domains.get(index).is_some_and(Option::is_some));
         let frames = FrameTable::new(profile, symbols, Detail::Function, true);
         let seconds = |time: Timestamp| time.since(profile.start).as_secs_f64();
-        let row = |slice: &TimeSlice| {
-            let (top_function, top_share) = top_function(profile, &frames, slice).unzip();
+        let row = |(slice, function): (&TimeSlice, Option<(Label, f64)>)| {
+            let (top_function, top_share) = function.unzip();
             BucketRow {
                 start_s: seconds(slice.start),
                 end_s: seconds(slice.end),
@@ -77,7 +78,8 @@ impl BucketReport {
                 top_share,
             }
         };
-        let buckets: Vec<BucketRow> = profile.slices.iter().map(row).collect();
+        let slices = profile.slices.iter();
+        let buckets: Vec<BucketRow> = slices.zip(top_functions(parts, &frames)).map(row).collect();
         let target = division.bucket;
         let full = full(&buckets, target);
         let count = full.len() as f64;
@@ -194,19 +196,6 @@ fn full(buckets: &[BucketRow], target: Joules) -> &[BucketRow] {
     }
 }
 
-fn top_function(profile: &Profile, frames: &FrameTable, slice: &TimeSlice) -> Option<(Label, f64)> {
-    let mut sums: FxHashMap<u32, f64> = FxHashMap::default();
-    let mut whole = 0.0;
-    for (cell, joules) in &slice.by_cell {
-        let stack = profile.cells.get(*cell as usize)?.stack;
-        let key = frames.of_stack(profile, stack).next().unwrap_or(UNKNOWN);
-        *sums.entry(key).or_default() += f64::from(*joules);
-        whole += f64::from(*joules);
-    }
-    let (key, joules) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
-    (whole > 0.0).then(|| (frames.function(key).name.clone(), joules / whole))
-}
-
 impl BucketRow {
     /// How long it took to spend its joules.
     pub fn duration(&self) -> Nanoseconds {
@@ -219,7 +208,7 @@ mod tests {
     use super::*;
     use crate::hardware::Method;
     use crate::profile::{BucketReason, Division, DomainDivision};
-    use crate::report::fixture::{Fixture, Spent};
+    use crate::report::fixture::{Divided, Fixture, Spent};
     use crate::units::Watts;
 
     fn report(modelled: [f64; 4]) -> BucketReport {
@@ -262,7 +251,13 @@ mod tests {
                 by_cell: vec![(0, 0.1 * at as f32), (1, 0.25)],
             })
             .collect();
-        BucketReport::new(&profile, &symbols).expect("buckets")
+        let report = BucketReport::new(&profile, &symbols).expect("buckets");
+        for spare_bytes in [usize::MAX, 0] {
+            let divided = Divided::new(&profile, 2, |cell| 1 - cell).within(spare_bytes);
+            let of_parts = BucketReport::new(&divided, &symbols).expect("buckets");
+            assert_eq!(of_parts, report, "in parts, with {spare_bytes} bytes beside");
+        }
+        report
     }
 
     #[test]

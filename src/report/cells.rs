@@ -6,51 +6,76 @@ use super::rows::{Grouping, Row};
 use super::select::{Selected, Totals};
 use crate::hardware::CpuInfo;
 use crate::label::Label;
-use crate::profile::{DomainEnergy, Profile};
+use crate::profile::{DomainEnergy, EventTotals, Profile, VarianceSums};
 use crate::units::Joules;
 
-/// Rows by thread, process, name of process, core or event. `stacks` says which stacks count.
-pub(super) fn by_cell(
-    profile: &Profile,
-    selected: &Selected,
-    stacks: &[bool],
-    grouping: Grouping,
-) -> Vec<Row> {
-    let mut rows = Vec::new();
-    let cells = selected.cells(profile).filter(|(_, cell, _)| stacks[cell.stack.0 as usize]);
-    let mut row_of_cell = vec![None; profile.cells.len()];
-    let mut add = |rows: &mut Vec<Row>, cell: usize, row: usize, totals: Totals| {
-        rows[row].own += totals;
-        rows[row].total += totals;
-        row_of_cell[cell] = Some(row);
-    };
-    match grouping {
-        Grouping::Core => {
-            let row_of_cpu = cpu_rows(profile, &mut rows);
-            cells.for_each(|(index, cell, totals)| add(&mut rows, index, row_of_cpu[&cell.cpu], totals));
+/// Sums by thread, process, name of process, core or event.
+pub(super) struct CellSums<'a> {
+    profile: &'a Profile,
+    selected: &'a Selected,
+    rows: Vec<Row>,
+    row_of: RowOf,
+    variances: Option<VarianceSums<'a>>,
+}
+
+/// What decides the row of a cell.
+enum RowOf {
+    Event,
+    Thread(Vec<usize>),
+    Core(CoreRows),
+}
+
+impl<'a> CellSums<'a> {
+    /// Nothing yet.
+    pub fn new(profile: &'a Profile, selected: &'a Selected, grouping: Grouping) -> Self {
+        let mut rows = Vec::new();
+        let row_of = match grouping {
+            Grouping::Core => RowOf::Core(CoreRows::default()),
+            Grouping::Event => {
+                let empty = Totals::default();
+                let row = |event: &EventTotals| Row::new(Label::new(&event.name), empty, empty);
+                rows.extend(profile.events.iter().map(row));
+                RowOf::Event
+            }
+            _ => RowOf::Thread(thread_rows(profile, grouping, &mut rows)),
+        };
+        let variances = VarianceSums::new(profile, &selected.domains);
+        Self { profile, selected, rows, row_of, variances }
+    }
+
+    /// Adds a part of the profile. `stacks` says which of its stacks count.
+    pub fn add(&mut self, part: &Profile, stacks: &[bool]) {
+        let mut row_of_cell = vec![None; part.cells.len()];
+        for (index, cell, totals) in
+            self.selected.cells(part).filter(|(_, cell, _)| stacks[cell.stack.0 as usize])
+        {
+            let row = match &mut self.row_of {
+                RowOf::Event => cell.event as usize,
+                RowOf::Thread(rows) => rows[cell.thread.0 as usize],
+                RowOf::Core(cores) => cores.row(self.profile, cell.cpu, &mut self.rows),
+            };
+            self.rows[row].own += totals;
+            self.rows[row].total += totals;
+            row_of_cell[index] = Some(row);
         }
-        Grouping::Event => {
-            let empty = Totals::default();
-            rows.extend(profile.events.iter().map(|event| Row::new(Label::new(&event.name), empty, empty)));
-            cells.for_each(|(index, cell, totals)| add(&mut rows, index, cell.event as usize, totals));
-        }
-        _ => {
-            let row_of_thread = thread_rows(profile, grouping, &mut rows);
-            cells.for_each(|(index, cell, totals)| {
-                add(&mut rows, index, row_of_thread[cell.thread.0 as usize], totals);
-            });
+        if let Some(variances) = &mut self.variances {
+            let domains = &self.selected.domains;
+            self.selected.add_variances(part, domains, |cell| row_of_cell[cell], variances);
         }
     }
-    if let Some(variances) =
-        selected.variances(profile, &selected.domains, rows.len(), |cell| row_of_cell[cell])
-    {
-        for (row, variance) in rows.iter_mut().zip(variances) {
-            row.own.variance += variance;
-            row.total.variance += variance;
+
+    /// The rows that have something.
+    pub fn finish(self) -> Vec<Row> {
+        let Self { mut rows, variances, .. } = self;
+        if let Some(variances) = variances.map(|variances| variances.finish(rows.len())) {
+            for (row, variance) in rows.iter_mut().zip(variances) {
+                row.own.variance += variance;
+                row.total.variance += variance;
+            }
         }
+        rows.retain(|row| !row.total.is_empty());
+        rows
     }
-    rows.retain(|row| !row.total.is_empty());
-    rows
 }
 
 /// Makes the rows of all threads and tells for each thread which one is its.
@@ -78,28 +103,33 @@ fn thread_rows(profile: &Profile, grouping: Grouping, rows: &mut Vec<Row>) -> Ve
         .collect()
 }
 
-/// Makes the rows of all cores and tells for each CPU which one is its.
-fn cpu_rows(profile: &Profile, rows: &mut Vec<Row>) -> FxHashMap<Option<u32>, usize> {
-    let infos: FxHashMap<u32, &CpuInfo> = profile.cpus.iter().map(|info| (info.cpu, info)).collect();
-    let mut cpus: Vec<Option<u32>> = profile.cells.iter().map(|cell| cell.cpu).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    let mut row_of_core: FxHashMap<(u32, u32, u32), usize> = FxHashMap::default();
-    let mut add = |label: String| {
-        rows.push(Row::new(Label::new(&label), Totals::default(), Totals::default()));
-        rows.len() - 1
-    };
-    let find = |cpu: Option<u32>| {
-        let row = match cpu.map(|cpu| (cpu, infos.get(&cpu))) {
+/// The rows of cores, made as their CPUs are met.
+#[derive(Default)]
+struct CoreRows {
+    of_cpu: FxHashMap<Option<u32>, usize>,
+    of_core: FxHashMap<(u32, u32, u32), usize>,
+}
+
+impl CoreRows {
+    fn row(&mut self, profile: &Profile, cpu: Option<u32>, rows: &mut Vec<Row>) -> usize {
+        if let Some(&row) = self.of_cpu.get(&cpu) {
+            return row;
+        }
+        let mut add = |label: String| {
+            rows.push(Row::new(Label::new(&label), Totals::default(), Totals::default()));
+            rows.len() - 1
+        };
+        let row = match cpu.map(|cpu| (cpu, profile.cpus.iter().rfind(|info| info.cpu == cpu))) {
             None => add("[unknown CPU]".to_owned()),
             Some((cpu, None)) => add(format!("CPU {cpu}")),
-            Some((_, Some(here))) => *row_of_core
+            Some((_, Some(here))) => *self
+                .of_core
                 .entry((here.package, here.die, here.core))
                 .or_insert_with(|| add(core_name(profile, here))),
         };
-        (cpu, row)
-    };
-    cpus.into_iter().map(find).collect()
+        self.of_cpu.insert(cpu, row);
+        row
+    }
 }
 
 fn core_name(profile: &Profile, here: &CpuInfo) -> String {
@@ -109,40 +139,61 @@ fn core_name(profile: &Profile, here: &CpuInfo) -> String {
     format!("package {} core {} (CPU {})", here.package, here.core, cpus.join(","))
 }
 
-/// One row per domain. Total: all that was charged to samples; own: without what the domains inside
-/// have, so that own amounts add up. Nested meters are not read at the same instant, so that an own
-/// amount can be a little less than nothing. Samples belong to no domain: there are none here.
-pub(super) fn by_domain(profile: &Profile, selected: &Selected, stacks: &[bool]) -> Vec<Row> {
-    let columns = profile.domains.len();
-    let mut totals_of = vec![Totals::default(); columns];
-    for (index, _, totals) in selected.cells(profile).filter(|(_, cell, _)| stacks[cell.stack.0 as usize]) {
-        for (domain, sum) in totals_of.iter_mut().enumerate() {
-            sum.joules += profile.cell_joules[index * columns + domain];
-            sum.variance += profile.cell_variances.get(index * columns + domain).copied().unwrap_or(0.0);
-            sum.time += totals.time;
+/// Sums by domain.
+pub(super) struct DomainSums<'a> {
+    profile: &'a Profile,
+    selected: &'a Selected,
+    totals: Vec<Totals>,
+    variances: Vec<Option<VarianceSums<'a>>>,
+}
+
+impl<'a> DomainSums<'a> {
+    /// Nothing yet.
+    pub fn new(profile: &'a Profile, selected: &'a Selected) -> Self {
+        let columns = profile.domains.len();
+        let variances = (0..columns).map(|domain| VarianceSums::new(profile, &[domain])).collect();
+        Self { profile, selected, totals: vec![Totals::default(); columns], variances }
+    }
+
+    /// Adds a part of the profile. `stacks` says which of its stacks count.
+    pub fn add(&mut self, part: &Profile, stacks: &[bool]) {
+        let (selected, columns) = (self.selected, self.totals.len());
+        for (index, _, totals) in selected.cells(part).filter(|(_, cell, _)| stacks[cell.stack.0 as usize]) {
+            for (domain, sum) in self.totals.iter_mut().enumerate() {
+                sum.joules += part.cell_joules[index * columns + domain];
+                sum.variance += part.cell_variances.get(index * columns + domain).copied().unwrap_or(0.0);
+                sum.time += totals.time;
+            }
+        }
+        for (domain, variances) in self.variances.iter_mut().enumerate() {
+            let all = |cell: usize| stacks[part.cells[cell].stack.0 as usize].then_some(0);
+            if let Some(variances) = variances {
+                selected.add_variances(part, &[domain], all, variances);
+            }
         }
     }
-    for (domain, sum) in totals_of.iter_mut().enumerate() {
-        let all = |cell: usize| stacks[profile.cells[cell].stack.0 as usize].then_some(0);
-        sum.variance += selected.variances(profile, &[domain], 1, all).map_or(0.0, |variances| variances[0]);
+
+    /// One row per domain. Total: all that was charged to samples; own: without what the domains inside
+    /// have, so that own amounts add up. Nested meters are not read at the same instant, so that an own
+    /// amount can be a little less than nothing. Samples belong to no domain: there are none here.
+    pub fn finish(self) -> Vec<Row> {
+        let Self { profile, selected, mut totals, variances } = self;
+        for (sum, variances) in totals.iter_mut().zip(variances) {
+            sum.variance += variances.map_or(0.0, |variances| variances.finish(1)[0]);
+        }
+        let row = |domain: usize| {
+            let info = &profile.domains[domain].info;
+            let inside = |other: &DomainEnergy| other.info.parent.as_deref() == Some(info.name.as_str());
+            let total = totals[domain];
+            let others = profile.domains.iter().zip(&totals);
+            let within: Joules = others.filter(|(other, _)| inside(other)).map(|(_, sum)| sum.joules).sum();
+            let own = Totals { joules: total.joules - within, ..total };
+            Row::new(Label::new(&info.name), own, total)
+        };
+        let shown =
+            (0..profile.domains.len()).filter(|&domain| is_within(profile, domain, &selected.domains));
+        shown.map(row).collect()
     }
-    let shown: Vec<usize> =
-        (0..columns).filter(|&domain| is_within(profile, domain, &selected.domains)).collect();
-    let row = |&domain: &usize| {
-        let info = &profile.domains[domain].info;
-        let inside = |other: &DomainEnergy| other.info.parent.as_deref() == Some(info.name.as_str());
-        let total = totals_of[domain];
-        let within: Joules = profile
-            .domains
-            .iter()
-            .zip(&totals_of)
-            .filter(|(other, _)| inside(other))
-            .map(|(_, sum)| sum.joules)
-            .sum();
-        let own = Totals { joules: total.joules - within, ..total };
-        Row::new(Label::new(&info.name), own, total)
-    };
-    shown.iter().map(row).collect()
 }
 
 /// A domain is one of `outer` or inside one of them.

@@ -23,7 +23,7 @@ mod tests {
     fn every_format_has_a_name_of_its_own_and_writes_something_else() {
         let (profile, symbols) = sample_profile();
         let options = TreeOptions::default();
-        let exported = Exported { profile: &profile, symbols: &symbols, options: &options };
+        let exported = Exported { profile: &profile, symbols: &symbols, options: &options, warn: &|_| () };
         let written = EXPORTERS.map(|exporter| {
             let mut out = Vec::new();
             exporter.write(&exported, &mut out).expect("a profile with joules");

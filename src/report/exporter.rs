@@ -4,27 +4,33 @@ use std::io::Write;
 
 use super::error::ReportError;
 use super::tree::{CallTree, TreeOptions};
-use crate::profile::Profile;
+use crate::profile::ProfileParts;
 use crate::symbolize::Symbols;
 
 /// What is exported: a profile, and which part of it in which form.
 #[derive(Clone, Copy)]
 pub struct Exported<'a> {
     /// Where the joules went.
-    pub profile: &'a Profile,
+    pub profile: &'a dyn ProfileParts,
     /// Names of its code.
     pub symbols: &'a Symbols,
     /// What is selected, and how call paths are made of it.
     pub options: &'a TreeOptions,
+    /// Is told what the reader of the export must know and the format has no place for.
+    pub warn: &'a dyn Fn(&str),
 }
 
 impl<'a> Exported<'a> {
-    /// Its call paths.
+    /// Its call paths, with a warning if some of them are folded.
     ///
     /// # Errors
     /// If the options name something that the profile does not have.
     pub fn tree(&self) -> Result<CallTree<'a>, ReportError> {
-        CallTree::new(self.profile, self.symbols, self.options)
+        let tree = CallTree::new(self.profile, self.symbols, self.options)?;
+        if let Some(warning) = tree.warning() {
+            (self.warn)(&warning);
+        }
+        Ok(tree)
     }
 }
 

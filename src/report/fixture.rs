@@ -3,10 +3,77 @@
 use crate::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, Method};
 use crate::profile::{
     AddressId, Balance, CallersId, Cell, CodeAddress, DomainEnergy, EventTotals, Module, ModuleId,
-    ModuleKind, Profile, Thread, ThreadIndex,
+    ModuleKind, Profile, ProfileParts, Thread, ThreadIndex, TimeSlice,
 };
 use crate::symbolize::{FileId, FoundFrames, FoundFunction, Item, SourceFrame, Symbols, SymbolsBuilder};
 use crate::units::{Joules, Nanoseconds, Timestamp};
+
+/// A profile whose cells come in parts.
+pub(crate) struct Divided {
+    head: Profile,
+    parts: Vec<Profile>,
+    spare_bytes: usize,
+}
+
+impl Divided {
+    /// `part_of` tells for each cell in which of so many parts it is.
+    pub fn new(whole: &Profile, parts: usize, part_of: impl Fn(usize) -> usize) -> Self {
+        let empty = |slices| Profile {
+            stacks: Default::default(),
+            cells: Vec::new(),
+            cell_joules: Vec::new(),
+            cell_variances: Vec::new(),
+            slices,
+            ..whole.clone()
+        };
+        let without_cells = |slice: &TimeSlice| TimeSlice { by_cell: Vec::new(), ..slice.clone() };
+        let part = |number: usize| {
+            let mut part = empty(Vec::new());
+            part.stacks = whole.stacks.clone();
+            let mut moved = vec![None; whole.cells.len()];
+            for (cell, moved) in moved.iter_mut().enumerate().filter(|(cell, _)| part_of(*cell) == number) {
+                *moved = Some(part.cells.len() as u32);
+                part.cells.push(whole.cells[cell]);
+                part.cell_joules.extend(whole.joules(cell));
+                let columns = whole.domains.len();
+                part.cell_variances.extend(&whole.cell_variances[cell * columns..][..columns]);
+            }
+            let of_part = |slice: &TimeSlice| {
+                let by_cell = slice.by_cell.iter();
+                let by_cell = by_cell.filter_map(|(cell, joules)| Some((moved[*cell as usize]?, *joules)));
+                TimeSlice { by_cell: by_cell.collect(), measured: Vec::new(), ..slice.clone() }
+            };
+            part.slices =
+                whole.slices.iter().map(of_part).filter(|slice| !slice.by_cell.is_empty()).collect();
+            part
+        };
+        let head = empty(whole.slices.iter().map(without_cells).collect());
+        Self { head, parts: (0..parts).map(part).collect(), spare_bytes: usize::MAX }
+    }
+
+    /// The same with so little memory beside.
+    pub fn within(self, spare_bytes: usize) -> Self {
+        Self { spare_bytes, ..self }
+    }
+}
+
+impl ProfileParts for Divided {
+    fn profile(&self) -> &Profile {
+        &self.head
+    }
+
+    fn whole(&self) -> Option<&Profile> {
+        None
+    }
+
+    fn for_each_part(&self, visit: &mut dyn FnMut(&Profile)) {
+        self.parts.iter().for_each(visit);
+    }
+
+    fn spare_bytes(&self) -> usize {
+        self.spare_bytes
+    }
+}
 
 /// One function at an address: its name and, if known, file and line.
 type Place = (String, Option<(String, u32)>);

@@ -61,7 +61,9 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
         }
         Ok::<(), ReportError>(())
     })?;
-    let subtitle = format!("{}; {COLORS}", provenance(&tree.summary, tree.weight));
+    let folded = tree.folded_share().map(|share| format!("; {:.1} % folded", share * 100.0));
+    let subtitle =
+        format!("{}{}; {COLORS}", provenance(&tree.summary, tree.weight), folded.unwrap_or_default());
     draw(tree, &unit, options, subtitle, Some(palette), &lines, out)
 }
 

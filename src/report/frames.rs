@@ -129,8 +129,10 @@ impl FrameTable {
     #[inline]
     pub fn of_address(&self, address: AddressId) -> &[u32] {
         let index = address.0 as usize;
-        let start = if index == 0 { 0 } else { self.ends[index - 1] as usize };
-        &self.frames[start..self.ends[index] as usize]
+        let start = if index == 0 { 0 } else { self.ends.get(index - 1).copied().unwrap_or_default() };
+        // A file that changes while it is read may have addresses in its second reading that it had not in the first.
+        let Some(&end) = self.ends.get(index) else { return &[UNKNOWN] };
+        &self.frames[start as usize..end as usize]
     }
 
     /// The keys of a stack, innermost first.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use regex::Regex;
 
-use super::fixture::{Fixture, Spent};
+use super::fixture::{Divided, Fixture, Spent};
 use super::folded::WholeNumbers;
 use super::tree::{CallTree, Direction, Root, TreeOptions};
 use super::walk::TreeFrame;
@@ -138,7 +138,93 @@ fn divide(
     }
 }
 
+/// A frame of a report, with its sums.
+fn rows(report: &Report) -> BTreeMap<String, Row> {
+    let key = |row: &Row| format!("{} {:?} {:?} {:?}", row.name, row.module, row.place, row.ids);
+    report.rows.iter().map(|row| (key(row), row.clone())).collect()
+}
+
+fn is_same(a: &Totals, b: &Totals) -> bool {
+    near(a.joules.as_joules(), b.joules.as_joules())
+        && near(a.variance, b.variance)
+        && (a.samples, a.count, a.time) == (b.samples, b.count, b.time)
+}
+
 proptest! {
+    /// A profile that comes in parts has the sums of the whole.
+    #[test]
+    fn reports_of_parts_are_reports_of_the_whole(
+        (profile, symbols) in any_profile(),
+        parts in 1usize..5,
+        seed in any::<usize>(),
+        by in any_grouping(),
+        selection in any_selection(),
+        whole in any::<bool>(),
+        inline in any::<bool>(),
+        of in prop::option::of((any::<bool>(), prop::sample::select(vec!["main", "work", "mix", "leaf"]))),
+    ) {
+        let divided = Divided::new(&profile, parts, |cell| (cell * 7 + seed % 1000) / 5 % parts);
+        let neighbours = of.map(|(callers, function)| Neighbours {
+            side: if callers { Side::Callers } else { Side::Callees },
+            function: function.to_owned(),
+        });
+        let options = Options { by, selection, whole, inline, neighbours, ..Options::default() };
+        let (a, b) = match (Report::new(&profile, &symbols, &options), Report::new(&divided, &symbols, &options)) {
+            (Ok(a), Ok(b)) => (a, b),
+            (a, b) => {
+                prop_assert_eq!(a.err().map(|it| it.to_string()), b.err().map(|it| it.to_string()));
+                return Ok(());
+            }
+        };
+        prop_assert_eq!((&a.summary, &a.warnings, &a.neighbours_of), (&b.summary, &b.warnings, &b.neighbours_of));
+        prop_assert!(is_same(&a.whole, &b.whole) && is_same(&a.not_selected, &b.not_selected));
+        let (a, b) = (rows(&a), rows(&b));
+        prop_assert_eq!(a.len(), b.len());
+        for ((key, a), (other, b)) in a.iter().zip(&b) {
+            prop_assert_eq!(key, other);
+            prop_assert!(is_same(&a.own, &b.own) && is_same(&a.total, &b.total), "{:?} and {:?}", a, b);
+        }
+    }
+
+    /// A call tree of parts is the tree of the whole as long as there is memory for it.
+    #[test]
+    fn call_trees_of_parts_are_call_trees_of_the_whole(
+        (profile, symbols) in any_profile(),
+        parts in 1usize..5,
+        innermost in any::<bool>(),
+        selection in any_selection(),
+        root in prop::sample::select(vec![Root::None, Root::Command, Root::Thread]),
+        threshold in prop::sample::select(vec![0.0, 0.01, 0.05, 0.2]),
+        whole in any::<bool>(),
+    ) {
+        let divided = Divided::new(&profile, parts, |cell| cell % parts);
+        let direction = if innermost { Direction::FromInnermost } else { Direction::FromOutermost };
+        let options = TreeOptions { direction, root, selection, whole, ..TreeOptions::default() };
+        let (a, b) = match (CallTree::new(&profile, &symbols, &options), CallTree::new(&divided, &symbols, &options)) {
+            (Ok(a), Ok(b)) => (a, b),
+            (a, b) => {
+                prop_assert!(a.is_err() && b.is_err());
+                return Ok(());
+            }
+        };
+        prop_assert!(near(a.total(), b.total()));
+        prop_assert_eq!(b.folded_share(), None);
+        let frames = |tree: &CallTree<'_>| {
+            let mut frames = Vec::new();
+            tree.for_each_own(threshold * tree.total() * (1.0 + 1e-9), |path, weight| {
+                frames.push((path.to_vec(), weight));
+                Ok::<(), ReportError>(())
+            }).expect("nothing fails");
+            frames
+        };
+        let (a, b) = (frames(&a), frames(&b));
+        prop_assert_eq!(a.len(), b.len());
+        for ((path, a), (other, b)) in a.iter().zip(&b) {
+            prop_assert_eq!(path, other);
+            prop_assert!(near(*a, *b));
+        }
+    }
+
     /// Shown + cut + filtered + not selected = attributed; with the balance's rows: = measured.
     #[test]
     fn rows_add_up_to_the_balance(
@@ -238,7 +324,7 @@ proptest! {
         let tree = CallTree::new(&profile, &symbols, &options).expect("there are samples");
         let threshold = threshold * tree.total();
         let paths: Vec<(Vec<TreeFrame>, f64)> =
-            tree.cells().map(|(_, weight, path)| (tree.frames_of(path), weight)).collect();
+            tree.cells(&profile).map(|(_, weight, path)| (tree.frames_of(&profile, path), weight)).collect();
         let all: Vec<(&[TreeFrame], f64)> = paths.iter().map(|(path, weight)| (&path[..], *weight)).collect();
         let mut expected = Vec::new();
         divide(&mut Vec::new(), &all, threshold, &mut expected);

@@ -26,6 +26,7 @@ pub mod histogram;
 mod hostile;
 pub mod html;
 pub mod json;
+mod kept_tree;
 #[cfg(test)]
 mod laws;
 mod neighbours;
@@ -37,11 +38,14 @@ mod rows;
 mod scale;
 mod select;
 pub mod speedscope;
+mod stack_filter;
 mod style;
 mod summary;
+mod sums;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod top_functions;
 mod totals_by_frame;
 pub mod tree;
 mod value;

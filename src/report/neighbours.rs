@@ -46,16 +46,16 @@ pub struct Neighbours {
     pub function: String,
 }
 
-/// Sums by the key on one side of the marked keys; `None` where the stack begins with them (callers)
-/// or ends in them (callees).
-pub(super) fn sums(
+/// Adds sums by the key on one side of the marked keys; those of stacks that begin with them (callers) or end
+/// in them (callees) are returned.
+pub(super) fn add(
     profile: &Profile,
     frames: &FrameTable,
     stacks: &[Totals],
     side: Side,
     marked: &[bool],
-) -> Vec<(Option<u32>, Totals)> {
-    let mut by_key = vec![Totals::default(); frames.keys.len()];
+    by_key: &mut [Totals],
+) -> Totals {
     let mut at_end = Totals::default();
     let mut keys: Vec<u32> = Vec::new();
     for (index, totals) in stacks.iter().enumerate().filter(|(_, totals)| !totals.is_empty()) {
@@ -73,8 +73,7 @@ pub(super) fn sums(
             None => at_end += *totals,
         }
     }
-    let keyed = by_key.into_iter().enumerate().map(|(key, totals)| (Some(key as u32), totals));
-    keyed.chain([(None, at_end)]).filter(|(_, totals)| !totals.is_empty()).collect()
+    at_end
 }
 
 /// The keys of the functions that a name means: equal to it or, if none is, matching it.

@@ -60,13 +60,14 @@ pub struct Exported {
     pub damaged: u64,
 }
 
-/// Writes the copy. `joules` tells the energy of the sample at a place in the recording.
+/// Writes the copy. `joules` tells the energy of the sample at a place in the recording, and is asked in the order of
+/// the file.
 ///
 /// # Errors
 /// If writing fails.
 pub fn write(
     recording: &Recording,
-    joules: impl Fn(RecordPosition) -> Option<Joules>,
+    mut joules: impl FnMut(RecordPosition) -> Option<Joules>,
     out: impl Write + Seek,
 ) -> Result<Exported, ReportError> {
     let events = Events::new(recording);

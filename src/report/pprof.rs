@@ -5,7 +5,7 @@
 //! lines. The values of a sample are its joules, summed over the domains that no other contains and of each
 //! domain alone, its CPU time and its number of kernel samples.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use rustc_hash::FxHashMap;
 
@@ -15,12 +15,15 @@ use super::folded::WholeNumbers;
 use super::frames::module_label;
 use super::protobuf::Message;
 use super::select::{Selected, Selection};
+use super::stack_filter::StackFilter;
 use crate::label::Label;
-use crate::profile::{AddressId, ModuleKind, Profile};
+use crate::profile::{AddressId, ModuleKind, Profile, ProfileParts};
 use crate::symbolize::Symbols;
 
 /// Units per joule of the values: microjoules.
 const MICROJOULES: f64 = 1e6;
+/// Bytes of samples that are gathered before they are written.
+const WRITTEN_AT_ONCE: usize = 1 << 16;
 
 /// Field numbers of the format's messages.
 mod field {
@@ -125,15 +128,16 @@ impl Exporter for Pprof {
 /// # Errors
 /// If the selection names something that the profile does not have, or writing fails.
 pub fn write(
-    profile: &Profile,
+    parts: &dyn ProfileParts,
     symbols: &Symbols,
     selection: &Selection,
     mut out: impl Write,
 ) -> Result<(), ReportError> {
+    let profile = parts.profile();
     let selected = Selected::resolve(selection, profile)?;
     let mut texts = Texts::new();
     let mut message = Message::default();
-    let values = Values::new(profile, &selected);
+    let mut values = Values::new(profile, &selected);
     for (kind, unit) in &values.types {
         let mut value_type = Message::default();
         value_type.number(field::value_type::TYPE, texts.place(kind));
@@ -141,7 +145,16 @@ pub fn write(
         message.message(field::profile::SAMPLE_TYPE, &value_type);
     }
     let default = texts.place(&values.types[0].0);
-    write_samples(profile, &selected, symbols, selection, values, &mut texts, &mut message);
+    out.write_all(message.as_bytes())?;
+    let filter = StackFilter::new(profile, symbols, selection);
+    let mut written = Ok(());
+    parts.for_each_part(&mut |part| {
+        if written.is_ok() {
+            written = write_samples(part, &selected, &filter, &mut values, &mut texts, &mut out);
+        }
+    });
+    written?;
+    let mut message = Message::default();
     write_code(profile, symbols, &mut texts, &mut message);
     message.number(field::profile::DURATION_NANOS, profile.duration.as_nanos());
     let comments: Vec<u64> =
@@ -184,19 +197,20 @@ impl Values {
     }
 }
 
+/// Writes the samples of a part of the profile: all of them together may be more than there is memory for.
 fn write_samples(
     profile: &Profile,
     selected: &Selected,
-    symbols: &Symbols,
-    selection: &Selection,
-    mut values: Values,
+    filter: &StackFilter,
+    values: &mut Values,
     texts: &mut Texts,
-    message: &mut Message,
-) {
-    let taken = super::value::stacks_of(profile, symbols, selected, selection);
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let taken = filter.taken(profile, selected);
+    let mut message = Message::default();
     let keys = ["thread", "tid", "process", "pid"].map(|key| texts.place(key));
     for (index, cell, totals) in selected.cells(profile) {
-        if taken[cell.stack.0 as usize].is_empty() {
+        if !taken[cell.stack.0 as usize] {
             continue;
         }
         let joules = profile.joules(index);
@@ -224,7 +238,12 @@ fn write_samples(
             sample.message(field::sample::LABEL, &label);
         }
         message.message(field::profile::SAMPLE, &sample);
+        if message.as_bytes().len() >= WRITTEN_AT_ONCE {
+            out.write_all(message.as_bytes())?;
+            message = Message::default();
+        }
     }
+    out.write_all(message.as_bytes())
 }
 
 /// Modules, addresses and functions.

@@ -7,7 +7,7 @@ use super::parallel::in_parallel;
 use super::select::{Selected, Totals, Weight};
 use super::totals_by_frame::sums_by_frame;
 use crate::label::Label;
-use crate::profile::Profile;
+use crate::profile::{Profile, VarianceSums};
 use crate::symbolize::Symbols;
 use crate::units::{Joules, Watts};
 
@@ -129,31 +129,52 @@ pub enum SortKey {
     Name,
 }
 
-/// Rows by function, line or module.
-pub(super) fn by_frame(
-    profile: &Profile,
-    symbols: &Symbols,
-    frames: &FrameTable,
-    detail: Detail,
-    stacks: &[Totals],
-    selected: &Selected,
-) -> Vec<Row> {
-    let own_row = |cell: usize| {
-        let stack = profile.cells[cell].stack;
-        let counts = !stacks[stack.0 as usize].is_empty();
-        counts.then(|| frames.of_stack(profile, stack).next().unwrap_or(UNKNOWN) as usize)
-    };
-    let (mut sums, variances) = in_parallel(
-        || sums_by_frame(profile, frames, stacks),
-        || selected.variances(profile, &selected.domains, frames.keys.len(), own_row),
-    );
-    if let Some(variances) = variances {
-        for ((own, _), variance) in sums.iter_mut().zip(variances) {
-            own.variance += variance;
+/// Own and total sums by function, line or module: by key of a [`FrameTable`].
+pub(super) struct FrameSums<'a> {
+    selected: &'a Selected,
+    sums: Vec<(Totals, Totals)>,
+    variances: Option<VarianceSums<'a>>,
+}
+
+impl<'a> FrameSums<'a> {
+    /// Nothing yet, of so many keys.
+    pub fn new(profile: &'a Profile, selected: &'a Selected, keys: usize) -> Self {
+        let variances = VarianceSums::new(profile, &selected.domains);
+        Self { selected, sums: vec![(Totals::default(), Totals::default()); keys], variances }
+    }
+
+    /// Adds a part of the profile, of which `stacks` are the sums by stack.
+    pub fn add(&mut self, part: &Profile, frames: &FrameTable, stacks: &[Totals]) {
+        let own_row = |cell: usize| {
+            let stack = part.cells[cell].stack;
+            let counts = !stacks[stack.0 as usize].is_empty();
+            counts.then(|| frames.of_stack(part, stack).next().unwrap_or(UNKNOWN) as usize)
+        };
+        let (selected, variances) = (self.selected, &mut self.variances);
+        let (found, ()) = in_parallel(
+            || sums_by_frame(part, frames, stacks),
+            || {
+                if let Some(variances) = variances {
+                    selected.add_variances(part, &selected.domains, own_row, variances);
+                }
+            },
+        );
+        for ((own, total), (more_own, more_total)) in self.sums.iter_mut().zip(found) {
+            *own += more_own;
+            *total += more_total;
         }
     }
-    let rows = sums.into_iter().enumerate().filter(|(_, (_, total))| !total.is_empty());
-    rows.map(|(key, (own, total))| frame_row(symbols, frames, detail, key as u32, own, total)).collect()
+
+    /// The sums.
+    pub fn finish(self) -> Vec<(Totals, Totals)> {
+        let Self { mut sums, variances, .. } = self;
+        if let Some(variances) = variances.map(|variances| variances.finish(sums.len())) {
+            for ((own, _), variance) in sums.iter_mut().zip(variances) {
+                own.variance += variance;
+            }
+        }
+        sums
+    }
 }
 
 /// The row of one key.

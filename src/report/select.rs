@@ -3,7 +3,7 @@
 use regex::Regex;
 
 use super::error::ReportError;
-use crate::profile::{Cell, GPU_LAUNCH_EVENT, Profile, ProfileMethod, Summed, variances};
+use crate::profile::{Cell, GPU_LAUNCH_EVENT, Profile, ProfileMethod, Summed, VarianceSums};
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// What rows and frames are weighed by.
@@ -172,16 +172,16 @@ impl Selected {
         Ok(Self { weight, domains, is_of_one_domain, partial, event, without_time, threads })
     }
 
-    /// One-sigma variances of the joules of `rows` groups of the selected cells, in the columns `domains`, beside what
-    /// the profile knows of each cell; `row_of` tells for each cell its group. `None` if nothing was measured.
-    pub fn variances(
+    /// Adds to what the variances of joules follow from, in the columns `domains`, the selected cells of a part of the
+    /// profile; `row_of` tells for each cell its row.
+    pub fn add_variances(
         &self,
-        profile: &Profile,
+        part: &Profile,
         domains: &[usize],
-        rows: usize,
         row_of: impl Fn(usize) -> Option<usize>,
-    ) -> Option<Vec<f64>> {
-        variances(&Summed { profile, domains, takes: &|cell| self.takes(cell) }, rows, row_of)
+        sums: &mut VarianceSums<'_>,
+    ) {
+        sums.add(&Summed { profile: part, domains, takes: &|cell| self.takes(cell) }, row_of);
     }
 
     /// The selected cells: index, cell and sums.

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
+use serde::ser::{SerializeSeq, Serializer};
 
 use super::exporter::{Exported, Exporter};
 use super::folded::WholeNumbers;
@@ -20,7 +21,7 @@ struct File<'a> {
     #[serde(rename = "activeProfileIndex")]
     active_profile_index: usize,
     shared: Shared<'a>,
-    profiles: [Profile; 1],
+    profiles: [Profile<'a>; 1],
 }
 
 #[derive(Serialize)]
@@ -38,7 +39,7 @@ struct Frame<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Profile {
+struct Profile<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     name: String,
@@ -46,7 +47,7 @@ struct Profile {
     unit: &'static str,
     start_value: u64,
     end_value: u64,
-    samples: Vec<Vec<u32>>,
+    samples: Samples<'a>,
     weights: Vec<u64>,
 }
 
@@ -67,6 +68,31 @@ impl Exporter for Speedscope {
     }
 }
 
+/// The frames of each sample by their numbers. All of them together take many times the memory of the tree, so that
+/// it is walked once more when they are written.
+struct Samples<'a> {
+    tree: &'a CallTree<'a>,
+    index_of: &'a FxHashMap<TreeFrame, u32>,
+    factor: f64,
+}
+
+impl Serialize for Samples<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut sequence = serializer.serialize_seq(None)?;
+        let mut whole = WholeNumbers::new(self.factor);
+        let mut sample: Vec<u32> = Vec::new();
+        self.tree.for_each_own(0.0, |path, weight| {
+            if whole.next(weight) == 0 {
+                return Ok(());
+            }
+            sample.clear();
+            sample.extend(path.iter().filter_map(|frame| self.index_of.get(frame)));
+            sequence.serialize_element(&sample)
+        })?;
+        sequence.end()
+    }
+}
+
 /// Writes a call tree for speedscope. Weights are microjoules, or samples, or events: the profile's
 /// name tells which.
 ///
@@ -80,18 +106,17 @@ pub fn write(tree: &CallTree<'_>, mut out: impl Write) -> Result<(), ReportError
     };
     let mut whole = WholeNumbers::new(factor);
     let (mut frames, mut index_of) = (Vec::new(), FxHashMap::<TreeFrame, u32>::default());
-    let (mut samples, mut weights) = (Vec::new(), Vec::new());
+    let mut weights = Vec::new();
     tree.for_each_own(0.0, |path, weight| {
         let number = whole.next(weight);
         if number > 0 {
-            let mut index = |&frame: &TreeFrame| {
-                *index_of.entry(frame).or_insert_with(|| {
+            for &frame in path {
+                index_of.entry(frame).or_insert_with(|| {
                     let (name, module) = tree.label(frame);
                     frames.push(Frame { name: name.as_str(), file: module.map(|module| module.as_str()) });
                     frames.len() as u32 - 1
-                })
-            };
-            samples.push(path.iter().map(&mut index).collect());
+                });
+            }
             weights.push(number);
         }
         Ok::<(), ReportError>(())
@@ -109,7 +134,7 @@ pub fn write(tree: &CallTree<'_>, mut out: impl Write) -> Result<(), ReportError
             unit: "none",
             start_value: 0,
             end_value: weights.iter().sum(),
-            samples,
+            samples: Samples { tree, index_of: &index_of, factor },
             weights,
         }],
     };

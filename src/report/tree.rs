@@ -6,14 +6,15 @@ use rustc_hash::FxHashMap;
 
 use super::error::ReportError;
 use super::frames::{Detail, FrameClass, FrameTable, UNKNOWN};
+use super::kept_tree::KeptTree;
 use super::parallel::in_parallel;
 use super::select::{Selected, Selection, Weight};
+use super::stack_filter::StackFilter;
 use super::summary::Summary;
-use super::value::stacks_of;
 pub use super::walk::Direction;
 use super::walk::{Node, TreeFrame, TreeShape, WeighedStack, walk};
 use crate::label::Label;
-use crate::profile::{Profile, StackId, Thread};
+use crate::profile::{Profile, ProfileParts, StackId, Thread};
 use crate::symbolize::Symbols;
 
 /// What a call tree is made of.
@@ -61,9 +62,9 @@ pub(super) fn mark(class: FrameClass) -> &'static str {
 
 /// A call tree.
 pub struct CallTree<'a> {
-    profile: &'a Profile,
+    parts: &'a dyn ProfileParts,
     frames: FrameTable,
-    stacks: Vec<WeighedStack>,
+    stacks: Stacks<'a>,
     /// Place of each key among all keys in the order of names.
     rank: Vec<u32>,
     direction: Direction,
@@ -72,9 +73,10 @@ pub struct CallTree<'a> {
     /// Frames beside all stacks (indices of `roots`), and their weights.
     beside: Vec<(u32, f64)>,
     small: TreeFrame,
+    /// What there was no memory for.
+    folded: TreeFrame,
     selected: Selected,
-    /// Which stacks count.
-    taken: Vec<bool>,
+    filter: StackFilter,
     root_of_thread: Vec<Option<u32>>,
     /// What weighs.
     pub weight: Weight,
@@ -82,28 +84,52 @@ pub struct CallTree<'a> {
     pub summary: Summary,
 }
 
+/// The stacks that a call tree is made of.
+enum Stacks<'a> {
+    /// All that a whole profile has.
+    All(&'a Profile, Vec<WeighedStack>),
+    /// Of a profile in parts: the tree, as far as there is memory for it.
+    Kept(KeptTree),
+}
+
 impl<'a> CallTree<'a> {
-    /// Makes a call tree.
+    /// Makes a call tree of a profile. If that is in parts and the tree takes too much memory, the lightest
+    /// subtrees are folded, see [`CallTree::folded_share`].
     ///
     /// # Errors
     /// If the options name something that the profile does not have, or nothing is selected.
-    pub fn new(profile: &'a Profile, symbols: &Symbols, options: &TreeOptions) -> Result<Self, ReportError> {
+    pub fn new(
+        parts: &'a dyn ProfileParts,
+        symbols: &Symbols,
+        options: &TreeOptions,
+    ) -> Result<Self, ReportError> {
+        let profile = parts.profile();
         let selected = Selected::resolve(&options.selection, profile)?;
         let (mut roots, root_of_thread) = roots(profile, options.root);
-        let (frames, (taken, stacks)) = in_parallel(
-            || FrameTable::new(profile, symbols, Detail::ClassedFunction, !options.no_inline),
-            || {
-                let taken: Vec<bool> = match options.selection.through {
-                    None => selected.stacks(profile),
-                    Some(_) => stacks_of(profile, symbols, &selected, &options.selection)
-                        .iter()
-                        .map(|totals| !totals.is_empty())
-                        .collect(),
-                };
-                let stacks = weigh(profile, &selected, &taken, &root_of_thread);
-                (taken, stacks)
-            },
-        );
+        let frame_table = || FrameTable::new(profile, symbols, Detail::ClassedFunction, !options.no_inline);
+        let new_filter = || StackFilter::new(profile, symbols, &options.selection);
+        let (frames, filter, stacks) = match parts.whole() {
+            Some(profile) => {
+                let (frames, (filter, stacks)) = in_parallel(frame_table, || {
+                    let filter = new_filter();
+                    let taken = filter.taken(profile, &selected);
+                    (filter, weigh(profile, &selected, &taken, &root_of_thread))
+                });
+                (frames, filter, Stacks::All(profile, stacks))
+            }
+            None => {
+                let (frames, filter) = (frame_table(), new_filter());
+                let tree = kept_tree(parts, |part, tree| {
+                    let taken = filter.taken(part, &selected);
+                    let mut path = Vec::new();
+                    for stack in weigh(part, &selected, &taken, &root_of_thread) {
+                        frames_of(&frames, part, options.direction, stack.above, stack.stack, &mut path);
+                        tree.add(&path, stack.weight);
+                    }
+                });
+                (frames, filter, Stacks::Kept(tree))
+            }
+        };
         let summary = Summary::new(profile, &selected, options.subject.as_deref());
         let mut beside = Vec::new();
         if options.whole && selected.weight == Weight::Joules {
@@ -115,8 +141,10 @@ impl<'a> CallTree<'a> {
         // What is too light to be drawn even at the lowest level.
         let small = TreeFrame::Above(roots.len() as u32);
         roots.push(Label::new("[small]"));
+        let folded = TreeFrame::Above(roots.len() as u32);
+        roots.push(Label::new("[folded]"));
         let tree = Self {
-            profile,
+            parts,
             rank: ranks(&frames),
             frames,
             stacks,
@@ -124,10 +152,11 @@ impl<'a> CallTree<'a> {
             roots,
             beside,
             small,
+            folded,
             weight: selected.weight,
             summary,
             selected,
-            taken,
+            filter,
             root_of_thread,
         };
         if tree.total() > 0.0 { Ok(tree) } else { Err(ReportError::NothingSelected) }
@@ -141,7 +170,30 @@ impl<'a> CallTree<'a> {
     /// What the whole tree weighs: joules, samples or events.
     pub fn total(&self) -> f64 {
         let beside: f64 = self.beside.iter().map(|(_, weight)| weight).sum();
-        beside + self.stacks.iter().map(|stack| stack.weight).sum::<f64>()
+        let of_stacks = match &self.stacks {
+            Stacks::All(_, stacks) => stacks.iter().map(|stack| stack.weight).sum::<f64>(),
+            Stacks::Kept(tree) => tree.total(),
+        };
+        beside + of_stacks
+    }
+
+    /// The share of the whole that stands in frames called `[folded]`, since there was no memory for the subtrees
+    /// there; `None` if there was memory for all. What other frames weigh does not depend on it.
+    pub fn folded_share(&self) -> Option<f64> {
+        match &self.stacks {
+            Stacks::Kept(tree) if tree.folded() > 0.0 => Some(tree.folded() / self.total()),
+            _ => None,
+        }
+    }
+
+    /// What the reader of a picture must know of it, beside the profile's warnings.
+    pub fn warning(&self) -> Option<String> {
+        let share = self.folded_share()? * 100.0;
+        Some(format!(
+            "there was no memory for all call paths: the lightest, {share:.1} % of all {}, are folded into frames \
+             called [folded]; the others are exact. More is shown with more memory (--memory)",
+            self.weight.name()
+        ))
     }
 
     /// Calls `visit` with the frames from the root to each one that has weight of its own, and that
@@ -157,41 +209,59 @@ impl<'a> CallTree<'a> {
         for &(frame, weight) in self.beside.iter().filter(|(_, weight)| *weight > 0.0) {
             visit(&[TreeFrame::Above(frame)], weight)?;
         }
-        let shape = TreeShape { direction: self.direction, threshold, rank: &self.rank };
-        walk(self.profile, &self.frames, &self.stacks, shape, |node: Node<'_>| match node.path {
-            _ if node.own <= 0.0 => Ok(()),
-            [] => visit(&[self.small], node.own),
-            path => visit(path, node.own),
+        let visit_own = |path: &[TreeFrame], own: f64| match path {
+            _ if own <= 0.0 => Ok(()),
+            [] => visit(&[self.small], own),
+            path => visit(path, own),
+        };
+        self.walk(threshold, visit_own)
+    }
+
+    fn walk<E>(
+        &self,
+        threshold: f64,
+        mut visit: impl FnMut(&[TreeFrame], f64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match &self.stacks {
+            Stacks::All(profile, stacks) => {
+                let shape = TreeShape { direction: self.direction, threshold, rank: &self.rank };
+                walk(profile, &self.frames, stacks, shape, |node: Node<'_>| visit(node.path, node.own))
+            }
+            Stacks::Kept(tree) => tree.walk(threshold, &self.rank, self.folded, visit),
+        }
+    }
+
+    /// The cells of a part of the profile that the tree is made of, their weights, and the frames that each ends a
+    /// path of.
+    pub(super) fn cells<'p>(
+        &'p self,
+        part: &'p Profile,
+    ) -> impl Iterator<Item = (usize, f64, CellPath)> + 'p {
+        let taken = self.filter.taken(part, &self.selected);
+        let cells = self.selected.cells(part).filter(move |(_, cell, _)| taken[cell.stack.0 as usize]);
+        cells.map(|(index, cell, totals)| {
+            let root = self.root_of_thread[cell.thread.0 as usize];
+            (index, totals.weight(self.weight), CellPath { root, stack: cell.stack })
         })
     }
 
-    /// The cells that the tree is made of, their weights, and the frames that each ends a path of.
-    pub(super) fn cells(&self) -> impl Iterator<Item = (usize, f64, CellPath)> + '_ {
-        let is_taken = |stack: StackId| self.taken[stack.0 as usize];
-        self.selected.cells(self.profile).filter(move |(_, cell, _)| is_taken(cell.stack)).map(
-            |(index, cell, totals)| {
-                let root = self.root_of_thread[cell.thread.0 as usize];
-                (index, totals.weight(self.weight), CellPath { root, stack: cell.stack })
-            },
-        )
-    }
-
-    /// The frames of a path, the one nearest to the root first.
-    pub(super) fn frames_of(&self, path: CellPath) -> Vec<TreeFrame> {
-        let mut frames: Vec<TreeFrame> =
-            self.frames.of_stack(self.profile, path.stack).map(TreeFrame::Key).collect();
-        if frames.is_empty() {
-            frames.push(TreeFrame::Key(UNKNOWN));
+    /// The frames that the tree has of a path in a part of the profile, the one nearest to the root first.
+    pub(super) fn frames_of(&self, part: &Profile, path: CellPath) -> Vec<TreeFrame> {
+        let mut frames = Vec::new();
+        frames_of(&self.frames, part, self.direction, path.root, path.stack, &mut frames);
+        if let Stacks::Kept(tree) = &self.stacks {
+            let kept = tree.kept(&frames);
+            if kept < frames.len() {
+                frames.truncate(kept);
+                frames.push(self.folded);
+            }
         }
-        if self.direction == Direction::FromOutermost {
-            frames.reverse();
-        }
-        path.root.map(TreeFrame::Above).into_iter().chain(frames).collect()
+        frames
     }
 
     /// The profile that the tree is of.
-    pub(super) fn profile(&self) -> &'a Profile {
-        self.profile
+    pub(super) fn parts(&self) -> &'a dyn ProfileParts {
+        self.parts
     }
 
     /// All joules count, not those of one domain alone.
@@ -293,6 +363,39 @@ fn roots(profile: &Profile, root: Root) -> (Vec<Label>, Vec<Option<u32>>) {
     });
     let of_thread = of_thread.collect();
     (labels, of_thread)
+}
+
+/// A tree of all parts, of which `add` adds one.
+fn kept_tree(parts: &dyn ProfileParts, mut add: impl FnMut(&Profile, &mut KeptTree)) -> KeptTree {
+    let mut tree = KeptTree::within(parts.spare_bytes());
+    parts.for_each_part(&mut |part| add(part, &mut tree));
+    if tree.has_folded() {
+        tree.fix();
+        parts.for_each_part(&mut |part| add(part, &mut tree));
+        tree.fold_lightest();
+    }
+    tree
+}
+
+/// The frames of a stack, the one nearest to the root first.
+fn frames_of(
+    frames: &FrameTable,
+    profile: &Profile,
+    direction: Direction,
+    above: Option<u32>,
+    stack: StackId,
+    path: &mut Vec<TreeFrame>,
+) {
+    path.clear();
+    path.extend(above.map(TreeFrame::Above));
+    let first = path.len();
+    path.extend(frames.of_stack(profile, stack).map(TreeFrame::Key));
+    if path.len() == first {
+        path.push(TreeFrame::Key(UNKNOWN));
+    }
+    if direction == Direction::FromOutermost {
+        path[first..].reverse();
+    }
 }
 
 /// The weight of each stack below each root.

@@ -2,16 +2,15 @@
 
 use regex::Regex;
 
-use super::cells;
 use super::error::ReportError;
-use super::frames::{Detail, FrameTable};
-use super::neighbours::{self, Neighbours, Side};
+use super::neighbours::{Neighbours, Side};
 use super::rows::{self, Grouping, Row, SortKey};
 use super::select::{Selected, Selection, Totals, Weight};
 use super::summary::Summary;
+use super::sums::{Found, RowsWanted, Sums};
 
 use crate::label::Label;
-use crate::profile::{BALANCE_TOLERANCE, Profile, StackId};
+use crate::profile::{BALANCE_TOLERANCE, Profile, ProfileParts};
 use crate::symbolize::Symbols;
 
 /// What a report shows. The default: all functions by their own joules.
@@ -86,65 +85,38 @@ pub struct Report {
 }
 
 impl Report {
-    /// Makes a report.
+    /// Makes a report of a profile, whole or in parts: its sums do not depend on which it is.
     ///
     /// # Errors
     /// If the options name something that the profile does not have.
-    pub fn new(profile: &Profile, symbols: &Symbols, options: &Options) -> Result<Self, ReportError> {
+    pub fn new(parts: &dyn ProfileParts, symbols: &Symbols, options: &Options) -> Result<Self, ReportError> {
+        let profile = parts.profile();
         let selected = Selected::resolve(&options.selection, profile)?;
         let weight = selected.weight;
         if options.by == Grouping::Domain && weight != Weight::Joules {
             return Err(ReportError::NoJoules);
         }
-        let detail = match options.by {
-            Grouping::Line => Detail::Line,
-            Grouping::Module => Detail::Module,
-            _ => Detail::Function,
-        };
-        let frames = FrameTable::new(profile, symbols, detail, options.inline);
-        let stacks = stacks_of(profile, symbols, &selected, &options.selection);
-        let chosen: Totals = stacks.iter().copied().sum();
+        let wanted =
+            RowsWanted { by: options.by, neighbours: options.neighbours.as_ref(), inline: options.inline };
+        let mut sums = Sums::new(profile, symbols, &selected, &options.selection, wanted)?;
+        parts.for_each_part(&mut |part| sums.add(part));
+        let Found { rows, chosen, not_selected, in_cells } = sums.finish()?;
 
-        let (rows, neighbours_of): (Vec<Row>, _) = match &options.neighbours {
-            Some(Neighbours { side, function }) => {
-                let marked = neighbours::mark(&frames, function)?;
-                let sums = neighbours::sums(profile, &frames, &stacks, *side, &marked);
-                if sums.is_empty() {
-                    return Err(ReportError::NoSuchFunction(function.clone()));
-                }
-                let end = Label::new(side.end());
-                let row = |(key, totals): (Option<u32>, Totals)| match key {
-                    Some(key) => rows::frame_row(symbols, &frames, detail, key, totals, totals),
-                    None => Row::new(end.clone(), totals, totals),
-                };
-                (sums.into_iter().map(row).collect(), Some((*side, Label::new(function))))
-            }
-            None if options.by.is_by_frame() => {
-                (rows::by_frame(profile, symbols, &frames, detail, &stacks, &selected), None)
-            }
-            None => {
-                let counts: Vec<bool> = stacks.iter().map(|totals| !totals.is_empty()).collect();
-                let rows = match options.by {
-                    Grouping::Domain => cells::by_domain(profile, &selected, &counts),
-                    by => cells::by_cell(profile, &selected, &counts, by),
-                };
-                (rows, None)
-            }
-        };
-
+        let neighbours = options.neighbours.as_ref();
+        let neighbours_of = neighbours.map(|of| (of.side, Label::new(&of.function)));
         let summary = Summary::new(profile, &selected, options.subject.as_deref());
         let mut report = Self {
             weight,
             by: options.by,
             event: options.selection.event.as_deref().map(Label::new),
-            not_selected: not_selected(profile, &selected, chosen),
+            not_selected,
             whole: if neighbours_of.is_some() { rows.iter().map(|row| row.own).sum() } else { chosen },
             neighbours_of,
             rows,
             includes_balance: options.whole && weight == Weight::Joules && options.neighbours.is_none(),
             cut: (0, Totals::default()),
             filtered: (0, Totals::default()),
-            warnings: warnings(profile, &summary),
+            warnings: warnings(profile, &summary, &in_cells),
             summary,
         };
         report.finish(options);
@@ -196,53 +168,8 @@ fn count_and_sum(rows: &[Row]) -> (usize, Totals) {
     (rows.len(), rows.iter().map(|row| row.own).sum())
 }
 
-/// Sums by stack; stacks that do not pass through what was asked for are left empty.
-pub(super) fn stacks_of(
-    profile: &Profile,
-    symbols: &Symbols,
-    selected: &Selected,
-    selection: &Selection,
-) -> Vec<Totals> {
-    let mut stacks = selected.totals_by_stack(profile);
-    if let Some(pattern) = &selection.through {
-        let frames = FrameTable::new(profile, symbols, Detail::Function, true);
-        let marked = frames.flags(|function| pattern.is_match(function.name.as_str()));
-        let is_at = |address| frames.of_address(address).iter().any(|&key| marked[key as usize]);
-        let table = &profile.stacks;
-        let mut pass = vec![false; table.callers_len()];
-        for callers in table.all_callers() {
-            let caller = table.caller(callers);
-            pass[callers.0 as usize] =
-                caller.is_some_and(|(address, outer)| pass[outer.0 as usize] || is_at(address));
-        }
-        for (stack, totals) in (0..).map(StackId).zip(&mut stacks) {
-            if !pass[table.callers(stack).0 as usize] && !table.innermost(stack).is_some_and(is_at) {
-                *totals = Totals::default();
-            }
-        }
-    }
-    stacks
-}
-
-/// What the profile's cells have beyond the chosen ones.
-fn not_selected(profile: &Profile, selected: &Selected, chosen: Totals) -> Totals {
-    if !selected.partial {
-        return Totals::default();
-    }
-    let all = selected.all(profile);
-    Totals {
-        joules: (all.joules - chosen.joules).max(crate::units::Joules::ZERO),
-        variance: (all.variance - chosen.variance).max(0.0),
-        samples: all.samples.saturating_sub(chosen.samples),
-        count: all.count.saturating_sub(chosen.count),
-        time: crate::units::Nanoseconds::from_nanos(
-            all.time.as_nanos().saturating_sub(chosen.time.as_nanos()),
-        ),
-    }
-}
-
-/// The profile's own warnings, and what does not add up.
-fn warnings(profile: &Profile, summary: &Summary) -> Vec<Label> {
+/// The profile's own warnings, and what does not add up. `in_cells` are the joules of all cells, by domain.
+fn warnings(profile: &Profile, summary: &Summary, in_cells: &[f64]) -> Vec<Label> {
     let mut warnings: Vec<Label> = profile.warnings.iter().map(|text| Label::new(text)).collect();
     let unbalanced = summary.domains.iter().filter(|domain| !domain.balance.holds());
     warnings.extend(unbalanced.map(|domain| {
@@ -252,9 +179,7 @@ fn warnings(profile: &Profile, summary: &Summary) -> Vec<Label> {
             domain.name
         ))
     }));
-    for (index, domain) in profile.domains.iter().enumerate() {
-        let in_cells: f64 =
-            (0..profile.cells.len()).map(|cell| profile.joules(cell)[index].as_joules()).sum();
+    for (domain, &in_cells) in profile.domains.iter().zip(in_cells) {
         let attributed = domain.balance.attributed.as_joules();
         if (in_cells - attributed).abs()
             > BALANCE_TOLERANCE * domain.balance.measured.as_joules().abs().max(in_cells)

@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use foldhash::fast::FixedState;
 
 use crate::analyze::aggregate::known::{KeyHash, KnownKeys};
+use crate::analyze::memory::{BYTES_PER_CALLER, BYTES_PER_DRAWN_CALLER, BYTES_PER_KEY};
 use crate::profile::{AddressId, CallersId, StackTable};
 
 /// A path shares so many frames with another one, or twice as many, and so on.
@@ -63,6 +64,12 @@ impl CallPaths {
     /// Number of places in the tree.
     pub fn len(&self) -> usize {
         self.table.callers_len()
+    }
+
+    /// What the tree takes at most: while it is made, with so many keys beside, or when it is drawn.
+    pub fn bytes(&self, keys: usize) -> usize {
+        let made = BYTES_PER_CALLER * self.len() + BYTES_PER_KEY * (self.known.len() + keys);
+        made.max(BYTES_PER_DRAWN_CALLER * self.len())
     }
 
     /// The tree.

@@ -3,16 +3,12 @@
 use std::hash::Hasher;
 
 use foldhash::fast::FixedState;
-use rustc_hash::FxHashSet;
 
 use crate::analyze::aggregate::known::{KnownKeys, hash};
+use crate::analyze::memory::{BYTES_PER_CELL, BYTES_PER_KEY, BYTES_PER_STACK};
 use crate::profile::{AddressId, CallersId, Cell, StackId, StackTable, ThreadIndex};
 use crate::timeline::StackInterner;
 use crate::units::Nanoseconds;
-
-/// Most call stacks that are told apart. A stack takes about 20 bytes and a cell of it 100: a program of which
-/// nearly every sample has a stack of its own would fill any memory.
-const MOST_STACKS: usize = 1 << 20;
 
 /// What of a sample decides its cell, beside its event and its CPU.
 #[derive(Debug, Clone, Copy)]
@@ -48,14 +44,11 @@ pub const NO_CPU: u32 = u32::MAX;
 /// The cells so far.
 #[derive(Debug)]
 pub struct CellTable {
-    most_stacks: usize,
     /// Cells, by a hash of what they are: code may lie at several addresses.
     known: KnownKeys,
     hashers: [FixedState; 2],
     cells: Vec<CellParts>,
     stacks: StackInterner,
-    /// Cells whose samples all are without their callers.
-    cut: FxHashSet<u32>,
 }
 
 /// What tells a cell from others.
@@ -70,68 +63,57 @@ struct CellParts {
 impl Default for CellTable {
     fn default() -> Self {
         Self {
-            most_stacks: MOST_STACKS,
             known: KnownKeys::default(),
             hashers: [FixedState::with_seed(1), FixedState::with_seed(2)],
             cells: Vec::new(),
             stacks: StackInterner::default(),
-            cut: FxHashSet::default(),
         }
     }
 }
 
 impl CellTable {
-    /// The cell of a sample, made if need be. A stack loses its callers if there are too many stacks. Where CPUs
-    /// are not told apart, `cpu` is [`NO_CPU`].
+    /// The cell of a sample, made if need be. Where CPUs are not told apart, `cpu` is [`NO_CPU`].
     pub fn cell(&mut self, key: SampleKey, cpu: u32, event: u32) -> u32 {
-        let hash_with = |callers: CallersId| {
-            hash(&self.hashers, |hasher| {
-                hasher.write_u64(u64::from(callers.0) << 32 | u64::from(key.thread.0));
-                hasher.write_u64(u64::from(cpu) << 32 | u64::from(event));
-                hasher.write_u64(u64::from(key.own.0));
-            })
-        };
-        let known = hash_with(key.callers);
+        let SampleKey { callers, own, thread } = key;
+        let known = hash(&self.hashers, |hasher| {
+            hasher.write_u64(u64::from(callers.0) << 32 | u64::from(thread.0));
+            hasher.write_u64(u64::from(cpu) << 32 | u64::from(event));
+            hasher.write_u64(u64::from(own.0));
+        });
         if let Some(cell) = self.known.find(known) {
             return cell;
         }
-        let is_full =
-            self.stacks.stacks().len() >= self.most_stacks || self.cells.len() >= 2 * self.most_stacks;
-        let cell = if is_full && key.callers != CallersId::NONE {
-            let without = hash_with(CallersId::NONE);
-            let cell = self.known.find(without).unwrap_or_else(|| {
-                let cell = self.add(SampleKey { callers: CallersId::NONE, ..key }, cpu, event);
-                self.known.insert(without, cell);
-                cell
-            });
-            self.cut.insert(cell);
-            cell
-        } else {
-            self.add(key, cpu, event)
-        };
+        let stack = self.stacks.stack(callers, own.get());
+        let cell = self.cells.len() as u32;
+        self.cells.push(CellParts { stack, thread, cpu, event });
         self.known.insert(known, cell);
         cell
     }
 
-    fn add(&mut self, key: SampleKey, cpu: u32, event: u32) -> u32 {
-        let SampleKey { callers, own, thread } = key;
-        let stack = self.stacks.stack(callers, own.get());
-        self.cells.push(CellParts { stack, thread, cpu, event });
-        self.cells.len() as u32 - 1
+    /// Number of cells.
+    pub fn len(&self) -> usize {
+        self.cells.len()
     }
 
-    /// The cells with what was counted of each, the stacks without their callers' frames, and the cells whose
-    /// samples are all without their callers.
-    pub fn finish(
-        self,
-        counts: impl Iterator<Item = (u64, u64, Nanoseconds)>,
-    ) -> (Vec<Cell>, StackTable, FxHashSet<u32>) {
-        let Self { cells, stacks, cut, .. } = self;
+    /// The event of a cell.
+    pub fn event_of(&self, cell: u32) -> Option<u32> {
+        self.cells.get(cell as usize).map(|parts| parts.event)
+    }
+
+    /// What the cells take at most, with so many bytes of joules and the like for each.
+    pub fn bytes(&self, joules: usize) -> usize {
+        let stacks = BYTES_PER_STACK * self.stacks.stacks().len();
+        stacks + (BYTES_PER_CELL + BYTES_PER_KEY + joules) * self.cells.len()
+    }
+
+    /// The cells with what was counted of each, and the stacks without their callers' frames.
+    pub fn finish(self, counts: impl Iterator<Item = (u64, u64, Nanoseconds)>) -> (Vec<Cell>, StackTable) {
+        let Self { cells, stacks, .. } = self;
         let cell = |(parts, (samples, count, time))| {
             let CellParts { stack, thread, cpu, event } = parts;
             Cell { stack, thread, cpu: (cpu != NO_CPU).then_some(cpu), event, samples, count, time }
         };
-        (cells.into_iter().zip(counts).map(cell).collect(), stacks.into_stacks(), cut)
+        (cells.into_iter().zip(counts).map(cell).collect(), stacks.into_stacks())
     }
 }
 
@@ -162,23 +144,9 @@ mod tests {
         let others = others.map(|(key, cpu, event)| table.cell(key, cpu, event));
         assert!(others.iter().all(|&other| other != first));
         assert_eq!(table.cell(key(1, 1), NO_CPU, 0), first);
-        let (cells, stacks, cut) = table.finish(counts());
-        assert_eq!((cells.len(), stacks.len(), cut.len()), (7, 4, 0));
+        assert_eq!((table.len(), table.event_of(6), table.event_of(7)), (7, Some(1), None));
+        let (cells, stacks) = table.finish(counts());
+        assert_eq!((cells.len(), stacks.len()), (7, 4));
         assert_eq!((cells[0].cpu, cells[5].cpu), (None, Some(0)));
-    }
-
-    #[test]
-    fn too_many_stacks_lose_their_callers() {
-        let mut table = CellTable { most_stacks: 2, ..CellTable::default() };
-        let mut cell = |callers| table.cell(key(callers, 1), NO_CPU, 0);
-        let whole = [cell(1), cell(2)];
-        let cut = cell(3);
-        assert!(!whole.contains(&cut));
-        assert_eq!(cell(4), cut, "told apart by callers alone");
-        assert_eq!(cell(3), cut);
-        assert_eq!(cell(2), whole[1], "those that were there stay");
-        let (cells, stacks, is_cut) = table.finish(counts());
-        assert_eq!(stacks.callers(cells[cut as usize].stack), CallersId::NONE);
-        assert!(is_cut.contains(&cut) && is_cut.len() == 1);
     }
 }

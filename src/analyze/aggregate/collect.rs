@@ -28,8 +28,8 @@ impl Dimensions {
     pub const ALL: Self = Self { stacks: true, threads: true, cpus: true };
 }
 
-/// Most places in the tree of callers, each of which takes some 16 bytes, and 28 where the tree is drawn.
-const MOST_CALLERS: usize = 5 << 19;
+/// Numbers of callers that are left free, so that the longest path still has one.
+const SPARE_NUMBERS: usize = 1 << 20;
 
 /// Finds what of a sample decides its cell.
 ///
@@ -38,7 +38,11 @@ const MOST_CALLERS: usize = 5 << 19;
 #[derive(Debug)]
 pub struct Collector {
     dimensions: Dimensions,
-    most_callers: usize,
+    /// Bytes that call paths may take.
+    most_bytes: usize,
+    /// They take more.
+    is_full: bool,
+    keeping: Keeping,
     /// The callers of samples, by a hash of all that matters to them.
     known_callers: KnownKeys,
     hashers: [FixedState; 2],
@@ -46,34 +50,73 @@ pub struct Collector {
     code: CodeInterner,
     paths: CallPaths,
     path: Vec<AddressId>,
-    without_callers: u64,
+}
+
+/// What is kept of call stacks.
+#[derive(Debug)]
+enum Keeping {
+    /// All of them.
+    All,
+    /// All since the last part ended. Launches, of which there are few, become known only in the end: their paths stay.
+    Part { launches: CallPaths },
+    /// Only what addresses they have.
+    Addresses,
 }
 
 /// What was collected.
 #[derive(Debug)]
 pub struct Collected {
-    /// The tree of callers.
+    /// The tree of callers; none where only addresses were kept.
     pub callers: StackTable,
+    /// The callers of launches, where parts were kept.
+    pub callers_of_launches: StackTable,
     /// All addresses.
     pub addresses: Vec<CodeAddress>,
-    /// Samples that have lost their callers, since there were too many frames.
-    pub without_callers: u64,
 }
 
 impl Collector {
-    /// An empty collection.
-    pub fn new(dimensions: Dimensions) -> Self {
+    /// An empty collection, the paths of which may take so many bytes.
+    pub fn new(dimensions: Dimensions, most_bytes: usize) -> Self {
+        Self::keeping(dimensions, most_bytes, Keeping::All)
+    }
+
+    /// One that is emptied of its paths whenever it is full.
+    pub fn of_parts(dimensions: Dimensions, most_bytes: usize) -> Self {
+        Self::keeping(dimensions, most_bytes, Keeping::Part { launches: CallPaths::default() })
+    }
+
+    fn keeping(dimensions: Dimensions, most_bytes: usize, keeping: Keeping) -> Self {
         Self {
             dimensions,
-            most_callers: MOST_CALLERS,
+            most_bytes,
+            is_full: false,
+            keeping,
             known_callers: KnownKeys::default(),
             hashers: [FixedState::with_seed(1), FixedState::with_seed(2)],
             located: KnownAddresses::default(),
             code: CodeInterner::default(),
             paths: CallPaths::default(),
             path: Vec::new(),
-            without_callers: 0,
         }
+    }
+
+    /// The paths take more than they may: the last sample's were the first too many.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// From now on only addresses are kept.
+    pub fn give_up_paths(&mut self) {
+        self.keeping = Keeping::Addresses;
+        self.take_paths();
+    }
+
+    /// Takes all paths out, for the next ones to be numbered anew.
+    pub fn take_paths(&mut self) -> StackTable {
+        self.is_full = false;
+        self.known_callers = KnownKeys::default();
+        std::mem::take(&mut self.paths).into_table()
     }
 
     /// What decides the cell of a sample. `unwound` is the user part of the call stack as found by
@@ -108,7 +151,14 @@ impl Collector {
         let (thread, spaces) = self.told_apart(tasks, task);
         // Without call paths the kernel is all there is to know.
         let callers = match self.dimensions.stacks {
-            true => self.callers_of(tasks, task, spaces, own_frame(sample), sample, unwound),
+            true => {
+                self.find_path(tasks, task, spaces, own_frame(sample), sample, unwound);
+                match &mut self.keeping {
+                    Keeping::All => self.paths.callers(&self.path),
+                    Keeping::Part { launches } => launches.callers(&self.path),
+                    Keeping::Addresses => CallersId::NONE,
+                }
+            }
             false => CallersId::NONE,
         };
         let own = Some(self.code.intern(kernel)).into();
@@ -123,11 +173,12 @@ impl Collector {
 
     /// All that was collected.
     pub fn finish(self) -> Collected {
-        Collected {
-            callers: self.paths.into_table(),
-            addresses: self.code.into_addresses(),
-            without_callers: self.without_callers,
-        }
+        let callers_of_launches = match self.keeping {
+            Keeping::Part { launches } => launches.into_table(),
+            Keeping::All | Keeping::Addresses => StackTable::default(),
+        };
+        let (callers, addresses) = (self.paths.into_table(), self.code.into_addresses());
+        Collected { callers, callers_of_launches, addresses }
     }
 
     /// All frames of a sample but its own address.
@@ -154,17 +205,21 @@ impl Collector {
         if let Some(callers) = self.known_callers.find(hash) {
             return CallersId(callers);
         }
-        if self.paths.len() >= self.most_callers {
-            self.without_callers += 1;
-            return CallersId::NONE;
-        }
-        let callers = self.callers_of(tasks, task, spaces, None, sample, unwound);
+        self.find_path(tasks, task, spaces, None, sample, unwound);
+        let keeps_paths = !matches!(self.keeping, Keeping::Addresses);
+        let callers = if keeps_paths { self.paths.callers(&self.path) } else { CallersId::NONE };
         self.known_callers.insert(hash, callers.0);
+        self.is_full = self.paths.bytes(self.known_callers.len()) > self.most_bytes
+            || self.paths.len() > u32::MAX as usize - SPARE_NUMBERS;
+        if self.is_full && !keeps_paths {
+            // All that is known of these is that their addresses were seen.
+            self.take_paths();
+        }
         callers
     }
 
-    /// A sample's callers, below its own frame if that is given.
-    fn callers_of(
+    /// Finds a sample's callers, the outermost first, and its own frame behind them if that is given.
+    fn find_path(
         &mut self,
         tasks: &mut Tasks,
         task: TaskId,
@@ -172,7 +227,7 @@ impl Collector {
         own: Option<Frame>,
         sample: &Sample<'_>,
         unwound: &[u64],
-    ) -> CallersId {
+    ) {
         let mut path = std::mem::take(&mut self.path);
         path.clear();
         path.reserve(1 + sample.callchain.len() + unwound.len());
@@ -180,9 +235,7 @@ impl Collector {
         path.extend(own.map(|frame| self.located(tasks, task, spaces, frame)));
         for_each_caller(sample, unwound, |frame| path.push(self.located(tasks, task, spaces, frame)));
         path.reverse();
-        let callers = self.paths.callers(&path);
         self.path = path;
-        callers
     }
 
     /// The number of a frame's address; `spaces` is what [`KnownAddresses::number_of`] says of the memory maps.
@@ -349,7 +402,7 @@ mod tests {
         for (dimensions, alike) in
             [(Dimensions::ALL, false), (Dimensions { stacks: false, threads: false, cpus: false }, true)]
         {
-            let mut collector = Collector::new(dimensions);
+            let mut collector = Collector::new(dimensions, usize::MAX);
             let first = collector.key(&mut tasks, one, &of(&a), &[]);
             let again = collector.key(&mut tasks, one, &of(&a), &[]);
             assert_eq!(parts(first), parts(again));

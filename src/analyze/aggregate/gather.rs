@@ -1,6 +1,8 @@
 //! One half of the second pass: from records in the order of time to cells, and to the steps that
 //! attribution takes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use perf_data::RecordPosition;
 use perf_data::record::{Record, RecordContext, Sample};
 
@@ -13,6 +15,7 @@ use crate::analyze::aggregate::unwind::SampleUnwinder;
 use crate::analyze::events::EventUnit;
 use crate::analyze::events::{EventRole, EventRoles};
 use crate::analyze::gpu::launches::Launches;
+use crate::analyze::memory::TableLimits;
 use crate::analyze::options::Options;
 use crate::analyze::steps::{LostStep, Owner, SampleStep, Step};
 use crate::attribute::Charge;
@@ -22,6 +25,16 @@ use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{Metadata, Target};
 use crate::timeline::{TaskId, Tasks};
 use crate::units::Timestamp;
+
+/// How much of a profile is gathered at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room<'a> {
+    pub limits: TableLimits,
+    /// What there is no room for begins a new part; otherwise call paths are given up.
+    pub in_parts: bool,
+    /// Whoever attributes says so.
+    pub cells_are_full: &'a AtomicBool,
+}
 
 /// What was gathered, but for the steps.
 pub(crate) struct Gathered {
@@ -42,14 +55,15 @@ pub(crate) struct Gathered {
 
 /// Walks a recording in the order of time and tells `tell` what attribution must know. With `samples`, every
 /// sample is a cell of its own.
-pub(crate) fn gather(
-    recording: &Recording,
-    roles: &EventRoles,
+pub(crate) fn gather<'r>(
+    recording: &'r Recording,
+    roles: &'r EventRoles,
     options: &Options,
     samples: Option<SampleList>,
+    room: Room<'r>,
     tell: impl FnMut(Step),
 ) -> Gathered {
-    let mut gatherer = Gatherer::new(recording, roles, options, samples, tell);
+    let mut gatherer = Gatherer::new(recording, roles, options, samples, room, tell);
     let end = Replay::new(recording).for_each(|at, context, record| gatherer.record(at, context, record));
     let (modules, threads) = gatherer.tasks.into_parts();
     Gathered {
@@ -80,6 +94,9 @@ struct Gatherer<'r, F> {
     launch_cells: Vec<u32>,
     sampled: Option<(Timestamp, Timestamp)>,
     samples: Option<SampleList>,
+    room: Room<'r>,
+    /// Call paths were given up.
+    is_too_large: bool,
     tell: F,
 }
 
@@ -92,6 +109,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         roles: &'r EventRoles,
         options: &Options,
         samples: Option<SampleList>,
+        room: Room<'r>,
         tell: F,
     ) -> Self {
         let launches = Launches::new(recording, roles);
@@ -114,7 +132,10 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             jit: JitFunctions::new(
                 recording.events().iter().any(|event| event.attr.clock() == Some(CLOCK_MONOTONIC)),
             ),
-            collector: Collector::new(options.dimensions),
+            collector: match room.in_parts {
+                true => Collector::of_parts(options.dimensions, room.limits.paths),
+                false => Collector::new(options.dimensions, room.limits.paths),
+            },
             unwinder: SampleUnwinder::for_recording(recording, &options.symbolize)
                 .filter(|_| options.dimensions.stacks),
             launches,
@@ -123,6 +144,8 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             launch_cells: Vec::new(),
             sampled: None,
             samples,
+            room,
+            is_too_large: false,
             tell,
         }
     }
@@ -214,7 +237,29 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         (self.tell)(Step::Sample(SampleStep { end: time, count, cpu, event, owner }));
     }
 
+    /// Where the tables are full, ends a part or gives up call paths.
+    #[inline]
+    fn make_room(&mut self) {
+        let is_full = self.collector.is_full() || self.room.cells_are_full.load(Ordering::Relaxed);
+        if is_full && !self.is_too_large {
+            self.end_part();
+        }
+    }
+
+    #[cold]
+    fn end_part(&mut self) {
+        if self.room.in_parts {
+            self.room.cells_are_full.store(false, Ordering::Relaxed);
+            (self.tell)(Step::PartEnds(Box::new(self.collector.take_paths())));
+        } else {
+            self.is_too_large = true;
+            self.collector.give_up_paths();
+            (self.tell)(Step::TooLarge);
+        }
+    }
+
     fn key(&mut self, task: TaskId, sample: &Sample<'_>) -> SampleKey {
+        self.make_room();
         let unwound = match &mut self.unwinder {
             Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
             None => &[],

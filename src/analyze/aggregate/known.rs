@@ -78,6 +78,11 @@ impl KnownKeys {
         self.count += 1;
     }
 
+    /// Number of keys.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
     fn put(&mut self, entry: Entry) {
         let mask = self.entries.len() - 1;
         let mut at = entry.first as usize & mask;

@@ -8,4 +8,5 @@ pub(crate) mod jit;
 pub(crate) mod known;
 pub(crate) mod replay;
 pub(crate) mod samples;
+pub(crate) mod tallies;
 pub(crate) mod unwind;

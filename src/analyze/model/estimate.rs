@@ -1,7 +1,9 @@
 //! Joules for a recording that has none: from CPU time and the user's word for the machine's watts.
 
+use crate::analyze::intervals::survey::Survey;
 use crate::hardware::{DomainInfo, DomainKind, Method};
 use crate::profile::{Balance, Cell, DomainEnergy};
+use crate::recording::Recording;
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// Watts of a machine when idle and when all its CPUs are busy.
@@ -16,38 +18,56 @@ pub struct WattsRange {
 /// Name of the estimated domain.
 pub const ESTIMATED_DOMAIN: &str = "cpu";
 
-/// Gives each cell the joules of its CPU time, and the machine's idle power to the static row.
+/// Joules by CPU time, and the machine's idle power for the static row.
 ///
 /// A busy CPU adds `(busy - idle) / cpus` watts: the straight line between the two given figures.
-pub fn estimate(
-    cells: &[Cell],
-    duration: Nanoseconds,
-    cpus: u32,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Estimate {
     watts: WattsRange,
-) -> (DomainEnergy, Vec<Joules>) {
-    let per_cpu = (watts.busy - watts.idle) / f64::from(cpus.max(1));
-    let joules: Vec<Joules> = cells.iter().map(|cell| per_cpu * cell.time).collect();
-    let attributed = joules.iter().sum();
-    let static_energy = watts.idle * duration;
-    let info = DomainInfo {
-        static_power: Some(watts.idle),
-        ..DomainInfo::new(
-            ESTIMATED_DOMAIN,
-            DomainKind::Package,
-            format!("CPU time x {:.1}..{:.1} W", watts.idle.as_watts(), watts.busy.as_watts()),
-            Method::Estimated,
-        )
-    };
-    let energy = DomainEnergy {
-        info,
-        balance: Balance {
-            measured: attributed + static_energy,
-            attributed,
-            static_energy,
-            ..Balance::default()
-        },
-    };
-    (energy, joules)
+    per_cpu: Watts,
+}
+
+impl Estimate {
+    /// For a machine of so many CPUs.
+    pub fn new(cpus: u32, watts: WattsRange) -> Self {
+        Self { watts, per_cpu: (watts.busy - watts.idle) / f64::from(cpus.max(1)) }
+    }
+
+    /// For the machine of a recording: where it does not say how many CPUs there are, those that were seen.
+    pub fn of_recording(recording: &Recording, survey: &Survey, watts: WattsRange) -> Self {
+        let seen = survey.highest_cpu.map_or(1, |cpu| cpu.saturating_add(1));
+        Self::new(recording.features().cpus.map_or(seen, |count| count.online), watts)
+    }
+
+    /// The joules of each cell.
+    pub fn joules(&self, cells: &[Cell]) -> Vec<Joules> {
+        cells.iter().map(|cell| self.per_cpu * cell.time).collect()
+    }
+
+    /// The domain of which cells have these joules.
+    pub fn domain(&self, joules: &[Joules], duration: Nanoseconds) -> DomainEnergy {
+        let watts = self.watts;
+        let attributed = joules.iter().sum();
+        let static_energy = watts.idle * duration;
+        let info = DomainInfo {
+            static_power: Some(watts.idle),
+            ..DomainInfo::new(
+                ESTIMATED_DOMAIN,
+                DomainKind::Package,
+                format!("CPU time x {:.1}..{:.1} W", watts.idle.as_watts(), watts.busy.as_watts()),
+                Method::Estimated,
+            )
+        };
+        DomainEnergy {
+            info,
+            balance: Balance {
+                measured: attributed + static_energy,
+                attributed,
+                static_energy,
+                ..Balance::default()
+            },
+        }
+    }
 }
 
 #[cfg(test)]
@@ -67,7 +87,9 @@ mod tests {
             time: Nanoseconds::from_millis(500),
         };
         let watts = WattsRange { idle: Watts::from_watts(10.0), busy: Watts::from_watts(50.0) };
-        let (domain, joules) = estimate(&[cell], Nanoseconds::from_millis(1000), 2, watts);
+        let estimate = Estimate::new(2, watts);
+        let joules = estimate.joules(&[cell]);
+        let domain = estimate.domain(&joules, Nanoseconds::from_millis(1000));
         // One CPU adds 20 W; it ran for half a second.
         assert_eq!(joules, [Joules::from_joules(10.0)]);
         assert_eq!(domain.balance.static_energy, Joules::from_joules(10.0));

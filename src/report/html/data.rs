@@ -1,10 +1,12 @@
 //! What the page's script works on.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::label::Label;
-use crate::profile::TimeSlice;
+use crate::profile::{Profile, ProfileParts, TimeSlice};
 use crate::report::frames::FrameClass;
 use crate::report::heading::{heading, provenance};
 use crate::report::tree::{CallTree, CellPath};
@@ -16,6 +18,10 @@ use crate::units::{Joules, Timestamp};
 const LIGHTEST: f64 = 2e-4;
 /// At most so many points in time; a screen has not many more columns.
 const MOST_SLICES: u64 = 400;
+/// However little memory there is: time is still seen to pass.
+const FEWEST_SLICES: u64 = 10;
+/// What a node has in a slice, while it is added up in a tree and when it is written down.
+const BYTES_PER_WEIGHT: usize = 48;
 /// Units per joule of the weights in the page: microjoules.
 const MICROJOULES: f64 = 1e6;
 
@@ -27,7 +33,7 @@ pub(super) struct Page<'a> {
     /// Units per joule; 1 where samples weigh.
     unit: f64,
     weight: &'static str,
-    warnings: &'a [Label],
+    warnings: Vec<Label>,
     balance: Vec<(&'static str, Joules)>,
     modules: Vec<&'a str>,
     frames: Vec<Frame<'a>>,
@@ -84,7 +90,12 @@ impl<'a> Page<'a> {
             how: provenance(&tree.summary, tree.weight),
             unit,
             weight: tree.weight.name(),
-            warnings: &report.warnings,
+            warnings: report
+                .warnings
+                .iter()
+                .cloned()
+                .chain(tree.warning().map(|it| Label::new(&it)))
+                .collect(),
             balance: if has_joules { parts } else { Vec::new() },
             modules,
             frames,
@@ -161,47 +172,120 @@ impl Nodes {
 
 /// The profile's pieces of time, so many that they can be seen apart; one for all where it has none.
 fn slices(tree: &CallTree<'_>, nodes: &Nodes, unit: f64) -> Vec<Slice> {
-    let profile = tree.profile();
+    let parts = tree.parts();
+    let profile = parts.profile();
     let counted: Vec<usize> =
         (0..profile.domains.len()).filter(|&index| tree.summary.domains[index].counted).collect();
     let mut own = Weights::new(nodes.parents.len(), unit);
-    let mut node_of_path: FxHashMap<CellPath, u32> = FxHashMap::default();
-    let mut node_of_cell = vec![None; profile.cells.len()];
-    let is_timed = !profile.slices.is_empty() && tree.is_of_all_domains();
-    for (cell, weight, path) in tree.cells() {
-        let node = *node_of_path.entry(path).or_insert_with(|| nodes.of(&tree.frames_of(path)));
-        node_of_cell[cell] = Some(node);
-        if !is_timed {
-            own.add(node, weight);
-        }
-    }
-    if !is_timed {
+    if profile.slices.is_empty() || !tree.is_of_all_domains() {
+        parts.for_each_part(&mut |part| {
+            for_each_cell(tree, nodes, part, |_, weight, node| own.add(node, weight));
+        });
         let measured = counted.iter().map(|&domain| profile.domains[domain].balance.measured).collect();
         return vec![Slice { start: 0.0, end: profile.duration.as_secs_f64(), measured, own: own.take() }];
     }
 
+    let of_part = |part: &Profile| {
+        let mut node_of_cell = vec![None; part.cells.len()];
+        for_each_cell(tree, nodes, part, |cell, _, node| node_of_cell[cell] = Some(node));
+        node_of_cell
+    };
     let seconds = |time: Timestamp| time.since(profile.start).as_secs_f64();
-    let shortest = profile.duration.as_nanos() / MOST_SLICES;
-    let mut slices = Vec::new();
-    let mut pending: Option<(Timestamp, Vec<Joules>)> = None;
-    let last = profile.slices.len() - 1;
-    for (index, TimeSlice { start, end, measured, by_cell, .. }) in profile.slices.iter().enumerate() {
-        let (start, sums) = pending.get_or_insert_with(|| (*start, vec![Joules::ZERO; counted.len()]));
-        for (sum, &domain) in sums.iter_mut().zip(&counted) {
-            *sum += measured[domain];
+    let drawn = Drawn::new(profile, most_slices(parts, nodes));
+    let mut slices: Vec<Slice> = Vec::new();
+    let mut add = |slice: usize, whole: &TimeSlice, weights: &mut dyn Iterator<Item = (u32, f64)>| {
+        let (begins, ends) = drawn.ends_of(slice);
+        if begins {
+            let measured = vec![Joules::ZERO; counted.len()];
+            slices.push(Slice { start: seconds(whole.start), end: 0.0, measured, own: Vec::new() });
         }
-        for &(cell, joules) in by_cell {
-            if let Some(Some(node)) = node_of_cell.get(cell as usize) {
-                own.add(*node, f64::from(joules));
+        let Some(last) = slices.last_mut() else { return };
+        last.measured.iter_mut().zip(&counted).for_each(|(sum, &domain)| *sum += whole.measured[domain]);
+        weights.for_each(|(node, weight)| own.add(node, weight));
+        if ends {
+            (last.end, last.own) = (seconds(whole.end), own.take());
+        }
+    };
+    match parts.whole() {
+        Some(profile) => {
+            let node_of_cell = of_part(profile);
+            for (index, slice) in profile.slices.iter().enumerate() {
+                let weight = |&(cell, joules): &(u32, f32)| {
+                    Some(((*node_of_cell.get(cell as usize)?)?, f64::from(joules)))
+                };
+                add(index, slice, &mut slice.by_cell.iter().filter_map(weight));
             }
         }
-        if end.since(*start).as_nanos() >= shortest || index == last {
-            let (start, end, measured) = (seconds(*start), seconds(*end), std::mem::take(sums));
-            slices.push(Slice { start, end, measured, own: own.take() });
-            pending = None;
+        None => {
+            // Slices of one part may reach into the next; of each that is drawn the sums are gathered.
+            let mut by_slice = vec![BTreeMap::<u32, f64>::new(); profile.slices.len()];
+            parts.for_each_part(&mut |part| {
+                let node_of_cell = of_part(part);
+                for slice in &part.slices {
+                    let drawn = drawn.slice_at(profile, slice.start);
+                    for &(cell, joules) in &slice.by_cell {
+                        if let Some(Some(node)) = node_of_cell.get(cell as usize) {
+                            *by_slice[drawn].entry(*node).or_default() += f64::from(joules);
+                        }
+                    }
+                }
+            });
+            for ((index, slice), weights) in profile.slices.iter().enumerate().zip(by_slice) {
+                add(index, slice, &mut weights.into_iter());
+            }
         }
     }
     slices
+}
+
+/// How many slices are drawn. Those of a profile in parts are added up all at once, beside the call tree, which has most
+/// of the spare memory.
+fn most_slices(parts: &dyn ProfileParts, nodes: &Nodes) -> u64 {
+    let slice = BYTES_PER_WEIGHT * nodes.parents.len();
+    let fit = parts.spare_bytes() / 4 / slice.max(1);
+    if parts.whole().is_some() { MOST_SLICES } else { (fit as u64).clamp(FEWEST_SLICES, MOST_SLICES) }
+}
+
+/// Calls `visit` with the cells of a part that the tree is made of: number, weight, and the node that each lies in.
+fn for_each_cell(tree: &CallTree<'_>, nodes: &Nodes, part: &Profile, mut visit: impl FnMut(usize, f64, u32)) {
+    let mut node_of_path: FxHashMap<CellPath, u32> = FxHashMap::default();
+    for (cell, weight, path) in tree.cells(part) {
+        let node = *node_of_path.entry(path).or_insert_with(|| nodes.of(&tree.frames_of(part, path)));
+        visit(cell, weight, node);
+    }
+}
+
+/// Which slices of a profile are drawn as one.
+struct Drawn {
+    /// For each slice the first of those that it is drawn with.
+    first: Vec<usize>,
+}
+
+impl Drawn {
+    fn new(profile: &Profile, most: u64) -> Self {
+        let shortest = profile.duration.as_nanos() / most;
+        let mut first: Vec<usize> = Vec::with_capacity(profile.slices.len());
+        let mut begin = 0;
+        for (index, slice) in profile.slices.iter().enumerate() {
+            first.push(begin);
+            if slice.end.since(profile.slices[begin].start).as_nanos() >= shortest {
+                begin = index + 1;
+            }
+        }
+        Self { first }
+    }
+
+    /// Whether something drawn begins with a slice, and whether it ends with it.
+    fn ends_of(&self, slice: usize) -> (bool, bool) {
+        let next = self.first.get(slice + 1);
+        (self.first[slice] == slice, next.is_none_or(|&first| first == slice + 1))
+    }
+
+    /// The first of the slices that the one that starts then is drawn with.
+    fn slice_at(&self, profile: &Profile, start: Timestamp) -> usize {
+        let at = profile.slices.partition_point(|slice| slice.start < start);
+        self.first.get(at).copied().unwrap_or_default()
+    }
 }
 
 /// Weights of nodes, gathered and given out as whole numbers.
@@ -249,6 +333,64 @@ impl Weights {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::fixture::{Divided, sample_profile};
+    use crate::report::tree::TreeOptions;
+    use crate::units::Nanoseconds;
+
+    /// What each drawn slice weighs, and what each node does.
+    fn sums(slices: &[Slice], nodes: usize) -> (Vec<u64>, Vec<u64>) {
+        let mut by_node = vec![0; nodes];
+        let weight = |slice: &Slice| {
+            slice
+                .own
+                .chunks(2)
+                .map(|pair| {
+                    by_node[pair[0] as usize] += pair[1];
+                    pair[1]
+                })
+                .sum()
+        };
+        (slices.iter().map(weight).collect(), by_node)
+    }
+
+    #[test]
+    fn slices_of_parts_are_slices_of_the_whole() {
+        let (mut profile, symbols) = sample_profile();
+        let start = profile.start;
+        // Joules of the five cells in slices that are too short to be drawn one by one.
+        profile.slices = (0..1000)
+            .map(|at| TimeSlice {
+                start: start + Nanoseconds::from_millis(2 * at),
+                end: start + Nanoseconds::from_millis(2 * at + 2),
+                measured: vec![Joules::from_joules(0.03), Joules::ZERO, Joules::from_joules(0.004)],
+                modelled: Joules::ZERO,
+                by_cell: (0..5).map(|cell| (cell, 0.001 * ((at + u64::from(cell)) % 4) as f32)).collect(),
+            })
+            .collect();
+        let whole = CallTree::new(&profile, &symbols, &TreeOptions::default()).expect("a tree");
+        let nodes = Nodes::new(&whole).expect("nodes");
+        let of_whole = slices(&whole, &nodes, MICROJOULES);
+        assert_eq!(of_whole.len(), 334);
+        let narrow = Divided::new(&profile, 2, |cell| cell % 2).within(0);
+        let tree = CallTree::new(&narrow, &symbols, &TreeOptions::default()).expect("a tree");
+        assert_eq!(
+            slices(&tree, &Nodes::new(&tree).expect("nodes"), MICROJOULES).len() as u64,
+            FEWEST_SLICES
+        );
+        for parts in 1..5 {
+            let divided = Divided::new(&profile, parts, |cell| cell % parts);
+            let tree = CallTree::new(&divided, &symbols, &TreeOptions::default()).expect("a tree");
+            let of_parts = slices(&tree, &Nodes::new(&tree).expect("nodes"), MICROJOULES);
+            assert_eq!(of_parts.len(), of_whole.len());
+            for (a, b) in of_whole.iter().zip(&of_parts) {
+                assert_eq!((a.start, a.end, &a.measured), (b.start, b.end, &b.measured));
+            }
+            let [(slices, nodes), (others, other_nodes)] =
+                [&of_whole, &of_parts].map(|slices| sums(slices, nodes.parents.len()));
+            let near = |a: &[u64], b: &[u64]| a.iter().zip(b).all(|(a, b)| a.abs_diff(*b) <= 6);
+            assert!(near(&slices, &others) && near(&nodes, &other_nodes), "{nodes:?} and {other_nodes:?}");
+        }
+    }
 
     #[test]
     fn weights_are_rounded_over_time() {

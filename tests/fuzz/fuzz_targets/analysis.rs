@@ -4,7 +4,7 @@
 use std::io::{self, Cursor};
 use std::path::PathBuf;
 
-use eprof::analyze::{Options, WattsRange, analyze, analyze_samples};
+use eprof::analyze::{MemoryLimit, Options, SampleEnergies, WattsRange, analyze};
 use eprof::recording::Recording;
 use eprof::report::flamegraph::{self, FlamegraphOptions};
 use eprof::report::tree::{CallTree, TreeOptions};
@@ -49,7 +49,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     let _ = pprof::write(&profile, &symbols, &Selection::default(), io::sink());
-    let energy = analyze_samples(&recording, &options);
-    let joules = |position| energy.at(position).map(|row| row.iter().copied().sum());
+    let mut energies = SampleEnergies::new(&recording, &options, MemoryLimit::LEAST);
+    let joules = |position| energies.at(position).map(|row| row.iter().copied().sum());
     let _ = perf_data::write(&recording, joules, Cursor::new(Vec::new()));
 });

@@ -6,7 +6,9 @@
 mod alternating;
 mod buckets;
 mod coverage;
+mod deep;
 mod files;
+mod folded;
 mod memory;
 mod repeated;
 mod scale;

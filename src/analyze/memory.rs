@@ -1,0 +1,127 @@
+//! How much memory an analysis may take, and what it takes it for.
+//!
+//! What grows with a recording is the number of distinct call stacks. All else is bounded by the program (its addresses,
+//! functions and threads) or by the rings (one round of records). So a limit is a limit of tables: of the tree of
+//! callers, which the thread that gathers makes, and of the cells, which the one that attributes makes. Each of the
+//! two has a share of its own and asks nobody: whether a recording is too large for a limit depends on the
+//! recording alone, and not on which thread was ahead.
+//!
+//! Tables are counted by what they take at their largest: while they grow, when a table of keys stands beside
+//! one of twice the size, and later when a report or a picture is made from them.
+
+use std::fmt;
+
+/// Bytes of anonymous memory that an analysis and what is made from it may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemoryLimit(usize);
+
+/// A limit below [`MemoryLimit::LEAST`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("with less than {} of memory no recording can be analyzed", MemoryLimit::LEAST)]
+pub struct TooLittleMemory;
+
+const MIB: usize = 1 << 20;
+/// What is taken beside the tables: steps on their way between two threads (21 MB), a round of the rings, names.
+const BESIDE_TABLES: usize = 40 * MIB;
+
+impl MemoryLimit {
+    /// No limit but the machine's.
+    pub const NONE: Self = Self(usize::MAX);
+    /// The least that is of use.
+    pub const LEAST: Self = Self(64 * MIB);
+
+    /// A limit of so many bytes.
+    ///
+    /// # Errors
+    /// [`TooLittleMemory`] below [`MemoryLimit::LEAST`].
+    pub fn from_bytes(bytes: usize) -> Result<Self, TooLittleMemory> {
+        if bytes < Self::LEAST.0 { Err(TooLittleMemory) } else { Ok(Self(bytes)) }
+    }
+
+    /// In bytes.
+    pub fn bytes(self) -> usize {
+        self.0
+    }
+
+    /// The limit of each of so many analyses that are kept at the same time, when together they may take this. What an
+    /// analysis takes beside its tables is given back before the next one begins.
+    pub fn shared_by(self, analyses: usize) -> Self {
+        let tables = self.0.saturating_sub(BESIDE_TABLES);
+        Self(self.0 - tables + tables / analyses.max(1))
+    }
+
+    /// What the tables of a whole profile may take, with call stacks or without.
+    pub(crate) fn of_whole(self, stacks: bool) -> TableLimits {
+        TableLimits::of_bytes(self.0.saturating_sub(BESIDE_TABLES), stacks)
+    }
+
+    /// What the tables of one part of a profile may take: half of it, for the next part's are begun while joules
+    /// still come to this one's, and what is added up from parts needs room too.
+    pub(crate) fn of_part(self, stacks: bool) -> TableLimits {
+        TableLimits::of_bytes(self.of_sums(), stacks)
+    }
+
+    /// What may be taken by what is added up from parts.
+    pub(crate) fn of_sums(self) -> usize {
+        self.0.saturating_sub(BESIDE_TABLES) / 2
+    }
+}
+
+impl fmt::Display for MemoryLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} MiB", self.0 / MIB)
+    }
+}
+
+/// Bytes that the tables of the two halves of a pass may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TableLimits {
+    /// Call paths.
+    pub paths: usize,
+    /// Cells.
+    pub cells: usize,
+}
+
+impl TableLimits {
+    fn of_bytes(bytes: usize, stacks: bool) -> Self {
+        // A deep stack that is like no other takes twenty places in the tree and one cell.
+        let cells = if stacks { bytes / 3 } else { bytes };
+        Self { paths: bytes - cells, cells }
+    }
+}
+
+/// A key in a table that most samples look into: 16 bytes in an entry, of which down to three eighths are
+/// taken; half as much again while it grows.
+pub(crate) const BYTES_PER_KEY: usize = 64;
+/// A place in the tree of callers while it is made.
+pub(crate) const BYTES_PER_CALLER: usize = 8;
+/// The same when a call tree is drawn: who it calls, its stacks, and what it weighs.
+pub(crate) const BYTES_PER_DRAWN_CALLER: usize = 28;
+/// A cell without its joules: its parts and counts, then the cell, and the row that it is in.
+pub(crate) const BYTES_PER_CELL: usize = 112;
+/// A stack: the stack itself, its entry in a table that grows, and sums of it.
+pub(crate) const BYTES_PER_STACK: usize = 160;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_given_out_is_less_than_the_limit() {
+        assert_eq!(MemoryLimit::from_bytes(MemoryLimit::LEAST.bytes() - 1), Err(TooLittleMemory));
+        let error = TooLittleMemory.to_string();
+        assert_eq!(error, "with less than 64 MiB of memory no recording can be analyzed");
+        for limit in
+            [MemoryLimit::LEAST, MemoryLimit::from_bytes(1 << 30).expect("enough"), MemoryLimit::NONE]
+        {
+            for stacks in [false, true] {
+                let TableLimits { paths, cells } = limit.of_whole(stacks);
+                assert!(cells > 0 && paths + cells < limit.bytes());
+                let of_two = limit.shared_by(2).of_whole(stacks);
+                assert!(2 * (of_two.paths + of_two.cells) <= paths + cells);
+                let TableLimits { paths, cells } = limit.of_part(stacks);
+                assert!(cells > 0 && paths + cells + limit.of_sums() < limit.bytes());
+            }
+        }
+    }
+}

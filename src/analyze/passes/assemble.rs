@@ -1,0 +1,153 @@
+//! Puts together what both halves of a pass found.
+
+use perf_data::RecordPosition;
+
+use crate::analyze::aggregate::collect::Collected;
+use crate::analyze::aggregate::gather::Gathered;
+use crate::analyze::aggregate::samples::SampleList;
+use crate::analyze::intervals::survey::Survey;
+use crate::analyze::model::estimate::Estimate;
+use crate::analyze::options::Options;
+use crate::analyze::passes::attributing::Attributed;
+use crate::attribute::{Attribution, Bucket};
+use crate::hardware::DomainInfo;
+use crate::profile::{
+    CallersId, Cell, DomainEnergy, ErrorTerms, Profile, StackTable, ThreadIndex, TimeSlice,
+};
+use crate::recording::Recording;
+use crate::units::{Joules, Nanoseconds, Timestamp};
+
+/// What a pass makes of a recording.
+pub(crate) struct Assembled {
+    pub profile: Profile,
+    /// Places of the samples, where each is a cell of its own, and up to where these are all.
+    pub positions: (Vec<RecordPosition>, Option<RecordPosition>),
+    /// There is one cell for each event: the rest was too much.
+    pub by_event: bool,
+    /// See [`Attribution::pool_factors`].
+    pub pool_factors: Vec<f64>,
+}
+
+/// The profile of a recording.
+pub(crate) fn assemble(
+    recording: &Recording,
+    survey: &Survey,
+    options: &Options,
+    attributed: Attributed,
+    mut gathered: Gathered,
+) -> Assembled {
+    let Attributed { attribution, cells, tallies, launch_cells, errors, division, warnings, by_event } =
+        attributed;
+    let Collected { callers, addresses, .. } = gathered.collected;
+    let mut tallies = tallies.into_iter();
+    let (cells, stacks) = match by_event {
+        false => {
+            let (cells, stacks) = cells.finish(&mut tallies);
+            (cells, callers.with_stacks_of(stacks))
+        }
+        true => cells_of_events(gathered.totals.len(), &mut tallies),
+    };
+    let launch_cells = [gathered.launch_cells, launch_cells].concat();
+    let positions = gathered.samples.as_mut().map(SampleList::take_positions).unwrap_or_default();
+    let times = tallies.map(|(_, _, time)| time);
+    let cells = gathered.samples.map_or(cells, |samples| samples.into_cells(times));
+    let (start, end) = time_range(gathered.sampled, survey);
+    let pool_factors = attribution.pool_factors.clone();
+    let mut profile = Profile {
+        start,
+        duration: end.since(start),
+        events: gathered.totals,
+        modules: gathered.modules,
+        threads: gathered.threads,
+        addresses,
+        stacks,
+        cells,
+        division,
+        warnings: [gathered.jit_warnings, warnings].concat(),
+        ..Profile::default()
+    };
+    if let Some(metadata) = recording.metadata() {
+        profile.cpus = metadata.machine.cpus.clone();
+        profile.warnings.extend(metadata.warnings.iter().cloned());
+        add_energy(&mut profile, &metadata.domains, attribution, errors);
+        gathered.launches.settle(&mut profile, &launch_cells);
+    }
+    if let Some(watts) = options.watts
+        && profile.domains.is_empty()
+    {
+        let estimate = Estimate::of_recording(recording, survey, watts);
+        profile.cell_joules = estimate.joules(&profile.cells);
+        profile.domains = vec![estimate.domain(&profile.cell_joules, profile.duration)];
+    }
+    for event in profile.events.iter().filter(|event| event.lost > 0) {
+        profile.warnings.push(format!(
+            "{} records were lost (event {}): the rings were full; lower the rate (-F) or raise \
+             kernel.perf_event_mlock_kb",
+            event.lost, event.name
+        ));
+    }
+    for event in profile.events.iter().filter(|event| event.throttled > 0) {
+        profile.warnings.push(format!(
+            "the kernel throttled event {} {} times: its rate was above kernel.perf_event_max_sample_rate",
+            event.name, event.throttled
+        ));
+    }
+    profile.warnings.extend(gathered.end.warnings());
+    Assembled { profile, positions, by_event, pool_factors }
+}
+
+/// One cell for each event, all without a stack.
+fn cells_of_events(
+    events: usize,
+    tallies: &mut impl Iterator<Item = (u64, u64, Nanoseconds)>,
+) -> (Vec<Cell>, StackTable) {
+    let mut stacks = StackTable::default();
+    let stack = stacks.push(CallersId::NONE, None);
+    let cell = |(event, (samples, count, time))| {
+        let thread = ThreadIndex(0);
+        Cell { stack, thread, cpu: None, event, samples, count, time }
+    };
+    ((0..events as u32).zip(tallies).map(cell).collect(), stacks)
+}
+
+fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attribution, errors: ErrorTerms) {
+    let columns = domains.len();
+    profile.domains = domains
+        .iter()
+        .zip(attribution.balances)
+        .map(|(info, balance)| DomainEnergy { info: info.clone(), balance })
+        .collect();
+    let slice = |bucket: Bucket| TimeSlice {
+        start: bucket.start,
+        end: bucket.end,
+        measured: bucket.measured,
+        modelled: bucket.modelled,
+        by_cell: bucket.by_cell,
+    };
+    profile.slices = attribution.buckets.into_iter().map(slice).collect();
+    // Cells that never got a quantum have no row yet.
+    profile.cell_joules = attribution.cell_joules;
+    profile.cell_joules.resize(profile.cells.len() * columns, Joules::ZERO);
+    if profile.division.is_some() {
+        let mut sensitivities = attribution.sensitivities;
+        if !sensitivities.is_empty() {
+            sensitivities.resize(profile.cells.len() * columns * errors.parameters, 0.0);
+        }
+        profile.errors = Some(ErrorTerms { sensitivities, ..errors });
+    }
+    if attribution.refused_readings > 0 {
+        profile.warnings.push(format!(
+            "{} energy readings went backwards and were left out: a counter was reset or its clock jumped",
+            attribution.refused_readings
+        ));
+    }
+}
+
+/// The recorded time: of the meters where there are any, else of the samples.
+fn time_range(sampled: Option<(Timestamp, Timestamp)>, survey: &Survey) -> (Timestamp, Timestamp) {
+    let readings = || survey.readings.iter().flatten();
+    let first = readings().map(|[(time, _), _]| *time).min();
+    let last = readings().map(|[_, (time, _)]| *time).max();
+    let sampled = sampled.unwrap_or_default();
+    (first.unwrap_or(sampled.0), last.unwrap_or(sampled.1))
+}

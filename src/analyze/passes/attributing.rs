@@ -1,0 +1,309 @@
+//! The other half of the second pass: joules for what was gathered.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::analyze::aggregate::cells::{CellTable, NO_CPU};
+use crate::analyze::aggregate::tallies::Tallies;
+use crate::analyze::events::EventRoles;
+use crate::analyze::intervals::grid::cpus_of;
+use crate::analyze::intervals::losses::HORIZON;
+use crate::analyze::intervals::shape::Shaper;
+use crate::analyze::intervals::spans::Span;
+use crate::analyze::intervals::survey::Survey;
+use crate::analyze::model::plan::Plan;
+use crate::analyze::options::Options;
+use crate::analyze::passes::parts::{LaunchCells, PartsMaker};
+use crate::analyze::steps::{Owner, Step};
+use crate::attribute::{self, Attribution, Attributor, Charge, Quantum};
+use crate::profile::{Division, ErrorTerms, NO_CELL, SampleTrail, StackTable};
+use crate::recording::Recording;
+use crate::units::{Nanoseconds, Timestamp};
+
+/// Attributes joules to cells in the order of time.
+pub(crate) struct Attributing<'r> {
+    pub(super) attributor: Attributor,
+    shaper: Shaper<'r>,
+    /// Where the steps at hand lie in time.
+    shapes: Vec<Shape>,
+    /// Losses that are told when they begin, the first of them last.
+    long_losses: Vec<Quantum>,
+    errors: ErrorTerms,
+    division: Option<Division>,
+    warnings: Vec<String>,
+    cpus_are_told_apart: bool,
+    /// Sampled events.
+    events: u32,
+    /// The cells of the profile, or of the part at hand, and what was counted of each.
+    pub(super) cells: CellTable,
+    pub(super) tallies: Tallies,
+    /// The number that the first of these cells has in attribution.
+    pub(super) first_cell: u32,
+    kept: Kept<'r>,
+    most_bytes: usize,
+    bytes_of_joules: usize,
+    cells_are_full: &'r AtomicBool,
+}
+
+/// What becomes of cells.
+enum Kept<'r> {
+    /// All are kept, or one for each event if they were too many.
+    Whole {
+        trail: SampleTrail,
+        /// The cells of launches by their numbers.
+        launches: Vec<u32>,
+        by_event: bool,
+    },
+    /// They are given away in parts.
+    Parts(Box<PartsMaker<'r>>),
+}
+
+/// What was found of the whole recording.
+pub(crate) struct Attributed {
+    pub attribution: Attribution,
+    pub cells: CellTable,
+    pub tallies: Tallies,
+    pub launch_cells: Vec<u32>,
+    pub errors: ErrorTerms,
+    pub division: Option<Division>,
+    pub warnings: Vec<String>,
+    /// There were too many cells or call paths: there is one cell for each event.
+    pub by_event: bool,
+}
+
+impl<'r> Attributing<'r> {
+    /// Cells may take `most_bytes`; if they take more, `cells_are_full` is set.
+    pub fn new(
+        recording: &Recording,
+        roles: &'r EventRoles,
+        survey: &Survey,
+        options: &Options,
+        most_bytes: usize,
+        cells_are_full: &'r AtomicBool,
+    ) -> Self {
+        let metadata = recording.metadata();
+        let plan = Plan::new(metadata, roles, survey, options);
+        let attribute_options = attribute::Options {
+            bucket: plan.bucket,
+            static_power: plan.static_power,
+            horizon: HORIZON,
+            keep_buckets: options.keep_buckets,
+            sharing: plan.sharing,
+            // Where the model's coefficients have no error, it does not matter what depends on them.
+            sensitivities: plan.covariances.iter().any(|covariance| !covariance.is_empty()),
+        };
+        let domains = metadata.map_or(&[][..], |metadata| &metadata.domains);
+        let parameters = if attribute_options.sensitivities { roles.sampled().len() + 1 } else { 0 };
+        let attributor = Attributor::new(
+            domains,
+            |domain| cpus_of(metadata, domain),
+            plan.weights,
+            attribute_options,
+            metadata.is_some_and(|metadata| metadata.system_wide_samples),
+        );
+        let errors = ErrorTerms {
+            parameters: roles.sampled().len() + 1,
+            covariances: plan.covariances,
+            ..ErrorTerms::default()
+        };
+        // Joules, their variances where there are some, and what depends on the model.
+        let bytes_of_joules = domains.len().max(1) * (2 * size_of::<f64>() + parameters * size_of::<f32>());
+        Self {
+            attributor,
+            shaper: Shaper::new(roles),
+            shapes: Vec::new(),
+            long_losses: survey.long_losses(),
+            errors,
+            division: plan.division,
+            warnings: plan.warnings,
+            cpus_are_told_apart: options.dimensions.cpus,
+            events: roles.sampled().len() as u32,
+            cells: CellTable::default(),
+            tallies: Tallies::default(),
+            first_cell: 0,
+            kept: Kept::Whole { trail: SampleTrail::default(), launches: Vec::new(), by_event: false },
+            most_bytes,
+            bytes_of_joules,
+            cells_are_full,
+        }
+    }
+
+    /// Gives cells away in parts. `pool_factors` are those of the whole recording.
+    pub fn in_parts(self, maker: PartsMaker<'r>, pool_factors: Vec<f64>) -> Self {
+        let attributor = self.attributor.with_pool_factors(pool_factors);
+        Self { attributor, kept: Kept::Parts(Box::new(maker)), ..self }
+    }
+
+    /// Takes the next steps and leaves none.
+    ///
+    /// All that is looked up at random is looked up for many steps at once: a CPU waits then for several places in
+    /// memory at a time.
+    pub fn take(&mut self, steps: &mut Vec<Step>) {
+        // These come alone.
+        if let [Step::PartEnds(_) | Step::TooLarge] = steps[..] {
+            match steps.pop() {
+                Some(Step::PartEnds(callers)) => self.end_part(*callers),
+                _ => self.merge_cells(),
+            }
+            return;
+        }
+        steps.iter_mut().for_each(|step| self.find_cell(step));
+        let mut shapes = std::mem::take(&mut self.shapes);
+        shapes.extend(steps.iter().map(|step| self.shape(step)));
+        steps.drain(..).zip(shapes.drain(..)).for_each(|(step, shape)| self.attribute(step, shape));
+        self.shapes = shapes;
+        self.make_room();
+    }
+
+    /// The end of a recording that is kept whole.
+    pub fn finish(self) -> Attributed {
+        let Self { attributor, errors, division, warnings, cells, tallies, kept, .. } = self;
+        let (trail, launch_cells, by_event) = match kept {
+            Kept::Whole { trail, launches, by_event } => (trail, launches, by_event),
+            Kept::Parts(_) => Default::default(),
+        };
+        let attribution = attributor.finish();
+        let errors = ErrorTerms { trail, ..errors };
+        Attributed { attribution, cells, tallies, launch_cells, errors, division, warnings, by_event }
+    }
+
+    /// The end of a recording in parts, all but the last of which were given away; what is known of launches.
+    pub fn finish_parts(mut self, callers: StackTable) -> Option<LaunchCells> {
+        self.end_part(callers);
+        let Self { attributor, kept: Kept::Parts(maker), .. } = self else { return None };
+        Some(maker.finish(attributor.finish()))
+    }
+
+    /// Charges a sample to its cell.
+    fn find_cell(&mut self, step: &mut Step) {
+        match step {
+            Step::Sample(sample) => {
+                if let Owner::Cell { is_idle, key } = sample.owner {
+                    let (cpu, event) = (self.told_apart(sample.cpu), sample.event);
+                    let cell = match self.kept {
+                        Kept::Whole { by_event: true, .. } => event,
+                        _ => self.first_cell + self.cells.cell(key, cpu, event),
+                    };
+                    sample.owner = Owner::Charge { is_idle, charge: Charge::Cell(cell) };
+                }
+            }
+            Step::Launch { key, cpu, event } => {
+                let cpu = self.told_apart(*cpu);
+                match &mut self.kept {
+                    Kept::Whole { launches, by_event, .. } => {
+                        let cell = if *by_event { *event } else { self.cells.cell(*key, cpu, *event) };
+                        self.tallies.count(cell, 1, Nanoseconds::ZERO);
+                        launches.push(cell);
+                    }
+                    Kept::Parts(maker) => maker.launch(*key, cpu, *event),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Finds where a step lies in time, and counts a sample in its cell.
+    fn shape(&mut self, step: &Step) -> Shape {
+        match step {
+            Step::Sample(sample) => {
+                let span = self.shaper.sample(sample);
+                let cell = match sample.owner {
+                    Owner::Charge { charge: Charge::Cell(cell), .. } => {
+                        let cell = cell - self.first_cell;
+                        self.tallies.count(cell, sample.count, span.running);
+                        cell
+                    }
+                    _ => NO_CELL,
+                };
+                match &mut self.kept {
+                    Kept::Whole { trail, .. } => trail.push(sample.stream(self.events), cell),
+                    Kept::Parts(maker) => maker.sampled(sample.end, cell),
+                }
+                Shape::Sample(span)
+            }
+            Step::Lost(lost) => Shape::Lost(self.shaper.lost(lost)),
+            _ => Shape::None,
+        }
+    }
+
+    fn attribute(&mut self, step: Step, shape: Shape) {
+        match (step, shape) {
+            (Step::Sample(sample), Shape::Sample(span)) => {
+                self.long_losses_until(sample.end);
+                if let Owner::Charge { is_idle: false, charge } = sample.owner {
+                    self.attributor.quantum(sample.quantum(span, charge));
+                }
+            }
+            (_, Shape::Lost(quanta)) => quanta.into_iter().for_each(|lost| self.attributor.quantum(lost)),
+            (Step::Reading { domain, time, energy }, _) => {
+                self.long_losses_until(time);
+                self.attributor.reading(domain as usize, time, energy);
+            }
+            (Step::CpuTimes(time, times), _) => {
+                let (times, own) = *times;
+                self.attributor.cpu_times(time, &times);
+                self.attributor.own_times(time, &own);
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells of the long losses that began by then.
+    fn long_losses_until(&mut self, time: Timestamp) {
+        while self.long_losses.last().is_some_and(|loss| loss.start <= time)
+            && let Some(loss) = self.long_losses.pop()
+        {
+            self.attributor.quantum_ahead(loss);
+        }
+    }
+
+    fn told_apart(&self, cpu: u32) -> u32 {
+        if self.cpus_are_told_apart { cpu } else { NO_CPU }
+    }
+
+    /// Gives away what is settled; says so if the rest is too much.
+    fn make_room(&mut self) {
+        if let Kept::Parts(maker) = &mut self.kept {
+            maker.give_settled(&mut self.attributor);
+        }
+        let bytes = self.cells.bytes(self.bytes_of_joules) + self.attributor.bytes_in_buckets();
+        if bytes <= self.most_bytes {
+            return;
+        }
+        match self.kept {
+            Kept::Whole { by_event: false, .. } => self.merge_cells(),
+            Kept::Whole { .. } => {}
+            Kept::Parts(_) => self.cells_are_full.store(true, Ordering::Relaxed),
+        }
+    }
+
+    fn end_part(&mut self, callers: StackTable) {
+        if let Kept::Parts(maker) = &mut self.kept {
+            let cells = std::mem::take(&mut self.cells);
+            self.first_cell += cells.len() as u32;
+            maker.end_part(callers, cells, std::mem::take(&mut self.tallies));
+            maker.give_settled(&mut self.attributor);
+        }
+    }
+
+    /// From now on there is one cell for each event, which has what the event's cells had.
+    fn merge_cells(&mut self) {
+        let Kept::Whole { launches, by_event, .. } = &mut self.kept else { return };
+        if std::mem::replace(by_event, true) {
+            return;
+        }
+        self.cells_are_full.store(true, Ordering::Relaxed);
+        let cells = std::mem::take(&mut self.cells);
+        let event_of = |cell| cells.event_of(cell).unwrap_or(0);
+        // Launches are an event beside those that are sampled.
+        self.attributor.merge_cells_by_event(self.events + 1, event_of);
+        self.tallies = std::mem::take(&mut self.tallies).merge(event_of);
+        launches.iter_mut().for_each(|cell| *cell = event_of(*cell));
+    }
+}
+
+/// Where a step lies in time.
+enum Shape {
+    Sample(Span),
+    Lost(Vec<Quantum>),
+    None,
+}

@@ -1,0 +1,7 @@
+//! The passes over a recording, and the profile that they make together.
+
+pub(crate) mod assemble;
+pub(crate) mod attributing;
+pub(crate) mod in_parts;
+pub(crate) mod parts;
+pub(crate) mod whole;

@@ -1,0 +1,113 @@
+//! A profile in parts, each of which is given away when all its joules are known.
+//!
+//! The joules of a sample are known when its bucket is closed, some time after the sample was met. A part that ended
+//! waits for that long, while cells of the next one are found already.
+
+use std::collections::VecDeque;
+
+use crate::analyze::aggregate::cells::{CellTable, SampleKey};
+use crate::analyze::aggregate::tallies::Tallies;
+use crate::attribute::{Attribution, Attributor, TakenCells};
+use crate::profile::{Cell, NO_CELL, StackTable, TrailFollower};
+use crate::units::{Nanoseconds, Timestamp};
+
+/// What was found in one stretch of the recording.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    pub stacks: StackTable,
+    pub cells: Vec<Cell>,
+    /// Joules and the like, by number of the cell.
+    pub taken: TakenCells,
+    /// Numbers in the whole profile's trail, and which cell each is.
+    pub trail: Vec<(u32, u32)>,
+}
+
+/// Makes parts of cells and gives them away.
+pub(crate) struct PartsMaker<'r> {
+    give: &'r mut dyn FnMut(Part),
+    follower: Option<TrailFollower>,
+    /// Of the part at hand: what is in the trail, and when its last sample ended.
+    trail: Vec<(u32, u32)>,
+    until: Timestamp,
+    /// Parts to which joules may still come, the first of them first.
+    waiting: VecDeque<Waiting>,
+    /// Launches get their joules in the end: they are a part of their own.
+    launches: LaunchCells,
+}
+
+/// The cells of launches.
+#[derive(Debug, Default)]
+pub(crate) struct LaunchCells {
+    pub cells: CellTable,
+    pub tallies: Tallies,
+    /// By number of the launch.
+    pub of_launches: Vec<u32>,
+}
+
+struct Waiting {
+    callers: StackTable,
+    cells: CellTable,
+    tallies: Tallies,
+    trail: Vec<(u32, u32)>,
+    until: Timestamp,
+}
+
+impl<'r> PartsMaker<'r> {
+    /// Gives parts to `give`. `follower` finds the samples of the whole profile's trail, if it has one.
+    pub fn new(follower: Option<TrailFollower>, give: &'r mut dyn FnMut(Part)) -> Self {
+        Self {
+            give,
+            follower,
+            trail: Vec::new(),
+            until: Timestamp::default(),
+            waiting: VecDeque::new(),
+            launches: LaunchCells::default(),
+        }
+    }
+
+    /// A sample of a cell of the part at hand, or of [`NO_CELL`].
+    pub fn sampled(&mut self, end: Timestamp, cell: u32) {
+        self.until = self.until.max(end);
+        let follower = self.follower.as_mut();
+        if let Some(number) = follower.and_then(|follower| follower.next(cell != NO_CELL)) {
+            self.trail.push((number, cell));
+        }
+    }
+
+    /// A launch.
+    pub fn launch(&mut self, key: SampleKey, cpu: u32, event: u32) {
+        let cell = self.launches.cells.cell(key, cpu, event);
+        self.launches.tallies.count(cell, 1, Nanoseconds::ZERO);
+        self.launches.of_launches.push(cell);
+    }
+
+    /// The part at hand ends.
+    pub fn end_part(&mut self, callers: StackTable, cells: CellTable, tallies: Tallies) {
+        let trail = std::mem::take(&mut self.trail);
+        self.waiting.push_back(Waiting { callers, cells, tallies, trail, until: self.until });
+    }
+
+    /// Gives away all parts to which no more joules come.
+    pub fn give_settled(&mut self, attributor: &mut Attributor) {
+        while let Some(part) = self.waiting.pop_front_if(|part| attributor.is_settled(part.until)) {
+            let taken = attributor.take_cells(part.cells.len());
+            (self.give)(part.finish(taken));
+        }
+    }
+
+    /// Gives away what is left when the recording has ended; what is known of launches.
+    pub fn finish(mut self, mut attribution: Attribution) -> LaunchCells {
+        for part in self.waiting.drain(..) {
+            let taken = attribution.take_cells(part.cells.len());
+            (self.give)(part.finish(taken));
+        }
+        self.launches
+    }
+}
+
+impl Waiting {
+    fn finish(self, taken: TakenCells) -> Part {
+        let (cells, stacks) = self.cells.finish(self.tallies.into_iter());
+        Part { stacks: self.callers.with_stacks_of(stacks), cells, taken, trail: self.trail }
+    }
+}

@@ -1,0 +1,162 @@
+//! What a report's rows are sums of, added up part by part.
+
+use super::cells::{CellSums, DomainSums};
+use super::error::ReportError;
+use super::frames::{Detail, FrameTable};
+use super::neighbours::{self, Neighbours};
+use super::rows::{FrameSums, Grouping, Row, frame_row};
+use super::select::{Selected, Selection, Totals};
+use super::stack_filter::StackFilter;
+use crate::label::Label;
+use crate::profile::Profile;
+use crate::symbolize::Symbols;
+use crate::units::{Joules, Nanoseconds};
+
+/// Which rows a report has.
+#[derive(Clone, Copy)]
+pub(super) struct RowsWanted<'a> {
+    /// What a row stands for.
+    pub by: Grouping,
+    /// The callers or callees of a function instead of all rows.
+    pub neighbours: Option<&'a Neighbours>,
+    /// Tell inlined functions from the function they were put into.
+    pub inline: bool,
+}
+
+/// The sums of a report.
+pub(super) struct Sums<'a> {
+    symbols: &'a Symbols,
+    selected: &'a Selected,
+    filter: StackFilter,
+    frames: FrameTable,
+    detail: Detail,
+    rows: RowSums<'a>,
+    chosen: Totals,
+    all: Totals,
+    in_cells: Vec<f64>,
+}
+
+enum RowSums<'a> {
+    Neighbours { of: &'a Neighbours, marked: Vec<bool>, by_key: Vec<Totals>, at_end: Totals },
+    ByFrame(FrameSums<'a>),
+    ByCell(CellSums<'a>),
+    ByDomain(DomainSums<'a>),
+}
+
+/// What was found.
+pub(super) struct Found {
+    pub rows: Vec<Row>,
+    /// All that was selected.
+    pub chosen: Totals,
+    /// What cells have beyond that.
+    pub not_selected: Totals,
+    /// Joules of all cells by domain, selected or not.
+    pub in_cells: Vec<f64>,
+}
+
+impl<'a> Sums<'a> {
+    /// Nothing yet. `profile` is all but cells.
+    pub fn new(
+        profile: &'a Profile,
+        symbols: &'a Symbols,
+        selected: &'a Selected,
+        selection: &Selection,
+        wanted: RowsWanted<'a>,
+    ) -> Result<Self, ReportError> {
+        let detail = match wanted.by {
+            Grouping::Line => Detail::Line,
+            Grouping::Module => Detail::Module,
+            _ => Detail::Function,
+        };
+        let frames = FrameTable::new(profile, symbols, detail, wanted.inline);
+        let rows = match (wanted.neighbours, wanted.by) {
+            (Some(of), _) => RowSums::Neighbours {
+                of,
+                marked: neighbours::mark(&frames, &of.function)?,
+                by_key: vec![Totals::default(); frames.keys.len()],
+                at_end: Totals::default(),
+            },
+            (None, by) if by.is_by_frame() => {
+                RowSums::ByFrame(FrameSums::new(profile, selected, frames.keys.len()))
+            }
+            (None, Grouping::Domain) => RowSums::ByDomain(DomainSums::new(profile, selected)),
+            (None, by) => RowSums::ByCell(CellSums::new(profile, selected, by)),
+        };
+        Ok(Self {
+            symbols,
+            selected,
+            filter: StackFilter::new(profile, symbols, selection),
+            frames,
+            detail,
+            rows,
+            chosen: Totals::default(),
+            all: Totals::default(),
+            in_cells: vec![0.0; profile.domains.len()],
+        })
+    }
+
+    /// Adds a part of the profile.
+    pub fn add(&mut self, part: &Profile) {
+        let stacks = self.filter.totals(part, self.selected);
+        for totals in &stacks {
+            self.chosen += *totals;
+        }
+        if self.selected.partial {
+            self.all += self.selected.all(part);
+        }
+        for (index, sum) in self.in_cells.iter_mut().enumerate() {
+            *sum += (0..part.cells.len()).map(|cell| part.joules(cell)[index].as_joules()).sum::<f64>();
+        }
+        match &mut self.rows {
+            RowSums::Neighbours { of, marked, by_key, at_end } => {
+                *at_end += neighbours::add(part, &self.frames, &stacks, of.side, marked, by_key);
+            }
+            RowSums::ByFrame(sums) => sums.add(part, &self.frames, &stacks),
+            RowSums::ByCell(sums) => sums.add(part, &is_taken(&stacks)),
+            RowSums::ByDomain(sums) => sums.add(part, &is_taken(&stacks)),
+        }
+    }
+
+    /// The rows, and what there is beside them.
+    pub fn finish(self) -> Result<Found, ReportError> {
+        let Self { symbols, selected, frames, detail, chosen, all, in_cells, .. } = self;
+        let row = |key, own, total| frame_row(symbols, &frames, detail, key, own, total);
+        let rows = match self.rows {
+            RowSums::Neighbours { of, by_key, at_end, .. } => {
+                let keyed = (0..).zip(by_key).filter(|(_, totals)| !totals.is_empty());
+                let mut rows: Vec<Row> = keyed.map(|(key, totals)| row(key, totals, totals)).collect();
+                if !at_end.is_empty() {
+                    rows.push(Row::new(Label::new(of.side.end()), at_end, at_end));
+                }
+                if rows.is_empty() {
+                    return Err(ReportError::NoSuchFunction(of.function.clone()));
+                }
+                rows
+            }
+            RowSums::ByFrame(sums) => {
+                let found = (0..).zip(sums.finish()).filter(|(_, (_, total))| !total.is_empty());
+                found.map(|(key, (own, total))| row(key, own, total)).collect()
+            }
+            RowSums::ByCell(sums) => sums.finish(),
+            RowSums::ByDomain(sums) => sums.finish(),
+        };
+        let not_selected = if selected.partial { beyond(all, chosen) } else { Totals::default() };
+        Ok(Found { rows, chosen, not_selected, in_cells })
+    }
+}
+
+fn is_taken(stacks: &[Totals]) -> Vec<bool> {
+    stacks.iter().map(|totals| !totals.is_empty()).collect()
+}
+
+/// What there is beyond a part of it.
+fn beyond(all: Totals, chosen: Totals) -> Totals {
+    let time = all.time.as_nanos().saturating_sub(chosen.time.as_nanos());
+    Totals {
+        joules: (all.joules - chosen.joules).max(Joules::ZERO),
+        variance: (all.variance - chosen.variance).max(0.0),
+        samples: all.samples.saturating_sub(chosen.samples),
+        count: all.count.saturating_sub(chosen.count),
+        time: Nanoseconds::from_nanos(time),
+    }
+}
