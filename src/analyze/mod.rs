@@ -27,17 +27,17 @@ mod options;
 mod passes;
 mod run;
 mod sample_energies;
+mod sample_key;
 mod steps;
 
-pub use aggregate::collect::{Dimensions, Frame, frames_of};
+pub use aggregate::collect::{Frame, frames_of};
 pub use aggregate::replay::{Replay, ReplayEnd};
 pub use aggregate::unwind::SampleUnwinder;
 pub use build_ids::add_build_ids;
 pub use events::EventRoles;
 pub use intervals::survey::{Survey, survey};
 pub use memory::{MemoryLimit, TooLittleMemory};
-pub use model::choice::ModelChoice;
-pub use model::estimate::WattsRange;
-pub use options::{Options, StaticEnergy};
+
+pub use options::{Dimensions, ModelChoice, Options, StaticEnergy, WattsRange};
 pub use run::{Analysis, analyze};
 pub use sample_energies::SampleEnergies;

@@ -3,12 +3,10 @@
 use std::num::NonZero;
 use std::thread;
 
-use crate::analyze::aggregate::collect::Dimensions;
-use crate::analyze::model::choice::ModelChoice;
-use crate::analyze::model::estimate::WattsRange;
+use crate::power_model::model::PowerModel;
 use crate::power_model::stored::StoredModel;
 use crate::symbolize::SymbolizeOptions;
-use crate::units::Joules;
+use crate::units::{Joules, Watts};
 
 /// What to make of a recording.
 #[derive(Debug, Clone)]
@@ -48,6 +46,46 @@ pub enum StaticEnergy {
     Row,
     /// It is shared out to what ran meanwhile.
     Spread,
+}
+
+/// Which differences between samples a profile keeps. What is not asked for is merged, which saves
+/// time and memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dimensions {
+    /// Whole call stacks; else only the innermost frame.
+    pub stacks: bool,
+    /// Threads.
+    pub threads: bool,
+    /// CPUs.
+    pub cpus: bool,
+}
+
+impl Dimensions {
+    /// Everything.
+    pub const ALL: Self = Self { stacks: true, threads: true, cpus: true };
+}
+
+/// How joules are divided among samples.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum ModelChoice {
+    /// The best model known of the recorded CPU, corrected by the recording itself.
+    #[default]
+    Auto,
+    /// This model as it is.
+    Exactly(PowerModel),
+    /// What the recording itself tells, with mere proportions to begin with.
+    SelfCalibrated,
+    /// By time: as if all code drew the same power.
+    Time,
+}
+
+/// Watts of a machine when idle and when all its CPUs are busy.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WattsRange {
+    /// With nothing to do.
+    pub idle: Watts,
+    /// With every CPU busy.
+    pub busy: Watts,
 }
 
 impl Default for Options {

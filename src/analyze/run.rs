@@ -118,6 +118,6 @@ fn leave_cells_out(profile: &mut Profile) {
     profile.slices.iter_mut().for_each(|slice| slice.by_cell = Vec::new());
     if let Some(errors) = &mut profile.errors {
         errors.sensitivities = Vec::new();
-        errors.trail.number();
+        errors.sequence.number();
     }
 }

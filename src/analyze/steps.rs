@@ -2,9 +2,9 @@
 
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use crate::analyze::aggregate::cells::{NO_CPU, SampleKey};
 use crate::analyze::intervals::cpu_set::CpuSet;
 use crate::analyze::intervals::spans::Span;
+use crate::analyze::sample_key::{NO_CPU, SampleKey};
 use crate::attribute::{Charge, Quantum};
 use crate::profile::StackTable;
 use crate::recording::energy::CpuTimes;
@@ -95,8 +95,8 @@ impl SampleStep {
 
 /// Steps handed over at a time.
 const CHUNK: usize = 1024;
-/// Chunks under way at most, some 20 MB: who gathers waits then for who attributes. The latter begins when the
-/// survey is done, so that few would stop the former until then.
+/// Chunks under way at most, some 20 MB; with as many, the thread that gathers waits for the one that attributes.
+/// Attributing begins only when the survey is done: with few chunks, gathering would stand still until then.
 const MOST_CHUNKS: usize = 512;
 
 /// A way from one thread to another.

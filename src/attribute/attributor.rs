@@ -2,10 +2,10 @@
 
 use super::attribution::{Attribution, Options, Sharing};
 use super::bucket::{BucketSums, CellSums, Rates};
+use super::cpu_groups::CpuGroups;
 use super::curve::EnergyCurve;
 use super::domain::Domain;
 use super::energy_bucket::Bucket;
-use super::feeding::Feeding;
 use super::quantum::{Charge, Pending, Quantum, Window};
 use super::weights::EventWeights;
 use crate::hardware::DomainInfo;
@@ -19,7 +19,7 @@ mod cells;
 #[derive(Debug)]
 pub struct Attributor {
     domains: Vec<Domain>,
-    feeding: Feeding,
+    cpu_groups: CpuGroups,
     weights: EventWeights,
     options: Options,
     pending: Window,
@@ -62,19 +62,19 @@ struct Scratch {
     /// bucket's sum.
     shares: Vec<f64>,
     /// Joules that went to no quantum.
-    booked: Vec<Booked>,
+    unattributed: Vec<Unattributed>,
 }
 
 /// Joules of one bucket that went to no quantum.
 #[derive(Debug, Default, Clone, Copy)]
-struct Booked {
+struct Unattributed {
     static_energy: Joules,
     other_processes: Joules,
     recorder: Joules,
     lost: Joules,
 }
 
-impl Booked {
+impl Unattributed {
     fn add(&mut self, other: &Self) {
         self.static_energy += other.static_energy;
         self.other_processes += other.other_processes;
@@ -99,7 +99,7 @@ impl Attributor {
         others_are_sampled: bool,
     ) -> Self {
         let states = Domain::all(domains);
-        let feeding = Feeding::new(&domains.iter().map(cpus_of).collect::<Vec<_>>());
+        let cpu_groups = CpuGroups::new(&domains.iter().map(cpus_of).collect::<Vec<_>>());
         let (count, events) = (domains.len(), weights.events());
         let parameters = if options.sensitivities { events + 1 } else { 0 };
         let columns_of_model = (options.sharing == Sharing::Whole).then_some(count);
@@ -122,15 +122,15 @@ impl Attributor {
             parameters,
             cores_first,
             result: Attribution { balances: vec![Balance::default(); count], ..Attribution::default() },
-            sums: BucketSums::new(events, &feeding),
-            rates: Rates::new(events, &feeding, columns_of_model),
+            sums: BucketSums::new(events, &cpu_groups),
+            rates: Rates::new(events, &cpu_groups, columns_of_model),
             by_cell: CellSums::new(count + columns_of_model.unwrap_or(0)),
-            feeding,
+            cpu_groups,
             scratch: Scratch {
                 own: vec![0.0; count],
                 factor: vec![0.0; count],
                 shares: vec![0.0; count * parameters],
-                booked: vec![Booked::default(); count],
+                unattributed: vec![Unattributed::default(); count],
             },
         }
     }
@@ -151,7 +151,7 @@ impl Attributor {
     /// CPU times of the whole machine and of the recorder.
     pub fn cpu_times(&mut self, time: Timestamp, times: &CpuTimes) {
         for (index, domain) in self.domains.iter_mut().enumerate() {
-            let fed = times.busy.iter().filter(|(cpu, _)| self.feeding.feeds(index, *cpu));
+            let fed = times.busy.iter().filter(|(cpu, _)| self.cpu_groups.feeds(index, *cpu));
             domain.other_time.push(time, fed.map(|(_, busy)| *busy).sum(), times.recorder);
         }
     }
@@ -162,7 +162,7 @@ impl Attributor {
             return;
         }
         for (index, domain) in self.domains.iter_mut().enumerate() {
-            let fed = own.iter().filter(|(cpu, _)| self.feeding.feeds(index, *cpu));
+            let fed = own.iter().filter(|(cpu, _)| self.cpu_groups.feeds(index, *cpu));
             domain.other_time.push_own(time, fed.map(|(_, own)| *own).sum());
         }
     }
@@ -181,8 +181,8 @@ impl Attributor {
         self.wait(quantum);
     }
 
-    /// What is known to happen from now on, longer than attribution waits for what has happened: a quantum that
-    /// ends in the future.
+    /// A quantum that ends later than the stream's present time. Losses are such: they are told of when they begin, since
+    /// they may last longer than attribution waits for the past.
     pub fn quantum_ahead(&mut self, quantum: Quantum) {
         self.wait(quantum);
     }
@@ -199,7 +199,7 @@ impl Attributor {
                 end: quantum.end,
                 count: quantum.count as f64,
                 running: quantum.running.as_nanos() as f64,
-                group: self.feeding.group(quantum.cpu),
+                group: self.cpu_groups.group(quantum.cpu),
                 event: quantum.event,
                 charge: quantum.charge,
             });
@@ -324,7 +324,7 @@ impl Attributor {
     fn weigh(&mut self) {
         self.scratch.own.fill(0.0);
         self.scratch.shares.fill(0.0);
-        for (group, fed) in self.feeding.groups().iter().enumerate() {
+        for (group, fed) in self.cpu_groups.groups().iter().enumerate() {
             for (event, count) in self.sums.counts_of(group).iter().enumerate() {
                 let weights = self.weights.of_event(event);
                 for domain in fed {
@@ -339,7 +339,7 @@ impl Attributor {
 
     /// CPU nanoseconds of the quanta in a domain.
     fn running(&self, domain: usize) -> f64 {
-        let groups = self.feeding.groups().iter().enumerate();
+        let groups = self.cpu_groups.groups().iter().enumerate();
         groups.filter(|(_, fed)| fed.contains(&domain)).map(|(group, _)| self.sums.running_of(group)).sum()
     }
 
@@ -347,20 +347,20 @@ impl Attributor {
     fn share_out(&mut self, measured: &[Joules], start: Timestamp, end: Timestamp, span: Nanoseconds) {
         for position in 0..self.cores_first.len() {
             let index = self.cores_first[position];
-            let mut booked = Booked::default();
+            let mut unattributed = Unattributed::default();
             let mut left = measured[index];
             for core in &self.domains[index].measured_cores {
                 // What a core's own meter counted is given to the quanta by that core's factor.
                 if self.scratch.own[*core] > 0.0 {
                     left -= measured[*core];
-                    booked.add(&self.scratch.booked[*core]);
+                    unattributed.add(&self.scratch.unattributed[*core]);
                 }
             }
             let left = self.domains[index].after_cores(left);
             let known_static = self.options.static_power.get(index).copied().unwrap_or(Watts::ZERO) * span;
             let idle = known_static.min(left);
             let dynamic = left - idle;
-            booked.static_energy += idle;
+            unattributed.static_energy += idle;
 
             let own = self.scratch.own[index];
             let running = self.running(index);
@@ -383,20 +383,20 @@ impl Attributor {
                     let watts = dynamic.as_joules();
                     *constant = if watts > 0.0 { span.as_secs_f64() / watts } else { 0.0 };
                 }
-                booked.other_processes += Joules::from_joules(others * factor);
-                booked.recorder += Joules::from_joules(recorder * factor);
+                unattributed.other_processes += Joules::from_joules(others * factor);
+                unattributed.recorder += Joules::from_joules(recorder * factor);
             } else if self.is_explained(index) {
                 // Nothing ran: this is what the machine takes to be there.
-                booked.static_energy += dynamic;
+                unattributed.static_energy += dynamic;
             } else {
-                booked.lost += dynamic;
+                unattributed.lost += dynamic;
             }
             let balance = &mut self.result.balances[index];
-            balance.static_energy += booked.static_energy;
-            balance.other_processes += booked.other_processes;
-            balance.recorder += booked.recorder;
-            balance.lost += booked.lost;
-            self.scratch.booked[index] = booked;
+            balance.static_energy += unattributed.static_energy;
+            balance.other_processes += unattributed.other_processes;
+            balance.recorder += unattributed.recorder;
+            balance.lost += unattributed.lost;
+            self.scratch.unattributed[index] = unattributed;
         }
     }
 
@@ -421,7 +421,7 @@ impl Attributor {
     fn distribute(&mut self) -> Vec<(u32, f32)> {
         let columns = self.domains.len();
         let (weights, factor) = (&self.weights, &self.scratch.factor);
-        let groups = self.feeding.groups();
+        let groups = self.cpu_groups.groups();
         self.rates.set(|group, event, column| {
             let weights = weights.of_event(event);
             let Some(domain) = self.domains.get(column) else { return weights[column - columns] };

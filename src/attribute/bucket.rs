@@ -3,7 +3,7 @@
 //! Quanta of the same event on CPUs that are fed alike cost the same per event, so that a bucket is
 //! weighed by a few sums, and each quantum is looked at once for them and once for its cell.
 
-use super::feeding::Feeding;
+use super::cpu_groups::CpuGroups;
 use super::quantum::{Charge, Window};
 use crate::units::Timestamp;
 
@@ -30,8 +30,8 @@ pub(super) struct Part {
 }
 
 impl BucketSums {
-    pub fn new(events: usize, feeding: &Feeding) -> Self {
-        let groups = feeding.groups().len();
+    pub fn new(events: usize, cpu_groups: &CpuGroups) -> Self {
+        let groups = cpu_groups.groups().len();
         Self {
             events,
             counts: vec![0.0; groups * events],
@@ -90,8 +90,8 @@ struct GroupRates {
 impl Rates {
     /// `also_model`: beside the column of each domain there is one for the model's own joules, that many
     /// columns further on.
-    pub fn new(events: usize, feeding: &Feeding, also_model: Option<usize>) -> Self {
-        let groups = feeding.groups().iter().map(|fed| {
+    pub fn new(events: usize, cpu_groups: &CpuGroups, also_model: Option<usize>) -> Self {
+        let groups = cpu_groups.groups().iter().map(|fed| {
             let model = also_model.into_iter().flat_map(|by| fed.iter().map(move |domain| domain + by));
             let columns: Vec<usize> = fed.iter().copied().chain(model).collect();
             GroupRates { joules: vec![0.0; columns.len() * events], columns }

@@ -21,10 +21,10 @@ mod attribution;
 mod attributor;
 mod bucket;
 mod busy;
+mod cpu_groups;
 mod curve;
 mod domain;
 mod energy_bucket;
-mod feeding;
 #[cfg(test)]
 mod laws;
 mod quantum;

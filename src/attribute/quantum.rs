@@ -45,7 +45,7 @@ pub(super) struct Pending {
     pub count: f64,
     /// CPU nanoseconds.
     pub running: f64,
-    /// Of CPUs that are fed alike, see [`super::feeding::Feeding`].
+    /// Of CPUs that are fed alike, see [`super::cpu_groups::CpuGroups`].
     pub group: u32,
     pub event: u32,
     pub charge: Charge,

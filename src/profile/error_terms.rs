@@ -12,13 +12,13 @@ pub struct ErrorTerms {
     /// Covariance of the parameters of each domain's model, row by row; empty where it is exact.
     pub covariances: Vec<Vec<f64>>,
     /// A part of the samples in the order of time.
-    pub trail: SampleTrail,
+    pub sequence: SampleSequence,
 }
 
 /// Which cells followed each other, sampled by one event on one CPU: a bounded part of a recording, in
 /// blocks spread evenly over it.
 #[derive(Debug, Clone, Default)]
-pub struct SampleTrail {
+pub struct SampleSequence {
     blocks: Vec<Vec<(u32, u32)>>,
     /// Of so many blocks one is kept.
     every: u64,
@@ -26,8 +26,8 @@ pub struct SampleTrail {
     seen: u64,
     /// The block at hand is kept.
     is_kept: bool,
-    /// Of a part of a profile: which of the whole trail's entries are of which of its cells. See
-    /// [`SampleTrail::number`].
+    /// Of a part of a profile: which of the whole sequence's entries are of which of its cells. See
+    /// [`SampleSequence::number`].
     entries: Option<Vec<(u32, u32)>>,
 }
 
@@ -38,7 +38,7 @@ const MOST_BLOCKS: usize = 64;
 /// The cell of samples that are not the program's.
 pub const NO_CELL: u32 = u32::MAX;
 
-impl SampleTrail {
+impl SampleSequence {
     /// Adds a sample: what tells the streams of single events on single CPUs apart, and its cell, or
     /// [`NO_CELL`].
     pub fn push(&mut self, stream: u32, cell: u32) {
@@ -72,7 +72,7 @@ impl SampleTrail {
     }
 
     /// Puts numbers from 0 on in the place of the cells of all samples that have one: what each cell is, parts of
-    /// the profile tell by these numbers ([`SampleTrail::of_part`]).
+    /// the profile tell by these numbers ([`SampleSequence::of_part`]).
     pub fn number(&mut self) {
         let of_cells = self.blocks.iter_mut().flatten().filter(|(_, cell)| *cell != NO_CELL);
         of_cells.zip(0..).for_each(|((_, cell), number)| *cell = number);
@@ -83,12 +83,12 @@ impl SampleTrail {
         TrailFollower { every: self.every.max(1), seen: 0, next: 0 }
     }
 
-    /// Of a part of a profile: pairs of a number in the whole profile's trail and a cell of the part.
+    /// Of a part of a profile: pairs of a number in the whole profile's sequence and a cell of the part.
     pub fn of_part(entries: Vec<(u32, u32)>) -> Self {
         Self { entries: Some(entries), ..Self::default() }
     }
 
-    /// What [`SampleTrail::of_part`] was given; `None` for the trail of a whole profile.
+    /// What [`SampleSequence::of_part`] was given; `None` for the sequence of a whole profile.
     pub fn entries(&self) -> Option<&[(u32, u32)]> {
         self.entries.as_deref()
     }
@@ -105,7 +105,7 @@ impl SampleTrail {
     }
 }
 
-/// Finds the samples of a trail again, when the same samples come in the same order.
+/// Finds the samples of a sequence again, when the same samples come in the same order.
 #[derive(Debug, Clone)]
 pub struct TrailFollower {
     every: u64,
@@ -114,7 +114,7 @@ pub struct TrailFollower {
 }
 
 impl TrailFollower {
-    /// The number of the next sample in the trail, as [`SampleTrail::number`] gave it; `None` if it is not in it, or has
+    /// The number of the next sample in the sequence, as [`SampleSequence::number`] gave it; `None` if it is not in it, or has
     /// no cell.
     #[inline]
     pub fn next(&mut self, has_cell: bool) -> Option<u32> {
@@ -133,31 +133,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_recording_leaves_a_bounded_trail() {
-        let mut trail = SampleTrail::default();
-        (0..3_000_000u32).for_each(|at| trail.push(0, at));
-        assert!(trail.blocks.len() <= MOST_BLOCKS);
-        assert!(trail.share() > 0.03 && trail.share() < 0.12, "{}", trail.share());
-        for block in trail.blocks() {
+    fn a_long_recording_leaves_a_bounded_sequence() {
+        let mut sequence = SampleSequence::default();
+        (0..3_000_000u32).for_each(|at| sequence.push(0, at));
+        assert!(sequence.blocks.len() <= MOST_BLOCKS);
+        assert!(sequence.share() > 0.03 && sequence.share() < 0.12, "{}", sequence.share());
+        for block in sequence.blocks() {
             assert!(block.windows(2).all(|pair| pair[1].1 == pair[0].1 + 1), "blocks have no gaps");
         }
-        let last = trail.blocks().filter_map(|block| block.last()).last().expect("blocks").1;
+        let last = sequence.blocks().filter_map(|block| block.last()).last().expect("blocks").1;
         assert!(last > 2_500_000, "they are spread over the whole");
     }
 
     #[test]
     fn a_trail_is_found_again() {
-        let mut trail = SampleTrail::default();
+        let mut sequence = SampleSequence::default();
         let cell_of = |at: u32| if at.is_multiple_of(3) { NO_CELL } else { at };
-        (0..1_700_000u32).for_each(|at| trail.push(at % 2, cell_of(at)));
-        let cells: Vec<u32> = trail.blocks().flatten().map(|(_, cell)| *cell).collect();
-        let mut follower = trail.follow();
+        (0..1_700_000u32).for_each(|at| sequence.push(at % 2, cell_of(at)));
+        let cells: Vec<u32> = sequence.blocks().flatten().map(|(_, cell)| *cell).collect();
+        let mut follower = sequence.follow();
         let found: Vec<(u32, u32)> = (0..1_700_000u32)
             .filter_map(|at| Some((follower.next(cell_of(at) != NO_CELL)?, cell_of(at))))
             .collect();
-        trail.number();
+        sequence.number();
         assert!(found.iter().map(|(number, _)| *number).eq(0..found.len() as u32));
-        let numbers = trail.blocks().flatten().map(|(_, number)| *number);
+        let numbers = sequence.blocks().flatten().map(|(_, number)| *number);
         for (number, cell) in numbers.zip(cells) {
             let same = if number == NO_CELL { NO_CELL } else { found[number as usize].1 };
             assert_eq!(same, cell);
@@ -166,8 +166,8 @@ mod tests {
 
     #[test]
     fn a_short_one_is_kept_whole() {
-        let mut trail = SampleTrail::default();
-        (0..100_000u32).for_each(|at| trail.push(0, at));
-        assert!((trail.share() - 1.0).abs() < 1e-12);
+        let mut sequence = SampleSequence::default();
+        (0..100_000u32).for_each(|at| sequence.push(0, at));
+        assert!((sequence.share() - 1.0).abs() < 1e-12);
     }
 }

@@ -8,13 +8,13 @@ use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 mod balance;
 mod error_terms;
 mod ids;
-mod jumps;
 mod parts;
 mod stacks;
 mod standard_errors;
+mod transitions;
 
 pub use balance::{BALANCE_TOLERANCE, Balance};
-pub use error_terms::{ErrorTerms, NO_CELL, SampleTrail, TrailFollower};
+pub use error_terms::{ErrorTerms, NO_CELL, SampleSequence, TrailFollower};
 pub use ids::{AddressId, ModuleId, ThreadIndex};
 pub use parts::ProfileParts;
 pub use stacks::{ByCallers, CallersId, StackId, StackTable};

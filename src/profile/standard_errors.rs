@@ -17,7 +17,7 @@
 //! - **The meter.** The first and the last reading are as old as the meter's refresh. Between readings energy
 //!   is taken to flow evenly, which no number of samples makes true.
 
-use super::jumps::{FARTHEST, Jumps, JumpsOfRow, Pairs};
+use super::transitions::{FARTHEST, Pairs, Transitions, TransitionsOfRow};
 use super::{Cell, ErrorTerms, Profile};
 use crate::units::{Joules, Nanoseconds};
 
@@ -61,7 +61,7 @@ pub fn standard_errors(
     Some(variances.into_iter().map(|variance| Joules::from_joules(variance.sqrt())).collect())
 }
 
-/// The correlation of all events counts as much as so many jumps of one.
+/// The correlation of all events counts as much as so many transitions of one.
 const OF_ALL_EVENTS: f64 = 2.0;
 /// What a row is off by however many samples there are, as a share of its joules: in simulated recordings of
 /// 40 s, where sampling would leave 0.03 % of error, 0.1 to 0.2 % are found.
@@ -72,14 +72,14 @@ const BETWEEN_READINGS: f64 = 0.0015;
 struct RowSums {
     joules: Vec<f64>,
     samples: Vec<f64>,
-    /// Neighbours in the trail that differ in being of the row.
-    jumps: Vec<f64>,
+    /// Neighbours in the sequence that differ in being of the row.
+    transitions: Vec<f64>,
     /// The same for samples two apart.
-    second_jumps: Vec<f64>,
+    second_transitions: Vec<f64>,
     /// The same for samples 2, 3 .. [`FARTHEST`] apart, of all events together.
-    farther_jumps: [f64; FARTHEST - 1],
-    /// Samples in the trail.
-    in_trail: f64,
+    farther_transitions: [f64; FARTHEST - 1],
+    /// Samples in the sequence.
+    in_sequence: f64,
     /// By domain, then parameter.
     gradient: Vec<f64>,
 }
@@ -99,8 +99,8 @@ pub struct VarianceSums<'p> {
     terms: &'p ErrorTerms,
     domains: Vec<usize>,
     rows: Vec<Option<RowSums>>,
-    /// By cell of the trail, or by number where parts tell their cells.
-    row_of_trail: Vec<u32>,
+    /// By cell of the sequence, or by number where parts tell their cells.
+    row_of_sequence: Vec<u32>,
 }
 
 /// The row of what is in none.
@@ -110,7 +110,7 @@ impl<'p> VarianceSums<'p> {
     /// Of some domains of a profile, which may come in parts. `None` if the profile does not tell.
     pub fn new(profile: &'p Profile, domains: &[usize]) -> Option<Self> {
         let (terms, domains) = (profile.errors.as_ref()?, domains.to_vec());
-        Some(Self { profile, terms, domains, rows: Vec::new(), row_of_trail: Vec::new() })
+        Some(Self { profile, terms, domains, rows: Vec::new(), row_of_sequence: Vec::new() })
     }
 
     /// Adds a part of the profile, or all of it; `row_of` tells for each cell its row.
@@ -144,29 +144,30 @@ impl<'p> VarianceSums<'p> {
                 }
             }
         }
-        let Some(entries) = terms.trail.entries() else {
-            self.row_of_trail = of_cell;
+        let Some(entries) = terms.sequence.entries() else {
+            self.row_of_sequence = of_cell;
             return;
         };
         for &(number, cell) in entries {
             let number = number as usize;
-            if number >= self.row_of_trail.len() {
-                self.row_of_trail.resize(number + 1, NO_ROW);
+            if number >= self.row_of_sequence.len() {
+                self.row_of_sequence.resize(number + 1, NO_ROW);
             }
-            self.row_of_trail[number] = of_cell.get(cell as usize).copied().unwrap_or(NO_ROW);
+            self.row_of_sequence[number] = of_cell.get(cell as usize).copied().unwrap_or(NO_ROW);
         }
     }
 
     /// The variance of each of `rows` rows, in square joules.
     pub fn finish(self, rows: usize) -> Vec<f64> {
-        let Self { profile, terms, domains, rows: mut sums, row_of_trail } = self;
+        let Self { profile, terms, domains, rows: mut sums, row_of_sequence } = self;
         sums.resize(rows, None);
         let is_summed = |row: &usize| sums.get(*row).is_some_and(Option::is_some);
-        let row_of = |cell| row_of_trail.get(cell as usize).map(|row| *row as usize).filter(is_summed);
-        let jumps = Jumps::count(&terms.trail, terms.parameters.saturating_sub(1), rows, row_of);
+        let row_of = |cell| row_of_sequence.get(cell as usize).map(|row| *row as usize).filter(is_summed);
+        let transitions =
+            Transitions::count(&terms.sequence, terms.parameters.saturating_sub(1), rows, row_of);
         for (row, sum) in sums.iter_mut().enumerate() {
             if let Some(sum) = sum {
-                sum.add_jumps(&jumps.of_row(row));
+                sum.add_transitions(&transitions.of_row(row));
             }
         }
         let edges = meter_error(profile, &domains);
@@ -176,7 +177,9 @@ impl<'p> VarianceSums<'p> {
             let joules = sum.joules.iter().sum::<f64>();
             let share = if whole > 0.0 { joules / whole } else { 0.0 };
             let by_meter = (edges * share).powi(2) + (BETWEEN_READINGS * joules).powi(2);
-            sum.by_sampling(terms.trail.share(), jumps.pairs) + by_model(sum, terms, &domains) + by_meter
+            sum.by_sampling(terms.sequence.share(), transitions.pairs)
+                + by_model(sum, terms, &domains)
+                + by_meter
         };
         sums.iter().map(variance).collect()
     }
@@ -192,63 +195,68 @@ impl RowSums {
         Self {
             joules: vec![0.0; events],
             samples: vec![0.0; events],
-            jumps: vec![0.0; events],
-            second_jumps: vec![0.0; events],
-            farther_jumps: [0.0; FARTHEST - 1],
-            in_trail: 0.0,
+            transitions: vec![0.0; events],
+            second_transitions: vec![0.0; events],
+            farther_transitions: [0.0; FARTHEST - 1],
+            in_sequence: 0.0,
             gradient: vec![0.0; parameters],
         }
     }
 
-    fn add_jumps(&mut self, jumps: &JumpsOfRow) {
-        let of_events = jumps.of_events.iter().zip(&mut self.jumps).zip(&mut self.second_jumps);
-        for (([first, second], jumps), second_jumps) in of_events {
-            *jumps += first;
-            *second_jumps += second;
-            self.farther_jumps[0] += second;
+    fn add_transitions(&mut self, transitions: &TransitionsOfRow) {
+        let of_events =
+            transitions.of_events.iter().zip(&mut self.transitions).zip(&mut self.second_transitions);
+        for (([first, second], transitions), second_transitions) in of_events {
+            *transitions += first;
+            *second_transitions += second;
+            self.farther_transitions[0] += second;
         }
-        self.farther_jumps[1..].iter_mut().zip(jumps.farther).for_each(|(sum, jumps)| *sum += jumps);
-        self.in_trail += jumps.samples;
+        self.farther_transitions[1..]
+            .iter_mut()
+            .zip(transitions.farther)
+            .for_each(|(sum, transitions)| *sum += transitions);
+        self.in_sequence += transitions.samples;
     }
 
-    fn by_sampling(&self, share_of_trail: f64, pairs: Pairs) -> f64 {
-        let all: f64 = self.jumps.iter().sum();
-        let autocorrelation = if all > 0.0 { self.farther_jumps[0] / all - 1.0 } else { 1.0 };
+    fn by_sampling(&self, share_of_sequence: f64, pairs: Pairs) -> f64 {
+        let all: f64 = self.transitions.iter().sum();
+        let autocorrelation = if all > 0.0 { self.farther_transitions[0] / all - 1.0 } else { 1.0 };
         let in_step = self.in_step(&pairs, all, autocorrelation);
-        let events = self.joules.iter().zip(&self.samples).zip(self.jumps.iter().zip(&self.second_jumps));
+        let events =
+            self.joules.iter().zip(&self.samples).zip(self.transitions.iter().zip(&self.second_transitions));
         events
             .filter(|((_, samples), _)| **samples > 0.0)
-            .map(|((joules, samples), (jumps, second))| {
+            .map(|((joules, samples), (transitions, second))| {
                 // A rare event falls by chance into the runs that a frequent one follows; of few samples
                 // nothing is known but what holds for the others.
                 let correlation =
-                    (second + OF_ALL_EVENTS * (1.0 + autocorrelation)) / (jumps + OF_ALL_EVENTS) - 1.0;
+                    (second + OF_ALL_EVENTS * (1.0 + autocorrelation)) / (transitions + OF_ALL_EVENTS) - 1.0;
                 let share = weight_of_a_jump(correlation) + in_step;
                 // A row that no jump was seen of has at least begun and ended.
-                let jumps = (jumps / share_of_trail.max(f64::MIN_POSITIVE)).max(1.0);
-                (joules / samples).powi(2) * share * jumps
+                let transitions = (transitions / share_of_sequence.max(f64::MIN_POSITIVE)).max(1.0);
+                (joules / samples).powi(2) * share * transitions
             })
             .sum()
     }
 
     /// What is to be added to the variance of a jump because samples farther apart agree more than a process
     /// without memory would have it.
-    fn in_step(&self, pairs: &Pairs, jumps: f64, autocorrelation: f64) -> f64 {
+    fn in_step(&self, pairs: &Pairs, transitions: f64, autocorrelation: f64) -> f64 {
         // Share of pairs that would differ if samples were independent.
-        let part = self.in_trail / pairs.samples.max(1.0);
+        let part = self.in_sequence / pairs.samples.max(1.0);
         let by_chance = 2.0 * part * (1.0 - part);
         let [neighbours, farther @ ..] = pairs.apart;
-        if by_chance <= 0.0 || jumps <= 0.0 || farther.iter().any(|count| *count <= 0.0) {
+        if by_chance <= 0.0 || transitions <= 0.0 || farther.iter().any(|count| *count <= 0.0) {
             return 0.0;
         }
         let correlation = |differ: f64, pairs: f64| 1.0 - differ / pairs / by_chance;
         // Three standard errors of a correlation, and what other streams' rates may feign.
         let accident = 3.0 / pairs.samples.sqrt() + 0.2;
         let found: [f64; FARTHEST - 1] =
-            std::array::from_fn(|at| correlation(self.farther_jumps[at], farther[at]));
+            std::array::from_fn(|at| correlation(self.farther_transitions[at], farther[at]));
         // The slower code changes, the more do samples agree that are near to each other, and in phases of a
         // program at all distances: only what comes back is in step.
-        let (mut lowest, mut of_process) = (correlation(jumps, neighbours), autocorrelation.max(0.0));
+        let (mut lowest, mut of_process) = (correlation(transitions, neighbours), autocorrelation.max(0.0));
         let mut excess = 0.0;
         for found in found {
             of_process *= autocorrelation.max(0.0);
@@ -259,7 +267,7 @@ impl RowSums {
             lowest = lowest.min(found);
         }
         // The variance of a sum is that of its terms times one and twice their correlations.
-        excess * by_chance * neighbours / jumps
+        excess * by_chance * neighbours / transitions
     }
 }
 
@@ -337,10 +345,10 @@ mod tests {
         let sums = RowSums {
             joules: vec![samples.iter().filter(|is| **is).count() as f64],
             samples: vec![samples.iter().filter(|is| **is).count() as f64],
-            jumps: vec![differ(1) as f64],
-            second_jumps: vec![differ(2) as f64],
-            farther_jumps: std::array::from_fn(|at| differ(at + 2) as f64),
-            in_trail: samples.iter().filter(|is| **is).count() as f64,
+            transitions: vec![differ(1) as f64],
+            second_transitions: vec![differ(2) as f64],
+            farther_transitions: std::array::from_fn(|at| differ(at + 2) as f64),
+            in_sequence: samples.iter().filter(|is| **is).count() as f64,
             gradient: Vec::new(),
         };
         let apart = std::array::from_fn(|at| (samples.len() - at - 1) as f64);

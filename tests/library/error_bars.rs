@@ -8,7 +8,7 @@ use eprof::hardware::{DomainInfo, DomainKind, Method};
 use eprof::numerics::random::Random;
 use eprof::profile::{
     BucketReason, CallersId, Cell, Division, DomainDivision, DomainEnergy, ErrorTerms, EventTotals, Profile,
-    SampleTrail, StackTable, Thread, ThreadIndex,
+    SampleSequence, StackTable, Thread, ThreadIndex,
 };
 use eprof::report::{self, Grouping, Report};
 use eprof::symbolize::Symbols;
@@ -98,7 +98,7 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
     };
     let weights = EventWeights::new(2, 1, |event, _| costs[event]);
     let mut attributor = Attributor::new(&[package()], |_| Vec::new(), weights, options, true);
-    let mut trail = SampleTrail::default();
+    let mut sequence = SampleSequence::default();
     let mut last = [0; 2];
     let mut readings = happened.readings.iter().peekable();
     let mut samples = [[0u64; 2]; 3];
@@ -116,7 +116,7 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
             running: Nanoseconds::ZERO,
             charge: Charge::Cell(cell),
         });
-        trail.push(event as u32, cell);
+        sequence.push(event as u32, cell);
         samples[thread][event] += 1;
         last[event] = end;
     }
@@ -174,7 +174,7 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
             parameters: 3,
             sensitivities: attribution.sensitivities,
             covariances: vec![(0..9).map(|at| covariance(at / 3, at % 3)).collect()],
-            trail,
+            sequence,
         }),
         ..Profile::default()
     }

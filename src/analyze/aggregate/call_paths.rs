@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::FixedState;
 
-use crate::analyze::aggregate::known::{KeyHash, KnownKeys};
+use crate::analyze::aggregate::key_table::{KeyHash, KeyTable};
 use crate::analyze::memory::{BYTES_PER_CALLER, BYTES_PER_DRAWN_CALLER, BYTES_PER_KEY};
 use crate::profile::{AddressId, CallersId, StackTable};
 
@@ -19,7 +19,7 @@ const STEP: usize = 4;
 pub(crate) struct CallPaths {
     table: StackTable,
     /// Whole paths and the outer parts that others share, by their hashes.
-    known: KnownKeys,
+    known: KeyTable,
     hashers: [FixedState; 2],
     /// Of the path at hand: each outer part and the whole.
     hashes: Vec<KeyHash>,
@@ -29,7 +29,7 @@ impl Default for CallPaths {
     fn default() -> Self {
         Self {
             table: StackTable::default(),
-            known: KnownKeys::default(),
+            known: KeyTable::default(),
             hashers: [FixedState::with_seed(3), FixedState::with_seed(4)],
             hashes: Vec::new(),
         }
@@ -44,7 +44,7 @@ impl CallPaths {
         if let Some(callers) = self.known.find(*whole) {
             return CallersId(callers);
         }
-        // Who is known, is so with all outside of it.
+        // If a frame is known, so are all the frames outside of it: search for the innermost that is.
         let (mut shared, mut callers) = (0, CallersId::NONE);
         let mut unknown = parts.len();
         while shared < unknown {

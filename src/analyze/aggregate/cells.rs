@@ -4,48 +4,18 @@ use std::hash::Hasher;
 
 use foldhash::fast::FixedState;
 
-use crate::analyze::aggregate::known::{KnownKeys, hash};
+use crate::analyze::aggregate::key_table::{KeyTable, hash};
 use crate::analyze::memory::{BYTES_PER_CELL, BYTES_PER_KEY, BYTES_PER_STACK};
-use crate::profile::{AddressId, CallersId, Cell, StackId, StackTable, ThreadIndex};
+use crate::analyze::sample_key::{NO_CPU, SampleKey};
+use crate::profile::{Cell, StackId, StackTable, ThreadIndex};
 use crate::timeline::StackInterner;
 use crate::units::Nanoseconds;
-
-/// What of a sample decides its cell, beside its event and its CPU.
-#[derive(Debug, Clone, Copy)]
-pub struct SampleKey {
-    /// All frames but its own address.
-    pub callers: CallersId,
-    /// Its own address.
-    pub own: OwnAddress,
-    /// The thread, if threads are told apart.
-    pub thread: ThreadIndex,
-}
-
-/// An [`AddressId`] or none, in as many bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OwnAddress(u32);
-
-impl From<Option<AddressId>> for OwnAddress {
-    fn from(address: Option<AddressId>) -> Self {
-        // One more than the number, so that no address is 0.
-        Self(address.map_or(0, |address| address.0 + 1))
-    }
-}
-
-impl OwnAddress {
-    fn get(self) -> Option<AddressId> {
-        self.0.checked_sub(1).map(AddressId)
-    }
-}
-
-/// No CPU, as a number in keys.
-pub const NO_CPU: u32 = u32::MAX;
 
 /// The cells so far.
 #[derive(Debug)]
 pub struct CellTable {
     /// Cells, by a hash of what they are: code may lie at several addresses.
-    known: KnownKeys,
+    known: KeyTable,
     hashers: [FixedState; 2],
     cells: Vec<CellParts>,
     stacks: StackInterner,
@@ -63,7 +33,7 @@ struct CellParts {
 impl Default for CellTable {
     fn default() -> Self {
         Self {
-            known: KnownKeys::default(),
+            known: KeyTable::default(),
             hashers: [FixedState::with_seed(1), FixedState::with_seed(2)],
             cells: Vec::new(),
             stacks: StackInterner::default(),
@@ -78,7 +48,7 @@ impl CellTable {
         let known = hash(&self.hashers, |hasher| {
             hasher.write_u64(u64::from(callers.0) << 32 | u64::from(thread.0));
             hasher.write_u64(u64::from(cpu) << 32 | u64::from(event));
-            hasher.write_u64(u64::from(own.0));
+            hasher.write_u64(own.number());
         });
         if let Some(cell) = self.known.find(known) {
             return cell;
@@ -120,6 +90,7 @@ impl CellTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::{AddressId, CallersId};
 
     fn key(callers: u32, own: u32) -> SampleKey {
         SampleKey { callers: CallersId(callers), own: Some(AddressId(own)).into(), thread: ThreadIndex(0) }

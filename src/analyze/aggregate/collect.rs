@@ -6,27 +6,11 @@ use foldhash::fast::FixedState;
 use perf_data::record::{Callchain, CpuMode, Sample};
 
 use crate::analyze::aggregate::call_paths::CallPaths;
-use crate::analyze::aggregate::cells::SampleKey;
-use crate::analyze::aggregate::known::{KeyHash, KnownAddresses, KnownKeys, Spaces, hash};
+use crate::analyze::aggregate::key_table::{AddressTable, KeyHash, KeyTable, Spaces, hash};
+use crate::analyze::options::Dimensions;
+use crate::analyze::sample_key::SampleKey;
 use crate::profile::{AddressId, CallersId, CodeAddress, ModuleKind, StackTable, ThreadIndex};
 use crate::timeline::{CodeInterner, TaskId, Tasks};
-
-/// Which differences between samples a profile keeps. What is not asked for is merged, which saves
-/// time and memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dimensions {
-    /// Whole call stacks; else only the innermost frame.
-    pub stacks: bool,
-    /// Threads.
-    pub threads: bool,
-    /// CPUs.
-    pub cpus: bool,
-}
-
-impl Dimensions {
-    /// Everything.
-    pub const ALL: Self = Self { stacks: true, threads: true, cpus: true };
-}
 
 /// Numbers of callers that are left free, so that the longest path still has one.
 const SPARE_NUMBERS: usize = 1 << 20;
@@ -44,9 +28,9 @@ pub struct Collector {
     is_full: bool,
     keeping: Keeping,
     /// The callers of samples, by a hash of all that matters to them.
-    known_callers: KnownKeys,
+    known_callers: KeyTable,
     hashers: [FixedState; 2],
-    located: KnownAddresses,
+    located: AddressTable,
     code: CodeInterner,
     paths: CallPaths,
     path: Vec<AddressId>,
@@ -91,9 +75,9 @@ impl Collector {
             most_bytes,
             is_full: false,
             keeping,
-            known_callers: KnownKeys::default(),
+            known_callers: KeyTable::default(),
             hashers: [FixedState::with_seed(1), FixedState::with_seed(2)],
-            located: KnownAddresses::default(),
+            located: AddressTable::default(),
             code: CodeInterner::default(),
             paths: CallPaths::default(),
             path: Vec::new(),
@@ -115,7 +99,7 @@ impl Collector {
     /// Takes all paths out, for the next ones to be numbered anew.
     pub fn take_paths(&mut self) -> StackTable {
         self.is_full = false;
-        self.known_callers = KnownKeys::default();
+        self.known_callers = KeyTable::default();
         std::mem::take(&mut self.paths).into_table()
     }
 
@@ -238,11 +222,11 @@ impl Collector {
         self.path = path;
     }
 
-    /// The number of a frame's address; `spaces` is what [`KnownAddresses::number_of`] says of the memory maps.
+    /// The number of a frame's address; `spaces` is what [`AddressTable::number_of`] says of the memory maps.
     #[inline]
     fn located(&mut self, tasks: &mut Tasks, task: TaskId, spaces: u32, frame: Frame) -> AddressId {
         let Frame { mode, address, is_return } = frame;
-        let key = KnownAddresses::key(spaces, mode, is_return, address);
+        let key = AddressTable::key(spaces, mode, is_return, address);
         match self.located.find(key) {
             Some(known) => known,
             None => self.locate(tasks, task, frame, key),

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use perf_data::RecordPosition;
 use perf_data::record::{Record, RecordContext, Sample};
 
-use crate::analyze::aggregate::cells::{NO_CPU, SampleKey};
 use crate::analyze::aggregate::collect::{Collected, Collector};
 use crate::analyze::aggregate::jit::JitFunctions;
 use crate::analyze::aggregate::replay::{Replay, ReplayEnd};
@@ -17,6 +16,7 @@ use crate::analyze::events::{EventRole, EventRoles};
 use crate::analyze::gpu::launches::Launches;
 use crate::analyze::memory::TableLimits;
 use crate::analyze::options::Options;
+use crate::analyze::sample_key::{NO_CPU, SampleKey};
 use crate::analyze::steps::{LostStep, Owner, SampleStep, Step};
 use crate::attribute::Charge;
 use crate::profile::{EventTotals, Module, Thread};

@@ -1,12 +1,12 @@
 //! Samples in the order of time are gathered by what they share: stack, thread, CPU and event.
 
 pub(crate) mod call_paths;
+pub(crate) mod cell_counts;
 pub(crate) mod cells;
 pub(crate) mod collect;
 pub(crate) mod gather;
 pub(crate) mod jit;
-pub(crate) mod known;
+pub(crate) mod key_table;
 pub(crate) mod replay;
 pub(crate) mod samples;
-pub(crate) mod tallies;
 pub(crate) mod unwind;

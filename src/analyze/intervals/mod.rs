@@ -5,6 +5,5 @@ pub(crate) mod cpu_set;
 pub(crate) mod grid;
 pub(crate) mod losses;
 pub(crate) mod pace;
-pub(crate) mod shape;
 pub(crate) mod spans;
 pub(crate) mod survey;

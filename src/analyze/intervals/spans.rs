@@ -37,7 +37,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// As the event has it that tells how long CPUs run, or another one, which does not.
+    /// The same, with a running time only if its event is one that tells how long CPUs run.
     pub fn told_by(self, tells_time: bool) -> Self {
         Self { running: if tells_time { self.running } else { Nanoseconds::ZERO }, ..self }
     }

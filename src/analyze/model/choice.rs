@@ -1,5 +1,6 @@
 //! Which power model is believed before a recording is seen.
 
+use crate::analyze::options::ModelChoice;
 use crate::hardware::DomainKind;
 use crate::power_model::model::{PowerModel, Scale};
 use crate::power_model::presets::Preset;
@@ -7,20 +8,6 @@ use crate::power_model::prior::Prior;
 use crate::power_model::stored::StoredModel;
 use crate::recording::metadata::{EventInfo, Metadata};
 use crate::units::Watts;
-
-/// How joules are divided among samples.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub enum ModelChoice {
-    /// The best model known of the recorded CPU, corrected by the recording itself.
-    #[default]
-    Auto,
-    /// This model as it is.
-    Exactly(PowerModel),
-    /// What the recording itself tells, with mere proportions to begin with.
-    SelfCalibrated,
-    /// By time: as if all code drew the same power.
-    Time,
-}
 
 /// A model, and how it is to be used.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,19 +1,11 @@
 //! Joules for a recording that has none: from CPU time and the user's word for the machine's watts.
 
 use crate::analyze::intervals::survey::Survey;
+use crate::analyze::options::WattsRange;
 use crate::hardware::{DomainInfo, DomainKind, Method};
 use crate::profile::{Balance, Cell, DomainEnergy};
 use crate::recording::Recording;
 use crate::units::{Joules, Nanoseconds, Watts};
-
-/// Watts of a machine when idle and when all its CPUs are busy.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WattsRange {
-    /// With nothing to do.
-    pub idle: Watts,
-    /// With every CPU busy.
-    pub busy: Watts,
-}
 
 /// Name of the estimated domain.
 pub const ESTIMATED_DOMAIN: &str = "cpu";

@@ -36,20 +36,20 @@ pub(crate) fn assemble(
     attributed: Attributed,
     mut gathered: Gathered,
 ) -> Assembled {
-    let Attributed { attribution, cells, tallies, launch_cells, errors, division, warnings, by_event } =
+    let Attributed { attribution, cells, cell_counts, launch_cells, errors, division, warnings, by_event } =
         attributed;
     let Collected { callers, addresses, .. } = gathered.collected;
-    let mut tallies = tallies.into_iter();
+    let mut cell_counts = cell_counts.into_iter();
     let (cells, stacks) = match by_event {
         false => {
-            let (cells, stacks) = cells.finish(&mut tallies);
+            let (cells, stacks) = cells.finish(&mut cell_counts);
             (cells, callers.with_stacks_of(stacks))
         }
-        true => cells_of_events(gathered.totals.len(), &mut tallies),
+        true => cells_of_events(gathered.totals.len(), &mut cell_counts),
     };
     let launch_cells = [gathered.launch_cells, launch_cells].concat();
     let positions = gathered.samples.as_mut().map(SampleList::take_positions).unwrap_or_default();
-    let times = tallies.map(|(_, _, time)| time);
+    let times = cell_counts.map(|(_, _, time)| time);
     let cells = gathered.samples.map_or(cells, |samples| samples.into_cells(times));
     let (start, end) = time_range(gathered.sampled, survey);
     let pool_factors = attribution.pool_factors.clone();
@@ -99,7 +99,7 @@ pub(crate) fn assemble(
 /// One cell for each event, all without a stack.
 fn cells_of_events(
     events: usize,
-    tallies: &mut impl Iterator<Item = (u64, u64, Nanoseconds)>,
+    cell_counts: &mut impl Iterator<Item = (u64, u64, Nanoseconds)>,
 ) -> (Vec<Cell>, StackTable) {
     let mut stacks = StackTable::default();
     let stack = stacks.push(CallersId::NONE, None);
@@ -107,7 +107,7 @@ fn cells_of_events(
         let thread = ThreadIndex(0);
         Cell { stack, thread, cpu: None, event, samples, count, time }
     };
-    ((0..events as u32).zip(tallies).map(cell).collect(), stacks)
+    ((0..events as u32).zip(cell_counts).map(cell).collect(), stacks)
 }
 
 fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attribution, errors: ErrorTerms) {

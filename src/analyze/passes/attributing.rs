@@ -2,27 +2,28 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::analyze::aggregate::cells::{CellTable, NO_CPU};
-use crate::analyze::aggregate::tallies::Tallies;
+use crate::analyze::aggregate::cell_counts::CellCounts;
+use crate::analyze::aggregate::cells::CellTable;
 use crate::analyze::events::EventRoles;
 use crate::analyze::intervals::grid::cpus_of;
 use crate::analyze::intervals::losses::HORIZON;
-use crate::analyze::intervals::shape::Shaper;
 use crate::analyze::intervals::spans::Span;
 use crate::analyze::intervals::survey::Survey;
 use crate::analyze::model::plan::Plan;
 use crate::analyze::options::Options;
 use crate::analyze::passes::parts::{LaunchCells, PartsMaker};
+use crate::analyze::passes::span_finder::SpanFinder;
+use crate::analyze::sample_key::NO_CPU;
 use crate::analyze::steps::{Owner, Step};
 use crate::attribute::{self, Attribution, Attributor, Charge, Quantum};
-use crate::profile::{Division, ErrorTerms, NO_CELL, SampleTrail, StackTable};
+use crate::profile::{Division, ErrorTerms, NO_CELL, SampleSequence, StackTable};
 use crate::recording::Recording;
 use crate::units::{Nanoseconds, Timestamp};
 
 /// Attributes joules to cells in the order of time.
 pub(crate) struct Attributing<'r> {
     pub(super) attributor: Attributor,
-    shaper: Shaper<'r>,
+    span_finder: SpanFinder<'r>,
     /// Where the steps at hand lie in time.
     shapes: Vec<Shape>,
     /// Losses that are told when they begin, the first of them last.
@@ -35,7 +36,7 @@ pub(crate) struct Attributing<'r> {
     events: u32,
     /// The cells of the profile, or of the part at hand, and what was counted of each.
     pub(super) cells: CellTable,
-    pub(super) tallies: Tallies,
+    pub(super) cell_counts: CellCounts,
     /// The number that the first of these cells has in attribution.
     pub(super) first_cell: u32,
     kept: Kept<'r>,
@@ -48,7 +49,7 @@ pub(crate) struct Attributing<'r> {
 enum Kept<'r> {
     /// All are kept, or one for each event if they were too many.
     Whole {
-        trail: SampleTrail,
+        sequence: SampleSequence,
         /// The cells of launches by their numbers.
         launches: Vec<u32>,
         by_event: bool,
@@ -61,7 +62,7 @@ enum Kept<'r> {
 pub(crate) struct Attributed {
     pub attribution: Attribution,
     pub cells: CellTable,
-    pub tallies: Tallies,
+    pub cell_counts: CellCounts,
     pub launch_cells: Vec<u32>,
     pub errors: ErrorTerms,
     pub division: Option<Division>,
@@ -109,7 +110,7 @@ impl<'r> Attributing<'r> {
         let bytes_of_joules = domains.len().max(1) * (2 * size_of::<f64>() + parameters * size_of::<f32>());
         Self {
             attributor,
-            shaper: Shaper::new(roles),
+            span_finder: SpanFinder::new(roles),
             shapes: Vec::new(),
             long_losses: survey.long_losses(),
             errors,
@@ -118,9 +119,9 @@ impl<'r> Attributing<'r> {
             cpus_are_told_apart: options.dimensions.cpus,
             events: roles.sampled().len() as u32,
             cells: CellTable::default(),
-            tallies: Tallies::default(),
+            cell_counts: CellCounts::default(),
             first_cell: 0,
-            kept: Kept::Whole { trail: SampleTrail::default(), launches: Vec::new(), by_event: false },
+            kept: Kept::Whole { sequence: SampleSequence::default(), launches: Vec::new(), by_event: false },
             most_bytes,
             bytes_of_joules,
             cells_are_full,
@@ -156,14 +157,14 @@ impl<'r> Attributing<'r> {
 
     /// The end of a recording that is kept whole.
     pub fn finish(self) -> Attributed {
-        let Self { attributor, errors, division, warnings, cells, tallies, kept, .. } = self;
-        let (trail, launch_cells, by_event) = match kept {
-            Kept::Whole { trail, launches, by_event } => (trail, launches, by_event),
+        let Self { attributor, errors, division, warnings, cells, cell_counts, kept, .. } = self;
+        let (sequence, launch_cells, by_event) = match kept {
+            Kept::Whole { sequence, launches, by_event } => (sequence, launches, by_event),
             Kept::Parts(_) => Default::default(),
         };
         let attribution = attributor.finish();
-        let errors = ErrorTerms { trail, ..errors };
-        Attributed { attribution, cells, tallies, launch_cells, errors, division, warnings, by_event }
+        let errors = ErrorTerms { sequence, ..errors };
+        Attributed { attribution, cells, cell_counts, launch_cells, errors, division, warnings, by_event }
     }
 
     /// The end of a recording in parts, all but the last of which were given away; what is known of launches.
@@ -191,7 +192,7 @@ impl<'r> Attributing<'r> {
                 match &mut self.kept {
                     Kept::Whole { launches, by_event, .. } => {
                         let cell = if *by_event { *event } else { self.cells.cell(*key, cpu, *event) };
-                        self.tallies.count(cell, 1, Nanoseconds::ZERO);
+                        self.cell_counts.count(cell, 1, Nanoseconds::ZERO);
                         launches.push(cell);
                     }
                     Kept::Parts(maker) => maker.launch(*key, cpu, *event),
@@ -205,22 +206,22 @@ impl<'r> Attributing<'r> {
     fn shape(&mut self, step: &Step) -> Shape {
         match step {
             Step::Sample(sample) => {
-                let span = self.shaper.sample(sample);
+                let span = self.span_finder.sample(sample);
                 let cell = match sample.owner {
                     Owner::Charge { charge: Charge::Cell(cell), .. } => {
                         let cell = cell - self.first_cell;
-                        self.tallies.count(cell, sample.count, span.running);
+                        self.cell_counts.count(cell, sample.count, span.running);
                         cell
                     }
                     _ => NO_CELL,
                 };
                 match &mut self.kept {
-                    Kept::Whole { trail, .. } => trail.push(sample.stream(self.events), cell),
+                    Kept::Whole { sequence, .. } => sequence.push(sample.stream(self.events), cell),
                     Kept::Parts(maker) => maker.sampled(sample.end, cell),
                 }
                 Shape::Sample(span)
             }
-            Step::Lost(lost) => Shape::Lost(self.shaper.lost(lost)),
+            Step::Lost(lost) => Shape::Lost(self.span_finder.lost(lost)),
             _ => Shape::None,
         }
     }
@@ -280,7 +281,7 @@ impl<'r> Attributing<'r> {
         if let Kept::Parts(maker) = &mut self.kept {
             let cells = std::mem::take(&mut self.cells);
             self.first_cell += cells.len() as u32;
-            maker.end_part(callers, cells, std::mem::take(&mut self.tallies));
+            maker.end_part(callers, cells, std::mem::take(&mut self.cell_counts));
             maker.give_settled(&mut self.attributor);
         }
     }
@@ -296,7 +297,7 @@ impl<'r> Attributing<'r> {
         let event_of = |cell| cells.event_of(cell).unwrap_or(0);
         // Launches are an event beside those that are sampled.
         self.attributor.merge_cells_by_event(self.events + 1, event_of);
-        self.tallies = std::mem::take(&mut self.tallies).merge(event_of);
+        self.cell_counts = std::mem::take(&mut self.cell_counts).merge(event_of);
         launches.iter_mut().for_each(|cell| *cell = event_of(*cell));
     }
 }

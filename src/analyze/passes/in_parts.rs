@@ -16,7 +16,7 @@ use crate::analyze::passes::parts::{Part, PartsMaker};
 use crate::analyze::steps::StepChunks;
 use crate::attribute::TakenCells;
 use crate::hardware::DomainKind;
-use crate::profile::{Profile, SampleTrail, TimeSlice};
+use crate::profile::{Profile, SampleSequence, TimeSlice};
 use crate::recording::Recording;
 use crate::units::Joules;
 
@@ -40,7 +40,7 @@ pub(crate) fn for_each_part(
     let roles = EventRoles::new(recording);
     let mut view = View::new(recording, options, known, head, &roles);
     let mut give = |part: Part| view.show(part, visit);
-    let maker = PartsMaker::new(head.errors.as_ref().map(|errors| errors.trail.follow()), &mut give);
+    let maker = PartsMaker::new(head.errors.as_ref().map(|errors| errors.sequence.follow()), &mut give);
     let cells_are_full = AtomicBool::new(false);
     let room = Room { limits, in_parts: true, cells_are_full: &cells_are_full };
     let attributing =
@@ -52,9 +52,9 @@ pub(crate) fn for_each_part(
     let Gathered { collected, launches, .. } = gathered;
     let launched = attributing.finish_parts(collected.callers).unwrap_or_default();
     if !launched.of_launches.is_empty() {
-        let (cells, stacks) = launched.cells.finish(launched.tallies.into_iter());
+        let (cells, stacks) = launched.cells.finish(launched.cell_counts.into_iter());
         let stacks = collected.callers_of_launches.with_stacks_of(stacks);
-        view.put(Part { stacks, cells, taken: TakenCells::default(), trail: Vec::new() });
+        view.put(Part { stacks, cells, taken: TakenCells::default(), sequence: Vec::new() });
         launches.settle(&mut view.profile, &launched.of_launches);
         visit(&view.profile);
     }
@@ -98,7 +98,7 @@ impl<'h> View<'h> {
     }
 
     fn put(&mut self, part: Part) {
-        let Part { stacks, cells, taken, trail } = part;
+        let Part { stacks, cells, taken, sequence } = part;
         let TakenCells { mut joules, mut sensitivities, by_bucket } = taken;
         let columns = self.head.domains.len();
         // Cells that never got a quantum have no row yet.
@@ -114,7 +114,7 @@ impl<'h> View<'h> {
             if !sensitivities.is_empty() {
                 sensitivities.resize(cells.len() * columns * errors.parameters, 0.0);
             }
-            (errors.sensitivities, errors.trail) = (sensitivities, SampleTrail::of_part(trail));
+            (errors.sensitivities, errors.sequence) = (sensitivities, SampleSequence::of_part(sequence));
         }
         let slice = |(bucket, by_cell): (usize, Vec<(u32, f32)>)| {
             let whole = self.head.slices.get(bucket)?;

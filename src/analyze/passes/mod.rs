@@ -4,4 +4,5 @@ pub(crate) mod assemble;
 pub(crate) mod attributing;
 pub(crate) mod in_parts;
 pub(crate) mod parts;
+pub(crate) mod span_finder;
 pub(crate) mod whole;

@@ -5,8 +5,9 @@
 
 use std::collections::VecDeque;
 
-use crate::analyze::aggregate::cells::{CellTable, SampleKey};
-use crate::analyze::aggregate::tallies::Tallies;
+use crate::analyze::aggregate::cell_counts::CellCounts;
+use crate::analyze::aggregate::cells::CellTable;
+use crate::analyze::sample_key::SampleKey;
 use crate::attribute::{Attribution, Attributor, TakenCells};
 use crate::profile::{Cell, NO_CELL, StackTable, TrailFollower};
 use crate::units::{Nanoseconds, Timestamp};
@@ -18,16 +19,16 @@ pub(crate) struct Part {
     pub cells: Vec<Cell>,
     /// Joules and the like, by number of the cell.
     pub taken: TakenCells,
-    /// Numbers in the whole profile's trail, and which cell each is.
-    pub trail: Vec<(u32, u32)>,
+    /// Numbers in the whole profile's sequence, and which cell each is.
+    pub sequence: Vec<(u32, u32)>,
 }
 
 /// Makes parts of cells and gives them away.
 pub(crate) struct PartsMaker<'r> {
     give: &'r mut dyn FnMut(Part),
     follower: Option<TrailFollower>,
-    /// Of the part at hand: what is in the trail, and when its last sample ended.
-    trail: Vec<(u32, u32)>,
+    /// Of the part at hand: what is in the sequence, and when its last sample ended.
+    sequence: Vec<(u32, u32)>,
     until: Timestamp,
     /// Parts to which joules may still come, the first of them first.
     waiting: VecDeque<Waiting>,
@@ -39,7 +40,7 @@ pub(crate) struct PartsMaker<'r> {
 #[derive(Debug, Default)]
 pub(crate) struct LaunchCells {
     pub cells: CellTable,
-    pub tallies: Tallies,
+    pub cell_counts: CellCounts,
     /// By number of the launch.
     pub of_launches: Vec<u32>,
 }
@@ -47,18 +48,18 @@ pub(crate) struct LaunchCells {
 struct Waiting {
     callers: StackTable,
     cells: CellTable,
-    tallies: Tallies,
-    trail: Vec<(u32, u32)>,
+    cell_counts: CellCounts,
+    sequence: Vec<(u32, u32)>,
     until: Timestamp,
 }
 
 impl<'r> PartsMaker<'r> {
-    /// Gives parts to `give`. `follower` finds the samples of the whole profile's trail, if it has one.
+    /// Gives parts to `give`. `follower` finds the samples of the whole profile's sequence, if it has one.
     pub fn new(follower: Option<TrailFollower>, give: &'r mut dyn FnMut(Part)) -> Self {
         Self {
             give,
             follower,
-            trail: Vec::new(),
+            sequence: Vec::new(),
             until: Timestamp::default(),
             waiting: VecDeque::new(),
             launches: LaunchCells::default(),
@@ -70,21 +71,21 @@ impl<'r> PartsMaker<'r> {
         self.until = self.until.max(end);
         let follower = self.follower.as_mut();
         if let Some(number) = follower.and_then(|follower| follower.next(cell != NO_CELL)) {
-            self.trail.push((number, cell));
+            self.sequence.push((number, cell));
         }
     }
 
     /// A launch.
     pub fn launch(&mut self, key: SampleKey, cpu: u32, event: u32) {
         let cell = self.launches.cells.cell(key, cpu, event);
-        self.launches.tallies.count(cell, 1, Nanoseconds::ZERO);
+        self.launches.cell_counts.count(cell, 1, Nanoseconds::ZERO);
         self.launches.of_launches.push(cell);
     }
 
     /// The part at hand ends.
-    pub fn end_part(&mut self, callers: StackTable, cells: CellTable, tallies: Tallies) {
-        let trail = std::mem::take(&mut self.trail);
-        self.waiting.push_back(Waiting { callers, cells, tallies, trail, until: self.until });
+    pub fn end_part(&mut self, callers: StackTable, cells: CellTable, cell_counts: CellCounts) {
+        let sequence = std::mem::take(&mut self.sequence);
+        self.waiting.push_back(Waiting { callers, cells, cell_counts, sequence, until: self.until });
     }
 
     /// Gives away all parts to which no more joules come.
@@ -107,7 +108,7 @@ impl<'r> PartsMaker<'r> {
 
 impl Waiting {
     fn finish(self, taken: TakenCells) -> Part {
-        let (cells, stacks) = self.cells.finish(self.tallies.into_iter());
-        Part { stacks: self.callers.with_stacks_of(stacks), cells, taken, trail: self.trail }
+        let (cells, stacks) = self.cells.finish(self.cell_counts.into_iter());
+        Part { stacks: self.callers.with_stacks_of(stacks), cells, taken, sequence: self.sequence }
     }
 }

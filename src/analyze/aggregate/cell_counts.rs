@@ -6,9 +6,9 @@ use crate::units::Nanoseconds;
 
 /// How many samples each cell has, and what they stand for.
 #[derive(Debug, Default)]
-pub(crate) struct Tallies(Vec<(u64, u64, Nanoseconds)>);
+pub(crate) struct CellCounts(Vec<(u64, u64, Nanoseconds)>);
 
-impl Tallies {
+impl CellCounts {
     /// Counts a sample of a cell that stands for `count` events and a time.
     #[inline]
     pub fn count(&mut self, cell: u32, count: u64, time: Nanoseconds) {
@@ -45,13 +45,13 @@ mod tests {
 
     #[test]
     fn cells_that_become_one_add_up() {
-        let mut tallies = Tallies::default();
+        let mut cell_counts = CellCounts::default();
         let time = Nanoseconds::from_nanos;
         for cell in [0, 1, 2, 2] {
-            tallies.count(cell, 10, time(3));
+            cell_counts.count(cell, 10, time(3));
         }
-        tallies.count(3, u64::MAX, time(0));
-        let merged: Vec<_> = tallies.merge(|cell| cell % 2).into_iter().take(3).collect();
+        cell_counts.count(3, u64::MAX, time(0));
+        let merged: Vec<_> = cell_counts.merge(|cell| cell % 2).into_iter().take(3).collect();
         assert_eq!(merged, [(3, 30, time(9)), (2, u64::MAX, time(3)), (0, 0, time(0))]);
     }
 }

@@ -1,13 +1,13 @@
-//! How often neighbours in the trail of samples differ in being of a row.
+//! How often neighbours in the sequence of samples differ in being of a row.
 
 use rustc_hash::FxHashMap;
 
-use super::SampleTrail;
+use super::SampleSequence;
 
 /// Samples that may be in step are at most so many apart.
 pub(super) const FARTHEST: usize = 8;
 
-/// How many samples the trail has, and pairs of samples of one stream 1, 2 .. [`FARTHEST`] apart.
+/// How many samples the sequence has, and pairs of samples of one stream 1, 2 .. [`FARTHEST`] apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Pairs {
     pub samples: f64,
@@ -16,7 +16,7 @@ pub(super) struct Pairs {
 
 /// What was counted of a row.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct JumpsOfRow {
+pub(super) struct TransitionsOfRow {
     /// Its samples.
     pub samples: f64,
     /// By event: pairs of which just one is of the row, of neighbours and of samples two apart.
@@ -25,12 +25,12 @@ pub(super) struct JumpsOfRow {
     pub farther: [f64; FARTHEST - 2],
 }
 
-/// Pairs of samples of the trail of which just one is of a row.
+/// Pairs of samples of the sequence of which just one is of a row.
 ///
 /// These are all pairs with its samples less twice those of which both are of it. All pairs follow from the
 /// number of samples, but for those at the ends of a stream; and pairs of which both are of one row are few
 /// where there are many rows. So little is done for each of some hundred thousand samples.
-pub(super) struct Jumps {
+pub(super) struct Transitions {
     pub pairs: Pairs,
     events: usize,
     /// By row: samples of each event; then what is to be taken from twice their number, by distance: pairs
@@ -38,7 +38,7 @@ pub(super) struct Jumps {
     counts: Vec<u32>,
 }
 
-/// One stream in one block of the trail.
+/// One stream in one block of the sequence.
 struct Stream {
     event: usize,
     /// Rows of the latest samples, the newest first.
@@ -61,35 +61,35 @@ impl Stream {
 /// The row of samples that are in none.
 const NO_ROW: u32 = u32::MAX;
 
-impl Jumps {
-    /// Counts a trail of samples of so many events for `rows` rows, of which `row_of` tells for each cell its own.
+impl Transitions {
+    /// Counts a sequence of samples of so many events for `rows` rows, of which `row_of` tells for each cell its own.
     pub fn count(
-        trail: &SampleTrail,
+        sequence: &SampleSequence,
         events: usize,
         rows: usize,
         row_of: impl Fn(u32) -> Option<usize>,
     ) -> Self {
         let events = events.max(1);
         let counts = vec![0; rows * (3 * events + FARTHEST - 2)];
-        let mut jumps = Self { pairs: Pairs::default(), events, counts };
+        let mut transitions = Self { pairs: Pairs::default(), events, counts };
         let mut streams: FxHashMap<u32, Stream> = FxHashMap::default();
-        for block in trail.blocks() {
+        for block in sequence.blocks() {
             for &(number, cell) in block {
                 let row = row_of(cell).filter(|&row| row < rows).map_or(NO_ROW, |row| row as u32);
                 let stream = streams.entry(number).or_insert_with(|| Stream::new(number as usize % events));
-                jumps.sample(row, stream);
+                transitions.sample(row, stream);
                 stream.latest.copy_within(..FARTHEST - 1, 1);
                 stream.latest[0] = row;
                 stream.samples += 1;
             }
-            jumps.pairs.samples += block.len() as f64;
-            streams.drain().for_each(|(_, stream)| jumps.end(&stream));
+            transitions.pairs.samples += block.len() as f64;
+            streams.drain().for_each(|(_, stream)| transitions.end(&stream));
         }
-        jumps
+        transitions
     }
 
     /// What was counted of a row.
-    pub fn of_row(&self, row: usize) -> JumpsOfRow {
+    pub fn of_row(&self, row: usize) -> TransitionsOfRow {
         let events = self.events;
         let width = 3 * events + FARTHEST - 2;
         let counts = &self.counts[row * width..][..width];
@@ -99,7 +99,7 @@ impl Jumps {
             let pairs = 2.0 * f64::from(counts[event]);
             [pairs - lacking(event, 1), pairs - lacking(event, 2)]
         };
-        JumpsOfRow {
+        TransitionsOfRow {
             samples,
             of_events: (0..events).map(of_event).collect(),
             farther: std::array::from_fn(|at| 2.0 * samples - lacking(0, at + 3)),
@@ -161,10 +161,11 @@ mod tests {
     use super::*;
 
     /// As the definition has it: pair by pair.
-    fn one_by_one(samples: &[(u32, u32)], events: usize, row: u32) -> (JumpsOfRow, Pairs) {
-        let mut jumps = JumpsOfRow { of_events: vec![[0.0; 2]; events], ..JumpsOfRow::default() };
+    fn one_by_one(samples: &[(u32, u32)], events: usize, row: u32) -> (TransitionsOfRow, Pairs) {
+        let mut transitions =
+            TransitionsOfRow { of_events: vec![[0.0; 2]; events], ..TransitionsOfRow::default() };
         let mut pairs = Pairs { samples: samples.len() as f64, ..Pairs::default() };
-        jumps.samples = samples.iter().filter(|(_, cell)| *cell == row).count() as f64;
+        transitions.samples = samples.iter().filter(|(_, cell)| *cell == row).count() as f64;
         let streams: std::collections::BTreeSet<u32> = samples.iter().map(|(stream, _)| *stream).collect();
         for stream in streams {
             let cells: Vec<u32> =
@@ -175,12 +176,12 @@ mod tests {
                 pairs.apart[distance - 1] += windows.len() as f64;
                 let count = windows.filter(differ).count() as f64;
                 match distance {
-                    1 | 2 => jumps.of_events[stream as usize % events][distance - 1] += count,
-                    farther => jumps.farther[farther - 3] += count,
+                    1 | 2 => transitions.of_events[stream as usize % events][distance - 1] += count,
+                    farther => transitions.farther[farther - 3] += count,
                 }
             }
         }
-        (jumps, pairs)
+        (transitions, pairs)
     }
 
     proptest! {
@@ -189,14 +190,14 @@ mod tests {
             samples in prop::collection::vec((0u32..4, 0u32..4), 0..120),
             events in 1usize..3,
         ) {
-            let mut trail = SampleTrail::default();
-            samples.iter().for_each(|(stream, cell)| trail.push(*stream, *cell));
+            let mut sequence = SampleSequence::default();
+            samples.iter().for_each(|(stream, cell)| sequence.push(*stream, *cell));
             // Cell 3 is in no row.
-            let jumps = Jumps::count(&trail, events, 3, |cell| (cell < 3).then_some(cell as usize));
+            let transitions = Transitions::count(&sequence, events, 3, |cell| (cell < 3).then_some(cell as usize));
             for row in 0..3 {
                 let (expected, pairs) = one_by_one(&samples, events, row);
-                prop_assert_eq!(jumps.of_row(row as usize), expected);
-                prop_assert_eq!(jumps.pairs, pairs);
+                prop_assert_eq!(transitions.of_row(row as usize), expected);
+                prop_assert_eq!(transitions.pairs, pairs);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 /// CPUs fed by the same domains are one **group**: for attribution they are alike.
 #[derive(Debug)]
-pub(super) struct Feeding {
+pub(super) struct CpuGroups {
     /// Group of each CPU that some domain names.
     of_cpu: Vec<u32>,
     /// By group: the domains that feed it, in order.
@@ -16,7 +16,7 @@ const UNNAMED: u32 = 1;
 /// Kernels end at 8192 CPUs; a number beyond is damage in the file.
 const MOST: u32 = 1 << 16;
 
-impl Feeding {
+impl CpuGroups {
     /// From the CPUs of each domain; none: the domain feeds all.
     pub fn new(cpus_of_domains: &[Vec<u32>]) -> Self {
         let count = cpus_of_domains.len();
@@ -65,15 +65,15 @@ mod tests {
 
     #[test]
     fn cpus_of_the_same_domains_are_a_group() {
-        let feeding = Feeding::new(&[vec![0, 1], vec![2, 3], vec![], vec![1], vec![MOST, 1, 1]]);
-        let fed = |cpu| feeding.groups()[feeding.group(cpu) as usize].clone();
+        let cpu_groups = CpuGroups::new(&[vec![0, 1], vec![2, 3], vec![], vec![1], vec![MOST, 1, 1]]);
+        let fed = |cpu| cpu_groups.groups()[cpu_groups.group(cpu) as usize].clone();
         assert_eq!(fed(Some(0)), [0, 2]);
         assert_eq!(fed(Some(1)), [0, 2, 3, 4]);
-        assert_eq!(feeding.group(Some(2)), feeding.group(Some(3)));
+        assert_eq!(cpu_groups.group(Some(2)), cpu_groups.group(Some(3)));
         assert_eq!(fed(Some(3)), [1, 2]);
         assert_eq!(fed(Some(4)), [2]);
         assert_eq!(fed(Some(u32::MAX)), [2]);
         assert_eq!(fed(None), [0, 1, 2, 3, 4]);
-        assert!(feeding.feeds(3, 1) && !feeding.feeds(3, 0) && feeding.feeds(2, 77));
+        assert!(cpu_groups.feeds(3, 1) && !cpu_groups.feeds(3, 0) && cpu_groups.feeds(2, 77));
     }
 }

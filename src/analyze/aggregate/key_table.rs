@@ -30,7 +30,7 @@ pub(crate) fn hash(hashers: &[FixedState; 2], write: impl Fn(&mut FoldHasher<'_>
 /// Numbers by hashes of their keys: open addressing, so that an entry and those that had to give way to it lie
 /// in one line of the cache.
 #[derive(Debug, Default)]
-pub(crate) struct KnownKeys {
+pub(crate) struct KeyTable {
     /// A power of two of them, or none.
     entries: Vec<Entry>,
     count: usize,
@@ -48,7 +48,7 @@ struct Entry {
 const FREE: u32 = u32::MAX;
 const SMALLEST: usize = 1024;
 
-impl KnownKeys {
+impl KeyTable {
     /// The number of a key, if it is known.
     #[inline]
     pub fn find(&self, key: KeyHash) -> Option<u32> {
@@ -103,9 +103,9 @@ impl KnownKeys {
 /// The numbers of addresses, each in the context that decides what it means: memory maps, mode, and whether the
 /// instruction before it is meant.
 #[derive(Debug, Default)]
-pub(crate) struct KnownAddresses {
+pub(crate) struct AddressTable {
     /// The keys are no hashes here: an address can be told from its hash again.
-    numbers: KnownKeys,
+    numbers: KeyTable,
     spaces: FxHashMap<Spaces, u32>,
     /// The last memory maps and their number: samples come in bursts from one process.
     last: Option<(Spaces, u32)>,
@@ -114,8 +114,8 @@ pub(crate) struct KnownAddresses {
 /// The memory maps that decide what addresses mean: the process's and the kernel's.
 pub(crate) type Spaces = (SpaceId, SpaceId);
 
-impl KnownAddresses {
-    /// What [`KnownAddresses::find`] wants to know of memory maps.
+impl AddressTable {
+    /// What [`AddressTable::find`] wants to know of memory maps.
     #[inline]
     pub fn number_of(&mut self, spaces: Spaces) -> u32 {
         match self.last {
@@ -129,7 +129,7 @@ impl KnownAddresses {
         }
     }
 
-    /// The key of an address; `spaces` is what [`KnownAddresses::number_of`] said.
+    /// The key of an address; `spaces` is what [`AddressTable::number_of`] said.
     #[inline]
     pub fn key(spaces: u32, mode: CpuMode, is_return: bool, address: u64) -> KeyHash {
         // Fibonacci hashing, which loses nothing: the multiplier is odd. The highest bits of the product depend
@@ -166,7 +166,7 @@ mod tests {
             shift in prop::sample::select(vec![0, 40]),
         ) {
             let key = |(first, second): (u64, u32)| KeyHash { first: first << shift, second };
-            let mut known = KnownKeys::default();
+            let mut known = KeyTable::default();
             for (number, parts) in keys.iter().enumerate() {
                 prop_assert_eq!(known.find(key(*parts)), None);
                 known.insert(key(*parts), number as u32);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn an_address_means_something_else_elsewhere() {
-        let mut known = KnownAddresses::default();
+        let mut known = AddressTable::default();
         let spaces = [(SpaceId(1), SpaceId(0)), (SpaceId(2), SpaceId(0)), (SpaceId(1), SpaceId(3))];
         let numbers = spaces.map(|spaces| known.number_of(spaces));
         assert_eq!(spaces.map(|spaces| known.number_of(spaces)), numbers);
@@ -189,7 +189,7 @@ mod tests {
             for mode in [CpuMode::Unknown, CpuMode::User, CpuMode::GuestUser] {
                 for is_return in [false, true] {
                     for address in [0x1000, 0x1001, 0x1000 << 32] {
-                        keys.push(KnownAddresses::key(spaces, mode, is_return, address));
+                        keys.push(AddressTable::key(spaces, mode, is_return, address));
                     }
                 }
             }

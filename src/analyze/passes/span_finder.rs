@@ -1,21 +1,21 @@
 //! Over which stretch of time samples and losses lie, found in the order of time.
 
-use crate::analyze::aggregate::cells::NO_CPU;
 use crate::analyze::events::EventRoles;
 use crate::analyze::intervals::losses::{Loss, Losses};
 use crate::analyze::intervals::spans::{Span, SpanTracker};
+use crate::analyze::sample_key::NO_CPU;
 use crate::analyze::steps::{LostStep, SampleStep};
 use crate::attribute::Quantum;
 use crate::units::Timestamp;
 
 /// Gives samples and losses their stretch of time.
-pub(crate) struct Shaper<'r> {
+pub(crate) struct SpanFinder<'r> {
     roles: &'r EventRoles,
     spans: SpanTracker,
     losses: Losses,
 }
 
-impl<'r> Shaper<'r> {
+impl<'r> SpanFinder<'r> {
     pub fn new(roles: &'r EventRoles) -> Self {
         Self { roles, spans: SpanTracker::default(), losses: Losses::default() }
     }
