@@ -48,6 +48,19 @@ pub enum CalibrateError {
     #[error("cannot read the event counters: {0}")]
     Counters(io::Error),
 
+    /// The fit found nothing that tells one program's power from another's.
+    #[error(
+        "calibration learned nothing of the {domain} domain, so that no model was kept: {why}; let it run longer on an \
+         otherwise idle machine (--precision 0.01 --time-limit 300). Without it, recordings are divided by the preset \
+         for this CPU"
+    )]
+    LearnedNothing {
+        /// Kind of domain.
+        domain: crate::hardware::DomainKind,
+        /// What the fit says.
+        why: String,
+    },
+
     /// What was measured does not determine a model.
     #[error("no model of the {domain} domain can be fitted: {source}")]
     Model {

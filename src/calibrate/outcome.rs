@@ -40,7 +40,8 @@ pub struct Calibration {
 /// of them, or those of the first kind alone if together they are too many.
 ///
 /// # Errors
-/// [`CalibrateError::Model`] if the observations of a domain do not determine its coefficients.
+/// [`CalibrateError::Model`] if the observations of a domain do not determine its coefficients,
+/// [`CalibrateError::LearnedNothing`] if they do not tell programs' power apart.
 pub fn fit(events: &[ModelEvent], most: usize, observed: &[Observed]) -> Result<Calibration, CalibrateError> {
     let options = FitOptions::default();
     let data = by_domain(events, observed);
@@ -56,9 +57,13 @@ pub fn fit(events: &[ModelEvent], most: usize, observed: &[Observed]) -> Result<
         }
     }
     let mut domains = BTreeMap::new();
-    for (domain, data) in &data {
+    for (at, (domain, data)) in data.iter().enumerate() {
         let left_out_error = left_out_error(data, most, &options);
         let fit = Fit::new(&data.select(&chosen), &options).map_err(model_error(*domain))?;
+        // The first is the whole. Parts of it may well be such that nothing moves them.
+        if let (0, Some(why)) = (at, learned_nothing(&fit)) {
+            return Err(CalibrateError::LearnedNothing { domain: *domain, why });
+        }
         domains.insert(*domain, domain_model(&fit, left_out_error));
     }
     let is_chosen = |index: &usize| chosen.contains(index);
@@ -77,6 +82,23 @@ pub fn fit(events: &[ModelEvent], most: usize, observed: &[Observed]) -> Result<
         domains,
     };
     Ok(Calibration { model, left_out: pick(false) })
+}
+
+/// Why a fit is worth nothing, if it is not.
+fn learned_nothing(fit: &Fit) -> Option<String> {
+    /// Share of the variance of power.
+    const LEAST_EXPLAINED: f64 = 0.5;
+    /// Standard errors.
+    const SIGNIFICANT: f64 = 3.0;
+    if fit.r_squared < LEAST_EXPLAINED {
+        return Some(format!(
+            "its events explain {:.0} % of what power differed by between the kernels",
+            fit.r_squared.max(0.0) * 100.0
+        ));
+    }
+    let is_significant = |value: f64, error: Option<f64>| value > SIGNIFICANT * error.unwrap_or(0.0);
+    let any = fit.coefficients.iter().any(|of_event| is_significant(of_event.value, of_event.std_error));
+    (!any).then(|| "what each event costs is uncertain by more than a third of it, for all events".to_owned())
 }
 
 /// One data set per kind of domain, packages first.
@@ -149,6 +171,26 @@ mod tests {
             encoding: format!("cpu/{role}/"),
             core_kind: CoreKind::Performance,
         }
+    }
+
+    /// Power that follows no event is none of theirs, and power that is the same for all kernels tells nothing.
+    #[test]
+    fn what_tells_no_program_from_another_is_no_model() {
+        let events = [event(Role::Clk), event(Role::Inst)];
+        let observed = |watts: fn(usize) -> f64| -> Vec<Observed> {
+            let visit = |index: usize| {
+                let (workload, rates) = RATES[index % RATES.len()];
+                let rates = rates[..2].to_vec();
+                Observed { workload, domain: DomainKind::Package, rates, watts: watts(index) }
+            };
+            (0..3 * RATES.len()).map(visit).collect()
+        };
+        let unrelated = observed(|index| [15.0, 22.0, 16.0, 25.0, 15.5, 24.0, 17.0][index % 7]);
+        let error = fit(&events, 4, &unrelated).expect_err("nothing follows from these");
+        assert!(error.to_string().contains("learned nothing of the package domain"), "{error}");
+        let constant = observed(|index| 15.0 + 0.01 * f64::from(index as u32 * 7 % 5));
+        let error = fit(&events, 4, &constant).expect_err("all the same");
+        assert!(error.to_string().contains("learned nothing"), "{error}");
     }
 
     /// Joules per event of a core, as Sandy Bridge has them.

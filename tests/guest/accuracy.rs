@@ -7,6 +7,8 @@
 use std::fs;
 use std::path::Path;
 
+use eprof::power_model::folder;
+use eprof::power_model::stored::StoredModel;
 use eprof_testbed::eprof;
 use tempfile::TempDir;
 
@@ -134,6 +136,59 @@ fn functions_one_after_another() {
 #[test]
 fn functions_in_turns_of_5_milliseconds() {
     compare("-m alt -t 1500 -n 5000", 0.06);
+}
+
+/// What a user of a calibrated machine gets who names no option: the joules of each function, not only shares. The
+/// calibration knows the machine better than 18 s of the program do, and must not be corrected away from it.
+#[test]
+fn a_calibrated_machine_by_default() {
+    let script = "export HOME=/guest/home\n\
+                  ./eprof calibrate --announce /proc/simhw --precision 0.05 --time-limit 45 --meter-watch 500\n\
+                  cp /guest/home/.config/eprof/models/*.json model.json\n\
+                  ./eprof record -q -a --meter-watch 500 -o e.data -- ./phases -m alt -t 3000 -n 5000\n";
+    let Some(run) = run(&STEADY, script, &["e.data", "model.json", "phases"]) else { return };
+    let root = root_with_program(&run);
+    let models = root.path().join("eprof/models");
+    fs::create_dir_all(&models).expect("a folder");
+    let model = folder::read(&run.file("model.json")).expect("a model");
+    fs::copy(run.file("model.json"), models.join(StoredModel::file_name(&model.cpu_identity)))
+        .expect("copied");
+    println!("calibrated, six functions in turns of 5 ms, whole system");
+    println!("function   truth   auto   error      ±   stored   error");
+    let (mut errors, mut of_stored, mut sums, mut held) = (Vec::new(), Vec::new(), [0.0; 2], 0);
+    for function in FUNCTIONS {
+        let truth = truth(&run.said, function).joules;
+        let [auto, stored] =
+            ["auto", "stored"].map(|model| said(&run.file("e.data"), root.path(), function, model));
+        let [error, error_of_stored] = [&auto, &stored].map(|said| said.joules / truth - 1.0);
+        println!(
+            "{function:<8} {truth:>7.3} {:>6.3} {:>+6.1}% {:>6.3}   {:>6.3} {:>+6.1}%",
+            auto.joules,
+            error * 100.0,
+            auto.std_error,
+            stored.joules,
+            error_of_stored * 100.0
+        );
+        held += u32::from((auto.joules - truth).abs() <= 1.96 * auto.std_error);
+        errors.push(error.abs());
+        of_stored.push(error_of_stored.abs());
+        sums = [sums[0] + truth, sums[1] + auto.joules];
+    }
+    let mean = |errors: &[f64]| errors.iter().sum::<f64>() / errors.len() as f64;
+    let worst = errors.iter().copied().fold(0.0, f64::max);
+    let sum = sums[1] / sums[0];
+    println!(
+        "mean {:.1}% (stored {:.1}%), worst {:.1}%, sum {:.1}%, {held} of 6 within 1.96 standard errors",
+        mean(&errors) * 100.0,
+        mean(&of_stored) * 100.0,
+        worst * 100.0,
+        sum * 100.0
+    );
+    // Reached: mean 1.3 %, worst 2.7 %, sum 100.4 %, 6 held; before the calibration's own errors were believed, 11.6 %,
+    // 20 %, 108 % and 1.
+    assert!(mean(&errors) < 0.02 && worst < 0.041, "{errors:?}");
+    assert!((sum - 1.0).abs() < 0.015, "{sum}");
+    assert!(held >= 5, "{held} of 6");
 }
 
 /// With the guest's clock counting instructions and a model that is right, what remains is the error of
