@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::error::ReportError;
 use super::frames::{Detail, FrameTable, UNKNOWN};
+use super::missing_joules::MissingJoules;
 use super::scale::Scale;
 use crate::label::Label;
 use crate::profile::{Profile, TimeSlice};
@@ -61,7 +62,9 @@ impl BucketReport {
     /// [`ReportError::NoJoules`] if there are no buckets.
     pub fn new(profile: &Profile, symbols: &Symbols) -> Result<Self, ReportError> {
         let division = profile.division.as_ref().filter(|_| !profile.slices.is_empty());
-        let Some(division) = division else { return Err(ReportError::NoJoules) };
+        let Some(division) = division else {
+            return Err(ReportError::NoJoules(MissingJoules::in_profile(profile)));
+        };
         let top: Vec<usize> = profile.top_domains().map(|(index, _)| index).collect();
         let has_model = top.iter().all(|&index| division.domains.get(index).is_some_and(Option::is_some));
         let frames = FrameTable::new(profile, symbols, Detail::Function, true);
@@ -295,6 +298,6 @@ mod tests {
     #[test]
     fn without_slices_there_are_no_buckets() {
         let (profile, symbols) = Fixture::default().finish();
-        assert!(matches!(BucketReport::new(&profile, &symbols), Err(ReportError::NoJoules)));
+        assert!(matches!(BucketReport::new(&profile, &symbols), Err(ReportError::NoJoules(_))));
     }
 }

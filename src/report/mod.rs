@@ -28,6 +28,7 @@ pub mod html;
 pub mod json;
 #[cfg(test)]
 mod laws;
+mod missing_joules;
 mod neighbours;
 mod parallel;
 pub mod perf_data;
@@ -49,6 +50,7 @@ mod walk;
 
 pub use division::{DivisionSummary, DomainModelSummary};
 pub use error::ReportError;
+pub use missing_joules::MissingJoules;
 pub use neighbours::{Neighbours, Side};
 pub use rows::{Grouping, Place, Row, RowKind, SortKey};
 pub use select::{Selection, Totals, Weight};
