@@ -11,10 +11,17 @@ use super::Outcome;
 
 mod work;
 
+const EXAMPLES: &str = "\
+Examples:
+  eprof demo                                 three seconds of work: eprof.data, a report and energy.svg
+  eprof demo --seconds 10 -o long.data       more work, into another file
+  eprof record eprof demo --work             only the work, to be recorded in another way";
+
 /// Record some seconds of built-in work, print where its joules went, draw the flamegraph.
 ///
 /// It prints the three commands that it runs: replace the work by your own program.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct DemoArgs {
     /// Recording to write.
     #[arg(short, long, value_name = "FILE", default_value = "eprof.data")]
@@ -47,8 +54,8 @@ pub fn run(args: DemoArgs) -> Outcome {
     let work = [&itself, "demo", "--work", "--seconds", &seconds];
     // The work is compiled without frame pointers, as most programs are: its stacks are copied.
     step(&eprof, &[&["record", "--call-graph", "dwarf,4096", "-o", &data, "--"], &work[..]].concat())?;
-    step(&eprof, &["report", "-i", &data, "--by", "function", "--limit", "15"])?;
-    step(&eprof, &["flamegraph", "-i", &data, "-o", &svg])?;
+    step(&eprof, &["report", &data, "--by", "function", "--limit", "15"])?;
+    step(&eprof, &["flamegraph", &data, "-o", &svg])?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -56,7 +63,9 @@ pub fn run(args: DemoArgs) -> Outcome {
 fn step(eprof: &PathBuf, arguments: &[&str]) -> anyhow::Result<()> {
     let typed = arguments.join(" ").replace(&eprof.display().to_string(), "eprof");
     println!("\n$ eprof {typed}");
-    let status = Command::new(eprof).args(arguments).status().context("cannot run eprof")?;
+    // Its steps follow each other without a key being pressed.
+    let status =
+        Command::new(eprof).args(arguments).env("EPROF_PAGER", "").status().context("cannot run eprof")?;
     if !status.success() {
         bail!("`eprof {typed}` failed ({status})");
     }

@@ -10,7 +10,7 @@ use eprof::analyze::SampleEnergies;
 use eprof::profile::{DomainEnergy, top_level};
 use eprof::report::export::{EXPORTERS, Exported, Exporter};
 use eprof::report::tree::TreeOptions;
-use eprof::report::{ReportError, Selection, perf_data};
+use eprof::report::{MissingJoules, ReportError, Selection, perf_data};
 use eprof::units::Joules;
 
 use super::Outcome;
@@ -22,7 +22,7 @@ use super::output;
 const EXAMPLES: &str = "\
 Examples:
   eprof export --format perf-data -o energy.data && perf report -i energy.data
-  eprof export --format collapsed -o energy.folded
+  eprof export x.data --format collapsed -o energy.folded
   eprof export --format speedscope -o energy.speedscope.json
   eprof export --format pprof -o energy.pb && pprof -http : energy.pb";
 
@@ -77,7 +77,7 @@ fn formats() -> impl TypedValueParser<Value = Format> {
 
 /// Runs the verb.
 pub fn run(args: ExportArgs) -> Outcome {
-    keep_inputs(args.output.as_deref(), &[&args.input.input])?;
+    keep_inputs(args.output.as_deref(), &[args.input.path()])?;
     let exporter = match args.format {
         Format::PerfData => return export_perf_data(&args),
         Format::Of(exporter) => exporter,
@@ -112,7 +112,7 @@ fn export_perf_data(args: &ExportArgs) -> Outcome {
     if path == Path::new("-") {
         bail!("perf-data needs a file: its header is written last");
     }
-    keep_inputs(Some(path), &[&args.input.input])?;
+    keep_inputs(Some(path), &[args.input.path()])?;
     let cannot = || format!("cannot write {}", path.display());
     let mut file = NewFile::create(path, Readers::Owner).with_context(cannot)?;
     let joules = |position| {
@@ -141,5 +141,5 @@ fn columns(domains: &[DomainEnergy], selection: &Selection) -> Result<Vec<usize>
         }
     };
     let measured: Joules = columns.iter().map(|&column| domains[column].balance.measured).sum();
-    if measured > Joules::ZERO { Ok(columns) } else { Err(ReportError::NoJoules) }
+    if measured > Joules::ZERO { Ok(columns) } else { Err(ReportError::NoJoules(MissingJoules::Unknown)) }
 }

@@ -15,6 +15,7 @@ use super::output;
 const EXAMPLES: &str = "\
 Examples:
   eprof flamegraph                            energy.svg, to be opened in a browser
+  eprof flamegraph x.data -o x.svg            of another recording
   eprof flamegraph --root thread              each thread apart
   eprof flamegraph --diff before.data         red: spends more than before.data
   eprof flamegraph --weight samples -o t.svg  time instead of joules";
@@ -84,8 +85,7 @@ impl RootArg {
 
 /// Runs the verb.
 pub fn run(args: FlamegraphArgs) -> Outcome {
-    let inputs: Vec<&Path> =
-        [&args.input.input].into_iter().chain(&args.diff).map(PathBuf::as_path).collect();
+    let inputs: Vec<&Path> = [args.input.path()].into_iter().chain(args.diff.as_deref()).collect();
     keep_inputs(Some(&args.output), &inputs)?;
     let look = FlamegraphOptions {
         title: args.title.clone(),
@@ -93,7 +93,7 @@ pub fn run(args: FlamegraphArgs) -> Outcome {
         ..FlamegraphOptions::default()
     };
     let memory = args.input.memory().shared_by(inputs.len());
-    let newer = args.input.load_file(&args.input.input, Needed::STACKS, memory)?;
+    let newer = args.input.load_file(args.input.path(), Needed::STACKS, memory)?;
     output::warn(&newer.profile().warnings);
     let tree = args.tree(&newer)?;
     let to = Some(args.output.as_path());

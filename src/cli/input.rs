@@ -25,6 +25,7 @@ use perf_data::format::sample_type;
 use regex::Regex;
 
 use super::memory;
+use super::output::say;
 
 /// The recording that verbs read if they are told no other.
 pub const DEFAULT_RECORDING: &str = "eprof.data";
@@ -34,7 +35,11 @@ pub const DEFAULT_RECORDING: &str = "eprof.data";
 pub struct InputArgs {
     /// Recording to read, of eprof or perf; `-` is standard input.
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_RECORDING)]
-    pub input: PathBuf,
+    input: PathBuf,
+
+    /// The recording, as with -i.
+    #[arg(value_name = "FILE", conflicts_with = "input")]
+    recording: Option<PathBuf>,
 
     /// Estimate joules from CPU time by the machine's watts when idle and when all CPUs are busy, if
     /// the recording has no joules.
@@ -222,9 +227,14 @@ impl Loaded {
 }
 
 impl InputArgs {
+    /// The recording's file.
+    pub fn path(&self) -> &Path {
+        self.recording.as_ref().unwrap_or(&self.input)
+    }
+
     /// Reads the recording.
     pub fn load(&self, needed: Needed) -> anyhow::Result<Loaded> {
-        self.load_file(&self.input, needed, self.memory())
+        self.load_file(self.path(), needed, self.memory())
     }
 
     /// Reads any recording with the same options, within so much memory.
@@ -266,20 +276,28 @@ impl InputArgs {
 
     /// Reads only the recording itself.
     pub fn open(&self) -> anyhow::Result<Recording> {
-        open(&self.input)
+        open(self.path())
     }
 
     /// How the recording is to be analyzed.
     pub fn analyze_options(&self, recording: &Recording, needed: Needed) -> anyhow::Result<analyze::Options> {
         let machine = recording.metadata().map(|metadata| &metadata.machine);
+        let (config, home) = (std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"));
+        let folder = ModelFolder::of_user(config.as_deref(), home.as_deref());
         let stored = || -> anyhow::Result<Option<StoredModel>> {
-            let (config, home) = (std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"));
-            let folder = ModelFolder::of_user(config.as_deref(), home.as_deref());
-            let (Some(folder), Some(machine)) = (folder, machine) else { return Ok(None) };
+            let (Some(folder), Some(machine)) = (&folder, machine) else { return Ok(None) };
             Ok(folder.load(&machine.cpu_identity)?)
         };
+        // A stored model that cannot be read is no reason to report nothing.
+        let found = || {
+            let found = folder.as_ref()?.find(&machine?.cpu_identity);
+            found.unwrap_or_else(|error| {
+                say(format_args!("warning: the stored power model is not used: {error}"));
+                None
+            })
+        };
         let (model, stored_model) = match &self.model {
-            ModelArg::Auto => (ModelChoice::Auto, stored()?),
+            ModelArg::Auto => (ModelChoice::Auto, found()),
             ModelArg::OfRecording => (ModelChoice::SelfCalibrated, None),
             ModelArg::Time => (ModelChoice::Time, None),
             ModelArg::Preset => {

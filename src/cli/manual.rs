@@ -43,6 +43,8 @@ pub fn completions(args: &CompletionsArgs, mut command: Command) -> Outcome {
 
 /// Runs `eprof man`.
 pub fn man(args: &ManArgs, mut command: Command) -> Outcome {
+    // `eprof help VERB` is what the page of the verb is; it has none of its own, and no page refers to it.
+    command = without_help_verb(command);
     command.build();
     match &args.output {
         None => clap_mangen::Man::new(command).render(&mut io::stdout().lock())?,
@@ -54,6 +56,11 @@ pub fn man(args: &ManArgs, mut command: Command) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The command and all below it without the verb `help`.
+fn without_help_verb(command: Command) -> Command {
+    command.disable_help_subcommand(true).mut_subcommands(without_help_verb)
+}
+
 /// Writes `eprof.1`, `eprof-record.1` and so on.
 fn write_pages(command: &Command, prefix: &str, folder: &Path) -> anyhow::Result<()> {
     let name = format!("{prefix}{}", command.get_name());
@@ -61,6 +68,6 @@ fn write_pages(command: &Command, prefix: &str, folder: &Path) -> anyhow::Result
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).title(name.to_uppercase()).render(&mut page)?;
     write_file(&path, page)?;
-    let verbs = command.get_subcommands().filter(|verb| verb.get_name() != "help" && !verb.is_hide_set());
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set());
     verbs.into_iter().try_for_each(|verb| write_pages(verb, &format!("{name}-"), folder))
 }

@@ -21,6 +21,7 @@ mod model;
 mod new_file;
 mod outcome;
 mod output;
+mod pager;
 mod record;
 mod report;
 mod script;
@@ -31,32 +32,48 @@ mod table_options;
 mod tune;
 
 use outcome::Outcome;
+use pager::Paging;
+
+const EXAMPLES: &str = "\
+Examples:
+  eprof record ./app                 measure and sample ./app, into eprof.data
+  eprof report                       its joules by function
+  eprof flamegraph                   and as a picture, energy.svg
+  eprof stat ./app                   only the joules, without samples
+  eprof doctor                       what this machine can measure, and how to get what is missing
+
+`eprof VERB --help` has more of each.";
 
 /// Where the joules of a program go, by function, line and call path.
 #[derive(Parser)]
-#[command(name = "eprof", version, max_term_width = 100, propagate_version = true)]
+#[command(name = "eprof", version, max_term_width = 100, propagate_version = true, after_help = EXAMPLES)]
 struct Cli {
+    /// Write to the terminal without a pager; EPROF_PAGER or PAGER choose one.
+    #[arg(long, global = true)]
+    no_pager: bool,
+
     #[command(subcommand)]
     verb: Verb,
 }
 
 #[derive(Subcommand)]
 enum Verb {
-    Demo(demo::DemoArgs),
-    Gpu(gpu::GpuArgs),
-    Model(model::ModelArgs),
+    // In the order in which they are used; the help lists them so.
     Record(record::RecordArgs),
     Report(report::ReportArgs),
-    Stat(stat::StatArgs),
     Flamegraph(flamegraph::FlamegraphArgs),
-    Export(export::ExportArgs),
+    Stat(stat::StatArgs),
     Doctor(doctor::DoctorArgs),
+    Demo(demo::DemoArgs),
+    Script(script::ScriptArgs),
+    Export(export::ExportArgs),
     Calibrate(calibrate::CalibrateArgs),
     Tune(Box<tune::TuneArgs>),
+    Model(model::ModelArgs),
+    Gpu(gpu::GpuArgs),
     /// Restore the machine's settings when the tuning that changed them is gone.
     #[command(name = tune::GUARD_VERB, hide = true)]
     TuneGuard,
-    Script(script::ScriptArgs),
     Completions(manual::CompletionsArgs),
     Man(manual::ManArgs),
 }
@@ -64,8 +81,9 @@ enum Verb {
 /// Parses the arguments, runs the verb and reports an error once, on stderr.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    let paging = if cli.no_pager { Paging::Never } else { Paging::Auto };
     bus_error::explain();
-    match limit_rights(&cli.verb).and_then(|()| run(cli.verb)) {
+    match limit_rights(&cli.verb).and_then(|()| run(cli.verb, paging)) {
         Ok(status) => status,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -94,13 +112,13 @@ fn limit_rights(verb: &Verb) -> anyhow::Result<()> {
     }
 }
 
-fn run(verb: Verb) -> Outcome {
+fn run(verb: Verb, paging: Paging) -> Outcome {
     match verb {
         Verb::Demo(args) => demo::run(args),
         Verb::Gpu(args) => gpu::run(args),
         Verb::Model(args) => model::run(args),
         Verb::Record(args) => record::run(args),
-        Verb::Report(args) => report::run(args),
+        Verb::Report(args) => report::run(args, paging),
         Verb::Stat(args) => stat::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args),
         Verb::Export(args) => export::run(args),
@@ -108,7 +126,7 @@ fn run(verb: Verb) -> Outcome {
         Verb::Doctor(args) => doctor::run(args),
         Verb::Tune(args) => tune::run(*args),
         Verb::TuneGuard => tune::run_guard(),
-        Verb::Script(args) => script::run(args),
+        Verb::Script(args) => script::run(args, paging),
         Verb::Completions(args) => manual::completions(&args, Cli::command()),
         Verb::Man(args) => manual::man(&args, Cli::command()),
     }

@@ -13,6 +13,10 @@ pub use show::{print as print_model, user_folder};
 
 /// Fit, validate and show power models: watts from event rates.
 #[derive(Args)]
+#[command(after_help = "Examples:
+  eprof model show stored                                   the model that recordings here take
+  eprof model fit --target watts --group job runs.csv       a model of measurements
+  eprof model validate --target watts --group job runs.csv  and how wrong such a model is")]
 pub struct ModelArgs {
     #[command(subcommand)]
     verb: ModelVerb,

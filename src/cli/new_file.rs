@@ -120,6 +120,14 @@ impl Drop for NewFile {
 /// # Errors
 /// If `output` is one of `inputs`.
 pub fn keep_inputs(output: Option<&Path>, inputs: &[&Path]) -> anyhow::Result<()> {
+    keep_inputs_from("-o", output, inputs)
+}
+
+/// Refuses as [`keep_inputs`] does to write to a file that is read, where this option names it.
+///
+/// # Errors
+/// If `output` is one of `inputs`.
+pub fn keep_inputs_from(option: &str, output: Option<&Path>, inputs: &[&Path]) -> anyhow::Result<()> {
     let identity = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
     let Some(output) = output.filter(|path| *path != Path::new("-")) else { return Ok(()) };
     let Some(id) = fs::metadata(output).ok().filter(|metadata| !is_special(metadata)) else { return Ok(()) };
@@ -128,7 +136,7 @@ pub fn keep_inputs(output: Option<&Path>, inputs: &[&Path]) -> anyhow::Result<()
         let what =
             if *input == output { "it is read" } else { "it is the same file as the one that is read" };
         anyhow::bail!(
-            "cannot write {}: {what} ({}); name another file with -o",
+            "cannot write {}: {what} ({}); name another file with {option}",
             output.display(),
             input.display()
         );

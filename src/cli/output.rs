@@ -38,6 +38,13 @@ pub fn terminal_width() -> Option<usize> {
     Some(usize::from(width))
 }
 
+/// Columns of a table if the user does not say: `COLUMNS`, or the terminal's, or as many as the table takes.
+pub fn table_width(to_stdout: bool) -> usize {
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
+    let terminal = || terminal_width().filter(|_| to_stdout);
+    columns.filter(|&columns| columns > 0).or_else(terminal).unwrap_or(usize::MAX)
+}
+
 /// Says a line on stderr, in which nothing but text reaches the terminal. That stderr is closed is no reason to
 /// fail: the program's exit status matters more, and there is nowhere left to say so.
 pub fn say(line: impl Display) {

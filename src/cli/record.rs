@@ -20,16 +20,30 @@ use eprof::record::{
 use super::Outcome;
 use super::meters::MeterArgs;
 use super::model::user_folder;
+use super::new_file::keep_inputs;
 use super::output::say;
 
+const EXAMPLES: &str = "\
+Examples:
+  eprof record ./app input                    what ./app does, into eprof.data
+  eprof record --call-graph dwarf ./app       whole call paths of programs without frame pointers
+  eprof record -F 999 -o quick.data ./app     999 samples a second of each event
+  eprof record -p 1234 -- sleep 5             five seconds of a process that runs
+  eprof record -a -- sleep 10                 ten seconds of the whole machine
+  eprof record --meter powercap ./app         this meter, or nothing
+  sudo eprof record --user \"$USER\" ./app    with root's rights for eprof, but not for ./app";
+
 /// Record a program's samples and the energy that the machine used meanwhile.
+///
+/// COMMAND and its own options come last; `--` before it is only needed where it begins with a hyphen.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct RecordArgs {
-    /// Record running processes, with all their threads, instead of a command.
+    /// Record running processes, with all their threads, until they end, or until COMMAND ends if there is one.
     #[arg(short, long, value_name = "PID", value_delimiter = ',')]
     pid: Vec<u32>,
 
-    /// Record single running threads.
+    /// Record single running threads, until they end, or until COMMAND ends if there is one.
     #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with = "pid")]
     tid: Vec<u32>,
 
@@ -55,12 +69,17 @@ pub struct RecordArgs {
 
     /// Samples per second of each event, by periods that the kernel adapts. Without -F and -c, eprof's own
     /// events have fixed periods by the power model: every sample stands for the same joules.
-    #[arg(short = 'F', long, value_name = "HERTZ", conflicts_with = "count")]
+    /// `max` is the most that the kernel allows.
+    #[arg(short = 'F', long, value_name = "HERTZ", conflicts_with = "count", value_parser = hertz)]
     freq: Option<u64>,
 
     /// Events per sample (nanoseconds for clocks).
-    #[arg(short, long, value_name = "PERIOD")]
+    #[arg(short, long, value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
+
+    /// Call paths by frame pointers, which is the default: the same as --call-graph fp, which may say otherwise.
+    #[arg(short)]
+    g: bool,
 
     /// How call paths are found: fp, dwarf[,BYTES], lbr or none.
     #[arg(long, value_name = "HOW", default_value = "fp", value_parser = call_graph)]
@@ -129,8 +148,8 @@ pub struct RecordArgs {
     #[arg(short, long)]
     quiet: bool,
 
-    /// Program to run, with its arguments.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    /// Program to run, with its arguments. Beside -a, -p, -t and --cgroup, its end ends the recording.
+    #[arg(trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
@@ -194,19 +213,18 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
     if let Some(meant) = value_taken_for_program(&command_line[..own]) {
         anyhow::bail!("write {meant}: without the equals sign the word is taken for the program to run");
     }
+    keep_inputs(Some(&args.output), &[&args.model])?;
     let command = (!args.command.is_empty()).then_some(args.command);
     let of_one_kind =
         args.neighbours == OtherProcesses::Always && (!args.tid.is_empty() || args.cgroup.is_some());
     anyhow::ensure!(!of_one_kind, "--neighbours goes with a command or -p, not with -t or --cgroup");
-    let tasks = match (command, args.all_cpus, args.pid.is_empty(), args.tid.is_empty(), args.cgroup) {
-        (command, true, ..) => TargetTasks::System(command),
-        (None, _, false, ..) => TargetTasks::Processes(args.pid),
-        (None, _, _, false, _) => TargetTasks::Threads(args.tid),
-        (None, .., Some(group)) => TargetTasks::ControlGroup(group),
-        (Some(command), _, true, true, None) => TargetTasks::Command(command),
-        (Some(_), ..) => {
-            anyhow::bail!("a command and -p, -t or --cgroup at once: one recording has one target")
-        }
+    let (tasks, until) = match (command, args.all_cpus, args.pid.is_empty(), args.tid.is_empty(), args.cgroup)
+    {
+        (command, true, ..) => (TargetTasks::System(command), None),
+        (until, _, false, ..) => (TargetTasks::Processes(args.pid), until),
+        (until, _, _, false, _) => (TargetTasks::Threads(args.tid), until),
+        (until, .., Some(group)) => (TargetTasks::ControlGroup(group), until),
+        (Some(command), ..) => (TargetTasks::Command(command), None),
         (None, ..) => anyhow::bail!("nothing to record: give a command, -p PID, -t TID, --cgroup NAME or -a"),
     };
     let contradicts = args.cupti && matches!(args.gpu, Gpu::Never);
@@ -220,7 +238,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         _ => SamplingRate::Default,
     };
     Ok(RecordOptions {
-        target: TargetOptions { tasks, others: args.neighbours, run_as: args.user },
+        target: TargetOptions { tasks, until, others: args.neighbours, run_as: args.user },
         sampling: SamplingOptions {
             events: args.event,
             rate,
@@ -253,6 +271,18 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
     })
 }
 
+/// Samples a second, or as many as the kernel allows.
+fn hertz(text: &str) -> Result<u64, String> {
+    match text {
+        "max" => Ok(record::highest_frequency(&Roots::default())),
+        _ => match text.parse() {
+            Ok(0) => Err("without samples there is nothing to record; give 1 or more, or max".to_owned()),
+            Ok(hertz) => Ok(hertz),
+            Err(_) => Err("a number of samples a second, or max".to_owned()),
+        },
+    }
+}
+
 fn neighbours(text: &str) -> Result<OtherProcesses, String> {
     match text {
         "auto" => Ok(OtherProcesses::Automatic),
@@ -272,7 +302,7 @@ fn model(name: &Path) -> anyhow::Result<Option<StoredModel>> {
     }
     let Ok(folder) = user_folder() else { return Ok(None) };
     let identity = CpuIdentity::read(&Roots::default()).identity;
-    folder.load(&identity).or_else(|error| {
+    folder.find(&identity).or_else(|error| {
         say(format_args!("warning: the stored power model is not used: {error}"));
         Ok(None)
     })

@@ -12,7 +12,7 @@ use eprof::report::Style;
 use eprof::report::buckets::BucketReport;
 use eprof::report::tree::{CallTree, TreeOptions};
 use eprof::report::{
-    self, Grouping, Neighbours, Options, Report, Side, SortKey, csv, folded, histogram, html, json, table,
+    Grouping, Neighbours, Options, Report, Side, SortKey, csv, folded, histogram, html, json, table,
 };
 use regex::Regex;
 
@@ -20,6 +20,7 @@ use super::Outcome;
 use super::input::{InputArgs, Loaded, Needed, SelectArgs};
 use super::new_file::keep_inputs;
 use super::output::{self, Color};
+use super::pager::Paging;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,7 +31,7 @@ Examples:
   eprof report --by thread --domain dram-0    memory's joules by thread
   eprof report --by bucket --svg buckets.svg  joule by joule
   eprof report --by kernel                    joules of GPU kernels, and of the GPU's idling
-  eprof report -i perf.data --watts 10:65     joules of a perf recording, estimated
+  eprof report perf.data --watts 10:65     joules of a perf recording, estimated
   eprof report --format json | jq '.rows[0]'";
 
 /// Rows of a table if nothing else is said.
@@ -87,7 +88,7 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// Columns of a table [default: the terminal's, or 80].
+    /// Columns of a table [default: COLUMNS, or the terminal's, else as many as it takes].
     #[arg(long, value_name = "COLUMNS")]
     width: Option<usize>,
 
@@ -142,7 +143,7 @@ enum Format {
 }
 
 /// Runs the verb.
-pub fn run(args: ReportArgs) -> Outcome {
+pub fn run(args: ReportArgs, paging: Paging) -> Outcome {
     if args.format == Format::Html && args.output.is_none() {
         bail!("a page is read in a browser: name a file with -o, such as -o energy.html");
     }
@@ -150,11 +151,11 @@ pub fn run(args: ReportArgs) -> Outcome {
         bail!("--svg draws buckets: add --by bucket; pictures of functions are made by `eprof flamegraph`");
     }
     for output in [&args.output, &args.svg] {
-        keep_inputs(output.as_deref(), &[&args.input.input])?;
+        keep_inputs(output.as_deref(), &[args.input.path()])?;
     }
     let loaded = args.input.load(args.needed())?;
     if args.by == By::Bucket {
-        return args.run_buckets(&loaded);
+        return args.run_buckets(&loaded, paging);
     }
     let Loaded { analysis, symbols, subject } = &loaded;
     let profile = loaded.profile();
@@ -173,7 +174,7 @@ pub fn run(args: ReportArgs) -> Outcome {
         };
         CallTree::new(analysis, symbols, &options)
     };
-    output::write_to(args.output.as_deref(), |out| match args.format {
+    paging.write_to(args.output.as_deref(), |out| match args.format {
         Format::Table => table::write(&report()?, &args.style(), out),
         Format::Json => json::write(&report()?, out),
         Format::Csv => csv::write(&report()?, out),
@@ -211,7 +212,7 @@ fn only_launches(options: &mut Options, profile: &Profile) -> anyhow::Result<()>
 }
 
 impl ReportArgs {
-    fn run_buckets(&self, loaded: &Loaded) -> Outcome {
+    fn run_buckets(&self, loaded: &Loaded, paging: Paging) -> Outcome {
         let report = BucketReport::new(&loaded.analysis, &loaded.symbols)?;
         if let Some(path) = &self.svg {
             output::write_to(Some(path), |out| out.write_all(histogram::draw(&report).as_bytes()))?;
@@ -221,10 +222,10 @@ impl ReportArgs {
         let width = self.style().width;
         match self.format {
             Format::Table => {
-                output::write_to(self.output.as_deref(), |out| report.write_table(limit, width, out))?
+                paging.write_to(self.output.as_deref(), |out| report.write_table(limit, width, out))?
             }
-            Format::Json => output::write_to(self.output.as_deref(), |out| report.write_json(out))?,
-            Format::Csv => output::write_to(self.output.as_deref(), |out| report.write_csv(out))?,
+            Format::Json => paging.write_to(self.output.as_deref(), |out| report.write_json(out))?,
+            Format::Csv => paging.write_to(self.output.as_deref(), |out| report.write_csv(out))?,
             Format::Collapsed | Format::Html => {
                 bail!("buckets are a table, JSON or CSV, and a picture with --svg")
             }
@@ -310,9 +311,8 @@ impl ReportArgs {
 
     fn style(&self) -> Style {
         let to_stdout = self.output.is_none();
-        let terminal = || output::terminal_width().filter(|_| to_stdout);
         Style {
-            width: self.width.or_else(terminal).unwrap_or(report::Style::default().width),
+            width: self.width.unwrap_or_else(|| output::table_width(to_stdout)),
             color: to_stdout && self.color.on_stdout(),
             children: self.children || self.by == By::Domain,
         }

@@ -1,6 +1,6 @@
 //! `eprof script`: every sample as text, as `perf script` prints them.
 
-use std::io::{self, BufWriter};
+use std::io::BufWriter;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,6 +10,7 @@ use eprof::analyze::Replay;
 use eprof::recording::Recording;
 use eprof::symbolize::{Symbolizer, Symbols};
 
+use super::pager::Paging;
 use super::symbol_args::SymbolArgs;
 use super::{Outcome, input, output};
 
@@ -23,8 +24,8 @@ use printer::{EventKind, Look, Printer};
 
 const EXAMPLES: &str = "\
 Examples:
-  eprof script | less                      every sample of eprof.data in the order of time
-  eprof script -i perf.data --ns           with nanoseconds
+  eprof script                             every sample of eprof.data in the order of time
+  eprof script perf.data --ns              with nanoseconds
   eprof script -F comm,tid,time,ip,sym     only these fields
   eprof script | inferno-collapse-perf     for tools that read `perf script`";
 
@@ -35,6 +36,10 @@ pub struct ScriptArgs {
     /// Recording to read, of eprof or perf; `-` is standard input.
     #[arg(short, long, value_name = "FILE", default_value = input::DEFAULT_RECORDING)]
     input: PathBuf,
+
+    /// The recording, as with -i.
+    #[arg(value_name = "FILE", conflicts_with = "input")]
+    recording: Option<PathBuf>,
 
     /// Fields to print, apart by commas: comm, pid, tid, cpu, time, period, event, ip, sym, symoff, dso. With + or -
     /// before each, changes of the default, which is all but pid.
@@ -53,23 +58,30 @@ pub struct ScriptArgs {
     symbols: SymbolArgs,
 }
 
-pub fn run(args: ScriptArgs) -> Outcome {
+pub fn run(mut args: ScriptArgs, paging: Paging) -> Outcome {
+    if let Some(recording) = args.recording.take() {
+        args.input = recording;
+    }
     let recording = input::open(&args.input)?;
     let fields = args.fields.unwrap_or_default();
     let (places, symbols) = named(&recording, &args, fields);
     output::warn(&symbols.warnings);
-    let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let look = Look { fields, nanoseconds: args.ns, energy: args.energy };
     let follower = Follower::new(&recording, &args.symbols.options(&recording, &args.input));
-    let mut printer = Printer::new(&recording, out, look, follower, places, symbols);
-    let mut written = Ok(());
-    let end = Replay::new(&recording).try_for_each(|_, context, record| {
-        written = printer.record(context, record);
-        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    written?;
-    printer.finish()?;
-    output::warn(end.warnings());
+    let mut warnings = Vec::new();
+    paging.write_to(None, |out| {
+        let out = BufWriter::with_capacity(1 << 16, out);
+        let mut printer = Printer::new(&recording, out, look, follower, places, symbols);
+        let mut written = Ok(());
+        let end = Replay::new(&recording).try_for_each(|_, context, record| {
+            written = printer.record(context, record);
+            if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        written?;
+        warnings = end.warnings();
+        printer.finish()
+    })?;
+    output::warn(&warnings);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,14 +2,15 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use eprof::label::visible_lines;
+use eprof::measure::Subject;
 use eprof::measure::runs::{self, Finished, RunError, RunOptions};
-use eprof::stat;
+use eprof::stat::{self, MeasuredDomain, Slice};
 
 use super::Outcome;
 use super::meters::MeterArgs;
@@ -21,6 +22,9 @@ const EXAMPLES: &str = "Examples:
   eprof stat -r 10 --warmup 1 ./app             mean and 95 % interval of ten runs
   eprof stat -r 10 --vs './app --new' ./app     is the new way cheaper, and by how much?
   eprof stat -r 5 --json -o energy.json ./app   for scripts
+  eprof stat -I 1000 ./app                      each second's joules, while it runs
+  eprof stat -a -- sleep 10                     the whole machine for ten seconds
+  eprof stat -p 1234 -- sleep 10                a process that runs, for ten seconds
 
 The figures go to stderr or to the file of -o; the program's own output is left alone, and its exit
 status is eprof's.";
@@ -33,6 +37,20 @@ status is eprof's.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct StatArgs {
+    /// Measure the whole machine, until COMMAND ends, or until Ctrl-C.
+    #[arg(short, long)]
+    all_cpus: bool,
+
+    /// Measure processes that run already, with what they start, until they end, or until COMMAND ends.
+    /// An estimate is of their CPU time; what meters count is the machine's in any case.
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with = "all_cpus")]
+    pid: Vec<u32>,
+
+    /// Show what every so many milliseconds took, while it runs, instead of the sums at the end.
+    #[arg(short = 'I', long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..),
+          conflicts_with_all = ["repeat", "warmup", "vs"])]
+    interval_print: Option<u64>,
+
     /// Runs to measure.
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
@@ -74,15 +92,28 @@ pub struct StatArgs {
     meters: MeterArgs,
 
     /// Program to run, with its arguments.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
 /// Runs the verb. The exit status is the program's own.
 pub fn run(args: StatArgs) -> Outcome {
-    let mut commands = vec![args.command];
+    let subject = match (args.all_cpus, args.pid.is_empty()) {
+        (true, _) => Subject::Machine,
+        (_, false) => Subject::Processes(args.pid),
+        _ => Subject::Programs,
+    };
+    let mut commands = if args.command.is_empty() { Vec::new() } else { vec![args.command] };
+    if commands.is_empty() {
+        anyhow::ensure!(subject != Subject::Programs, "nothing to measure: give a command, -p PID or -a");
+        anyhow::ensure!(
+            args.repeat == 1 && args.warmup == 0 && args.vs.is_none(),
+            "-r, --warmup and --vs need a command to run"
+        );
+    }
     commands.extend(args.vs.as_deref().map(command_line).transpose()?);
     let options = RunOptions {
+        subject,
         commands,
         repeats: args.repeat as usize,
         warmups: args.warmup as usize,
@@ -90,16 +121,21 @@ pub fn run(args: StatArgs) -> Outcome {
         domains: args.domain,
         idle: args.subtract_idle,
         ignore_failure: args.ignore_failure,
+        interval: args.interval_print.map(Duration::from_millis),
     };
-    let Finished { measurements, exit_status } = match runs::measure(&options) {
-        Ok(finished) => finished,
-        Err(RunError::Launch(error)) => {
-            say(&error);
-            return Ok(ExitCode::from(error.exit_status()));
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let mut slices =
+        Slices { json: args.json, csv: args.csv, output: args.output.as_deref(), text: String::new() };
+    let Finished { measurements, exit_status } =
+        match runs::measure(&options, &mut |domains, slice| slices.show(domains, slice)) {
+            Ok(finished) => finished,
+            Err(RunError::Launch(error)) => {
+                say(&error);
+                return Ok(ExitCode::from(error.exit_status()));
+            }
+            Err(error) => return Err(error.into()),
+        };
     let text = match (args.json, args.csv) {
+        _ if options.interval.is_some() => slices.text,
         (true, _) => stat::json(&measurements)?,
         (_, true) => stat::csv(&measurements)?,
         _ => stat::text(&measurements),
@@ -110,10 +146,43 @@ pub fn run(args: StatArgs) -> Outcome {
         None => drop(io::stderr().write_all(visible_lines(&text).as_bytes())),
     }
     // JSON has them already.
-    if !args.json {
+    if !args.json || options.interval.is_some() {
         warn(&measurements.warnings);
     }
     Ok(ExitCode::from(exit_status))
+}
+
+/// Figures that are shown while they are measured.
+struct Slices<'a> {
+    json: bool,
+    csv: bool,
+    output: Option<&'a Path>,
+    /// What is to be written at the end: into a file, which is there whole or not at all.
+    text: String,
+}
+
+impl Slices<'_> {
+    fn show(&mut self, domains: &[MeasuredDomain], slice: &Slice) {
+        let is_first = slice.begins_the_run();
+        let heading = match (self.json, self.csv) {
+            _ if !is_first => String::new(),
+            (true, _) => String::new(),
+            (_, true) => Slice::csv_heading(),
+            _ => Slice::text_heading(),
+        };
+        let lines = match (self.json, self.csv) {
+            (true, _) => slice.json(domains),
+            (_, true) => slice.csv(domains),
+            _ => slice.text(domains),
+        };
+        let text = heading + &lines;
+        // Should nobody listen any more, the program still ends as it likes.
+        match self.output {
+            None => drop(io::stderr().write_all(visible_lines(&text).as_bytes())),
+            Some(path) if path == Path::new("-") => drop(io::stdout().write_all(text.as_bytes())),
+            Some(_) => self.text += &text,
+        }
+    }
 }
 
 /// The words of a command line, or a shell with it if it has more than words.

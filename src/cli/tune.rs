@@ -8,12 +8,14 @@ mod progress;
 mod result;
 
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use eprof::measure::tuning::guard;
 use eprof::measure::tuning::undo::NotRestored;
 
 use super::Outcome;
+use super::new_file::keep_inputs_from;
 use notices::warn;
 
 pub use live::GUARD_VERB;
@@ -21,6 +23,11 @@ pub use options::TuneArgs;
 
 /// Runs the verb.
 pub fn run(args: TuneArgs) -> Outcome {
+    // The journal is read, too, when a tuning goes on.
+    let read = [args.offline.runs_csv.as_deref(), Some(&*args.live.journal)];
+    let read: Vec<&Path> = read.into_iter().flatten().collect();
+    keep_inputs_from("--svg", args.output.svg.as_deref(), &read)?;
+    keep_inputs_from("--save-runs", args.output.save_runs.as_deref(), &read)?;
     match &args.offline.runs_csv {
         Some(path) => offline::run(&args, path),
         None => live::run(&args),

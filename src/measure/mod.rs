@@ -6,6 +6,8 @@ pub mod gpu;
 mod run_meter;
 mod run_observations;
 pub mod runs;
+mod subject;
 pub mod tuning;
 
 pub use run_meter::{RunMeter, RunMeterError};
+pub use subject::Subject;

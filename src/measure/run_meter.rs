@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::hardware::{DomainInfo, DomainKind, Method};
-use crate::meter::Discovery;
+use crate::meter::{Discovery, Unmet};
 use crate::units::Joules;
 
 /// Why the joules of a run are not known.
@@ -19,6 +19,9 @@ pub enum RunMeterError {
         /// The names there are.
         known: String,
     },
+    /// Nothing that was asked for can be read.
+    #[error(transparent)]
+    Unmet(#[from] Unmet),
     /// The energy could not be read.
     #[error("cannot read the energy meter: {0}")]
     Meter(io::Error),
@@ -35,8 +38,9 @@ impl RunMeter {
     /// The domains named, or all that are in no other.
     ///
     /// # Errors
-    /// A name that no domain has.
+    /// A name that no domain has, and meters that were asked for of which none can be read.
     pub fn new(mut discovery: Discovery, names: &[String]) -> Result<Self, RunMeterError> {
+        discovery.check()?;
         if let Some(name) =
             names.iter().find(|name| !discovery.domains.iter().any(|domain| domain.name == **name))
         {

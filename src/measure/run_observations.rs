@@ -123,7 +123,7 @@ impl Observations {
 }
 
 /// The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal in ticks.
-fn busy_seconds(stat: &str) -> Option<f64> {
+pub fn busy_seconds(stat: &str) -> Option<f64> {
     const TICKS_PER_SECOND: f64 = 100.0;
     let fields: Vec<u64> =
         stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map_while(|f| f.parse().ok()).collect();

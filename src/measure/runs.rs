@@ -1,7 +1,8 @@
 //! Runs of one or two programs, in turns, with the energy of each: what `eprof stat` shows.
 //!
 //! The program has eprof's own terminal, standard streams and signals, as if it had been started without
-//! it; meters are read before it is let go and after it has ended.
+//! it; meters are read before it is let go and after it has ended. Without a program, they are read until the processes
+//! that are watched have ended, or until a signal.
 
 use std::ffi::OsString;
 use std::os::fd::AsFd;
@@ -15,17 +16,20 @@ use crate::hardware::{DomainInfo, Method};
 use crate::machine::Roots;
 use crate::machine::topology::TopologyError;
 use crate::measure::run_observations::Observations;
+use crate::measure::subject::{CpuSeconds, Subject};
 use crate::measure::{RunMeter, RunMeterError};
 use crate::meter::{MeterOptions, discover};
 use crate::process::clocks::children_cpu_seconds;
 use crate::process::{LaunchError, Outcome, ReceivedSignal, Signals, SystemError, Waiting, reap};
-use crate::stat::{MeasuredDomain, Measurements, Run, Series};
+use crate::stat::{MeasuredDomain, Measurements, Run, Series, Slice};
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// What to run, and how often.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
-    /// The programs with their arguments; two are run in turns.
+    /// Whose energy is measured.
+    pub subject: Subject,
+    /// The programs with their arguments; two are run in turns. With none, there is one run without a program.
     pub commands: Vec<Vec<OsString>>,
     /// Runs of each that count.
     pub repeats: usize,
@@ -39,6 +43,8 @@ pub struct RunOptions {
     pub idle: Option<Duration>,
     /// Go on when a program fails.
     pub ignore_failure: bool,
+    /// Show what each such stretch of time took.
+    pub interval: Option<Duration>,
 }
 
 /// Why no runs were measured.
@@ -48,6 +54,9 @@ pub enum RunError {
     /// A program could not be started.
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    /// There is nobody to attach to.
+    #[error("no process {0} to measure")]
+    NoSuchProcess(u32),
     /// The energy is not known.
     #[error(transparent)]
     Meter(#[from] RunMeterError),
@@ -69,27 +78,51 @@ pub struct Finished {
     pub exit_status: u8,
 }
 
-/// Makes the runs.
+/// How long it may take until the end of a process is noticed that is not eprof's child.
+const WATCH: Duration = Duration::from_millis(50);
+
+/// Makes the runs. What stretches of time took is given to `show`, if that is wanted.
 ///
 /// Signals of the calling thread are taken over meanwhile, and programs are started with `fork`: to be
 /// called before other threads are made.
 ///
 /// # Errors
 /// A program that cannot be started, an unknown domain, a meter that cannot be read.
-pub fn measure(options: &RunOptions) -> Result<Finished, RunError> {
+pub fn measure(
+    options: &RunOptions,
+    show: &mut dyn FnMut(&[MeasuredDomain], &Slice),
+) -> Result<Finished, RunError> {
     let roots = Roots::default();
     let signals = Signals::take_over()?;
+    let cpu_seconds = CpuSeconds::new(&roots);
+    if let Subject::Processes(pids) = &options.subject
+        && let Some(&missing) = pids.iter().find(|&&pid| !cpu_seconds.is_alive(pid))
+    {
+        return Err(RunError::NoSuchProcess(missing));
+    }
     let meter = RunMeter::new(discover(&roots, &options.meters)?, &options.domains)?;
     let observations = Observations::new(&roots, &[]);
-    let mut bench = Bench { meter, signals, observations, interrupted: None };
+    let mut bench = Bench {
+        meter,
+        signals,
+        observations,
+        interrupted: None,
+        subject: &options.subject,
+        interval: options.interval,
+        cpu_seconds,
+        show,
+    };
     let idle = options.idle.map(|time| bench.idle_power(time)).transpose()?;
     let domains = domains(&bench.meter, idle.as_deref());
+    let nothing = [Vec::new()];
+    let commands = if options.commands.is_empty() { &nothing[..] } else { &options.commands };
+    let name = |argv| options.subject.name().unwrap_or_else(|| line(argv));
     let mut series: Vec<Series> =
-        options.commands.iter().map(|argv| Series { command: line(argv), runs: Vec::new() }).collect();
+        commands.iter().map(|argv| Series { command: name(argv), runs: Vec::new() }).collect();
     let mut exit_status = 0;
     let rounds = options.warmups + options.repeats;
     'rounds: for round in 0..rounds {
-        for (argv, series) in options.commands.iter().zip(&mut series) {
+        for (argv, series) in commands.iter().zip(&mut series) {
             if bench.interrupted.is_some() {
                 break 'rounds;
             }
@@ -107,6 +140,10 @@ pub fn measure(options: &RunOptions) -> Result<Finished, RunError> {
             }
         }
     }
+    // To be interrupted is how a measurement ends that no program ends.
+    if options.commands.is_empty() {
+        bench.interrupted = None;
+    }
     if let Some(signal) = bench.interrupted.filter(|_| exit_status == 0) {
         exit_status = Outcome::Killed(signal).exit_status();
     }
@@ -114,7 +151,9 @@ pub fn measure(options: &RunOptions) -> Result<Finished, RunError> {
     // An estimate is made of the program's own CPU time, which is exact however short it is.
     let short_run = bench.observations.short_run(&bench.meter).filter(|_| !bench.meter.is_estimated());
     warnings.extend(short_run);
-    warnings.extend(bench.observations.disturbance(&bench.meter));
+    if options.subject == Subject::Programs {
+        warnings.extend(bench.observations.disturbance(&bench.meter));
+    }
     let short = series.iter().any(|series| series.runs.len() < options.repeats);
     if short && bench.interrupted.is_none() && exit_status != 0 && options.repeats > 1 {
         warnings.push(format!(
@@ -132,15 +171,26 @@ pub fn measure(options: &RunOptions) -> Result<Finished, RunError> {
 }
 
 /// What all runs have in common.
-struct Bench {
+struct Bench<'a> {
     meter: RunMeter,
     signals: Signals,
     observations: Observations,
     /// The signal that asked eprof, or the whole terminal, to end.
     interrupted: Option<Signal>,
+    subject: &'a Subject,
+    interval: Option<Duration>,
+    cpu_seconds: CpuSeconds,
+    show: &'a mut dyn FnMut(&[MeasuredDomain], &Slice),
 }
 
-impl Bench {
+/// What clock and meters said at some time of a run.
+struct Moment {
+    seconds: f64,
+    cpu_seconds: f64,
+    energies: Vec<Joules>,
+}
+
+impl Bench<'_> {
     /// The power of each domain while nothing is run.
     fn idle_power(&mut self, time: Duration) -> Result<Vec<Watts>, RunError> {
         let before = self.meter.read_all()?;
@@ -158,37 +208,124 @@ impl Bench {
         Ok(watts.map(|(assumed, (before, after))| assumed.unwrap_or((*after - *before) / span)).collect())
     }
 
-    /// One run, to the program's end whatever is signalled meanwhile: signals are handed on to it.
+    /// One run, to the program's end whatever is signalled meanwhile: signals are handed on to it. Without a program,
+    /// to a signal or to the end of the processes that are watched.
     fn run(&mut self, argv: &[OsString], domains: &[MeasuredDomain]) -> Result<(Run, Outcome), RunError> {
-        let program = Waiting::spawn(argv, self.signals.original_mask(), None, &[])?;
-        let cpu_before = children_cpu_seconds();
+        let program = match argv {
+            [] => None,
+            argv => Some(Waiting::spawn(argv, self.signals.original_mask(), None, &[])?),
+        };
+        let children_before = children_cpu_seconds();
         self.observations.begin();
-        let before = self.meter.read_all()?;
+        let first_cpu = self.cpu_seconds_of(None, 0.0);
+        let energies = self.meter.read_all()?;
         let start = Instant::now();
-        let pid = program.release()?;
+        let begin = Moment { seconds: 0.0, cpu_seconds: first_cpu, energies };
+        let pid = program.map(Waiting::release).transpose()?;
         let mut unreadable = None;
+        // The latest known CPU time: that of a process that has ended can no longer be asked for.
+        let mut cpu_seconds = first_cpu;
+        let mut shown = Moment { energies: begin.energies.clone(), ..begin };
+        let mut next = self.interval.map(|interval| start + interval);
         let outcome = loop {
-            if let Some(outcome) = self.wait(Instant::now() + self.meter.longest_pause(), Some(pid)) {
+            let now = Instant::now();
+            let watches = matches!(self.subject, Subject::Processes(_)).then(|| now + WATCH);
+            let until =
+                [next, watches].into_iter().flatten().fold(now + self.meter.longest_pause(), Instant::min);
+            if let Some(outcome) = self.wait(until, pid) {
                 break outcome;
             }
-            // Wraps must not go unseen; what a reading says does not matter here.
-            unreadable = unreadable.or(self.meter.read_all().err());
+            cpu_seconds = self.cpu_seconds_of(pid, cpu_seconds);
+            if let Some(outcome) = self.end_without_program(pid) {
+                break outcome;
+            }
+            // Wraps must not go unseen; what a reading says matters to intervals only.
+            match self.meter.read_all() {
+                Err(error) => unreadable = unreadable.or(Some(error)),
+                Ok(energies) if next.is_some_and(|next| Instant::now() >= next) => {
+                    let moment = Moment { seconds: start.elapsed().as_secs_f64(), cpu_seconds, energies };
+                    self.show_slice(&shown, &moment, domains);
+                    shown = moment;
+                    next =
+                        next.zip(self.interval).map(|(next, interval)| (next + interval).max(Instant::now()));
+                }
+                Ok(_) => {}
+            }
         };
         let seconds = start.elapsed().as_secs_f64();
-        let after = self.meter.read_all()?;
+        let energies = self.meter.read_all()?;
         if let Some(error) = unreadable {
             return Err(error.into());
         }
-        let cpu_seconds = children_cpu_seconds() - cpu_before;
-        self.observations.end(seconds, cpu_seconds);
-        let used: Vec<Joules> = before.iter().zip(&after).map(|(before, after)| *after - *before).collect();
-        let infos: Vec<&DomainInfo> = domains.iter().map(|domain| &domain.info).collect();
-        let mut joules = estimates_of_the_program(&infos, &used, seconds, cpu_seconds);
+        let cpu_seconds = match self.subject {
+            // Exact, and known only now.
+            Subject::Programs => children_cpu_seconds() - children_before,
+            Subject::Processes(_) | Subject::Machine => self.cpu_seconds_of(None, cpu_seconds),
+        };
+        let end = Moment { seconds, cpu_seconds, energies };
+        if self.interval.is_some() {
+            self.show_slice(&shown, &end, domains);
+        }
+        let begin = Moment { seconds: 0.0, cpu_seconds: first_cpu, energies: begin.energies };
+        let run = self.between(&begin, &end, domains);
+        self.observations.end(seconds, run.cpu_seconds);
+        Ok((run, outcome))
+    }
+
+    /// CPU time of the subject until now; for a program, of the one that runs. It never goes back: what a process took
+    /// that has ended is known to its parent alone.
+    fn cpu_seconds_of(&self, program: Option<Pid>, before: f64) -> f64 {
+        let now = match self.subject {
+            Subject::Machine => self.cpu_seconds.of_machine(),
+            Subject::Processes(pids) => {
+                Some(pids.iter().filter_map(|&pid| self.cpu_seconds.of_process(pid)).sum())
+            }
+            // Only intervals ask for it before the program's end.
+            Subject::Programs if self.interval.is_none() => None,
+            Subject::Programs => program.and_then(|pid| self.cpu_seconds.of_process(pid.as_raw() as u32)),
+        };
+        now.map_or(before, |now: f64| now.max(before))
+    }
+
+    /// How a run without a program ended, if it has.
+    fn end_without_program(&self, program: Option<Pid>) -> Option<Outcome> {
+        if program.is_some() {
+            return None;
+        }
+        if let Some(signal) = self.interrupted {
+            return Some(Outcome::Stopped(signal));
+        }
+        match self.subject {
+            Subject::Processes(pids) if !pids.iter().any(|&pid| self.cpu_seconds.is_alive(pid)) => {
+                Some(Outcome::TargetsEnded)
+            }
+            _ => None,
+        }
+    }
+
+    fn show_slice(&mut self, begin: &Moment, end: &Moment, domains: &[MeasuredDomain]) {
+        let slice = Slice { end: end.seconds, run: self.between(begin, end, domains) };
+        (self.show)(domains, &slice);
+    }
+
+    /// What the subject took between two moments, above idle if that is known.
+    fn between(&self, begin: &Moment, end: &Moment, domains: &[MeasuredDomain]) -> Run {
+        let seconds = end.seconds - begin.seconds;
+        let cpu_seconds = (end.cpu_seconds - begin.cpu_seconds).max(0.0);
+        let used: Vec<Joules> =
+            begin.energies.iter().zip(&end.energies).map(|(before, after)| *after - *before).collect();
+        let mut joules = match self.subject {
+            Subject::Machine => used,
+            Subject::Programs | Subject::Processes(_) => {
+                let infos: Vec<&DomainInfo> = domains.iter().map(|domain| &domain.info).collect();
+                estimates_of_the_program(&infos, &used, seconds, cpu_seconds)
+            }
+        };
         let span = Nanoseconds::from_secs_f64(seconds);
         for (joules, domain) in joules.iter_mut().zip(domains) {
             *joules -= domain.idle.unwrap_or(Watts::ZERO) * span;
         }
-        Ok((Run { seconds, cpu_seconds, joules }, outcome))
+        Run { seconds, cpu_seconds, joules }
     }
 
     /// Waits until `until`, a signal that ends eprof, or the end of `program`, whose outcome it returns.

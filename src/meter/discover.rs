@@ -34,7 +34,20 @@ pub struct Discovery {
     pub warnings: Vec<String>,
 }
 
+/// None of the meters that were asked for by name can be read.
+#[derive(Debug, thiserror::Error)]
+#[error("energy cannot be measured as --meter says: {}\n  `eprof doctor` lists what there is", .0.join("; "))]
+pub struct Unmet(Vec<String>);
+
 impl Discovery {
+    /// That something is read, where meters were asked for by name: who asks for one does not want a result without.
+    ///
+    /// # Errors
+    /// Why none of them can be read, and what repairs it.
+    pub fn check(&self) -> Result<(), Unmet> {
+        if self.meters.is_empty() && !self.unmet.is_empty() { Err(Unmet(self.unmet.clone())) } else { Ok(()) }
+    }
+
     /// Whether a domain that feeds CPUs is measured, not estimated.
     pub fn measures_cpus(&self) -> bool {
         self.domains.iter().any(|domain| domain.method == Method::Measured && feeds_cpus(domain.kind))

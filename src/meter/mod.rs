@@ -52,7 +52,7 @@ mod watch;
 mod wrap;
 
 pub use assumed_watts::AssumedWatts;
-pub use discover::{Discovery, discover};
+pub use discover::{Discovery, Unmet, discover};
 pub use options::MeterOptions;
 pub use rejected::Rejected;
 pub use source::Source;

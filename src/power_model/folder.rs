@@ -82,6 +82,19 @@ impl ModelFolder {
         }
     }
 
+    /// The model for a kind of CPU, if there is one for this user: a folder that is closed to it is somebody else's, as
+    /// the home folder is that a program under `sudo -u` is told of.
+    ///
+    /// # Errors
+    /// If there is one that cannot be read, or that says it is for another CPU.
+    pub fn find(&self, cpu_identity: &str) -> Result<Option<StoredModel>, FolderError> {
+        let seen = fs::metadata(self.file_for(cpu_identity));
+        if seen.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied) {
+            return Ok(None);
+        }
+        self.load(cpu_identity)
+    }
+
     /// Writes a model, all or nothing, and returns its file.
     ///
     /// # Errors

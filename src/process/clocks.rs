@@ -20,6 +20,13 @@ pub fn own_cpu_time() -> Nanoseconds {
     })
 }
 
+/// Ticks in which the kernel tells CPU times, in a second.
+pub fn ticks_per_second() -> f64 {
+    // SAFETY: sysconf only reads a constant of the system.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    if ticks > 0 { ticks as f64 } else { 100.0 }
+}
+
 /// CPU time in seconds of all children that have ended and were waited for, with their own such children.
 pub fn children_cpu_seconds() -> f64 {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return 0.0 };

@@ -2,7 +2,7 @@
 //!
 //! The wait gives the recorder a process id to open counters on, which then begin to count with the
 //! program's first instruction (`enable_on_exec`). The program gets the recorder's terminal, standard
-//! streams, process group, signal mask and signal dispositions, as if it had been started without it.
+//! streams, process group, signal mask, signal dispositions and environment, as if it had been started without it.
 
 use std::convert::Infallible;
 use std::ffi::{CString, OsString};
@@ -18,7 +18,7 @@ use nix::sys::signal::{self, SigHandler, SigSet, Signal};
 use nix::sys::wait::waitpid;
 use nix::unistd::{self, ForkResult, Gid, Pid, Uid, User};
 
-use crate::process::privileges;
+use crate::process::{environment, privileges};
 
 /// Exit status for errors on the way to the program, as `env` and `timeout` have it.
 const EXIT_UNSTARTED: i32 = 125;
@@ -134,6 +134,10 @@ impl Waiting {
             .map(|argument| CString::new(argument.as_bytes()))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|_| LaunchError::ZeroInArgument)?;
+        let environment = environment::before_it_was_cleaned().map(|mut environment| {
+            environment::set(&mut environment, variables);
+            environment
+        });
         let pipe = || unistd::pipe2(OFlag::O_CLOEXEC).map_err(|errno| LaunchError::Fork(errno.into()));
         let (wait_end, go_end) = pipe()?;
         let (error_end, report_end) = pipe()?;
@@ -155,8 +159,14 @@ impl Waiting {
                 // The child's copy of the pipe's other end would hide the recorder's death from it.
                 drop(go_end);
                 drop(error_end);
-                let Err((step, errno)) =
-                    become_program(&arguments, variables, wait_end, signal_mask, run_as.as_ref());
+                let Err((step, errno)) = become_program(
+                    &arguments,
+                    variables,
+                    environment.as_deref(),
+                    wait_end,
+                    signal_mask,
+                    run_as.as_ref(),
+                );
                 let _ = unistd::write(&report_end, &step_and_errno(step, errno));
                 // SAFETY: _exit ends the process and flushes nothing of the recorder's.
                 unsafe { libc::_exit(EXIT_UNSTARTED) }
@@ -223,6 +233,7 @@ fn step_and_errno(step: Step, errno: Errno) -> [u8; 8] {
 fn become_program(
     arguments: &[CString],
     variables: &[(CString, CString)],
+    environment: Option<&[CString]>,
     wait_end: OwnedFd,
     signal_mask: SigSet,
     run_as: Option<&Credentials>,
@@ -243,11 +254,14 @@ fn become_program(
         credentials.assume().map_err(|errno| (Step::Credentials, errno))?;
     }
     signal_mask.thread_set_mask().map_err(at_exec)?;
+    let program = arguments.first().ok_or((Step::Exec, Errno::ENOENT))?;
+    if let Some(environment) = environment {
+        return unistd::execvpe(program, arguments, environment).map_err(at_exec);
+    }
     for (name, value) in variables {
         // SAFETY: two texts with their zero bytes, in a process of one thread.
         unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
     }
-    let program = arguments.first().ok_or((Step::Exec, Errno::ENOENT))?;
     unistd::execvp(program, arguments).map_err(at_exec)
 }
 

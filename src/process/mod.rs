@@ -3,6 +3,7 @@
 pub mod affinity;
 pub mod clocks;
 mod ending;
+pub mod environment;
 pub mod file_limit;
 mod launch;
 mod outcome;

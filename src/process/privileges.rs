@@ -32,11 +32,16 @@ struct Sets {
 /// The capability to read where the kernel's functions are (`CAP_SYSLOG`), as a set.
 pub const SYSLOG: u64 = 1 << 34;
 
+/// Whether this process began with rights that the one who called it has not, so that the C library distrusts what it
+/// was given.
+pub fn is_secure_mode() -> bool {
+    // SAFETY: getauxval only reads what the kernel told the process when it started.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
 /// Whether this process has rights that the one who called it has not.
 pub fn are_raised() -> bool {
-    // SAFETY: getauxval only reads what the kernel told the process when it started.
-    let by_file = unsafe { libc::getauxval(libc::AT_SECURE) != 0 };
-    by_file && capabilities().is_ok_and(|sets| sets.iter().any(|set| set.permitted != 0))
+    is_secure_mode() && capabilities().is_ok_and(|sets| sets.iter().any(|set| set.permitted != 0))
 }
 
 /// Whether this process is another user's by the set-user-ID bit of its file. What eprof writes and starts would be

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::machine::EventError;
 use crate::machine::topology::TopologyError;
+use crate::meter::Unmet;
 use crate::process::{LaunchError, SystemError};
 
 /// Recording failed.
@@ -40,6 +41,19 @@ pub enum RecordError {
         /// What that means most of the time.
         hint: &'static str,
     },
+
+    /// More samples a second were asked for than are to be had.
+    #[error("{frequency} samples a second are too many: {limit}")]
+    TooFrequent {
+        /// What was asked for.
+        frequency: u64,
+        /// How many there may be, and whose limit that is.
+        limit: String,
+    },
+
+    /// No meter that was asked for can be read.
+    #[error(transparent)]
+    Meters(#[from] Unmet),
 
     /// An event's name means nothing here.
     #[error(transparent)]

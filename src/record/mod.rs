@@ -24,6 +24,7 @@ mod energy_log;
 mod error;
 mod event_totals;
 mod events;
+mod frequency;
 mod gpu;
 mod host;
 mod kernel_state;
@@ -50,6 +51,7 @@ mod uprobe;
 pub use energy_log::EnergySummary;
 pub use eprof_cupti_injection::DEFAULT_MAX_RATE as CUPTI_MAX_RATE;
 pub use error::RecordError;
+pub use frequency::highest as highest_frequency;
 pub use gpu::activity::COST as CUPTI_COST;
 pub use options::{
     CallGraph, CuptiOptions, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions, OtherProcesses,

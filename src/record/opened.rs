@@ -60,6 +60,7 @@ impl Opened {
         let scope = own_scope()?;
         let machine = topology::detect(roots)?;
         let mut energy = discover(roots, meters)?;
+        energy.check()?;
         let with_others = target::with_others(target, sampling, roots, &energy);
         let launches = launch_probes(launches, &target.tasks, roots, &energy, &machine)?;
         let open = |scope: Scope| {

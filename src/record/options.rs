@@ -31,6 +31,8 @@ pub struct TargetOptions {
     pub tasks: TargetTasks,
     /// Whether to sample other processes beside them.
     pub others: OtherProcesses,
+    /// A program to start whose end ends the recording of tasks that run already; it is not recorded itself.
+    pub until: Option<Vec<OsString>>,
     /// The user to run the program as; `None` for the one who runs eprof.
     pub run_as: Option<String>,
 }
@@ -49,6 +51,13 @@ pub enum TargetTasks {
     ControlGroup(PathBuf),
     /// Everything on every CPU, until the command ends if there is one.
     System(Option<Vec<OsString>>),
+}
+
+impl TargetOptions {
+    /// The program to start, whether it is recorded or only ends the recording.
+    pub fn program(&self) -> Option<&[OsString]> {
+        self.tasks.command().or(self.until.as_deref())
+    }
 }
 
 impl TargetTasks {

@@ -17,7 +17,8 @@ pub struct PreparedProgram {
 }
 
 impl PreparedProgram {
-    /// Forks the program, to run with this signal mask. A target that runs already has none.
+    /// Forks the program, to run with this signal mask. A target that runs already has none, unless one is to end its
+    /// recording.
     ///
     /// # Errors
     /// A user who does not exist, CUPTI without a program or its library, and no room for a process.
@@ -26,13 +27,13 @@ impl PreparedProgram {
         cupti: Option<&CuptiOptions>,
         signal_mask: SigSet,
     ) -> Result<Self, RecordError> {
-        let command = target.tasks.command();
         let credentials = target.run_as.as_deref().map(Credentials::of_user).transpose()?;
-        let activity = cupti.map(|cupti| ActivityFiles::create(cupti, command, credentials.as_ref()));
+        let activity =
+            cupti.map(|cupti| ActivityFiles::create(cupti, target.tasks.command(), credentials.as_ref()));
         let activity = activity.transpose().map_err(RecordError::GpuLaunches)?;
         let variables = activity.as_ref().map(ActivityFiles::environment).unwrap_or_default();
         let spawn = |argv| Waiting::spawn(argv, signal_mask, credentials, &variables);
-        Ok(Self { waiting: command.map(spawn).transpose()?, activity })
+        Ok(Self { waiting: target.program().map(spawn).transpose()?, activity })
     }
 
     /// The process id that the program will have.

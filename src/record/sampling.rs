@@ -12,6 +12,7 @@ use crate::record::attr::AttrSettings;
 use crate::record::counters::{Counters, OpenCounter, Refusal, Scope};
 use crate::record::error::RecordError;
 use crate::record::events::{ChosenEvents, choose_events, clock_instead};
+use crate::record::frequency;
 use crate::record::options::{CallGraph, SamplingOptions, SamplingRate};
 use crate::record::ring::page_size;
 use crate::record::sampled_event::SampledEvent;
@@ -106,6 +107,7 @@ impl Sampling {
         let cpus: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.cpu).collect();
         let ChosenEvents { events, notes, by_eprof } =
             choose_events(roots, machine, &options.events, options.rate, options.model.as_ref())?;
+        frequency::check(roots, &events)?;
         let settings = AttrSettings {
             call_graph: options.call_graph,
             exclude_kernel: options.user_only,

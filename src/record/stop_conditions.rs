@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 
@@ -14,7 +15,7 @@ pub struct StopConditions {
     signals: Signals,
     /// The program, if the recorder started one and it still runs.
     program: Option<Pid>,
-    /// Tasks whose end ends the recording, if it is not a program's.
+    /// Tasks whose end ends the recording, if it is not a program's own.
     watched: Vec<u32>,
     /// Where their state is read.
     process_state: ProcessState,
@@ -71,9 +72,15 @@ impl StopConditions {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(Outcome::TimeUp)
     }
 
-    /// How it all ended, when the program, should it still run, has ended too.
+    /// How it all ended, when the program, should it still run, has ended too. One that was to end the recording of
+    /// tasks that are gone has nothing left to wait for and is told to end, as perf does.
     pub fn wait_for_program(self, outcome: Outcome) -> Outcome {
         match self.program {
+            Some(program) if outcome == Outcome::TargetsEnded => {
+                let _ = kill(program, Signal::SIGTERM);
+                process::wait(program, outcome, &self.signals);
+                outcome
+            }
             Some(program) => process::wait(program, outcome, &self.signals),
             None => outcome,
         }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::error::ReportError;
 use super::frames::{Detail, FrameTable};
+use super::missing_joules::MissingJoules;
 use super::scale::Scale;
 use super::top_functions::top_functions;
 use crate::label::Label;
@@ -62,7 +63,9 @@ impl BucketReport {
     pub fn new(parts: &dyn ProfileParts, symbols: &Symbols) -> Result<Self, ReportError> {
         let profile = parts.profile();
         let division = profile.division.as_ref().filter(|_| !profile.slices.is_empty());
-        let Some(division) = division else { return Err(ReportError::NoJoules) };
+        let Some(division) = division else {
+            return Err(ReportError::NoJoules(MissingJoules::in_profile(profile)));
+        };
         let top: Vec<usize> = profile.top_domains().map(|(index, _)| index).collect();
         let has_model = top.iter().all(|&index| division.domains.get(index).is_some_and(Option::is_some));
         let frames = FrameTable::new(profile, symbols, Detail::Function, true);
@@ -290,6 +293,6 @@ mod tests {
     #[test]
     fn without_slices_there_are_no_buckets() {
         let (profile, symbols) = Fixture::default().finish();
-        assert!(matches!(BucketReport::new(&profile, &symbols), Err(ReportError::NoJoules)));
+        assert!(matches!(BucketReport::new(&profile, &symbols), Err(ReportError::NoJoules(_))));
     }
 }

@@ -1,5 +1,7 @@
 //! Why there is no report.
 
+use super::missing_joules::MissingJoules;
+
 /// Why a report cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -26,10 +28,8 @@ pub enum ReportError {
     )]
     NoSuchFunction(String),
     /// Joules were asked for where there are none.
-    #[error(
-        "there are no joules in this recording: record with `eprof record`, or estimate them with `--watts IDLE:BUSY`, or take `--weight samples`"
-    )]
-    NoJoules,
+    #[error("there are no joules in this recording: {0}; {repair}; or take `--weight samples`", repair = .0.repair())]
+    NoJoules(MissingJoules),
     /// No sample is left to draw.
     #[error("nothing to draw: the recording has no samples, or the options select none")]
     NothingSelected,

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
 
+use super::missing_joules::MissingJoules;
 use super::scale::{Scale, grouped};
 use super::style::Style;
 use super::summary::{DomainSummary, Summary};
@@ -32,8 +33,8 @@ pub(super) fn write(summary: &Summary, style: &Style, out: &mut impl Write) -> i
             summary.duration
         )?;
         write_samples(summary, style, out)?;
-        let hint = "record with `eprof record`, or let them be estimated: `eprof report --watts IDLE:BUSY`";
-        return write_wrapped("for joules: ", hint, style.width, out);
+        let missing = MissingJoules::of(summary.method, summary.samples());
+        return write_wrapped("for joules: ", missing.repair(), style.width, out);
     }
     let power = summary.mean_power().map(|power| format!(" ({power})")).unwrap_or_default();
     let how = match summary.method {

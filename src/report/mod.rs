@@ -29,6 +29,7 @@ pub mod json;
 mod kept_tree;
 #[cfg(test)]
 mod laws;
+mod missing_joules;
 mod neighbours;
 mod parallel;
 pub mod perf_data;
@@ -53,6 +54,7 @@ mod walk;
 
 pub use division::{DivisionSummary, DomainModelSummary};
 pub use error::ReportError;
+pub use missing_joules::MissingJoules;
 pub use neighbours::{Neighbours, Side};
 pub use rows::{Grouping, Place, Row, RowKind, SortKey};
 pub use select::{Selection, Totals, Weight};

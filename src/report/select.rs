@@ -3,6 +3,7 @@
 use regex::Regex;
 
 use super::error::ReportError;
+use super::missing_joules::MissingJoules;
 use crate::profile::{Cell, GPU_LAUNCH_EVENT, Profile, ProfileMethod, Summed, VarianceSums};
 use crate::units::{Joules, Nanoseconds, Watts};
 
@@ -148,7 +149,9 @@ impl Selected {
         let energy: Joules = domains.iter().map(|&domain| profile.domains[domain].balance.measured).sum();
         let has_joules = profile.method() != ProfileMethod::None && energy > Joules::ZERO;
         let weight = match selection.weight {
-            Some(Weight::Joules) if !has_joules => return Err(ReportError::NoJoules),
+            Some(Weight::Joules) if !has_joules => {
+                return Err(ReportError::NoJoules(MissingJoules::in_profile(profile)));
+            }
             Some(weight) => weight,
             None if has_joules => Weight::Joules,
             None => Weight::Samples,

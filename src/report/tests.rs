@@ -8,7 +8,7 @@ use super::style::Style;
 use super::tree::{CallTree, Direction, Root, TreeOptions};
 use super::*;
 use crate::hardware::Method;
-use crate::profile::{Balance, TimeSlice};
+use crate::profile::{Balance, Profile, TimeSlice};
 use crate::units::{Joules, Nanoseconds};
 
 macro_rules! golden {
@@ -284,7 +284,10 @@ fn without_energy_the_report_is_by_samples_and_says_so() {
         selection: Selection { weight: Some(Weight::Joules), ..Selection::default() },
         ..Options::default()
     };
-    assert!(matches!(Report::new(&profile, &symbols, &asked), Err(ReportError::NoJoules)));
+    assert!(matches!(
+        Report::new(&profile, &symbols, &asked),
+        Err(ReportError::NoJoules(MissingJoules::Unknown))
+    ));
 }
 
 #[test]
@@ -297,6 +300,35 @@ fn a_meter_that_never_moved_is_told_and_not_shown_as_zero_joules() {
     let report = Report::new(&profile, &symbols, &Options::default()).expect("samples are there");
     assert_eq!(report.weight, Weight::Samples);
     assert!(report.warnings.iter().any(|text| text.as_str().contains("did not move")));
+}
+
+#[test]
+fn what_is_missing_is_named_and_nothing_that_was_tried() {
+    let (mut profile, symbols) = sample_profile();
+    profile.cell_joules.fill(Joules::ZERO);
+    for domain in &mut profile.domains {
+        domain.balance = Balance::default();
+        domain.info.method = Method::Estimated;
+    }
+    let shown = |profile: &Profile| {
+        let report = Report::new(profile, &symbols, &Options::default()).expect("a report");
+        let mut text = Vec::new();
+        table::write(&report, &Style::default(), &mut text).expect("a vector takes all");
+        String::from_utf8(text).expect("text")
+    };
+    let without_time = shown(&profile);
+    assert!(without_time.contains("no CPU time") && !without_time.contains("--watts"), "{without_time}");
+    for event in &mut profile.events {
+        event.samples = 0;
+    }
+    let empty = shown(&profile);
+    assert!(empty.contains("it is empty, without a sample") && !empty.contains("did not move"), "{empty}");
+    let asked = Options {
+        selection: Selection { weight: Some(Weight::Joules), ..Selection::default() },
+        ..Options::default()
+    };
+    let refused = Report::new(&profile, &symbols, &asked).expect_err("no joules").to_string();
+    assert!(refused.contains("empty") && !refused.contains("--watts"), "{refused}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use regex::Regex;
 
 use super::error::ReportError;
+use super::missing_joules::MissingJoules;
 use super::neighbours::{Neighbours, Side};
 use super::rows::{self, Grouping, Row, SortKey};
 use super::select::{Selected, Selection, Totals, Weight};
@@ -94,7 +95,7 @@ impl Report {
         let selected = Selected::resolve(&options.selection, profile)?;
         let weight = selected.weight;
         if options.by == Grouping::Domain && weight != Weight::Joules {
-            return Err(ReportError::NoJoules);
+            return Err(ReportError::NoJoules(MissingJoules::in_profile(profile)));
         }
         let wanted =
             RowsWanted { by: options.by, neighbours: options.neighbours.as_ref(), inline: options.inline };
@@ -192,7 +193,8 @@ fn warnings(profile: &Profile, summary: &Summary, in_cells: &[f64]) -> Vec<Label
     }
     let joules_missing = summary.method != crate::profile::ProfileMethod::None && !summary.has_joules();
     if joules_missing {
-        warnings.push(Label::new("the energy meters did not move: this report is by samples, not by joules"));
+        let why = MissingJoules::of(summary.method, summary.samples());
+        warnings.push(Label::new(&format!("{why}: this report is by samples, not by joules")));
     }
     warnings
 }

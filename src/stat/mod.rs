@@ -7,6 +7,7 @@ mod interval;
 mod json;
 mod measurements;
 mod ratio;
+mod slice;
 mod text;
 
 pub use csv::csv;
@@ -14,4 +15,5 @@ pub use interval::Estimate;
 pub use json::json;
 pub use measurements::{MeasuredDomain, Measurements, Part, Quantity, Run, Series};
 pub use ratio::{Ratio, ratio};
+pub use slice::Slice;
 pub use text::text;

@@ -2,7 +2,9 @@
 
 mod doctor;
 mod energy_weighted_perf_data;
+mod inputs_are_kept;
 mod manual;
+mod reflexes;
 mod report;
 mod script_like_perf;
 mod table_verbs;

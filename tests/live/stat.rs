@@ -134,3 +134,83 @@ fn idle_power_is_subtracted_when_asked_for() {
     assert!((-1e-9..0.1).contains(&joules), "{joules} J");
     assert!(document["domains"][0]["idle_watts_subtracted"].as_f64().expect("watts") > 0.0);
 }
+
+/// The estimate of so many seconds and CPU seconds.
+fn estimated(seconds: f64, cpu_seconds: f64) -> f64 {
+    let cpus = std::fs::read_to_string("/proc/stat").expect("readable");
+    let cpus = cpus.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
+    seconds + 8.0 / cpus as f64 * cpu_seconds
+}
+
+#[test]
+fn what_runs_already_is_measured_until_a_command_ends() {
+    let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("a shell");
+    let pid = busy.id().to_string();
+    let output = run(&["-p", &pid, "--json"], &["sleep", "0.5"]);
+    busy.kill().expect("killed");
+    busy.wait().expect("gone");
+    let document = document(&output);
+    let run_of = &document["commands"][0]["runs"][0];
+    let number = |name: &str| run_of[name].as_f64().expect("a number");
+    assert_eq!(document["commands"][0]["command"], format!("process {pid}"));
+    assert!(number("seconds") >= 0.5 && number("cpu_seconds") > 0.05, "{document:#}");
+    let joules: f64 = run_of["joules"].as_array().expect("domains").iter().filter_map(Value::as_f64).sum();
+    let expected = estimated(number("seconds"), number("cpu_seconds"));
+    assert!((joules / expected - 1.0).abs() < 1e-6, "{joules} J instead of {expected}");
+    // Nobody of this number is there any more.
+    let missing = run(&["-p", &pid], &["true"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains(&format!("no process {pid}")));
+}
+
+#[test]
+fn a_process_is_measured_until_it_ends() {
+    let mut brief = Command::new("sleep").arg("0.5").spawn().expect("sleeps");
+    let pid = brief.id().to_string();
+    let reaper = std::thread::spawn(move || brief.wait().expect("ends"));
+    let mut stat = eprof();
+    let output = stat.args(["stat", "--meter", "estimate", "-p", &pid]).output().expect("eprof runs");
+    reaper.join().expect("reaped");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains(&format!("process {pid}")), "{said}");
+}
+
+#[test]
+fn the_whole_machine_is_measured_until_it_is_interrupted() {
+    let output = run(&["-a", "--json"], &["sleep", "0.2"]);
+    let document = document(&output);
+    assert_eq!(document["commands"][0]["command"], "the whole machine");
+    // Without a command, Ctrl-C ends it.
+    let mut stat = eprof();
+    let child = stat.args(["stat", "--meter", "estimate", "-a", "-I", "50"]).stderr(Stdio::piped());
+    let mut child = child.spawn().expect("eprof runs");
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().expect("piped")));
+    // Two of them say that it goes on; it may be signalled from then on.
+    let first: Vec<String> = lines.by_ref().take(3).map(|line| line.expect("text")).collect();
+    assert!(first[0].contains("joules") && first[2].split_whitespace().count() == 5, "{first:?}");
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).expect("signalled");
+    assert!(lines.count() >= 1, "what was left");
+    assert_eq!(child.wait().expect("ended").code(), Some(0));
+}
+
+#[test]
+fn intervals_add_up_to_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("intervals");
+    let path_text = path.to_str().expect("text");
+    let output = run(&["-I", "40", "--json", "-o", path_text], &["sh", "-c", &format!("{SPIN}; sleep 0.2")]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(&path).expect("written");
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    // On a machine of several packages there is a total.
+    let part = rows.last().expect("rows")["part"].clone();
+    let rows: Vec<&Value> = rows.iter().filter(|row| row["part"] == part).collect();
+    assert!(rows.len() >= 4, "{text}");
+    let sum = |name: &str| rows.iter().map(|row| row[name].as_f64().expect("a number")).sum::<f64>();
+    let ends: Vec<f64> = rows.iter().map(|row| row["seconds"].as_f64().expect("a number")).collect();
+    assert!(ends.windows(2).all(|pair| pair[0] < pair[1]), "{ends:?}");
+    let expected = estimated(*ends.last().expect("rows"), sum("cpu_seconds"));
+    assert!((sum("joules") / expected - 1.0).abs() < 1e-6, "{} J instead of {expected}", sum("joules"));
+    assert!(sum("cpu_seconds") > 0.0);
+    assert_eq!(run(&["-I", "40", "-r", "2"], &["true"]).status.code(), Some(2));
+}

@@ -16,6 +16,7 @@ use eprof::units::Nanoseconds;
 
 use super::inputs::{Inputs, TraceArgs, describe};
 use crate::cli::Outcome;
+use crate::cli::new_file::keep_inputs_from;
 use crate::cli::output::write_file;
 
 /// Find out a power sensor's refresh period, kind, time constant or window, and the active idle level.
@@ -53,6 +54,7 @@ pub struct CalibrateArgs {
 
 /// Runs the verb.
 pub fn run(args: &CalibrateArgs) -> Outcome {
+    keep_inputs_from("--save", args.save.as_deref(), &args.input.files())?;
     let inputs = if args.load { args.loaded()? } else { args.input.read()? };
     if inputs.is_counter {
         bail!("{}: an energy counter has no lag, so there is nothing to calibrate", inputs.title);

@@ -14,8 +14,9 @@ use eprof::gpu::sensor::{SensorKind, SensorModel};
 use eprof::units::{Joules, Timestamp, Watts};
 use serde::Serialize;
 
+use super::super::new_file::keep_inputs_from;
 use super::super::output;
-use super::inputs::{Inputs, TraceArgs, describe, parse_sensor};
+use super::inputs::{Inputs, NamedSensor, TraceArgs, describe, parse_sensor};
 use crate::cli::Outcome;
 
 /// Correct the power trace of a lagging GPU sensor and print the energy of each burst of load.
@@ -33,7 +34,7 @@ pub struct CorrectArgs {
     input: TraceArgs,
     /// The sensor: k20, rc:TIME, boxcar:TIME, counter, or a file written by `eprof gpu calibrate --save`.
     #[arg(long, value_parser = parse_sensor)]
-    sensor: Option<SensorModel>,
+    sensor: Option<NamedSensor>,
     /// Use the published formula (central difference, straight lines) for an rc sensor.
     #[arg(long)]
     as_published: bool,
@@ -56,9 +57,12 @@ enum Format {
 
 /// Runs the verb.
 pub fn run(args: &CorrectArgs) -> Outcome {
+    let sensor = args.sensor.as_ref().and_then(|sensor| sensor.file.as_deref());
+    let files: Vec<&Path> = args.input.files().into_iter().chain(sensor).collect();
+    keep_inputs_from("--output", args.output.as_deref(), &files)?;
     let inputs = args.input.read()?;
-    let model = match args.sensor {
-        Some(model) => model,
+    let model = match &args.sensor {
+        Some(sensor) => sensor.model,
         None if inputs.is_counter => SensorModel::new(SensorKind::Counter),
         None => {
             infer::calibrate(&inputs.trace)

@@ -55,6 +55,11 @@ pub struct Inputs {
 }
 
 impl TraceArgs {
+    /// The files that are read.
+    pub fn files(&self) -> Vec<&Path> {
+        [&self.trace, &self.meter, &self.steps].into_iter().flatten().map(PathBuf::as_path).collect()
+    }
+
     /// Reads all files.
     pub fn read(&self) -> anyhow::Result<Inputs> {
         let path = self.trace.as_ref().context("name a power trace or a recording")?;
@@ -142,19 +147,38 @@ impl Inputs {
     }
 }
 
+/// A sensor, and the file that describes it, if one does.
+#[derive(Debug, Clone)]
+pub struct NamedSensor {
+    pub model: SensorModel,
+    pub file: Option<PathBuf>,
+}
+
+impl From<SensorModel> for NamedSensor {
+    fn from(model: SensorModel) -> Self {
+        Self { model, file: None }
+    }
+}
+
 /// A sensor as `k20`, `rc:53ms`, `boxcar:1s`, `counter`, or the file that `calibrate --save` wrote.
-pub fn parse_sensor(text: &str) -> Result<SensorModel, String> {
+pub fn parse_sensor(text: &str) -> Result<NamedSensor, String> {
     let length =
         |text: &str| parse_span(text).ok_or_else(|| format!("`{text}` is no time such as 53ms or 0.8333s"));
     match text.split_once(':') {
-        _ if text == "k20" => Ok(SensorModel::k20()),
-        _ if text == "counter" => Ok(SensorModel::new(SensorKind::Counter)),
-        Some(("rc", constant)) => Ok(SensorModel::new(SensorKind::Rc { time_constant: length(constant)? })),
-        Some(("boxcar", window)) => Ok(SensorModel::new(SensorKind::Boxcar { window: length(window)? })),
+        _ if text == "k20" => Ok(SensorModel::k20().into()),
+        _ if text == "counter" => Ok(SensorModel::new(SensorKind::Counter).into()),
+        Some(("rc", constant)) => {
+            Ok(SensorModel::new(SensorKind::Rc { time_constant: length(constant)? }).into())
+        }
+        Some(("boxcar", window)) => {
+            Ok(SensorModel::new(SensorKind::Boxcar { window: length(window)? }).into())
+        }
         _ => {
             let json = std::fs::read_to_string(text)
                 .map_err(|error| format!("{error}; expected k20, rc:TIME, boxcar:TIME, counter or a file"))?;
-            serde_json::from_str(&json).map_err(|error| format!("no sensor in the file: {error}"))
+            let model =
+                serde_json::from_str(&json).map_err(|error| format!("no sensor in the file: {error}"))?;
+            Ok(NamedSensor { model, file: Some(text.into()) })
         }
     }
 }

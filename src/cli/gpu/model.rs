@@ -16,12 +16,17 @@ use eprof::gpu::model::validate::{Validation, apply, leave_group_out};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::Outcome;
+use crate::cli::new_file::keep_inputs_from;
 use crate::cli::output::write_file;
 use crate::cli::table_file;
 use crate::cli::table_options::ColumnArgs;
 
 /// Model a GPU's power from performance counters.
 #[derive(Args)]
+#[command(after_help = "Examples:
+  eprof gpu model fit counters.csv --save model.json
+  eprof gpu model validate counters.csv --group kernel
+  eprof gpu model predict model.json others.csv")]
 pub struct ModelArgs {
     #[command(subcommand)]
     verb: ModelVerb,
@@ -30,10 +35,17 @@ pub struct ModelArgs {
 #[derive(Subcommand)]
 enum ModelVerb {
     /// Fit a model to a table, list coefficients, leverage points and outliers, and store it.
+    #[command(
+        after_help = "Example:\n  eprof gpu model fit counters.csv --save model.json --figure coefficients.svg"
+    )]
     Fit(FitArgs),
     /// Leave each kernel or application out in turn, choose and fit on the others, predict it.
+    #[command(
+        after_help = "Example:\n  eprof gpu model validate counters.csv --group kernel --output predicted.csv"
+    )]
     Validate(ValidateArgs),
     /// Predict the power of the rows of a table by a stored model.
+    #[command(after_help = "Example:\n  eprof gpu model predict model.json others.csv")]
     Predict(PredictArgs),
 }
 
@@ -120,6 +132,8 @@ pub fn run(args: &ModelArgs) -> Outcome {
 }
 
 fn fit(args: &FitArgs) -> Outcome {
+    keep_inputs_from("--save", args.save.as_deref(), &[&args.table.table])?;
+    keep_inputs_from("--figure", args.figure.as_deref(), &[&args.table.table])?;
     let TableRead { table, notes } = args.table.read()?;
     let mut out = io::stdout().lock();
     print_table(&table, &notes, &mut out)?;
@@ -158,6 +172,8 @@ fn fit(args: &FitArgs) -> Outcome {
 }
 
 fn validate(args: &ValidateArgs) -> Outcome {
+    let inputs: Vec<&Path> = [args.table.table.as_path()].into_iter().chain(args.model.as_deref()).collect();
+    keep_inputs_from("--output", args.output.as_deref(), &inputs)?;
     let TableRead { table, notes } = args.table.read()?;
     let mut out = io::stdout().lock();
     print_table(&table, &notes, &mut out)?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -24,6 +24,7 @@ use eprof::power_model::validate::{Protocol, validate};
 use eprof::units::{Joules, Watts};
 
 use super::super::Outcome;
+use super::super::new_file::keep_inputs;
 use super::super::output::write_file;
 use super::observe::{ObserveArgs, describe};
 use super::show::user_folder;
@@ -33,6 +34,10 @@ use super::show::user_folder;
 /// Takes the best events, at most --max-events, judged on workloads left out; --use-all takes them as
 /// they are. Coefficients are never negative unless --signed.
 #[derive(Args)]
+#[command(after_help = "Examples:
+  eprof model fit --target watts --group job runs.csv
+  eprof model fit --target watts runs.csv --max-events 2 -o model.json
+  eprof model fit hpl.perf sleep.perf stream.perf --store     # perf stat -a -I 100 -x,")]
 pub struct FitArgs {
     #[command(flatten)]
     observe: ObserveArgs,
@@ -85,6 +90,9 @@ pub struct FitArgs {
 
 /// Runs the verb.
 pub fn run(args: FitArgs) -> Outcome {
+    let prior = args.prior.as_ref().filter(|name| Preset::named(name).is_none()).map(Path::new);
+    let inputs: Vec<&Path> = args.observe.files().chain(prior).collect();
+    keep_inputs(args.output.as_deref(), &inputs)?;
     let observed = args.observe.observe()?;
     let mut out = io::stdout().lock();
     for note in &observed.notes {

@@ -47,6 +47,11 @@ pub struct ObserveArgs {
 }
 
 impl ObserveArgs {
+    /// The files that are read.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(PathBuf::as_path)
+    }
+
     /// Reads the files.
     pub fn observe(&self) -> anyhow::Result<Observed> {
         let mut texts = Vec::new();

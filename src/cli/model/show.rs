@@ -20,6 +20,10 @@ use super::super::Outcome;
 ///
 /// Without MODEL, lists the models there are and says which one fits this machine.
 #[derive(Args)]
+#[command(after_help = "Examples:
+  eprof model show                all models there are
+  eprof model show stored         what `eprof calibrate` kept of this machine
+  eprof model show model.json --energy 0.01")]
 pub struct ShowArgs {
     /// A preset's name (sandybridge, generic), `stored` for this machine's, or a model file.
     #[arg(value_name = "MODEL")]

@@ -24,8 +24,8 @@ use crate::machine::{Roots, topology};
 use crate::measure::RunMeter;
 use crate::measure::run_observations::Observations;
 use crate::meter::{AssumedWatts, MeterOptions, discover};
-use crate::process::Signals;
 use crate::process::affinity::allowed_cpus;
+use crate::process::{Signals, environment};
 use crate::tune::search::{Bench, Purpose};
 use crate::tune::space::{Role, Setting, Space};
 
@@ -209,6 +209,7 @@ impl<'a, W: Watcher> ProgramBench<'a, W> {
         let errors = output.try_clone().map_err(launch)?;
         let mut command = Command::new("sh");
         command.arg("-c").arg(&wanted).stdin(Stdio::null()).stdout(output).stderr(errors);
+        environment::restore(&mut command);
         match supervise(command, None, &self.signals, None, || Ok(()))? {
             Ending::Ended(status, _) if status.success() => {}
             Ending::Ended(status, _) => {

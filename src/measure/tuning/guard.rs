@@ -13,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::{SigHandler, Signal, signal};
 
 use super::undo::{NotRestored, Undo, restore};
+use crate::process::environment;
 
 /// The last line of an eprof that has restored everything itself.
 const FAREWELL: &str = "done";
@@ -30,12 +31,11 @@ impl Guard {
     /// # Errors
     /// If the process cannot be started.
     pub fn start(program: &Path, arguments: &[&str]) -> io::Result<Self> {
-        let process = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .process_group(0)
-            .spawn()?;
+        let mut process = Command::new(program);
+        // What --teardown runs is the user's.
+        environment::restore(&mut process);
+        let process =
+            process.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0).spawn()?;
         Ok(Self { process: Some(process) })
     }
 

@@ -11,8 +11,8 @@ use super::cpu_frequency::CpuFrequency;
 use super::error::TuningError;
 use super::supervise::{Ending, supervise};
 use crate::measure::RunMeter;
-use crate::process::Signals;
 use crate::process::clocks::children_cpu_seconds;
+use crate::process::{Signals, environment};
 
 /// As much of a program's output is searched for the figure.
 const MOST_OUTPUT: u64 = 16 << 20;
@@ -122,6 +122,7 @@ impl Trial<'_> {
         let errors = output.try_clone().map_err(|source| self.cannot_launch(source))?;
         let mut command = Command::new(program);
         command.args(words).stdin(Stdio::null()).stdout(output).stderr(errors);
+        environment::restore(&mut command);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         Ok(command)
     }

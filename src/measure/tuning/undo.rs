@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
+use crate::process::environment;
+
 /// One step of the way back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -56,8 +58,9 @@ pub fn restore(undo: &[Undo]) -> Vec<NotRestored> {
     }
     for step in undo.iter().rev() {
         let Undo::Command(command) = step else { continue };
-        let status = Command::new("sh").arg("-c").arg(command).stdin(Stdio::null()).status();
-        match status {
+        let mut shell = Command::new("sh");
+        environment::restore(&mut shell);
+        match shell.arg("-c").arg(command).stdin(Stdio::null()).status() {
             Ok(status) if status.success() => {}
             Ok(status) => failures.push(format!("`{command}` failed: {status}")),
             Err(error) => failures.push(format!("`{command}` cannot be run: {error}")),

@@ -206,6 +206,10 @@ fn what_was_asked_for_and_is_not_there_is_said() {
     let [powercap, battery] = &discovery.unmet[..] else { panic!("{:?}", discovery.unmet) };
     assert!(powercap.starts_with("powercap: ") && powercap.contains("by root only"), "{powercap}");
     assert_eq!(battery, "battery: this machine has no such meter");
+    let refused = discovery.check().expect_err("nothing is read").to_string();
+    assert!(refused.contains("sudo chgrp") && refused.contains("eprof doctor"), "{refused}");
     // Nobody asked: nothing is missed.
-    assert!(discovered(SERVER, 1000).unmet.is_empty());
+    let unasked = discovered(SERVER, 1000);
+    assert!(unasked.unmet.is_empty());
+    unasked.check().expect("what nobody asked for is not missed");
 }

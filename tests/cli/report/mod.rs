@@ -1,7 +1,7 @@
 //! `eprof report`, `flamegraph` and `export` as a user runs them, on a recording whose joules are known.
 
 mod outputs;
-mod recording;
+pub mod recording;
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -89,13 +89,51 @@ fn three_of_four_samples_are_three_quarters_of_the_joules() {
 }
 
 #[test]
+fn the_recording_is_named_with_or_without_its_option() {
+    let folder = Folder::with(&Recorded::default());
+    std::fs::rename(folder.path().join("eprof.data"), folder.path().join("x.data")).expect("renamed");
+    let svg = |arguments: &[&str]| folder.output(&[&["flamegraph", "-o", "-"], arguments].concat());
+    assert_eq!(svg(&["x.data"]), svg(&["-i", "x.data"]));
+    for verb in [&["report"][..], &["script"], &["export", "--format", "collapsed"]] {
+        let named = |how: &[&str]| folder.output(&[verb, how].concat());
+        assert_eq!(named(&["x.data"]), named(&["-i", "x.data"]), "{verb:?}");
+        let both = folder.run(&[verb, &["-i", "x.data", "y.data"]].concat());
+        assert_eq!(both.status.code(), Some(2), "{verb:?}: which of the two?");
+    }
+    // Neither is written.
+    let error = folder.error(&["flamegraph", "x.data", "-o", "x.data"]);
+    assert!(error.contains("it is read"), "{error}");
+}
+
+#[test]
+fn a_table_in_a_pipe_is_not_cut_and_obeys_columns() {
+    let long = format!("/nonexistent/lib{}.so", "long".repeat(40));
+    let folder = Folder::with(&Recorded { strange_file: &long, ..Recorded::default() });
+    let table = |columns: Option<&str>| {
+        let mut command = eprof();
+        command.args(["report", "--by", "module"]).current_dir(folder.path()).env_remove("COLUMNS");
+        let output = command.envs(columns.map(|columns| ("COLUMNS", columns))).output().expect("eprof runs");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let name = long.trim_start_matches("/nonexistent/");
+    assert!(table(None).contains(name), "{}", table(None));
+    let narrow = table(Some("80"));
+    // A word that is longer than a line stays whole; rows do not.
+    let rows = narrow.lines().filter(|line| line.contains('%'));
+    assert!(rows.clone().count() >= 3 && rows.clone().all(|line| line.chars().count() <= 80), "{narrow}");
+    assert!(!rows.clone().any(|row| row.contains(name)), "{narrow}");
+    assert!(table(Some("0")).contains(name), "no width is no limit");
+}
+
+#[test]
 fn the_table_is_80_columns_of_plain_text() {
     let folder = Folder::with(&Recorded::default());
-    let table = folder.output(&["report", "--by", "line"]);
+    let table = folder.output(&["report", "--by", "line", "--width", "80"]);
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     assert!(!table.contains('\x1b'));
     assert!(table.starts_with("app --work\n10.00 J in 1.000 s (10.00 W), measured\n"), "{table}");
-    assert!(table.contains("recording.rs:"), "{table}");
+    // Optimised binaries have names and no lines.
+    assert!(table.contains("recording.rs:") || !cfg!(debug_assertions), "{table}");
     let colored = folder.output(&["report", "--color", "always", "--width", "100"]);
     assert!(colored.contains("\x1b[1m"));
 }

@@ -56,6 +56,42 @@ fn a_time_limit_ends_an_attached_recording() {
 }
 
 #[test]
+fn a_command_ends_the_recording_of_what_runs_already() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let mut running = start("spin:60000");
+    let pid = running.id().to_string();
+    let output = folder
+        .record(["-g", "-p", &pid, "--", "sh", "-c", "sleep 0.3; exit 3"])
+        .output()
+        .expect("eprof runs");
+    assert!(running.try_wait().expect("known").is_none(), "the process goes on");
+    running.kill().expect("killed");
+    running.wait().expect("gone");
+    assert_eq!(output.status.code(), Some(3), "the command's own status: {}", stderr(&output));
+    let contents = Contents::read(&folder.data());
+    assert!(contents.samples > 20 && contents.is_complete, "{contents:?}");
+    assert!(!contents.comms.contains("sleep"), "the command is not recorded: {contents:?}");
+}
+
+#[test]
+fn a_command_is_ended_when_nothing_is_left_to_record() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let mut running = start("spin:600");
+    let pid = running.id().to_string();
+    let reaper = std::thread::spawn(move || running.wait().expect("ends"));
+    let output = folder.record(["-p", &pid, "--", "sleep", "10000"]).output().expect("eprof runs");
+    reaper.join().expect("reaped");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(Contents::read(&folder.data()).is_complete);
+}
+
+#[test]
 fn one_thread_of_several_is_recorded_alone() {
     if !can_record() {
         return;

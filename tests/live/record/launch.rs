@@ -127,7 +127,6 @@ fn nothing_to_record_is_explained() {
     let folder = Folder::new();
     for (arguments, says) in [
         (&[][..], "nothing to record"),
-        (&["-p", "1", "true"], "one recording has one target"),
         (&["-e", "no-such-event", "true"], "no-such-event"),
         (&["--user", "no such user", "true"], "no user"),
         (&["-o", "/", "true"], "folder"),

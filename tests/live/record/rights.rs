@@ -70,6 +70,34 @@ fn an_ordinary_user_records_what_is_permitted_and_is_told_the_rest() {
 }
 
 #[test]
+fn the_home_folder_of_somebody_else_is_no_error() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let home = folder.path().join("home");
+    fs::create_dir_all(home.join(".config/eprof/models")).expect("a home");
+    fs::set_permissions(&home, fs::Permissions::from_mode(0o700)).expect("mode");
+    if !nix::unistd::geteuid().is_root() || !has_program("setpriv", &["--version"]) || paranoid() > 2 {
+        return skip("only root can become another user, who must be permitted to sample");
+    }
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("mode");
+    let eprof = readable_eprof(&folder);
+    let run = |arguments: &[&str]| {
+        let mut command = as_nobody(&eprof, &folder);
+        command.args(arguments).env("HOME", &home).env_remove("XDG_CONFIG_HOME").env_remove("XDG_CACHE_HOME");
+        let output = command.output().expect("runs");
+        let said = stderr(&output);
+        assert!(output.status.success() && !said.contains("home"), "{arguments:?}: {said}");
+    };
+    run(&["record", "sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"]);
+    run(&["report"]);
+    run(&["flamegraph"]);
+    run(&["script"]);
+    run(&["stat", "true"]);
+}
+
+#[test]
 fn what_is_refused_says_why_and_what_to_do() {
     if !can_record() {
         return;
@@ -202,6 +230,37 @@ fn a_binary_with_capabilities_loads_no_library_that_its_user_names() {
     assert!(has_program("setcap", &["-r", eprof.to_str().expect("text")]));
     record(&eprof);
     assert!(trace.exists() || paranoid() > 2);
+}
+
+#[test]
+fn a_binary_with_capabilities_gives_the_program_the_users_environment() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let Some(eprof) = eprof_with_capabilities(&folder, "cap_perfmon=ep") else { return };
+    // The C library takes these out of the environment of a program with capabilities.
+    let given = [("LD_LIBRARY_PATH", "/nonexistent/lib"), ("TMPDIR", "/nonexistent/tmp"), ("OTHER", "a=b c")];
+    let script = "echo \"$LD_LIBRARY_PATH|$TMPDIR|$OTHER|$LD_PRELOAD|$(id -u)\"";
+    // No such file: the loader says so and goes on.
+    let preload = "/nonexistent/libpreloaded.so";
+    for verb in ["record", "stat"] {
+        let mut command = as_nobody(&eprof, &folder);
+        command
+            .args([verb, "--meter", "estimate", "sh", "-c", script])
+            .envs(given)
+            .env("LD_PRELOAD", preload);
+        let output = command.output().expect("runs");
+        assert!(output.status.success(), "{}", stderr(&output));
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(said, format!("/nonexistent/lib|/nonexistent/tmp|a=b c|{preload}|65534\n"), "{verb}");
+    }
+    let mut command = as_nobody(&eprof, &folder);
+    command.args(["tune", "--threads", "1,2", "--watts", "1:9", "--repeat", "1", "--quiet", "--"]);
+    command.args(["sh", "-c", "echo \"$TMPDIR\" >> tuned; sleep 0.1"]).envs(given);
+    let output = command.output().expect("runs");
+    let tuned = fs::read_to_string(folder.path().join("tuned")).unwrap_or_default();
+    assert!(tuned.starts_with("/nonexistent/tmp\n"), "{tuned:?}: {}", stderr(&output));
 }
 
 #[test]
