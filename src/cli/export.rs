@@ -24,7 +24,7 @@ Examples:
   eprof export --format perf-data -o energy.data && perf report -i energy.data
   eprof export x.data --format collapsed -o energy.folded
   eprof export --format speedscope -o energy.speedscope.json
-  eprof export --format pprof -o energy.pb && pprof -http : energy.pb";
+  eprof export --format pprof -o energy.pb.gz && pprof -http : energy.pb.gz";
 
 /// Write a recording's energy in the format of another tool.
 #[derive(Args)]

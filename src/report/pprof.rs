@@ -1,5 +1,5 @@
-//! A profile in pprof's format (<https://github.com/google/pprof/blob/main/proto/profile.proto>), not
-//! compressed, which pprof reads as well.
+//! A profile in pprof's format (<https://github.com/google/pprof/blob/main/proto/profile.proto>), which is compressed
+//! by gzip where it is exported. The first mapping is the program's own file, which pprof takes for the profile's name.
 //!
 //! Nothing is summed up: each stack of each thread is a sample with its addresses, its inlined functions and
 //! lines. The values of a sample are its joules, summed over the domains that no other contains and of each
@@ -7,6 +7,8 @@
 
 use std::io::{self, Write};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use rustc_hash::FxHashMap;
 
 use super::error::ReportError;
@@ -17,7 +19,7 @@ use super::protobuf::Message;
 use super::select::{Selected, Selection};
 use super::stack_filter::StackFilter;
 use crate::label::Label;
-use crate::profile::{AddressId, ModuleKind, Profile, ProfileParts};
+use crate::profile::{AddressId, Module, ModuleKind, Profile, ProfileParts};
 use crate::symbolize::Symbols;
 
 /// Units per joule of the values: microjoules.
@@ -119,11 +121,14 @@ impl Exporter for Pprof {
     }
 
     fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
-        write(exported.profile, exported.symbols, &exported.options.selection, out)
+        let mut out = GzEncoder::new(out, Compression::default());
+        write(exported.profile, exported.symbols, &exported.options.selection, &mut out)?;
+        out.finish()?;
+        Ok(())
     }
 }
 
-/// Writes a profile for pprof.
+/// Writes a profile for pprof, not compressed: pprof reads that as well.
 ///
 /// # Errors
 /// If the selection names something that the profile does not have, or writing fails.
@@ -246,9 +251,32 @@ fn write_samples(
     out.write_all(message.as_bytes())
 }
 
+/// The module of the program itself: the file that a process has its name from, or else the first that is no library.
+fn main_module(profile: &Profile) -> Option<usize> {
+    let name = |module: &Module| module.path.rsplit('/').next().unwrap_or_default().to_owned();
+    // The kernel keeps fifteen bytes of a process's name.
+    let named = |module: &Module| {
+        let name = name(module);
+        !name.is_empty()
+            && profile.threads.iter().any(|thread| {
+                let of_process = &thread.process_name;
+                *of_process == name || (of_process.len() == 15 && name.starts_with(of_process.as_str()))
+            })
+    };
+    let is_file = |module: &Module| module.kind == ModuleKind::File;
+    let is_program = |module: &Module| is_file(module) && !name(module).contains(".so");
+    let position = |is: &dyn Fn(&Module) -> bool| profile.modules.iter().position(is);
+    position(&|module| is_file(module) && named(module)).or_else(|| position(&is_program))
+}
+
 /// Modules, addresses and functions.
 fn write_code(profile: &Profile, symbols: &Symbols, texts: &mut Texts, message: &mut Message) {
-    for (module, id) in profile.modules.iter().zip(1..) {
+    let main = main_module(profile);
+    let mut modules: Vec<(usize, &Module)> = profile.modules.iter().enumerate().collect();
+    // The others keep their order.
+    modules.sort_by_key(|(index, _)| Some(*index) != main);
+    for (index, module) in modules {
+        let id = index as u64 + 1;
         let hex = module.build_id.iter().flatten().map(|byte| format!("{byte:02x}")).collect::<String>();
         let is_file = module.kind == ModuleKind::File;
         let mut mapping = Message::default();
@@ -297,9 +325,13 @@ fn write_code(profile: &Profile, symbols: &Symbols, texts: &mut Texts, message: 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
 
     use super::*;
     use crate::report::fixture::sample_profile;
+    use crate::report::tree::TreeOptions;
 
     /// A field of a message: a number, or bytes.
     #[derive(Debug, Clone, Copy)]
@@ -414,5 +446,45 @@ mod tests {
         assert_eq!(sums, [18_000_000, 16_000_000, 11_000_000, 2_000_000, 1_000_000_000, 1400]);
         assert_eq!(by_leaf["mix"], 13_500_000);
         assert_eq!(by_leaf["walk"], 2_750_000);
+    }
+
+    #[test]
+    fn the_program_is_the_first_mapping_and_the_export_is_compressed() {
+        let (mut profile, symbols) = sample_profile();
+        let module = |path: &str| Module {
+            kind: ModuleKind::File,
+            path: path.to_owned(),
+            build_id: None,
+            inode: None,
+            pid: None,
+        };
+        profile
+            .modules
+            .extend(["/lib/libother.so.1", "/bin/loader", "/opt/a-program-of-long-name"].map(module));
+        let count = profile.modules.len();
+        assert!(main_module(&profile).is_some_and(|index| index < count - 1), "a program, or no library");
+        for thread in &mut profile.threads {
+            thread.process_name = "a-program-of-lo".to_owned();
+        }
+        assert_eq!(main_module(&profile), Some(count - 1));
+
+        let options = TreeOptions::default();
+        let exported = Exported { profile: &profile, symbols: &symbols, options: &options, warn: &|_| () };
+        let mut compressed = Vec::new();
+        Pprof.write(&exported, &mut compressed).expect("a vector takes all");
+        let mut out = Vec::new();
+        GzDecoder::new(&compressed[..]).read_to_end(&mut out).expect("gzip");
+        let all = fields(&out);
+        let first = fields(messages(&all, field::profile::MAPPING)[0]);
+        let number = |wanted: u64| {
+            first.iter().find_map(|(field, value)| match value {
+                Value::Number(number) if *field == wanted => Some(*number as usize),
+                _ => None,
+            })
+        };
+        let text =
+            messages(&all, field::profile::STRING_TABLE)[number(field::mapping::FILENAME).expect("a name")];
+        assert!(text.ends_with(b"a-program-of-long-name"), "{}", String::from_utf8_lossy(text));
+        assert_eq!(number(field::mapping::ID), Some(count), "locations still find it");
     }
 }

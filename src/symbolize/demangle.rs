@@ -37,7 +37,9 @@ impl Demangler {
     fn cpp(self, mangled: &str, clone: &str) -> Option<String> {
         if self.cpp_parameters {
             let name = cpp_text(mangled, &DemangleOptions::new())?;
-            return Some(if clone.is_empty() { name } else { format!("{name} [clone {clone}]") });
+            return Some(
+                clones(clone).into_iter().fold(name, |name, clone| format!("{name} [clone {clone}]")),
+            );
         }
         if let Some((kind, target)) = thunk(mangled) {
             return Some(kind.to_owned() + &cpp_text(&target, &DemangleOptions::new())?);
@@ -49,6 +51,15 @@ impl Demangler {
         }
         Some(name)
     }
+}
+
+/// The clones that a name went through, each a word with its numbers: `.isra.0.cold` are `.isra.0` and `.cold`.
+fn clones(suffix: &str) -> Vec<&str> {
+    let is_word = |at: usize| suffix[at + 1..].starts_with(|c: char| !c.is_ascii_digit());
+    let dots = suffix.match_indices('.').map(|(at, _)| at);
+    let mut starts: Vec<usize> = dots.filter(|&at| at == 0 || is_word(at)).collect();
+    starts.push(suffix.len());
+    starts.windows(2).map(|pair| &suffix[pair[0]..pair[1]]).collect()
 }
 
 /// A stub that adjusts `this` and jumps to a virtual function: what to call it, and the function's linker name.
@@ -144,6 +155,12 @@ mod tests {
         assert_eq!(short("_Z3fooi@plt").as_deref(), Some("foo@plt"));
         assert_eq!(short("_Z3fooi.isra.0.cold").as_deref(), Some("foo"));
         assert_eq!(full("_Z3fooi.cold").as_deref(), Some("foo(int) [clone .cold]"));
+        assert_eq!(full("_Z3fooi.isra.0.cold").as_deref(), Some("foo(int) [clone .isra.0] [clone .cold]"));
+        assert_eq!(
+            full("_Z3fooi.part.3.lto_priv.7").as_deref(),
+            Some("foo(int) [clone .part.3] [clone .lto_priv.7]")
+        );
+        assert_eq!(full("_Z3fooi.part.0@plt").as_deref(), Some("foo(int) [clone .part.0]@plt"));
         assert_eq!(short("_ZThn16_N1A1fEi").as_deref(), Some("non-virtual thunk to A::f(int)"));
         assert_eq!(short("_ZTv0_n24_N1A1fEi").as_deref(), Some("virtual thunk to A::f(int)"));
         assert_eq!(

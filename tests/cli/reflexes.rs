@@ -21,8 +21,8 @@ fn help(verbs: &[String]) -> (String, Vec<String>) {
         help.split_once("Commands:\n").map_or("", |(_, list)| list.split("\n\n").next().unwrap_or(""));
     let names = listed.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
     let below = listed.lines().map(|line| !line.starts_with("   "));
-    let names = names.zip(below).filter_map(|(name, is_verb)| is_verb.then(|| name.to_owned()));
-    let names: Vec<String> = names.filter(|name| name != "help").collect();
+    let names = names.zip(below).filter(|(name, is_verb)| *is_verb && *name != "help");
+    let names = names.map(|(name, _)| name.to_owned()).collect();
     (help, names)
 }
 

@@ -218,7 +218,9 @@ fn exports_hold_all_joules() {
     assert_eq!(speedscope["profiles"][0]["endValue"], 10_000_000);
 
     folder.output(&["export", "--format", "pprof", "-o", "energy.pb"]);
-    let pprof = std::fs::read(folder.path().join("energy.pb")).expect("the profile");
+    let file = std::fs::File::open(folder.path().join("energy.pb")).expect("the profile");
+    let mut pprof = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut pprof).expect("gzip");
     let has = |text: &[u8]| pprof.windows(text.len()).any(|window| window == text);
     assert!(has(b"microjoules") && has(b"energy of package-0"));
 
