@@ -52,8 +52,8 @@ impl fmt::Display for MissingJoules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unknown => "no meter was read",
-            Self::Empty => "it is empty, without a sample",
-            Self::NoCpuTime => "there is nothing to estimate them of, for it tells no CPU time",
+            Self::Empty => "the recording is empty, without a sample",
+            Self::NoCpuTime => "the recording tells no CPU time that they could be estimated of",
             Self::MetersAtRest => "the energy meters did not move",
         })
     }

@@ -322,7 +322,7 @@ fn what_is_missing_is_named_and_nothing_that_was_tried() {
         event.samples = 0;
     }
     let empty = shown(&profile);
-    assert!(empty.contains("it is empty, without a sample") && !empty.contains("did not move"), "{empty}");
+    assert!(empty.contains("is empty, without a sample") && !empty.contains("did not move"), "{empty}");
     let asked = Options {
         selection: Selection { weight: Some(Weight::Joules), ..Selection::default() },
         ..Options::default()

@@ -15,7 +15,7 @@ echo == record; ./eprof record -o a.data sh -c \"$work & $work & wait\"
 echo == user; echo 2 > /proc/sys/kernel/perf_event_paranoid
 mkdir user; chown 1000:1000 user
 su tester -s /bin/sh -c \"./eprof record -o user/u.data sh -c '$work'\"
-echo == leaf; ./eprof record -q -o l.data ./leaf; ./eprof report -i l.data --children
+echo == leaf; ./eprof record -q -o l.data ./leaf; ./eprof --no-pager report l.data --children --width 80
 echo == end";
 
 #[test]
