@@ -106,7 +106,7 @@ impl EventRoles {
         &self.sampled
     }
 
-    /// Whether this sampled event is one of those that tell time, see [`time_tellers`].
+    /// Whether this sampled event is one of those that tell time: a clock, else cycles of each kind of core.
     pub fn tells_time(&self, event: u32) -> bool {
         self.tells_time.get(event as usize).copied().unwrap_or(false)
     }

@@ -23,7 +23,7 @@ impl Attributor {
     }
 
     /// For cells that are to be taken out before the end: what another walk through the same recording
-    /// found in [`Attribution::pool_factors`].
+    /// found in [`Attribution::pool_factors`](super::super::Attribution::pool_factors).
     pub fn with_pool_factors(self, factors: Vec<f64>) -> Self {
         Self { pool_factors: Some(factors).filter(|factors| !factors.is_empty()), ..self }
     }
