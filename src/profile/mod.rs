@@ -190,6 +190,8 @@ pub enum ModuleKind {
     Jit,
     /// A kernel of a GPU, of which only the name is known: `path`. Its address is 0.
     GpuKernel,
+    /// No code: time of the program that no sample tells of. `path` says of what it is.
+    NotSampled,
     /// No mapping was known. Addresses are the process's.
     Unknown,
 }

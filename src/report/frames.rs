@@ -83,7 +83,12 @@ impl FrameTable {
                 let module = function.module.0 as usize;
                 let made_at_run_time = matches!(
                     profile.modules.get(module).map(|module| module.kind),
-                    Some(ModuleKind::Jit | ModuleKind::Anonymous | ModuleKind::GpuKernel)
+                    Some(
+                        ModuleKind::Jit
+                            | ModuleKind::Anonymous
+                            | ModuleKind::GpuKernel
+                            | ModuleKind::NotSampled
+                    )
                 );
                 let label = modules.get(module).unwrap_or(&unknown.module);
                 let as_module = detail == Detail::ClassedFunction && !function.known;
@@ -168,6 +173,7 @@ pub(super) fn module_label(module: &Module) -> Label {
     match module.kind {
         ModuleKind::Jit => Label::new("[jit]"),
         ModuleKind::GpuKernel => Label::new("[gpu]"),
+        ModuleKind::NotSampled => Label::new("[not sampled]"),
         _ if module.path.is_empty() => Label::new("[unknown]"),
         _ => Label::new(&module.path),
     }

@@ -47,7 +47,9 @@ impl<'a> Origins<'a> {
         let origin = match (module.kind, module.pid) {
             (ModuleKind::File | ModuleKind::Vdso, _) => Origin::Elf(module),
             (ModuleKind::Kernel | ModuleKind::KernelModule, _) => Origin::Kernel,
-            (ModuleKind::Jit | ModuleKind::GpuKernel, _) => Origin::Named(&module.path),
+            (ModuleKind::Jit | ModuleKind::GpuKernel | ModuleKind::NotSampled, _) => {
+                Origin::Named(&module.path)
+            }
             (ModuleKind::Anonymous, Some(pid)) => Origin::PerfMap(pid),
             _ => Origin::Nowhere,
         };

@@ -177,6 +177,12 @@ impl Tasks {
         CodeAddress { module, address: 0, kernel: false }
     }
 
+    /// What ran without being sampled, by what it is called.
+    pub fn not_sampled(&mut self, name: &str) -> CodeAddress {
+        let module = self.nameless_module(ModuleKind::NotSampled, name);
+        CodeAddress { module, address: 0, kernel: false }
+    }
+
     /// The kernel gained or lost a function: a BPF program or a trampoline.
     pub fn kernel_symbol(&mut self, address: u64, length: u32, name: &[u8]) {
         let name = String::from_utf8_lossy(name);

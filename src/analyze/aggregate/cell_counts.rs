@@ -15,6 +15,11 @@ impl CellCounts {
         self.add(cell, (1, count, time));
     }
 
+    /// Counts a time of a cell that no sample stands for.
+    pub fn count_unseen(&mut self, cell: u32, count: u64, time: Nanoseconds) {
+        self.add(cell, (0, count, time));
+    }
+
     /// The same where one cell is made of several: `into` tells which one.
     pub fn merge(self, into: impl Fn(u32) -> u32) -> Self {
         let mut merged = Self::default();

@@ -149,6 +149,12 @@ impl Collector {
         SampleKey { callers, own, thread }
     }
 
+    /// What decides the cell of code without callers.
+    pub fn bare_key(&mut self, tasks: &mut Tasks, task: TaskId, code: CodeAddress) -> SampleKey {
+        let (thread, _) = self.told_apart(tasks, task);
+        SampleKey { callers: CallersId::NONE, own: Some(self.code.intern(code)).into(), thread }
+    }
+
     /// The thread, if threads are told apart, and what addresses mean.
     fn told_apart(&self, tasks: &mut Tasks, task: TaskId) -> (ThreadIndex, Spaces) {
         let thread = if self.dimensions.threads { tasks.thread(task) } else { ThreadIndex(0) };

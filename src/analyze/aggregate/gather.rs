@@ -8,6 +8,7 @@ use perf_data::record::{Record, RecordContext, Sample};
 
 use crate::analyze::aggregate::collect::{Collected, Collector};
 use crate::analyze::aggregate::jit::JitFunctions;
+use crate::analyze::aggregate::not_sampled::{self, NotSampled, Unseen};
 use crate::analyze::aggregate::replay::{Replay, ReplayEnd};
 use crate::analyze::aggregate::samples::SampleList;
 use crate::analyze::aggregate::unwind::SampleUnwinder;
@@ -24,7 +25,7 @@ use crate::recording::Recording;
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{Metadata, Target};
 use crate::timeline::{TaskId, Tasks};
-use crate::units::Timestamp;
+use crate::units::{Nanoseconds, Timestamp};
 
 /// How much of a profile is gathered at a time.
 #[derive(Debug, Clone, Copy)]
@@ -97,6 +98,7 @@ struct Gatherer<'r, F> {
     room: Room<'r>,
     /// Call paths were given up.
     is_too_large: bool,
+    not_sampled: Option<NotSampled>,
     tell: F,
 }
 
@@ -113,6 +115,8 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         tell: F,
     ) -> Self {
         let launches = Launches::new(recording, roles);
+        // Where every sample is a cell of its own there is none for what was not sampled.
+        let not_sampled = NotSampled::new(recording, roles).filter(|_| samples.is_none());
         let totals = roles
             .sampled()
             .iter()
@@ -146,6 +150,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             samples,
             room,
             is_too_large: false,
+            not_sampled,
             tell,
         }
     }
@@ -191,6 +196,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             Some(EventRole::CpuTimes) => {
                 let times = CpuTimes::with_target_from_bytes(sample.raw);
                 if let (Some(time), Some((times, own))) = (context.time, times) {
+                    self.not_sampled(time, &own);
                     (self.tell)(Step::CpuTimes(time, Box::new((times, own))));
                 }
             }
@@ -234,7 +240,25 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             (None, None) => Owner::Cell { is_idle, key: self.key(task, sample) },
         };
         let cpu = context.cpu.unwrap_or(NO_CPU);
+        if let Some(not_sampled) = self.not_sampled.as_mut().filter(|of| of.event == event) {
+            not_sampled.sampled(cpu, count);
+        }
         (self.tell)(Step::Sample(SampleStep { end: time, count, cpu, event, owner }));
+    }
+
+    /// Charges what the counters have more of the program's time than its samples to a function of its own.
+    fn not_sampled(&mut self, time: Timestamp, own: &[(u32, Nanoseconds)]) {
+        let Some(not_sampled) = self.not_sampled.as_mut().filter(|_| !own.is_empty()) else { return };
+        let (event, pid) = (not_sampled.event, not_sampled.pid);
+        for Unseen { cpu, since, time: unseen } in not_sampled.counted(time, own) {
+            self.make_room();
+            let task = self.tasks.task(pid, pid);
+            let code = self.tasks.not_sampled(not_sampled::NAME);
+            let key = self.collector.bare_key(&mut self.tasks, task, code);
+            let owner = Owner::Cell { is_idle: false, key };
+            let count = unseen.as_nanos();
+            (self.tell)(Step::NotSampled(since, SampleStep { end: time, count, cpu, event, owner }));
+        }
     }
 
     /// Where the tables are full, ends a part or gives up call paths.
@@ -335,6 +359,8 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
     }
 
     fn lost(&mut self, context: &RecordContext, count: u64) {
+        // What is lost has a row of its own.
+        self.not_sampled = None;
         let event = self.sampled_event(context).unwrap_or(0);
         let Some(totals) = self.totals.get_mut(event) else { return };
         totals.lost = totals.lost.saturating_add(count);

@@ -177,7 +177,7 @@ impl<'r> Attributing<'r> {
     /// Charges a sample to its cell.
     fn find_cell(&mut self, step: &mut Step) {
         match step {
-            Step::Sample(sample) => {
+            Step::Sample(sample) | Step::NotSampled(_, sample) => {
                 if let Owner::Cell { is_idle, key } = sample.owner {
                     let (cpu, event) = (self.told_apart(sample.cpu), sample.event);
                     let cell = match self.kept {
@@ -221,6 +221,13 @@ impl<'r> Attributing<'r> {
                 }
                 Shape::Sample(span)
             }
+            Step::NotSampled(since, sample) => {
+                let running = Nanoseconds::from_nanos(sample.count);
+                if let Owner::Charge { charge: Charge::Cell(cell), .. } = sample.owner {
+                    self.cell_counts.count_unseen(cell - self.first_cell, sample.count, running);
+                }
+                Shape::Sample(Span { start: *since, running })
+            }
             Step::Lost(lost) => Shape::Lost(self.span_finder.lost(lost)),
             _ => Shape::None,
         }
@@ -228,7 +235,7 @@ impl<'r> Attributing<'r> {
 
     fn attribute(&mut self, step: Step, shape: Shape) {
         match (step, shape) {
-            (Step::Sample(sample), Shape::Sample(span)) => {
+            (Step::Sample(sample) | Step::NotSampled(_, sample), Shape::Sample(span)) => {
                 self.long_losses_until(sample.end);
                 if let Owner::Charge { is_idle: false, charge } = sample.owner {
                     self.attributor.quantum(sample.quantum(span, charge));

@@ -64,3 +64,33 @@ fn the_programs_cpu_time_is_counted_and_not_guessed_from_samples() {
         sum(&pair[0]) <= sum(&pair[1])
     }));
 }
+
+/// A shell whose work is done by thousands of processes, each of which ends before a clock's first tick.
+#[test]
+fn short_processes_are_charged_to_the_program_that_starts_them() {
+    if !can_record() {
+        return;
+    }
+    let online = std::fs::read_to_string("/proc/stat").expect("readable");
+    let online = online.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
+    let folder = Folder::new();
+    let watts = format!("0:{}", 4 * online);
+    let script = "i=0; while [ $i -lt 400 ]; do /bin/true; i=$((i+1)); done";
+    let output = folder
+        .record(["--meter", "estimate", "--watts", &watts, "--neighbours=never", "--", "sh", "-c", script])
+        .output()
+        .expect("eprof runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let contents = super::harness::Contents::read(&folder.data());
+    let counted = contents.own_times.last().expect("CPU times");
+    let truth = 4.0 * counted.iter().map(|(_, time)| time.as_secs_f64()).sum::<f64>();
+    let sampled = 4.0 * 1e-9 * contents.period as f64;
+    let balance = balance(&folder);
+    let own = balance["attributed"].as_f64().expect("joules");
+    // 20 ms are taken for what any program's last ticks miss.
+    assert!(
+        (own - truth).abs() < 0.05 * truth + 4.0 * 0.025,
+        "{truth} J, of which samples tell {sampled}: {balance}"
+    );
+    assert!(sampled < 0.7 * truth, "not what this test is of: samples tell {sampled} J of {truth}");
+}

@@ -1,0 +1,159 @@
+//! CPU time of the program of which no sample tells.
+//!
+//! A clock that follows a task begins anew with each process: one that ends before its first tick leaves no sample, and a
+//! shell that starts thousands of them seems to have done next to nothing. The recorder counts the program's CPU time
+//! exactly as well. What that is more than the samples' is the program's, and must not be left to other processes.
+
+use std::collections::BTreeMap;
+
+use perf_data::attr::flag;
+
+use crate::analyze::events::{EventRoles, EventUnit};
+use crate::recording::Recording;
+use crate::recording::metadata::Target;
+use crate::units::{Nanoseconds, Timestamp};
+
+/// What such time is called where a function would be.
+pub(crate) const NAME: &str = "short processes, not sampled";
+
+/// Clocks of samples and of counters differ by no more than this share of the time.
+const TOLERATED_SHARE: f64 = 0.02;
+/// Every thread's last tick is missing; of a few threads that is no more than this.
+const TOLERATED: f64 = 20e6;
+
+/// Compares what was counted of the program with its samples. All times are nanoseconds.
+#[derive(Debug)]
+pub(crate) struct NotSampled {
+    /// The event that tells time.
+    pub event: u32,
+    /// The program's first process.
+    pub pid: u32,
+    sampled: BTreeMap<u32, u64>,
+    /// What was counted and sampled by CPU when it was counted first.
+    first: Option<BTreeMap<u32, (u64, u64)>>,
+    last: Timestamp,
+    told: f64,
+}
+
+/// CPU time without samples on one CPU.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Unseen {
+    pub cpu: u32,
+    /// It was spent between these times.
+    pub since: Timestamp,
+    pub time: Nanoseconds,
+}
+
+impl NotSampled {
+    /// Only for a command that was sampled alone, wherever it ran, by a clock: what other events count tells no time, what
+    /// is sampled in one mode only misses the other, and who was there before has other children.
+    pub fn new(recording: &Recording, roles: &EventRoles) -> Option<Self> {
+        let metadata = recording.metadata()?;
+        let Target::Command { pid, .. } = &metadata.target else { return None };
+        let clock = |(index, event): (usize, &crate::analyze::events::SampledEvent)| {
+            (event.unit == EventUnit::Nanoseconds && roles.tells_time(index as u32)).then_some(index as u32)
+        };
+        let event = roles.sampled().iter().enumerate().find_map(clock)?;
+        let name = &roles.sampled()[event as usize].name;
+        let attr = &recording.events().iter().find(|event| event.name == *name)?.attr;
+        let in_one_mode = attr.flags & (flag::EXCLUDE_USER | flag::EXCLUDE_KERNEL) != 0;
+        if metadata.system_wide_samples || in_one_mode {
+            return None;
+        }
+        Some(Self {
+            event,
+            pid: *pid,
+            sampled: BTreeMap::new(),
+            first: None,
+            last: Timestamp::default(),
+            told: 0.0,
+        })
+    }
+
+    /// A sample of the program's clock.
+    pub fn sampled(&mut self, cpu: u32, nanos: u64) {
+        *self.sampled.entry(cpu).or_default() += nanos;
+    }
+
+    /// What the counters say at a time: what is new of it that no sample tells of.
+    pub fn counted(&mut self, time: Timestamp, own: &[(u32, Nanoseconds)]) -> Vec<Unseen> {
+        let sampled = |cpu: &u32| self.sampled.get(cpu).copied().unwrap_or(0);
+        let since = std::mem::replace(&mut self.last, time);
+        let Some(first) = &self.first else {
+            self.first = Some(own.iter().map(|(cpu, own)| (*cpu, (own.as_nanos(), sampled(cpu)))).collect());
+            return Vec::new();
+        };
+        let mut all = (0.0, 0.0);
+        let mut missing = Vec::with_capacity(own.len());
+        for (cpu, counted) in own {
+            let (counted_first, sampled_first) = first.get(cpu).copied().unwrap_or_default();
+            let counted = counted.as_nanos().saturating_sub(counted_first) as f64;
+            let sampled = sampled(cpu).saturating_sub(sampled_first) as f64;
+            all = (all.0 + counted, all.1 + sampled);
+            missing.push((*cpu, (counted - sampled).max(0.0)));
+        }
+        // What was once told is never taken back.
+        let new = all.0 - all.1 * (1.0 + TOLERATED_SHARE) - TOLERATED - self.told;
+        let whole: f64 = missing.iter().map(|(_, missing)| missing).sum();
+        if new < 1.0 || whole <= 0.0 {
+            return Vec::new();
+        }
+        self.told += new;
+        let share = |(cpu, missing): (u32, f64)| {
+            let time = Nanoseconds::from_nanos((new * missing / whole) as u64);
+            (time > Nanoseconds::ZERO).then_some(Unseen { cpu, since, time })
+        };
+        missing.into_iter().filter_map(share).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn compared() -> NotSampled {
+        NotSampled {
+            event: 0,
+            pid: 1,
+            sampled: BTreeMap::new(),
+            first: None,
+            last: Timestamp::default(),
+            told: 0.0,
+        }
+    }
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_nanos(millis * MS)
+    }
+
+    #[test]
+    fn what_the_counters_have_more_than_the_samples_is_told_once() {
+        let mut compared = compared();
+        let own = |a: u64, b: u64| [(0, Nanoseconds::from_millis(a)), (1, Nanoseconds::from_millis(b))];
+        assert!(compared.counted(at(0), &own(5, 0)).is_empty(), "it begins here");
+        compared.sampled(0, 10 * MS);
+        let told = compared.counted(at(250), &own(105, 120));
+        // 220 ms were counted and 10.2 ms sampled; 90 ms are missing on one CPU and 120 ms on the other.
+        let sum: u64 = told.iter().map(|unseen| unseen.time.as_nanos()).sum();
+        assert!(sum.abs_diff(189_800_000) < 10, "{told:?}");
+        assert_eq!((told[0].since, told[1].since), (at(0), at(0)));
+        let ratio = told[1].time.as_secs_f64() / told[0].time.as_secs_f64();
+        assert!((ratio - 120.0 / 90.0).abs() < 1e-6, "{told:?}");
+        assert!(compared.counted(at(500), &own(105, 120)).is_empty(), "nothing new");
+    }
+
+    #[test]
+    fn a_program_whose_samples_tell_its_time_has_nothing_unseen() {
+        let mut compared = compared();
+        let mut counted = 0;
+        for step in 0..100 {
+            let own = [(3, Nanoseconds::from_nanos(counted))];
+            assert!(compared.counted(at(step * 250), &own).is_empty(), "{step}");
+            // The clock of samples is 1 % slow, and a few ticks wait for the next reading.
+            (0..247).for_each(|_| compared.sampled(3, MS));
+            counted += 250 * MS;
+        }
+    }
+}
