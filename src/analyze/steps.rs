@@ -16,7 +16,7 @@ pub(crate) enum Step {
     /// A sample.
     Sample(SampleStep),
     /// Time of the program that was counted since then and that no sample tells of.
-    NotSampled(Timestamp, SampleStep),
+    NotSampled(Box<(Timestamp, SampleStep)>),
     /// What was lost.
     Lost(Box<LostStep>),
     /// A launch of a GPU's kernel.

@@ -257,7 +257,8 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             let key = self.collector.bare_key(&mut self.tasks, task, code);
             let owner = Owner::Cell { is_idle: false, key };
             let count = unseen.as_nanos();
-            (self.tell)(Step::NotSampled(since, SampleStep { end: time, count, cpu, event, owner }));
+            let step = SampleStep { end: time, count, cpu, event, owner };
+            (self.tell)(Step::NotSampled(Box::new((since, step))));
         }
     }
 

@@ -14,7 +14,7 @@ use crate::analyze::options::Options;
 use crate::analyze::passes::parts::{LaunchCells, PartsMaker};
 use crate::analyze::passes::span_finder::SpanFinder;
 use crate::analyze::sample_key::NO_CPU;
-use crate::analyze::steps::{Owner, Step};
+use crate::analyze::steps::{Owner, SampleStep, Step};
 use crate::attribute::{self, Attribution, Attributor, Charge, Quantum};
 use crate::profile::{Division, ErrorTerms, NO_CELL, SampleSequence, StackTable};
 use crate::recording::Recording;
@@ -177,16 +177,8 @@ impl<'r> Attributing<'r> {
     /// Charges a sample to its cell.
     fn find_cell(&mut self, step: &mut Step) {
         match step {
-            Step::Sample(sample) | Step::NotSampled(_, sample) => {
-                if let Owner::Cell { is_idle, key } = sample.owner {
-                    let (cpu, event) = (self.told_apart(sample.cpu), sample.event);
-                    let cell = match self.kept {
-                        Kept::Whole { by_event: true, .. } => event,
-                        _ => self.first_cell + self.cells.cell(key, cpu, event),
-                    };
-                    sample.owner = Owner::Charge { is_idle, charge: Charge::Cell(cell) };
-                }
-            }
+            Step::Sample(sample) => self.find_cell_of(sample),
+            Step::NotSampled(not_sampled) => self.find_cell_of(&mut not_sampled.1),
             Step::Launch { key, cpu, event } => {
                 let cpu = self.told_apart(*cpu);
                 match &mut self.kept {
@@ -199,6 +191,18 @@ impl<'r> Attributing<'r> {
                 }
             }
             _ => {}
+        }
+    }
+
+    #[inline]
+    fn find_cell_of(&mut self, sample: &mut SampleStep) {
+        if let Owner::Cell { is_idle, key } = sample.owner {
+            let (cpu, event) = (self.told_apart(sample.cpu), sample.event);
+            let cell = match self.kept {
+                Kept::Whole { by_event: true, .. } => event,
+                _ => self.first_cell + self.cells.cell(key, cpu, event),
+            };
+            sample.owner = Owner::Charge { is_idle, charge: Charge::Cell(cell) };
         }
     }
 
@@ -221,7 +225,8 @@ impl<'r> Attributing<'r> {
                 }
                 Shape::Sample(span)
             }
-            Step::NotSampled(since, sample) => {
+            Step::NotSampled(not_sampled) => {
+                let (since, sample) = &**not_sampled;
                 let running = Nanoseconds::from_nanos(sample.count);
                 if let Owner::Charge { charge: Charge::Cell(cell), .. } = sample.owner {
                     self.cell_counts.count_unseen(cell - self.first_cell, sample.count, running);
@@ -235,11 +240,9 @@ impl<'r> Attributing<'r> {
 
     fn attribute(&mut self, step: Step, shape: Shape) {
         match (step, shape) {
-            (Step::Sample(sample) | Step::NotSampled(_, sample), Shape::Sample(span)) => {
-                self.long_losses_until(sample.end);
-                if let Owner::Charge { is_idle: false, charge } = sample.owner {
-                    self.attributor.quantum(sample.quantum(span, charge));
-                }
+            (Step::Sample(sample), Shape::Sample(span)) => self.attribute_sample(&sample, span),
+            (Step::NotSampled(not_sampled), Shape::Sample(span)) => {
+                self.attribute_sample(&not_sampled.1, span);
             }
             (_, Shape::Lost(quanta)) => quanta.into_iter().for_each(|lost| self.attributor.quantum(lost)),
             (Step::Reading { domain, time, energy }, _) => {
@@ -252,6 +255,14 @@ impl<'r> Attributing<'r> {
                 self.attributor.own_times(time, &own);
             }
             _ => {}
+        }
+    }
+
+    #[inline]
+    fn attribute_sample(&mut self, sample: &SampleStep, span: Span) {
+        self.long_losses_until(sample.end);
+        if let Owner::Charge { is_idle: false, charge } = sample.owner {
+            self.attributor.quantum(sample.quantum(span, charge));
         }
     }
 
