@@ -118,12 +118,13 @@ impl EventRoles {
 }
 
 /// Which of the sampled events tell time: a clock, else cycles. Where each kind of core has cycles of its own, all of them
-/// do, since no CPU counts two of them.
+/// do, since no CPU counts two of them. What every core counts stands beside no other.
 fn time_tellers(sampled: &[SampledEvent]) -> Vec<bool> {
     let has = |unit| sampled.iter().any(|event| event.unit == unit);
     let unit = if has(EventUnit::Nanoseconds) { EventUnit::Nanoseconds } else { EventUnit::Cycles };
     let is_first = |index: usize, event: &SampledEvent| {
-        !sampled[..index].iter().any(|other| other.unit == unit && other.pmu == event.pmu)
+        let is_same = |other: &SampledEvent| other.pmu == event.pmu || other.pmu == 0 || event.pmu == 0;
+        !sampled[..index].iter().any(|other| other.unit == unit && is_same(other))
     };
     sampled.iter().enumerate().map(|(index, event)| event.unit == unit && is_first(index, event)).collect()
 }
@@ -218,6 +219,10 @@ mod tests {
         let clock = described("cpu-clock", event_type::SOFTWARE, 0);
         assert_eq!(tellers(&[core, clock, atom]), [false, true, false]);
         let listed = described("cpu_core/cpu-cycles/ppp", event_type::RAW, 0x3c);
+        // Without kinds of cores the same cycles by two names are counted twice.
+        let generic = described("cycles", event_type::HARDWARE, 0);
+        assert_eq!(tellers(&[generic.clone(), listed.clone()]), [true, false]);
+        assert_eq!(tellers(&[listed.clone(), generic]), [true, false]);
         let stalls = described("cpu/cycles-not-halted/", event_type::RAW, 0x3d);
         assert_eq!(tellers(&[stalls, listed, misses]), [false, true, false]);
     }
