@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::analyze::events::EventUnit;
 use crate::analyze::intervals::cpu_set::CpuSet;
 use crate::analyze::intervals::spans::{Span, SpanTracker};
+use crate::analyze::intervals::unseen::BetweenSamples;
 use crate::hardware::DomainInfo;
 use crate::power_model::intervals::{Interval, Intervals};
 use crate::recording::metadata::Metadata;
@@ -46,8 +47,7 @@ pub struct IntervalGrid {
     spans: SpanTracker,
     /// The event that counts cycles.
     cycles: Option<usize>,
-    /// By event: sum of the squares of the periods and number of samples.
-    periods: Vec<(f64, u64)>,
+    between: BetweenSamples,
 }
 
 /// CPUs that a domain feeds.
@@ -92,20 +92,20 @@ impl IntervalGrid {
             events,
             domains,
             groups,
-            periods: vec![(0.0, 0); events],
             ..Self::default()
         }
     }
 
     /// A sample. Those of one event on one CPU come in the order of time.
     pub fn sample(&mut self, event: u32, cpu: Option<u32>, unit: EventUnit, time: Timestamp, count: u64) {
-        let Some((squares, samples)) = self.periods.get_mut(event as usize) else { return };
-        *squares += (count as f64).powi(2);
-        *samples += 1;
+        if event as usize >= self.events {
+            return;
+        }
         if unit == EventUnit::Cycles {
             self.cycles.get_or_insert(event as usize);
         }
         let span = self.spans.span(event, cpu, unit, time, count);
+        self.between.sample(event, cpu, span, time, count);
         self.spread_count(event as usize, cpu, (span.start, time), count);
     }
 
@@ -271,18 +271,13 @@ impl IntervalGrid {
         Interval { static_term, follows: false, seconds: width as f64 * 1e-9, joules, counts }
     }
 
-    /// The variance of a count between two times from samples of a fixed period is a twelfth of the
-    /// period's square for each edge, and for each CPU; more where samples came late.
+    /// The variance of a count between two times: of both edges, and of each CPU; more where samples came late.
     fn add_noise(&self, group: usize, nanos: u64, intervals: &mut Intervals) {
-        let mean_square = |event: usize| match self.periods[event] {
-            (squares, samples @ 1..) => squares / samples as f64,
-            _ => 0.0,
-        };
-        let total = |event: usize| mean_square(event).sqrt() * self.periods[event].1 as f64;
+        let total = |event: usize| self.between.total(event);
         let late = 2.0 * self.spans.lateness() / nanos.max(1) as f64;
         for event in 0..self.events {
             let cpus = self.groups[group].sampled[event].len();
-            intervals.count_noise[event] += mean_square(event) / 6.0 * f64::from(cpus);
+            intervals.count_noise[event] += 2.0 * self.between.variance(event) * f64::from(cpus);
             // What holds up samples of cycles holds up those of other events too.
             if let Some(cycles) = self.cycles.filter(|&cycles| total(cycles) > 0.0) {
                 intervals.late_noise[event] += late * (total(event) / total(cycles)).powi(2);

@@ -29,7 +29,8 @@ fn joules_and_counts_are_spread_over_intervals() {
         // The first sample's events have no time before it to be spread over.
         assert!((row.counts[0] / row.seconds / 1e9 - 1.0).abs() < 0.01, "{row:?}");
     }
-    assert!((intervals.count_noise[0] - 1e12 / 6.0).abs() < 1.0);
+    // Steady as they come, nothing is hidden between them.
+    assert!(intervals.count_noise[0] < 1e6);
 }
 
 #[test]

@@ -7,3 +7,4 @@ pub(crate) mod losses;
 pub(crate) mod pace;
 pub(crate) mod spans;
 pub(crate) mod survey;
+pub(crate) mod unseen;
