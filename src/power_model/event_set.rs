@@ -8,6 +8,7 @@
 use std::fmt;
 
 use super::intervals::Intervals;
+use super::model::Scale;
 use super::prior::Prior;
 use super::self_calibration::SelfCalibration;
 
@@ -60,6 +61,9 @@ pub struct EventSet {
 const FEWEST_SAMPLES: u64 = 8;
 /// An event is left out if the spread is smaller by this share without it.
 const WORTHWHILE: f64 = 0.05;
+/// The same of an event whose joules are known from elsewhere: that it costs nothing here is then the less likely. An
+/// event that varies little could else be taken for static power at hardly any loss.
+const WORTHWHILE_OF_JOULES: f64 = 0.3;
 /// Sets are tried one by one up to so many events.
 const MOST_EVENTS: usize = 12;
 
@@ -80,6 +84,10 @@ pub fn choose(intervals: &Intervals, prior: &Prior, samples: &[u64]) -> EventSet
             left_out[event] = None;
         }
     }
+    let worthwhile = match prior.scale {
+        Scale::Joules => WORTHWHILE_OF_JOULES,
+        Scale::Relative => WORTHWHILE,
+    };
     let mut used: Vec<usize> = (0..events).filter(|&event| left_out[event].is_none()).collect();
     let mut spread = spread_of(intervals, prior, &used);
     if used.len() <= MOST_EVENTS
@@ -92,7 +100,7 @@ pub fn choose(intervals: &Intervals, prior: &Prior, samples: &[u64]) -> EventSet
             };
             let best = used.iter().filter_map(|event| Some((*event, without(event)?)));
             let Some((event, without)) = best.min_by(|a, b| a.1.total_cmp(&b.1)) else { break };
-            if without >= with * (1.0 - WORTHWHILE) {
+            if without >= with * (1.0 - worthwhile) {
                 break;
             }
             left_out[event] = Some(LeftOut::WidensSpread { with, without });
@@ -161,7 +169,6 @@ fn embed(model: SelfCalibration, used: &[usize], events: usize, static_terms: us
 mod tests {
     use super::*;
     use crate::power_model::intervals::Interval;
-    use crate::power_model::model::Scale;
     use crate::power_model::paper;
 
     const COSTS: [f64; 4] = [2.71e-10, 2.06e-10, 3.161e-9, 6.058e-9];
