@@ -133,7 +133,7 @@ fn domain_model(fit: &Fit, left_out_error: Option<f64>) -> DomainModel {
     DomainModel {
         static_power: Watts::from_watts(fit.constant.value),
         static_std_error: fit.constant.std_error.map(Watts::from_watts),
-        active_core: None,
+        sampled_by: Vec::new(),
         joules_per_event: fit.coefficients.iter().map(|coefficient| coefficient.value).collect(),
         std_errors: fit.coefficients.iter().map(|coefficient| coefficient.std_error.unwrap_or(0.0)).collect(),
         quality: Some(FitQuality {

@@ -89,12 +89,12 @@ pub struct DomainModel {
     /// Its standard error, where fitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub static_std_error: Option<Watts>,
-    /// Power of each core that is not halted, where the source has it as a term of its own. It then stands
-    /// for the cycles when watts are computed; their joules per event serve to sample and to share out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub active_core: Option<Watts>,
     /// Joules per event, in the order of [`PowerModel::events`].
     pub joules_per_event: Vec<f64>,
+    /// What periods are made of, where the source samples by other numbers than what events cost; empty: by
+    /// [`DomainModel::joules_per_event`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sampled_by: Vec<f64>,
     /// Their standard errors, where fitted; 0 for a coefficient held at zero.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub std_errors: Vec<f64>,
@@ -133,26 +133,23 @@ impl PowerModel {
         self.domains.iter().filter_map(|(kind, domain)| Some((*kind, of(domain)?))).collect()
     }
 
-    /// The sampling period `R = P / C`: so many events stand for `energy` in a domain. `None` if the
-    /// event costs nothing there.
+    /// The sampling period `R = P / C`: so many events stand for `energy` in a domain, by what the model samples
+    /// by. `None` if the event costs nothing there.
     pub fn period(&self, domain: DomainKind, event: usize, energy: Joules) -> Option<u64> {
-        let cost = *self.domain(domain)?.joules_per_event.get(event)?;
+        let domain = self.domain(domain)?;
+        let costs = if domain.sampled_by.is_empty() { &domain.joules_per_event } else { &domain.sampled_by };
+        let cost = *costs.get(event)?;
         let period = energy.as_joules() / cost;
         // The largest period the kernel takes is a signed number.
         (cost > 0.0 && period >= 1.0 && period < i64::MAX as f64).then(|| period.round() as u64)
     }
 
     /// The power of a domain of one package while events happen at these rates per second, summed over
-    /// its cores, of which `active` are not halted.
-    pub fn watts(&self, domain: DomainKind, rates: &[f64], active: f64) -> Option<Watts> {
+    /// its cores.
+    pub fn watts(&self, domain: DomainKind, rates: &[f64]) -> Option<Watts> {
         let domain = self.domain(domain)?;
-        let costs = self.events.iter().zip(&domain.joules_per_event).zip(rates);
-        let dynamic: f64 = costs
-            .filter(|((event, _), _)| domain.active_core.is_none() || event.role != Some(Role::Clk))
-            .map(|((_, cost), rate)| cost * rate)
-            .sum();
-        let active = domain.active_core.unwrap_or(Watts::ZERO) * active;
-        Some(domain.static_power + active + Watts::from_watts(dynamic))
+        let dynamic: f64 = domain.joules_per_event.iter().zip(rates).map(|(cost, rate)| cost * rate).sum();
+        Some(domain.static_power + Watts::from_watts(dynamic))
     }
 
     /// Whether the numbers make sense: as many as events, none negative, none infinite.
@@ -164,7 +161,8 @@ impl PowerModel {
                 && (domain.std_errors.is_empty() || domain.std_errors.len() == self.events.len())
                 && domain.std_errors.iter().all(|value| sound(*value))
                 && sound(domain.static_power.as_watts())
-                && domain.active_core.is_none_or(|watts| sound(watts.as_watts()))
+                && (domain.sampled_by.is_empty() || domain.sampled_by.len() == self.events.len())
+                && domain.sampled_by.iter().all(|value| sound(*value))
         })
     }
 }

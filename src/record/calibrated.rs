@@ -76,7 +76,7 @@ mod tests {
         let domain = |watts: f64, costs: [f64; 3]| DomainModel {
             static_power: Watts::from_watts(watts),
             static_std_error: None,
-            active_core: None,
+            sampled_by: Vec::new(),
             joules_per_event: costs.to_vec(),
             std_errors: Vec::new(),
             quality: None,

@@ -141,7 +141,7 @@ mod tests {
         let package = DomainModel {
             static_power: Watts::from_watts(10.0),
             static_std_error: None,
-            active_core: None,
+            sampled_by: Vec::new(),
             joules_per_event: plain.iter().map(half).collect(),
             std_errors: Vec::new(),
             quality: None,

@@ -213,7 +213,7 @@ impl FitArgs {
         let domain = DomainModel {
             static_power: Watts::from_watts(fit.constant.value),
             static_std_error: fit.constant.std_error.map(Watts::from_watts),
-            active_core: None,
+            sampled_by: Vec::new(),
             joules_per_event: fit.coefficients.iter().map(|c| c.value).collect(),
             std_errors: fit.coefficients.iter().map(|c| c.std_error.unwrap_or(0.0)).collect(),
             quality: Some(FitQuality {

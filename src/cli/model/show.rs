@@ -113,12 +113,6 @@ pub fn print(out: &mut impl Write, model: &PowerModel, energy: Joules) -> io::Re
     let width = model.events.iter().map(|event| event.name.chars().count()).max().unwrap_or(0).max(8);
     for (kind, domain) in &model.domains {
         writeln!(out, "\n{kind}: static {}", domain.static_power)?;
-        if let Some(active) = domain.active_core {
-            writeln!(
-                out,
-                "each core that is not halted: {active} (in the place of clk when watts are computed)"
-            )?;
-        }
         if let Some(quality) = domain.quality {
             write!(
                 out,

@@ -62,8 +62,6 @@ impl Default for Alternation {
 const CORES_STATIC_WATTS: f64 = 12.41;
 const UNCORE_WATTS: f64 = 3.0;
 const DRAM_STATIC_WATTS: f64 = 1.5;
-/// The paper's machine runs at this fixed rate.
-const CLOCK_HZ: f64 = 2.9e9;
 /// Joules of a line from memory, in the memory's domain.
 const JOULES_PER_MISS: f64 = 20e-9;
 
@@ -103,16 +101,15 @@ pub fn scenario(alternation: &Alternation) -> Scenario {
     }
 }
 
-/// Sandy Bridge's cores, and memory beside them, each coefficient times its error; missing errors are 1. The
-/// preset's coefficient of a cycle is the paper's for sampling, an eighth of what a core that is not halted
-/// draws; here a cycle costs what it costs.
+/// Sandy Bridge's cores by the preset, and memory beside them, each coefficient times its error; missing errors are
+/// 1.
 pub fn model(coefficient_errors: &[f64]) -> PowerModel {
     let mut model = Preset::SandyBridge.model();
     let mut cores = model.domains[&DomainKind::Cores].clone();
     model.events.push(Preset::Generic.model().events[4].clone());
-    let active_core = cores.active_core.take().unwrap_or(Watts::ZERO);
-    cores.joules_per_event[0] = active_core.as_watts() / CLOCK_HZ;
     cores.joules_per_event.push(0.0);
+    // Each event is sampled by what it costs here.
+    cores.sampled_by = Vec::new();
     let mut dram = cores.clone();
     dram.joules_per_event = vec![0.0, 0.0, 0.0, 0.0, JOULES_PER_MISS];
     dram.static_power = Watts::from_watts(DRAM_STATIC_WATTS);
