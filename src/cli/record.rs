@@ -139,6 +139,11 @@ pub struct RecordArgs {
     #[arg(long, value_name = "MS", default_value_t = 10, hide = true)]
     meter_interval: u64,
 
+    /// Milliseconds of watching the meters before the program starts, to learn what the machine draws at rest; not
+    /// needed after `eprof calibrate`, 0 for none.
+    #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(..=60_000))]
+    rest: u64,
+
     /// The power model that tells how often to sample each event: a file, `stored` for what `eprof
     /// calibrate` kept of this machine, or `none`.
     #[arg(long, value_name = "MODEL", default_value = "stored")]
@@ -265,6 +270,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         energy: EnergyOptions {
             meters: args.meters.options(),
             interval: Duration::from_millis(args.meter_interval.max(1)),
+            rest: Duration::from_millis(args.rest),
         },
         output: OutputOptions { path: args.output, compression_level: args.compress, command_line },
         duration: args.duration,

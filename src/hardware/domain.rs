@@ -30,6 +30,9 @@ pub struct DomainInfo {
     pub refresh: Option<Nanoseconds>,
     /// Constant part of the power that no program causes, where known: an estimate's idle watts.
     pub static_power: Option<Watts>,
+    /// What it drew just before the program started, where the machine was at rest then.
+    #[serde(default)]
+    pub rest: Option<RestPower>,
     /// Address on the PCI bus, of a graphics card.
     #[serde(default)]
     pub bus_id: Option<String>,
@@ -52,10 +55,20 @@ impl DomainInfo {
             resolution: None,
             refresh: None,
             static_power: None,
+            rest: None,
             bus_id: None,
             cuda_ordinal: None,
         }
     }
+}
+
+/// The power of a domain while nothing ran.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RestPower {
+    /// The mean.
+    pub power: Watts,
+    /// Its standard error: of the meter, and of what may have run all the same.
+    pub std_error: Watts,
 }
 
 named_values! {

@@ -7,5 +7,5 @@ mod named_values;
 mod role;
 
 pub use cpu::{CoreKind, CpuInfo, MachineInfo};
-pub use domain::{DomainInfo, DomainKind, Method};
+pub use domain::{DomainInfo, DomainKind, Method, RestPower};
 pub use role::Role;

@@ -76,6 +76,7 @@ impl SelfCalibration {
         let slope = match prior.scale {
             Scale::Joules => 1.0,
             // Proportions get their scale from the recording first, beside a static power if there is one.
+            Scale::Relative if prior.static_watts.is_some() => scale,
             Scale::Relative if line.slope > 0.0 => line.slope,
             Scale::Relative => without_static,
         };
@@ -111,9 +112,10 @@ impl SelfCalibration {
     /// measured are brought together by the coefficient that is known least.
     fn of_whole(intervals: &Intervals, prior: &Prior, scale: f64) -> Self {
         let unchanged = || Self::of_prior(intervals, prior, scale);
-        if prior.scale == Scale::Relative || prior.static_watts.is_none() || intervals.rows.is_empty() {
+        if prior.static_watts.is_none() || intervals.rows.is_empty() {
             return unchanged();
         }
+        let prior = &prior.scaled(scale);
         let whole = Intervals { count_noise: Vec::new(), late_noise: Vec::new(), ..intervals.pooled() };
         let Some(fit) = Posterior::fit(&whole, prior, true) else { return unchanged() };
         Self { is_calibrated: false, ..fit.into_result(intervals) }

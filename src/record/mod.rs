@@ -37,6 +37,7 @@ mod process_state;
 mod program;
 mod readings;
 mod recorder;
+mod rest;
 mod ring;
 mod sampled_event;
 mod sampling;

@@ -176,6 +176,9 @@ pub struct EnergyOptions {
     pub meters: MeterOptions,
     /// Time between two readings of a meter, if its own pace permits.
     pub interval: Duration,
+    /// How long the meters are watched before a program is started, to learn what the machine draws at rest. Zero:
+    /// not at all.
+    pub rest: Duration,
 }
 
 /// Where a recording goes.

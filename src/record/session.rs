@@ -7,6 +7,7 @@
 //! 3. The program is forked and waits just before its `exec`. So it has a process id to open counters for, and
 //!    ends without having started if anything below fails.
 //! 4. Counters and meters are opened, while eprof has its capabilities.
+//!    Then, if nothing else says what the machine draws at rest, it is watched for a moment: the program waits.
 //! 5. The file gets its head: a recorder that is killed at any later moment leaves a readable file.
 //! 6. The meters take their first readings, which the program's joules begin at.
 //! 7. The capabilities are given up: whatever needs them is open.
@@ -29,6 +30,7 @@ use crate::record::options::RecordOptions;
 use crate::record::output::PendingOutput;
 use crate::record::program::PreparedProgram;
 use crate::record::recorder::Recorder;
+use crate::record::rest;
 use crate::record::stop_conditions::StopConditions;
 use crate::record::summary::Summary;
 use crate::record::target;
@@ -49,6 +51,8 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     let program = PreparedProgram::fork(target, gpu.cupti.as_ref(), signals.original_mask())?;
 
     let mut opened = Opened::open(&roots, target, program.pid(), sampling, &gpu.launches, &energy.meters)?;
+
+    rest::watch(&mut opened, &target.tasks, energy.rest, &roots);
 
     let description = Description::of(&opened, &target.tasks, program.pid(), &output.command_line);
     let compression = output.compression_level;

@@ -1,7 +1,7 @@
 //! Which power model is believed before a recording is seen.
 
 use crate::analyze::options::ModelChoice;
-use crate::hardware::DomainKind;
+use crate::hardware::{DomainKind, RestPower};
 use crate::power_model::model::{PowerModel, Scale};
 use crate::power_model::presets::Preset;
 use crate::power_model::prior::Prior;
@@ -81,13 +81,16 @@ impl BaseModel {
     }
 
     /// What it says of a kind of domain, for the events of a recording.
-    /// `static_power` is what the recording says of these domains: watts of one of them.
+    /// `static_power` is what the recording says of these domains, and `rest` what was seen of them just before it:
+    /// watts of one of them.
     pub fn prior(
         &self,
         kind: DomainKind,
         events: &[Option<&EventInfo>],
         static_power: Option<Watts>,
+        rest: Option<RestPower>,
     ) -> Prior {
+        let rest = rest.map(|rest| (rest.power.as_watts(), rest.std_error.as_watts()));
         let clocks =
             |event: &EventInfo| event.encoding.contains("-clock") || event.encoding.starts_with("software");
         // Time stands for cycles where there is no PMU; the coefficient of cycles is not that of time.
@@ -108,7 +111,7 @@ impl BaseModel {
                 scale: Scale::Joules,
                 static_watts: Some(match static_power.map(Watts::as_watts) {
                     Some(watts) => (watts, fitted_static_error.max(watts * least_static_error)),
-                    None => (0.0, f64::INFINITY),
+                    None => rest.unwrap_or((0.0, f64::INFINITY)),
                 }),
             };
         }
@@ -154,6 +157,7 @@ impl BaseModel {
             (watts, if self.is_correctable || !own_domain { error } else { fitted })
         });
         let is_correctable = self.is_correctable || !own_domain;
+        let static_watts = if is_correctable { rest.or(static_watts) } else { static_watts };
         Prior {
             joules_per_event: events.iter().map(|event| cost(event).unwrap_or(0.0)).collect(),
             relative_error: if own_domain { self.relative_error } else { PROPORTIONS_ERROR },
@@ -248,11 +252,11 @@ mod tests {
             &mut Vec::new(),
         )
         .expect("a model");
-        let dram = base.prior(DomainKind::Dram, &[Some(&clk), Some(&miss)], None);
+        let dram = base.prior(DomainKind::Dram, &[Some(&clk), Some(&miss)], None, None);
         assert_eq!((dram.scale, dram.joules_per_event[0]), (Scale::Joules, 0.0));
         assert_eq!(dram.static_watts, Some((0.0, f64::INFINITY)));
         assert!(dram.joules_per_event[1] > 0.0);
-        let package = base.prior(DomainKind::Package, &[Some(&clk), Some(&miss)], None);
+        let package = base.prior(DomainKind::Package, &[Some(&clk), Some(&miss)], None, None);
         assert_eq!((package.scale, package.static_watts), (Scale::Joules, Some((12.41, 0.0))));
     }
 
@@ -263,6 +267,6 @@ mod tests {
             is_correctable: true,
             ..BaseModel::choose(&ModelChoice::Auto, None, &metadata(), &mut Vec::new()).expect("a model")
         };
-        assert_eq!(base.prior(DomainKind::Package, &[Some(&clock)], None).scale, Scale::Relative);
+        assert_eq!(base.prior(DomainKind::Package, &[Some(&clock)], None, None).scale, Scale::Relative);
     }
 }

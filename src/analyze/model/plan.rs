@@ -9,7 +9,7 @@ use crate::analyze::model::choice::BaseModel;
 use crate::analyze::options::ModelChoice;
 use crate::analyze::options::{Options, StaticEnergy};
 use crate::attribute::{EventWeights, Sharing};
-use crate::hardware::{DomainInfo, DomainKind, Method};
+use crate::hardware::{DomainInfo, DomainKind, Method, RestPower};
 use crate::power_model::event_set::{self, EventSet};
 use crate::power_model::prior::Prior;
 use crate::power_model::self_calibration::SelfCalibration;
@@ -141,7 +141,7 @@ fn sets_by_domain(
         let told: Option<Vec<f64>> =
             indices.iter().map(|&index| metadata.domains[index].static_power.map(Watts::as_watts)).collect();
         let static_power = told.map(|told| Watts::from_watts(told.iter().sum::<f64>() / told.len() as f64));
-        let prior = base.prior(kind, &events, static_power);
+        let prior = base.prior(kind, &events, static_power, at_rest(&indices, &metadata.domains));
         if prior.joules_per_event.iter().all(|cost| *cost <= 0.0) {
             continue;
         }
@@ -156,6 +156,16 @@ fn sets_by_domain(
         }
     }
     sets
+}
+
+/// What one of these domains drew at rest; the errors of several have their causes in common.
+fn at_rest(indices: &[usize], domains: &[DomainInfo]) -> Option<RestPower> {
+    let seen: Option<Vec<RestPower>> = indices.iter().map(|&index| domains[index].rest).collect();
+    let seen = seen.filter(|seen| !seen.is_empty())?;
+    let mean = |of: fn(&RestPower) -> Watts| {
+        Watts::from_watts(seen.iter().map(|rest| of(rest).as_watts()).sum::<f64>() / seen.len() as f64)
+    };
+    Some(RestPower { power: mean(|rest| rest.power), std_error: mean(|rest| rest.std_error) })
 }
 
 fn set_of(
