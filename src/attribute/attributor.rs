@@ -221,6 +221,8 @@ impl Attributor {
             if let (Some((_, first)), Some((_, last))) = (domain.curve.first(), domain.curve.last()) {
                 balance.measured = last - first;
             }
+            // A core that counted more than the whole around it: nobody can be given that.
+            balance.static_energy += domain.withheld;
         }
         if self.options.sharing == Sharing::Whole {
             self.pool();
@@ -301,7 +303,8 @@ impl Attributor {
         let span = end.since(start);
         let measured: Vec<Joules> =
             self.domains.iter().map(|d| d.curve.at(end) - d.curve.at(start)).collect();
-        self.share_out(&measured, start, end, span);
+        let given = self.within_the_whole(&measured);
+        self.share_out(&given, start, end, span);
         let by_cell = self.distribute();
         self.pending.forget_until(end);
         if self.options.keep_buckets {
@@ -343,6 +346,35 @@ impl Attributor {
         groups.filter(|(_, fed)| fed.contains(&domain)).map(|(group, _)| self.sums.running_of(group)).sum()
     }
 
+    /// The bucket's joules, with those of cores that have a meter of their own bounded by what the whole around them
+    /// counted.
+    ///
+    /// Cores are read less often than what contains them, so that in a bucket they may seem to have had more than the
+    /// whole. What is too much is kept for the next buckets: the sum over all of them is each meter's own.
+    fn within_the_whole(&mut self, measured: &[Joules]) -> Vec<Joules> {
+        let mut given = measured.to_vec();
+        let is_given = |scratch: &Scratch, core: usize| scratch.own[core] > 0.0;
+        for core in 0..given.len() {
+            if self.domains[core].is_core && is_given(&self.scratch, core) {
+                given[core] += std::mem::replace(&mut self.domains[core].withheld, Joules::ZERO);
+            }
+        }
+        for whole in 0..given.len() {
+            let cores = self.domains[whole].measured_cores.iter().copied();
+            let cores: Vec<usize> = cores.filter(|&core| is_given(&self.scratch, core)).collect();
+            let sum: Joules = cores.iter().map(|&core| given[core]).sum();
+            if sum > measured[whole] {
+                let share = measured[whole] / sum;
+                for core in cores {
+                    let kept = given[core] * (1.0 - share);
+                    given[core] -= kept;
+                    self.domains[core].withheld += kept;
+                }
+            }
+        }
+        given
+    }
+
     /// Decides, per domain, the joules per model joule, and books what goes to no quantum.
     fn share_out(&mut self, measured: &[Joules], start: Timestamp, end: Timestamp, span: Nanoseconds) {
         for position in 0..self.cores_first.len() {
@@ -356,7 +388,8 @@ impl Attributor {
                     unattributed.add(&self.scratch.unattributed[*core]);
                 }
             }
-            let left = self.domains[index].after_cores(left);
+            // What rounding leaves below nothing is nothing.
+            let left = left.max(Joules::ZERO);
             let known_static = self.options.static_power.get(index).copied().unwrap_or(Watts::ZERO) * span;
             let idle = known_static.min(left);
             let dynamic = left - idle;

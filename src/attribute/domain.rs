@@ -15,8 +15,8 @@ pub(super) struct Domain {
     /// Parts of this domain that are measured core by core.
     pub measured_cores: BTreeSet<usize>,
     pub other_time: OtherTime,
-    /// Joules that its cores were given beyond what it had counted itself by then.
-    owed: Joules,
+    /// Of a core with a meter of its own: what it counted before the whole around it had, to be given later.
+    pub withheld: Joules,
     /// Model joules and CPU nanoseconds of all quanta so far.
     own_so_far: (f64, f64),
     /// Model joules of everything that ran so far, and seconds.
@@ -35,7 +35,7 @@ impl Domain {
                 parent: info.parent.as_deref().and_then(index_of),
                 measured_cores: BTreeSet::new(),
                 other_time: OtherTime::default(),
-                owed: Joules::ZERO,
+                withheld: Joules::ZERO,
                 own_so_far: (0.0, 0.0),
                 usual: (0.0, 0.0),
                 is_core: info.kind == DomainKind::Core,
@@ -51,16 +51,6 @@ impl Domain {
             }
         }
         states
-    }
-
-    /// What is left of a bucket's joules beside those of the cores' own meters, given the difference of the two.
-    ///
-    /// Cores are read less often than what contains them, so that in a bucket they may seem to have had more than the
-    /// whole. What they have had too much of is taken from the next buckets: the sum over all of them is the meter's.
-    pub fn after_cores(&mut self, difference: Joules) -> Joules {
-        let left = difference - self.owed;
-        self.owed = (Joules::ZERO - left).max(Joules::ZERO);
-        left.max(Joules::ZERO)
     }
 
     /// Model joules of a nanosecond of the program in this bucket; where its quanta do not tell time

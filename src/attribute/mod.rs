@@ -28,6 +28,8 @@ mod energy_bucket;
 #[cfg(test)]
 mod laws;
 mod quantum;
+#[cfg(test)]
+mod tree_laws;
 mod weights;
 
 pub use attribution::{Attribution, Options, Sharing, TakenCells};

@@ -6,9 +6,11 @@
 
 mod aarch64;
 mod bench;
+mod six_functions;
 mod this_program;
 
 mod accuracy;
+mod accuracy_table;
 mod calibrate;
 mod meters;
 mod record;

@@ -1,0 +1,128 @@
+//! The six functions of `phases`, which draw from 1.8 to 12.4 W: what eprof says of them beside the truth.
+
+use std::fs;
+use std::path::Path;
+
+use eprof_testbed::eprof;
+use tempfile::TempDir;
+
+use crate::bench::Run;
+
+pub const FUNCTIONS: [&str; 6] = ["stress", "asm", "l1", "l2", "l3", "mem"];
+
+/// What a report says of one function with all that it calls.
+pub struct Said {
+    pub joules: f64,
+    pub std_error: f64,
+}
+
+/// What the simulated machine says of it.
+pub struct Truth {
+    pub joules: f64,
+    pub milliseconds: f64,
+}
+
+pub fn truth(said: &str, function: &str) -> Truth {
+    let start = format!("truth work_{function} ");
+    let line = said.lines().find_map(|line| line.strip_prefix(&start));
+    let line = line.unwrap_or_else(|| panic!("no truth of {function} in {said}"));
+    let value = |name: &str| -> f64 {
+        let word = line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        word.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("no {name} in {line}"))
+    };
+    Truth { joules: value("core_j") + value("dram_j"), milliseconds: value("cpu_ms") }
+}
+
+/// The report's row of all samples with the function on their stack.
+pub fn said(recording: &Path, root: &Path, function: &str, model: &str) -> Said {
+    let mut eprof = eprof();
+    eprof.arg("report").arg("-i").arg(recording).arg("--symfs").arg(root);
+    eprof.args(["--by", "process", "--format", "csv", "--model", model]);
+    eprof.arg("--through").arg(format!("^work_{function}$"));
+    let output = eprof.env("XDG_CONFIG_HOME", root).output().expect("eprof runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut reader = csv::Reader::from_reader(&output.stdout[..]);
+    let headers = reader.headers().expect("a line of names").clone();
+    let (mut joules, mut variance) = (0.0, 0.0);
+    for record in reader.records() {
+        let record = record.expect("a record");
+        let value = |name: &str| -> f64 {
+            let column = headers.iter().position(|header| header == name).expect("a column");
+            record[column].parse().expect("a number")
+        };
+        joules += value("self_joules");
+        variance += value("stderr_joules").powi(2);
+    }
+    Said { joules, std_error: variance.sqrt() }
+}
+
+/// A folder in which the program lies where it lay in the guest.
+pub fn root_with_program(run: &Run) -> TempDir {
+    let root = tempfile::tempdir().expect("a folder");
+    fs::create_dir(root.path().join("guest")).expect("a folder");
+    fs::copy(run.file("phases"), root.path().join("guest/phases")).expect("copied");
+    root
+}
+
+/// All six beside the truth: joules, not only shares.
+pub struct Comparison {
+    rows: Vec<(Truth, Said)>,
+}
+
+impl Comparison {
+    /// Of one recording by a model; `printed` is what `phases` said at its end.
+    pub fn new(printed: &str, recording: &Path, root: &Path, model: &str) -> Self {
+        let row = |function: &&str| (truth(printed, function), said(recording, root, function, model));
+        Self { rows: FUNCTIONS.iter().map(row).collect() }
+    }
+
+    /// Errors of the functions as shares of the truth.
+    pub fn errors(&self) -> Vec<f64> {
+        self.rows.iter().map(|(truth, said)| said.joules / truth.joules - 1.0).collect()
+    }
+
+    pub fn mean(&self) -> f64 {
+        self.errors().iter().map(|error| error.abs()).sum::<f64>() / self.rows.len() as f64
+    }
+
+    pub fn worst(&self) -> f64 {
+        self.errors().iter().fold(0.0, |worst: f64, error| worst.max(error.abs()))
+    }
+
+    /// What all together were given, as a share of the truth.
+    pub fn sum(&self) -> f64 {
+        let sum = |of: fn(&(Truth, Said)) -> f64| self.rows.iter().map(of).sum::<f64>();
+        sum(|(_, said)| said.joules) / sum(|(truth, _)| truth.joules)
+    }
+
+    /// How many bars of 95 % hold the truth.
+    pub fn held(&self) -> usize {
+        let holds =
+            |(truth, said): &&(Truth, Said)| (said.joules - truth.joules).abs() <= 1.96 * said.std_error;
+        self.rows.iter().filter(holds).count()
+    }
+
+    /// The widest standard error, as a share of the joules.
+    pub fn least_sure(&self) -> f64 {
+        self.rows.iter().fold(0.0, |widest: f64, (truth, said)| widest.max(said.std_error / truth.joules))
+    }
+
+    pub fn print(&self, title: &str) {
+        println!("{title}: joules by function");
+        println!("function   truth    said   error      ±");
+        for ((truth, said), function) in self.rows.iter().zip(FUNCTIONS) {
+            let error = (said.joules / truth.joules - 1.0) * 100.0;
+            println!(
+                "{function:<8} {:>7.3} {:>7.3} {error:>+6.1}% {:>6.3}",
+                truth.joules, said.joules, said.std_error
+            );
+        }
+        println!(
+            "mean {:.1}%, worst {:.1}%, sum {:.1}%, {} of 6 within 1.96 standard errors",
+            self.mean() * 100.0,
+            self.worst() * 100.0,
+            self.sum() * 100.0,
+            self.held()
+        );
+    }
+}
