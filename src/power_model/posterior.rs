@@ -16,6 +16,14 @@ const TOLERATED: f64 = 1.5;
 /// No meter and no model is better than this share of an interval's joules.
 const LEAST_NOISE: f64 = 0.001;
 
+/// What counts hide is known to a factor of about this: where it matters, it widens the errors by what half of it more or
+/// less would change.
+const NOISE_UNSURE: f64 = 0.5;
+/// Coefficients are drawn to what is believed by so many times the noise of counts, beyond what that noise itself draws
+/// to zero. With none of it, a noise that is taken for twice what it is would double a coefficient that the counts say
+/// little of; with this it adds a third.
+const BELIEVED_IN_NOISE: f64 = 1.0;
+
 /// By how much sums of successive errors vary more than the errors themselves say: more than one where
 /// power drifted in a way that neither the events nor the noise of edges explain.
 fn drift(white: &[f64], weights: &[f64]) -> f64 {
@@ -93,7 +101,7 @@ impl Step {
         let equations = white.equations(weights);
         let mut posterior = equations.clone();
         for (column, ((value, error), drawn)) in given.beliefs.iter().zip(drawn).enumerate() {
-            posterior.draw(column, *value, noise / (error * error));
+            posterior.draw(column, *value, noise / (error * error) + BELIEVED_IN_NOISE * drawn);
             posterior.make_up(column, *value, *drawn);
         }
         let all: Vec<usize> = (0..given.beliefs.len()).collect();
@@ -164,11 +172,13 @@ impl Posterior {
         let mut posterior = step.equations.clone();
         let mut contributed = step.equations.gram() * noise;
         for (column, ((value, error), drawn)) in given.beliefs.iter().zip(drawn).enumerate() {
-            let weight = noise / (error * error);
+            let weight = noise / (error * error) + BELIEVED_IN_NOISE * drawn;
             posterior.draw(column, *value, weight);
             // Nothing is drawn to a value that is not known at all.
             if error.is_finite() {
-                contributed[(column, column)] += ((weight + drawn) * error).powi(2);
+                let of_belief = (weight + drawn) * error;
+                let of_noise = NOISE_UNSURE * drawn * value;
+                contributed[(column, column)] += of_belief.powi(2) + of_noise.powi(2);
             }
         }
         let inverse = posterior.inverse(&step.solution)?;

@@ -48,7 +48,8 @@ fn compare(machine: [&str; 2], arguments: &str, mean: f64, worst: f64, sum: f64)
 
 #[test]
 fn functions_one_after_another() {
-    compare(AS_THE_PRESET, "-m seq -t 1000 -s 150", SEQ);
+    // Reached in two recordings: mean 0.1 %, worst 0.2 %, sum 100.1 %.
+    compare(AS_THE_PRESET, "-m seq -t 1000 -s 150", 0.003, 0.006, 0.003);
 }
 
 /// Each function's part of an interval differs little from any other interval's: what a machine draws at rest was seen
