@@ -354,17 +354,17 @@ impl Attributor {
     fn within_the_whole(&mut self, measured: &[Joules]) -> Vec<Joules> {
         let mut given = measured.to_vec();
         let is_given = |scratch: &Scratch, core: usize| scratch.own[core] > 0.0;
-        for core in 0..given.len() {
+        for (core, given) in given.iter_mut().enumerate() {
             if self.domains[core].is_core && is_given(&self.scratch, core) {
-                given[core] += std::mem::replace(&mut self.domains[core].withheld, Joules::ZERO);
+                *given += std::mem::replace(&mut self.domains[core].withheld, Joules::ZERO);
             }
         }
-        for whole in 0..given.len() {
+        for (whole, counted) in measured.iter().enumerate() {
             let cores = self.domains[whole].measured_cores.iter().copied();
             let cores: Vec<usize> = cores.filter(|&core| is_given(&self.scratch, core)).collect();
             let sum: Joules = cores.iter().map(|&core| given[core]).sum();
-            if sum > measured[whole] {
-                let share = measured[whole] / sum;
+            if sum > *counted {
+                let share = *counted / sum;
                 for core in cores {
                     let kept = given[core] * (1.0 - share);
                     given[core] -= kept;

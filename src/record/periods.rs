@@ -161,7 +161,7 @@ mod tests {
             .collect();
         let periods = by_model(&model, &events);
         // Misses of small cores are so cheap beside their cycles that they are sampled as rarely as may be.
-        assert_eq!(periods[9], usual_period(Role::LlcMiss) * MOST_CHANGE | 1);
+        assert_eq!(periods[9], (usual_period(Role::LlcMiss) * MOST_CHANGE) | 1);
         for (large, small) in periods[..4].iter().zip(&periods[5..]) {
             assert!((*small as f64 / *large as f64 - 3.0).abs() < 1e-3, "{periods:?}");
         }
