@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use eprof::analyze::SampleEnergies;
-use eprof::profile::{DomainEnergy, top_level};
+use eprof::profile::{DomainEnergy, ProfileMethod, top_level};
 use eprof::report::export::{EXPORTERS, Exported, Exporter};
 use eprof::report::tree::TreeOptions;
 use eprof::report::{MissingJoules, ReportError, Selection, perf_data};
@@ -108,6 +108,7 @@ fn export_perf_data(args: &ExportArgs) -> Outcome {
     let mut energies = SampleEnergies::new(&recording, &options, args.input.memory());
     output::warn(energies.warnings());
     let columns = columns(energies.domains(), &args.select.selection())?;
+    let method = ProfileMethod::of(columns.iter().map(|&column| energies.domains()[column].info.method));
     let path = args.output.as_deref().unwrap_or(Path::new("energy.data"));
     if path == Path::new("-") {
         bail!("perf-data needs a file: its header is written last");
@@ -119,10 +120,15 @@ fn export_perf_data(args: &ExportArgs) -> Outcome {
         let row: &[Joules] = energies.at(position)?;
         Some(columns.iter().map(|&column| row[column]).sum())
     };
-    let exported = perf_data::write(&recording, joules, &mut file).with_context(cannot)?;
+    let exported = perf_data::write(&recording, method, joules, &mut file).with_context(cannot)?;
     file.keep().with_context(cannot)?;
     let (joules, samples) = (exported.joules, exported.samples);
-    output::say(format_args!("{0}: {joules} in {samples} samples; perf report -i {0}", path.display()));
+    let how = match method {
+        ProfileMethod::Measured | ProfileMethod::None => "",
+        ProfileMethod::Estimated => " (estimated)",
+        ProfileMethod::Mixed => " (partly estimated)",
+    };
+    output::say(format_args!("{0}: {joules}{how} in {samples} samples; perf report -i {0}", path.display()));
     if exported.too_long > 0 {
         let left_out = exported.too_long;
         output::say(format_args!("warning: {left_out} samples were left out: no room for a period"));

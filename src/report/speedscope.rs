@@ -122,6 +122,8 @@ pub fn write(tree: &CallTree<'_>, mut out: impl Write) -> Result<(), ReportError
         Ok::<(), ReportError>(())
     })?;
     let subject = tree.summary.subject.as_ref().map_or("eprof", |subject| subject.as_str());
+    let mark = tree.summary.estimate_mark().filter(|_| tree.weight == Weight::Joules);
+    let mark = mark.map(|mark| format!(", {mark}")).unwrap_or_default();
     let file = File {
         schema: "https://www.speedscope.app/file-format-schema.json",
         exporter: format!("eprof {}", env!("CARGO_PKG_VERSION")),
@@ -130,7 +132,7 @@ pub fn write(tree: &CallTree<'_>, mut out: impl Write) -> Result<(), ReportError
         shared: Shared { frames },
         profiles: [Profile {
             kind: "sampled",
-            name: format!("{subject} ({unit})"),
+            name: format!("{subject} ({unit}{mark})"),
             unit: "none",
             start_value: 0,
             end_value: weights.iter().sum(),

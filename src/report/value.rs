@@ -13,6 +13,7 @@ use super::sums::{Found, RowsWanted, Sums};
 use crate::label::Label;
 use crate::profile::{BALANCE_TOLERANCE, Profile, ProfileParts};
 use crate::symbolize::Symbols;
+use crate::units::Watts;
 
 /// What a report shows. The default: all functions by their own joules.
 #[derive(Debug, Clone)]
@@ -146,7 +147,12 @@ impl Report {
             let weight = self.weight;
             self.rows.retain(|row| row.own.weight(weight) != 0.0);
         }
-        rows::sort(&mut self.rows, options.sort, self.weight);
+        let sort = match options.sort {
+            // They would be sorted by what rounding leaves.
+            SortKey::Watts if self.summary.is_by_time => SortKey::Own,
+            sort => sort,
+        };
+        rows::sort(&mut self.rows, sort, self.weight);
         if let Some(limit) = options.limit.filter(|&limit| limit < self.rows.len()) {
             self.cut = count_and_sum(&self.rows.split_off(limit));
         }
@@ -156,6 +162,11 @@ impl Report {
     pub fn share(&self, totals: &Totals) -> Option<f64> {
         let whole = self.whole.weight(self.weight);
         (whole > 0.0).then(|| totals.weight(self.weight) / whole)
+    }
+
+    /// A row's watts while it ran; `None` where joules follow time alone, so that all rows have the same.
+    pub fn watts(&self, row: &Row) -> Option<Watts> {
+        row.own.watts().filter(|_| !self.summary.is_by_time)
     }
 
     /// The share that a row has of all time; `None` where no event told the time.

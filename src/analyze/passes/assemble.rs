@@ -53,6 +53,7 @@ pub(crate) fn assemble(
     let cells = gathered.samples.map_or(cells, |samples| samples.into_cells(times));
     let (start, end) = time_range(gathered.sampled, survey);
     let pool_factors = attribution.pool_factors.clone();
+    let mut errors = Some(errors);
     let mut profile = Profile {
         start,
         duration: end.since(start),
@@ -69,7 +70,7 @@ pub(crate) fn assemble(
     if let Some(metadata) = recording.metadata() {
         profile.cpus = metadata.machine.cpus.clone();
         profile.warnings.extend(metadata.warnings.iter().cloned());
-        add_energy(&mut profile, &metadata.domains, attribution, errors);
+        add_energy(&mut profile, &metadata.domains, attribution, &mut errors);
         gathered.launches.settle(&mut profile, &launch_cells);
     }
     if let Some(watts) = options.watts
@@ -78,6 +79,7 @@ pub(crate) fn assemble(
         let estimate = Estimate::of_recording(recording, survey, watts);
         profile.cell_joules = estimate.joules(&profile.cells);
         profile.domains = vec![estimate.domain(&profile.cell_joules, profile.duration)];
+        profile.errors = errors;
     }
     for event in profile.events.iter().filter(|event| event.lost > 0) {
         profile.warnings.push(format!(
@@ -110,7 +112,12 @@ fn cells_of_events(
     ((0..events as u32).zip(cell_counts).map(cell).collect(), stacks)
 }
 
-fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attribution, errors: ErrorTerms) {
+fn add_energy(
+    profile: &mut Profile,
+    domains: &[DomainInfo],
+    attribution: Attribution,
+    errors: &mut Option<ErrorTerms>,
+) {
     let columns = domains.len();
     profile.domains = domains
         .iter()
@@ -128,7 +135,9 @@ fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attrib
     // Cells that never got a quantum have no row yet.
     profile.cell_joules = attribution.cell_joules;
     profile.cell_joules.resize(profile.cells.len() * columns, Joules::ZERO);
-    if profile.division.is_some() {
+    if profile.division.is_some()
+        && let Some(errors) = errors.take()
+    {
         let mut sensitivities = attribution.sensitivities;
         if !sensitivities.is_empty() {
             sensitivities.resize(profile.cells.len() * columns * errors.parameters, 0.0);

@@ -45,6 +45,8 @@ pub struct Recorded<'a> {
     pub strange_file: &'a str,
     /// How many of four samples are in `heavy`.
     pub heavy_of_four: u64,
+    /// No meter counted: what assumed watts may be off by.
+    pub watts_error: Option<f64>,
 }
 
 impl Default for Recorded<'_> {
@@ -56,6 +58,7 @@ impl Default for Recorded<'_> {
             domain: "package-0",
             strange_file: "/nonexistent/libstrange.so",
             heavy_of_four: 3,
+            watts_error: None,
         }
     }
 }
@@ -145,10 +148,15 @@ impl Recorded<'_> {
     }
 
     fn domain(&self) -> DomainInfo {
+        let (source, method) = match self.watts_error {
+            None => ("power PMU", Method::Measured),
+            Some(_) => ("estimate", Method::Estimated),
+        };
         DomainInfo {
             package: Some(0),
             refresh: Some(Nanoseconds::from_millis(1)),
-            ..DomainInfo::new(self.domain, DomainKind::Package, "power PMU", Method::Measured)
+            watts_error: self.watts_error,
+            ..DomainInfo::new(self.domain, DomainKind::Package, source, method)
         }
     }
 
