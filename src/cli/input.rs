@@ -18,7 +18,7 @@ use eprof::profile::{Profile, ProfileParts};
 use eprof::recording::Recording;
 use eprof::recording::metadata::{Metadata, Target};
 use eprof::report::{Selection, Weight};
-use eprof::symbolize::{KernelListAhead, SymbolizeOptions, Symbolizer, Symbols};
+use eprof::symbolize::{Debuginfod, KernelListAhead, SymbolizeOptions, Symbolizer, Symbols};
 use eprof::units::{Joules, Watts};
 use perf_data::attr::{EventAttr, flag};
 use perf_data::format::sample_type;
@@ -87,6 +87,11 @@ pub struct InputArgs {
     /// Another folder of separate debug files, beside /usr/lib/debug.
     #[arg(long, value_name = "FOLDER")]
     debug_dir: Vec<PathBuf>,
+
+    /// Fetch debug files that are not here from the servers in DEBUGINFOD_URLS, by elfutils' debuginfod-find and into
+    /// its cache.
+    #[arg(long)]
+    debuginfod: bool,
 }
 
 /// What is given as `--model`.
@@ -343,6 +348,7 @@ impl InputArgs {
             lines: needed.lines,
             demangle: !self.no_demangle,
             debug_dirs,
+            debuginfod: self.debuginfod.then(Debuginfod::default),
             sysroot: self.symfs.clone(),
             kernel_build_id: kernel.map(|file| file.id.clone()),
             kernel_cache: cache_folder(),

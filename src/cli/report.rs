@@ -181,6 +181,7 @@ pub fn run(args: ReportArgs, paging: Paging) -> Outcome {
         Format::Collapsed => {
             let tree = tree(args.whole)?;
             output::warn(tree.warning());
+            output::warn(tree.warning_of_paths());
             folded::write(&tree, out)
         }
         Format::Html => html::write(&tree(false)?, &report()?, out),

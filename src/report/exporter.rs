@@ -27,9 +27,7 @@ impl<'a> Exported<'a> {
     /// If the options name something that the profile does not have.
     pub fn tree(&self) -> Result<CallTree<'a>, ReportError> {
         let tree = CallTree::new(self.profile, self.symbols, self.options)?;
-        if let Some(warning) = tree.warning() {
-            (self.warn)(&warning);
-        }
+        tree.warning().into_iter().chain(tree.warning_of_paths()).for_each(|warning| (self.warn)(&warning));
         Ok(tree)
     }
 }

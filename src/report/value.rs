@@ -102,7 +102,7 @@ impl Report {
             RowsWanted { by: options.by, neighbours: options.neighbours.as_ref(), inline: options.inline };
         let mut sums = Sums::new(profile, symbols, &selected, &options.selection, wanted)?;
         parts.for_each_part(&mut |part| sums.add(part));
-        let Found { rows, chosen, not_selected, in_cells } = sums.finish()?;
+        let Found { rows, chosen, not_selected, in_cells, paths } = sums.finish()?;
 
         let neighbours = options.neighbours.as_ref();
         let neighbours_of = neighbours.map(|of| (of.side, Label::new(&of.function)));
@@ -118,7 +118,10 @@ impl Report {
             includes_balance: options.whole && weight == Weight::Joules && options.neighbours.is_none(),
             cut: (0, Totals::default()),
             filtered: (0, Totals::default()),
-            warnings: warnings(profile, &summary, &in_cells),
+            warnings: warnings(profile, &summary, &in_cells)
+                .into_iter()
+                .chain(paths.map(|text| Label::new(&text)))
+                .collect(),
             summary,
         };
         report.finish(options);

@@ -58,6 +58,14 @@ pub enum SymbolizeError {
         /// The file with the debug information.
         path: PathBuf,
     },
+    /// A file was asked for by build-id and did not come.
+    #[error("no debug file was fetched for build-id {build_id}: {why}")]
+    NotFetched {
+        /// Of the module.
+        build_id: String,
+        /// What the program that was to fetch it says.
+        why: String,
+    },
     /// The symbols of a stripped module are there, but packed.
     #[error(
         "few symbols of {}: the others are packed in its section .gnu_debugdata (xz), which eprof cannot unpack; \
