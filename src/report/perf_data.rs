@@ -299,6 +299,7 @@ fn features(recording: &Recording, sample_times: Option<(Timestamp, Timestamp)>)
                 of(file.id.clone(), file.path.clone())
             })
             .collect(),
+        hides_branch_stacks: true,
         sample_times,
         clock: features.clock,
         clock_resolution: features
