@@ -45,6 +45,11 @@ pub trait Exporter: Sync {
         false
     }
 
+    /// Pieces of time are needed, in which the samples are told in their order.
+    fn needs_slices(&self) -> bool {
+        false
+    }
+
     /// Writes all of it.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ impl Exporter for Collapsed {
     }
 
     fn about(&self) -> &'static str {
-        "Folded stacks in microjoules, for flamegraph tools"
+        "Folded stacks in microjoules: for flamegraph.pl, inferno, speedscope"
     }
 
     fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> Result<(), ReportError> {

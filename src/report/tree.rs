@@ -258,6 +258,11 @@ impl<'a> CallTree<'a> {
         })
     }
 
+    /// The frames beside all stacks, and their weights.
+    pub(super) fn beside(&self) -> impl Iterator<Item = (TreeFrame, f64)> {
+        self.beside.iter().map(|&(frame, weight)| (TreeFrame::Above(frame), weight))
+    }
+
     /// The frames that the tree has of a path in a part of the profile, the one nearest to the root first.
     pub(super) fn frames_of(&self, part: &Profile, path: CellPath) -> Vec<TreeFrame> {
         let mut frames = Vec::new();

@@ -123,4 +123,7 @@ fn exports_pages_and_pictures_say_it() {
     assert!(read("buckets.svg").contains("as estimated"));
     folder.output(&["flamegraph"]);
     assert!(read("energy.svg").contains("ESTIMATED, not measured (estimate)"));
+    Recorded::default().write(&folder.path().join("measured.data"));
+    let svg = folder.output(&["flamegraph", "-i", "measured.data", "--diff", "eprof.data", "-o", "-"]);
+    assert!(svg.contains("before ESTIMATED, not measured (estimate), now measured (power PMU)"));
 }
