@@ -25,7 +25,8 @@ const EXAMPLES: &str = "Examples:
   sudo eprof calibrate          measure, print and keep the model of this machine
   eprof model show stored       look at it again
 
-Let nothing else run meanwhile. Recordings take the kept model from then on.";
+Let nothing else run meanwhile. Recordings take the kept model from then on: root's, in /var/lib/eprof/models, those of all
+users; another user's, in ~/.config/eprof/models, that user's.";
 
 /// Learn what events cost on this machine: run kernels of known character, read meters and counters, fit
 /// a power model and keep it.
