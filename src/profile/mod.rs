@@ -58,6 +58,10 @@ pub struct Profile {
     pub division: Option<Division>,
     /// What the errors of sums of cells follow from; `None` where it is not known.
     pub errors: Option<ErrorTerms>,
+    /// Call paths were found in copies of stacks, and not by frame pointers.
+    pub copies_stacks: bool,
+    /// The recording's end is missing: its recorder was killed, or the file cut off.
+    pub is_partial: bool,
     /// What the reader of a report must know.
     pub warnings: Vec<String>,
 }

@@ -80,6 +80,7 @@ pub(super) struct CallPathCheck {
     /// Of each address, the module without a symbol for it.
     unnamed: Vec<Option<u32>>,
     names: Vec<Label>,
+    copies_stacks: bool,
     has_callers: bool,
     whole: f64,
     broken: f64,
@@ -112,6 +113,7 @@ impl CallPathCheck {
             code: code.collect(),
             unnamed: unnamed.collect(),
             names: profile.modules.iter().map(|module| Label::new(&module.path)).collect(),
+            copies_stacks: profile.copies_stacks,
             has_callers: false,
             whole: 0.0,
             broken: 0.0,
@@ -150,7 +152,7 @@ impl CallPathCheck {
     pub fn warning(&self, weight: Weight) -> Option<String> {
         let share = |part: f64| if self.whole > 0.0 { part / self.whole } else { 0.0 };
         // Of a recording without call paths nobody expects any.
-        let broken = if self.has_callers { share(self.broken) } else { 0.0 };
+        let broken = if self.has_callers || self.copies_stacks { share(self.broken) } else { 0.0 };
         let unnamed = share(self.by_module.values().sum());
         let (is_broken, is_unnamed) = (broken >= WORTH_TELLING, unnamed >= WORTH_TELLING);
         if !is_broken && !is_unnamed {
@@ -164,7 +166,14 @@ impl CallPathCheck {
                 percent(broken),
                 weight.name()
             ));
-            repairs.push("record with --call-graph dwarf, or build with -fno-omit-frame-pointer");
+            repairs.push(match self.copies_stacks {
+                // The chain ends with the copy, or at code whose unwind tables are not here.
+                true => {
+                    "copy more of the stack (--call-graph dwarf,65528), and report where the recorded files are, or \
+                     with --symfs"
+                }
+                false => "record with --call-graph dwarf, or build with -fno-omit-frame-pointer",
+            });
         }
         if is_unnamed {
             let of = if is_broken { "" } else { &format!(" of {}", weight.name()) };

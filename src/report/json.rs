@@ -36,6 +36,8 @@ struct JsonReport<'a> {
     /// What assumed watts may be off by, one standard error as a share of them, where joules are estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
     assumed_watts_error: Option<f64>,
+    /// The recording's end is missing.
+    partial: bool,
     duration_s: f64,
     mean_watts: Option<Watts>,
     samples: u64,
@@ -147,6 +149,7 @@ impl<'a> JsonReport<'a> {
             total_joules: has_joules.then_some(summary.balance.measured),
             method: method_name(summary.method),
             assumed_watts_error: summary.watts_error,
+            partial: summary.is_partial,
             duration_s: summary.duration.as_secs_f64(),
             mean_watts: summary.mean_power(),
             samples: summary.samples(),

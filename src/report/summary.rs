@@ -61,6 +61,8 @@ pub struct Summary {
     /// Standard error of the watts that were assumed for the counted domains that no meter counts, as a share of
     /// them; `None` if meters count all of them.
     pub watts_error: Option<f64>,
+    /// The recording's end is missing.
+    pub is_partial: bool,
     /// Joules follow time alone: all code has the same watts, which say nothing of it.
     pub is_by_time: bool,
     /// How joules were divided among samples.
@@ -103,6 +105,7 @@ impl Summary {
             subject: subject.map(Label::new),
             method: ProfileMethod::of(infos().map(|info| info.method)),
             watts_error: estimated().map(DomainInfo::error_of_watts).reduce(f64::max),
+            is_partial: profile.is_partial,
             is_by_time: all_estimated
                 || profile.division.as_ref().is_some_and(|division| division.is_by_time),
             duration: profile.duration,

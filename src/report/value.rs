@@ -11,7 +11,7 @@ use super::summary::Summary;
 use super::sums::{Found, RowsWanted, Sums};
 
 use crate::label::Label;
-use crate::profile::{BALANCE_TOLERANCE, Profile, ProfileParts};
+use crate::profile::{BALANCE_TOLERANCE, EQUAL_WATTS_ERROR, Profile, ProfileMethod, ProfileParts};
 use crate::symbolize::Symbols;
 use crate::units::Watts;
 
@@ -143,7 +143,7 @@ impl Report {
         if let Some(pattern) = &options.rows {
             let (kept, filtered): (Vec<Row>, Vec<Row>) =
                 std::mem::take(&mut self.rows).into_iter().partition(|row| rows::matches(row, pattern));
-            self.filtered = count_and_sum(&filtered);
+            self.filtered = (filtered.len(), self.sum(&filtered));
             self.rows = kept;
         }
         if options.own_only {
@@ -157,8 +157,26 @@ impl Report {
         };
         rows::sort(&mut self.rows, sort, self.weight);
         if let Some(limit) = options.limit.filter(|&limit| limit < self.rows.len()) {
-            self.cut = count_and_sum(&self.rows.split_off(limit));
+            let cut = self.rows.split_off(limit);
+            self.cut = (cut.len(), self.sum(&cut));
         }
+        self.whole = self.with_error_of_estimate(self.whole);
+    }
+
+    fn sum(&self, rows: &[Row]) -> Totals {
+        self.with_error_of_estimate(rows.iter().map(|row| row.own).sum())
+    }
+
+    /// Sums of rows whose errors are all of one cause, the watts that were assumed: they are as large in a sum as in
+    /// its rows.
+    fn with_error_of_estimate(&self, mut sum: Totals) -> Totals {
+        if let (ProfileMethod::Estimated, Some(error)) = (self.summary.method, self.summary.watts_error)
+            && self.rows.iter().any(|row| row.own.variance > 0.0)
+        {
+            let by_watts = sum.joules.as_joules() * error.hypot(EQUAL_WATTS_ERROR);
+            sum.variance = sum.variance.max(by_watts * by_watts);
+        }
+        sum
     }
 
     /// The share that a row's own weight has of the whole, from 0 to 1; `None` if the whole is nothing.
@@ -177,10 +195,6 @@ impl Report {
         let whole = self.whole.time.as_secs_f64();
         (whole > 0.0).then(|| totals.time.as_secs_f64() / whole)
     }
-}
-
-fn count_and_sum(rows: &[Row]) -> (usize, Totals) {
-    (rows.len(), rows.iter().map(|row| row.own).sum())
 }
 
 /// The profile's own warnings, and what does not add up. `in_cells` are the joules of all cells, by domain.

@@ -1,10 +1,12 @@
 //! Puts together what both halves of a pass found.
 
 use perf_data::RecordPosition;
+use perf_data::format::sample_type;
 
 use crate::analyze::aggregate::collect::Collected;
 use crate::analyze::aggregate::gather::Gathered;
 use crate::analyze::aggregate::samples::SampleList;
+use crate::analyze::aggregate::unwind::SampleUnwinder;
 use crate::analyze::intervals::survey::Survey;
 use crate::analyze::model::estimate::Estimate;
 use crate::analyze::options::Options;
@@ -64,6 +66,8 @@ pub(crate) fn assemble(
         stacks,
         cells,
         division,
+        copies_stacks: recording.events().iter().any(|event| event.attr.samples(sample_type::STACK_USER)),
+        is_partial: !recording.is_complete(),
         warnings: [gathered.jit_warnings, warnings].concat(),
         ..Profile::default()
     };
@@ -93,6 +97,14 @@ pub(crate) fn assemble(
             "the kernel throttled event {} {} times: its rate was above kernel.perf_event_max_sample_rate",
             event.name, event.throttled
         ));
+    }
+    profile.warnings.extend(SampleUnwinder::obstacle(recording));
+    if profile.is_partial {
+        profile.warnings.push(
+            "the recording is partial: its recorder was killed or the file was cut off; this is what it holds up to \
+             there"
+                .to_owned(),
+        );
     }
     profile.warnings.extend(gathered.end.warnings());
     Assembled { profile, positions, by_event, pool_factors }
