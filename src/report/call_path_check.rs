@@ -81,6 +81,7 @@ pub(super) struct CallPathCheck {
     unnamed: Vec<Option<u32>>,
     names: Vec<Label>,
     copies_stacks: bool,
+    asked_servers: bool,
     has_callers: bool,
     whole: f64,
     broken: f64,
@@ -114,6 +115,7 @@ impl CallPathCheck {
             unnamed: unnamed.collect(),
             names: profile.modules.iter().map(|module| Label::new(&module.path)).collect(),
             copies_stacks: profile.copies_stacks,
+            asked_servers: symbols.asked_servers,
             has_callers: false,
             whole: 0.0,
             broken: 0.0,
@@ -178,7 +180,10 @@ impl CallPathCheck {
         if is_unnamed {
             let of = if is_broken { "" } else { &format!(" of {}", weight.name()) };
             told.push(format!("{}{of} lie in modules without symbols ({})", percent(unnamed), self.worst()));
-            repairs.push("install their debug packages, or have them fetched by --debuginfod");
+            repairs.push(match self.asked_servers {
+                true => "install their debug packages",
+                false => "install their debug packages, or have them fetched by --debuginfod",
+            });
         }
         Some(format!("{}: {}", told.join("; "), repairs.join("; ")))
     }

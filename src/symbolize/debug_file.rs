@@ -31,7 +31,7 @@ pub(crate) fn open_image(options: &SymbolizeOptions, module: &Module) -> Result<
     }
     match &options.debuginfod {
         Some(debuginfod) if !recorded.is_empty() => {
-            fetch(debuginfod, Wanted::Executable, recorded).map_err(|_| refused)
+            fetch(debuginfod, Wanted::Executable, Path::new(&module.path), recorded).map_err(|_| refused)
         }
         _ => Err(refused),
     }
@@ -128,14 +128,15 @@ pub(crate) fn find_debug_file(
 pub(crate) fn fetch(
     debuginfod: &Debuginfod,
     wanted: Wanted,
+    module: &Path,
     id: &[u8],
 ) -> Result<MappedFile, SymbolizeError> {
-    let path = debuginfod.fetch(wanted, id)?;
+    let fetched = debuginfod.fetch(wanted, module, id)?;
     let other = || {
-        let why = format!("{} is not the file of this build-id", path.display());
-        SymbolizeError::NotFetched { build_id: hex(id), why }
+        let why = format!("{} is not the file of this build-id", fetched.display());
+        SymbolizeError::NotFetched { path: module.to_owned(), build_id: hex(id), why }
     };
-    open_with_build_id(&path, id).ok_or_else(other)
+    open_with_build_id(&fetched, id).ok_or_else(other)
 }
 
 /// Finds the file that several debug files share parts of (`.gnu_debugaltlink`, made by dwz).

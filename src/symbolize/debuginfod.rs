@@ -2,7 +2,7 @@
 //! user's servers (`DEBUGINFOD_URLS`), and the cache that all tools of a user share.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::elf::hex;
@@ -31,33 +31,34 @@ pub(crate) enum Wanted {
 }
 
 impl Debuginfod {
-    /// Where the file of this build-id is now, from the user's cache or a server. It is for the caller to look whether it
+    /// Where the file of a module with this build-id is now, from the user's cache or a server. It is for the caller to look whether it
     /// is that file.
     ///
     /// # Errors
     /// If there is no such program, or no server has the file.
-    pub(crate) fn fetch(&self, wanted: Wanted, id: &[u8]) -> Result<PathBuf, SymbolizeError> {
+    pub(crate) fn fetch(&self, wanted: Wanted, module: &Path, id: &[u8]) -> Result<PathBuf, SymbolizeError> {
         let kind = match wanted {
             Wanted::Executable => "executable",
             Wanted::DebugInfo => "debuginfo",
         };
-        let failed = |why: String| SymbolizeError::NotFetched { build_id: hex(id), why };
+        let nothing = |why: String| SymbolizeError::NothingFetched { why };
         let mut command = Command::new(&self.program);
         command.args([kind, &hex(id)]).stdin(Stdio::null());
         let output = command.output().map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => failed(format!(
+            io::ErrorKind::NotFound => nothing(format!(
                 "{} is not installed; it comes with elfutils (Debian and Ubuntu: sudo apt install debuginfod)",
                 self.program.display()
             )),
-            _ => failed(format!("{} cannot be run: {error}", self.program.display())),
+            _ => nothing(format!("{} cannot be run: {error}", self.program.display())),
         })?;
         if !output.status.success() {
             if std::env::var_os("DEBUGINFOD_URLS").is_none_or(|urls| urls.is_empty()) {
-                return Err(failed("DEBUGINFOD_URLS names no server".to_owned()));
+                return Err(nothing("DEBUGINFOD_URLS names no server".to_owned()));
             }
             let said = String::from_utf8_lossy(&output.stderr);
             let last = said.trim().lines().last().unwrap_or("it did not say why");
-            return Err(failed(last.to_owned()));
+            let (path, why) = (module.to_owned(), last.to_owned());
+            return Err(SymbolizeError::NotFetched { path, build_id: hex(id), why });
         }
         Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
     }

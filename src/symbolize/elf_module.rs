@@ -43,7 +43,7 @@ impl ElfFiles {
             let found = if complete { None } else { find_debug_file(options, &image, &parsed) };
             match (&options.debuginfod, build_id(&parsed)) {
                 (Some(debuginfod), Some(id)) if !complete && found.is_none() => {
-                    match fetch(debuginfod, Wanted::DebugInfo, id) {
+                    match fetch(debuginfod, Wanted::DebugInfo, &image.path, id) {
                         Ok(fetched) => (Some(fetched), None),
                         Err(why) => (None, Some(why)),
                     }
@@ -77,9 +77,15 @@ impl ElfFiles {
     pub(crate) fn code_map<'a>(&'a self, dwos: &'a DwoArena) -> Result<CodeMap<'a>, SymbolizeError> {
         let image = parse(&self.image)?;
         let mut warnings = Vec::new();
-        if let Some(SymbolizeError::NotFetched { build_id, why }) = &self.not_fetched {
-            let (build_id, why) = (build_id.clone(), why.clone());
-            warnings.push(SymbolizeError::NotFetched { build_id, why });
+        match &self.not_fetched {
+            Some(SymbolizeError::NotFetched { path, build_id, why }) => {
+                let (path, build_id, why) = (path.clone(), build_id.clone(), why.clone());
+                warnings.push(SymbolizeError::NotFetched { path, build_id, why });
+            }
+            Some(SymbolizeError::NothingFetched { why }) => {
+                warnings.push(SymbolizeError::NothingFetched { why: why.clone() });
+            }
+            _ => {}
         }
         let mut symbols = static_symbols(&parse(&self.debug)?);
         if symbols.is_empty() {

@@ -59,11 +59,19 @@ pub enum SymbolizeError {
         path: PathBuf,
     },
     /// A file was asked for by build-id and did not come.
-    #[error("no debug file was fetched for build-id {build_id}: {why}")]
+    #[error("no debug file of {} was fetched (build-id {build_id}): {why}", path.display())]
     NotFetched {
-        /// Of the module.
+        /// The module.
+        path: PathBuf,
+        /// Its build-id.
         build_id: String,
         /// What the program that was to fetch it says.
+        why: String,
+    },
+    /// No file can be fetched, whatever it is.
+    #[error("--debuginfod fetches nothing: {why}")]
+    NothingFetched {
+        /// What is missing.
         why: String,
     },
     /// The symbols of a stripped module are there, but packed.

@@ -62,6 +62,8 @@ pub struct Symbols {
     offsets: Vec<u64>,
     /// What was not found or not used, and why.
     pub warnings: Vec<String>,
+    /// What was not found here was asked for elsewhere ([`Debuginfod`](super::Debuginfod)).
+    pub asked_servers: bool,
 }
 
 impl Symbols {
