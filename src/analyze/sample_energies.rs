@@ -45,6 +45,11 @@ impl<'r> SampleEnergies<'r> {
         &self.stretch.domains
     }
 
+    /// How many samples the recording has.
+    pub fn samples(&self) -> u64 {
+        self.stretch.samples
+    }
+
     /// What the reader must know.
     pub fn warnings(&self) -> &[String] {
         &self.stretch.warnings

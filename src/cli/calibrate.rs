@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Outcome;
 use super::meters::MeterArgs;
-use super::model::{print_model, user_folder};
+use super::model::{folder_for_new, print_model};
 use super::output::write_file;
 use super::record::seconds;
 
@@ -25,7 +25,8 @@ const EXAMPLES: &str = "Examples:
   sudo eprof calibrate          measure, print and keep the model of this machine
   eprof model show stored       look at it again
 
-Let nothing else run meanwhile. Recordings take the kept model from then on.";
+Let nothing else run meanwhile. Recordings take the kept model from then on: root's, in /var/lib/eprof/models, those of all
+users; another user's, in ~/.config/eprof/models, that user's.";
 
 /// Learn what events cost on this machine: run kernels of known character, read meters and counters, fit
 /// a power model and keep it.
@@ -82,6 +83,8 @@ pub fn run(args: CalibrateArgs) -> Outcome {
         print_plan(&mut io::stdout().lock(), &bench)?;
         return Ok(ExitCode::SUCCESS);
     }
+    // Half an hour later it would be too late to say that there is no place for it.
+    let folder = if args.output.is_none() { Some(folder_for_new()?) } else { None };
     let mut bar = Bar::new(args.quiet);
     let visits = bench.run(&mut bar)?;
     drop(bar);
@@ -91,13 +94,14 @@ pub fn run(args: CalibrateArgs) -> Outcome {
     let mut out = io::stdout().lock();
     print_outcome(&mut out, &calibration, &visits, args.precision)?;
     let stored = stored(&bench.machine, calibration);
-    let path = match args.output {
-        Some(path) => {
+    let path = match (args.output, folder) {
+        (Some(path), _) => {
             let text = stored.to_json()?;
             write_file(&path, text)?;
             path
         }
-        None => user_folder()?.save(&stored)?,
+        (None, Some(folder)) => folder.save(&stored)?,
+        (None, None) => folder_for_new()?.save(&stored)?,
     };
     writeln!(out, "\nmodel of {} written to {}", stored.cpu_identity, path.display())?;
     Ok(ExitCode::SUCCESS)

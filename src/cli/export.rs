@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use eprof::analyze::SampleEnergies;
-use eprof::profile::{DomainEnergy, top_level};
+use eprof::profile::{ProfileMethod, top_level};
 use eprof::report::export::{EXPORTERS, Exported, Exporter};
 use eprof::report::tree::TreeOptions;
 use eprof::report::{MissingJoules, ReportError, Selection, perf_data};
@@ -66,7 +66,10 @@ const PERF_DATA: &str = "perf-data";
 /// The formats by their names.
 fn formats() -> impl TypedValueParser<Value = Format> {
     let perf_data = PossibleValue::new(PERF_DATA)
-        .help("A recording whose samples weigh their nanojoules, for perf and all that read its files");
+        .help(
+        "A recording whose samples' periods are nanojoules: for perf, hotspot and others that weigh by period; samply counts \
+         samples instead",
+    );
     let others = EXPORTERS.iter().map(|exporter| PossibleValue::new(exporter.name()).help(exporter.about()));
     PossibleValuesParser::new([perf_data].into_iter().chain(others)).try_map(|name| {
         let of_name = || EXPORTERS.into_iter().find(|exporter| exporter.name() == name).map(Format::Of);
@@ -82,7 +85,11 @@ pub fn run(args: ExportArgs) -> Outcome {
         Format::PerfData => return export_perf_data(&args),
         Format::Of(exporter) => exporter,
     };
-    let loaded = args.input.load(Needed { lines: exporter.needs_lines(), ..Needed::STACKS })?;
+    let loaded = args.input.load(Needed {
+        lines: exporter.needs_lines(),
+        slices: exporter.needs_slices(),
+        ..Needed::STACKS
+    })?;
     output::warn(&loaded.profile().warnings);
     let options = TreeOptions {
         subject: loaded.subject.clone(),
@@ -107,7 +114,8 @@ fn export_perf_data(args: &ExportArgs) -> Outcome {
     let options = args.input.analyze_options(&recording, Needed::STACKS)?;
     let mut energies = SampleEnergies::new(&recording, &options, args.input.memory());
     output::warn(energies.warnings());
-    let columns = columns(energies.domains(), &args.select.selection())?;
+    let columns = columns(&energies, &args.select.selection())?;
+    let method = ProfileMethod::of(columns.iter().map(|&column| energies.domains()[column].info.method));
     let path = args.output.as_deref().unwrap_or(Path::new("energy.data"));
     if path == Path::new("-") {
         bail!("perf-data needs a file: its header is written last");
@@ -119,10 +127,15 @@ fn export_perf_data(args: &ExportArgs) -> Outcome {
         let row: &[Joules] = energies.at(position)?;
         Some(columns.iter().map(|&column| row[column]).sum())
     };
-    let exported = perf_data::write(&recording, joules, &mut file).with_context(cannot)?;
+    let exported = perf_data::write(&recording, method, joules, &mut file).with_context(cannot)?;
     file.keep().with_context(cannot)?;
     let (joules, samples) = (exported.joules, exported.samples);
-    output::say(format_args!("{0}: {joules} in {samples} samples; perf report -i {0}", path.display()));
+    let how = match method {
+        ProfileMethod::Measured | ProfileMethod::None => "",
+        ProfileMethod::Estimated => " (estimated)",
+        ProfileMethod::Mixed => " (partly estimated)",
+    };
+    output::say(format_args!("{0}: {joules}{how} in {samples} samples; perf report -i {0}", path.display()));
     if exported.too_long > 0 {
         let left_out = exported.too_long;
         output::say(format_args!("warning: {left_out} samples were left out: no room for a period"));
@@ -131,7 +144,8 @@ fn export_perf_data(args: &ExportArgs) -> Outcome {
 }
 
 /// The domains whose joules are summed.
-fn columns(domains: &[DomainEnergy], selection: &Selection) -> Result<Vec<usize>, ReportError> {
+fn columns(energies: &SampleEnergies<'_>, selection: &Selection) -> Result<Vec<usize>, ReportError> {
+    let domains = energies.domains();
     let known = || domains.iter().map(|domain| domain.info.name.as_str()).collect::<Vec<_>>().join(", ");
     let columns: Vec<usize> = match &selection.domain {
         None => top_level(domains).map(|(index, _)| index).collect(),
@@ -141,5 +155,9 @@ fn columns(domains: &[DomainEnergy], selection: &Selection) -> Result<Vec<usize>
         }
     };
     let measured: Joules = columns.iter().map(|&column| domains[column].balance.measured).sum();
-    if measured > Joules::ZERO { Ok(columns) } else { Err(ReportError::NoJoules(MissingJoules::Unknown)) }
+    if measured > Joules::ZERO {
+        return Ok(columns);
+    }
+    let method = ProfileMethod::of(domains.iter().map(|domain| domain.info.method));
+    Err(ReportError::NoJoules(MissingJoules::of(method, energies.samples())))
 }

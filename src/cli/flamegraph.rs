@@ -124,6 +124,7 @@ impl FlamegraphArgs {
         };
         let tree = CallTree::new(&loaded.analysis, &loaded.symbols, &options)?;
         output::warn(tree.warning());
+        output::warn(tree.warning_of_paths());
         Ok(tree)
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use eprof::analyze::{self, Analysis, Dimensions, MemoryLimit, ModelChoice, StaticEnergy, WattsRange};
-use eprof::power_model::folder::{self, ModelFolder};
+use eprof::power_model::folder;
 use eprof::power_model::model::PowerModel;
 use eprof::power_model::presets::Preset;
 use eprof::power_model::stored::StoredModel;
@@ -18,13 +18,14 @@ use eprof::profile::{Profile, ProfileParts};
 use eprof::recording::Recording;
 use eprof::recording::metadata::{Metadata, Target};
 use eprof::report::{Selection, Weight};
-use eprof::symbolize::{KernelListAhead, SymbolizeOptions, Symbolizer, Symbols};
+use eprof::symbolize::{Debuginfod, KernelListAhead, SymbolizeOptions, Symbolizer, Symbols};
 use eprof::units::{Joules, Watts};
 use perf_data::attr::{EventAttr, flag};
 use perf_data::format::sample_type;
 use regex::Regex;
 
 use super::memory;
+use super::model::folders;
 use super::output::say;
 
 /// The recording that verbs read if they are told no other.
@@ -87,6 +88,11 @@ pub struct InputArgs {
     /// Another folder of separate debug files, beside /usr/lib/debug.
     #[arg(long, value_name = "FOLDER")]
     debug_dir: Vec<PathBuf>,
+
+    /// Fetch debug files that are not here from the servers in DEBUGINFOD_URLS, by elfutils' debuginfod-find and into
+    /// its cache.
+    #[arg(long)]
+    debuginfod: bool,
 }
 
 /// What is given as `--model`.
@@ -282,15 +288,13 @@ impl InputArgs {
     /// How the recording is to be analyzed.
     pub fn analyze_options(&self, recording: &Recording, needed: Needed) -> anyhow::Result<analyze::Options> {
         let machine = recording.metadata().map(|metadata| &metadata.machine);
-        let (config, home) = (std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"));
-        let folder = ModelFolder::of_user(config.as_deref(), home.as_deref());
         let stored = || -> anyhow::Result<Option<StoredModel>> {
-            let (Some(folder), Some(machine)) = (&folder, machine) else { return Ok(None) };
-            Ok(folder.load(&machine.cpu_identity)?)
+            let Some(machine) = machine else { return Ok(None) };
+            Ok(folders().find(&machine.cpu_identity)?)
         };
         // A stored model that cannot be read is no reason to report nothing.
         let found = || {
-            let found = folder.as_ref()?.find(&machine?.cpu_identity);
+            let found = folders().find(&machine?.cpu_identity);
             found.unwrap_or_else(|error| {
                 say(format_args!("warning: the stored power model is not used: {error}"));
                 None
@@ -343,6 +347,7 @@ impl InputArgs {
             lines: needed.lines,
             demangle: !self.no_demangle,
             debug_dirs,
+            debuginfod: self.debuginfod.then(Debuginfod::default),
             sysroot: self.symfs.clone(),
             kernel_build_id: kernel.map(|file| file.id.clone()),
             kernel_cache: cache_folder(),

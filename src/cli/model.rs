@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 
 use super::Outcome;
 
-pub use show::{print as print_model, user_folder};
+pub use show::{folder_for_new, folders, print as print_model};
 
 /// Fit, validate and show power models: watts from event rates.
 #[derive(Args)]

@@ -19,7 +19,7 @@ use eprof::record::{
 
 use super::Outcome;
 use super::meters::MeterArgs;
-use super::model::user_folder;
+use super::model::folders;
 use super::new_file::keep_inputs;
 use super::output::say;
 
@@ -31,7 +31,7 @@ Examples:
   eprof record -p 1234 -- sleep 5             five seconds of a process that runs
   eprof record -a -- sleep 10                 ten seconds of the whole machine
   eprof record --meter powercap ./app         this meter, or nothing
-  sudo eprof record --user \"$USER\" ./app    with root's rights for eprof, but not for ./app";
+  sudo eprof record --user \"$USER\" ./app      with root's rights for eprof, but not for ./app";
 
 /// Record a program's samples and the energy that the machine used meanwhile.
 ///
@@ -306,9 +306,8 @@ fn model(name: &Path) -> anyhow::Result<Option<StoredModel>> {
     if name != Path::new("stored") {
         return Ok(Some(folder::read(name)?));
     }
-    let Ok(folder) = user_folder() else { return Ok(None) };
     let identity = CpuIdentity::read(&Roots::default()).identity;
-    folder.find(&identity).or_else(|error| {
+    folders().find(&identity).or_else(|error| {
         say(format_args!("warning: the stored power model is not used: {error}"));
         Ok(None)
     })

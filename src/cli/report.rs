@@ -31,7 +31,7 @@ Examples:
   eprof report --by thread --domain dram-0    memory's joules by thread
   eprof report --by bucket --svg buckets.svg  joule by joule
   eprof report --by kernel                    joules of GPU kernels, and of the GPU's idling
-  eprof report perf.data --watts 10:65     joules of a perf recording, estimated
+  eprof report perf.data --watts 10:65        joules of a perf recording, estimated
   eprof report --format json | jq '.rows[0]'";
 
 /// Rows of a table if nothing else is said.
@@ -181,6 +181,7 @@ pub fn run(args: ReportArgs, paging: Paging) -> Outcome {
         Format::Collapsed => {
             let tree = tree(args.whole)?;
             output::warn(tree.warning());
+            output::warn(tree.warning_of_paths());
             folded::write(&tree, out)
         }
         Format::Html => html::write(&tree(false)?, &report()?, out),

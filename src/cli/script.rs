@@ -41,8 +41,8 @@ pub struct ScriptArgs {
     #[arg(value_name = "FILE", conflicts_with = "input")]
     recording: Option<PathBuf>,
 
-    /// Fields to print, apart by commas: comm, pid, tid, cpu, time, period, event, ip, sym, symoff, dso. With + or -
-    /// before each, changes of the default, which is all but pid.
+    /// Fields to print, separated by commas: comm, pid, tid, cpu, time, period, event, ip, sym, symoff, dso. With + or -
+    /// before each, changes to the default, which is all but pid.
     #[arg(short = 'F', long, value_name = "FIELD,...", allow_hyphen_values = true)]
     fields: Option<Fields>,
 

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use eprof::recording::Recording;
-use eprof::symbolize::SymbolizeOptions;
+use eprof::symbolize::{Debuginfod, SymbolizeOptions};
 
 use super::input::cache_folder;
 
@@ -27,6 +27,11 @@ pub struct SymbolArgs {
     /// Another folder of separate debug files, beside /usr/lib/debug.
     #[arg(long, value_name = "FOLDER")]
     debug_dir: Vec<PathBuf>,
+
+    /// Fetch debug files that are not here from the servers in DEBUGINFOD_URLS, by elfutils' debuginfod-find and into
+    /// its cache.
+    #[arg(long)]
+    debuginfod: bool,
 }
 
 impl SymbolArgs {
@@ -45,6 +50,7 @@ impl SymbolArgs {
             lines: false,
             demangle: !self.no_demangle,
             debug_dirs: defaults.debug_dirs.iter().chain(&self.debug_dir).cloned().collect(),
+            debuginfod: self.debuginfod.then(Debuginfod::default),
             sysroot: self.symfs.clone(),
             kernel_build_id: kernel.map(|file| file.id.clone()),
             kernel_cache: cache_folder(),

@@ -33,6 +33,10 @@ pub struct DomainInfo {
     /// What it drew just before the program started, where the machine was at rest then.
     #[serde(default)]
     pub rest: Option<RestPower>,
+    /// Of an estimate: the standard error of the watts that were assumed, as a share of them; 0 where the user told
+    /// them. `None` of what is measured, and where a recording does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watts_error: Option<f64>,
     /// Address on the PCI bus, of a graphics card.
     #[serde(default)]
     pub bus_id: Option<String>,
@@ -56,8 +60,17 @@ impl DomainInfo {
             refresh: None,
             static_power: None,
             rest: None,
+            watts_error: None,
             bus_id: None,
             cuda_ordinal: None,
+        }
+    }
+
+    /// What its watts may be off by, one standard error as a share of them: 0 of what a meter counts.
+    pub fn error_of_watts(&self) -> f64 {
+        match self.method {
+            Method::Measured => 0.0,
+            Method::Estimated => self.watts_error.unwrap_or(TYPICAL_WATTS_ERROR),
         }
     }
 }
@@ -70,6 +83,27 @@ pub struct RestPower {
     /// Its standard error: of the meter, and of what may have run all the same.
     pub std_error: Watts,
 }
+
+/// One standard error of watts that are typical of a kind of machine, as a share of them.
+///
+/// A busy hardware thread of ten generations of servers takes 1.7 to 8.6 W ([`BUSY_WATTS_OF_SERVERS`]) where 3.5 W are
+/// assumed: seven of the ten lie within 60 % of that, as of a standard error.
+pub const TYPICAL_WATTS_ERROR: f64 = 0.6;
+
+/// Watts of a busy hardware thread by generation of server: what the Cloud Carbon Footprint methodology takes from
+/// SPECpower results (its tables of coefficients for Azure and Google Cloud).
+pub const BUSY_WATTS_OF_SERVERS: [(&str, f64); 10] = [
+    ("Sandy Bridge", 8.55),
+    ("Ivy Bridge", 8.20),
+    ("Haswell", 6.01),
+    ("Broadwell", 3.69),
+    ("Skylake", 4.19),
+    ("Cascade Lake", 3.97),
+    ("Coffee Lake", 5.42),
+    ("EPYC, first generation", 2.55),
+    ("EPYC, second generation", 1.69),
+    ("EPYC, third generation", 2.02),
+];
 
 named_values! {
     /// What a domain counts.

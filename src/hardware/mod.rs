@@ -7,5 +7,5 @@ mod named_values;
 mod role;
 
 pub use cpu::{CoreKind, CpuInfo, MachineInfo};
-pub use domain::{DomainInfo, DomainKind, Method, RestPower};
+pub use domain::{BUSY_WATTS_OF_SERVERS, DomainInfo, DomainKind, Method, RestPower, TYPICAL_WATTS_ERROR};
 pub use role::Role;

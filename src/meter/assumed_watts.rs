@@ -104,6 +104,7 @@ impl Class {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hardware::{BUSY_WATTS_OF_SERVERS, TYPICAL_WATTS_ERROR};
 
     fn machine(arch: &str, cpus: u32) -> MachineInfo {
         let cpu = |n| CpuInfo { cpu: n, core: n / 2, die: 0, package: 0, kind: CoreKind::Performance };
@@ -117,6 +118,14 @@ mod tests {
         for text in ["10", "a:b", "20:10", "-1:5", "0:0", "nan:5", "5:inf"] {
             assert!(AssumedWatts::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn seven_of_ten_servers_are_within_the_error() {
+        let (one, _) = AssumedWatts::typical(&machine("x86_64", 1));
+        let near = |watts: f64| (watts / one.busy.as_watts() - 1.0).abs() <= TYPICAL_WATTS_ERROR;
+        let within = BUSY_WATTS_OF_SERVERS.iter().filter(|(_, watts)| near(*watts)).count();
+        assert_eq!(within, 7, "one standard error holds two thirds");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::rejected::Rejected;
 use super::source::Source;
 use super::watch::Observation;
 use super::{CounterReading, EnergyMeter, Pace};
-use crate::hardware::{DomainInfo, DomainKind, MachineInfo, Method};
+use crate::hardware::{DomainInfo, DomainKind, MachineInfo, Method, TYPICAL_WATTS_ERROR};
 use crate::machine::roots::Roots;
 use crate::machine::topology::CpuGroups;
 use crate::units::{Joules, Nanoseconds, Watts};
@@ -77,13 +77,17 @@ pub(super) fn find(site: &Site<'_>) -> Search {
         None => AssumedWatts::typical(site.machine),
     };
     match Estimate::start(site.roots, site.machine, assumed) {
-        Ok(estimate) => Search {
-            warnings: vec![format!(
-                "no energy meter for the CPUs: joules are estimated from CPU time, {} idle to {} busy ({reason})",
-                assumed.idle, assumed.busy
-            )],
-            ..Search::of(estimate, Vec::new())
-        },
+        Ok(mut estimate) => {
+            let error = if site.options.watts.is_some() { 0.0 } else { TYPICAL_WATTS_ERROR };
+            estimate.domains.iter_mut().for_each(|domain| domain.watts_error = Some(error));
+            Search {
+                warnings: vec![format!(
+                    "no energy meter for the CPUs: joules are estimated from CPU time, {} idle to {} busy ({reason})",
+                    assumed.idle, assumed.busy
+                )],
+                ..Search::of(estimate, Vec::new())
+            }
+        }
         Err(error) => {
             let why = format!("{} cannot be read: {error}", site.roots.procfs.join("stat").display());
             Search::rejecting(Rejected::new(Source::Estimate, why))

@@ -53,6 +53,9 @@ pub struct Features {
     pub clock: Option<ClockPair>,
     /// How records are compressed.
     pub compression: Option<Compression>,
+    /// Do not write that samples have branch stacks, though they have: of such files `perf report` counts branches and
+    /// shows no periods, unless it is told `--no-branch-stack`.
+    pub hides_branch_stacks: bool,
     /// Tracepoint formats, as the recorder read them from tracefs.
     pub tracing_data: Vec<u8>,
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -54,6 +55,11 @@ impl ModelFolder {
         Some(Self(config.join("eprof/models")))
     }
 
+    /// The machine's: what root calibrates, and all users may read.
+    pub fn of_machine() -> Self {
+        Self(PathBuf::from("/var/lib/eprof/models"))
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0
@@ -100,14 +106,25 @@ impl ModelFolder {
     /// # Errors
     /// If the folder cannot be made or the file not be written.
     pub fn save(&self, stored: &StoredModel) -> Result<PathBuf, FolderError> {
+        let is_machines = *self == Self::of_machine();
         let io_error = |verb, path: &Path| {
             let path = path.to_owned();
             move |source| FolderError::Io { verb, path, source }
         };
-        fs::create_dir_all(&self.0).map_err(io_error("make folder", &self.0))?;
+        let mut folders = fs::DirBuilder::new();
+        folders.recursive(true);
+        if is_machines {
+            folders.mode(0o755);
+        }
+        folders.create(&self.0).map_err(io_error("make folder", &self.0))?;
         let path = self.file_for(&stored.cpu_identity);
         let unfinished = path.with_extension("json.new");
         fs::write(&unfinished, stored.to_json()?).map_err(io_error("write", &unfinished))?;
+        if is_machines {
+            // Root's mask may keep new files from others.
+            let readable = fs::Permissions::from_mode(0o644);
+            fs::set_permissions(&unfinished, readable).map_err(io_error("write", &unfinished))?;
+        }
         fs::rename(&unfinished, &path).map_err(io_error("write", &path))?;
         Ok(path)
     }
@@ -120,6 +137,49 @@ impl ModelFolder {
         paths.sort();
         paths.into_iter().map(|path| (path.clone(), read(&path))).collect()
     }
+}
+
+/// The folders in which a user's recordings look for models, the first first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelFolders(Vec<ModelFolder>);
+
+impl ModelFolders {
+    /// These folders.
+    pub fn new(folders: impl IntoIterator<Item = ModelFolder>) -> Self {
+        Self(folders.into_iter().collect())
+    }
+
+    /// The user's own, if there is a place for one, and then the machine's.
+    pub fn of_user(xdg_config_home: Option<&OsStr>, home: Option<&OsStr>) -> Self {
+        Self::new(ModelFolder::of_user(xdg_config_home, home).into_iter().chain([ModelFolder::of_machine()]))
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &ModelFolder> {
+        self.0.iter()
+    }
+
+    /// The first model for a kind of CPU. Folders that are closed to this user are somebody else's.
+    ///
+    /// # Errors
+    /// If there is one that cannot be read, or that says it is for another CPU.
+    pub fn find(&self, cpu_identity: &str) -> Result<Option<StoredModel>, FolderError> {
+        self.0.iter().find_map(|folder| folder.find(cpu_identity).transpose()).transpose()
+    }
+}
+
+/// Where a new model is kept: root's in the machine's folder, where all users' recordings find it, unless root names a
+/// folder of its own (`$XDG_CONFIG_HOME`); another user's in that user's. `None` if there is no such place.
+pub fn folder_for_new(
+    is_root: bool,
+    xdg_config_home: Option<&OsStr>,
+    home: Option<&OsStr>,
+) -> Option<ModelFolder> {
+    let names_one = xdg_config_home.is_some_and(|path| Path::new(path).is_absolute());
+    if is_root && !names_one {
+        return Some(ModelFolder::of_machine());
+    }
+    ModelFolder::of_user(xdg_config_home, home)
 }
 
 /// Reads a model file.
@@ -166,6 +226,38 @@ mod tests {
         let message = folder.load("b-2").expect_err("made elsewhere").to_string();
         assert!(message.contains("made on a-1 and this is b-2"), "{message}");
         assert_eq!(folder.list().len(), 2);
+    }
+
+    #[test]
+    fn a_users_own_model_comes_before_the_machines() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let [own, machine] = ["own", "machine"].map(|name| ModelFolder::at(temp.path().join(name)));
+        let folders = ModelFolders::new([own.clone(), machine.clone()]);
+        let found = |id: &str| folders.find(id).expect("readable").map(|found| found.cpu_model);
+        assert_eq!(found("a-1"), None);
+        machine.save(&StoredModel { cpu_model: "the machine's".into(), ..stored("a-1") }).expect("saved");
+        assert_eq!(found("a-1").as_deref(), Some("the machine's"));
+        own.save(&StoredModel { cpu_model: "the user's".into(), ..stored("a-1") }).expect("saved");
+        assert_eq!(found("a-1").as_deref(), Some("the user's"));
+        assert_eq!(found("b-2"), None);
+    }
+
+    #[test]
+    fn what_root_calibrates_is_where_users_look() {
+        let (xdg, home) = (Some(OsStr::new("/x")), Some(OsStr::new("/root")));
+        let machines = ModelFolder::of_machine();
+        assert_eq!(folder_for_new(true, None, home), Some(machines.clone()));
+        assert_eq!(folder_for_new(true, None, None), Some(machines.clone()));
+        assert_eq!(folder_for_new(true, xdg, home), Some(ModelFolder::at("/x/eprof/models")));
+        assert_eq!(
+            folder_for_new(false, None, Some(OsStr::new("/h"))),
+            Some(ModelFolder::at("/h/.config/eprof/models"))
+        );
+        assert_eq!(folder_for_new(false, None, None), None);
+        let looked: Vec<ModelFolder> =
+            ModelFolders::of_user(None, Some(OsStr::new("/h"))).iter().cloned().collect();
+        assert_eq!(looked, [ModelFolder::at("/h/.config/eprof/models"), machines.clone()]);
+        assert_eq!(ModelFolders::of_user(None, None), ModelFolders::new([machines]));
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub use error_terms::{ErrorTerms, NO_CELL, SampleSequence, TrailFollower};
 pub use ids::{AddressId, ModuleId, ThreadIndex};
 pub use parts::ProfileParts;
 pub use stacks::{ByCallers, CallersId, StackId, StackTable};
-pub use standard_errors::{Summed, VarianceSums, standard_errors, variances};
+pub use standard_errors::{EQUAL_WATTS_ERROR, Summed, VarianceSums, standard_errors, variances};
 
 /// Name of the event in [`Profile::events`] that stands for launches of GPU kernels. Its cells' stacks
 /// end in kernels, and their time is time of the GPU.
@@ -58,6 +58,10 @@ pub struct Profile {
     pub division: Option<Division>,
     /// What the errors of sums of cells follow from; `None` where it is not known.
     pub errors: Option<ErrorTerms>,
+    /// Call paths were found in copies of stacks, and not by frame pointers.
+    pub copies_stacks: bool,
+    /// The recording's end is missing: its recorder was killed, or the file cut off.
+    pub is_partial: bool,
     /// What the reader of a report must know.
     pub warnings: Vec<String>,
 }
@@ -79,6 +83,8 @@ pub struct Division {
     pub bucket: Joules,
     /// Why so much.
     pub bucket_reason: BucketReason,
+    /// Joules were asked to follow time alone, over the whole recording.
+    pub is_by_time: bool,
     /// Static energy was shared out to what ran meanwhile instead of being told apart.
     pub static_is_spread: bool,
 }
@@ -253,16 +259,21 @@ pub enum ProfileMethod {
     None,
 }
 
+impl ProfileMethod {
+    /// Of domains together.
+    pub fn of(domains: impl Iterator<Item = Method>) -> Self {
+        domains.fold(Self::None, |all, method| match (all, method) {
+            (Self::None | Self::Measured, Method::Measured) => Self::Measured,
+            (Self::None | Self::Estimated, Method::Estimated) => Self::Estimated,
+            _ => Self::Mixed,
+        })
+    }
+}
+
 impl Profile {
     /// How the joules of this profile were found.
     pub fn method(&self) -> ProfileMethod {
-        let is = |method| self.domains.iter().any(|domain| domain.info.method == method);
-        match (is(Method::Measured), is(Method::Estimated)) {
-            (true, true) => ProfileMethod::Mixed,
-            (true, false) => ProfileMethod::Measured,
-            (false, true) => ProfileMethod::Estimated,
-            (false, false) => ProfileMethod::None,
-        }
+        ProfileMethod::of(self.domains.iter().map(|domain| domain.info.method))
     }
 
     /// Joules of a cell, by domain.

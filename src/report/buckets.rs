@@ -8,6 +8,7 @@ use super::error::ReportError;
 use super::frames::{Detail, FrameTable};
 use super::missing_joules::MissingJoules;
 use super::scale::Scale;
+use super::summary::method_name;
 use super::top_functions::top_functions;
 use crate::label::Label;
 use crate::profile::{ProfileParts, TimeSlice};
@@ -38,7 +39,9 @@ pub struct BucketReport {
     pub target_joules: Joules,
     /// Mean energy of the full buckets.
     pub mean_joules: Option<Joules>,
-    /// How near the buckets came to the target by the meter.
+    /// Whether joules are measured: `measured`, `estimated` or `mixed`.
+    pub method: &'static str,
+    /// How near the buckets came to the target by the meter, or by the estimate.
     pub measured: Spread,
     /// How near the power model alone comes to it: the meter shows what it cannot tell.
     pub modelled: Option<Spread>,
@@ -91,11 +94,21 @@ impl BucketReport {
         let modelled: Option<Vec<Joules>> = full.iter().map(|bucket| bucket.modelled_joules).collect();
         Ok(Self {
             target_joules: target,
+            method: method_name(profile.method()),
             mean_joules: (count > 0.0).then(|| mean / count),
             measured: Spread::of(measured, target),
             modelled: modelled.map(|joules| Spread::of(joules.into_iter(), target)),
             buckets,
         })
+    }
+
+    /// How the joules of buckets were found, in words.
+    pub(super) fn found_as(&self) -> &'static str {
+        match self.method {
+            "estimated" => "as estimated",
+            "mixed" => "as partly measured, partly estimated",
+            _ => "as measured",
+        }
     }
 
     /// The buckets without the last one, if that was closed by the recording's end.
@@ -119,7 +132,8 @@ impl BucketReport {
     /// If writing fails.
     pub fn write_csv(&self, out: impl Write) -> Result<(), ReportError> {
         let mut writer = csv::Writer::from_writer(out);
-        let columns = ["start_s", "end_s", "joules", "modelled_joules", "top_function", "top_share"];
+        let columns =
+            ["start_s", "end_s", "joules", "modelled_joules", "top_function", "top_share", "method"];
         writer.write_record(columns).map_err(io::Error::other)?;
         for bucket in &self.buckets {
             let name = bucket.top_function.as_ref().map(|name| name.csv().into_owned());
@@ -131,6 +145,7 @@ impl BucketReport {
                 modelled.unwrap_or_default(),
                 name.unwrap_or_default(),
                 bucket.top_share.map(|share| share.to_string()).unwrap_or_default(),
+                self.method.to_owned(),
             ];
             writer.write_record(record).map_err(io::Error::other)?;
         }
@@ -150,7 +165,7 @@ impl BucketReport {
             let (five, ten) = (percent(spread.within_5_percent), percent(spread.within_10_percent));
             writeln!(out, "{name}: {five} within 5% of that, {ten} within 10%")
         };
-        spread("as measured", &self.measured)?;
+        spread(self.found_as(), &self.measured)?;
         if let Some(modelled) = &self.modelled {
             spread("by the power model alone", modelled)?;
         }
@@ -243,6 +258,7 @@ mod tests {
             bucket: Joules::from_joules(1.0),
             bucket_reason: BucketReason::Usual,
             static_is_spread: false,
+            is_by_time: false,
         });
         let measured = [1.0, 1.0, 1.0, 0.4];
         profile.slices = (0..4)

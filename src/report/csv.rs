@@ -3,10 +3,11 @@
 use std::io::Write;
 
 use super::select::Totals;
+use super::summary::method_name;
 use super::{Report, ReportError, Row};
 use crate::units::{Joules, Watts};
 
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 16] = [
     "name",
     "module",
     "function",
@@ -22,6 +23,7 @@ const COLUMNS: [&str; 15] = [
     "self_time_s",
     "self_time_share",
     "self_watts",
+    "method",
 ];
 
 /// Writes the rows of a report, one line each, below a line of column names. What is not known is an
@@ -58,7 +60,8 @@ fn cells(report: &Report, row: &Row) -> [String; COLUMNS.len()] {
         row.own.count.to_string(),
         row.own.time.as_secs_f64().to_string(),
         cell(report.time_share(&row.own)),
-        cell(row.own.watts().map(Watts::as_watts)),
+        cell(report.watts(row).map(Watts::as_watts)),
+        method_name(report.summary.method).to_owned(),
     ]
 }
 

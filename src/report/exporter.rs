@@ -27,9 +27,7 @@ impl<'a> Exported<'a> {
     /// If the options name something that the profile does not have.
     pub fn tree(&self) -> Result<CallTree<'a>, ReportError> {
         let tree = CallTree::new(self.profile, self.symbols, self.options)?;
-        if let Some(warning) = tree.warning() {
-            (self.warn)(&warning);
-        }
+        tree.warning().into_iter().chain(tree.warning_of_paths()).for_each(|warning| (self.warn)(&warning));
         Ok(tree)
     }
 }
@@ -44,6 +42,11 @@ pub trait Exporter: Sync {
 
     /// Source lines are needed, which take longer to look up than names.
     fn needs_lines(&self) -> bool {
+        false
+    }
+
+    /// Pieces of time are needed, in which the samples are told in their order.
+    fn needs_slices(&self) -> bool {
         false
     }
 

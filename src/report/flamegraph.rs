@@ -96,11 +96,15 @@ pub fn write_difference(
         paths.into_iter().map(|(path, [older, newer])| format!("{path} {older} {newer}")).collect();
     let (unit_name, is) =
         (unit.name, if options.normalize { " after scaling to the same total" } else { "" });
+    let how = [older, newer].map(|tree| provenance(&tree.summary, tree.weight));
+    let how = match how {
+        [before, now] if before == now => now,
+        [before, now] => format!("before {before}, now {now}"),
+    };
     let subtitle = format!(
-        "red: more {unit_name} in the frame itself than before{is}, blue: less; before {} {unit_name}, now {} {unit_name}; {}",
+        "red: more {unit_name} in the frame itself than before{is}, blue: less; before {} {unit_name}, now {} {unit_name}; {how}",
         grouped((older.total() * unit.per_weight).round() as u64),
         grouped((newer.total() * unit.per_weight).round() as u64),
-        provenance(&newer.summary, newer.weight),
     );
     draw(newer, &unit, options, subtitle, None, &lines, out)
 }

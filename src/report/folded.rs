@@ -19,7 +19,7 @@ impl Exporter for Collapsed {
     }
 
     fn about(&self) -> &'static str {
-        "Folded stacks in microjoules, for flamegraph tools"
+        "Folded stacks in microjoules: for flamegraph.pl, inferno, speedscope"
     }
 
     fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
@@ -28,16 +28,20 @@ impl Exporter for Collapsed {
 }
 
 /// Writes a call tree as folded stacks. The numbers are microjoules, or samples, or events. They are
-/// rounded so that their sum is the tree's total to one unit; paths that round to 0 are left out.
+/// rounded so that their sum is the tree's total to one unit; paths that round to 0 are left out. Where joules are
+/// estimated, a frame below all others says so: a line that is no stack would keep readers that look at the first line
+/// from knowing the format, and others warn of it.
 ///
 /// # Errors
 /// If writing fails.
 pub fn write(tree: &CallTree<'_>, mut out: impl Write) -> Result<(), ReportError> {
     let mut whole = WholeNumbers::new(unit_factor(tree.weight));
     let names = tree.names();
+    let mark = tree.summary.estimate_mark().filter(|_| tree.weight == Weight::Joules);
+    let root = mark.map(|mark| format!("[{mark}];")).unwrap_or_default();
     tree.for_each_own(0.0, |path, weight| match whole.next(weight) {
         0 => Ok(()),
-        number => writeln!(out, "{} {number}", names.join(path)),
+        number => writeln!(out, "{root}{} {number}", names.join(path)),
     })?;
     out.flush()?;
     Ok(())

@@ -91,7 +91,11 @@ impl FrameTable {
                     )
                 );
                 let label = modules.get(module).unwrap_or(&unknown.module);
-                let as_module = detail == Detail::ClassedFunction && !function.known;
+                // Nothing tells one function from another there.
+                let is_nowhere =
+                    profile.modules.get(module).is_none_or(|module| module.kind == ModuleKind::Unknown);
+                let as_module = is_nowhere
+                    || detail == Detail::ClassedFunction && !function.known && function.address.is_none();
                 functions.intern(FunctionLabel {
                     name: if as_module { in_brackets(label) } else { Label::new(&function.name) },
                     module: label.clone(),

@@ -8,15 +8,15 @@ use unicode_width::UnicodeWidthStr;
 use super::missing_joules::MissingJoules;
 use super::scale::{Scale, grouped};
 use super::style::Style;
-use super::summary::{DomainSummary, Summary};
+use super::summary::{DomainSummary, Summary, how, whole_title};
 use crate::hardware::Method;
 use crate::label::padded;
-use crate::profile::{Balance, ProfileMethod};
+use crate::profile::Balance;
 use crate::units::{Joules, Nanoseconds};
 
 /// Columns of a number in the head.
 const NUMBER: usize = 10;
-/// The source of domains that no meter counts; it says nothing more than the method.
+/// The source of domains that no meter counts; what watts were assumed says more.
 const ESTIMATE: &str = "estimate";
 /// Columns that a domain's name may take.
 const NAME: usize = 18;
@@ -37,11 +37,7 @@ pub(super) fn write(summary: &Summary, style: &Style, out: &mut impl Write) -> i
         return write_wrapped("for joules: ", missing.repair(), style.width, out);
     }
     let power = summary.mean_power().map(|power| format!(" ({power})")).unwrap_or_default();
-    let how = match summary.method {
-        ProfileMethod::Measured | ProfileMethod::None => "measured",
-        ProfileMethod::Estimated => "ESTIMATED, not measured",
-        ProfileMethod::Mixed => "partly measured, partly estimated",
-    };
+    let how = how(summary.method);
     writeln!(out, "{bold}{} in {}{power}, {how}{plain}", summary.balance.measured, summary.duration)?;
     for domain in &summary.domains {
         write_domain(domain, summary.duration, style, out)?;
@@ -72,7 +68,10 @@ fn write_domain(
     };
     let start = format!("  {}{}{}  {method}", name(domain), right(&joules), right(&power));
     if domain.source.as_str() == ESTIMATE {
-        return writeln!(out, "{start}");
+        return match domain.watts_error {
+            0.0 => writeln!(out, "{start}: by --watts"),
+            error => writeln!(out, "{start}: typical watts, ± {:.0} %", error * 100.0),
+        };
     }
     let source = domain.source.shortened(style.width.saturating_sub(start.width() + 2).max(12));
     writeln!(out, "{start}: {source}")
@@ -97,7 +96,8 @@ fn write_samples(summary: &Summary, style: &Style, out: &mut impl Write) -> io::
 fn write_balance(summary: &Summary, style: &Style, out: &mut impl Write) -> io::Result<()> {
     let (bold, plain) = if style.color { ("\x1b[1m", "\x1b[0m") } else { ("", "") };
     let scale = Scale::for_largest(summary.balance.measured);
-    let titles = ["measured", "functions", "static", "others", "eprof", "lost"];
+    let whole = whole_title(summary.method);
+    let titles = [whole, "functions", "static", "others", "eprof", "lost"];
     let titles: String = titles.iter().map(|title| right(title)).collect();
     writeln!(out, "{bold}{}{titles}{plain}", padded(&format!("balance, {}", scale.unit), NAME + 2))?;
     let line = |balance: &Balance| -> String {
@@ -125,7 +125,7 @@ fn write_balance(summary: &Summary, style: &Style, out: &mut impl Write) -> io::
         );
     }
     let exactly = if error == 0.0 { "exactly".to_owned() } else { format!("to {error:.0e} of it") };
-    writeln!(out, "functions + static + others + eprof + lost = measured, {exactly}")
+    writeln!(out, "functions + static + others + eprof + lost = {whole}, {exactly}")
 }
 
 fn parts(balance: &Balance) -> [Joules; 6] {

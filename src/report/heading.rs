@@ -2,9 +2,9 @@
 
 use super::Weight;
 use super::scale::grouped;
-use super::summary::Summary;
+use super::summary::{Summary, how};
 use super::tree::CallTree;
-use crate::profile::{BALANCE_TOLERANCE, ProfileMethod};
+use crate::profile::BALANCE_TOLERANCE;
 use crate::units::Joules;
 
 /// How much of what, and what was recorded.
@@ -35,10 +35,5 @@ pub(super) fn provenance(summary: &Summary, weight: Weight) -> String {
     let mut sources: Vec<&str> =
         summary.domains.iter().filter(|domain| domain.counted).map(|domain| domain.source.as_str()).collect();
     sources.dedup();
-    let how = match summary.method {
-        ProfileMethod::Measured | ProfileMethod::None => "measured",
-        ProfileMethod::Estimated => "ESTIMATED, not measured",
-        ProfileMethod::Mixed => "partly measured, partly ESTIMATED",
-    };
-    format!("{how} ({})", sources.join(", "))
+    format!("{} ({})", how(summary.method), sources.join(", "))
 }

@@ -36,7 +36,8 @@ pub fn draw(report: &BucketReport) -> String {
     let y = |share: f64| HEIGHT - BOTTOM - share / top * plot_height;
     let title = format!("Energy of {} buckets, target {target}", full.len());
     let mut svg = begin_diagram(WIDTH, HEIGHT, STYLE, LEFT, &title);
-    let legend = [("measured", "as measured", LEFT), ("modelled", "by the power model alone", LEFT + 130.0)];
+    let beside = LEFT + if report.method == "mixed" { 290.0 } else { 130.0 };
+    let legend = [("measured", report.found_as(), LEFT), ("modelled", "by the power model alone", beside)];
     for (class, name, at) in legend.into_iter().take(if modelled.is_some() { 2 } else { 1 }) {
         // Writing to a String cannot fail.
         let _ = writeln!(
@@ -127,6 +128,7 @@ mod tests {
         let report = BucketReport {
             target_joules: Joules::from_joules(1.0),
             mean_joules: None,
+            method: "measured",
             measured: Spread { within_5_percent: 0.0, within_10_percent: 0.0 },
             modelled: None,
             buckets: Vec::new(),

@@ -8,7 +8,7 @@ use std::io::Write;
 use super::style::Style;
 use super::table;
 use super::tree::CallTree;
-use super::{Report, ReportError};
+use super::{Report, ReportError, Weight};
 use crate::markup::escape;
 use data::Page;
 
@@ -25,8 +25,11 @@ pub fn write(tree: &CallTree<'_>, report: &Report, mut out: impl Write) -> Resul
     let mut plain = Vec::new();
     table::write(report, &Style { width: 100, ..Style::default() }, &mut plain)?;
     let title = tree.summary.subject.as_ref().map_or("eprof", |subject| subject.as_str());
+    let mark = tree.summary.estimate_mark().filter(|_| tree.weight == Weight::Joules);
+    let energy = mark.map_or_else(|| "energy".to_owned(), |mark| format!("energy, {mark}"));
     let parts = [
         ("{{title}}", escape(title)),
+        ("{{energy}}", energy),
         ("{{style}}", STYLE.to_owned()),
         ("{{script}}", SCRIPT.to_owned()),
         ("{{table}}", escape(&String::from_utf8_lossy(&plain))),

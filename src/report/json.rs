@@ -33,6 +33,11 @@ struct JsonReport<'a> {
     subject: Option<&'a Label>,
     total_joules: Option<Joules>,
     method: &'static str,
+    /// What assumed watts may be off by, one standard error as a share of them, where joules are estimated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assumed_watts_error: Option<f64>,
+    /// The recording's end is missing.
+    partial: bool,
     duration_s: f64,
     mean_watts: Option<Watts>,
     samples: u64,
@@ -143,6 +148,8 @@ impl<'a> JsonReport<'a> {
             subject: summary.subject.as_ref(),
             total_joules: has_joules.then_some(summary.balance.measured),
             method: method_name(summary.method),
+            assumed_watts_error: summary.watts_error,
+            partial: summary.is_partial,
             duration_s: summary.duration.as_secs_f64(),
             mean_watts: summary.mean_power(),
             samples: summary.samples(),
@@ -225,7 +232,7 @@ impl<'a> JsonRow<'a> {
             total_share: report.share(&row.total),
             self_time_s: row.own.time.as_secs_f64(),
             self_time_share: report.time_share(&row.own).filter(|_| sampled),
-            self_watts: row.own.watts().filter(|_| report.weight == Weight::Joules),
+            self_watts: report.watts(row).filter(|_| report.weight == Weight::Joules),
         }
     }
 }

@@ -8,6 +8,7 @@
 //! - the rows: shown + cut + filtered + not selected = attributed.
 
 pub mod buckets;
+mod call_path_check;
 mod cells;
 pub mod csv;
 mod division;

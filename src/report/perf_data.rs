@@ -19,13 +19,23 @@ use perf_data::{EventDesc, RawRecord, ReadError, RecordPosition};
 
 use super::ReportError;
 use super::folded::WholeNumbers;
+use crate::profile::ProfileMethod;
 use crate::recording::Recording;
 use crate::recording::energy::domain_of_event;
 use crate::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
-/// The event's name, as tools show it above their tables.
+/// The event's name, as tools show it above their tables; they show nothing else of where the joules come from.
 pub const ENERGY_EVENT: &str = "energy-nanojoules";
+
+/// The same where joules are not all measured.
+fn event_name(method: ProfileMethod) -> String {
+    match method {
+        ProfileMethod::Measured | ProfileMethod::None => ENERGY_EVENT.to_owned(),
+        ProfileMethod::Estimated => format!("estimated-{ENERGY_EVENT}"),
+        ProfileMethod::Mixed => format!("partly-estimated-{ENERGY_EVENT}"),
+    }
+}
 const NANOJOULES: f64 = 1e9;
 /// PERF_COUNT_SW_DUMMY of the kernel's perf_event.h.
 const SOFTWARE_DUMMY: u64 = 9;
@@ -61,16 +71,17 @@ pub struct Exported {
 }
 
 /// Writes the copy. `joules` tells the energy of the sample at a place in the recording, and is asked in the order of
-/// the file.
+/// the file; `method`, how it was found.
 ///
 /// # Errors
 /// If writing fails.
 pub fn write(
     recording: &Recording,
+    method: ProfileMethod,
     mut joules: impl FnMut(RecordPosition) -> Option<Joules>,
     out: impl Write + Seek,
 ) -> Result<Exported, ReportError> {
-    let events = Events::new(recording);
+    let events = Events::new(recording, &event_name(method));
     let mut writer = PerfDataWriter::create(out, events.written.clone())?;
     let mut exported = Exported::default();
     let mut periods = WholeNumbers::new(NANOJOULES);
@@ -148,7 +159,7 @@ struct Events {
 }
 
 impl Events {
-    fn new(recording: &Recording) -> Self {
+    fn new(recording: &Recording, name: &str) -> Self {
         let mut written: Vec<EventDesc> = Vec::new();
         let written_as = recording
             .events()
@@ -169,10 +180,8 @@ impl Events {
             })
             .collect();
         match &mut written[..] {
-            [only] => only.name = ENERGY_EVENT.to_owned(),
-            several => {
-                several.iter_mut().for_each(|event| event.name = format!("{ENERGY_EVENT}, {}", event.name))
-            }
+            [only] => only.name = name.to_owned(),
+            several => several.iter_mut().for_each(|event| event.name = format!("{name}, {}", event.name)),
         }
         written.extend(written.first().and_then(companion));
         Self { written_as, written }
@@ -290,6 +299,7 @@ fn features(recording: &Recording, sample_times: Option<(Timestamp, Timestamp)>)
                 of(file.id.clone(), file.path.clone())
             })
             .collect(),
+        hides_branch_stacks: true,
         sample_times,
         clock: features.clock,
         clock_resolution: features

@@ -19,7 +19,7 @@ use super::protobuf::Message;
 use super::select::{Selected, Selection};
 use super::stack_filter::StackFilter;
 use crate::label::Label;
-use crate::profile::{AddressId, Module, ModuleKind, Profile, ProfileParts};
+use crate::profile::{AddressId, Module, ModuleKind, Profile, ProfileMethod, ProfileParts};
 use crate::symbolize::Symbols;
 
 /// Units per joule of the values: microjoules.
@@ -162,8 +162,11 @@ pub fn write(
     let mut message = Message::default();
     write_code(profile, symbols, &mut texts, &mut message);
     message.number(field::profile::DURATION_NANOS, profile.duration.as_nanos());
-    let comments: Vec<u64> =
-        profile.warnings.iter().map(|text| texts.place(Label::new(text).as_str())).collect();
+    let how = comment_on_method(ProfileMethod::of(
+        selected.domains.iter().map(|&domain| profile.domains[domain].info.method),
+    ));
+    let comments = how.into_iter().chain(profile.warnings.iter().map(String::as_str));
+    let comments: Vec<u64> = comments.map(|text| texts.place(Label::new(text).as_str())).collect();
     message.numbers(field::profile::COMMENT, comments);
     message.number(field::profile::DEFAULT_SAMPLE_TYPE, default);
     for text in &texts.table {
@@ -172,6 +175,15 @@ pub fn write(
     out.write_all(message.as_bytes())?;
     out.flush()?;
     Ok(())
+}
+
+/// What the reader must know of joules that no meter counted.
+fn comment_on_method(method: ProfileMethod) -> Option<&'static str> {
+    match method {
+        ProfileMethod::Measured | ProfileMethod::None => None,
+        ProfileMethod::Estimated => Some("energy is ESTIMATED from CPU time and assumed watts, not measured"),
+        ProfileMethod::Mixed => Some("energy is partly measured, partly ESTIMATED"),
+    }
 }
 
 /// What the values of samples are, and the rounding of each.

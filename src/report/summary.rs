@@ -2,7 +2,7 @@
 
 use super::division::DivisionSummary;
 use super::select::Selected;
-use crate::hardware::Method;
+use crate::hardware::{DomainInfo, Method};
 use crate::label::Label;
 use crate::profile::{Balance, DomainEnergy, Profile, ProfileMethod};
 use crate::units::{Joules, Nanoseconds, Watts};
@@ -16,6 +16,8 @@ pub struct DomainSummary {
     pub source: Label,
     /// Measured or estimated.
     pub method: Method,
+    /// What its watts may be off by, see [`DomainInfo::error_of_watts`].
+    pub watts_error: f64,
     /// The domain that contains it.
     pub parent: Option<Label>,
     /// How many domains contain it.
@@ -56,6 +58,13 @@ pub struct Summary {
     pub events: Vec<EventSummary>,
     /// The balance of the domains that are counted.
     pub balance: Balance,
+    /// Standard error of the watts that were assumed for the counted domains that no meter counts, as a share of
+    /// them; `None` if meters count all of them.
+    pub watts_error: Option<f64>,
+    /// The recording's end is missing.
+    pub is_partial: bool,
+    /// Joules follow time alone: all code has the same watts, which say nothing of it.
+    pub is_by_time: bool,
     /// How joules were divided among samples.
     pub division: Option<DivisionSummary>,
 }
@@ -71,12 +80,16 @@ impl Summary {
                 name: Label::new(&domain.info.name),
                 source: Label::new(&domain.info.source),
                 method: domain.info.method,
+                watts_error: domain.info.error_of_watts(),
                 parent: domain.info.parent.as_deref().map(Label::new),
                 depth: depth(profile, domain),
                 counted: counted(&index),
                 balance: domain.balance,
             })
             .collect();
+        let infos = || selected.domains.iter().map(|&index| &profile.domains[index].info);
+        let estimated = || infos().filter(|info| info.method == Method::Estimated);
+        let all_estimated = estimated().next().is_some() && estimated().count() == infos().count();
         let events = profile.events.iter().map(|event| EventSummary {
             name: Label::new(&event.name),
             samples: event.samples,
@@ -90,7 +103,11 @@ impl Summary {
             .fold(Balance::default(), |sum, domain| sum + domain.balance);
         Self {
             subject: subject.map(Label::new),
-            method: profile.method(),
+            method: ProfileMethod::of(infos().map(|info| info.method)),
+            watts_error: estimated().map(DomainInfo::error_of_watts).reduce(f64::max),
+            is_partial: profile.is_partial,
+            is_by_time: all_estimated
+                || profile.division.as_ref().is_some_and(|division| division.is_by_time),
             duration: profile.duration,
             events: events.collect(),
             domains,
@@ -110,6 +127,16 @@ impl Summary {
         self.method != ProfileMethod::None && self.balance.measured > Joules::ZERO
     }
 
+    /// What stands where a reader could take joules for measured: in pictures, names and comments of exports.
+    pub(super) fn estimate_mark(&self) -> Option<&'static str> {
+        match self.method {
+            _ if !self.has_joules() => None,
+            ProfileMethod::Measured | ProfileMethod::None => None,
+            ProfileMethod::Estimated => Some("estimated"),
+            ProfileMethod::Mixed => Some("partly estimated"),
+        }
+    }
+
     /// All samples of all events.
     pub fn samples(&self) -> u64 {
         self.events.iter().map(|event| event.samples).sum()
@@ -118,6 +145,24 @@ impl Summary {
     /// All samples known to be lost.
     pub fn lost(&self) -> u64 {
         self.events.iter().map(|event| event.lost).sum()
+    }
+}
+
+/// What joules are together that were found so: a column's title, and the whole that a balance is of.
+pub(super) fn whole_title(method: ProfileMethod) -> &'static str {
+    match method {
+        ProfileMethod::Measured | ProfileMethod::None => "measured",
+        ProfileMethod::Estimated => "estimated",
+        ProfileMethod::Mixed => "all",
+    }
+}
+
+/// How joules were found, for people.
+pub(super) fn how(method: ProfileMethod) -> &'static str {
+    match method {
+        ProfileMethod::Measured | ProfileMethod::None => "measured",
+        ProfileMethod::Estimated => "ESTIMATED, not measured",
+        ProfileMethod::Mixed => "partly measured, partly ESTIMATED",
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a report's rows are sums of, added up part by part.
 
+use super::call_path_check::CallPathCheck;
 use super::cells::{CellSums, DomainSums};
 use super::error::ReportError;
 use super::frames::{Detail, FrameTable};
@@ -8,7 +9,7 @@ use super::rows::{FrameSums, Grouping, Row, frame_row};
 use super::select::{Selected, Selection, Totals};
 use super::stack_filter::StackFilter;
 use crate::label::Label;
-use crate::profile::Profile;
+use crate::profile::{Profile, StackId};
 use crate::symbolize::Symbols;
 use crate::units::{Joules, Nanoseconds};
 
@@ -31,6 +32,7 @@ pub(super) struct Sums<'a> {
     frames: FrameTable,
     detail: Detail,
     rows: RowSums<'a>,
+    paths: CallPathCheck,
     chosen: Totals,
     all: Totals,
     in_cells: Vec<f64>,
@@ -52,6 +54,8 @@ pub(super) struct Found {
     pub not_selected: Totals,
     /// Joules of all cells by domain, selected or not.
     pub in_cells: Vec<f64>,
+    /// What is wrong with call paths and missing of symbols.
+    pub paths: Option<String>,
 }
 
 impl<'a> Sums<'a> {
@@ -89,6 +93,7 @@ impl<'a> Sums<'a> {
             frames,
             detail,
             rows,
+            paths: CallPathCheck::new(profile, symbols),
             chosen: Totals::default(),
             all: Totals::default(),
             in_cells: vec![0.0; profile.domains.len()],
@@ -101,6 +106,8 @@ impl<'a> Sums<'a> {
         for totals in &stacks {
             self.chosen += *totals;
         }
+        let weights = stacks.iter().map(|totals| totals.weight(self.selected.weight));
+        self.paths.add(part, (0..).map(StackId).zip(weights));
         if self.selected.partial {
             self.all += self.selected.all(part);
         }
@@ -119,7 +126,8 @@ impl<'a> Sums<'a> {
 
     /// The rows, and what there is beside them.
     pub fn finish(self) -> Result<Found, ReportError> {
-        let Self { symbols, selected, frames, detail, chosen, all, in_cells, .. } = self;
+        let Self { symbols, selected, frames, detail, paths, chosen, all, in_cells, .. } = self;
+        let paths = paths.warning(selected.weight);
         let row = |key, own, total| frame_row(symbols, &frames, detail, key, own, total);
         let rows = match self.rows {
             RowSums::Neighbours { of, by_key, at_end, .. } => {
@@ -141,7 +149,7 @@ impl<'a> Sums<'a> {
             RowSums::ByDomain(sums) => sums.finish(),
         };
         let not_selected = if selected.partial { beyond(all, chosen) } else { Totals::default() };
-        Ok(Found { rows, chosen, not_selected, in_cells })
+        Ok(Found { rows, chosen, not_selected, in_cells, paths })
     }
 }
 

@@ -12,6 +12,7 @@ use super::select::{Totals, Weight};
 use super::style::Style;
 use super::value::Report;
 use crate::label::{Label, padded};
+use crate::profile::{EQUAL_WATTS_ERROR, ProfileMethod};
 use crate::units::Joules;
 
 /// Writes a report as a table: the head, the balance, the rows, the warnings.
@@ -26,6 +27,9 @@ pub fn write(report: &Report, style: &Style, mut out: impl Write) -> Result<(), 
     }
     let table = Table::new(report, style);
     table.write(style, &mut out)?;
+    if let Some(text) = about_estimate(report) {
+        head::write_wrapped("", &text, style.width, &mut out)?;
+    }
     for warning in &report.warnings {
         head::write_wrapped("warning: ", warning.as_str(), style.width, &mut out)?;
     }
@@ -188,7 +192,7 @@ fn numbers(report: &Report, style: &Style, lines: &[&Row]) -> Vec<Column> {
         }
     }
     columns.push(column("share", &|row| percent(report.share(&row.own))));
-    if has_joules && lines.iter().any(|row| row.own.watts().is_some()) {
+    if has_joules && !report.summary.is_by_time && lines.iter().any(|row| row.own.watts().is_some()) {
         columns.push(column("watts", &|row| {
             row.own.watts().filter(|_| sampled(row)).map(|watts| format!("{:.2}", watts.as_watts()))
         }));
@@ -232,7 +236,11 @@ fn titles(by: Grouping) -> (&'static str, Option<&'static str>) {
 /// What the line is called that shares are shares of.
 fn whole_name(report: &Report) -> &'static str {
     match report.by {
-        _ if report.includes_balance => "everything measured",
+        _ if report.includes_balance => match report.summary.method {
+            ProfileMethod::Measured | ProfileMethod::None => "everything measured",
+            ProfileMethod::Estimated => "everything estimated",
+            ProfileMethod::Mixed => "everything",
+        },
         Grouping::Function if report.neighbours_of.is_none() => "all functions",
         _ => "all of these",
     }
@@ -246,9 +254,44 @@ fn footer(report: &Report) -> String {
             if several { "samples of all events together; --event NAME takes those of one" } else { "" };
         return text.to_owned();
     }
-    let has_errors = report.rows.iter().any(|row| row.own.variance > 0.0);
-    let errors = if has_errors { "±: one standard error; " } else { "" };
-    format!("{errors}watts: while running; share: of {}", whole_name(report))
+    let errors = if has_errors(report) { "±: one standard error; " } else { "" };
+    let watts = if report.summary.is_by_time { "" } else { "watts: while running; " };
+    format!("{errors}{watts}share: of {}", whole_name(report))
+}
+
+fn has_errors(report: &Report) -> bool {
+    report.rows.iter().any(|row| row.own.variance > 0.0)
+}
+
+/// What an estimate is sure of and what not, since a number with `±` looks measured.
+fn about_estimate(report: &Report) -> Option<String> {
+    let summary = &report.summary;
+    if report.weight != Weight::Joules || !summary.is_by_time && summary.watts_error.is_none() {
+        return None;
+    }
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let mut text = String::new();
+    if let Some(error) = summary.watts_error.filter(|_| has_errors(report)) {
+        let equal = percent(EQUAL_WATTS_ERROR);
+        text = match error {
+            0.0 => format!(
+                "± of an estimate: of sampling and of equal watts for all code ({equal}); it takes --watts for true"
+            ),
+            error => format!(
+                "± of an estimate: of sampling, of equal watts for all code ({equal}) and of typical watts for this \
+                 machine ({}, all rows alike); it",
+                percent(error)
+            ),
+        };
+        text += if error == 0.0 { " and" } else { "" };
+        text += " leaves out what clocks, memory and devices change";
+    }
+    let constant = report.whole.watts().filter(|_| summary.is_by_time && !report.includes_balance);
+    if let Some(watts) = constant {
+        let separator = if text.is_empty() { "" } else { ". " };
+        text += &format!("{separator}No watts by row: joules follow time here, {watts} of all code");
+    }
+    (!text.is_empty()).then_some(text)
 }
 
 fn right(text: &str, width: usize) -> String {

@@ -167,10 +167,10 @@ fn from_the_innermost_frame() {
     let options = TreeOptions { direction: Direction::FromInnermost, ..TreeOptions::default() };
     let tree = CallTree::new(&profile, &symbols, &options).expect("there are samples");
     insta::assert_snapshot!(text(|out| folded::write(&tree, out)), @r"
-    LazyCompile:~sum app.js:3_[j];main 1250000
-    ksys_write_[k];work;main 500000
-    mix_[i];work;main 13500000
-    walk;walk;deflate;work;main 2750000
+    [partly estimated];LazyCompile:~sum app.js:3_[j];main 1250000
+    [partly estimated];ksys_write_[k];work;main 500000
+    [partly estimated];mix_[i];work;main 13500000
+    [partly estimated];walk;walk;deflate;work;main 2750000
     ");
 }
 

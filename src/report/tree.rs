@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use rustc_hash::FxHashMap;
 
+use super::call_path_check::CallPathCheck;
 use super::error::ReportError;
 use super::frames::{Detail, FrameClass, FrameTable, UNKNOWN};
 use super::kept_tree::KeptTree;
@@ -77,6 +78,7 @@ pub struct CallTree<'a> {
     folded: TreeFrame,
     selected: Selected,
     filter: StackFilter,
+    paths: CallPathCheck,
     root_of_thread: Vec<Option<u32>>,
     /// What weighs.
     pub weight: Weight,
@@ -107,6 +109,7 @@ impl<'a> CallTree<'a> {
         let selected = Selected::resolve(&options.selection, profile)?;
         let (mut roots, root_of_thread) = roots(profile, options.root);
         let frame_table = || FrameTable::new(profile, symbols, Detail::ClassedFunction, !options.no_inline);
+        let mut paths = CallPathCheck::new(profile, symbols);
         let new_filter = || StackFilter::new(profile, symbols, &options.selection);
         let (frames, filter, stacks) = match parts.whole() {
             Some(profile) => {
@@ -115,6 +118,7 @@ impl<'a> CallTree<'a> {
                     let taken = filter.taken(profile, &selected);
                     (filter, weigh(profile, &selected, &taken, &root_of_thread))
                 });
+                paths.add(profile, stacks.iter().map(|stack| (stack.stack, stack.weight)));
                 (frames, filter, Stacks::All(profile, stacks))
             }
             None => {
@@ -122,7 +126,9 @@ impl<'a> CallTree<'a> {
                 let tree = kept_tree(parts, |part, tree| {
                     let taken = filter.taken(part, &selected);
                     let mut path = Vec::new();
-                    for stack in weigh(part, &selected, &taken, &root_of_thread) {
+                    let stacks = weigh(part, &selected, &taken, &root_of_thread);
+                    paths.add(part, stacks.iter().map(|stack| (stack.stack, stack.weight)));
+                    for stack in stacks {
                         frames_of(&frames, part, options.direction, stack.above, stack.stack, &mut path);
                         tree.add(&path, stack.weight);
                     }
@@ -157,6 +163,7 @@ impl<'a> CallTree<'a> {
             summary,
             selected,
             filter,
+            paths,
             root_of_thread,
         };
         if tree.total() > 0.0 { Ok(tree) } else { Err(ReportError::NothingSelected) }
@@ -184,6 +191,12 @@ impl<'a> CallTree<'a> {
             Stacks::Kept(tree) if tree.folded() > 0.0 => Some(tree.folded() / self.total()),
             _ => None,
         }
+    }
+
+    /// What the reader must know of broken call paths and missing symbols, and the repair. A [`Report`](super::Report)
+    /// of the same profile says the same.
+    pub fn warning_of_paths(&self) -> Option<String> {
+        self.paths.warning(self.weight)
     }
 
     /// What the reader of a picture must know of it, beside the profile's warnings.
@@ -243,6 +256,11 @@ impl<'a> CallTree<'a> {
             let root = self.root_of_thread[cell.thread.0 as usize];
             (index, totals.weight(self.weight), CellPath { root, stack: cell.stack })
         })
+    }
+
+    /// The frames beside all stacks, and their weights.
+    pub(super) fn beside(&self) -> impl Iterator<Item = (TreeFrame, f64)> {
+        self.beside.iter().map(|&(frame, weight)| (TreeFrame::Above(frame), weight))
     }
 
     /// The frames that the tree has of a path in a part of the profile, the one nearest to the root first.

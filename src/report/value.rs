@@ -11,8 +11,9 @@ use super::summary::Summary;
 use super::sums::{Found, RowsWanted, Sums};
 
 use crate::label::Label;
-use crate::profile::{BALANCE_TOLERANCE, Profile, ProfileParts};
+use crate::profile::{BALANCE_TOLERANCE, EQUAL_WATTS_ERROR, Profile, ProfileMethod, ProfileParts};
 use crate::symbolize::Symbols;
+use crate::units::Watts;
 
 /// What a report shows. The default: all functions by their own joules.
 #[derive(Debug, Clone)]
@@ -101,7 +102,7 @@ impl Report {
             RowsWanted { by: options.by, neighbours: options.neighbours.as_ref(), inline: options.inline };
         let mut sums = Sums::new(profile, symbols, &selected, &options.selection, wanted)?;
         parts.for_each_part(&mut |part| sums.add(part));
-        let Found { rows, chosen, not_selected, in_cells } = sums.finish()?;
+        let Found { rows, chosen, not_selected, in_cells, paths } = sums.finish()?;
 
         let neighbours = options.neighbours.as_ref();
         let neighbours_of = neighbours.map(|of| (of.side, Label::new(&of.function)));
@@ -117,7 +118,10 @@ impl Report {
             includes_balance: options.whole && weight == Weight::Joules && options.neighbours.is_none(),
             cut: (0, Totals::default()),
             filtered: (0, Totals::default()),
-            warnings: warnings(profile, &summary, &in_cells),
+            warnings: warnings(profile, &summary, &in_cells)
+                .into_iter()
+                .chain(paths.map(|text| Label::new(&text)))
+                .collect(),
             summary,
         };
         report.finish(options);
@@ -139,17 +143,40 @@ impl Report {
         if let Some(pattern) = &options.rows {
             let (kept, filtered): (Vec<Row>, Vec<Row>) =
                 std::mem::take(&mut self.rows).into_iter().partition(|row| rows::matches(row, pattern));
-            self.filtered = count_and_sum(&filtered);
+            self.filtered = (filtered.len(), self.sum(&filtered));
             self.rows = kept;
         }
         if options.own_only {
             let weight = self.weight;
             self.rows.retain(|row| row.own.weight(weight) != 0.0);
         }
-        rows::sort(&mut self.rows, options.sort, self.weight);
+        let sort = match options.sort {
+            // They would be sorted by what rounding leaves.
+            SortKey::Watts if self.summary.is_by_time => SortKey::Own,
+            sort => sort,
+        };
+        rows::sort(&mut self.rows, sort, self.weight);
         if let Some(limit) = options.limit.filter(|&limit| limit < self.rows.len()) {
-            self.cut = count_and_sum(&self.rows.split_off(limit));
+            let cut = self.rows.split_off(limit);
+            self.cut = (cut.len(), self.sum(&cut));
         }
+        self.whole = self.with_error_of_estimate(self.whole);
+    }
+
+    fn sum(&self, rows: &[Row]) -> Totals {
+        self.with_error_of_estimate(rows.iter().map(|row| row.own).sum())
+    }
+
+    /// Sums of rows whose errors are all of one cause, the watts that were assumed: they are as large in a sum as in
+    /// its rows.
+    fn with_error_of_estimate(&self, mut sum: Totals) -> Totals {
+        if let (ProfileMethod::Estimated, Some(error)) = (self.summary.method, self.summary.watts_error)
+            && self.rows.iter().any(|row| row.own.variance > 0.0)
+        {
+            let by_watts = sum.joules.as_joules() * error.hypot(EQUAL_WATTS_ERROR);
+            sum.variance = sum.variance.max(by_watts * by_watts);
+        }
+        sum
     }
 
     /// The share that a row's own weight has of the whole, from 0 to 1; `None` if the whole is nothing.
@@ -158,15 +185,16 @@ impl Report {
         (whole > 0.0).then(|| totals.weight(self.weight) / whole)
     }
 
+    /// A row's watts while it ran; `None` where joules follow time alone, so that all rows have the same.
+    pub fn watts(&self, row: &Row) -> Option<Watts> {
+        row.own.watts().filter(|_| !self.summary.is_by_time)
+    }
+
     /// The share that a row has of all time; `None` where no event told the time.
     pub fn time_share(&self, totals: &Totals) -> Option<f64> {
         let whole = self.whole.time.as_secs_f64();
         (whole > 0.0).then(|| totals.time.as_secs_f64() / whole)
     }
-}
-
-fn count_and_sum(rows: &[Row]) -> (usize, Totals) {
-    (rows.len(), rows.iter().map(|row| row.own).sum())
 }
 
 /// The profile's own warnings, and what does not add up. `in_cells` are the joules of all cells, by domain.

@@ -6,6 +6,7 @@ use super::demangle::Demangler;
 use super::dwarf::{DebugLookup, DebugMap};
 use super::elf::Segments;
 use super::error::SymbolizeError;
+use super::function_starts::FunctionStarts;
 use super::symbol_table::{Symbol, SymbolTable};
 use super::symbols::{FileId, FoundFrames, FoundFunction, FunctionId, Item, SourceFrame};
 
@@ -18,6 +19,8 @@ const LONGEST_RUN: usize = 8_192;
 #[derive(Debug, Default)]
 pub(crate) struct CodeMap<'a> {
     pub(crate) table: SymbolTable<'a>,
+    /// Where functions begin that have no symbol.
+    pub(crate) starts: FunctionStarts,
     /// The way from file offsets to the table's addresses; without it they are the same.
     pub(crate) segments: Option<Segments>,
     pub(crate) debug: Option<DebugMap<'a>>,
@@ -117,8 +120,9 @@ impl<'a> Search<'_, 'a> {
     /// Adds the frames of one address.
     fn add(&mut self, offset: u64) {
         let mut frames = std::mem::take(&mut self.frames);
-        let (mut symbol, mut within) = (None, None);
+        let (mut symbol, mut within, mut unnamed) = (None, None, None);
         if let Some(address) = self.map.address(offset) {
+            unnamed = self.map.starts.start_of(address);
             let found = self.symbol(address);
             within = found.as_ref().map(|symbol| address.wrapping_sub(symbol.start));
             symbol = found.map(|symbol| self.symbol_function(&symbol));
@@ -126,7 +130,10 @@ impl<'a> Search<'_, 'a> {
         }
         // Innermost first. The outermost is the symbol's function, whatever debug information calls it.
         let (outermost, file, line) = frames.pop().unwrap_or_default();
-        let function = symbol.or(outermost).unwrap_or_else(|| self.unknown_function(offset));
+        let function = symbol.or(outermost).unwrap_or_else(|| {
+            let unnamed = unnamed.and_then(|start| self.unnamed_function(start));
+            unnamed.unwrap_or_else(|| self.unknown_function(offset))
+        });
         self.found.add_frame(SourceFrame { function, file, line, inlined: false });
         while let Some((function, file, line)) = frames.pop() {
             match (function, self.found.frames.last_mut()) {
@@ -196,6 +203,22 @@ impl<'a> Search<'_, 'a> {
         });
         self.ids.names.insert(place, id);
         id
+    }
+
+    /// A function of which only the start is known. Where a symbol begins there and ends before it, the rest is no
+    /// other function, and perf does not give it the name.
+    fn unnamed_function(&mut self, start: u64) -> Option<FunctionId> {
+        if self.symbol(start).is_some_and(|symbol| symbol.start == start) {
+            return None;
+        }
+        if let Some(&id) = self.ids.symbols.get(&start) {
+            return Some(id);
+        }
+        let raw_name = format!("{}+fn_{start:x}", self.label).into_boxed_str();
+        let function = FoundFunction { raw_name, name: None, address: Some(start), known: false };
+        let id = self.found.add_function(function);
+        self.ids.symbols.insert(start, id);
+        Some(id)
     }
 
     fn unknown_function(&mut self, offset: u64) -> FunctionId {

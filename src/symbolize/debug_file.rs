@@ -1,4 +1,4 @@
-//! Finding the files that hold a module's code and its debug information, on this machine only.
+//! Finding the files that hold a module's code and its debug information; on this machine only, unless asked.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use object::Object;
 
+use super::debuginfod::{Debuginfod, Wanted};
 use super::elf::{MappedFile, build_id, hex};
 use super::error::SymbolizeError;
 use super::options::SymbolizeOptions;
@@ -25,7 +26,15 @@ pub(crate) fn open_image(options: &SymbolizeOptions, module: &Module) -> Result<
     };
     let recorded = module.build_id.as_deref().unwrap_or_default();
     let cached = by_build_id(&options.build_id_caches, recorded, "/elf");
-    cached.into_iter().find_map(|path| open_with_build_id(&path, recorded)).ok_or(refused)
+    if let Some(found) = cached.into_iter().find_map(|path| open_with_build_id(&path, recorded)) {
+        return Ok(found);
+    }
+    match &options.debuginfod {
+        Some(debuginfod) if !recorded.is_empty() => {
+            fetch(debuginfod, Wanted::Executable, Path::new(&module.path), recorded).map_err(|_| refused)
+        }
+        _ => Err(refused),
+    }
 }
 
 fn open_recorded(
@@ -113,6 +122,21 @@ pub(crate) fn find_debug_file(
         };
         same.then_some(file)
     })
+}
+
+/// Fetches a file of a module, which is not believed but for its own build-id.
+pub(crate) fn fetch(
+    debuginfod: &Debuginfod,
+    wanted: Wanted,
+    module: &Path,
+    id: &[u8],
+) -> Result<MappedFile, SymbolizeError> {
+    let fetched = debuginfod.fetch(wanted, module, id)?;
+    let other = || {
+        let why = format!("{} is not the file of this build-id", fetched.display());
+        SymbolizeError::NotFetched { path: module.to_owned(), build_id: hex(id), why }
+    };
+    open_with_build_id(&fetched, id).ok_or_else(other)
 }
 
 /// Finds the file that several debug files share parts of (`.gnu_debugaltlink`, made by dwz).

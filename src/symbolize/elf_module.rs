@@ -7,13 +7,15 @@ use object::{Object, ObjectSection};
 
 use super::code_map::CodeMap;
 use super::debug_file::{
-    by_build_id, find_debug_file, find_supplement, open_image, open_with_build_id, same_build_id,
+    by_build_id, fetch, find_debug_file, find_supplement, open_image, open_with_build_id, same_build_id,
 };
 use super::debug_sections::{DebugInfo, DebugSections, SectionNames};
+use super::debuginfod::Wanted;
 use super::dwarf::{DebugMap, package_path};
 use super::elf::{MappedFile, Segments, build_id};
 use super::elf_symbols::{dynamic_symbols, linkage_stubs, static_symbols};
 use super::error::SymbolizeError;
+use super::function_starts::FunctionStarts;
 use super::options::SymbolizeOptions;
 use super::running_kernel::check_running;
 use super::split_dwarf::DwoArena;
@@ -28,20 +30,31 @@ pub(crate) struct ElfFiles {
     /// The file whose symbol table and debug information are used; often the image itself.
     debug: Arc<MappedFile>,
     info: Option<DebugInfo>,
+    /// What was to be fetched and did not come.
+    not_fetched: Option<SymbolizeError>,
 }
 
 impl ElfFiles {
     pub(crate) fn open(options: &SymbolizeOptions, module: &Module) -> Result<Self, SymbolizeError> {
         let image = Arc::new(open_file(options, module)?);
-        let debug = {
+        let (debug, not_fetched) = {
             let parsed = parse(&image)?;
             let complete = parsed.section_by_name(".debug_info").is_some_and(|section| section.size() > 0);
-            if complete { None } else { find_debug_file(options, &image, &parsed) }
+            let found = if complete { None } else { find_debug_file(options, &image, &parsed) };
+            match (&options.debuginfod, build_id(&parsed)) {
+                (Some(debuginfod), Some(id)) if !complete && found.is_none() => {
+                    match fetch(debuginfod, Wanted::DebugInfo, &image.path, id) {
+                        Ok(fetched) => (Some(fetched), None),
+                        Err(why) => (None, Some(why)),
+                    }
+                }
+                _ => (found, None),
+            }
         };
         let debug = debug.map_or_else(|| image.clone(), Arc::new);
         let wanted = options.inlines || options.lines;
         let info = if wanted { Self::debug_info(options, &image, &debug) } else { None };
-        Ok(Self { image, debug, info })
+        Ok(Self { image, debug, info, not_fetched })
     }
 
     fn debug_info(
@@ -64,12 +77,24 @@ impl ElfFiles {
     pub(crate) fn code_map<'a>(&'a self, dwos: &'a DwoArena) -> Result<CodeMap<'a>, SymbolizeError> {
         let image = parse(&self.image)?;
         let mut warnings = Vec::new();
+        match &self.not_fetched {
+            Some(SymbolizeError::NotFetched { path, build_id, why }) => {
+                let (path, build_id, why) = (path.clone(), build_id.clone(), why.clone());
+                warnings.push(SymbolizeError::NotFetched { path, build_id, why });
+            }
+            Some(SymbolizeError::NothingFetched { why }) => {
+                warnings.push(SymbolizeError::NothingFetched { why: why.clone() });
+            }
+            _ => {}
+        }
         let mut symbols = static_symbols(&parse(&self.debug)?);
         if symbols.is_empty() {
             symbols = static_symbols(&image);
         }
+        let mut starts = FunctionStarts::default();
         if symbols.is_empty() {
             symbols = dynamic_symbols(&image);
+            starts = FunctionStarts::of(&image);
             if image.section_by_name(".gnu_debugdata").is_some() {
                 warnings.push(SymbolizeError::PackedSymbols { path: self.image.path.clone() });
             }
@@ -79,7 +104,7 @@ impl ElfFiles {
         if self.info.is_some() && debug.is_none() {
             warnings.push(SymbolizeError::DebugInfo { path: self.debug.path.clone() });
         }
-        Ok(CodeMap { table, segments: Some(Segments::of(&image)), debug, debug_shift: 0, warnings })
+        Ok(CodeMap { table, starts, segments: Some(Segments::of(&image)), debug, debug_shift: 0, warnings })
     }
 }
 

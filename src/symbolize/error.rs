@@ -58,6 +58,22 @@ pub enum SymbolizeError {
         /// The file with the debug information.
         path: PathBuf,
     },
+    /// A file was asked for by build-id and did not come.
+    #[error("no debug file of {} was fetched (build-id {build_id}): {why}", path.display())]
+    NotFetched {
+        /// The module.
+        path: PathBuf,
+        /// Its build-id.
+        build_id: String,
+        /// What the program that was to fetch it says.
+        why: String,
+    },
+    /// No file can be fetched, whatever it is.
+    #[error("--debuginfod fetches nothing: {why}")]
+    NothingFetched {
+        /// What is missing.
+        why: String,
+    },
     /// The symbols of a stripped module are there, but packed.
     #[error(
         "few symbols of {}: the others are packed in its section .gnu_debugdata (xz), which eprof cannot unpack; \

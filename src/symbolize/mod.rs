@@ -12,18 +12,20 @@
 //! Beside that, [`StackUnwinder`] makes call stacks of copied stacks, from the same files, and [`jitdump`] tells where
 //! just-in-time compilers placed their functions.
 //!
-//! Nothing is fetched from a network, and a file that is not the recorded one is not used: what has no
-//! symbol keeps module and offset as its name.
+//! Nothing is fetched from a network unless it is asked for ([`Debuginfod`]), and a file that is not the recorded one is
+//! not used: what has no symbol keeps its module as its name, with the start of its function if unwind tables tell it.
 
 mod code_map;
 mod debug_file;
 mod debug_sections;
+mod debuginfod;
 mod demangle;
 mod dwarf;
 mod elf;
 mod elf_module;
 mod elf_symbols;
 mod error;
+mod function_starts;
 pub mod jitdump;
 mod kallsyms;
 mod kernel;
@@ -43,6 +45,7 @@ mod units;
 mod unwind;
 mod vdso;
 
+pub use debuginfod::Debuginfod;
 pub use error::SymbolizeError;
 pub use options::{KernelReference, SymbolizeOptions};
 pub use read_ahead::KernelListAhead;

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use super::debuginfod::Debuginfod;
+
 /// Where a symbol of the kernel was when the recording was made. perf.data tells it in the name and offset of the
 /// kernel's own mapping (`[kernel.kallsyms]_text`): the kernel lies elsewhere after each boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub struct SymbolizeOptions {
     pub debug_dirs: Vec<PathBuf>,
     /// Folders laid out as perf's cache: `DIR/.build-id/xx/yyyy/elf`.
     pub build_id_caches: Vec<PathBuf>,
+    /// Fetch what is nowhere here from the servers of the user's choice.
+    pub debuginfod: Option<Debuginfod>,
     /// Prefix for the paths of modules, for recordings of a container or another machine's root.
     pub sysroot: Option<PathBuf>,
     /// Root of procfs: kernel symbols, and this process's own vdso.
@@ -61,6 +65,7 @@ impl Default for SymbolizeOptions {
             cpp_parameters: false,
             debug_dirs: vec![PathBuf::from("/usr/lib/debug")],
             build_id_caches: std::env::home_dir().map(|home| home.join(".debug")).into_iter().collect(),
+            debuginfod: None,
             sysroot: None,
             procfs: PathBuf::from("/proc"),
             sysfs: PathBuf::from("/sys"),

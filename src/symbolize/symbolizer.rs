@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Mutex;
 
+use rustc_hash::FxHashSet;
+
 use super::code_map::{CodeMap, Wanted};
 use super::demangle::Demangler;
 use super::dwarf::DebugLookup;
@@ -86,6 +88,9 @@ impl Symbolizer {
         });
         let warnings = sources.iter().filter_map(|source| source.as_ref().err());
         let warnings = warnings.chain(maps.iter().flat_map(|map| &map.warnings)).map(ToString::to_string);
+        // What is missing for all modules is said once.
+        let mut said = FxHashSet::default();
+        let warnings: Vec<String> = warnings.filter(|text| said.insert(text.clone())).collect();
 
         let runs = threads.map(groups.len(), |group| {
             let runs = maps[groups[group].origin].runs(groups[group].items);
@@ -101,7 +106,9 @@ impl Symbolizer {
             let runs: Vec<_> = runs.iter().map(|(run, found)| (&run.items[..], found)).collect();
             builder.merge(id, &runs);
         }
-        builder.finish(warnings.collect())
+        let mut symbols = builder.finish(warnings);
+        symbols.asked_servers = self.options.debuginfod.is_some();
+        symbols
     }
 
     /// Looks up all runs. A thread keeps the units that it parsed until it comes to another module.

@@ -20,13 +20,15 @@ pub struct FileId(pub u32);
 /// Two static functions of one name are two functions; the inlined copies of a function are that function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// Name for people: demangled if asked for. `libfoo.so+0x1234` where no symbol is known.
+    /// Name for people: demangled if asked for. `libfoo.so+fn_1200` where no symbol is known but, from the unwind
+    /// tables, the function's start; `libfoo.so+0x1234` where nothing is known.
     pub name: Arc<str>,
     /// Name as in the symbol table or debug information.
     pub raw_name: Arc<str>,
     /// Where it lies.
     pub module: ModuleId,
-    /// Start of its symbol, in the module's own virtual addresses; `None` if it is only known inlined.
+    /// Start of its symbol, or of the function without a symbol, in the module's own virtual addresses; `None` if it is
+    /// only known inlined, or not at all.
     pub address: Option<u64>,
     /// Named by a symbol. If not, the name is made of module and offset.
     pub known: bool,
@@ -60,6 +62,8 @@ pub struct Symbols {
     offsets: Vec<u64>,
     /// What was not found or not used, and why.
     pub warnings: Vec<String>,
+    /// What was not found here was asked for elsewhere ([`Debuginfod`](super::Debuginfod)).
+    pub asked_servers: bool,
 }
 
 impl Symbols {

@@ -71,7 +71,7 @@ fn functions_in_turns_where_every_coefficient_of_the_preset_is_wrong() {
 /// calibration knows the machine better than 18 s of the program do, and must not be corrected away from it.
 #[test]
 fn a_calibrated_machine_by_default() {
-    let script = "export HOME=/guest/home\n\
+    let script = "export XDG_CONFIG_HOME=/guest/home/.config\n\
                   ./eprof calibrate --announce /proc/simhw --precision 0.05 --time-limit 45 --meter-watch 500\n\
                   cp /guest/home/.config/eprof/models/*.json model.json\n\
                   ./eprof record -q -a --meter-watch 500 -o e.data -- ./phases -m alt -t 3000 -n 5000\n";

@@ -23,7 +23,7 @@ const CONSTANT: [(DomainKind, f64); 3] =
 const STEADY: [&str; 2] = ["--icount", "shift=3"];
 
 const SCRIPT: &str = r#"
-export HOME=/guest/home
+export HOME=/guest/home XDG_CONFIG_HOME=/guest/home/.config
 ./eprof calibrate --announce /proc/simhw --precision 0.05 --time-limit 45 --meter-watch 500
 echo "status $?"
 echo "== kept"

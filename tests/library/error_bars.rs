@@ -169,6 +169,7 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
             bucket: Joules::from_joules(0.5),
             bucket_reason: BucketReason::Asked,
             static_is_spread: false,
+            is_by_time: false,
         }),
         errors: Some(ErrorTerms {
             parameters: 3,

@@ -113,12 +113,12 @@ impl Collector {
         unwound: &[u64],
     ) -> SampleKey {
         let (thread, spaces) = self.told_apart(tasks, task);
+        let number_of_spaces = self.located.number_of(spaces);
+        let own = own_frame(sample).map(|frame| self.located(tasks, task, number_of_spaces, frame));
         let callers = match self.dimensions.stacks {
-            true => self.callers(tasks, task, spaces, sample, unwound),
+            true => self.callers(tasks, task, spaces, sample, unwound, own),
             false => CallersId::NONE,
         };
-        let spaces = self.located.number_of(spaces);
-        let own = own_frame(sample).map(|frame| self.located(tasks, task, spaces, frame));
         SampleKey { callers, own: own.into(), thread }
     }
 
@@ -171,7 +171,7 @@ impl Collector {
         Collected { callers, callers_of_launches, addresses }
     }
 
-    /// All frames of a sample but its own address.
+    /// All frames of a sample but its own address, which is `own`.
     fn callers(
         &mut self,
         tasks: &mut Tasks,
@@ -179,13 +179,16 @@ impl Collector {
         spaces: Spaces,
         sample: &Sample<'_>,
         unwound: &[u64],
+        own: Option<AddressId>,
     ) -> CallersId {
         let has_own = sample.ip.is_some();
+        let nowhere = own.and_then(|own| self.nowhere(tasks, own));
         let (before_own, behind_own) = around_own(sample.callchain, has_own);
         let is_first_own = has_own && sample.mode == CpuMode::User;
         let hash = hash(&self.hashers, |hasher| {
             hasher.write_u64(u64::from(spaces.0.0) << 32 | u64::from(spaces.1.0));
-            hasher.write_u64((unwound.len() as u64) << 16 | u64::from(has_own) << 8 | sample.mode as u64);
+            let before = u64::from(nowhere.is_some()) << 9 | u64::from(has_own) << 8 | sample.mode as u64;
+            hasher.write_u64((unwound.len() as u64) << 16 | before);
             hasher.write(before_own);
             hasher.write(behind_own);
             for address in unwound.iter().skip(usize::from(is_first_own)) {
@@ -196,6 +199,14 @@ impl Collector {
             return CallersId(callers);
         }
         self.find_path(tasks, task, spaces, None, sample, unwound);
+        if nowhere.is_some() {
+            // What is called from nowhere is one frame with it.
+            while let Some(&last) = self.path.last()
+                && self.nowhere(tasks, last) == nowhere
+            {
+                self.path.pop();
+            }
+        }
         let keeps_paths = !matches!(self.keeping, Keeping::Addresses);
         let callers = if keeps_paths { self.paths.callers(&self.path) } else { CallersId::NONE };
         self.known_callers.insert(hash, callers.0);
@@ -223,7 +234,15 @@ impl Collector {
         path.reserve(1 + sample.callchain.len() + unwound.len());
         let spaces = self.located.number_of(spaces);
         path.extend(own.map(|frame| self.located(tasks, task, spaces, frame)));
-        for_each_caller(sample, unwound, |frame| path.push(self.located(tasks, task, spaces, frame)));
+        let mut nowhere = None;
+        for_each_caller(sample, unwound, |frame| {
+            let address = self.located(tasks, task, spaces, frame);
+            // Where a chain of frame pointers goes astray, a hundred frames can be nowhere: they are one.
+            let last = std::mem::replace(&mut nowhere, self.nowhere(tasks, address));
+            if nowhere.is_none() || nowhere != last {
+                path.push(address);
+            }
+        });
         path.reverse();
         self.path = path;
     }
@@ -237,6 +256,14 @@ impl Collector {
             Some(known) => known,
             None => self.locate(tasks, task, frame, key),
         }
+    }
+
+    /// Whether an address that lies in no known code is the kernel's; `None` of code that is known.
+    #[inline]
+    fn nowhere(&self, tasks: &Tasks, address: AddressId) -> Option<bool> {
+        let code = self.code.addresses()[address.0 as usize];
+        let kind = tasks.modules()[code.module.0 as usize].kind;
+        (kind == ModuleKind::Unknown).then_some(code.kernel)
     }
 
     #[cold]
@@ -381,6 +408,9 @@ mod tests {
     fn what_is_not_told_apart_is_alike() {
         let mut tasks = Tasks::default();
         let (one, two) = (tasks.task(1, 1), tasks.task(2, 2));
+        for pid in [1, 2] {
+            tasks.map_jit_function(pid, 0x10, 0x30, "code");
+        }
         let (a, b) = (chain(&[USER, 0x10, 0x20]), chain(&[USER, 0x10, 0x30]));
         let of = |bytes| Sample {
             ip: Some(0x10),
@@ -400,5 +430,35 @@ mod tests {
             assert_eq!(first.callers == other.callers, alike);
             assert_eq!(first.thread == other.thread, alike);
         }
+    }
+
+    #[test]
+    fn frames_in_a_row_that_lie_nowhere_are_one() {
+        let mut tasks = Tasks::default();
+        let task = tasks.task(1, 1);
+        tasks.map_jit_function(1, 0x1000, 0x1000, "code");
+        let garbage: Vec<u64> = (0..127).map(|at| 0xdead_0000 + 8 * at).collect();
+        let mut depth = |ip: u64, callers: &[u64]| {
+            let mut collector = Collector::new(Dimensions::ALL, usize::MAX);
+            let bytes = chain(&[&[USER, ip], callers].concat());
+            let sample = Sample {
+                ip: Some(ip),
+                mode: CpuMode::User,
+                callchain: Callchain(&bytes),
+                ..Sample::default()
+            };
+            let key = collector.key(&mut tasks, task, &sample, &[]);
+            // The same callers again, and below code that is known.
+            assert_eq!(collector.key(&mut tasks, task, &sample, &[]).callers, key.callers);
+            let known = Sample { ip: Some(0x1800), ..sample };
+            let below = collector.key(&mut tasks, task, &known, &[]).callers;
+            let table = collector.finish().callers;
+            [key.callers, below].map(|callers| table.frames_of_callers(callers).count())
+        };
+        assert_eq!(depth(0x1010, &garbage), [1, 1]);
+        assert_eq!(depth(0xdead_9000, &garbage), [0, 1], "a frame that lies nowhere is one with its callers");
+        let around = [&garbage[..50], &[0x1020], &garbage[50..], &[0x1030]].concat();
+        assert_eq!(depth(0x1010, &around), [4, 4]);
+        assert_eq!(depth(0xdead_9000, &around), [3, 4]);
     }
 }

@@ -10,6 +10,8 @@ use crate::units::{Joules, Nanoseconds};
 pub(crate) struct SampleEnergy {
     /// The domains and their balances.
     pub domains: Vec<DomainEnergy>,
+    /// Samples of the whole recording.
+    pub samples: u64,
     /// What the reader must know.
     pub warnings: Vec<String>,
     /// Places of the samples, ascending.
@@ -26,7 +28,8 @@ impl SampleEnergy {
         order.sort_unstable_by_key(|&sample| positions[sample]);
         let joules = order.iter().flat_map(|&sample| profile.joules(sample + 1).iter().copied()).collect();
         let positions = order.iter().map(|&sample| positions[sample]).collect();
-        Self { domains: profile.domains, warnings: profile.warnings, positions, joules }
+        let samples = profile.events.iter().map(|event| event.samples).sum();
+        Self { domains: profile.domains, samples, warnings: profile.warnings, positions, joules }
     }
 
     /// The joules of the sample at this place, by domain; `None` if it is not a sample of the program.

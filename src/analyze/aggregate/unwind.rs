@@ -26,9 +26,7 @@ pub struct SampleUnwinder {
 impl SampleUnwinder {
     /// `None` if the stacks of no event need it, or the processor is not known.
     pub fn for_recording(recording: &Recording, options: &SymbolizeOptions) -> Option<Self> {
-        let named = recording.features().arch.as_deref();
-        let own = recording.metadata().map(|metadata| metadata.machine.arch.as_str());
-        let architecture = Architecture::from_name(named.or(own)?)?;
+        let architecture = architecture(recording)?;
         let needs_it = |attr: &EventAttr| {
             attr.samples(sample_type::REGS_USER | sample_type::STACK_USER)
                 || architecture == Architecture::Aarch64
@@ -39,6 +37,22 @@ impl SampleUnwinder {
         }
         let unwinder = StackUnwinder::new(options.clone(), architecture);
         Some(Self { unwinder, architecture, frames: Vec::new() })
+    }
+
+    /// Why the stacks that a recording has copies of are not unwound.
+    pub fn obstacle(recording: &Recording) -> Option<String> {
+        let copies = |attr: &EventAttr| attr.samples(sample_type::REGS_USER | sample_type::STACK_USER);
+        if !recording.events().iter().any(|event| copies(&event.attr)) || architecture(recording).is_some() {
+            return None;
+        }
+        let named = architecture_name(recording);
+        let which = named.map_or_else(
+            || "the recording does not tell its own".to_owned(),
+            |name| format!("this is {name}"),
+        );
+        Some(format!(
+            "only the last frames of call paths are known: copied stacks are unwound of 64-bit x86 and Arm alone, and {which}"
+        ))
     }
 
     /// The user part of a sample's stack, innermost frame first; empty if it cannot be unwound, or if the
@@ -91,5 +105,27 @@ impl SampleUnwinder {
             })
         };
         self.unwinder.unwind(tasks.layout_id(task).0, mappings, start, stack, &mut self.frames);
+    }
+}
+
+/// The name of the recorded processor's architecture; a recorder that was killed did not write it.
+fn architecture_name(recording: &Recording) -> Option<&str> {
+    let own = || recording.metadata().map(|metadata| metadata.machine.arch.as_str());
+    recording.features().arch.as_deref().or_else(own)
+}
+
+/// The recorded processor's architecture, by its name or else by the registers that were copied.
+fn architecture(recording: &Recording) -> Option<Architecture> {
+    /// All that the kernel gives of 64-bit programs: no data segments, which x86-64 has no use for.
+    const X86_64: u64 = 0xff_0fff;
+    /// `x0` to `x30`, `sp` and `pc`.
+    const AARCH64: u64 = (1 << 33) - 1;
+    match architecture_name(recording) {
+        Some(name) => Architecture::from_name(name),
+        None => recording.events().iter().find_map(|event| match event.attr.sample_regs_user {
+            X86_64 => Some(Architecture::X86_64),
+            AARCH64 => Some(Architecture::Aarch64),
+            _ => None,
+        }),
     }
 }

@@ -43,6 +43,7 @@ impl Estimate {
         let static_energy = watts.idle * duration;
         let info = DomainInfo {
             static_power: Some(watts.idle),
+            watts_error: Some(0.0),
             ..DomainInfo::new(
                 ESTIMATED_DOMAIN,
                 DomainKind::Package,

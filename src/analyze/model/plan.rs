@@ -252,6 +252,7 @@ fn division(
         source: if used || base.is_none() { source } else { "no sampled event has a known cost".to_owned() },
         bucket,
         bucket_reason,
+        is_by_time: options.model == ModelChoice::Time,
         static_is_spread: options.static_energy == StaticEnergy::Spread,
     }
 }

@@ -1,10 +1,12 @@
 //! Puts together what both halves of a pass found.
 
 use perf_data::RecordPosition;
+use perf_data::format::sample_type;
 
 use crate::analyze::aggregate::collect::Collected;
 use crate::analyze::aggregate::gather::Gathered;
 use crate::analyze::aggregate::samples::SampleList;
+use crate::analyze::aggregate::unwind::SampleUnwinder;
 use crate::analyze::intervals::survey::Survey;
 use crate::analyze::model::estimate::Estimate;
 use crate::analyze::options::Options;
@@ -53,6 +55,7 @@ pub(crate) fn assemble(
     let cells = gathered.samples.map_or(cells, |samples| samples.into_cells(times));
     let (start, end) = time_range(gathered.sampled, survey);
     let pool_factors = attribution.pool_factors.clone();
+    let mut errors = Some(errors);
     let mut profile = Profile {
         start,
         duration: end.since(start),
@@ -63,13 +66,15 @@ pub(crate) fn assemble(
         stacks,
         cells,
         division,
+        copies_stacks: recording.events().iter().any(|event| event.attr.samples(sample_type::STACK_USER)),
+        is_partial: !recording.is_complete(),
         warnings: [gathered.jit_warnings, warnings].concat(),
         ..Profile::default()
     };
     if let Some(metadata) = recording.metadata() {
         profile.cpus = metadata.machine.cpus.clone();
         profile.warnings.extend(metadata.warnings.iter().cloned());
-        add_energy(&mut profile, &metadata.domains, attribution, errors);
+        add_energy(&mut profile, &metadata.domains, attribution, &mut errors);
         gathered.launches.settle(&mut profile, &launch_cells);
     }
     if let Some(watts) = options.watts
@@ -78,6 +83,7 @@ pub(crate) fn assemble(
         let estimate = Estimate::of_recording(recording, survey, watts);
         profile.cell_joules = estimate.joules(&profile.cells);
         profile.domains = vec![estimate.domain(&profile.cell_joules, profile.duration)];
+        profile.errors = errors;
     }
     for event in profile.events.iter().filter(|event| event.lost > 0) {
         profile.warnings.push(format!(
@@ -91,6 +97,14 @@ pub(crate) fn assemble(
             "the kernel throttled event {} {} times: its rate was above kernel.perf_event_max_sample_rate",
             event.name, event.throttled
         ));
+    }
+    profile.warnings.extend(SampleUnwinder::obstacle(recording));
+    if profile.is_partial {
+        profile.warnings.push(
+            "the recording is partial: its recorder was killed or the file was cut off; this is what it holds up to \
+             there"
+                .to_owned(),
+        );
     }
     profile.warnings.extend(gathered.end.warnings());
     Assembled { profile, positions, by_event, pool_factors }
@@ -110,7 +124,12 @@ fn cells_of_events(
     ((0..events as u32).zip(cell_counts).map(cell).collect(), stacks)
 }
 
-fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attribution, errors: ErrorTerms) {
+fn add_energy(
+    profile: &mut Profile,
+    domains: &[DomainInfo],
+    attribution: Attribution,
+    errors: &mut Option<ErrorTerms>,
+) {
     let columns = domains.len();
     profile.domains = domains
         .iter()
@@ -128,7 +147,9 @@ fn add_energy(profile: &mut Profile, domains: &[DomainInfo], attribution: Attrib
     // Cells that never got a quantum have no row yet.
     profile.cell_joules = attribution.cell_joules;
     profile.cell_joules.resize(profile.cells.len() * columns, Joules::ZERO);
-    if profile.division.is_some() {
+    if profile.division.is_some()
+        && let Some(errors) = errors.take()
+    {
         let mut sensitivities = attribution.sensitivities;
         if !sensitivities.is_empty() {
             sensitivities.resize(profile.cells.len() * columns * errors.parameters, 0.0);

@@ -38,7 +38,7 @@ pub struct CalibrateArgs {
     /// Seconds of each burst of --load; the rest between bursts is as long.
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     burst: f64,
-    /// Number of bursts of --load: a window is known from readings near to their ends.
+    /// Number of bursts of --load: readings near their ends tell the length of a window.
     #[arg(long, value_name = "COUNT", default_value_t = 24, value_parser = clap::value_parser!(u32).range(2..=1000))]
     bursts: u32,
     /// CUDA's driver library, if not libcuda.so.1.

@@ -27,7 +27,7 @@ use super::super::Outcome;
 use super::super::new_file::keep_inputs;
 use super::super::output::write_file;
 use super::observe::{ObserveArgs, describe};
-use super::show::user_folder;
+use super::show::folder_for_new;
 
 /// Fit watts = static + sum of joules per event * rate to measurements.
 ///
@@ -203,7 +203,7 @@ impl FitArgs {
             writeln!(out, "model written to {}", path.display())?;
         }
         if self.store {
-            let path = user_folder()?.save(&stored)?;
+            let path = folder_for_new()?.save(&stored)?;
             writeln!(out, "model for {} kept in {}", stored.cpu_identity, path.display())?;
         }
         Ok(())

@@ -1,18 +1,20 @@
 //! `eprof model show`: the models there are, and what they say.
 
 use std::env;
+use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
 use eprof::machine::Roots;
 use eprof::machine::cpuinfo::CpuIdentity;
-use eprof::power_model::folder::{self, ModelFolder};
+use eprof::power_model::folder::{self, ModelFolder, ModelFolders};
 use eprof::power_model::model::{PowerModel, Scale};
 use eprof::power_model::presets::Preset;
 use eprof::units::Joules;
+use nix::unistd::Uid;
 
 use super::super::Outcome;
 
@@ -48,11 +50,12 @@ pub fn run(args: &ShowArgs) -> Outcome {
     }
     let stored = if name == "stored" {
         let identity = CpuIdentity::read(&Roots::default()).identity;
-        let folder = user_folder()?;
-        folder.load(&identity)?.with_context(|| {
+        folders().find(&identity)?.with_context(|| {
+            let places: Vec<String> =
+                folders().iter().map(|folder| folder.path().display().to_string()).collect();
             format!(
                 "no model of this CPU ({identity}) in {}; make one with `eprof calibrate`",
-                folder.path().display()
+                places.join(" or ")
             )
         })?
     } else {
@@ -67,10 +70,22 @@ pub fn run(args: &ShowArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folder of the user's models.
-pub fn user_folder() -> anyhow::Result<ModelFolder> {
-    ModelFolder::of_user(env::var_os("XDG_CONFIG_HOME").as_deref(), env::var_os("HOME").as_deref())
-        .context("neither XDG_CONFIG_HOME nor HOME is set: there is no folder for models")
+/// Where this user's models are looked for.
+pub fn folders() -> ModelFolders {
+    ModelFolders::of_user(env::var_os("XDG_CONFIG_HOME").as_deref(), home().as_deref())
+}
+
+/// Where a new model of this user is kept.
+pub fn folder_for_new() -> anyhow::Result<ModelFolder> {
+    let (is_root, config) = (Uid::effective().is_root(), env::var_os("XDG_CONFIG_HOME"));
+    folder::folder_for_new(is_root, config.as_deref(), home().as_deref()).context(
+        "this user has no home folder to keep models in: name a file with -o, or set XDG_CONFIG_HOME",
+    )
+}
+
+/// The home folder: `HOME`, or what the list of users says.
+fn home() -> Option<OsString> {
+    env::home_dir().map(PathBuf::into_os_string)
 }
 
 fn list(out: &mut impl Write) -> anyhow::Result<()> {
@@ -80,19 +95,21 @@ fn list(out: &mut impl Write) -> anyhow::Result<()> {
     for preset in Preset::ALL {
         writeln!(out, "  {:<12} {}", preset.name(), preset.model().source)?;
     }
-    let folder = user_folder()?;
-    let stored = folder.list();
-    writeln!(out, "\nstored in {}", folder.path().display())?;
-    if stored.is_empty() {
-        writeln!(out, "  none; `eprof calibrate` makes one")?;
-    }
-    for (_, model) in &stored {
-        match model {
-            Ok(model) => writeln!(out, "  {:<28} {}", model.cpu_identity, model.model.source)?,
-            Err(error) => writeln!(out, "  {error}")?,
+    let folders = folders();
+    for folder in folders.iter() {
+        let stored = folder.list();
+        writeln!(out, "\nstored in {}", folder.path().display())?;
+        if stored.is_empty() {
+            writeln!(out, "  none; `eprof calibrate` makes one")?;
+        }
+        for (_, model) in &stored {
+            match model {
+                Ok(model) => writeln!(out, "  {:<28} {}", model.cpu_identity, model.model.source)?,
+                Err(error) => writeln!(out, "  {error}")?,
+            }
         }
     }
-    let chosen = match folder.load(&here.identity) {
+    let chosen = match folders.find(&here.identity) {
         Ok(Some(_)) => "the stored one".to_owned(),
         Ok(None) => {
             let preset = Preset::for_microarchitecture(here.microarchitecture.as_deref());

@@ -200,7 +200,7 @@ pub struct LiveArgs {
     #[arg(long, value_name = "IDLE:BUSY", value_parser = AssumedWatts::parse)]
     pub watts: Option<AssumedWatts>,
 
-    /// Energy domains to add up, as `eprof doctor` names them [default: all that contain no other twice].
+    /// Energy domains to add up, as `eprof doctor` names them [default: all that no other one contains].
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub domain: Vec<String>,
 

@@ -11,7 +11,8 @@ impl Features {
     /// The sections in the order of their numbers.
     pub(crate) fn sections(&self, events: &[EventDesc]) -> Vec<(u32, Vec<u8>)> {
         let text = |number, value: &Option<String>| value.as_ref().map(|value| (number, text_section(value)));
-        let has_branch_stacks = events.iter().any(|event| event.attr.samples(sample_type::BRANCH_STACK));
+        let has_branch_stacks = !self.hides_branch_stacks
+            && events.iter().any(|event| event.attr.samples(sample_type::BRANCH_STACK));
         let mut sections: Vec<(u32, Vec<u8>)> = [
             text(feature::HOSTNAME, &self.hostname),
             text(feature::OSRELEASE, &self.os_release),
@@ -159,6 +160,7 @@ mod tests {
     fn full() -> Features {
         let text = |text: &str| Some(text.to_owned());
         Features {
+            hides_branch_stacks: false,
             hostname: text("host"),
             os_release: text("6.18.0"),
             version: text("a recorder 1.0"),

@@ -9,6 +9,7 @@ use crate::label::Label;
 use crate::profile::{Profile, ProfileParts, TimeSlice};
 use crate::report::frames::FrameClass;
 use crate::report::heading::{heading, provenance};
+use crate::report::summary::whole_title;
 use crate::report::tree::{CallTree, CellPath};
 use crate::report::walk::TreeFrame;
 use crate::report::{Report, ReportError, Weight};
@@ -30,6 +31,8 @@ const MICROJOULES: f64 = 1e6;
 pub(super) struct Page<'a> {
     heading: String,
     how: String,
+    /// What the joules of all domains are: measured, estimated, or some of each.
+    whole: &'static str,
     /// Units per joule; 1 where samples weigh.
     unit: f64,
     weight: &'static str,
@@ -88,6 +91,7 @@ impl<'a> Page<'a> {
         Ok(Self {
             heading: heading(tree),
             how: provenance(&tree.summary, tree.weight),
+            whole: whole_title(tree.summary.method),
             unit,
             weight: tree.weight.name(),
             warnings: report

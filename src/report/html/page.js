@@ -173,8 +173,8 @@ if (typeof document !== 'undefined') {
     const [start, stop] = times();
     const power = stop > start ? `, ${energy.text(joules / (stop - start), 'W')}` : '';
     byId('selection').textContent = isWhole()
-      ? `all: ${energy.text(joules, 'J')}${power}. Drag to choose a time; a double click or Escape takes all.`
-      : `${start.toFixed(3)} s to ${stop.toFixed(3)} s: ${energy.text(joules, 'J')} measured${power}; ${amount(totals[0])} of the program`;
+      ? `all: ${energy.text(joules, 'J')}${data.whole === 'all' ? '' : ` ${data.whole}`}${power}. Drag to choose a time; a double click or Escape takes all.`
+      : `${start.toFixed(3)} s to ${stop.toFixed(3)} s: ${energy.text(joules, 'J')} ${data.whole}${power}; ${amount(totals[0])} of the program`;
   }
 
   // The slice at a place of the chart.

@@ -1,5 +1,7 @@
 //! `eprof report`, `flamegraph` and `export` as a user runs them, on a recording whose joules are known.
 
+mod call_paths;
+mod estimates;
 mod outputs;
 pub mod recording;
 

@@ -45,6 +45,10 @@ pub struct Recorded<'a> {
     pub strange_file: &'a str,
     /// How many of four samples are in `heavy`.
     pub heavy_of_four: u64,
+    /// Addresses that lie nowhere, behind the last frame of each sample in `light`.
+    pub astray: &'a [u64],
+    /// No meter counted: what assumed watts may be off by.
+    pub watts_error: Option<f64>,
 }
 
 impl Default for Recorded<'_> {
@@ -56,8 +60,17 @@ impl Default for Recorded<'_> {
             domain: "package-0",
             strange_file: "/nonexistent/libstrange.so",
             heavy_of_four: 3,
+            astray: &[],
+            watts_error: None,
         }
     }
+}
+
+/// A recording of another recorder's, of a clock that never ticked.
+pub fn write_empty(path: &Path) {
+    let file = fs::File::create(path).expect("a file");
+    let writer = PerfDataWriter::create(file, vec![clock()]).expect("a recording");
+    writer.finish(&Features::default()).expect("written");
 }
 
 impl Recorded<'_> {
@@ -111,6 +124,10 @@ impl Recorded<'_> {
             _ if millis % 4 < self.heavy_of_four => heavy as extern "C" fn() -> u32 as usize as u64,
             _ => light as extern "C" fn() -> u32 as usize as u64,
         };
+        let mut callchain = vec![CONTEXT_USER, ip, caller];
+        if ip == light as extern "C" fn() -> u32 as usize as u64 {
+            callchain.extend(self.astray);
+        }
         let fields = SampleFields {
             id: 1,
             ip,
@@ -120,7 +137,7 @@ impl Recorded<'_> {
             time,
             cpu: 0,
             period: 1_000_000,
-            callchain: &[CONTEXT_USER, ip, caller],
+            callchain: &callchain,
             raw: &[],
         };
         encode::sample(clock().attr.sample_type, &fields, records).expect("it fits");
@@ -145,10 +162,15 @@ impl Recorded<'_> {
     }
 
     fn domain(&self) -> DomainInfo {
+        let (source, method) = match self.watts_error {
+            None => ("power PMU", Method::Measured),
+            Some(_) => ("estimate", Method::Estimated),
+        };
         DomainInfo {
             package: Some(0),
             refresh: Some(Nanoseconds::from_millis(1)),
-            ..DomainInfo::new(self.domain, DomainKind::Package, "power PMU", Method::Measured)
+            watts_error: self.watts_error,
+            ..DomainInfo::new(self.domain, DomainKind::Package, source, method)
         }
     }
 

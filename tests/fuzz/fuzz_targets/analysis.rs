@@ -5,6 +5,7 @@ use std::io::{self, Cursor};
 use std::path::PathBuf;
 
 use eprof::analyze::{MemoryLimit, Options, SampleEnergies, WattsRange, analyze};
+use eprof::profile::ProfileMethod;
 use eprof::recording::Recording;
 use eprof::report::flamegraph::{self, FlamegraphOptions};
 use eprof::report::tree::{CallTree, TreeOptions};
@@ -51,5 +52,5 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = pprof::write(&profile, &symbols, &Selection::default(), io::sink());
     let mut energies = SampleEnergies::new(&recording, &options, MemoryLimit::LEAST);
     let joules = |position| energies.at(position).map(|row| row.iter().copied().sum());
-    let _ = perf_data::write(&recording, joules, Cursor::new(Vec::new()));
+    let _ = perf_data::write(&recording, ProfileMethod::Estimated, joules, Cursor::new(Vec::new()));
 });

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use eprof::symbolize::{SymbolizeOptions, Symbols};
+use eprof::profile::Module;
+use eprof::symbolize::{Debuginfod, SymbolizeOptions, Symbols};
 use tempfile::TempDir;
 
 use super::support::*;
@@ -166,7 +167,8 @@ fn stripped_with_the_debug_file_by_build_id() {
     fs::copy(other.path().join("program"), &debug).unwrap();
     let offsets = offsets_of(&path.join("program"), "outer");
     let symbols = symbolize(options(path), module(&path.join("stripped")), &offsets);
-    assert_eq!(frames(&symbols, 0), [format!("stripped+{:#x}", offsets[0])]);
+    let start = address_of(&path.join("program"), "outer");
+    assert_eq!(frames(&symbols, 0), [format!("stripped+fn_{start:x}")]);
     assert!(!symbols.function(symbols.frames(eprof::profile::AddressId(0))[0].function).known);
 }
 
@@ -194,8 +196,93 @@ fn stripped_with_the_debug_file_by_link() {
         fs::copy(other.path().join("program"), place.join("program.debug")).unwrap();
         let offsets = offsets_of(&path.join("program"), "outer");
         let symbols = symbolize(options(path), module(&path.join("stripped")), &offsets);
-        assert_eq!(frames(&symbols, 0), [format!("stripped+{:#x}", offsets[0])]);
+        let start = address_of(&path.join("program"), "outer");
+        assert_eq!(frames(&symbols, 0), [format!("stripped+fn_{start:x}")]);
     }
+}
+
+/// Compilers write unwind tables for every function, and `strip` leaves them.
+#[test]
+fn functions_of_a_stripped_program_are_told_apart_by_their_starts() {
+    if !available("cc") || !available("strip") {
+        return;
+    }
+    let folder = compiled("cc", &["-O1", "-Wl,--build-id"]);
+    let path = folder.path();
+    run("strip", &["-o", "stripped", "program"], path);
+    for function in ["outer", "main", "_start"] {
+        let start = address_of(&path.join("program"), function);
+        let offsets = offsets_of(&path.join("program"), function);
+        let symbols = symbolize(options(path), module(&path.join("stripped")), &offsets);
+        assert!(
+            !offsets.is_empty() && symbols.functions().len() == 1,
+            "{function}: {:?}",
+            symbols.functions()
+        );
+        assert_eq!(frames(&symbols, offsets.len() - 1), [format!("stripped+fn_{start:x}")]);
+        let found = &symbols.functions()[0];
+        assert_eq!((found.known, found.address), (false, Some(start)), "it has no symbol");
+    }
+}
+
+/// A program that stands for elfutils' client: it serves files by their build-id from a folder, and notes each question.
+fn fake_client(folder: &Path) -> Debuginfod {
+    let program = folder.join("debuginfod-find");
+    let script = "#!/bin/sh\ncd \"${0%/*}\" || exit 1\necho \"$1 $2\" >> asked\n[ -f \"served/$1/$2\" ] || { echo \
+                  'Server query failed: No such file or directory' >&2; exit 1; }\necho \"$PWD/served/$1/$2\"\n";
+    fs::write(&program, script).unwrap();
+    run("chmod", &["+x", "debuginfod-find"], folder);
+    for kind in ["debuginfo", "executable"] {
+        fs::create_dir_all(folder.join("served").join(kind)).unwrap();
+    }
+    Debuginfod { program }
+}
+
+#[test]
+fn debug_files_are_fetched_where_that_is_asked() {
+    if !available("cc") || !available("objcopy") {
+        return;
+    }
+    let folder = compiled("cc", &["-g", "-O2", "-Wl,--build-id"]);
+    let path = folder.path();
+    let id: String = build_id(&path.join("program")).iter().map(|byte| format!("{byte:02x}")).collect();
+    let debuginfod = fake_client(path);
+    let served = path.join("served/debuginfo").join(&id);
+    run("objcopy", &["--only-keep-debug", "program", served.to_str().unwrap()], path);
+    run("strip", &["-o", "stripped", "program"], path);
+    let start = address_of(&path.join("program"), "outer");
+    let offsets = offsets_of(&path.join("program"), "outer");
+    let with = SymbolizeOptions { debuginfod: Some(debuginfod.clone()), ..options(path) };
+
+    let symbols = symbolize(options(path), module(&path.join("stripped")), &offsets);
+    assert_eq!(frames(&symbols, 0), [format!("stripped+fn_{start:x}")]);
+    assert!(!path.join("asked").exists(), "nobody asked for it");
+
+    assert_inlined(path, "stripped", "program", with.clone());
+    assert_eq!(fs::read_to_string(path.join("asked")).unwrap(), format!("debuginfo {id}\n"));
+    // What is here is not fetched.
+    assert_inlined(path, "program", "program", with.clone());
+    assert_eq!(fs::read_to_string(path.join("asked")).unwrap().lines().count(), 1);
+
+    // The program itself is gone.
+    fs::copy(path.join("stripped"), path.join("served/executable").join(&id)).unwrap();
+    let gone = Module { build_id: Some(build_id(&path.join("program"))), ..module(&path.join("gone")) };
+    let symbols = symbolize(with.clone(), gone, &offsets);
+    assert!(symbols.warnings.is_empty(), "{:?}", symbols.warnings);
+    assert!(frames(&symbols, 0)[0].starts_with("outer "), "{:?}", frames(&symbols, 0));
+
+    // A server that sends something else is not believed.
+    let other = compiled("cc", &["-g", "-O1", "-Wl,--build-id"]);
+    fs::copy(other.path().join("program"), &served).unwrap();
+    let symbols = symbolize(with.clone(), module(&path.join("stripped")), &offsets);
+    assert_eq!(frames(&symbols, 0), [format!("stripped+fn_{start:x}")]);
+    assert!(symbols.warnings[0].contains("is not the file of this build-id"), "{:?}", symbols.warnings);
+
+    let nobody = Debuginfod { program: path.join("missing-program") };
+    let without = SymbolizeOptions { debuginfod: Some(nobody), ..options(path) };
+    let symbols = symbolize(without, module(&path.join("stripped")), &offsets);
+    assert!(symbols.warnings[0].contains("is not installed"), "{:?}", symbols.warnings);
+    assert_eq!(frames(&symbols, 0), [format!("stripped+fn_{start:x}")]);
 }
 
 #[test]

@@ -41,6 +41,13 @@ pub fn build_id(path: &Path) -> Vec<u8> {
     object::File::parse(&*data).unwrap().build_id().unwrap().unwrap().to_vec()
 }
 
+/// The virtual address of a function.
+pub fn address_of(path: &Path, function: &str) -> u64 {
+    let data = fs::read(path).unwrap();
+    let file = object::File::parse(&*data).unwrap();
+    file.symbols().find(|symbol| symbol.name() == Ok(function)).unwrap().address()
+}
+
 /// File offsets of the bytes of a function.
 pub fn offsets_of(path: &Path, function: &str) -> Vec<u64> {
     let data = fs::read(path).unwrap();

@@ -1,0 +1,264 @@
+//! Which call paths end before they reach where a program or a thread begins, and what lies in modules without symbols:
+//! what of a report is known by address alone, in one sentence with its repair.
+
+use std::collections::BTreeMap;
+
+use super::select::Weight;
+use crate::label::Label;
+use crate::profile::{AddressId, CallersId, Module, ModuleKind, Profile, StackId};
+use crate::symbolize::Symbols;
+
+/// Less than this share of the whole is not worth a line.
+const WORTH_TELLING: f64 = 0.05;
+/// Modules that are named.
+const MOST_NAMED: usize = 3;
+
+/// Functions that programs, threads and tasks begin in, or that call those.
+const ROOTS: [&str; 14] = [
+    "main",
+    "_start",
+    "_start_c",
+    "__libc_start_main",
+    "__libc_start_call_main",
+    "start_thread",
+    "clone",
+    "clone3",
+    "__clone",
+    "__clone3",
+    "_dl_start",
+    "_dl_start_user",
+    "_dl_relocate_static_pie",
+    "__restore_rt",
+];
+/// The same as beginnings of names. Go's schedulers run on stacks of their own.
+const ROOTS_BEGIN: [&str; 5] =
+    ["__libc_start_main", "runtime.goexit", "runtime.mstart", "runtime.rt0_go", "runtime.systemstack"];
+/// Libraries whose unnamed functions call `main` and what threads begin with: their names are stripped.
+const STARTERS: [&str; 4] = ["libc.so", "libc-2", "libpthread", "ld-linux"];
+
+/// What an address is to the path that it lies on.
+#[derive(Debug, Clone, Copy, Default)]
+struct Code {
+    is_user: bool,
+    is_root: bool,
+    /// Code of a library that programs and threads are started by, without a name.
+    is_starter: bool,
+    is_nowhere: bool,
+}
+
+/// What is known of a path from its outermost frame on.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Path {
+    /// User frames: none, one, or more.
+    user_frames: u8,
+    has_root: bool,
+    begins_in_starter: bool,
+    has_nowhere: bool,
+}
+
+impl Path {
+    /// With a frame called by its innermost.
+    fn with(mut self, code: Code) -> Self {
+        if code.is_user {
+            self.begins_in_starter |= self.user_frames == 0 && code.is_starter;
+            self.user_frames = self.user_frames.saturating_add(1).min(2);
+            self.has_root |= code.is_root;
+            self.has_nowhere |= code.is_nowhere;
+        }
+        self
+    }
+
+    fn is_broken(self) -> bool {
+        let begins = self.has_root || self.begins_in_starter && self.user_frames > 1;
+        self.user_frames > 0 && (self.has_nowhere || !begins)
+    }
+}
+
+/// Adds up what lies on broken paths and in modules without symbols.
+pub(super) struct CallPathCheck {
+    code: Vec<Code>,
+    /// Of each address, the module without a symbol for it.
+    unnamed: Vec<Option<u32>>,
+    names: Vec<Label>,
+    copies_stacks: bool,
+    asked_servers: bool,
+    has_callers: bool,
+    whole: f64,
+    broken: f64,
+    by_module: BTreeMap<u32, f64>,
+}
+
+impl CallPathCheck {
+    /// Nothing yet.
+    pub fn new(profile: &Profile, symbols: &Symbols) -> Self {
+        let module_of = |index: usize| profile.modules.get(profile.addresses[index].module.0 as usize);
+        let code = (0..profile.addresses.len()).map(|index| {
+            let frames = symbols.frames(AddressId(index as u32));
+            let functions = || frames.iter().map(|frame| symbols.function(frame.function));
+            let is_known = functions().next().is_some_and(|function| function.known);
+            let module = module_of(index);
+            Code {
+                is_user: !profile.addresses[index].kernel && module.is_some_and(is_user_code),
+                is_root: functions().any(|function| function.known && is_root(&function.name)),
+                is_starter: !is_known && module.is_some_and(is_starter),
+                is_nowhere: module.is_none_or(|module| module.kind == ModuleKind::Unknown),
+            }
+        });
+        let unnamed = (0..profile.addresses.len()).map(|index| {
+            let module = module_of(index).filter(|module| module.kind == ModuleKind::File)?;
+            let frames = symbols.frames(AddressId(index as u32));
+            let is_known = frames.first().is_some_and(|frame| symbols.function(frame.function).known);
+            (!is_known && !module.path.is_empty()).then_some(profile.addresses[index].module.0)
+        });
+        Self {
+            code: code.collect(),
+            unnamed: unnamed.collect(),
+            names: profile.modules.iter().map(|module| Label::new(&module.path)).collect(),
+            copies_stacks: profile.copies_stacks,
+            asked_servers: symbols.asked_servers,
+            has_callers: false,
+            whole: 0.0,
+            broken: 0.0,
+            by_module: BTreeMap::new(),
+        }
+    }
+
+    /// Adds stacks of a part of the profile, with their weights.
+    pub fn add(&mut self, part: &Profile, stacks: impl Iterator<Item = (StackId, f64)>) {
+        let table = &part.stacks;
+        self.has_callers |= table.callers_len() > 1;
+        let code = |address: AddressId| self.code.get(address.0 as usize).copied().unwrap_or_default();
+        let mut paths = vec![Path::default(); table.callers_len()];
+        for callers in table.all_callers() {
+            if let Some((address, outer)) = table.caller(callers) {
+                paths[callers.0 as usize] = paths[outer.0 as usize].with(code(address));
+            }
+        }
+        let path_of = |callers: CallersId| paths[callers.0 as usize];
+        for (stack, weight) in stacks.filter(|(_, weight)| *weight > 0.0) {
+            let innermost = table.innermost(stack);
+            let path = path_of(table.callers(stack));
+            let path = innermost.map_or(path, |address| path.with(code(address)));
+            self.whole += weight;
+            if path.is_broken() {
+                self.broken += weight;
+            }
+            let module = innermost.and_then(|address| *self.unnamed.get(address.0 as usize)?);
+            if let Some(module) = module {
+                *self.by_module.entry(module).or_default() += weight;
+            }
+        }
+    }
+
+    /// What the reader must know and can do; `None` if nearly all is as it should be.
+    pub fn warning(&self, weight: Weight) -> Option<String> {
+        let share = |part: f64| if self.whole > 0.0 { part / self.whole } else { 0.0 };
+        // Of a recording without call paths nobody expects any.
+        let broken = if self.has_callers || self.copies_stacks { share(self.broken) } else { 0.0 };
+        let unnamed = share(self.by_module.values().sum());
+        let (is_broken, is_unnamed) = (broken >= WORTH_TELLING, unnamed >= WORTH_TELLING);
+        if !is_broken && !is_unnamed {
+            return None;
+        }
+        let percent = |share: f64| format!("{:.0}%", share * 100.0);
+        let (mut told, mut repairs) = (Vec::new(), Vec::new());
+        if is_broken {
+            told.push(format!(
+                "{} of {} have broken call paths, which end before main or the start of a thread",
+                percent(broken),
+                weight.name()
+            ));
+            repairs.push(match self.copies_stacks {
+                // The chain ends with the copy, or at code whose unwind tables are not here.
+                true => {
+                    "copy more of the stack (--call-graph dwarf,65528), and report where the recorded files are, or \
+                     with --symfs"
+                }
+                false => "record with --call-graph dwarf, or build with -fno-omit-frame-pointer",
+            });
+        }
+        if is_unnamed {
+            let of = if is_broken { "" } else { &format!(" of {}", weight.name()) };
+            told.push(format!("{}{of} lie in modules without symbols ({})", percent(unnamed), self.worst()));
+            repairs.push(match self.asked_servers {
+                true => "install their debug packages",
+                false => "install their debug packages, or have them fetched by --debuginfod",
+            });
+        }
+        Some(format!("{}: {}", told.join("; "), repairs.join("; ")))
+    }
+
+    /// The modules with most weight and no symbols.
+    fn worst(&self) -> String {
+        let mut modules: Vec<(&u32, &f64)> = self.by_module.iter().collect();
+        modules.sort_by(|a, b| b.1.total_cmp(a.1));
+        let name = |module: u32| self.names.get(module as usize).map_or("?", |label| label.file_name());
+        let mut names: Vec<&str> = Vec::new();
+        for (module, _) in &modules {
+            let name = name(**module);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let rest = names.len().saturating_sub(MOST_NAMED);
+        names.truncate(MOST_NAMED);
+        let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+        format!("{}{rest}", names.join(", "))
+    }
+}
+
+fn is_user_code(module: &Module) -> bool {
+    !matches!(
+        module.kind,
+        ModuleKind::Kernel | ModuleKind::KernelModule | ModuleKind::GpuKernel | ModuleKind::NotSampled
+    )
+}
+
+fn is_root(name: &str) -> bool {
+    ROOTS.contains(&name) || ROOTS_BEGIN.iter().any(|root| name.starts_with(root))
+}
+
+fn is_starter(module: &Module) -> bool {
+    let name = module.path.rsplit('/').next().unwrap_or_default();
+    module.kind == ModuleKind::File && STARTERS.iter().any(|starter| name.starts_with(starter))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USER: Code = Code { is_user: true, is_root: false, is_starter: false, is_nowhere: false };
+    const ROOT: Code = Code { is_root: true, ..USER };
+    const STARTER: Code = Code { is_starter: true, ..USER };
+    const NOWHERE: Code = Code { is_nowhere: true, ..USER };
+    const KERNEL: Code = Code { is_user: false, ..USER };
+
+    /// Outermost first.
+    fn is_broken(path: &[Code]) -> bool {
+        path.iter().fold(Path::default(), |path, &code| path.with(code)).is_broken()
+    }
+
+    #[test]
+    fn a_path_is_whole_if_it_begins_where_programs_and_threads_do() {
+        assert!(!is_broken(&[ROOT, USER, USER]));
+        assert!(!is_broken(&[USER, ROOT, USER]), "what calls main may have any name");
+        assert!(!is_broken(&[ROOT]), "main itself");
+        assert!(!is_broken(&[STARTER, USER]), "the C library's own code that calls main");
+        assert!(!is_broken(&[KERNEL, KERNEL]) && !is_broken(&[]), "the kernel has no main");
+        assert!(!is_broken(&[ROOT, USER, KERNEL]));
+        assert!(is_broken(&[USER, USER]) && is_broken(&[USER]), "no beginning");
+        assert!(is_broken(&[STARTER]), "a function of the C library alone");
+        assert!(is_broken(&[USER, STARTER]), "called by an unknown");
+        assert!(is_broken(&[NOWHERE, ROOT, USER]) && is_broken(&[USER, KERNEL]));
+    }
+
+    #[test]
+    fn names_of_beginnings() {
+        for name in ["main", "_start", "__libc_start_main@@GLIBC_2.34", "clone3", "runtime.goexit.abi0"] {
+            assert!(is_root(name), "{name}");
+        }
+        for name in ["remain", "main_loop", "domain", "start", "runtime.mallocgc"] {
+            assert!(!is_root(name), "{name}");
+        }
+    }
+}

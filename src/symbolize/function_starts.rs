@@ -1,0 +1,77 @@
+//! Where functions begin in a module without symbols: its unwind tables, which exceptions need and `strip` leaves, have
+//! an entry for each.
+
+use gimli::{BaseAddresses, CieOrFde, EhFrame, EhFrameOffset, RunTimeEndian, UnwindSection};
+use object::{Object, ObjectSection};
+use rustc_hash::FxHashMap;
+
+/// The functions of a module by their addresses, without names.
+#[derive(Debug, Default)]
+pub(crate) struct FunctionStarts {
+    /// Start and first address behind, sorted.
+    functions: Vec<(u64, u64)>,
+}
+
+type Reader<'a> = gimli::EndianSlice<'a, RunTimeEndian>;
+type Cie<'a> = gimli::CommonInformationEntry<Reader<'a>>;
+
+impl FunctionStarts {
+    /// Of a file, as far as its tables can be read.
+    pub(crate) fn of(file: &object::File<'_>) -> Self {
+        let Some(section) = file.section_by_name(".eh_frame") else { return Self::default() };
+        let Ok(bytes) = section.data() else { return Self::default() };
+        let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        let address = |name| file.section_by_name(name).map_or(0, |section| section.address());
+        let bases = BaseAddresses::default()
+            .set_eh_frame(section.address())
+            .set_eh_frame_hdr(address(".eh_frame_hdr"))
+            .set_text(address(".text"))
+            .set_got(address(".got"));
+        let mut table = EhFrame::new(bytes, endian);
+        table.set_address_size(if file.is_64() { 8 } else { 4 });
+        // All functions of a file have a handful of these in common.
+        let mut cies: FxHashMap<usize, Cie<'_>> = FxHashMap::default();
+        let mut functions = Vec::new();
+        let mut entries = table.entries(&bases);
+        while let Ok(Some(entry)) = entries.next() {
+            let CieOrFde::Fde(partial) = entry else { continue };
+            let parsed = partial.parse(|section, bases, offset: EhFrameOffset<usize>| {
+                if let Some(known) = cies.get(&offset.0) {
+                    return Ok(known.clone());
+                }
+                let cie = section.cie_from_offset(bases, offset)?;
+                cies.insert(offset.0, cie.clone());
+                Ok(cie)
+            });
+            let Ok(function) = parsed else { continue };
+            if let Some(end) = function.initial_address().checked_add(function.len())
+                && function.len() > 0
+            {
+                functions.push((function.initial_address(), end));
+            }
+        }
+        functions.sort_unstable();
+        functions.dedup_by_key(|(start, _)| *start);
+        Self { functions }
+    }
+
+    /// The start of the function that an address lies in.
+    pub(crate) fn start_of(&self, address: u64) -> Option<u64> {
+        let behind = self.functions.partition_point(|(start, _)| *start <= address);
+        let &(start, end) = self.functions.get(behind.checked_sub(1)?)?;
+        (address < end).then_some(start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_of_the_function_that_it_lies_in() {
+        let starts = FunctionStarts { functions: vec![(0x100, 0x140), (0x150, 0x160)] };
+        let found = [0xff, 0x100, 0x13f, 0x140, 0x150, 0x15f, 0x160].map(|address| starts.start_of(address));
+        assert_eq!(found, [None, Some(0x100), Some(0x100), None, Some(0x150), Some(0x150), None]);
+        assert_eq!(FunctionStarts::default().start_of(0), None);
+    }
+}
