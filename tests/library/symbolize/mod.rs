@@ -7,5 +7,6 @@ mod leaf_on_arm;
 mod like_perf;
 mod live;
 mod programs;
+mod return_address;
 mod support;
 mod unwinding;
