@@ -77,12 +77,14 @@ pub struct RecordArgs {
     #[arg(short, long, value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Call paths by frame pointers, which is the default: the same as --call-graph fp, which may say otherwise.
+    /// Call paths by frame pointers, which is the default; --call-graph may say otherwise.
     #[arg(short)]
     g: bool,
 
-    /// How call paths are found: fp, dwarf[,BYTES], lbr or none.
-    #[arg(long, value_name = "HOW", default_value = "fp", value_parser = call_graph)]
+    /// How call paths are found: fp+leaf[,BYTES], fp, dwarf[,BYTES], lbr or none. Frame pointers (fp) do not tell who
+    /// calls a function that sets up no frame, as most do that call none; its caller is found in the top of the
+    /// stack, of which fp+leaf copies 192 bytes, or BYTES.
+    #[arg(long, value_name = "HOW", default_value = "fp+leaf", value_parser = call_graph)]
     call_graph: CallGraph,
 
     /// Compress the file (zstd level 1 to 22; 1 if none is given).
@@ -322,17 +324,23 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 fn call_graph(text: &str) -> Result<CallGraph, String> {
     const DEFAULT_STACK: u32 = 8192;
     match text.split_once(',').map_or((text, None), |(how, bytes)| (how, Some(bytes))) {
-        ("fp", None) => Ok(CallGraph::FramePointers),
+        ("fp+leaf", None) => Ok(CallGraph::WITH_HIDDEN_CALLERS),
+        ("fp+leaf", Some(bytes)) => stack(bytes).map(|stack_bytes| CallGraph::FramePointers { stack_bytes }),
+        ("fp", None) => Ok(CallGraph::FramePointers { stack_bytes: 0 }),
         ("lbr", None) => Ok(CallGraph::LastBranches),
         ("none" | "no", None) => Ok(CallGraph::None),
         ("dwarf", None) => Ok(CallGraph::Dwarf { stack_bytes: DEFAULT_STACK }),
-        ("dwarf", Some(bytes)) => match bytes.parse::<u32>() {
-            Ok(bytes @ 8..=65528) => {
-                Ok(CallGraph::Dwarf { stack_bytes: bytes.next_multiple_of(8).min(65528) })
-            }
-            _ => Err("the stack to copy is 8 to 65528 bytes".to_owned()),
-        },
-        _ => Err("one of fp, dwarf, dwarf,BYTES, lbr, none".to_owned()),
+        ("dwarf", Some(bytes)) => stack(bytes).map(|stack_bytes| CallGraph::Dwarf { stack_bytes }),
+        _ => Err("one of fp+leaf, fp+leaf,BYTES, fp, dwarf, dwarf,BYTES, lbr, none".to_owned()),
+    }
+}
+
+/// Bytes of stack to copy, as the kernel takes them.
+fn stack(bytes: &str) -> Result<u32, String> {
+    const MOST: u32 = 65528;
+    match bytes.parse::<u32>() {
+        Ok(bytes @ 8..=MOST) => Ok(bytes.next_multiple_of(8).min(MOST)),
+        _ => Err(format!("the stack to copy is 8 to {MOST} bytes")),
     }
 }
 

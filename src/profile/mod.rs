@@ -62,8 +62,21 @@ pub struct Profile {
     pub copies_stacks: bool,
     /// The recording's end is missing: its recorder was killed, or the file cut off.
     pub is_partial: bool,
+    /// How often chains of frame pointers lacked callers.
+    pub hidden_callers: HiddenCallers,
     /// What the reader of a report must know.
     pub warnings: Vec<String>,
+}
+
+/// How often a chain of frame pointers lacked the caller of a function that had set up no frame.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HiddenCallers {
+    /// Samples whose chain was looked at.
+    pub samples: u64,
+    /// Those whose chain now has what it lacked.
+    pub found: u64,
+    /// Those whose chain still lacks it: it lay deeper in the stack than was copied.
+    pub out_of_reach: u64,
 }
 
 /// How measured joules were divided among samples.

@@ -24,12 +24,26 @@ const UNWIND_REGISTERS: u64 = (1 << 33) - 1;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const UNWIND_REGISTERS: u64 = (1 << 32) - 1;
 
-/// What a chain of frame pointers does not tell: on Arm a function that calls none keeps its return address in
-/// the link register (`x30`), and the chain goes from it to its caller's caller.
+/// Where a chain of frame pointers does not tell the caller of a function without a frame: on Arm it is in the link
+/// register (`x30`), on x86-64 near the top of the stack.
+///
+/// The copied stack comes without registers. It begins at the stack pointer, which is all that is needed; and
+/// where both are there, perf takes it for a whole stack, and puts what it finds there behind the chain.
 #[cfg(target_arch = "aarch64")]
-const BESIDE_FRAME_POINTERS: u64 = 1 << 30;
-#[cfg(not(target_arch = "aarch64"))]
-const BESIDE_FRAME_POINTERS: u64 = 0;
+const HIDDEN_CALLER: HiddenCaller = HiddenCaller::Registers(1 << 30);
+#[cfg(target_arch = "x86_64")]
+const HIDDEN_CALLER: HiddenCaller = HiddenCaller::Stack;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const HIDDEN_CALLER: HiddenCaller = HiddenCaller::Nowhere;
+
+/// Where a processor has the caller that a chain of frame pointers lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "each processor has one of them")]
+enum HiddenCaller {
+    Registers(u64),
+    Stack,
+    Nowhere,
+}
 
 /// What all events of a recording have in common.
 #[derive(Debug, Clone, Copy)]
@@ -110,9 +124,14 @@ pub fn builder(event: &SampledEvent, settings: &AttrSettings, tracking: bool) ->
 fn follow_calls(builder: &mut Builder<'_>, call_graph: CallGraph, exclude_kernel: bool) {
     match call_graph {
         CallGraph::None => {}
-        CallGraph::FramePointers => {
+        CallGraph::FramePointers { stack_bytes } => {
             builder.exclude_callchain_kernel(exclude_kernel);
-            builder.attrs_mut().sample_regs_user |= BESIDE_FRAME_POINTERS;
+            let attr = builder.attrs_mut();
+            match HIDDEN_CALLER {
+                HiddenCaller::Registers(registers) => attr.sample_regs_user |= registers,
+                HiddenCaller::Stack => attr.sample_stack_user = stack_bytes,
+                HiddenCaller::Nowhere => {}
+            }
         }
         CallGraph::Dwarf { stack_bytes } => {
             builder
@@ -139,10 +158,11 @@ fn track_tasks(builder: &mut Builder<'_>, settings: &AttrSettings, exclude_kerne
 fn sample_fields(call_graph: CallGraph) -> u64 {
     let call_path = match call_graph {
         CallGraph::None => 0,
-        CallGraph::FramePointers if BESIDE_FRAME_POINTERS != 0 => {
-            sample_type::CALLCHAIN | sample_type::REGS_USER
-        }
-        CallGraph::FramePointers => sample_type::CALLCHAIN,
+        CallGraph::FramePointers { stack_bytes } => match HIDDEN_CALLER {
+            HiddenCaller::Registers(_) => sample_type::CALLCHAIN | sample_type::REGS_USER,
+            HiddenCaller::Stack if stack_bytes > 0 => sample_type::CALLCHAIN | sample_type::STACK_USER,
+            HiddenCaller::Stack | HiddenCaller::Nowhere => sample_type::CALLCHAIN,
+        },
         CallGraph::Dwarf { .. } => sample_type::CALLCHAIN | sample_type::REGS_USER | sample_type::STACK_USER,
         CallGraph::LastBranches => sample_type::CALLCHAIN | sample_type::BRANCH_STACK,
     };
@@ -183,7 +203,7 @@ mod tests {
 
     #[test]
     fn an_event_says_what_was_asked_of_it() {
-        let attr = attr_of("cycles:uP", CallGraph::FramePointers, true);
+        let attr = attr_of("cycles:uP", CallGraph::FramePointers { stack_bytes: 0 }, true);
         assert_eq!((attr.kind, attr.config, attr.sample_period), (0, 0, 5));
         assert!(attr.has(flag::DISABLED | flag::INHERIT | flag::ENABLE_ON_EXEC | flag::SAMPLE_ID_ALL));
         assert!(
@@ -194,6 +214,16 @@ mod tests {
         assert!(attr.samples(sample_type::IDENTIFIER | sample_type::CALLCHAIN));
         assert!(!attr.samples(sample_type::PERIOD), "each sample's period is the attribute's");
         assert_eq!(attr.read_format, 0b10111);
+        assert!(!attr.samples(sample_type::STACK_USER));
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn hidden_callers_come_with_a_little_of_the_stack_and_no_registers() {
+        let attr = attr_of("cpu-clock", CallGraph::FramePointers { stack_bytes: 96 }, false);
+        assert!(attr.samples(sample_type::CALLCHAIN | sample_type::STACK_USER));
+        assert!(!attr.samples(sample_type::REGS_USER) && !attr.has(flag::EXCLUDE_CALLCHAIN_USER));
+        assert_eq!((attr.sample_stack_user, attr.sample_regs_user), (96, 0));
     }
 
     #[test]

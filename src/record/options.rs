@@ -118,7 +118,11 @@ pub enum CallGraph {
     /// Nothing but the instruction itself.
     None,
     /// Return addresses found by following frame pointers.
-    FramePointers,
+    FramePointers {
+        /// Bytes of the top of the stack to copy beside, a multiple of eight, in which the callers of functions without
+        /// a frame are found later; 0 for none. On Arm these callers are in a register.
+        stack_bytes: u32,
+    },
     /// A copy of the top of the stack, unwound later by the program's unwind tables.
     Dwarf {
         /// Bytes of stack to copy, a multiple of eight below 65528.
@@ -126,6 +130,13 @@ pub enum CallGraph {
     },
     /// The CPU's record of the last branches.
     LastBranches,
+}
+
+impl CallGraph {
+    /// Frame pointers, and as much of the stack as the callers of most functions without a frame need: a function that
+    /// calls none has 128 bytes below the stack pointer for itself, and moves that for more; then there are six
+    /// saved registers and the return address.
+    pub const WITH_HIDDEN_CALLERS: Self = Self::FramePointers { stack_bytes: 192 };
 }
 
 /// What to learn of a program's GPU kernels.

@@ -3,7 +3,8 @@
 //! Joules are `null`, not 0, where there are none (`method` is then `"none"`). In `balance`,
 //! `attributed + static + other + lost` is `total_joules`; what eprof itself used is part of `other`
 //! and told again as `recorder`. `rows` are what was attributed; rows of the balance itself (named in
-//! square brackets, `kind` is `"balance"`) are among them only if asked for.
+//! square brackets, `kind` is `"balance"`) are among them only if asked for. `hidden_callers` tells of how many samples
+//! the chain of frame pointers lacked callers that were found elsewhere, and of how many it still lacks them.
 
 use std::io::Write;
 
@@ -47,6 +48,8 @@ struct JsonReport<'a> {
     events: Vec<JsonEvent<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     division: Option<&'a DivisionSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hidden_callers: Option<JsonHiddenCallers>,
     warnings: &'a [Label],
     weight: &'static str,
     by: &'static str,
@@ -94,6 +97,14 @@ struct JsonEvent<'a> {
     throttled: u64,
 }
 
+/// Samples whose chain of frame pointers lacked a caller, of those that were looked at.
+#[derive(Serialize)]
+struct JsonHiddenCallers {
+    samples: u64,
+    found: u64,
+    out_of_reach: u64,
+}
+
 #[derive(Serialize)]
 struct JsonRow<'a> {
     kind: &'static str,
@@ -134,6 +145,7 @@ impl<'a> JsonReport<'a> {
     fn new(report: &'a Report) -> Self {
         let summary = &report.summary;
         let has_joules = summary.has_joules();
+        let hidden = summary.hidden_callers;
         let rest = |(rows, totals): (usize, Totals)| {
             (rows > 0 || !totals.is_empty()).then(|| JsonRest {
                 rows,
@@ -168,6 +180,11 @@ impl<'a> JsonReport<'a> {
                 })
                 .collect(),
             division: summary.division.as_ref(),
+            hidden_callers: (hidden.samples > 0).then_some(JsonHiddenCallers {
+                samples: hidden.samples,
+                found: hidden.found,
+                out_of_reach: hidden.out_of_reach,
+            }),
             warnings: &report.warnings,
             weight: report.weight.name(),
             by: report.by.name(),

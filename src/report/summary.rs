@@ -4,7 +4,7 @@ use super::division::DivisionSummary;
 use super::select::Selected;
 use crate::hardware::{DomainInfo, Method};
 use crate::label::Label;
-use crate::profile::{Balance, DomainEnergy, Profile, ProfileMethod};
+use crate::profile::{Balance, DomainEnergy, HiddenCallers, Profile, ProfileMethod};
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// One energy domain of the report's head.
@@ -67,6 +67,8 @@ pub struct Summary {
     pub is_by_time: bool,
     /// How joules were divided among samples.
     pub division: Option<DivisionSummary>,
+    /// How often chains of frame pointers lacked callers.
+    pub hidden_callers: HiddenCallers,
 }
 
 impl Summary {
@@ -113,6 +115,7 @@ impl Summary {
             domains,
             balance,
             division: profile.division.as_ref().map(|division| DivisionSummary::new(division, profile)),
+            hidden_callers: profile.hidden_callers,
         }
     }
 

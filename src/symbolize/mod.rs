@@ -9,8 +9,9 @@
 //!   (build-id checked)         └───► DWARF units  ──► inlined ───┴─► Symbols
 //! ```
 //!
-//! Beside that, [`StackUnwinder`] makes call stacks of copied stacks, from the same files, and [`jitdump`] tells where
-//! just-in-time compilers placed their functions.
+//! Beside that, [`StackUnwinder`] makes call stacks of copied stacks, from the same files, [`ReturnAddressFinder`] tells
+//! where functions without a frame have their callers, and [`jitdump`] where just-in-time compilers placed their
+//! functions.
 //!
 //! Nothing is fetched from a network unless it is asked for ([`Debuginfod`]), and a file that is not the recorded one is
 //! not used: what has no symbol keeps its module as its name, with the start of its function if unwind tables tell it.
@@ -33,6 +34,7 @@ mod kernel_cache;
 mod options;
 mod perf_map;
 mod read_ahead;
+mod return_address;
 mod running_kernel;
 mod source;
 mod split_dwarf;
@@ -43,14 +45,17 @@ mod threads;
 mod unit_limits;
 mod units;
 mod unwind;
+mod unwind_file;
 mod vdso;
 
 pub use debuginfod::Debuginfod;
 pub use error::SymbolizeError;
 pub use options::{KernelReference, SymbolizeOptions};
 pub use read_ahead::KernelListAhead;
+pub use return_address::{ReturnAddress, ReturnAddressFinder};
 pub use symbolizer::Symbolizer;
 pub use symbols::{FileId, Function, FunctionId, SourceFrame, Symbols};
 #[cfg(test)]
 pub(crate) use symbols::{FoundFrames, FoundFunction, Item, SymbolsBuilder};
-pub use unwind::{Architecture, CodeMapping, StackRegisters, StackUnwinder};
+pub use unwind::{Architecture, StackRegisters, StackUnwinder};
+pub use unwind_file::CodeMapping;

@@ -4,19 +4,16 @@
 //! The tables are those of this machine's files, so a module that changed since the recording is not used; code
 //! without tables (just-in-time code) is taken to keep frame pointers.
 
-use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use framehop::Unwinder;
 use framehop::aarch64::{CacheAarch64, PtrAuthMask, UnwindRegsAarch64, UnwinderAarch64};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
-use framehop::{ExplicitModuleSectionInfo, Unwinder};
-use object::{Object, ObjectSection};
 use rustc_hash::FxHashMap;
 
-use super::elf::{MappedFile, Segments};
-use super::elf_module::open_file;
 use super::options::SymbolizeOptions;
-use crate::profile::{Module, ModuleKind};
+use super::unwind_file::{CodeMapping, MappedModule, SectionBytes, UnwindFile};
+use crate::profile::Module;
 
 /// Most frames of one stack.
 const DEEPEST: usize = 1_024;
@@ -80,19 +77,6 @@ impl StackRegisters {
     pub fn without_stack(instruction: u64, link: u64) -> Self {
         Self { instruction, stack: 0, frame: 0, link }
     }
-}
-
-/// A part of a module mapped into a process.
-#[derive(Debug, Clone, Copy)]
-pub struct CodeMapping<'a> {
-    /// First address.
-    pub start: u64,
-    /// First address behind it.
-    pub end: u64,
-    /// What `start` is in the module, as its kind says: for files an offset in the file.
-    pub module_address: u64,
-    /// What is mapped.
-    pub module: &'a Module,
 }
 
 /// Unwinds stacks of many processes, keeping opened files and what was learnt of their code.
@@ -174,8 +158,6 @@ impl StackUnwinder {
     }
 }
 
-type MappedModule = framehop::Module<SectionBytes>;
-
 /// The unwinders of the address spaces seen, and the rules found for their addresses.
 struct Spaces<U: Unwinder> {
     unwinders: FxHashMap<u32, U>,
@@ -219,98 +201,4 @@ impl<U: Unwinder<Module = MappedModule>> Spaces<U> {
             frames.push(frame.address());
         }
     }
-}
-
-/// Bytes of a section of an opened file.
-#[derive(Debug, Clone)]
-struct SectionBytes {
-    file: Arc<MappedFile>,
-    range: Range<usize>,
-}
-
-impl Deref for SectionBytes {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        self.file.data().get(self.range.clone()).unwrap_or_default()
-    }
-}
-
-/// The unwind tables of a file.
-#[derive(Debug)]
-struct UnwindFile {
-    segments: Segments,
-    sections: ExplicitModuleSectionInfo<SectionBytes>,
-}
-
-impl UnwindFile {
-    fn open(options: &SymbolizeOptions, module: &Module) -> Option<Self> {
-        if !matches!(module.kind, ModuleKind::File | ModuleKind::Vdso) {
-            return None;
-        }
-        let file = Arc::new(open_file(options, module).ok()?);
-        let parsed = object::File::parse(file.data()).ok()?;
-        let section = |name: &str| parsed.section_by_name(name);
-        let addresses = |name: &str| {
-            let section = section(name)?;
-            Some(section.address()..section.address().checked_add(section.size())?)
-        };
-        let bytes = |name: &str| {
-            let place = section(name)?.compressed_file_range().ok()?;
-            if place.format != object::CompressionFormat::None {
-                return None;
-            }
-            let start = usize::try_from(place.offset).ok()?;
-            let range = start..start.checked_add(usize::try_from(place.compressed_size).ok()?)?;
-            Some(SectionBytes { file: file.clone(), range })
-        };
-        let header = bytes(".eh_frame_hdr").filter(|header| {
-            let bases = [addresses(".eh_frame_hdr"), addresses(".text"), addresses(".got")];
-            index_is_sound(header, bases.map(|range| range.map_or(0, |range| range.start)))
-        });
-        let sections = ExplicitModuleSectionInfo {
-            base_svma: 0,
-            text_svma: addresses(".text"),
-            text: bytes(".text"),
-            got_svma: addresses(".got"),
-            eh_frame_svma: addresses(".eh_frame"),
-            eh_frame: bytes(".eh_frame"),
-            eh_frame_hdr_svma: addresses(".eh_frame_hdr"),
-            eh_frame_hdr: header,
-            debug_frame: bytes(".debug_frame"),
-            // Of other systems' formats.
-            stubs_svma: None,
-            stub_helper_svma: None,
-            unwind_info: None,
-            text_segment_svma: None,
-            text_segment: None,
-        };
-        Some(Self { segments: Segments::of(&parsed), sections })
-    }
-
-    fn mapped(&self, mapping: &CodeMapping<'_>) -> Option<MappedModule> {
-        let length = mapping.end.checked_sub(mapping.start)?;
-        let address = self.segments.address_of_mapping(mapping.module_address, length)?;
-        let moved_by = mapping.start.wrapping_sub(address);
-        let name = mapping.module.path.clone();
-        Some(framehop::Module::new(name, mapping.start..mapping.end, moved_by, self.sections.clone()))
-    }
-}
-
-/// Does every entry of the index (`.eh_frame_hdr`) point behind the start of the tables? The unwinder takes the
-/// difference without asking; where it must do without the index, it makes one of its own.
-fn index_is_sound(header: &[u8], [own, text, got]: [u64; 3]) -> bool {
-    let bases = gimli::BaseAddresses::default().set_eh_frame_hdr(own).set_text(text).set_got(got);
-    let Ok(header) = gimli::EhFrameHdr::new(header, gimli::LittleEndian).parse(&bases, 8) else {
-        return false;
-    };
-    let Ok(start) = header.eh_frame_ptr().direct() else { return false };
-    let Some(table) = header.table() else { return false };
-    let mut entries = table.iter(&bases);
-    while let Ok(Some((_, entry))) = entries.next() {
-        if entry.direct().is_ok_and(|entry| entry < start) {
-            return false;
-        }
-    }
-    true
 }

@@ -20,7 +20,7 @@ use crate::analyze::options::Options;
 use crate::analyze::sample_key::{NO_CPU, SampleKey};
 use crate::analyze::steps::{LostStep, Owner, SampleStep, Step};
 use crate::attribute::Charge;
-use crate::profile::{EventTotals, Module, Thread};
+use crate::profile::{EventTotals, HiddenCallers, Module, Thread};
 use crate::recording::Recording;
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{Metadata, Target};
@@ -51,6 +51,7 @@ pub(crate) struct Gathered {
     /// Where every sample was to be a cell of its own.
     pub samples: Option<SampleList>,
     pub jit_warnings: Vec<String>,
+    pub hidden_callers: HiddenCallers,
     pub end: ReplayEnd,
 }
 
@@ -77,6 +78,7 @@ pub(crate) fn gather<'r>(
         sampled: gatherer.sampled,
         samples: gatherer.samples,
         jit_warnings: gatherer.jit.into_warnings(),
+        hidden_callers: gatherer.unwinder.map(|unwinder| unwinder.hidden_callers()).unwrap_or_default(),
         end,
     }
 }

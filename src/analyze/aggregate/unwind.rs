@@ -1,42 +1,59 @@
-//! Call stacks of programs without frame pointers, from the copied top of their stacks; and on Arm the
-//! callers that frame pointers do not tell.
+//! Call stacks of programs without frame pointers, from the copied top of their stacks; and the callers that
+//! frame pointers do not tell.
 
 use perf_data::attr::EventAttr;
 use perf_data::format::sample_type;
-use perf_data::record::{Sample, UserRegisters};
+use perf_data::record::{Callchain, Sample, UserRegisters};
 
+use crate::profile::HiddenCallers;
 use crate::recording::Recording;
 use crate::recording::gpu_events::ARGUMENTS_STACK_BYTES;
-use crate::symbolize::{Architecture, CodeMapping, StackRegisters, StackUnwinder, SymbolizeOptions};
-use crate::timeline::{TaskId, Tasks};
+use crate::symbolize::{
+    Architecture, CodeMapping, ReturnAddress, ReturnAddressFinder, StackRegisters, StackUnwinder,
+    SymbolizeOptions,
+};
+use crate::timeline::{Mapping, TaskId, Tasks};
 
 /// Where a callchain comes to the program's own code (`PERF_CONTEXT_USER`).
 const CONTEXT_USER: u64 = -512i64 as u64;
 /// Arm's register `x30` in the kernel's numbering.
 const LINK_REGISTER: u32 = 30;
+/// Most frames that are put before those that frame pointers tell.
+const MOST_WITHOUT_FRAME: usize = 64;
 
 /// Unwinds the samples of one recording.
 #[derive(Debug)]
 pub struct SampleUnwinder {
     unwinder: StackUnwinder,
+    return_addresses: ReturnAddressFinder,
     architecture: Architecture,
     frames: Vec<u64>,
+    hidden_callers: HiddenCallers,
 }
 
 impl SampleUnwinder {
     /// `None` if the stacks of no event need it, or the processor is not known.
     pub fn for_recording(recording: &Recording, options: &SymbolizeOptions) -> Option<Self> {
         let architecture = architecture(recording)?;
+        let beside_chain = match architecture {
+            Architecture::X86_64 => sample_type::STACK_USER | sample_type::CALLCHAIN,
+            Architecture::Aarch64 => sample_type::REGS_USER | sample_type::CALLCHAIN,
+        };
         let needs_it = |attr: &EventAttr| {
-            attr.samples(sample_type::REGS_USER | sample_type::STACK_USER)
-                || architecture == Architecture::Aarch64
-                    && attr.samples(sample_type::REGS_USER | sample_type::CALLCHAIN)
+            attr.samples(sample_type::REGS_USER | sample_type::STACK_USER) || attr.samples(beside_chain)
         };
         if !recording.events().iter().any(|event| needs_it(&event.attr)) {
             return None;
         }
         let unwinder = StackUnwinder::new(options.clone(), architecture);
-        Some(Self { unwinder, architecture, frames: Vec::new() })
+        let return_addresses = ReturnAddressFinder::new(options.clone());
+        let hidden_callers = HiddenCallers::default();
+        Some(Self { unwinder, return_addresses, architecture, frames: Vec::new(), hidden_callers })
+    }
+
+    /// How often a chain of frame pointers lacked callers, so far.
+    pub fn hidden_callers(&self) -> HiddenCallers {
+        self.hidden_callers
     }
 
     /// Why the stacks that a recording has copies of are not unwound.
@@ -59,16 +76,38 @@ impl SampleUnwinder {
     /// callchain has all that there is to know.
     pub fn unwind(&mut self, tasks: &Tasks, task: TaskId, sample: &Sample<'_>) -> &[u64] {
         self.frames.clear();
-        let Some(registers) = sample.user_registers else { return &self.frames };
+        let chain = user_part(sample.callchain);
         // So little of it is copied for a call's arguments, not to be unwound.
-        if sample.user_stack.len() <= ARGUMENTS_STACK_BYTES as usize {
-            self.with_caller_of_leaf(tasks, task, sample, registers);
-        } else if let Some(start) =
-            StackRegisters::select(self.architecture, |register| registers.get(register))
-        {
-            self.unwind_from(tasks, task, start, sample.user_stack);
+        let is_whole = sample.user_stack.len() > ARGUMENTS_STACK_BYTES as usize;
+        match (self.architecture, sample.user_registers) {
+            (Architecture::X86_64, registers) if !chain.is_empty() => {
+                if registers.is_none_or(|registers| registers.is_64bit) && !sample.user_stack.is_empty() {
+                    // Registers may be those of a call that a probe sits on. Since Linux 6.12 its chain has the caller.
+                    let may_have_caller = registers.is_some();
+                    self.with_callers_on_stack(tasks, task, chain, may_have_caller, sample.user_stack);
+                }
+                if let Some(registers) = registers.filter(|_| is_whole) {
+                    // Of the two the longer: frame pointers end where there are none, and a copied stack is only so long.
+                    let by_frame_pointers = std::mem::take(&mut self.frames);
+                    self.unwind_whole(tasks, task, registers, sample.user_stack);
+                    if self.frames.len() < by_frame_pointers.len().max(chain.len()) {
+                        self.frames = by_frame_pointers;
+                    }
+                }
+            }
+            (_, Some(registers)) if is_whole => {
+                self.unwind_whole(tasks, task, registers, sample.user_stack);
+            }
+            (_, Some(registers)) => self.with_caller_of_leaf(tasks, task, chain, registers),
+            (_, None) => {}
         }
         &self.frames
+    }
+
+    fn unwind_whole(&mut self, tasks: &Tasks, task: TaskId, registers: UserRegisters<'_>, stack: &[u8]) {
+        if let Some(start) = StackRegisters::select(self.architecture, |number| registers.get(number)) {
+            self.unwind_from(tasks, task, start, stack);
+        }
     }
 
     /// On Arm a function that calls none, and any function in its first and last instructions, has its
@@ -78,32 +117,77 @@ impl SampleUnwinder {
         &mut self,
         tasks: &Tasks,
         task: TaskId,
-        sample: &Sample<'_>,
+        chain: Callchain<'_>,
         registers: UserRegisters<'_>,
     ) {
-        let Some(before) = sample.callchain.entries().rposition(|entry| entry == CONTEXT_USER) else {
-            return;
-        };
-        let mut chain = sample.callchain.entries().skip(before + 1);
+        let mut chain = chain.entries();
         let (Some(instruction), Some(link)) = (chain.next(), registers.get(LINK_REGISTER)) else { return };
         let start = StackRegisters::without_stack(instruction, link);
         self.unwind_from(tasks, task, start, &[]);
         self.frames.truncate(2);
+        self.hidden_callers.samples += 1;
         match self.frames[..] {
-            [_, _] => self.frames.extend(chain),
+            [_, _] => {
+                self.hidden_callers.found += 1;
+                self.frames.extend(chain);
+            }
             _ => self.frames.clear(),
         }
     }
 
-    fn unwind_from(&mut self, tasks: &Tasks, task: TaskId, start: StackRegisters, stack: &[u8]) {
-        let mappings = || {
-            tasks.space(task).mappings().map(|mapping| CodeMapping {
-                start: mapping.start,
-                end: mapping.end,
-                module_address: mapping.module_address,
-                module: &tasks.modules()[mapping.module.0 as usize],
-            })
+    /// On x86-64 the return address of a function that has set up no frame lies in the stack, where the unwind tables
+    /// say. The chain of frame pointers goes on from the first function that has one; functions between the
+    /// two are found in the same way, as far as the copied stack goes.
+    ///
+    /// No register is needed: the copy begins at the stack pointer, and what hangs on the frame pointer is
+    /// in the chain.
+    fn with_callers_on_stack(
+        &mut self,
+        tasks: &Tasks,
+        task: TaskId,
+        chain: Callchain<'_>,
+        may_have_caller: bool,
+        stack: &[u8],
+    ) {
+        let mut chain = chain.entries().peekable();
+        let Some(instruction) = chain.next() else { return };
+        let space = tasks.layout_id(task).0;
+        let mut where_returns = |address: u64| {
+            let mapping =
+                || tasks.space(task).mapping_at(address).map(|mapping| code_mapping(tasks, mapping));
+            self.return_addresses.find(space, address, mapping)
         };
+        self.hidden_callers.samples += 1;
+        self.frames.push(instruction);
+        let (mut rule, mut top) = (where_returns(instruction), 0);
+        while let Some(ReturnAddress::AboveStackPointer(distance)) = rule {
+            let place = top + distance as usize;
+            let bytes = stack.get(place..).and_then(|rest| rest.first_chunk());
+            let caller = bytes.map(|bytes| u64::from_le_bytes(*bytes));
+            // What is no code is no caller: tables are wrong at times, and the copy may end before the stack does.
+            let found = caller.and_then(|caller| Some((caller, where_returns(caller.checked_sub(1)?)?)));
+            let Some((caller, next)) = found.filter(|_| self.frames.len() <= MOST_WITHOUT_FRAME) else {
+                break;
+            };
+            self.frames.push(caller);
+            (rule, top) = (Some(next), place + size_of::<u64>());
+        }
+        if self.frames.len() > 1 {
+            self.hidden_callers.found += 1;
+            // Behind the outermost function a frame pointer means nothing.
+            if rule != Some(ReturnAddress::Outermost) {
+                chain.next_if(|first| may_have_caller && self.frames.last() == Some(first));
+                self.frames.extend(chain);
+            }
+        } else {
+            let is_hidden = matches!(rule, Some(ReturnAddress::AboveStackPointer(_)));
+            self.hidden_callers.out_of_reach += u64::from(is_hidden);
+            self.frames.clear();
+        }
+    }
+
+    fn unwind_from(&mut self, tasks: &Tasks, task: TaskId, start: StackRegisters, stack: &[u8]) {
+        let mappings = || tasks.space(task).mappings().map(|mapping| code_mapping(tasks, mapping));
         self.unwinder.unwind(tasks.layout_id(task).0, mappings, start, stack, &mut self.frames);
     }
 }
@@ -128,4 +212,16 @@ fn architecture(recording: &Recording) -> Option<Architecture> {
             _ => None,
         }),
     }
+}
+
+fn code_mapping<'a>(tasks: &'a Tasks, mapping: &Mapping) -> CodeMapping<'a> {
+    let Mapping { start, end, module_address, module } = *mapping;
+    CodeMapping { start, end, module_address, module: &tasks.modules()[module.0 as usize] }
+}
+
+/// What a callchain says of the program's own code; nothing if that was not recorded.
+fn user_part(chain: Callchain<'_>) -> Callchain<'_> {
+    let before = chain.entries().rposition(|entry| entry == CONTEXT_USER);
+    let part = before.and_then(|before| chain.0.get(size_of::<u64>() * (before + 1)..));
+    Callchain(part.unwrap_or_default())
 }

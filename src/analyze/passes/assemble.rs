@@ -14,7 +14,7 @@ use crate::analyze::passes::attributing::Attributed;
 use crate::attribute::{Attribution, Bucket};
 use crate::hardware::DomainInfo;
 use crate::profile::{
-    CallersId, Cell, DomainEnergy, ErrorTerms, Profile, StackTable, ThreadIndex, TimeSlice,
+    CallersId, Cell, DomainEnergy, ErrorTerms, HiddenCallers, Profile, StackTable, ThreadIndex, TimeSlice,
 };
 use crate::recording::Recording;
 use crate::units::{Joules, Nanoseconds, Timestamp};
@@ -66,8 +66,12 @@ pub(crate) fn assemble(
         stacks,
         cells,
         division,
-        copies_stacks: recording.events().iter().any(|event| event.attr.samples(sample_type::STACK_USER)),
+        copies_stacks: recording
+            .events()
+            .iter()
+            .any(|event| event.attr.samples(sample_type::REGS_USER | sample_type::STACK_USER)),
         is_partial: !recording.is_complete(),
+        hidden_callers: gathered.hidden_callers,
         warnings: [gathered.jit_warnings, warnings].concat(),
         ..Profile::default()
     };
@@ -106,8 +110,22 @@ pub(crate) fn assemble(
                 .to_owned(),
         );
     }
+    profile.warnings.extend(out_of_reach(gathered.hidden_callers));
     profile.warnings.extend(gathered.end.warnings());
     Assembled { profile, positions, by_event, pool_factors }
+}
+
+/// Callers that are missing in more than one sample of twenty are worth another recording.
+fn out_of_reach(callers: HiddenCallers) -> Option<String> {
+    let share = callers.out_of_reach as f64 / callers.samples.max(1) as f64;
+    (share > 0.05).then(|| {
+        format!(
+            "in {:.1} % of samples the caller of a function without a frame is missing: it lay deeper in the stack than \
+             was copied. Programs without frame pointers need --call-graph dwarf; others with large frames, \
+             --call-graph fp+leaf,2048",
+            100.0 * share
+        )
+    })
 }
 
 /// One cell for each event, all without a stack.

@@ -1,5 +1,6 @@
 //! Symbolizing programs that are compiled here, in the forms in which programs come.
 
+mod hidden_callers;
 mod hostile;
 mod jit;
 mod kernel;
@@ -7,5 +8,6 @@ mod leaf_on_arm;
 mod like_perf;
 mod live;
 mod programs;
+mod return_address;
 mod support;
 mod unwinding;

@@ -3,6 +3,7 @@
 //! The programs that are recorded are mostly this test binary itself: see [`workload`].
 
 mod harness;
+mod hidden_callers;
 mod workload;
 
 mod attach;

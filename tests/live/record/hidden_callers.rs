@@ -1,0 +1,88 @@
+//! Who calls a function that sets up no frame, in programs of compilers that are installed here.
+
+use std::path::Path;
+use std::process::Command;
+
+use eprof_testbed::{eprof, has_program, skip};
+use serde_json::Value;
+
+use super::harness::{Folder, can_record, stderr};
+
+/// Three quarters of the work are done for `heavy`, in turns that are far shorter than the time between two samples. That
+/// `spin` calls none is all that it needs to go without a frame.
+const SOURCE: &str = r"
+#include <stdint.h>
+static volatile uint64_t sink;
+__attribute__((noinline)) uint64_t spin(uint64_t rounds, uint64_t value) {
+    for (uint64_t i = 0; i < rounds; i++) value = value * 6364136223846793005u + (value >> 29);
+    return value;
+}
+__attribute__((noinline)) void heavy(uint64_t rounds) { sink += spin(3 * rounds, sink); sink += 1; }
+__attribute__((noinline)) void light(uint64_t rounds) { sink += spin(rounds, sink); sink += 1; }
+int main(void) {
+    for (int turn = 0; turn < 60000; turn++) { heavy(1000); light(1000); }
+}
+";
+
+/// Samples of each function with those of all that it called, of a recording with these options.
+fn totals(program: &Path, options: &[&str]) -> Value {
+    let folder = Folder::new();
+    let output = folder.record(options).arg("--").arg(program).output().expect("eprof runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let output = eprof()
+        .args(["report", "--children", "--format", "json", "--by", "function", "-i"])
+        .arg(folder.data())
+        .output()
+        .expect("eprof runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn samples_of(report: &Value, function: &str) -> f64 {
+    let rows = report["rows"].as_array().expect("rows").iter();
+    let is_it =
+        |row: &&Value| row["name"].as_str().is_some_and(|name| name.split("::").last() == Some(function));
+    rows.filter(is_it).filter_map(|row| row["total_samples"].as_f64()).sum()
+}
+
+/// `heavy` has the three quarters that are its own, and does not have them without the copied stack: else the compiler
+/// gave `spin` a frame, and nothing is tested.
+fn check(program: &Path) {
+    let report = totals(program, &["-e", "cpu-clock:u", "-c", "250000"]);
+    let [spin, heavy, light] = ["spin", "heavy", "light"].map(|function| samples_of(&report, function));
+    assert!(spin > 300.0, "{spin} samples");
+    let share = heavy / (heavy + light);
+    let sigma = (0.75 * 0.25 / spin).sqrt();
+    assert!(
+        (share - 0.75).abs() < 4.0 * sigma,
+        "heavy has {share} of {spin} samples, sigma {sigma}: {report:#}"
+    );
+    assert!(heavy + light > 0.99 * spin, "{heavy} and {light} of {spin} samples: {report:#}");
+    let callers = &report["hidden_callers"];
+    let found = callers["found"].as_f64().expect("a number");
+    assert!(found > 0.9 * spin && callers["out_of_reach"].as_f64() < Some(0.01 * spin), "{callers}");
+    let without = totals(program, &["-e", "cpu-clock:u", "-c", "250000", "--call-graph", "fp"]);
+    let [spin, heavy] = ["spin", "heavy"].map(|function| samples_of(&without, function));
+    assert!(heavy < 0.1 * spin, "{heavy} of {spin} samples without the copied stack: {without:#}");
+    assert!(without["hidden_callers"].is_null(), "{without:#}");
+}
+
+#[test]
+fn the_caller_of_a_c_function_without_a_frame() {
+    if !cfg!(target_arch = "x86_64") || !can_record() {
+        return;
+    }
+    let compilers = ["gcc", "clang"].into_iter().filter(|compiler| has_program(compiler, &["--version"]));
+    let compilers: Vec<&str> = compilers.collect();
+    if compilers.is_empty() {
+        return skip("neither gcc nor clang is installed");
+    }
+    for compiler in compilers {
+        let folder = Folder::new();
+        std::fs::write(folder.path().join("leaf.c"), SOURCE).expect("written");
+        let options = ["-O2", "-fno-omit-frame-pointer", "-momit-leaf-frame-pointer", "leaf.c", "-o", "leaf"];
+        let output = Command::new(compiler).args(options).current_dir(folder.path()).output().expect("runs");
+        assert!(output.status.success(), "{compiler}: {}", stderr(&output));
+        check(&folder.path().join("leaf"));
+    }
+}
