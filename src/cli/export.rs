@@ -104,7 +104,7 @@ pub fn run(args: ExportArgs) -> Outcome {
 
 fn export_perf_data(args: &ExportArgs) -> Outcome {
     let recording = args.input.open()?;
-    let options = args.input.analyze_options(&recording, Needed::STACKS)?;
+    let options = args.input.analyze_options(&recording, args.input.path(), Needed::STACKS)?;
     let mut energies = SampleEnergies::new(&recording, &options, args.input.memory());
     output::warn(energies.warnings());
     let columns = columns(energies.domains(), &args.select.selection())?;

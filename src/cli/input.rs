@@ -240,7 +240,7 @@ impl InputArgs {
     /// Reads any recording with the same options, within so much memory.
     pub fn load_file(&self, path: &Path, needed: Needed, memory: MemoryLimit) -> anyhow::Result<Loaded> {
         let recording = Arc::new(open(path)?);
-        let options = self.analyze_options(&recording, needed)?;
+        let options = self.analyze_options(&recording, path, needed)?;
         let mut symbolize = self.symbolize_options(&recording, needed);
         let has_kernel_code =
             |attr: &EventAttr| attr.samples(sample_type::IP) && !attr.has(flag::EXCLUDE_KERNEL);
@@ -280,7 +280,12 @@ impl InputArgs {
     }
 
     /// How the recording is to be analyzed.
-    pub fn analyze_options(&self, recording: &Recording, needed: Needed) -> anyhow::Result<analyze::Options> {
+    pub fn analyze_options(
+        &self,
+        recording: &Recording,
+        path: &Path,
+        needed: Needed,
+    ) -> anyhow::Result<analyze::Options> {
         let machine = recording.metadata().map(|metadata| &metadata.machine);
         let (config, home) = (std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"));
         let folder = ModelFolder::of_user(config.as_deref(), home.as_deref());
@@ -316,7 +321,12 @@ impl InputArgs {
         Ok(analyze::Options {
             dimensions: needed.dimensions,
             watts: self.watts,
-            symbolize: SymbolizeOptions { sysroot: self.symfs.clone(), ..SymbolizeOptions::default() },
+            // Only stacks are unwound with these; the file was closed when the recording ended.
+            symbolize: SymbolizeOptions {
+                sysroot: self.symfs.clone(),
+                recorded_at: modified(path),
+                ..SymbolizeOptions::default()
+            },
             bucket: self.bucket,
             keep_buckets: needed.slices,
             model,

@@ -28,6 +28,7 @@ pub mod jitdump;
 mod kallsyms;
 mod kernel;
 mod kernel_cache;
+mod named_files;
 mod options;
 mod perf_map;
 mod read_ahead;

@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::elf::{MappedFile, Segments};
 use super::elf_module::open_file;
+use super::error::SymbolizeError;
 use super::options::SymbolizeOptions;
 use crate::profile::{Module, ModuleKind};
 
@@ -99,8 +100,21 @@ pub struct CodeMapping<'a> {
 #[derive(Debug)]
 pub struct StackUnwinder {
     options: SymbolizeOptions,
-    files: FxHashMap<Module, Option<Arc<UnwindFile>>>,
+    files: FxHashMap<Module, Result<Arc<UnwindFile>, usize>>,
+    /// Modules whose files were not used.
+    refused: Vec<Refused>,
+    /// Of each address space, where code of these modules lies.
+    refused_ranges: FxHashMap<u32, Vec<(Range<u64>, usize)>>,
     engine: Engine,
+}
+
+/// A module whose unwind tables were not read.
+#[derive(Debug)]
+struct Refused {
+    path: String,
+    why: SymbolizeError,
+    /// Stacks whose last frame lies in it.
+    stacks: u64,
 }
 
 enum Engine {
@@ -128,7 +142,8 @@ impl StackUnwinder {
                 Engine::Aarch64(Box::new(Spaces::new(UnwinderAarch64::new, CacheAarch64::new)))
             }
         };
-        Self { options, files: FxHashMap::default(), engine }
+        let (files, refused_ranges) = (FxHashMap::default(), FxHashMap::default());
+        Self { options, files, refused: Vec::new(), refused_ranges, engine }
     }
 
     /// Appends the frames of a stack to `frames`, innermost first: the current instruction, then return
@@ -144,15 +159,37 @@ impl StackUnwinder {
         stack: &[u8],
         frames: &mut Vec<u64>,
     ) {
-        let Self { options, files, engine } = self;
+        let Self { options, files, refused, refused_ranges, engine } = self;
+        let first = frames.len();
         let modules = || {
+            let mut ranges = Vec::new();
             let modules = mappings().into_iter().filter_map(|mapping| {
-                let file = files
-                    .entry(mapping.module.clone())
-                    .or_insert_with(|| UnwindFile::open(options, mapping.module).map(Arc::new));
-                file.as_ref()?.mapped(&mapping)
+                if !matches!(mapping.module.kind, ModuleKind::File | ModuleKind::Vdso) {
+                    return None;
+                }
+                let file = files.entry(mapping.module.clone()).or_insert_with(|| {
+                    UnwindFile::open(options, mapping.module).map(Arc::new).map_err(|why| {
+                        refused.push(Refused { path: mapping.module.path.clone(), why, stacks: 0 });
+                        refused.len() - 1
+                    })
+                });
+                match file {
+                    Ok(file) => file.mapped(&mapping),
+                    Err(refused) => {
+                        ranges.push((mapping.start..mapping.end, *refused));
+                        None
+                    }
+                }
             });
-            modules.collect::<Vec<_>>()
+            let modules = modules.collect::<Vec<_>>();
+            if refused_ranges.len() >= MOST_SPACES {
+                refused_ranges.clear();
+            }
+            match ranges.is_empty() {
+                true => refused_ranges.remove(&space),
+                false => refused_ranges.insert(space, ranges),
+            };
+            modules
         };
         let StackRegisters { instruction, stack: top, frame, link } = registers;
         let read = |address: u64| {
@@ -171,6 +208,22 @@ impl StackUnwinder {
                 spaces.unwind(space, modules, instruction, registers, read, frames);
             }
         }
+        let ranges = self.refused_ranges.get(&space);
+        if let (Some(last), Some(ranges)) = (frames[first..].last(), ranges)
+            && let Some((_, refused)) = ranges.iter().find(|(range, _)| range.contains(last))
+            && let Some(refused) = self.refused.get_mut(*refused)
+        {
+            refused.stacks += 1;
+        }
+    }
+
+    /// Which stacks end early for want of a module's unwind tables, and why there are none.
+    pub fn warnings(&self) -> Vec<String> {
+        let cut = self.refused.iter().filter(|refused| refused.stacks > 0);
+        let warning = |Refused { path, why, stacks }: &Refused| {
+            format!("{stacks} call stacks end in {path}, whose unwind tables were not read: {why}")
+        };
+        cut.map(warning).collect()
     }
 }
 
@@ -244,12 +297,10 @@ struct UnwindFile {
 }
 
 impl UnwindFile {
-    fn open(options: &SymbolizeOptions, module: &Module) -> Option<Self> {
-        if !matches!(module.kind, ModuleKind::File | ModuleKind::Vdso) {
-            return None;
-        }
-        let file = Arc::new(open_file(options, module).ok()?);
-        let parsed = object::File::parse(file.data()).ok()?;
+    fn open(options: &SymbolizeOptions, module: &Module) -> Result<Self, SymbolizeError> {
+        let file = Arc::new(open_file(options, module)?);
+        let parsed = object::File::parse(file.data())
+            .map_err(|source| SymbolizeError::Format { path: file.path.clone(), source })?;
         let section = |name: &str| parsed.section_by_name(name);
         let addresses = |name: &str| {
             let section = section(name)?;
@@ -285,7 +336,7 @@ impl UnwindFile {
             text_segment_svma: None,
             text_segment: None,
         };
-        Some(Self { segments: Segments::of(&parsed), sections })
+        Ok(Self { segments: Segments::of(&parsed), sections })
     }
 
     fn mapped(&self, mapping: &CodeMapping<'_>) -> Option<MappedModule> {

@@ -7,5 +7,6 @@ mod manual;
 mod reflexes;
 mod report;
 mod script_like_perf;
+mod symfs;
 mod table_verbs;
 mod tune_table;

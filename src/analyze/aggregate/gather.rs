@@ -50,7 +50,8 @@ pub(crate) struct Gathered {
     pub sampled: Option<(Timestamp, Timestamp)>,
     /// Where every sample was to be a cell of its own.
     pub samples: Option<SampleList>,
-    pub jit_warnings: Vec<String>,
+    /// Of just-in-time code and of stacks that were not followed to their ends.
+    pub warnings: Vec<String>,
     pub end: ReplayEnd,
 }
 
@@ -67,6 +68,7 @@ pub(crate) fn gather<'r>(
     let mut gatherer = Gatherer::new(recording, roles, options, samples, room, tell);
     let end = Replay::new(recording).for_each(|at, context, record| gatherer.record(at, context, record));
     let (modules, threads) = gatherer.tasks.into_parts();
+    let unwinding = gatherer.unwinder.map(|unwinder| unwinder.warnings()).unwrap_or_default();
     Gathered {
         totals: gatherer.totals,
         collected: gatherer.collector.finish(),
@@ -76,7 +78,7 @@ pub(crate) fn gather<'r>(
         launch_cells: gatherer.launch_cells,
         sampled: gatherer.sampled,
         samples: gatherer.samples,
-        jit_warnings: gatherer.jit.into_warnings(),
+        warnings: [gatherer.jit.into_warnings(), unwinding].concat(),
         end,
     }
 }

@@ -63,7 +63,7 @@ pub(crate) fn assemble(
         stacks,
         cells,
         division,
-        warnings: [gathered.jit_warnings, warnings].concat(),
+        warnings: [gathered.warnings, warnings].concat(),
         ..Profile::default()
     };
     if let Some(metadata) = recording.metadata() {
