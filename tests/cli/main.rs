@@ -7,6 +7,7 @@ mod manual;
 mod reflexes;
 mod report;
 mod script_like_perf;
+mod stacks_like_perf;
 mod symfs;
 mod table_verbs;
 mod tune_table;
