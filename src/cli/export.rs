@@ -93,7 +93,7 @@ pub fn run(args: ExportArgs) -> Outcome {
         ..TreeOptions::default()
     };
     let exported = Exported {
-        profile: &loaded.analysis,
+        profile: loaded.analysis.as_ref(),
         symbols: &loaded.symbols,
         options: &options,
         warn: &|warning| output::warn([warning]),

@@ -49,6 +49,5 @@ pub use options::{KernelReference, SymbolizeOptions};
 pub use read_ahead::KernelListAhead;
 pub use symbolizer::Symbolizer;
 pub use symbols::{FileId, Function, FunctionId, SourceFrame, Symbols};
-#[cfg(test)]
 pub(crate) use symbols::{FoundFrames, FoundFunction, Item, SymbolsBuilder};
 pub use unwind::{Architecture, CodeMapping, StackRegisters, StackUnwinder};

@@ -10,4 +10,5 @@ mod script_like_perf;
 mod stacks_like_perf;
 mod symfs;
 mod table_verbs;
+mod text_profiles;
 mod tune_table;

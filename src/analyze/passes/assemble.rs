@@ -75,9 +75,7 @@ pub(crate) fn assemble(
     if let Some(watts) = options.watts
         && profile.domains.is_empty()
     {
-        let estimate = Estimate::of_recording(recording, survey, watts);
-        profile.cell_joules = estimate.joules(&profile.cells);
-        profile.domains = vec![estimate.domain(&profile.cell_joules, profile.duration)];
+        Estimate::of_recording(recording, survey, watts).add_to(&mut profile);
     }
     for event in profile.events.iter().filter(|event| event.lost > 0) {
         profile.warnings.push(format!(
