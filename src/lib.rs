@@ -10,6 +10,8 @@
 //!                          └────────── analyze: drives these ────────┘
 //!                                                     symbolize ─────────────────┘
 //!                                                     address ► function, line
+//!                                  text_profile ─────────────┘
+//!                                  of other tools: samples by name
 //!
 //!   measure ► repeated runs, tuning, GPU experiments    calibrate ► this machine's power model
 //!   meter   ► every kind of energy meter                process   ► programs: launch, end, signals, rights
@@ -41,6 +43,7 @@
 //!   timeline *              -> perf-data units profile
 //!   attribute *             -> units hardware recording profile
 //!   symbolize               -> units profile
+//!   text_profile            -> units profile timeline symbolize
 //!   gpu *                   -> markup numerics tables units
 //!   meter                   -> units hardware machine process gpu
 //!   analyze                 -> eprof-cupti-injection perf-data units hardware recording power_model profile
@@ -53,8 +56,8 @@
 //!   measure                 -> units hardware machine process gpu meter tune stat
 //!   calibrate               -> numerics units hardware machine process power_model meter measure
 //!   cli                     -> label numerics tables perf-data units hardware recording machine process
-//!                              power_model profile timeline symbolize gpu meter analyze record report tune
-//!                              stat measure calibrate
+//!                              power_model profile timeline symbolize text_profile gpu meter analyze record
+//!                              report tune stat measure calibrate
 //!   main                    -> cli
 //! ```
 //!
@@ -113,6 +116,7 @@ pub mod timeline;
 
 pub mod attribute;
 pub mod symbolize;
+pub mod text_profile;
 
 pub mod analyze;
 pub mod profile;

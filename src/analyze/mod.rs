@@ -39,5 +39,5 @@ pub use intervals::survey::{Survey, survey};
 pub use memory::{MemoryLimit, TooLittleMemory};
 
 pub use options::{Dimensions, ModelChoice, Options, StaticEnergy, WattsRange};
-pub use run::{Analysis, analyze};
+pub use run::{Analysis, analyze, estimate};
 pub use sample_energies::SampleEnergies;

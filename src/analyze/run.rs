@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::analyze::build_ids::add_build_ids;
 use crate::analyze::memory::{MemoryLimit, TableLimits};
-use crate::analyze::options::Options;
+use crate::analyze::model::estimate::Estimate;
+use crate::analyze::options::{Options, WattsRange};
 use crate::analyze::passes::assemble::Assembled;
 use crate::analyze::passes::in_parts::{self, Known};
 use crate::analyze::passes::whole::whole;
@@ -23,6 +24,11 @@ pub fn analyze(recording: &Recording, options: &Options) -> Profile {
     }
     add_build_ids(&mut profile.modules, recording);
     profile
+}
+
+/// Gives a profile without joules those of its CPU time, on a machine of so many CPUs and these watts.
+pub fn estimate(profile: &mut Profile, cpus: u32, watts: WattsRange) {
+    Estimate::new(cpus, watts).add_to(profile);
 }
 
 /// A recording's profile within so much memory.

@@ -100,7 +100,7 @@ pub fn run(args: ExportArgs) -> Outcome {
         ..TreeOptions::default()
     };
     let exported = Exported {
-        profile: &loaded.analysis,
+        profile: loaded.analysis.as_ref(),
         symbols: &loaded.symbols,
         options: &options,
         warn: &|warning| output::warn([warning]),
@@ -111,7 +111,7 @@ pub fn run(args: ExportArgs) -> Outcome {
 
 fn export_perf_data(args: &ExportArgs) -> Outcome {
     let recording = args.input.open()?;
-    let options = args.input.analyze_options(&recording, Needed::STACKS)?;
+    let options = args.input.analyze_options(&recording, args.input.path(), Needed::STACKS)?;
     let mut energies = SampleEnergies::new(&recording, &options, args.input.memory());
     output::warn(energies.warnings());
     let columns = columns(&energies, &args.select.selection())?;

@@ -122,7 +122,7 @@ impl FlamegraphArgs {
             direction: if self.reverse { Direction::FromInnermost } else { Direction::FromOutermost },
             whole: self.whole,
         };
-        let tree = CallTree::new(&loaded.analysis, &loaded.symbols, &options)?;
+        let tree = CallTree::new(loaded.analysis.as_ref(), &loaded.symbols, &options)?;
         output::warn(tree.warning());
         output::warn(tree.warning_of_paths());
         Ok(tree)

@@ -2,6 +2,7 @@
 //! profile with symbols.
 
 use std::ffi::OsStr;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -15,11 +16,12 @@ use eprof::power_model::model::PowerModel;
 use eprof::power_model::presets::Preset;
 use eprof::power_model::stored::StoredModel;
 use eprof::profile::{Profile, ProfileParts};
-use eprof::recording::Recording;
 use eprof::recording::metadata::{Metadata, Target};
+use eprof::recording::{Opened, Recording, RecordingError};
 use eprof::report::{Selection, Weight};
 use eprof::symbolize::{Debuginfod, KernelListAhead, SymbolizeOptions, Symbolizer, Symbols};
-use eprof::units::{Joules, Watts};
+use eprof::text_profile::{self, TextOptions, TextProfile};
+use eprof::units::{Joules, Nanoseconds, Watts};
 use perf_data::attr::{EventAttr, flag};
 use perf_data::format::sample_type;
 use regex::Regex;
@@ -34,7 +36,8 @@ pub const DEFAULT_RECORDING: &str = "eprof.data";
 /// Which recording is read, and how its addresses get names.
 #[derive(Args)]
 pub struct InputArgs {
-    /// Recording to read, of eprof or perf; `-` is standard input.
+    /// Recording to read, of eprof or perf, or a profile as text: what `perf script` or `simpleperf report-sample`
+    /// print, or collapsed stacks; `-` is standard input.
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_RECORDING)]
     input: PathBuf,
 
@@ -219,7 +222,7 @@ impl Needed {
 
 /// A recording's profile, with names.
 pub struct Loaded {
-    pub analysis: Analysis,
+    pub analysis: Box<dyn ProfileParts>,
     pub symbols: Symbols,
     /// The recorded command, if it is known.
     pub subject: Option<String>,
@@ -245,8 +248,11 @@ impl InputArgs {
 
     /// Reads any recording with the same options, within so much memory.
     pub fn load_file(&self, path: &Path, needed: Needed, memory: MemoryLimit) -> anyhow::Result<Loaded> {
-        let recording = Arc::new(open(path)?);
-        let options = self.analyze_options(&recording, needed)?;
+        let recording = match open_any(path)? {
+            Opened::Recording(recording) => Arc::from(recording),
+            Opened::Other(text) => return self.load_text(path, text, needed),
+        };
+        let options = self.analyze_options(&recording, path, needed)?;
         let mut symbolize = self.symbolize_options(&recording, needed);
         let has_kernel_code =
             |attr: &EventAttr| attr.samples(sample_type::IP) && !attr.has(flag::EXCLUDE_KERNEL);
@@ -267,7 +273,24 @@ impl InputArgs {
         if self.watts.is_some() && has_meter {
             profile.warnings.push("--watts was not used: the recording has joules of its own".to_owned());
         }
-        Ok(Loaded { analysis, symbols, subject })
+        Ok(Loaded { analysis: Box::new(analysis), symbols, subject })
+    }
+
+    /// Reads what another tool printed.
+    fn load_text(&self, path: &Path, text: impl Read, needed: Needed) -> anyhow::Result<Loaded> {
+        let options = TextOptions { cpus: needed.dimensions.cpus };
+        let TextProfile { mut profile, symbols, cpus, .. } =
+            text_profile::read(text, options).with_context(|| format!("cannot read {}", path.display()))?;
+        if let Some(watts) = self.watts {
+            if profile.cells.iter().any(|cell| cell.time > Nanoseconds::ZERO) {
+                analyze::estimate(&mut profile, cpus, watts);
+            } else {
+                let why = "--watts was not used: the text tells no CPU time, which is the periods of cpu-clock or \
+                           task-clock (`perf script -F +period`)";
+                profile.warnings.push(why.to_owned());
+            }
+        }
+        Ok(Loaded { analysis: Box::new(profile), symbols, subject: None })
     }
 
     /// How much memory may be taken.
@@ -286,7 +309,12 @@ impl InputArgs {
     }
 
     /// How the recording is to be analyzed.
-    pub fn analyze_options(&self, recording: &Recording, needed: Needed) -> anyhow::Result<analyze::Options> {
+    pub fn analyze_options(
+        &self,
+        recording: &Recording,
+        path: &Path,
+        needed: Needed,
+    ) -> anyhow::Result<analyze::Options> {
         let machine = recording.metadata().map(|metadata| &metadata.machine);
         let stored = || -> anyhow::Result<Option<StoredModel>> {
             let Some(machine) = machine else { return Ok(None) };
@@ -320,7 +348,12 @@ impl InputArgs {
         Ok(analyze::Options {
             dimensions: needed.dimensions,
             watts: self.watts,
-            symbolize: SymbolizeOptions { sysroot: self.symfs.clone(), ..SymbolizeOptions::default() },
+            // Only stacks are unwound with these; the file was closed when the recording ended.
+            symbolize: SymbolizeOptions {
+                sysroot: self.symfs.clone(),
+                recorded_at: modified(path),
+                ..SymbolizeOptions::default()
+            },
             bucket: self.bucket,
             keep_buckets: needed.slices,
             model,
@@ -369,15 +402,23 @@ pub fn cache_folder() -> Option<PathBuf> {
 
 /// Opens a recording; says how to make one where the usual one is not there.
 pub fn open(path: &Path) -> anyhow::Result<Recording> {
-    let recording = Recording::open(path);
+    or_say_how_to_record(path, Recording::open(path))
+}
+
+/// Opens a recording, or begins to read what may be the text of another tool.
+fn open_any(path: &Path) -> anyhow::Result<Opened> {
+    or_say_how_to_record(path, Recording::open_or_other(path))
+}
+
+fn or_say_how_to_record<T>(path: &Path, opened: Result<T, RecordingError>) -> anyhow::Result<T> {
     if path == Path::new(DEFAULT_RECORDING) && !path.exists() {
-        return recording.with_context(|| {
+        return opened.with_context(|| {
             format!(
                 "no {DEFAULT_RECORDING} here: make one with `eprof record COMMAND`, or name a file with -i"
             )
         });
     }
-    Ok(recording?)
+    Ok(opened?)
 }
 
 fn end(metadata: &Metadata, profile: &Profile) -> Option<SystemTime> {

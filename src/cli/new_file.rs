@@ -1,7 +1,7 @@
 //! Files that verbs write: a file is there whole, or as it was before.
 //!
-//! What is written goes to a temporary file beside the one that was asked for, is synced, and takes its name when all
-//! of it is there. Whatever fails meanwhile, the old file is still the old file. Devices and pipes have no name to be
+//! What is written goes to a file without a name (or, where there are none, a temporary one) beside the one that was asked
+//! for, is synced, and takes its name when all of it is there. Whatever fails meanwhile, the old file is still the old file. Devices and pipes have no name to be
 //! taken and are written to as they are.
 //!
 //! In a folder where others may write, whoever gets there first decides what a name leads to: there a symbolic link
@@ -13,6 +13,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use eprof::process::{create_unnamed, hidden_beside, name_unnamed};
 use nix::unistd::geteuid;
 
 /// Who may read what is written.
@@ -28,7 +29,15 @@ pub enum Readers {
 pub struct NewFile {
     file: BufWriter<File>,
     /// Where it lies, and the name that it gets; `None` for a device or pipe.
-    rename: Option<(PathBuf, PathBuf)>,
+    rename: Option<(Place, PathBuf)>,
+}
+
+/// Where a file is before it has its name.
+enum Place {
+    /// Nowhere: it is gone when eprof is, however that ends.
+    Unnamed,
+    /// Beside its final place, on file systems without nameless files.
+    Beside(PathBuf),
 }
 
 impl NewFile {
@@ -65,8 +74,15 @@ impl NewFile {
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
             }
         }
-        let (temporary, file) = temporary_beside(&target, readers)?;
-        let new = Self { file: BufWriter::new(file), rename: Some((temporary, target)) };
+        let mode = if readers == Readers::Owner { 0o600 } else { 0o666 };
+        let (place, file) = match create_unnamed(&target, mode) {
+            Some(file) => (Place::Unnamed, file),
+            None => {
+                let (temporary, file) = temporary_beside(&target, mode)?;
+                (Place::Beside(temporary), file)
+            }
+        };
+        let new = Self { file: BufWriter::new(file), rename: Some((place, target)) };
         if readers == Readers::ByMask
             && let Some(old) = old
         {
@@ -81,9 +97,17 @@ impl NewFile {
     /// If the disk does not take it; the old file is then still there.
     pub fn keep(mut self) -> io::Result<()> {
         self.file.flush()?;
-        if let Some((temporary, target)) = &self.rename {
+        if let Some((place, target)) = &mut self.rename {
             self.file.get_ref().sync_all()?;
-            fs::rename(temporary, target)?;
+            // A name that is taken cannot be given, only taken over from a file that has one.
+            if let Place::Unnamed = place {
+                let temporary = hidden_beside(target).ok_or(io::ErrorKind::IsADirectory)?;
+                name_unnamed(self.file.get_ref(), &temporary)?;
+                *place = Place::Beside(temporary);
+            }
+            if let Place::Beside(temporary) = place {
+                fs::rename(temporary, target)?;
+            }
         }
         self.rename = None;
         Ok(())
@@ -109,7 +133,7 @@ impl Seek for NewFile {
 impl Drop for NewFile {
     /// A file that was not finished is of no use to anybody.
     fn drop(&mut self) {
-        if let Some((temporary, _)) = &self.rename {
+        if let Some((Place::Beside(temporary), _)) = &self.rename {
             let _ = fs::remove_file(temporary);
         }
     }
@@ -167,7 +191,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// A new file beside `target`, under a name that nobody else has.
-fn temporary_beside(target: &Path, readers: Readers) -> io::Result<(PathBuf, File)> {
+fn temporary_beside(target: &Path, mode: u32) -> io::Result<(PathBuf, File)> {
     const MOST_ATTEMPTS: u32 = 100;
     let name = target.file_name().ok_or(io::ErrorKind::IsADirectory)?;
     for attempt in 0..MOST_ATTEMPTS {
@@ -176,10 +200,7 @@ fn temporary_beside(target: &Path, readers: Readers) -> io::Result<(PathBuf, Fil
         temporary.push(format!(".{}-{attempt}", std::process::id()));
         let temporary = target.with_file_name(temporary);
         let mut options = OpenOptions::new();
-        options.write(true).read(true).create_new(true).custom_flags(libc::O_NOFOLLOW);
-        if readers == Readers::Owner {
-            options.mode(0o600);
-        }
+        options.write(true).read(true).create_new(true).mode(mode).custom_flags(libc::O_NOFOLLOW);
         match options.open(&temporary) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             opened => return opened.map(|file| (temporary, file)),

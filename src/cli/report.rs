@@ -158,6 +158,7 @@ pub fn run(args: ReportArgs, paging: Paging) -> Outcome {
         return args.run_buckets(&loaded, paging);
     }
     let Loaded { analysis, symbols, subject } = &loaded;
+    let analysis = analysis.as_ref();
     let profile = loaded.profile();
     let mut options = args.options(subject.clone());
     if args.by == By::Kernel {
@@ -214,7 +215,7 @@ fn only_launches(options: &mut Options, profile: &Profile) -> anyhow::Result<()>
 
 impl ReportArgs {
     fn run_buckets(&self, loaded: &Loaded, paging: Paging) -> Outcome {
-        let report = BucketReport::new(&loaded.analysis, &loaded.symbols)?;
+        let report = BucketReport::new(loaded.analysis.as_ref(), &loaded.symbols)?;
         if let Some(path) = &self.svg {
             output::write_to(Some(path), |out| out.write_all(histogram::draw(&report).as_bytes()))?;
         }

@@ -107,6 +107,7 @@ fn named(recording: &Recording, args: &ScriptArgs, fields: Fields) -> (Places, S
         }
         ControlFlow::Continue(())
     });
+    output::warn(follower.warnings());
     places.finish(follower.tasks, recording);
     let symbols = match fields.sym() {
         true => Symbolizer::new(options).symbolize(places.modules(), places.addresses()),

@@ -221,6 +221,12 @@ impl EventAttr {
         self.samples(sample_type::READ) && self.read_format & read_format::GROUP != 0
     }
 
+    /// Branch stacks are call stacks: calls that did not return yet, and no other branches.
+    pub fn branches_are_calls(&self) -> bool {
+        self.samples(sample_type::BRANCH_STACK)
+            && self.branch_sample_type & branch_sample_type::CALL_STACK != 0
+    }
+
     /// Extra words of a branch stack: before the entries, and for each entry behind them.
     pub(crate) fn branch_words(&self) -> (usize, usize) {
         let bit = |mask| usize::from(self.branch_sample_type & mask != 0);

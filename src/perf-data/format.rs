@@ -248,8 +248,10 @@ pub mod read_format {
     pub const LOST: u64 = 1 << 4;
 }
 
-/// Bits of `perf_event_attr::branch_sample_type` that change the layout of a sample.
+/// Bits of `perf_event_attr::branch_sample_type` that change the layout of a sample, or what it means.
 pub mod branch_sample_type {
+    /// The CPU keeps the calls that did not return yet: the branches are a call stack.
+    pub const CALL_STACK: u64 = 1 << 11;
     /// An index word precedes the entries.
     pub const HW_INDEX: u64 = 1 << 17;
     /// A word of counters for every entry follows the entries (Linux 6.8).

@@ -20,6 +20,14 @@ pub(crate) enum Head {
     Pipe(ByteOrder),
 }
 
+/// Does a file with this beginning mean to be a recording?
+pub(crate) fn is_recording(beginning: &[u8]) -> bool {
+    let magic = Cursor::new(beginning, ByteOrder::Little).u64();
+    magic.is_some_and(|magic| {
+        [MAGIC, MAGIC_VERSION_1].iter().any(|known| [*known, known.swap_bytes()].contains(&magic))
+    })
+}
+
 /// Reads the header.
 pub(crate) fn head(path: &Path, bytes: &[u8]) -> Result<Head, ReadError> {
     let not_perf_data = || ReadError::NotPerfData { path: path.to_owned() };

@@ -49,6 +49,7 @@ pub(crate) struct EventLayout {
     pub(crate) read_format: u64,
     /// Words before the branches, and words for each branch behind them all.
     pub(crate) branch_words: (usize, usize),
+    pub(crate) branches_are_calls: bool,
     pub(crate) user_registers: u64,
     pub(crate) interrupt_registers: u64,
     pub(crate) fixed_period: Option<u64>,
@@ -68,6 +69,7 @@ impl EventLayout {
             reads_group: attr.reads_group(),
             read_format: attr.read_format,
             branch_words: attr.branch_words(),
+            branches_are_calls: attr.branches_are_calls(),
             user_registers: attr.sample_regs_user,
             interrupt_registers: attr.sample_regs_intr,
             fixed_period: attr.fixed_period(),

@@ -236,7 +236,7 @@ pub use error::ReadError;
 pub use event::EventDesc;
 pub use features::Features;
 pub use raw::{RawRecord, RecordPosition};
-pub use reader::PerfData;
+pub use reader::{Opened, PerfData};
 pub use records::Records;
 pub use time::{Nanoseconds, Timestamp};
 pub use writer::PerfDataWriter;

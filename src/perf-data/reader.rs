@@ -1,6 +1,8 @@
 //! Opening a file.
 
 use std::cell::LazyCell;
+use std::fmt;
+use std::io::Read;
 use std::path::Path;
 
 use crate::attr::EventAttr;
@@ -16,7 +18,7 @@ use crate::payload::{JoinedParts, join};
 use crate::pipe::{Announced, Extent, announced};
 use crate::record::EventIndex;
 use crate::records::Records;
-use crate::source::Bytes;
+use crate::source::{self, Bytes};
 use crate::tracing_data::tracepoint_names;
 
 /// A perf.data file, opened: what it says about itself, and its [records](PerfData::records).
@@ -30,6 +32,23 @@ pub struct PerfData {
     decoder: Decoder,
 }
 
+/// What a path led to.
+pub enum Opened {
+    /// A perf.data file.
+    PerfData(Box<PerfData>),
+    /// Something else, to be read from its beginning.
+    Other(Box<dyn Read + Send>),
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PerfData(file) => file.fmt(f),
+            Self::Other(_) => f.write_str("Other"),
+        }
+    }
+}
+
 impl PerfData {
     /// Opens a perf.data file of perf or another recorder, or standard input if `path` is `-`.
     ///
@@ -39,11 +58,25 @@ impl PerfData {
     /// What is wrong with the file, its header or its attributes. Damaged records are no errors
     /// here; reading the [records](PerfData::records) comes to them.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
+        match Self::open_or_other(path)? {
+            Opened::PerfData(file) => Ok(*file),
+            Opened::Other(_) => Err(ReadError::NotPerfData { path: path.to_owned() }),
+        }
+    }
+
+    /// Opens as [`PerfData::open`] does, or begins to read what does not begin as a perf.data file does.
+    ///
+    /// # Errors
+    /// As [`PerfData::open`].
+    pub fn open_or_other(path: &Path) -> Result<Opened, ReadError> {
         if path.is_dir() {
             return Err(ReadError::Folder { path: path.to_owned() });
         }
-        let bytes = Bytes::open(path).map_err(|source| ReadError::Open { path: path.to_owned(), source })?;
-        Self::new(bytes, path)
+        let opened = source::Opened::open(path);
+        match opened.map_err(|source| ReadError::Open { path: path.to_owned(), source })? {
+            source::Opened::Recording(bytes) => Ok(Opened::PerfData(Box::new(Self::new(bytes, path)?))),
+            source::Opened::Other(reader) => Ok(Opened::Other(reader)),
+        }
     }
 
     /// Reads a recording that is in memory already.

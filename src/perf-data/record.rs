@@ -181,9 +181,42 @@ impl<'a> Callchain<'a> {
     }
 }
 
-/// Branch records as they lie in the file: 24 bytes each: from, to, flags.
+/// The last branches that the CPU took, newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct BranchStack<'a>(pub &'a [u8]);
+pub struct BranchStack<'a> {
+    /// As they lie in the file, 24 bytes each: from, to, flags.
+    pub bytes: &'a [u8],
+    /// They are the calls that did not return yet, as the event asked for (`PERF_SAMPLE_BRANCH_CALL_STACK`): a call
+    /// stack. Others are branches of any kind, and tell nothing of callers.
+    pub are_calls: bool,
+}
+
+/// A branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Branch {
+    /// Address of the instruction that branched.
+    pub from: u64,
+    /// Address that it branched to.
+    pub to: u64,
+}
+
+impl<'a> BranchStack<'a> {
+    /// The branches, newest first.
+    #[inline]
+    pub fn entries(self) -> impl ExactSizeIterator<Item = Branch> + Clone + 'a {
+        self.bytes.chunks_exact(24).map(|branch| {
+            // chunks_exact gives exactly 24 bytes.
+            let word = |at: usize| u64::from_le_bytes(branch[at..at + 8].try_into().unwrap_or_default());
+            Branch { from: word(0), to: word(8) }
+        })
+    }
+
+    /// The calls that did not return yet, newest first; none where branches are of any kind.
+    #[inline]
+    pub fn calls(self) -> impl ExactSizeIterator<Item = Branch> + Clone + 'a {
+        Self { bytes: if self.are_calls { self.bytes } else { &[] }, ..self }.entries()
+    }
+}
 
 /// Registers of the program at the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,11 +4,15 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::ops::Deref;
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 
+use crate::header;
+
+/// A recording is known by so many bytes.
+const BEGINNING: usize = 8;
 /// Pages of so many bytes are given back at a time.
 const GIVEN_BACK: usize = 8 << 20;
 
@@ -29,7 +33,14 @@ impl Deref for Bytes {
     }
 }
 
-impl Bytes {
+/// What a path leads to.
+pub(crate) enum Opened {
+    Recording(Bytes),
+    /// Something else, from its beginning.
+    Other(Box<dyn Read + Send>),
+}
+
+impl Opened {
     /// Opens the file at `path`, or standard input if it is `-`.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let file = if path == Path::new("-") {
@@ -37,9 +48,37 @@ impl Bytes {
         } else {
             File::open(path)?
         };
-        if file.metadata()?.is_file() { Self::map(&file) } else { Self::map(&spool(file)?) }
+        if !file.metadata()?.is_file() {
+            return Self::spool(file);
+        }
+        let mut beginning = [0; BEGINNING];
+        match file.read_exact_at(&mut beginning, 0) {
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
+            _ if header::is_recording(&beginning) => Ok(Self::Recording(Bytes::map(&file)?)),
+            _ => Ok(Self::Other(Box::new(file))),
+        }
     }
 
+    /// Copies what comes out of a pipe to a file without a name, so that a recording of any size can be
+    /// read back and forth without filling the memory.
+    ///
+    /// Of what does not begin as a recording does no more is read: it may never end.
+    fn spool(mut pipe: impl Read + Send + 'static) -> io::Result<Self> {
+        let mut beginning = Vec::new();
+        pipe.by_ref().take(BEGINNING as u64).read_to_end(&mut beginning)?;
+        if !header::is_recording(&beginning) {
+            return Ok(Self::Other(Box::new(io::Cursor::new(beginning).chain(pipe))));
+        }
+        let mut file = nameless_file(&spool_folder())?;
+        file.write_all(&beginning)?;
+        io::copy(&mut pipe, &mut file)?;
+        file.flush()?;
+        file.rewind()?;
+        Ok(Self::Recording(Bytes::map(&file)?))
+    }
+}
+
+impl Bytes {
     fn map(file: &File) -> io::Result<Self> {
         if file.metadata()?.len() == 0 {
             return Ok(Self::Owned(Vec::new()));
@@ -66,16 +105,6 @@ impl Drop for Bytes {
             let _ = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, start, length) };
         }
     }
-}
-
-/// Copies what comes out of a pipe to a file without a name, so that a recording of any size can be
-/// read back and forth without filling the memory.
-fn spool(mut pipe: impl Read) -> io::Result<File> {
-    let mut file = nameless_file(&spool_folder())?;
-    io::copy(&mut pipe, &mut file)?;
-    file.flush()?;
-    file.rewind()?;
-    Ok(file)
 }
 
 /// The user's choice, or the folder for temporary files that is on a disk: `/tmp` is often in memory.
@@ -108,16 +137,22 @@ mod tests {
 
     #[test]
     fn a_pipe_is_read_to_its_end() {
-        let content: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
-        let spooled = spool(&content[..]).expect("a writable folder");
-        let bytes = Bytes::map(&spooled).expect("a mappable file");
+        let numbers = (0..100_000u32).flat_map(u32::to_le_bytes);
+        let content: Vec<u8> = b"PERFILE2".iter().copied().chain(numbers).collect();
+        let opened = Opened::spool(io::Cursor::new(content.clone())).expect("a writable folder");
+        let Opened::Recording(bytes) = opened else { panic!("it begins as a recording") };
         assert!(matches!(bytes, Bytes::Mapped(_)));
         assert_eq!(&bytes[..], &content[..]);
     }
 
     #[test]
-    fn an_empty_file_is_no_bytes() {
-        let spooled = spool(io::empty()).expect("a writable folder");
-        assert!(Bytes::map(&spooled).expect("readable").is_empty());
+    fn what_is_no_recording_is_not_read_to_its_end() {
+        let Opened::Other(all) = Opened::spool(io::repeat(b'y')).expect("readable") else {
+            panic!("no recording");
+        };
+        let mut first = Vec::new();
+        all.take(1_000).read_to_end(&mut first).expect("readable");
+        assert_eq!(first, [b'y'; 1_000]);
+        assert!(matches!(Opened::spool(io::empty()), Ok(Opened::Other(_))));
     }
 }

@@ -1,4 +1,5 @@
-//! The programs that eprof runs and the process that it is: launch, end, signals, privileges, clocks, limits.
+//! The programs that eprof runs and the process that it is: launch, end, signals, privileges, clocks, limits, and
+//! what it leaves behind.
 
 pub mod affinity;
 pub mod clocks;
@@ -10,9 +11,11 @@ mod outcome;
 pub mod privileges;
 mod signals;
 mod system_error;
+mod unnamed_file;
 
 pub use ending::{reap, wait};
 pub use launch::{Credentials, LaunchError, Waiting};
 pub use outcome::Outcome;
 pub use signals::{ReceivedSignal, Signals};
 pub use system_error::SystemError;
+pub use unnamed_file::{create_unnamed, hidden_beside, name_unnamed};

@@ -14,4 +14,4 @@ mod error;
 mod open;
 
 pub use error::RecordingError;
-pub use open::Recording;
+pub use open::{Opened, Recording};

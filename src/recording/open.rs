@@ -1,5 +1,6 @@
 //! Opening a recording.
 
+use std::io::Read;
 use std::path::Path;
 
 use perf_data::{Decoder, EventDesc, Features, PerfData, Records};
@@ -18,6 +19,14 @@ pub struct Recording {
     metadata: Option<Metadata>,
 }
 
+/// What a path led to.
+pub enum Opened {
+    /// A recording.
+    Recording(Box<Recording>),
+    /// Something else, to be read from its beginning.
+    Other(Box<dyn Read + Send>),
+}
+
 impl Recording {
     /// Opens a perf.data file of perf, eprof or another recorder, or standard input if `path` is `-`.
     ///
@@ -26,6 +35,17 @@ impl Recording {
     /// no errors here; reading the [records](Recording::records) comes to them.
     pub fn open(path: &Path) -> Result<Self, RecordingError> {
         Self::new(PerfData::open(path)?)
+    }
+
+    /// Opens a recording as [`Recording::open`] does, or begins to read what does not begin as one does.
+    ///
+    /// # Errors
+    /// As [`Recording::open`].
+    pub fn open_or_other(path: &Path) -> Result<Opened, RecordingError> {
+        Ok(match PerfData::open_or_other(path)? {
+            perf_data::Opened::PerfData(file) => Opened::Recording(Box::new(Self::new(*file)?)),
+            perf_data::Opened::Other(reader) => Opened::Other(reader),
+        })
     }
 
     /// Reads a recording that is in memory already.

@@ -403,3 +403,17 @@ fn samples_without_a_stack_are_a_row() {
     let tree = CallTree::new(&profile, &symbols, &TreeOptions::default()).expect("there are samples");
     assert_eq!(text(|out| folded::write(&tree, out)), "[unknown] 3\n");
 }
+
+/// A program of very many threads: each is looked at once, or this would not end.
+#[test]
+fn threads_of_one_name_are_not_compared_with_each_other() {
+    let mut fixture = Fixture::default();
+    fixture.event("cycles", 0);
+    for thread in 0..300_000 {
+        fixture.thread(7, thread, "worker", "app");
+    }
+    fixture.cell(299_999, 0, 0, "app`main", Spent { samples: 1, millis: 1, joules: &[] });
+    let (profile, symbols) = fixture.finish();
+    let tree = CallTree::new(&profile, &symbols, &TreeOptions::default()).expect("a sample");
+    assert_eq!(text(|out| folded::write(&tree, out)), "main 1\n");
+}

@@ -361,11 +361,11 @@ impl FrameNames<'_> {
 
 /// The names of the frames above all stacks, and which one each thread has.
 fn roots(profile: &Profile, root: Root) -> (Vec<Label>, Vec<Option<u32>>) {
-    let several_commands =
-        || profile.threads.windows(2).any(|pair| pair[0].process_name != pair[1].process_name);
+    let several_commands = root == Root::Automatic
+        && profile.threads.windows(2).any(|pair| pair[0].process_name != pair[1].process_name);
     let name = |thread: &Thread| match root {
         Root::None => None,
-        Root::Automatic => several_commands().then(|| thread.process_name.clone()),
+        Root::Automatic => several_commands.then(|| thread.process_name.clone()),
         Root::Command => Some(thread.process_name.clone()),
         Root::Process => Some(format!("{} ({})", thread.process_name, thread.pid)),
         Root::Thread => Some(format!("{} ({}/{})", thread.name, thread.pid, thread.tid)),

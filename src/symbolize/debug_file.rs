@@ -11,16 +11,13 @@ use object::Object;
 use super::debuginfod::{Debuginfod, Wanted};
 use super::elf::{MappedFile, build_id, hex};
 use super::error::SymbolizeError;
+use super::named_files::path_of;
 use super::options::SymbolizeOptions;
 use crate::profile::Module;
 
 /// Opens the file that a module was loaded from, and makes sure that it is still the recorded one.
 pub(crate) fn open_image(options: &SymbolizeOptions, module: &Module) -> Result<MappedFile, SymbolizeError> {
-    let path = match &options.sysroot {
-        Some(sysroot) => sysroot.join(module.path.trim_start_matches('/')),
-        None => PathBuf::from(&module.path),
-    };
-    let refused = match open_recorded(options, module, path) {
+    let refused = match open_recorded(options, module, path_of(options, module)) {
         Ok(image) => return Ok(image),
         Err(refused) => refused,
     };
@@ -56,9 +53,11 @@ fn open_recorded(
             let found = found.map_or_else(|| String::from("none"), hex);
             return Err(SymbolizeError::BuildIdDiffers { path, found, recorded: hex(recorded) });
         }
-    } else {
+    } else if options.sysroot.is_none() {
         unchanged_by_inode(options, module, &file)?;
     }
+    // Without a build-id the file of a folder that the user named is what the user says it is: a copy has another
+    // inode than the recorded file, and was made later.
     Ok(file)
 }
 
@@ -89,6 +88,12 @@ fn unchanged_by_inode(
     Ok(())
 }
 
+/// The folders of separate debug files: those of the recorded machine first, if its files are at hand.
+fn debug_dirs(options: &SymbolizeOptions) -> Vec<PathBuf> {
+    let recorded = options.sysroot.iter().map(|sysroot| sysroot.join("usr/lib/debug"));
+    recorded.chain(options.debug_dirs.iter().cloned()).collect()
+}
+
 /// Finds the separate debug file of an image: by build-id, then by the name in its `.gnu_debuglink`.
 pub(crate) fn find_debug_file(
     options: &SymbolizeOptions,
@@ -97,7 +102,7 @@ pub(crate) fn find_debug_file(
 ) -> Option<MappedFile> {
     let id = build_id(parsed);
     if let Some(id) = id {
-        let paths = by_build_id(&options.debug_dirs, id, ".debug").into_iter().chain(by_build_id(
+        let paths = by_build_id(&debug_dirs(options), id, ".debug").into_iter().chain(by_build_id(
             &options.build_id_caches,
             id,
             "/debug",
@@ -112,7 +117,7 @@ pub(crate) fn find_debug_file(
     let folder = image.path.parent()?;
     let beneath = |root: &PathBuf| root.join(folder.strip_prefix("/").unwrap_or(folder)).join(name);
     let mut paths = vec![folder.join(name), folder.join(".debug").join(name)];
-    paths.extend(options.debug_dirs.iter().map(beneath));
+    paths.extend(debug_dirs(options).iter().map(beneath));
     paths.into_iter().filter(|path| *path != image.path).find_map(|path| {
         let file = MappedFile::open(&path).ok()?;
         let other = build_id(&object::File::parse(file.data()).ok()?).map(<[u8]>::to_vec);
@@ -149,7 +154,7 @@ pub(crate) fn find_supplement(
     let folder = debug.path.canonicalize().ok()?;
     let named = folder.parent()?.join(OsStr::from_bytes(name));
     let mut paths = vec![named];
-    paths.extend(by_build_id(&options.debug_dirs, id, ".debug"));
+    paths.extend(by_build_id(&debug_dirs(options), id, ".debug"));
     paths.iter().find_map(|path| open_with_build_id(path, id))
 }
 

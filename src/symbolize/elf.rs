@@ -108,6 +108,14 @@ impl Segments {
         found.address.checked_add(offset - found.offset)
     }
 
+    /// Is there code at this place in the file?
+    pub(crate) fn is_code(&self, offset: u64) -> bool {
+        let holds = |segment: &LoadSegment| {
+            offset.checked_sub(segment.offset).is_some_and(|inside| inside < segment.file_size)
+        };
+        self.0.iter().any(|segment| segment.executable && holds(segment))
+    }
+
     /// The virtual address of the first byte of a mapping of code. Mappings begin at a page, which may be before
     /// the segment that they are for.
     pub(crate) fn address_of_mapping(&self, offset: u64, length: u64) -> Option<u64> {
@@ -152,6 +160,8 @@ mod tests {
         assert_eq!(segments.address_of(0x2eff), Some(0x403eff));
         assert_eq!(segments.address_of(0x2f00), None);
         assert_eq!(segments.address_of(u64::MAX), None);
+        assert!(segments.is_code(0xf80) && segments.is_code(0x2eff));
+        assert!(!segments.is_code(0x10) && !segments.is_code(0x2f00));
         assert_eq!(segments.address_of_mapping(0, 0x3000), Some(0x401000), "one page before the segment");
         assert_eq!(segments.address_of_mapping(0x1000, 0x1000), Some(0x402000));
         assert_eq!(segments.address_of_mapping(0x3000, 0x1000), None);

@@ -52,6 +52,31 @@ pub enum SymbolizeError {
         /// The file.
         path: PathBuf,
     },
+    /// Files of a folder that the user named stand for recorded ones that had no build-id.
+    #[error(
+        "{files} taken from {}, unchecked: the recording has no build-id to compare with",
+        folder.display()
+    )]
+    TakenAsNamed {
+        /// Their paths in the recording.
+        files: String,
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Code was sampled where a file that the user named has none.
+    #[error(
+        "{} is not the recorded file: {outside} of {sampled} sampled addresses lie outside of its code, and the names \
+         of the others may be wrong",
+        path.display()
+    )]
+    OtherCode {
+        /// The file.
+        path: PathBuf,
+        /// Different addresses outside of its code.
+        outside: usize,
+        /// Different addresses that were sampled.
+        sampled: usize,
+    },
     /// The debug information of a module is damaged, or would unfold to a multiple of its size.
     #[error("no lines and inlined functions of {}: its debug information is damaged", path.display())]
     DebugInfo {

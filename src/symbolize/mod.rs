@@ -31,6 +31,7 @@ pub mod jitdump;
 mod kallsyms;
 mod kernel;
 mod kernel_cache;
+mod named_files;
 mod options;
 mod perf_map;
 mod read_ahead;
@@ -55,7 +56,6 @@ pub use read_ahead::KernelListAhead;
 pub use return_address::{ReturnAddress, ReturnAddressFinder};
 pub use symbolizer::Symbolizer;
 pub use symbols::{FileId, Function, FunctionId, SourceFrame, Symbols};
-#[cfg(test)]
 pub(crate) use symbols::{FoundFrames, FoundFunction, Item, SymbolsBuilder};
 pub use unwind::{Architecture, StackRegisters, StackUnwinder};
 pub use unwind_file::CodeMapping;

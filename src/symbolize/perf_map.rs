@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
-use std::io::{self, Read as _};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -18,8 +18,10 @@ use super::error::SymbolizeError;
 use super::kallsyms::hexadecimal;
 use super::symbol_table::{Binding, Symbol};
 
-/// Most that is read of a map; a long run of a large program writes some tens of megabytes.
-const LARGEST: u64 = 1 << 30;
+/// Most that is kept of a map; a long run of a large program writes some tens of megabytes.
+const LARGEST: usize = 1 << 30;
+/// Longest line; what C++ and Java call their functions may have some thousands of characters.
+const LONGEST_LINE: usize = 1 << 16;
 
 /// Reads the map of a process; empty if there is none. As any user can put a file there, it must belong to this user
 /// or root, as perf demands too.
@@ -40,12 +42,51 @@ pub(crate) fn read(folder: &Path, pid: u32) -> Result<Vec<u8>, SymbolizeError> {
         return Err(SymbolizeError::PerfMapOwner { path });
     }
     // It is read and not mapped into memory: its process may still be writing.
-    let mut text = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut text).map_err(open)?;
-    if text.len() as u64 > LARGEST {
-        return Err(SymbolizeError::PerfMapSize { path, limit: LARGEST });
+    let lines = functions(BufReader::with_capacity(LONGEST_LINE, file), LARGEST).map_err(open)?;
+    lines.ok_or(SymbolizeError::PerfMapSize { path, limit: LARGEST as u64 })
+}
+
+/// The lines that tell of functions, and nothing else: a map may be of any size, and mostly holes. `None` if they are
+/// more than `largest` bytes.
+fn functions(mut map: impl BufRead, largest: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut kept = Vec::new();
+    // Where the line at hand begins; `None` while the rest of one is passed over that is too long.
+    let mut line = Some(0);
+    loop {
+        let piece = map.fill_buf()?;
+        if piece.is_empty() {
+            let start = line.unwrap_or(kept.len());
+            end_line(&mut kept, start, line.is_some());
+            return Ok(Some(kept));
+        }
+        let end = piece.iter().position(|&byte| byte == b'\n');
+        let taken = end.unwrap_or(piece.len());
+        if let Some(start) = line {
+            kept.extend_from_slice(&piece[..taken]);
+            if kept.len() - start > LONGEST_LINE {
+                kept.truncate(start);
+                line = None;
+            }
+        }
+        if end.is_some() {
+            let start = line.unwrap_or(kept.len());
+            end_line(&mut kept, start, line.is_some());
+            line = Some(kept.len());
+        }
+        map.consume(taken + usize::from(end.is_some()));
+        if kept.len() > largest {
+            return Ok(None);
+        }
     }
-    Ok(text)
+}
+
+/// Keeps the line that begins at `start` if it tells of a function.
+fn end_line(kept: &mut Vec<u8>, start: usize, is_whole: bool) {
+    if is_whole && parse_line(&kept[start..]).is_some() {
+        kept.push(b'\n');
+    } else {
+        kept.truncate(start);
+    }
 }
 
 /// The functions that remain when each line replaces what lay there before, without overlaps.
@@ -127,6 +168,26 @@ mod tests {
         let text =
             "zz 10 a\n100 b\n100 0 empty\nffffffffffffffff 10 beyond\n\n100 10 good\n100 10\n100 10 \n";
         assert_eq!(parsed(text), [(0x100, 0x110, String::from("good"))]);
+    }
+
+    #[test]
+    fn only_lines_of_functions_are_kept() {
+        let long = "x".repeat(LONGEST_LINE);
+        let text = format!("100 10 a\n\n{long}\nzz\n\0\0\0\n200 10 b c\n300 10 {long}\n400 10 last");
+        for size in [1, 7, 4096] {
+            let kept = functions(BufReader::with_capacity(size, text.as_bytes()), usize::MAX);
+            let kept = kept.expect("readable").expect("short");
+            assert_eq!(String::from_utf8(kept).expect("text"), "100 10 a\n200 10 b c\n400 10 last\n");
+        }
+        assert_eq!(functions(text.as_bytes(), 8).expect("readable"), None);
+    }
+
+    /// A hole of a gigabyte takes no memory: nothing of it is kept.
+    #[test]
+    fn a_file_of_holes_takes_no_memory() {
+        let hole = BufReader::with_capacity(LONGEST_LINE, io::Read::take(io::repeat(0), 1 << 26));
+        let kept = functions(hole, usize::MAX).expect("readable").expect("short");
+        assert!(kept.is_empty() && kept.capacity() <= 4 * LONGEST_LINE, "{}", kept.capacity());
     }
 
     proptest! {

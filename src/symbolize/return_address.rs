@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::options::SymbolizeOptions;
 use super::unwind_file::{CodeMapping, UnwindFile};
-use crate::profile::Module;
+use crate::profile::{Module, ModuleKind};
 
 /// Most addresses whose answer is kept: each takes 24 bytes, down to seven sixteenths of a table filled.
 const MOST_KNOWN: usize = 1 << 17;
@@ -82,7 +82,8 @@ impl ReturnAddressFinder {
 
     fn look_up(&mut self, mapping: &CodeMapping<'_>, address: u64) -> ReturnAddress {
         if !self.files.contains_key(mapping.module) {
-            let file = UnwindFile::open(&self.options, mapping.module);
+            let is_file = matches!(mapping.module.kind, ModuleKind::File | ModuleKind::Vdso);
+            let file = is_file.then(|| UnwindFile::open(&self.options, mapping.module).ok()).flatten();
             let file = file.filter(|file| file.architecture == object::Architecture::X86_64);
             self.files.insert(mapping.module.clone(), file.map(FrameTables::new));
         }

@@ -8,9 +8,10 @@ use rustc_hash::FxHashSet;
 use super::code_map::{CodeMap, Wanted};
 use super::demangle::Demangler;
 use super::dwarf::DebugLookup;
+use super::named_files;
 use super::options::SymbolizeOptions;
 use super::read_ahead::KernelListAhead;
-use super::source::{Origins, Source};
+use super::source::{Origin, Origins, Source};
 use super::split_dwarf::DwoArena;
 use super::symbols::{FoundFrames, Item, Symbols, SymbolsBuilder};
 use super::threads::Threads;
@@ -87,7 +88,16 @@ impl Symbolizer {
             Err(_) => CodeMap::default(),
         });
         let warnings = sources.iter().filter_map(|source| source.as_ref().err());
-        let warnings = warnings.chain(maps.iter().flat_map(|map| &map.warnings)).map(ToString::to_string);
+        let opened =
+            groups.iter().filter_map(|group| match (origins.list[group.origin], &sources[group.origin]) {
+                (Origin::Elf(module), Ok(_)) => {
+                    Some((module, maps[group.origin].segments.as_ref(), group.items))
+                }
+                _ => None,
+            });
+        let of_named = named_files::warnings(&self.options, opened);
+        let warnings = warnings.chain(maps.iter().flat_map(|map| &map.warnings)).chain(&of_named);
+        let warnings = warnings.map(ToString::to_string);
         // What is missing for all modules is said once.
         let mut said = FxHashSet::default();
         let warnings: Vec<String> = warnings.filter(|text| said.insert(text.clone())).collect();

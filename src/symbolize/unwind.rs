@@ -4,6 +4,7 @@
 //! The tables are those of this machine's files, so a module that changed since the recording is not used; code
 //! without tables (just-in-time code) is taken to keep frame pointers.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use framehop::Unwinder;
@@ -11,9 +12,10 @@ use framehop::aarch64::{CacheAarch64, PtrAuthMask, UnwindRegsAarch64, UnwinderAa
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use rustc_hash::FxHashMap;
 
+use super::error::SymbolizeError;
 use super::options::SymbolizeOptions;
 use super::unwind_file::{CodeMapping, MappedModule, SectionBytes, UnwindFile};
-use crate::profile::Module;
+use crate::profile::{Module, ModuleKind};
 
 /// Most frames of one stack.
 const DEEPEST: usize = 1_024;
@@ -83,8 +85,21 @@ impl StackRegisters {
 #[derive(Debug)]
 pub struct StackUnwinder {
     options: SymbolizeOptions,
-    files: FxHashMap<Module, Option<Arc<UnwindFile>>>,
+    files: FxHashMap<Module, Result<Arc<UnwindFile>, usize>>,
+    /// Modules whose files were not used.
+    refused: Vec<Refused>,
+    /// Of each address space, where code of these modules lies.
+    refused_ranges: FxHashMap<u32, Vec<(Range<u64>, usize)>>,
     engine: Engine,
+}
+
+/// A module whose unwind tables were not read.
+#[derive(Debug)]
+struct Refused {
+    path: String,
+    why: SymbolizeError,
+    /// Stacks whose last frame lies in it.
+    stacks: u64,
 }
 
 enum Engine {
@@ -112,7 +127,8 @@ impl StackUnwinder {
                 Engine::Aarch64(Box::new(Spaces::new(UnwinderAarch64::new, CacheAarch64::new)))
             }
         };
-        Self { options, files: FxHashMap::default(), engine }
+        let (files, refused_ranges) = (FxHashMap::default(), FxHashMap::default());
+        Self { options, files, refused: Vec::new(), refused_ranges, engine }
     }
 
     /// Appends the frames of a stack to `frames`, innermost first: the current instruction, then return
@@ -128,15 +144,37 @@ impl StackUnwinder {
         stack: &[u8],
         frames: &mut Vec<u64>,
     ) {
-        let Self { options, files, engine } = self;
+        let Self { options, files, refused, refused_ranges, engine } = self;
+        let first = frames.len();
         let modules = || {
+            let mut ranges = Vec::new();
             let modules = mappings().into_iter().filter_map(|mapping| {
-                let file = files
-                    .entry(mapping.module.clone())
-                    .or_insert_with(|| UnwindFile::open(options, mapping.module).map(Arc::new));
-                file.as_ref()?.mapped(&mapping)
+                if !matches!(mapping.module.kind, ModuleKind::File | ModuleKind::Vdso) {
+                    return None;
+                }
+                let file = files.entry(mapping.module.clone()).or_insert_with(|| {
+                    UnwindFile::open(options, mapping.module).map(Arc::new).map_err(|why| {
+                        refused.push(Refused { path: mapping.module.path.clone(), why, stacks: 0 });
+                        refused.len() - 1
+                    })
+                });
+                match file {
+                    Ok(file) => file.mapped(&mapping),
+                    Err(refused) => {
+                        ranges.push((mapping.start..mapping.end, *refused));
+                        None
+                    }
+                }
             });
-            modules.collect::<Vec<_>>()
+            let modules = modules.collect::<Vec<_>>();
+            if refused_ranges.len() >= MOST_SPACES {
+                refused_ranges.clear();
+            }
+            match ranges.is_empty() {
+                true => refused_ranges.remove(&space),
+                false => refused_ranges.insert(space, ranges),
+            };
+            modules
         };
         let StackRegisters { instruction, stack: top, frame, link } = registers;
         let read = |address: u64| {
@@ -155,6 +193,22 @@ impl StackUnwinder {
                 spaces.unwind(space, modules, instruction, registers, read, frames);
             }
         }
+        let ranges = self.refused_ranges.get(&space);
+        if let (Some(last), Some(ranges)) = (frames[first..].last(), ranges)
+            && let Some((_, refused)) = ranges.iter().find(|(range, _)| range.contains(last))
+            && let Some(refused) = self.refused.get_mut(*refused)
+        {
+            refused.stacks += 1;
+        }
+    }
+
+    /// Which stacks end early for want of a module's unwind tables, and why there are none.
+    pub fn warnings(&self) -> Vec<String> {
+        let cut = self.refused.iter().filter(|refused| refused.stacks > 0);
+        let warning = |Refused { path, why, stacks }: &Refused| {
+            format!("{stacks} call stacks end in {path}, whose unwind tables were not read: {why}")
+        };
+        cut.map(warning).collect()
     }
 }
 

@@ -8,8 +8,9 @@ use object::{Object, ObjectSection};
 
 use super::elf::{MappedFile, Segments};
 use super::elf_module::open_file;
+use super::error::SymbolizeError;
 use super::options::SymbolizeOptions;
-use crate::profile::{Module, ModuleKind};
+use crate::profile::Module;
 
 /// A part of a module mapped into a process.
 #[derive(Debug, Clone, Copy)]
@@ -52,12 +53,11 @@ pub(crate) struct UnwindFile {
 }
 
 impl UnwindFile {
-    pub(crate) fn open(options: &SymbolizeOptions, module: &Module) -> Option<Self> {
-        if !matches!(module.kind, ModuleKind::File | ModuleKind::Vdso) {
-            return None;
-        }
-        let file = Arc::new(open_file(options, module).ok()?);
-        let parsed = object::File::parse(file.data()).ok()?;
+    /// Of a file or the vdso.
+    pub(crate) fn open(options: &SymbolizeOptions, module: &Module) -> Result<Self, SymbolizeError> {
+        let file = Arc::new(open_file(options, module)?);
+        let parsed = object::File::parse(file.data())
+            .map_err(|source| SymbolizeError::Format { path: file.path.clone(), source })?;
         let section = |name: &str| parsed.section_by_name(name);
         let addresses = |name: &str| {
             let section = section(name)?;
@@ -94,7 +94,7 @@ impl UnwindFile {
             text_segment: None,
         };
         let architecture = parsed.architecture();
-        Some(Self { architecture, segments: Segments::of(&parsed), sections })
+        Ok(Self { architecture, segments: Segments::of(&parsed), sections })
     }
 
     /// As a part of a process, for the unwinder of whole stacks.

@@ -7,5 +7,8 @@ mod manual;
 mod reflexes;
 mod report;
 mod script_like_perf;
+mod stacks_like_perf;
+mod symfs;
 mod table_verbs;
+mod text_profiles;
 mod tune_table;

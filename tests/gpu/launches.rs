@@ -1,8 +1,8 @@
 //! Launches of GPU kernels, seen by probes of the running kernel on a fake driver (`gpu.rs` of the testbed's fakes)
 //! and on a runtime that is linked into the program (`launcher.c` of its programs).
 
-use eprof_testbed::eprof;
 use eprof_testbed::gpu::launcher::{Stage, assert_succeeded, joules_of};
+use eprof_testbed::{Started, eprof};
 use serde_json::Value;
 
 /// What the stage's GPU spends on three rounds of its two kernels.
@@ -64,11 +64,8 @@ fn a_program_under_probes_makes_threads_and_their_launches_count() {
 #[test]
 fn the_joules_of_other_processes_are_theirs() {
     let Some(stage) = Stage::set("", &[]) else { return };
-    let mut other = std::process::Command::new(&stage.program)
-        .arg(&stage.library)
-        .args(["forever", "300"])
-        .spawn()
-        .expect("the program runs");
+    let mut program = std::process::Command::new(&stage.program);
+    let mut other = Started::new(program.arg(&stage.library).args(["forever", "300"]));
     let output = stage.record("driver", &[&stage.cuda_lib()]);
     other.kill().expect("it runs still");
     other.wait().expect("it ends");

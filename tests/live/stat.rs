@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use eprof_testbed::eprof;
+use eprof_testbed::{Started, eprof};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -109,7 +109,7 @@ fn a_signal_ends_the_runs_and_the_figures_are_shown() {
     // The third run waits for the signal.
     let script = format!("echo >> {0}; [ $(wc -l < {0}) -lt 3 ] || exec sleep 60", log.display());
     let mut stat = stat(&["-r", "10", "--json"], &["sh", "-c", &script]);
-    let child = stat.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("eprof runs");
+    let child = Started::new(stat.stdout(Stdio::piped()).stderr(Stdio::piped()));
     let deadline = Instant::now() + Duration::from_secs(60);
     while std::fs::read_to_string(&log).map_or(0, |text| text.lines().count()) < 3 {
         assert!(Instant::now() < deadline, "the third run never came");
@@ -144,11 +144,10 @@ fn estimated(seconds: f64, cpu_seconds: f64) -> f64 {
 
 #[test]
 fn what_runs_already_is_measured_until_a_command_ends() {
-    let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("a shell");
+    let busy = Started::new(Command::new("sh").args(["-c", "while :; do :; done"]));
     let pid = busy.id().to_string();
     let output = run(&["-p", &pid, "--json"], &["sleep", "0.5"]);
-    busy.kill().expect("killed");
-    busy.wait().expect("gone");
+    drop(busy);
     let document = document(&output);
     let run_of = &document["commands"][0]["runs"][0];
     let number = |name: &str| run_of[name].as_f64().expect("a number");
@@ -165,7 +164,7 @@ fn what_runs_already_is_measured_until_a_command_ends() {
 
 #[test]
 fn a_process_is_measured_until_it_ends() {
-    let mut brief = Command::new("sleep").arg("0.5").spawn().expect("sleeps");
+    let mut brief = Started::new(Command::new("sleep").arg("0.5"));
     let pid = brief.id().to_string();
     let reaper = std::thread::spawn(move || brief.wait().expect("ends"));
     let mut stat = eprof();
@@ -183,7 +182,7 @@ fn the_whole_machine_is_measured_until_it_is_interrupted() {
     // Without a command, Ctrl-C ends it.
     let mut stat = eprof();
     let child = stat.args(["stat", "--meter", "estimate", "-a", "-I", "50"]).stderr(Stdio::piped());
-    let mut child = child.spawn().expect("eprof runs");
+    let mut child = Started::new(child);
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().expect("piped")));
     // Two of them say that it goes on; it may be signalled from then on.
     let first: Vec<String> = lines.by_ref().take(3).map(|line| line.expect("text")).collect();

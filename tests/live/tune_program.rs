@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use eprof_testbed::{eprof, has_program, programs, skip};
+use eprof_testbed::{Started, eprof, has_program, programs, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -176,11 +176,9 @@ fn a_driver_that_ignores_the_frequency_ends_the_tuning_and_all_is_restored() {
 }
 
 /// Starts a tuning whose program sleeps, and waits until the frequency is changed.
-fn started(place: &Place, seconds: &str) -> std::process::Child {
-    let child = place
-        .tune(&["--freq", "1.5,2.0,2.5GHz", "--default", "freq=2.5GHz", "--repeat", "2"], &["sleep", seconds])
-        .spawn()
-        .expect("eprof runs");
+fn started(place: &Place, seconds: &str) -> Started {
+    let options = ["--freq", "1.5,2.0,2.5GHz", "--default", "freq=2.5GHz", "--repeat", "2"];
+    let child = Started::new(&mut place.tune(&options, &["sleep", seconds]));
     until("the frequency is changed", || place.frequencies() != UNTOUCHED);
     child
 }
@@ -225,7 +223,7 @@ fn an_interrupted_tuning_goes_on_where_it_stopped() {
     let place = Place::new();
     let options = ["--threads", "1..2", "--repeat", "3", "--no-verify"];
     let command = ["sh", "-c", "echo run >> log; sleep 0.3"];
-    let child = place.tune(&options, &command).spawn().expect("eprof runs");
+    let child = Started::new(&mut place.tune(&options, &command));
     until("two runs are in the journal", || place.journal_lines() >= 3);
     kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).expect("alive");
     child.wait_with_output().expect("it ends");

@@ -3,7 +3,7 @@
 use std::hash::Hasher;
 
 use foldhash::fast::FixedState;
-use perf_data::record::{Callchain, CpuMode, Sample};
+use perf_data::record::{BranchStack, CpuMode, Sample};
 
 use crate::analyze::aggregate::call_paths::CallPaths;
 use crate::analyze::aggregate::key_table::{AddressTable, KeyHash, KeyTable, Spaces, hash};
@@ -183,7 +183,7 @@ impl Collector {
     ) -> CallersId {
         let has_own = sample.ip.is_some();
         let nowhere = own.and_then(|own| self.nowhere(tasks, own));
-        let (before_own, behind_own) = around_own(sample.callchain, has_own);
+        let (before_own, behind_own) = around_own(sample);
         let is_first_own = has_own && sample.mode == CpuMode::User;
         let hash = hash(&self.hashers, |hasher| {
             hasher.write_u64(u64::from(spaces.0.0) << 32 | u64::from(spaces.1.0));
@@ -194,6 +194,9 @@ impl Collector {
             for address in unwound.iter().skip(usize::from(is_first_own)) {
                 hasher.write_u64(*address);
             }
+            let calls = sample.branch_stack.calls();
+            hasher.write_u64(calls.clone().next().map_or(0, |call| call.to));
+            calls.for_each(|call| hasher.write_u64(call.from));
         });
         if let Some(callers) = self.known_callers.find(hash) {
             return CallersId(callers);
@@ -275,14 +278,34 @@ impl Collector {
     }
 }
 
-/// The bytes of a callchain before and behind the entry that is the sampled instruction itself: the first
-/// that is no marker.
-fn around_own(chain: Callchain<'_>, has_own: bool) -> (&[u8], &[u8]) {
-    let own = chain.entries().position(|entry| entry < FIRST_MARKER).filter(|_| has_own);
-    match own {
+/// The bytes of a callchain before and behind the entry that is the sampled instruction itself.
+fn around_own<'a>(sample: &Sample<'a>) -> (&'a [u8], &'a [u8]) {
+    let chain = sample.callchain;
+    match own_entry(sample) {
         Some(own) => (&chain.0[..8 * own], &chain.0[8 * (own + 1)..]),
         None => (chain.0, &[]),
     }
+}
+
+/// Which entry of a sample's callchain is the sampled instruction itself: the first that is no marker.
+///
+/// None is if that entry is of another mode. An event that counts in user mode alone may interrupt the program only when
+/// it is in the kernel already; the callchain then begins with the program's frames, since it has no others.
+#[inline]
+fn own_entry(sample: &Sample<'_>) -> Option<usize> {
+    sample.ip?;
+    let mut mode = sample.mode;
+    for (at, entry) in sample.callchain.entries().enumerate() {
+        if entry < FIRST_MARKER {
+            let is_other = matches!(
+                (sample.mode, mode),
+                (CpuMode::Kernel, CpuMode::User) | (CpuMode::User, CpuMode::Kernel)
+            );
+            return (!is_other).then_some(at);
+        }
+        mode = mode_of_marker(entry).unwrap_or(mode);
+    }
+    None
 }
 
 /// A return address is the instruction after the call, which may belong to another line or function.
@@ -326,19 +349,29 @@ fn own_frame(sample: &Sample<'_>) -> Option<Frame> {
 fn for_each_caller(sample: &Sample<'_>, unwound: &[u64], mut visit: impl FnMut(Frame)) {
     let mut mode = sample.mode;
     let mut is_return = false;
-    // The chain begins with the sampled instruction itself.
-    let mut is_own = sample.ip.is_some();
-    for address in sample.callchain.entries() {
+    let own = own_entry(sample);
+    let calls = if unwound.is_empty() { sample.branch_stack.calls() } else { BranchStack::default().calls() };
+    let mut is_in_program = false;
+    for (at, address) in sample.callchain.entries().enumerate() {
         if address >= FIRST_MARKER {
             mode = mode_of_marker(address).unwrap_or(mode);
+            is_in_program |= mode == CpuMode::User;
             is_return = false;
             continue;
         }
-        let is_unwound = mode == CpuMode::User && !unwound.is_empty();
-        if !is_unwound && !std::mem::take(&mut is_own) {
+        // Of the program itself branches tell more than frame pointers, but for where it was.
+        let is_unwound = mode == CpuMode::User && (!unwound.is_empty() || (is_return && calls.len() > 0));
+        if !is_unwound && own != Some(at) {
             visit(Frame { mode, address, is_return });
         }
         is_return = true;
+    }
+    // Kernel threads have no callers in a program, whatever the CPU still holds.
+    if is_in_program {
+        let is_placed = is_return || (sample.mode == CpuMode::User && sample.ip.is_some());
+        let entered = calls.clone().next().map(|call| call.to).filter(|_| !is_placed);
+        let calls = entered.into_iter().chain(calls.map(|call| call.from));
+        calls.for_each(|address| visit(Frame { mode: CpuMode::User, address, is_return: false }));
     }
     // The innermost unwound frame is where the program is: the sampled instruction itself, or where it
     // entered the kernel.
@@ -362,6 +395,8 @@ fn mode_of_marker(marker: u64) -> Option<CpuMode> {
 
 #[cfg(test)]
 mod tests {
+    use perf_data::record::Callchain;
+
     use super::*;
 
     const KERNEL: u64 = -128i64 as u64;
@@ -402,6 +437,48 @@ mod tests {
         assert_eq!(frames(&in_kernel), [(0xf001, false), (0x11, false), (0x12, true)]);
         let in_user = Sample { ip: Some(0x11), mode: CpuMode::User, ..Sample::default() };
         assert_eq!(frames(&in_user), [(0x11, false), (0x12, true)]);
+    }
+
+    #[test]
+    fn a_users_event_that_is_late_keeps_the_programs_frames() {
+        let bytes = chain(&[USER, 0x11, 0x12]);
+        let callchain = Callchain(&bytes);
+        let sample = Sample { ip: Some(0xf001), mode: CpuMode::Kernel, callchain, ..Sample::default() };
+        let frames: Vec<_> = frames_of(&sample, &[])
+            .iter()
+            .map(|frame| (frame.address, frame.mode, frame.is_return))
+            .collect();
+        assert_eq!(
+            frames,
+            [(0xf001, CpuMode::Kernel, false), (0x11, CpuMode::User, false), (0x12, CpuMode::User, true),]
+        );
+    }
+
+    fn branches(entries: &[(u64, u64)]) -> Vec<u8> {
+        entries.iter().flat_map(|&(from, to)| [from, to, 0]).flat_map(u64::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn calls_that_the_cpu_kept_are_the_callers_in_the_program() {
+        let calls = branches(&[(0x21, 0x10), (0x31, 0x20)]);
+        let frames = |are_calls, mode, entries: &[u64]| -> Vec<_> {
+            let bytes = chain(entries);
+            let branch_stack = BranchStack { bytes: &calls, are_calls };
+            let ip = entries.iter().copied().find(|entry| *entry < FIRST_MARKER);
+            let callchain = Callchain(&bytes);
+            let sample = Sample { ip, mode, callchain, branch_stack, ..Sample::default() };
+            frames_of(&sample, &[]).iter().map(|frame| (frame.address, frame.is_return)).collect()
+        };
+        let (user, kernel) = (CpuMode::User, CpuMode::Kernel);
+        assert_eq!(frames(true, user, &[USER, 0x15, 0x99]), [(0x15, false), (0x21, false), (0x31, false)]);
+        let in_kernel = [(0xf001, false), (0xf002, true), (0x15, false), (0x21, false), (0x31, false)];
+        assert_eq!(frames(true, kernel, &[KERNEL, 0xf001, 0xf002, USER, 0x15, 0x99]), in_kernel);
+        // Without the place in the program: where the last call led to.
+        let entered = [(0xf001, false), (0x10, false), (0x21, false), (0x31, false)];
+        assert_eq!(frames(true, kernel, &[KERNEL, 0xf001, USER]), entered);
+        // Of a kernel thread the CPU's branches are another task's.
+        assert_eq!(frames(true, kernel, &[KERNEL, 0xf001, 0xf002]), [(0xf001, false), (0xf002, true)]);
+        assert_eq!(frames(false, user, &[USER, 0x15, 0x99]), [(0x15, false), (0x99, true)], "any branches");
     }
 
     #[test]

@@ -50,8 +50,9 @@ pub(crate) struct Gathered {
     pub sampled: Option<(Timestamp, Timestamp)>,
     /// Where every sample was to be a cell of its own.
     pub samples: Option<SampleList>,
-    pub jit_warnings: Vec<String>,
     pub hidden_callers: HiddenCallers,
+    /// Of just-in-time code and of stacks that were not followed to their ends.
+    pub warnings: Vec<String>,
     pub end: ReplayEnd,
 }
 
@@ -68,6 +69,8 @@ pub(crate) fn gather<'r>(
     let mut gatherer = Gatherer::new(recording, roles, options, samples, room, tell);
     let end = Replay::new(recording).for_each(|at, context, record| gatherer.record(at, context, record));
     let (modules, threads) = gatherer.tasks.into_parts();
+    let hidden_callers = gatherer.unwinder.as_ref().map(SampleUnwinder::hidden_callers).unwrap_or_default();
+    let unwinding = gatherer.unwinder.map(|unwinder| unwinder.warnings()).unwrap_or_default();
     Gathered {
         totals: gatherer.totals,
         collected: gatherer.collector.finish(),
@@ -77,8 +80,8 @@ pub(crate) fn gather<'r>(
         launch_cells: gatherer.launch_cells,
         sampled: gatherer.sampled,
         samples: gatherer.samples,
-        jit_warnings: gatherer.jit.into_warnings(),
-        hidden_callers: gatherer.unwinder.map(|unwinder| unwinder.hidden_callers()).unwrap_or_default(),
+        hidden_callers,
+        warnings: [gatherer.jit.into_warnings(), unwinding].concat(),
         end,
     }
 }

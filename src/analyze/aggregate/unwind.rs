@@ -72,6 +72,11 @@ impl SampleUnwinder {
         ))
     }
 
+    /// What the reader must know of stacks that could not be followed to their ends.
+    pub fn warnings(&self) -> Vec<String> {
+        self.unwinder.warnings()
+    }
+
     /// The user part of a sample's stack, innermost frame first; empty if it cannot be unwound, or if the
     /// callchain has all that there is to know.
     pub fn unwind(&mut self, tasks: &Tasks, task: TaskId, sample: &Sample<'_>) -> &[u64] {

@@ -3,7 +3,7 @@
 use crate::analyze::intervals::survey::Survey;
 use crate::analyze::options::WattsRange;
 use crate::hardware::{DomainInfo, DomainKind, Method};
-use crate::profile::{Balance, Cell, DomainEnergy};
+use crate::profile::{Balance, Cell, DomainEnergy, Profile};
 use crate::recording::Recording;
 use crate::units::{Joules, Nanoseconds, Watts};
 
@@ -29,6 +29,12 @@ impl Estimate {
     pub fn of_recording(recording: &Recording, survey: &Survey, watts: WattsRange) -> Self {
         let seen = survey.highest_cpu.map_or(1, |cpu| cpu.saturating_add(1));
         Self::new(recording.features().cpus.map_or(seen, |count| count.online), watts)
+    }
+
+    /// Gives the cells of a profile without joules those of their CPU time.
+    pub fn add_to(&self, profile: &mut Profile) {
+        profile.cell_joules = self.joules(&profile.cells);
+        profile.domains = vec![self.domain(&profile.cell_joules, profile.duration)];
     }
 
     /// The joules of each cell.

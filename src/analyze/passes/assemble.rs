@@ -72,7 +72,7 @@ pub(crate) fn assemble(
             .any(|event| event.attr.samples(sample_type::REGS_USER | sample_type::STACK_USER)),
         is_partial: !recording.is_complete(),
         hidden_callers: gathered.hidden_callers,
-        warnings: [gathered.jit_warnings, warnings].concat(),
+        warnings: [gathered.warnings, warnings].concat(),
         ..Profile::default()
     };
     if let Some(metadata) = recording.metadata() {
@@ -84,9 +84,7 @@ pub(crate) fn assemble(
     if let Some(watts) = options.watts
         && profile.domains.is_empty()
     {
-        let estimate = Estimate::of_recording(recording, survey, watts);
-        profile.cell_joules = estimate.joules(&profile.cells);
-        profile.domains = vec![estimate.domain(&profile.cell_joules, profile.duration)];
+        Estimate::of_recording(recording, survey, watts).add_to(&mut profile);
         profile.errors = errors;
     }
     for event in profile.events.iter().filter(|event| event.lost > 0) {

@@ -19,6 +19,11 @@ impl Follower {
         Self { tasks: Tasks::default(), unwinder: SampleUnwinder::for_recording(recording, options) }
     }
 
+    /// What the reader must know of stacks that could not be followed to their ends.
+    pub fn warnings(&self) -> Vec<String> {
+        self.unwinder.as_ref().map(SampleUnwinder::warnings).unwrap_or_default()
+    }
+
     /// Takes up what a record says of tasks and mappings.
     pub fn follow(&mut self, record: &Record<'_>) {
         match record {

@@ -68,7 +68,8 @@ fn decode_variable<'a>(
         let (words_before, words_behind) = layout.branch_words;
         let count = fields.u64().ok_or("branch stack")?;
         fields.take(8 * words_before).ok_or("branch stack")?;
-        sample.branch_stack = BranchStack(fields.array(count, 24).ok_or("branch stack")?);
+        let bytes = fields.array(count, 24).ok_or("branch stack")?;
+        sample.branch_stack = BranchStack { bytes, are_calls: layout.branches_are_calls };
         fields.array(count, 8 * words_behind).ok_or("branch counters")?;
     }
     if layout.samples(sample_type::REGS_USER) {

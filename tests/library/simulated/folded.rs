@@ -16,6 +16,7 @@ use eprof::recording::Recording;
 use eprof::report::tree::{CallTree, Direction, Root, TreeOptions};
 use eprof::report::{self, Grouping, Neighbours, Report, Selection, Side, Weight, folded};
 use eprof::symbolize::{SymbolizeOptions, Symbolizer, Symbols};
+use eprof_testbed::Started;
 
 use super::deep::{Deep, DeepTruth, RANDOM, name};
 use super::support::QUICK;
@@ -179,14 +180,10 @@ fn what_is_not_told_apart_takes_no_memory() {
 
 /// What a run said, and the most anonymous memory that it had, in bytes.
 fn run(folder: &Path, arguments: &[&str]) -> (Output, usize) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_eprof"))
-        .current_dir(folder)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::from(File::create(folder.join("stdout")).expect("a file")))
-        .stderr(Stdio::from(File::create(folder.join("stderr")).expect("a file")))
-        .spawn()
-        .expect("eprof runs");
+    let file = |name: &str| Stdio::from(File::create(folder.join(name)).expect("a file"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_eprof"));
+    command.current_dir(folder).args(arguments).stdin(Stdio::null());
+    let mut child = Started::new(command.stdout(file("stdout")).stderr(file("stderr")));
     let status_file = format!("/proc/{}/status", child.id());
     let begun = Instant::now();
     let mut most = 0;

@@ -356,8 +356,19 @@ fn a_sysroot_stands_before_the_paths() {
     let folder = compiled("cc", &["-g", "-O2"]);
     let offsets = offsets_of(&folder.path().join("program"), "outer");
     let options = SymbolizeOptions { sysroot: Some(folder.path().to_owned()), ..options(folder.path()) };
-    let symbols = symbolize(options, module(Path::new("/program")), &offsets);
+    let symbols = symbolize(options.clone(), module(Path::new("/program")), &offsets);
     assert!(frames(&symbols, 0)[0].starts_with("outer inlined.c:"), "{:?}", symbols.warnings);
+    // A copy is another inode than the recorded one and younger than the recording; with no build-id to tell it from the
+    // recorded file, the user's word is taken.
+    let mut recorded = module(Path::new("/program"));
+    recorded.inode = Some((0, 0, 1));
+    let recorded_at = Some(SystemTime::now() - Duration::from_secs(3600));
+    let options = SymbolizeOptions { recorded_at, ..options };
+    let symbols = symbolize(options.clone(), recorded.clone(), &offsets);
+    assert!(frames(&symbols, 0)[0].starts_with("outer inlined.c:"), "{:?}", symbols.warnings);
+    assert!(symbols.warnings[0].starts_with("/program is taken from"), "{:?}", symbols.warnings);
+    let symbols = symbolize(options, recorded, &[offsets[0], 0, 1 << 40]);
+    assert!(symbols.warnings[0].contains("2 of 3 sampled addresses"), "{:?}", symbols.warnings);
 }
 
 #[test]

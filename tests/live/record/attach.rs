@@ -1,21 +1,17 @@
 //! Recording what runs already.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use eprof_testbed::skip;
+use eprof_testbed::{Started, skip};
 
 use super::harness::{Contents, Folder, can_record, stderr};
 use super::workload;
 
-pub fn start(name: &str) -> Child {
+pub fn start(name: &str) -> Started {
     let line = workload::command(name);
-    let child = Command::new(&line[0])
-        .args(&line[1..])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("started");
+    let mut command = Command::new(&line[0]);
+    let child = Started::new(command.args(&line[1..]).stdout(Stdio::null()).stderr(Stdio::null()));
     // Until it is the workload and no longer `env`.
     std::thread::sleep(Duration::from_millis(200));
     child
@@ -49,8 +45,6 @@ fn a_time_limit_ends_an_attached_recording() {
     let pid = running.id().to_string();
     let output = folder.record(["-p", &pid, "--duration", "0.3"]).output().expect("eprof runs");
     assert!(running.try_wait().expect("known").is_none(), "the process goes on");
-    running.kill().expect("killed");
-    running.wait().expect("gone");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(Contents::read(&folder.data()).samples > 20);
 }
@@ -68,8 +62,6 @@ fn a_command_ends_the_recording_of_what_runs_already() {
         .output()
         .expect("eprof runs");
     assert!(running.try_wait().expect("known").is_none(), "the process goes on");
-    running.kill().expect("killed");
-    running.wait().expect("gone");
     assert_eq!(output.status.code(), Some(3), "the command's own status: {}", stderr(&output));
     let contents = Contents::read(&folder.data());
     assert!(contents.samples > 20 && contents.is_complete, "{contents:?}");
@@ -97,7 +89,7 @@ fn one_thread_of_several_is_recorded_alone() {
         return;
     }
     let folder = Folder::new();
-    let mut running = start("threads:100000");
+    let running = start("threads:100000");
     let threads: Vec<u32> = std::fs::read_dir(format!("/proc/{}/task", running.id()))
         .expect("threads")
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -105,8 +97,6 @@ fn one_thread_of_several_is_recorded_alone() {
     assert!(threads.len() > 1);
     let tid = running.id().to_string();
     let output = folder.record(["-t", &tid, "--duration", "0.2"]).output().expect("eprof runs");
-    running.kill().expect("killed");
-    running.wait().expect("gone");
     assert!(output.status.success(), "{}", stderr(&output));
     let contents = Contents::read(&folder.data());
     assert!(contents.sampled_threads.iter().all(|&sampled| sampled == running.id()), "{contents:?}");
@@ -129,14 +119,11 @@ fn a_control_group_is_recorded_alone() {
         return skip("this user may not make control groups");
     }
     let folder = Folder::new();
-    let mut inside = start("spin:60000");
-    let mut outside = start("spin:60000");
+    let inside = start("spin:60000");
+    let outside = start("spin:60000");
     let moved = std::fs::write(group.join("cgroup.procs"), inside.id().to_string());
     let output = folder.record(["--cgroup", &name, "--duration", "0.3"]).output().expect("eprof runs");
-    for child in [&mut inside, &mut outside] {
-        child.kill().expect("killed");
-        child.wait().expect("gone");
-    }
+    let [inside, outside] = [inside, outside].map(|child| child.id());
     std::fs::remove_dir(&group).expect("removed");
     moved.expect("moved");
     if !output.status.success() {
@@ -145,11 +132,8 @@ fn a_control_group_is_recorded_alone() {
     let contents = Contents::read(&folder.data());
     assert!(contents.samples > 20);
     // The workload works in a thread of its own.
-    assert!(!contents.sampled_threads.contains(&outside.id()));
-    assert!(
-        contents.sampled_threads.iter().all(|&tid| tid >= inside.id() && tid < outside.id()),
-        "{contents:?}"
-    );
+    assert!(!contents.sampled_threads.contains(&outside));
+    assert!(contents.sampled_threads.iter().all(|&tid| tid >= inside && tid < outside), "{contents:?}");
 }
 
 #[test]
@@ -169,14 +153,13 @@ fn the_neighbours_of_a_program_are_sampled_on_request() {
         return;
     }
     let folder = Folder::new();
-    let mut neighbour = start("spin:60000");
+    let neighbour = start("spin:60000");
     let output = folder
         .record(["--neighbours", "--"])
         .args(workload::command("spin:300"))
         .output()
         .expect("eprof runs");
-    neighbour.kill().expect("killed");
-    neighbour.wait().expect("gone");
+    drop(neighbour);
     if !output.status.success() {
         return skip("this user may not sample all processes");
     }

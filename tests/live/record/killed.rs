@@ -8,7 +8,7 @@ use eprof::analyze::{self, Options};
 use eprof::recording::Recording;
 use eprof::report::{self, Report};
 use eprof::symbolize::Symbols;
-use eprof_testbed::has_program;
+use eprof_testbed::{Started, has_program};
 
 use super::harness::{Contents, Folder, can_record};
 use super::workload;
@@ -54,14 +54,9 @@ fn kill_after(moments: impl Iterator<Item = Duration>, options: &[&str], with_pe
     let mut found = Found::default();
     for moment in moments {
         let folder = Folder::new();
-        let mut child = folder
-            .record(options)
-            .arg("--")
-            .args(workload::command("spin:400"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("eprof runs");
+        let mut record = folder.record(options);
+        record.arg("--").args(workload::command("spin:400")).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = Started::new(&mut record);
         // How long it takes to begin is the machine's affair.
         for _ in 0..20_000 {
             if folder.data().exists() || child.try_wait().expect("a child").is_some() {

@@ -25,17 +25,14 @@ fn of_two_busy_programs_the_recorded_one_has_its_own_share() {
     let cpus = std::thread::available_parallelism().expect("known").get();
     let online = std::fs::read_to_string("/proc/stat").expect("readable");
     let online = online.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count();
-    let mut neighbours: Vec<_> = (0..cpus).map(|_| start("spin:60000")).collect();
+    let neighbours: Vec<_> = (0..cpus).map(|_| start("spin:60000")).collect();
     let folder = Folder::new();
     let watts = format!("0:{}", 4 * online);
     let output = folder
         .record(["--meter", "estimate", "--watts", &watts, "--"])
         .args(workload::command("spin:1500"))
         .output();
-    for neighbour in &mut neighbours {
-        neighbour.kill().expect("killed");
-        neighbour.wait().expect("gone");
-    }
+    drop(neighbours);
     let output = output.expect("eprof runs");
     assert!(output.status.success(), "{}", stderr(&output));
     let balance = balance(&folder);

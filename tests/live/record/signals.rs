@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 
-use eprof_testbed::{has_program, skip};
+use eprof_testbed::{Started, has_program, skip};
 use nix::sys::signal::{SIGINT, SIGKILL, SIGTERM, Signal, kill, killpg};
 use nix::unistd::Pid;
 
@@ -16,15 +16,10 @@ fn pid(child: &Child) -> Pid {
 }
 
 /// Starts eprof in a process group of its own, as a shell does, and waits until it records.
-fn start(folder: &Folder, options: &[&str], program: &[std::ffi::OsString]) -> Child {
-    let child = folder
-        .record(options)
-        .args(program)
-        .process_group(0)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("eprof runs");
+fn start(folder: &Folder, options: &[&str], program: &[std::ffi::OsString]) -> Started {
+    let mut record = folder.record(options);
+    record.args(program).process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = Started::new(&mut record);
     wait_until("the recording to start", || fs::metadata(folder.data()).is_ok_and(|file| file.len() > 4000));
     child
 }
@@ -75,14 +70,10 @@ fn ctrl_c_is_the_programs_to_handle() {
     fs::write(folder.path().join("program"), program).expect("file");
     // The outer shell is in the foreground group too; without a trap it may die of the interrupt itself.
     let inner = format!("trap : INT; {eprof} record -q sh program; echo status $?");
-    let mut terminal = std::process::Command::new("script")
-        .args(["-qefc", &inner, "typescript"])
-        .current_dir(folder.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("script runs");
+    let mut script = std::process::Command::new("script");
+    script.args(["-qefc", &inner, "typescript"]).current_dir(folder.path());
+    script.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut terminal = Started::new(&mut script);
     let typescript = || fs::read_to_string(folder.path().join("typescript")).unwrap_or_default();
     wait_until("the program", || typescript().contains("ready"));
     use std::io::Write;

@@ -8,6 +8,7 @@
 //!   fakes               libraries in the place of NVIDIA's and of the C library's clocks
 //!   programs            sources of programs to record
 //!   table_styles        one table in all the styles that programs write tables in
+//!   started             programs that end with the test that started them
 //!   environment         the eprof to run, and what else this machine has
 //! ```
 //!
@@ -25,6 +26,8 @@ pub mod programs;
 pub mod recording_builder;
 pub mod repeat;
 pub mod simulate;
+mod started;
 pub mod table_styles;
 
 pub use environment::{eprof, has_program, shared_data, skip};
+pub use started::Started;

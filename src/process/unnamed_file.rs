@@ -1,0 +1,77 @@
+//! Files that have no name while they are written: whatever ends their writer, nothing of them is left.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::unistd::linkat;
+
+/// A file without a name in the folder of `path`, open for reading and writing; `None` where that cannot be had: the
+/// file system has no such files, or there is no procfs to name them by.
+///
+/// `mode` are its permissions before the user's mask is taken off.
+pub fn create_unnamed(path: &Path, mode: u32) -> Option<File> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let open = || {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).mode(mode).custom_flags(libc::O_TMPFILE).open(folder).ok()
+    };
+    // Whether such a file can get a name is only known when it has one.
+    let probe = hidden_beside(path)?;
+    name_unnamed(&open()?, &probe).ok()?;
+    fs::remove_file(&probe).ok()?;
+    open()
+}
+
+/// Gives a file of [`create_unnamed`] a name, once.
+///
+/// # Errors
+/// If the name is taken, or what the system says.
+pub fn name_unnamed(file: &File, path: &Path) -> io::Result<()> {
+    let number = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(linkat(AT_FDCWD, number.as_str(), AT_FDCWD, path, AtFlags::AT_SYMLINK_FOLLOW)?)
+}
+
+/// A name beside `path` that nobody else takes.
+pub fn hidden_beside(path: &Path) -> Option<PathBuf> {
+    let mut name = OsString::from(".");
+    name.push(path.file_name()?);
+    name.push(format!(".{}", std::process::id()));
+    Some(path.with_file_name(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_not_there_before_it_has_a_name() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("file");
+        let count = || fs::read_dir(folder.path()).expect("folder").count();
+        let Some(mut file) = create_unnamed(&path, 0o600) else {
+            println!("skipped: this file system has no files without names");
+            return;
+        };
+        file.write_all(b"text").expect("written");
+        assert_eq!(count(), 0);
+        name_unnamed(&file, &path).expect("named");
+        assert_eq!((count(), fs::read(&path).expect("there")), (1, b"text".to_vec()));
+        let other = create_unnamed(&path, 0o600).expect("as before");
+        let taken = name_unnamed(&other, &path).expect_err("taken");
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn where_there_is_no_folder_there_is_no_file() {
+        let folder = tempfile::tempdir().expect("folder");
+        assert!(create_unnamed(&folder.path().join("missing/file"), 0o600).is_none());
+        assert!(create_unnamed(Path::new("/"), 0o600).is_none());
+    }
+}
