@@ -101,7 +101,7 @@ impl CallPathCheck {
                 is_user: !profile.addresses[index].kernel && module.is_some_and(is_user_code),
                 is_root: functions().any(|function| function.known && is_root(&function.name)),
                 is_starter: !is_known && module.is_some_and(is_starter),
-                is_nowhere: module.is_none_or(|module| module.kind == ModuleKind::Unknown),
+                is_nowhere: !is_known && module.is_none_or(|module| module.kind == ModuleKind::Unknown),
             }
         });
         let unnamed = (0..profile.addresses.len()).map(|index| {

@@ -91,9 +91,9 @@ impl FrameTable {
                     )
                 );
                 let label = modules.get(module).unwrap_or(&unknown.module);
-                // Nothing tells one function from another there.
-                let is_nowhere =
-                    profile.modules.get(module).is_none_or(|module| module.kind == ModuleKind::Unknown);
+                // Nothing tells one function from another there, but for names that a profile as text brings along.
+                let is_nowhere = !function.known
+                    && profile.modules.get(module).is_none_or(|module| module.kind == ModuleKind::Unknown);
                 let as_module = is_nowhere
                     || detail == Detail::ClassedFunction && !function.known && function.address.is_none();
                 functions.intern(FunctionLabel {
