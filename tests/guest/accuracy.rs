@@ -75,7 +75,8 @@ fn a_calibrated_machine_by_default() {
                   ./eprof calibrate --announce /proc/simhw --precision 0.05 --time-limit 45 --meter-watch 500\n\
                   cp /guest/home/.config/eprof/models/*.json model.json\n\
                   ./eprof record -q -a --meter-watch 500 -o e.data -- ./phases -m alt -t 3000 -n 5000\n";
-    let Some(run) = run(&STEADY, script, &["e.data", "model.json", "phases"]) else { return };
+    let options = [STEADY, AS_THE_PRESET].concat();
+    let Some(run) = run(&options, script, &["e.data", "model.json", "phases"]) else { return };
     let root = root_with_program(&run);
     let models = root.path().join("eprof/models");
     fs::create_dir_all(&models).expect("a folder");
@@ -86,10 +87,10 @@ fn a_calibrated_machine_by_default() {
     let (auto, stored) = (said_by("auto"), said_by("stored"));
     auto.print("calibrated, six functions in turns of 5 ms, whole system");
     println!("the stored coefficients alone: mean {:.1}%", stored.mean() * 100.0);
-    // Reached: mean 1.3 %, worst 2.7 %, sum 100.4 %, 6 held; before the calibration's own errors were believed, 11.6 %,
-    // 20 %, 108 % and 1.
-    assert!(auto.mean() < 0.02 && auto.worst() < 0.041, "{:?}", auto.errors());
-    assert!((auto.sum() - 1.0).abs() < 0.015, "{}", auto.sum());
+    // Reached in two recordings of this machine: mean 0.5 %, worst 1.6 %, sum 100.4 %, all held. Where a cycle costs an
+    // eighth of this, functions draw little beside static power: of five recordings the worst was 4.9 % off.
+    assert!(auto.mean() < 0.01 && auto.worst() < 0.025, "{:?}", auto.errors());
+    assert!((auto.sum() - 1.0).abs() < 0.0075, "{}", auto.sum());
     assert!(auto.held() >= 5, "{} of 6", auto.held());
 }
 
