@@ -23,6 +23,7 @@ mod outcome;
 mod output;
 mod pager;
 mod record;
+mod record_progress;
 mod report;
 mod script;
 mod stat;

@@ -22,6 +22,7 @@ use super::meters::MeterArgs;
 use super::model::folders;
 use super::new_file::keep_inputs;
 use super::output::say;
+use super::record_progress::RecordProgress;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -175,7 +176,10 @@ pub fn run(args: RecordArgs) -> Outcome {
     if options.gpu.cupti.is_some() && !quiet {
         say(record::CUPTI_COST);
     }
-    let summary = match record::record(&options) {
+    let line = RecordProgress::new(quiet, options.target.program().is_some());
+    let recorded = record::record(&options, &mut |so_far| line.show(so_far));
+    line.clear();
+    let summary = match recorded {
         Ok(summary) => summary,
         Err(RecordError::Launch(error)) => {
             say(&error);

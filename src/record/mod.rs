@@ -35,6 +35,7 @@ mod partial_round;
 mod periods;
 mod process_state;
 mod program;
+mod progress;
 mod readings;
 mod recorder;
 mod rest;
@@ -58,5 +59,6 @@ pub use options::{
     CallGraph, CuptiOptions, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions, OtherProcesses,
     OutputOptions, RecordOptions, SamplingOptions, SamplingRate, TargetOptions, TargetTasks,
 };
+pub use progress::{Listener, SoFar};
 pub use session::record;
 pub use summary::Summary;

@@ -17,6 +17,7 @@ use crate::record::energy_log::{EnergyLog, EnergySummary};
 use crate::record::error::RecordError;
 use crate::record::event_totals::EventTotals;
 use crate::record::gpu::gpu_records::GpuRecords;
+use crate::record::progress::{Listener, SoFar};
 use crate::record::sampling::Sampling;
 use crate::record::stop_conditions::StopConditions;
 use crate::recording::own_events;
@@ -30,6 +31,9 @@ const CPU_TIMES_SHARE: u32 = 500;
 /// A reading can also seem slow because the recorder had to wait for a CPU. Without readings for long,
 /// nobody knows what others used.
 const LONGEST_WITHOUT_CPU_TIMES: Duration = Duration::from_millis(500);
+
+/// Between two tellings of what there is so far.
+const BETWEEN_TELLING: Duration = Duration::from_millis(500);
 
 /// A recording under way.
 pub struct Recorder {
@@ -94,15 +98,15 @@ impl Recorder {
     ///
     /// # Errors
     /// If the kernel gives no way to wait for rings and signals.
-    pub fn run(mut self) -> Result<Recorded, RecordError> {
-        let outcome = self.rounds()?;
+    pub fn run(mut self, progress: Listener<'_>) -> Result<Recorded, RecordError> {
+        let outcome = self.rounds(progress)?;
         self.last_round();
         let Self { sampling, totals, drain, stop, failure, .. } = self;
         Ok(Recorded { outcome, sampling, energy: self.energy.summary(), totals, drain, stop, failure })
     }
 
     /// Empties the rings again and again, until the recording ends.
-    fn rounds(&mut self) -> Result<Outcome, RecordError> {
+    fn rounds(&mut self, progress: Listener<'_>) -> Result<Outcome, RecordError> {
         let epoll =
             Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(RecordError::system("epoll_create1"))?;
         let readable = |token| EpollEvent::new(EpollFlags::EPOLLIN, token);
@@ -118,6 +122,8 @@ impl Recorder {
         let mut ready = [EpollEvent::empty(); 64];
         let mut next_tick = Instant::now();
         let mut next_cpu_times = Instant::now();
+        let started = Instant::now();
+        let mut next_progress = started + BETWEEN_TELLING;
         loop {
             let until = self.stop.deadline().map_or(next_tick, |deadline| deadline.min(next_tick));
             let count = epoll.wait(&mut ready, timeout_until(until)).unwrap_or(0);
@@ -139,7 +145,17 @@ impl Recorder {
             if let Some(outcome) = outcome {
                 return Ok(outcome);
             }
+            if now >= next_progress {
+                next_progress = now + BETWEEN_TELLING;
+                progress(&self.so_far(started));
+            }
         }
+    }
+
+    fn so_far(&self, started: Instant) -> SoFar {
+        let census = self.drain.census();
+        let (samples, lost) = (census.samples, census.lost);
+        SoFar { elapsed: started.elapsed(), energy: self.energy.summary(), samples, lost }
     }
 
     /// The tasks of a ring's owner have ended: its descriptor would say so for ever. The ring is still

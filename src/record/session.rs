@@ -29,13 +29,14 @@ use crate::record::opened::Opened;
 use crate::record::options::RecordOptions;
 use crate::record::output::PendingOutput;
 use crate::record::program::PreparedProgram;
+use crate::record::progress::Listener;
 use crate::record::recorder::Recorder;
 use crate::record::rest;
 use crate::record::stop_conditions::StopConditions;
 use crate::record::summary::Summary;
 use crate::record::target;
 
-/// Records as `options` say.
+/// Records as `options` say, and tells `progress` now and then what there is so far.
 ///
 /// Signals of the calling thread are taken over meanwhile, and a program is started with `fork`: to be
 /// called before other threads are made.
@@ -43,7 +44,7 @@ use crate::record::target;
 /// # Errors
 /// Whatever keeps the recording from starting. Once it has started, an error of writing ends it and is
 /// in the summary, while the program goes on.
-pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
+pub fn record(options: &RecordOptions, progress: Listener<'_>) -> Result<Summary, RecordError> {
     let RecordOptions { target, sampling, gpu, energy, output, duration } = options;
     let roots = Roots::default();
     let signals = Signals::take_over()?;
@@ -70,5 +71,5 @@ pub fn record(options: &RecordOptions) -> Result<Summary, RecordError> {
     let stop = StopConditions::new(signals, program, target::watched(&target.tasks), *duration, &roots);
     let gpu = GpuRecords::new(opened.kernel_names, activity);
     let recorder = Recorder::new(opened.sampling, opened.own_time, meters, gpu, drain, stop, &roots);
-    Ok(close(recorder.run()?, description, started, &output.path, &roots))
+    Ok(close(recorder.run(progress)?, description, started, &output.path, &roots))
 }

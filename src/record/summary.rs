@@ -46,7 +46,7 @@ impl fmt::Display for Summary {
 }
 
 /// A number with its thousands separated.
-fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {

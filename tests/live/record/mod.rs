@@ -11,6 +11,7 @@ mod killed;
 mod launch;
 mod limits;
 mod processes;
+mod progress;
 mod readers;
 mod rights;
 mod shares;

@@ -1,0 +1,34 @@
+//! The line that shows a recording under way, where nobody else writes to the terminal.
+
+use std::io::{self, IsTerminal};
+
+use eprof::record::SoFar;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A line on stderr that is drawn anew, or nothing.
+pub struct RecordProgress(ProgressBar);
+
+impl RecordProgress {
+    /// Nothing is shown if that is not wanted, if stderr is no terminal, and where a program that is started writes to
+    /// the same terminal: the line would be drawn into its output.
+    pub fn new(quiet: bool, starts_program: bool) -> Self {
+        let is_ours = io::stderr().is_terminal() && !(starts_program && io::stdout().is_terminal());
+        let target =
+            if is_ours && !quiet { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("[ eprof: {wide_msg} ]") {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    /// Draws the line.
+    pub fn show(&self, so_far: &SoFar) {
+        self.0.set_message(so_far.to_string());
+    }
+
+    /// Takes the line away.
+    pub fn clear(self) {
+        self.0.finish_and_clear();
+    }
+}
