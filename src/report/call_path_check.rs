@@ -30,9 +30,17 @@ const ROOTS: [&str; 14] = [
     "_dl_relocate_static_pie",
     "__restore_rt",
 ];
+/// The kernel follows chains for 127 frames by default; of some of those eprof makes one.
+const DEEPEST: u16 = 120;
 /// The same as beginnings of names. Go's schedulers run on stacks of their own.
-const ROOTS_BEGIN: [&str; 5] =
-    ["__libc_start_main", "runtime.goexit", "runtime.mstart", "runtime.rt0_go", "runtime.systemstack"];
+const ROOTS_BEGIN: [&str; 6] = [
+    "__libc_start_main",
+    "std::rt::lang_start",
+    "runtime.goexit",
+    "runtime.mstart",
+    "runtime.rt0_go",
+    "runtime.systemstack",
+];
 /// Libraries whose unnamed functions call `main` and what threads begin with: their names are stripped.
 const STARTERS: [&str; 4] = ["libc.so", "libc-2", "libpthread", "ld-linux"];
 
@@ -51,19 +59,23 @@ struct Code {
 struct Path {
     /// User frames: none, one, or more.
     user_frames: u8,
+    /// All frames, the kernel's as well.
+    frames: u16,
     has_root: bool,
     begins_in_starter: bool,
+    /// Behind where it begins: what a chain of frame pointers finds beyond that is garbage, and does no harm.
     has_nowhere: bool,
 }
 
 impl Path {
     /// With a frame called by its innermost.
     fn with(mut self, code: Code) -> Self {
+        self.frames = self.frames.saturating_add(1);
         if code.is_user {
             self.begins_in_starter |= self.user_frames == 0 && code.is_starter;
             self.user_frames = self.user_frames.saturating_add(1).min(2);
             self.has_root |= code.is_root;
-            self.has_nowhere |= code.is_nowhere;
+            self.has_nowhere = (self.has_nowhere || code.is_nowhere) && !code.is_root;
         }
         self
     }
@@ -71,6 +83,11 @@ impl Path {
     fn is_broken(self) -> bool {
         let begins = self.has_root || self.begins_in_starter && self.user_frames > 1;
         self.user_frames > 0 && (self.has_nowhere || !begins)
+    }
+
+    /// Whether the kernel followed it no further, and not the chain ended.
+    fn is_cut_off(self) -> bool {
+        self.frames >= DEEPEST && !self.has_root
     }
 }
 
@@ -85,6 +102,8 @@ pub(super) struct CallPathCheck {
     has_callers: bool,
     whole: f64,
     broken: f64,
+    /// Of that, what the kernel cut off.
+    cut_off: f64,
     by_module: BTreeMap<u32, f64>,
 }
 
@@ -119,6 +138,7 @@ impl CallPathCheck {
             has_callers: false,
             whole: 0.0,
             broken: 0.0,
+            cut_off: 0.0,
             by_module: BTreeMap::new(),
         }
     }
@@ -142,6 +162,7 @@ impl CallPathCheck {
             self.whole += weight;
             if path.is_broken() {
                 self.broken += weight;
+                self.cut_off += if path.is_cut_off() { weight } else { 0.0 };
             }
             let module = innermost.and_then(|address| *self.unnamed.get(address.0 as usize)?);
             if let Some(module) = module {
@@ -169,6 +190,10 @@ impl CallPathCheck {
                 weight.name()
             ));
             repairs.push(match self.copies_stacks {
+                false if self.cut_off > 0.5 * self.broken => {
+                    "they are deeper than the kernel follows them: raise that by `sysctl -w \
+                     kernel.perf_event_max_stack=1024` (or 512 on a busy machine), and record again"
+                }
                 // The chain ends with the copy, or at code whose unwind tables are not here.
                 true => {
                     "copy more of the stack (--call-graph dwarf,65528), and report where the recorded files are, or \
@@ -249,7 +274,18 @@ mod tests {
         assert!(is_broken(&[USER, USER]) && is_broken(&[USER]), "no beginning");
         assert!(is_broken(&[STARTER]), "a function of the C library alone");
         assert!(is_broken(&[USER, STARTER]), "called by an unknown");
-        assert!(is_broken(&[NOWHERE, ROOT, USER]) && is_broken(&[USER, KERNEL]));
+        assert!(is_broken(&[ROOT, NOWHERE, USER]) && is_broken(&[USER, KERNEL]));
+        assert!(!is_broken(&[NOWHERE, ROOT, USER]), "garbage beyond where it begins");
+    }
+
+    #[test]
+    fn a_path_of_as_many_frames_as_the_kernel_follows_was_cut_off() {
+        let path = |frames: usize, first: Code| {
+            let path = std::iter::once(first).chain(std::iter::repeat_n(USER, frames - 1));
+            path.fold(Path::default(), Path::with)
+        };
+        assert!(path(127, USER).is_cut_off() && path(127, USER).is_broken());
+        assert!(!path(127, ROOT).is_cut_off() && !path(20, USER).is_cut_off());
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) fn begins(first: &str, second: Option<&str>) -> bool {
 
 /// Reads all samples.
 pub(super) fn read(lines: &mut Lines<impl BufRead>, builder: &mut Builder) -> Result<(), TextError> {
-    let mut is_open = false;
+    let (mut is_open, mut skips) = (false, false);
     while let Some(line) = lines.next()? {
         if let Some(comment) = line.strip_prefix('#') {
             builder.take_comment(comment);
@@ -37,10 +37,14 @@ pub(super) fn read(lines: &mut Lines<impl BufRead>, builder: &mut Builder) -> Re
         }
         if line.trim().is_empty() {
             builder.end_sample();
-            is_open = false;
+            (is_open, skips) = (false, false);
             continue;
         }
         let header = header(&line);
+        skips &= !header.as_ref().is_some_and(Header::is_plain);
+        if skips {
+            continue;
+        }
         match (is_open, frame(&line)) {
             // A sample may follow without an empty line where none has callers.
             (true, Some(frame)) if !header.as_ref().is_some_and(Header::is_plain) => builder.add_frame(frame),
@@ -48,6 +52,12 @@ pub(super) fn read(lines: &mut Lines<impl BufRead>, builder: &mut Builder) -> Re
             _ => match header {
                 // What is not a sample but another record (--show-task-events and its like).
                 Some(header) if header.sample.event.starts_with("PERF_RECORD_") => {}
+                // What eprof writes beside samples; perf shows its bytes below.
+                Some(header) if is_of_eprof(&header.sample.event) => {
+                    builder.end_sample();
+                    is_open = false;
+                    skips = true;
+                }
                 Some(Header { sample, own, .. }) => {
                     builder.end_sample();
                     builder.begin_sample(sample);
@@ -64,6 +74,11 @@ pub(super) fn read(lines: &mut Lines<impl BufRead>, builder: &mut Builder) -> Re
     builder.end_sample();
     builder.warn(lines.warning());
     Ok(())
+}
+
+/// Readings of meters, CPU times and the like in recordings of eprof's own.
+fn is_of_eprof(event: &str) -> bool {
+    ["eprof/", "energy/"].iter().any(|its| event.starts_with(its)) && event.ends_with('/')
 }
 
 /// The first line of a sample.

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use eprof::analyze::Frame;
+use eprof::hardware::Method;
 use eprof::label::Label;
 use eprof::profile::{AddressId, Module, ModuleKind};
 use eprof::recording::Recording;
@@ -81,6 +82,8 @@ struct Event {
     /// Its name, as wide as the widest, and a colon.
     label: String,
     kind: EventKind,
+    /// Of joules: they were not measured.
+    is_estimated: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -121,9 +124,15 @@ impl<W: Write> Printer<W> {
     ) -> Self {
         let names: Vec<Label> = recording.events().iter().map(|event| Label::new(&event.name)).collect();
         let width = names.iter().map(|name| name.as_str().len()).max().unwrap_or(0);
+        let domains = recording.metadata().map_or(&[][..], |metadata| &metadata.domains);
+        let is_estimated = |event: &EventDesc| {
+            let name = domain_of_event(&event.name);
+            domains.iter().any(|domain| Some(&*domain.name) == name && domain.method == Method::Estimated)
+        };
         let event = |(name, event): (&Label, &EventDesc)| Event {
             label: format!("{:>width$}: ", name.as_str()),
             kind: EventKind::of(event),
+            is_estimated: is_estimated(event),
         };
         let events = names.iter().zip(recording.events()).map(event);
         Self {
@@ -212,7 +221,9 @@ impl<W: Write> Printer<W> {
         let Some(reading) = EnergyReading::from_bytes(sample.raw) else { return Ok(()) };
         self.place(context)?;
         self.event_label(context)?;
-        writeln!(self.out, "{:.6} J", reading.energy.as_joules())
+        let event = context.event.and_then(|event| self.events.get(event.0 as usize));
+        let how = if event.is_some_and(|event| event.is_estimated) { " estimated" } else { "" };
+        writeln!(self.out, "{:.6} J{how}", reading.energy.as_joules())
     }
 
     /// CPU and time.
