@@ -60,6 +60,23 @@ fn samples_of_perf_script_become_cells() {
 }
 
 #[test]
+fn what_eprof_writes_beside_samples_is_no_sample() {
+    let text = parsed(
+        "sh 7/7 [000] 1.000000:          1 eprof/metadata/: \n\
+         \t BPF output: 0000: 7b 22 66 6f  {\"fo\n\
+         \t             0008: 72 6d 61 74  rmat\n\
+         \n\
+         sh 7/7 [001] 1.000001:          1 energy/package-0/: \n\
+         \t BPF output: 0000: 7b 22 66 6f  ....\n\
+         sh 7/7 [001] 1.001000:    1000000 cpu-clock: \n\
+         \t  20 main+0x4 (/bin/app)\n\
+         \n",
+    );
+    assert_eq!(stacks(&text), [("main".to_owned(), 1_000_000)].into());
+    assert_eq!(text.profile.events.len(), 1, "{:?}", text.profile.events);
+}
+
+#[test]
 fn collapsed_stacks_weigh_what_they_say() {
     let text = parsed("main;work 12\nmain;work;f_[i] 3\n# comment\nmain 1.6\nmain;sys_[k] 2\n\n");
     let expected = [("main", 2), ("main;sys", 2), ("main;work", 12), ("main;work;f+", 3)];

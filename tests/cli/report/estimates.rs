@@ -115,6 +115,9 @@ fn exports_pages_and_pictures_say_it() {
     let copy = PerfData::open(&folder.path().join("energy.data")).expect("a recording");
     assert_eq!(copy.events()[0].name, "estimated-energy-nanojoules");
 
+    let said = folder.run(&["script", "--energy"]);
+    assert!(String::from_utf8_lossy(&said.stdout).contains(" J estimated\n"), "readings in a script");
+
     folder.output(&["report", "--format", "html", "-o", "energy.html"]);
     let page = read("energy.html");
     assert!(page.contains("<title>app --work - energy, estimated</title>"), "the title");
