@@ -68,8 +68,11 @@ where
     match path.filter(|path| *path != Path::new("-")) {
         None => {
             let mut out = BufWriter::new(io::stdout().lock());
-            write(&mut out)?;
-            out.flush()?;
+            let written = write(&mut out).map_err(anyhow::Error::from);
+            written.and_then(|()| Ok(out.flush()?)).map_err(|error| {
+                let is_of_output = error.chain().any(|cause| cause.is::<io::Error>());
+                if is_of_output { error.context("cannot write to standard output") } else { error }
+            })?;
         }
         Some(path) => {
             let cannot = || format!("cannot write {}", path.display());

@@ -160,7 +160,10 @@ impl BucketReport {
     pub fn write_table(&self, limit: usize, width: usize, mut out: impl Write) -> Result<(), ReportError> {
         let percent = |share: f64| format!("{:.1}%", share * 100.0);
         let mean = self.mean_joules.map(|mean| format!(", mean {mean}")).unwrap_or_default();
-        writeln!(out, "{} buckets of {}{mean}", self.buckets.len(), self.target_joules)?;
+        let full = self.full().len();
+        let rest: Joules = self.buckets.iter().skip(full).map(|bucket| bucket.joules).sum();
+        let rest = if self.buckets.len() > full { format!(", and a rest of {rest}") } else { String::new() };
+        writeln!(out, "{full} buckets of {}{mean}{rest}", self.target_joules)?;
         let mut spread = |name: &str, spread: &Spread| {
             let (five, ten) = (percent(spread.within_5_percent), percent(spread.within_10_percent));
             writeln!(out, "{name}: {five} within 5% of that, {ten} within 10%")
@@ -300,7 +303,9 @@ mod tests {
         report.write_table(2, 80, &mut text).expect("a vector takes all");
         let text = String::from_utf8(text).expect("text");
         assert!(
-            text.starts_with("4 buckets of 1.000 J, mean 1.000 J\nas measured: 100.0% within 5%"),
+            text.starts_with(
+                "3 buckets of 1.000 J, mean 1.000 J, and a rest of 400.0 mJ\nas measured: 100.0% within 5%"
+            ),
             "{text}"
         );
         assert!(text.ends_with("… 2 more (--limit)\n"), "{text}");

@@ -47,6 +47,6 @@ pub enum ReportError {
     #[error("not a regular expression")]
     BadPattern(#[from] regex::Error),
     /// Writing failed.
-    #[error("cannot write the report")]
+    #[error("writing failed")]
     Write(#[from] std::io::Error),
 }

@@ -17,9 +17,12 @@ const MARKS: [(&str, &str); 2] = [("_[k]", "[kernel.kallsyms]"), ("_[j]", JIT)];
 const INLINED: &str = "_[i]";
 /// Code made at run time, whose process is not known.
 const JIT: &str = "//anon";
+/// What eprof's own export of an estimate begins with. Its numbers are microjoules.
+const ESTIMATED: &str = "[estimated];";
 
 /// Reads all lines.
 pub(super) fn read(lines: &mut Lines<impl BufRead>, builder: &mut Builder) -> Result<(), TextError> {
+    let mut is_estimate = false;
     while let Some(line) = lines.next()? {
         if let Some(comment) = line.strip_prefix('#') {
             builder.take_comment(comment);
@@ -27,7 +30,9 @@ pub(super) fn read(lines: &mut Lines<impl BufRead>, builder: &mut Builder) -> Re
         }
         match parse(&line) {
             Some((stack, weight)) => {
-                builder.begin_sample(sample(weight));
+                let is_of_estimate = stack.starts_with(ESTIMATED);
+                is_estimate |= is_of_estimate;
+                builder.begin_sample(sample(weight, is_of_estimate));
                 stack.rsplit(';').for_each(|name| builder.add_frame(frame(name)));
                 builder.end_sample();
             }
@@ -36,6 +41,10 @@ pub(super) fn read(lines: &mut Lines<impl BufRead>, builder: &mut Builder) -> Re
         }
     }
     builder.warn(lines.warning());
+    builder.warn(is_estimate.then(|| {
+        "the numbers are not samples: eprof exported them as microjoules of an estimate, of CPU time and assumed watts"
+            .to_owned()
+    }));
     Ok(())
 }
 
@@ -55,14 +64,14 @@ pub(super) fn parse(line: &str) -> Option<(&str, u64)> {
 }
 
 /// All that a line tells of its samples.
-fn sample(weight: u64) -> Sample {
+fn sample(weight: u64, is_of_estimate: bool) -> Sample {
     Sample {
         comm: UNKNOWN.to_owned(),
         pid: 0,
         tid: 0,
         cpu: None,
         time: None,
-        event: "samples".to_owned(),
+        event: if is_of_estimate { "estimated microjoules" } else { "samples" }.to_owned(),
         samples: weight,
         count: Some(weight),
     }

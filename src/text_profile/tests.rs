@@ -85,6 +85,13 @@ fn collapsed_stacks_weigh_what_they_say() {
 }
 
 #[test]
+fn an_exported_estimate_does_not_pass_for_samples() {
+    let text = parsed("[estimated];main;a 100\n[estimated];main;b 300\n");
+    assert_eq!(text.profile.events[0].name, "estimated microjoules");
+    assert!(text.profile.warnings.iter().any(|warning| warning.contains("microjoules of an estimate")));
+}
+
+#[test]
 fn weights_that_cannot_be_added_up_are_cut_off() {
     let text = parsed(&format!("a {max}\nb {max}\nc 1\n", max = u64::MAX));
     assert_eq!(stacks(&text)["a"], 1 << 62);
