@@ -174,8 +174,8 @@ impl CallPathCheck {
     /// What the reader must know and can do; `None` if nearly all is as it should be.
     pub fn warning(&self, weight: Weight) -> Option<String> {
         let share = |part: f64| if self.whole > 0.0 { part / self.whole } else { 0.0 };
-        // Of a recording without call paths nobody expects any.
-        let broken = if self.has_callers || self.copies_stacks { share(self.broken) } else { 0.0 };
+        // Where no path has a caller, none were recorded, or none were asked for, as in a report of functions alone.
+        let broken = if self.has_callers { share(self.broken) } else { 0.0 };
         let unnamed = share(self.by_module.values().sum());
         let (is_broken, is_unnamed) = (broken >= WORTH_TELLING, unnamed >= WORTH_TELLING);
         if !is_broken && !is_unnamed {
