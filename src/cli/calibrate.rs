@@ -84,7 +84,9 @@ pub fn run(args: CalibrateArgs) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     // Half an hour later it would be too late to say that there is no place for it.
-    let folder = if args.output.is_none() { Some(folder_for_new()?) } else { None };
+    if args.output.is_none() {
+        folder_for_new()?;
+    }
     let mut bar = Bar::new(args.quiet);
     let visits = bench.run(&mut bar)?;
     drop(bar);
@@ -94,14 +96,13 @@ pub fn run(args: CalibrateArgs) -> Outcome {
     let mut out = io::stdout().lock();
     print_outcome(&mut out, &calibration, &visits, args.precision)?;
     let stored = stored(&bench.machine, calibration);
-    let path = match (args.output, folder) {
-        (Some(path), _) => {
+    let path = match args.output {
+        Some(path) => {
             let text = stored.to_json()?;
             write_file(&path, text)?;
             path
         }
-        (None, Some(folder)) => folder.save(&stored)?,
-        (None, None) => folder_for_new()?.save(&stored)?,
+        None => folder_for_new()?.save(&stored)?,
     };
     writeln!(out, "\nmodel of {} written to {}", stored.cpu_identity, path.display())?;
     Ok(ExitCode::SUCCESS)

@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use eprof::process::{create_unnamed, hidden_beside, name_unnamed};
+use eprof::process::{create_unnamed, folder_of, hidden_beside, name_unnamed};
 use nix::unistd::geteuid;
 
 /// Who may read what is written.
@@ -184,10 +184,6 @@ fn not_ours(path: &Path, found: &Metadata) -> io::Result<Option<&'static str>> {
     }
     let is_ours = found.uid() == geteuid().as_raw() || found.uid() == folder.uid();
     Ok((!is_ours).then_some("the file belongs to another user, in a folder where everybody may write"))
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A new file beside `target`, under a name that nobody else has.

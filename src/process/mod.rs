@@ -18,4 +18,4 @@ pub use launch::{Credentials, LaunchError, Waiting};
 pub use outcome::Outcome;
 pub use signals::{ReceivedSignal, Signals};
 pub use system_error::SystemError;
-pub use unnamed_file::{create_unnamed, hidden_beside, name_unnamed};
+pub use unnamed_file::{create_unnamed, folder_of, hidden_beside, name_unnamed};

@@ -15,7 +15,7 @@ use nix::unistd::linkat;
 ///
 /// `mode` are its permissions before the user's mask is taken off.
 pub fn create_unnamed(path: &Path, mode: u32) -> Option<File> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let open = || {
         let mut options = OpenOptions::new();
         options.read(true).write(true).mode(mode).custom_flags(libc::O_TMPFILE).open(folder).ok()
@@ -34,6 +34,11 @@ pub fn create_unnamed(path: &Path, mode: u32) -> Option<File> {
 pub fn name_unnamed(file: &File, path: &Path) -> io::Result<()> {
     let number = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(linkat(AT_FDCWD, number.as_str(), AT_FDCWD, path, AtFlags::AT_SYMLINK_FOLLOW)?)
+}
+
+/// The folder that a path's last name lies in.
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A name beside `path` that nobody else takes.

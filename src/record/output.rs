@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{self, Gid, Uid, geteuid};
 
-use crate::process::{create_unnamed, hidden_beside, name_unnamed};
+use crate::process::{create_unnamed, folder_of, hidden_beside, name_unnamed};
 use crate::record::error::RecordError;
 
 /// A new file that does not yet have its final name.
@@ -128,9 +128,8 @@ fn create_beside(temporary: &Path) -> io::Result<File> {
 /// but root, whom others must not lead to lose a file either.
 fn refuse_others(path: &Path) -> Result<(), RecordError> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = |cause| RecordError::Output { path: path.to_owned(), cause };
-    let folder = fs::metadata(folder).map_err(failed)?;
+    let folder = fs::metadata(folder_of(path)).map_err(failed)?;
     // Under sudo recordings are the invoking user's.
     let ours = [Some(geteuid().as_raw()), invoking_user(), Some(folder.uid())];
     if folder.mode() & libc::S_IWOTH == 0 || ours.contains(&Some(found.uid())) {

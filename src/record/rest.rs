@@ -31,12 +31,7 @@ const FEWEST_REFRESHES: f64 = 10.0;
 /// calibration or an estimate says it, or where the target runs already.
 pub fn watch(opened: &mut Opened, tasks: &TargetTasks, time: Duration, roots: &Roots) {
     let wants = |domain: &DomainInfo| can_rest(domain) && domain.static_power.is_none();
-    let starts = match tasks {
-        TargetTasks::Command(_) => true,
-        TargetTasks::System(command) => command.is_some(),
-        _ => false,
-    };
-    if time.is_zero() || !starts || !opened.domains.iter().any(wants) {
+    if time.is_zero() || tasks.command().is_none() || !opened.domains.iter().any(wants) {
         return;
     }
     let Ok(mut cpu_times) = CpuTimesReader::open(roots) else { return };

@@ -1,7 +1,6 @@
 //! Call stacks of programs without frame pointers, from the copied top of their stacks; and the callers that
 //! frame pointers do not tell.
 
-use perf_data::attr::EventAttr;
 use perf_data::format::sample_type;
 use perf_data::record::{Callchain, Sample, UserRegisters};
 
@@ -39,10 +38,8 @@ impl SampleUnwinder {
             Architecture::X86_64 => sample_type::STACK_USER | sample_type::CALLCHAIN,
             Architecture::Aarch64 => sample_type::REGS_USER | sample_type::CALLCHAIN,
         };
-        let needs_it = |attr: &EventAttr| {
-            attr.samples(sample_type::REGS_USER | sample_type::STACK_USER) || attr.samples(beside_chain)
-        };
-        if !recording.events().iter().any(|event| needs_it(&event.attr)) {
+        let repairs_chains = recording.events().iter().any(|event| event.attr.samples(beside_chain));
+        if !copies_stacks(recording) && !repairs_chains {
             return None;
         }
         let unwinder = StackUnwinder::new(options.clone(), architecture);
@@ -58,8 +55,7 @@ impl SampleUnwinder {
 
     /// Why the stacks that a recording has copies of are not unwound.
     pub fn obstacle(recording: &Recording) -> Option<String> {
-        let copies = |attr: &EventAttr| attr.samples(sample_type::REGS_USER | sample_type::STACK_USER);
-        if !recording.events().iter().any(|event| copies(&event.attr)) || architecture(recording).is_some() {
+        if !copies_stacks(recording) || architecture(recording).is_some() {
             return None;
         }
         let named = architecture_name(recording);
@@ -195,6 +191,12 @@ impl SampleUnwinder {
         let mappings = || tasks.space(task).mappings().map(|mapping| code_mapping(tasks, mapping));
         self.unwinder.unwind(tasks.layout_id(task).0, mappings, start, stack, &mut self.frames);
     }
+}
+
+/// Whether samples have what a whole stack is unwound from.
+pub(crate) fn copies_stacks(recording: &Recording) -> bool {
+    let copied = sample_type::REGS_USER | sample_type::STACK_USER;
+    recording.events().iter().any(|event| event.attr.samples(copied))
 }
 
 /// The name of the recorded processor's architecture; a recorder that was killed did not write it.

@@ -113,12 +113,7 @@ impl SpanTracker {
     }
 
     fn stream(&mut self, event: u32, cpu: Option<u32>) -> Option<&mut Option<Stream>> {
-        // Damaged files name wild CPUs; kernels end at 8192.
-        const MOST_CPUS: usize = 1 << 16;
-        let slot = cpu.map_or(0, |cpu| cpu as usize + 1);
-        if slot > MOST_CPUS {
-            return None;
-        }
+        let slot = slot_of(cpu)?;
         let event = event as usize;
         if self.streams.len() <= event {
             self.streams.resize_with(event + 1, Vec::new);
@@ -129,6 +124,14 @@ impl SpanTracker {
         }
         Some(&mut streams[slot])
     }
+}
+
+/// A CPU's place in a list by CPUs, behind that of samples that do not name theirs. `None` for wild numbers, which damaged
+/// files have.
+pub(super) fn slot_of(cpu: Option<u32>) -> Option<usize> {
+    // Kernels end at 8192.
+    const MOST_CPUS: usize = 1 << 16;
+    Some(cpu.map_or(0, |cpu| cpu as usize + 1)).filter(|slot| *slot <= MOST_CPUS)
 }
 
 fn before(time: Timestamp, span: Nanoseconds) -> Timestamp {

@@ -1,6 +1,6 @@
 //! How far the count of an event is known at a moment between two of its samples.
 
-use crate::analyze::intervals::spans::Span;
+use crate::analyze::intervals::spans::{Span, slot_of};
 use crate::units::Timestamp;
 
 /// Fewer pairs of samples than this tell nothing.
@@ -40,12 +40,7 @@ struct Latest {
 impl BetweenSamples {
     /// A sample, its events spread over `span`. Those of one event on one CPU come in the order of time.
     pub fn sample(&mut self, event: u32, cpu: Option<u32>, span: Span, time: Timestamp, count: u64) {
-        // Damaged files name wild CPUs; kernels end at 8192.
-        const MOST_CPUS: usize = 1 << 16;
-        let slot = cpu.map_or(0, |cpu| cpu as usize + 1);
-        if slot > MOST_CPUS {
-            return;
-        }
+        let Some(slot) = slot_of(cpu) else { return };
         let at = event as usize;
         if self.by_event.len() <= at {
             self.by_event.resize_with(at + 1, OfEvent::default);

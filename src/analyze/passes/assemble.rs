@@ -1,12 +1,11 @@
 //! Puts together what both halves of a pass found.
 
 use perf_data::RecordPosition;
-use perf_data::format::sample_type;
 
 use crate::analyze::aggregate::collect::Collected;
 use crate::analyze::aggregate::gather::Gathered;
 use crate::analyze::aggregate::samples::SampleList;
-use crate::analyze::aggregate::unwind::SampleUnwinder;
+use crate::analyze::aggregate::unwind::{SampleUnwinder, copies_stacks};
 use crate::analyze::intervals::survey::Survey;
 use crate::analyze::model::estimate::Estimate;
 use crate::analyze::options::Options;
@@ -66,10 +65,7 @@ pub(crate) fn assemble(
         stacks,
         cells,
         division,
-        copies_stacks: recording
-            .events()
-            .iter()
-            .any(|event| event.attr.samples(sample_type::REGS_USER | sample_type::STACK_USER)),
+        copies_stacks: copies_stacks(recording),
         is_partial: !recording.is_complete(),
         hidden_callers: gathered.hidden_callers,
         warnings: [gathered.warnings, warnings].concat(),

@@ -221,8 +221,7 @@ impl<W: Write> Printer<W> {
         let Some(reading) = EnergyReading::from_bytes(sample.raw) else { return Ok(()) };
         self.place(context)?;
         self.event_label(context)?;
-        let event = context.event.and_then(|event| self.events.get(event.0 as usize));
-        let how = if event.is_some_and(|event| event.is_estimated) { " estimated" } else { "" };
+        let how = if self.event(context).is_some_and(|event| event.is_estimated) { " estimated" } else { "" };
         writeln!(self.out, "{:.6} J{how}", reading.energy.as_joules())
     }
 
@@ -248,6 +247,10 @@ impl<W: Write> Printer<W> {
         let event = context.event.and_then(|event| self.events.get(event.0 as usize));
         let label = event.map_or("unknown event: ", |event| &event.label);
         self.out.write_all(label.as_bytes())
+    }
+
+    fn event(&self, context: &RecordContext) -> Option<&Event> {
+        self.events.get(context.event?.0 as usize)
     }
 
     /// The lines of one frame of a call stack: those of functions inlined there, the innermost first, and its own.
