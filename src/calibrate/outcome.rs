@@ -9,7 +9,7 @@ use crate::power_model::error::ModelError;
 use crate::power_model::fit::{Fit, FitOptions};
 use crate::power_model::model::{DomainModel, FitQuality, ModelEvent, PowerModel, Scale};
 use crate::power_model::select::best_events;
-use crate::power_model::validate::{Protocol, validate};
+use crate::power_model::validate::{Protocol, Validation, validate};
 use crate::units::Watts;
 
 /// What one visit of a kernel showed of one domain.
@@ -58,13 +58,13 @@ pub fn fit(events: &[ModelEvent], most: usize, observed: &[Observed]) -> Result<
     }
     let mut domains = BTreeMap::new();
     for (at, (domain, data)) in data.iter().enumerate() {
-        let left_out_error = left_out_error(data, most, &options);
+        let left_out = leave_kernels_out(data, most, &options);
         let fit = Fit::new(&data.select(&chosen), &options).map_err(model_error(*domain))?;
         // The first is the whole. Parts of it may well be such that nothing moves them.
         if let (0, Some(why)) = (at, learned_nothing(&fit)) {
             return Err(CalibrateError::LearnedNothing { domain: *domain, why });
         }
-        domains.insert(*domain, domain_model(&fit, left_out_error));
+        domains.insert(*domain, domain_model(&fit, left_out.as_ref()));
     }
     let is_chosen = |index: &usize| chosen.contains(index);
     let pick = |wanted: bool| {
@@ -129,7 +129,7 @@ fn kernels(observed: &[Observed]) -> usize {
     names.len()
 }
 
-fn domain_model(fit: &Fit, left_out_error: Option<f64>) -> DomainModel {
+fn domain_model(fit: &Fit, left_out: Option<&Validation>) -> DomainModel {
     DomainModel {
         static_power: Watts::from_watts(fit.constant.value),
         static_std_error: fit.constant.std_error.map(Watts::from_watts),
@@ -138,16 +138,17 @@ fn domain_model(fit: &Fit, left_out_error: Option<f64>) -> DomainModel {
         std_errors: fit.coefficients.iter().map(|coefficient| coefficient.std_error.unwrap_or(0.0)).collect(),
         quality: Some(FitQuality {
             r_squared: fit.r_squared,
-            left_out_error,
+            left_out_error: left_out.map(Validation::median_over_folds),
+            left_out_worst: left_out.map(|of| of.worst_fold().mean),
             condition: fit.condition,
             rows: fit.rows,
         }),
     }
 }
 
-/// Mean relative error for kernels that were left out, their events chosen without them; `None` if some
-/// kernel is the only one that tells an event's cost.
-fn left_out_error(data: &Dataset, most: usize, options: &FitOptions) -> Option<f64> {
+/// How far off kernels are that were left out, their events chosen without them; `None` if some kernel is the only one
+/// that tells an event's cost.
+fn leave_kernels_out(data: &Dataset, most: usize, options: &FitOptions) -> Option<Validation> {
     let train = |data: &Dataset| -> Result<(Fit, Vec<usize>), ModelError> {
         let columns = best_events(data, most, options)?;
         Ok((Fit::new(&data.select(&columns), options)?, columns))
@@ -155,8 +156,7 @@ fn left_out_error(data: &Dataset, most: usize, options: &FitOptions) -> Option<f
     let watts = |(fit, columns): &(Fit, Vec<usize>), rates: &[f64]| {
         fit.watts(&columns.iter().map(|&column| rates[column]).collect::<Vec<_>>())
     };
-    let validation = validate(data, Protocol::LeaveOneWorkloadOut, train, watts).ok()?;
-    Some(validation.mean_over_folds())
+    validate(data, Protocol::LeaveOneWorkloadOut, train, watts).ok()
 }
 
 #[cfg(test)]

@@ -108,8 +108,13 @@ pub struct DomainModel {
 pub struct FitQuality {
     /// Share of the variance of watts explained.
     pub r_squared: f64,
-    /// Mean relative error with each workload left out in turn; `None` with fewer than two.
+    /// Relative error of workloads that the fit does not know, each left out in turn: the middle one's by a calibration,
+    /// since a kernel that alone tells what an event costs is far off and says little of the others. `None` with fewer
+    /// than two workloads.
     pub left_out_error: Option<f64>,
+    /// That of the workload that is furthest off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out_worst: Option<f64>,
     /// Condition number of the column-scaled design.
     pub condition: f64,
     /// Observations fitted.

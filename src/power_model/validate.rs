@@ -97,6 +97,19 @@ impl Validation {
         self.folds.iter().map(|fold| fold.mean).sum::<f64>() / self.folds.len() as f64
     }
 
+    /// The middle part's mean relative error: one part that nothing else tells of does not decide it.
+    pub fn median_over_folds(&self) -> f64 {
+        let mut means: Vec<f64> = self.folds.iter().map(|fold| fold.mean).collect();
+        means.sort_unstable_by(f64::total_cmp);
+        let middle = means.len() / 2;
+        if means.len() % 2 == 1 { means[middle] } else { (means[middle - 1] + means[middle]) / 2.0 }
+    }
+
+    /// The part that is furthest off.
+    pub fn worst_fold(&self) -> &FoldErrors {
+        self.folds.iter().max_by(|a, b| a.mean.total_cmp(&b.mean)).expect("a protocol has parts")
+    }
+
     /// Mean relative error, each row counted once.
     pub fn mean_over_rows(&self) -> f64 {
         let rows: usize = self.folds.iter().map(|fold| fold.rows).sum();
@@ -129,4 +142,24 @@ pub fn validate<Model>(
         folds.push(FoldErrors { name, rows, mean: sum / rows as f64, worst, bias: bias / rows as f64 });
     }
     Ok(Validation { folds })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_part_that_nothing_tells_of_does_not_decide_the_median() {
+        let fold = |name: &str, mean: f64| FoldErrors {
+            name: name.to_owned(),
+            rows: 1,
+            mean,
+            worst: mean,
+            bias: mean,
+        };
+        let mut validation = Validation { folds: vec![fold("a", 0.02), fold("b", 4.0), fold("c", 0.01)] };
+        assert_eq!((validation.median_over_folds(), &*validation.worst_fold().name), (0.02, "b"));
+        validation.folds.push(fold("d", 0.04));
+        assert_eq!(validation.median_over_folds(), 0.03);
+    }
 }

@@ -4,30 +4,19 @@
 //! the truth is 12 to 22 % (8 to 31 % where a cycle costs little). Without the test bench these tests skip, see
 //! `main.rs`. `accuracy_table` runs many recordings of many kinds.
 
-use std::fs;
-
-use eprof::power_model::folder;
-use eprof::power_model::stored::StoredModel;
-
-use crate::bench::run;
-use crate::six_functions::{Comparison, FUNCTIONS, root_with_program, said, truth};
-
-/// The guest's time counts its instructions: however busy the host is, no interrupt is late by that.
-const STEADY: [&str; 2] = ["--icount", "shift=3"];
-/// The machine that the preset was made of: a cycle costs 6.288 W / 2.9 GHz.
-const AS_THE_PRESET: [&str; 2] = ["--sim", "c_clk=2168276"];
-/// Another one of its kind: each coefficient of the preset and its static power are wrong by a fifth to a half.
-const UNLIKE_THE_PRESET: [&str; 2] = [
-    "--sim",
-    "c_clk=2700000 c_inst=160000 c_rs=2200000 c_l2=8900000 c_llc=14000000 static_mw=9100 uncore_mw=4200",
-];
+use crate::bench::{STEADY, run};
+use crate::six_functions::{
+    AS_THE_PRESET, CALIBRATE, Comparison, FUNCTIONS, drawn, root_with_program, said, take_model, truth,
+};
 
 /// Records the six functions by default options, without a calibration, and holds their joules against the truth.
-fn compare(machine: [&str; 2], arguments: &str, mean: f64, worst: f64, sum: f64) {
+fn compare(machine: &str, arguments: &str, mean: f64, worst: f64, sum: f64) {
     let script = format!(
         "./eprof record -q --neighbours --meter power --meter-watch 500 -o e.data ./phases {arguments}"
     );
-    let Some(run) = run(&[STEADY, machine].concat(), &script, &["e.data", "phases"]) else { return };
+    let Some(run) = run(&[&STEADY[..], &["--sim", machine]].concat(), &script, &["e.data", "phases"]) else {
+        return;
+    };
     let root = root_with_program(&run);
     let said_of = |model: &str| Comparison::new(&run.said, &run.file("e.data"), root.path(), model);
     let auto = said_of("auto");
@@ -49,7 +38,7 @@ fn compare(machine: [&str; 2], arguments: &str, mean: f64, worst: f64, sum: f64)
 #[test]
 fn functions_one_after_another() {
     // Reached in two recordings: mean 0.1 %, worst 0.2 %, sum 100.1 %.
-    compare(AS_THE_PRESET, "-m seq -t 1000 -s 150", 0.003, 0.006, 0.003);
+    compare(AS_THE_PRESET[1], "-m seq -t 1000 -s 150", 0.003, 0.006, 0.003);
 }
 
 /// Each function's part of an interval differs little from any other interval's: what a machine draws at rest was seen
@@ -58,31 +47,25 @@ fn functions_one_after_another() {
 fn functions_in_turns_of_5_milliseconds() {
     // Reached in six recordings, three of them with interrupts that come late: mean 1.1 to 3.9 %, worst 5.4 %, sum 100.6
     // to 103.8 %.
-    compare(AS_THE_PRESET, "-m alt -t 1500 -n 5000", 0.055, 0.08, 0.055);
+    compare(AS_THE_PRESET[1], "-m alt -t 1500 -n 5000", 0.055, 0.08, 0.055);
 }
 
 #[test]
 fn functions_in_turns_where_every_coefficient_of_the_preset_is_wrong() {
     // Reached in two recordings: mean 1.9 and 2.3 %, worst 4.2 %, sum 101.9 and 102.3 %.
-    compare(UNLIKE_THE_PRESET, "-m alt -t 1500 -n 5000", 0.035, 0.063, 0.035);
+    compare(&drawn(3), "-m alt -t 1500 -n 5000", 0.035, 0.063, 0.035);
 }
 
 /// What a user of a calibrated machine gets who names no option: the joules of each function, not only shares. The
 /// calibration knows the machine better than 18 s of the program do, and must not be corrected away from it.
 #[test]
 fn a_calibrated_machine_by_default() {
-    let script = "export XDG_CONFIG_HOME=/guest/home/.config\n\
-                  ./eprof calibrate --announce /proc/simhw --precision 0.05 --time-limit 45 --meter-watch 500\n\
-                  cp /guest/home/.config/eprof/models/*.json model.json\n\
-                  ./eprof record -q -a --meter-watch 500 -o e.data -- ./phases -m alt -t 3000 -n 5000\n";
+    let script = CALIBRATE.to_owned()
+        + "./eprof record -q -a --meter-watch 500 -o e.data -- ./phases -m alt -t 3000 -n 5000\n";
     let options = [STEADY, AS_THE_PRESET].concat();
-    let Some(run) = run(&options, script, &["e.data", "model.json", "phases"]) else { return };
+    let Some(run) = run(&options, &script, &["e.data", "model.json", "phases"]) else { return };
     let root = root_with_program(&run);
-    let models = root.path().join("eprof/models");
-    fs::create_dir_all(&models).expect("a folder");
-    let model = folder::read(&run.file("model.json")).expect("a model");
-    fs::copy(run.file("model.json"), models.join(StoredModel::file_name(&model.cpu_identity)))
-        .expect("copied");
+    take_model(&run, &root);
     let said_by = |model: &str| Comparison::new(&run.said, &run.file("e.data"), root.path(), model);
     let (auto, stored) = (said_by("auto"), said_by("stored"));
     auto.print("calibrated, six functions in turns of 5 ms, whole system");

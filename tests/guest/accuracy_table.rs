@@ -1,64 +1,85 @@
 //! How far joules per function are off, over many recordings of many kinds: `cargo test --release --test guest
 //! accuracy_table -- --ignored --nocapture`, some 40 minutes; `EPROF_RECORDINGS` of each kind instead of 20.
 
-use std::fs;
-
-use eprof::power_model::folder;
-use eprof::power_model::stored::StoredModel;
-
-use crate::bench::{Run, run};
-use crate::six_functions::{Comparison, root_with_program};
+use crate::bench::{Run, STEADY, run};
+use crate::six_functions::{AS_THE_PRESET, CALIBRATE, Comparison, drawn, root_with_program, take_model};
 
 /// One row of the table.
 struct Kind {
     name: &'static str,
+    /// How the guest keeps time, and how many CPUs it has.
     guest: &'static [&'static str],
+    machine: Machine,
     calibrated: bool,
     arguments: &'static str,
 }
 
-const INSTRUCTIONS: &[&str] = &["--icount", "shift=3", "--sim", "c_clk=2168276"];
-/// The guest's time is the host's: interrupts come late, as on a busy machine.
-const LATE: &[&str] = &["--sim", "c_clk=2168276"];
-const OTHER: &[&str] = &[
-    "--icount",
-    "shift=3",
-    "--sim",
-    "c_clk=2700000 c_inst=160000 c_rs=2200000 c_l2=8900000 c_llc=14000000 static_mw=9100 uncore_mw=4200",
-];
-const TWO_CPUS: &[&str] = &["--smp", "2", "--sim", "c_clk=2168276"];
+/// What events cost on the simulated machine.
+#[derive(Clone, Copy)]
+enum Machine {
+    /// As the preset has it, and what else the simulated hardware does (`machine/README.md`).
+    AsThePreset(&'static str),
+    /// Each coefficient of the preset and what the machine draws at rest, times a half to two, drawn for each boot.
+    Drawn,
+}
 
-const KINDS: [Kind; 10] = [
-    kind("calibrated, 5 ms", INSTRUCTIONS, true, "-m alt -t 1500 -n 5000"),
-    kind("calibrated, late, 5 ms", LATE, true, "-m alt -t 1500 -n 5000"),
-    kind("preset, 1 ms", INSTRUCTIONS, false, "-m alt -t 1500 -n 1000"),
-    kind("preset, 5 ms", INSTRUCTIONS, false, "-m alt -t 1500 -n 5000"),
-    kind("preset, 50 ms", INSTRUCTIONS, false, "-m alt -t 1500 -n 50000"),
-    kind("preset, one by one", INSTRUCTIONS, false, "-m seq -t 1500"),
-    kind("preset, late, 5 ms", LATE, false, "-m alt -t 1500 -n 5000"),
-    kind("preset wrong, 5 ms", OTHER, false, "-m alt -t 1500 -n 5000"),
-    kind("preset, two CPUs, all busy", TWO_CPUS, false, "-m threads -t 1500"),
-    kind("preset, a neighbour", TWO_CPUS, false, "-m alt -t 1500 -n 5000"),
+/// The guest's time is the host's: interrupts come late, as on a busy machine.
+const LATE: &[&str] = &[];
+const TWO_CPUS: &[&str] = &["--smp", "2"];
+const BY_5_MS: &str = "-m alt -t 1500 -n 5000";
+const LINEAR: Machine = Machine::AsThePreset("");
+
+const KINDS: [Kind; 17] = [
+    kind("calibrated, 5 ms", &STEADY, LINEAR, true, BY_5_MS),
+    kind("calibrated, late, 5 ms", LATE, LINEAR, true, BY_5_MS),
+    kind("preset, 1 ms", &STEADY, LINEAR, false, "-m alt -t 1500 -n 1000"),
+    kind("preset, 5 ms", &STEADY, LINEAR, false, BY_5_MS),
+    kind("preset, 50 ms", &STEADY, LINEAR, false, "-m alt -t 1500 -n 50000"),
+    kind("preset, one by one", &STEADY, LINEAR, false, "-m seq -t 1500"),
+    kind("preset, late, 5 ms", LATE, LINEAR, false, BY_5_MS),
+    kind("preset wrong by half to twice", &STEADY, Machine::Drawn, false, BY_5_MS),
+    kind("calibrated, drawn likewise", &STEADY, Machine::Drawn, true, BY_5_MS),
+    kind("preset, two CPUs, all busy", TWO_CPUS, LINEAR, false, "-m threads -t 1500"),
+    kind("preset, a neighbour", TWO_CPUS, LINEAR, false, BY_5_MS),
+    kind("a hidden event", &STEADY, Machine::AsThePreset("c_hid=1000000"), false, BY_5_MS),
+    kind("calibrated, a hidden event", &STEADY, Machine::AsThePreset("c_hid=1000000"), true, BY_5_MS),
+    kind("static power warms up", &STEADY, Machine::AsThePreset("drift_mw=3000 drift_s=20"), false, BY_5_MS),
+    kind("frequency changes", &STEADY, Machine::AsThePreset("vary_ms=50 freq=1"), false, BY_5_MS),
+    kind("data decide +-30 %", &STEADY, Machine::AsThePreset("vary_ms=35 data_pct=30"), false, BY_5_MS),
+    kind(
+        "a late, irregular meter",
+        &STEADY,
+        Machine::AsThePreset("jitter_us=450 skip_pm=50"),
+        false,
+        BY_5_MS,
+    ),
 ];
 
 const fn kind(
     name: &'static str,
     guest: &'static [&'static str],
+    machine: Machine,
     calibrated: bool,
     arguments: &'static str,
 ) -> Kind {
-    Kind { name, guest, calibrated, arguments }
+    Kind { name, guest, machine, calibrated, arguments }
+}
+
+impl Machine {
+    /// Parameters of the simulated hardware.
+    fn parameters(self, boot: u64) -> String {
+        match self {
+            Self::AsThePreset(more) => format!("{} {more}", AS_THE_PRESET[1]),
+            Self::Drawn => drawn(boot),
+        }
+    }
 }
 
 /// Recordings of one boot: a calibration takes longer than all of them.
 const TO_A_BOOT: usize = 5;
 
 fn script(kind: &Kind, recordings: usize) -> String {
-    let mut script = "export HOME=/guest/home\n".to_owned();
-    if kind.calibrated {
-        script += "./eprof calibrate --announce /proc/simhw --precision 0.05 --time-limit 45 --meter-watch 500\n\
-                   cp /guest/home/.config/eprof/models/*.json model.json\n";
-    }
+    let mut script = if kind.calibrated { CALIBRATE.to_owned() } else { String::new() };
     for recording in 0..recordings {
         // Another program of other watts, on the other CPU for half of the time.
         let neighbour = if kind.name.contains("neighbour") {
@@ -78,11 +99,7 @@ fn script(kind: &Kind, recordings: usize) -> String {
 fn comparisons(run: &Run, kind: &Kind, recordings: usize) -> Vec<Comparison> {
     let root = root_with_program(run);
     if kind.calibrated {
-        let models = root.path().join("eprof/models");
-        fs::create_dir_all(&models).expect("a folder");
-        let model = folder::read(&run.file("model.json")).expect("a model");
-        let name = StoredModel::file_name(&model.cpu_identity);
-        fs::copy(run.file("model.json"), models.join(name)).expect("copied");
+        take_model(run, &root);
     }
     let of = |recording: usize| {
         let section = run.section(&recording.to_string());
@@ -107,7 +124,12 @@ fn accuracy_table() {
             bring.push("phases".to_owned());
             bring.extend(kind.calibrated.then(|| "model.json".to_owned()));
             let bring: Vec<&str> = bring.iter().map(String::as_str).collect();
-            let Some(run) = run(kind.guest, &script(kind, recordings), &bring) else { return };
+            let parameters = kind.machine.parameters(all.len() as u64);
+            println!("{}: {parameters}", kind.name);
+            let options = [kind.guest, &["--sim", &parameters]].concat();
+            let Some(run) = run(&options, &script(kind, recordings), &bring) else {
+                return;
+            };
             all.extend(comparisons(&run, kind, recordings));
         }
         let mean = all.iter().map(Comparison::mean).sum::<f64>() / all.len() as f64;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{Command, Output};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use eprof_testbed::{has_program, skip};
 use tempfile::TempDir;
@@ -16,10 +16,28 @@ pub struct Run {
     pub said: String,
 }
 
-/// One guest at a time: they would only take CPU time from each other.
-static BUSY: Mutex<()> = Mutex::new(());
+/// The guest's time counts its instructions: however busy the host is, nothing in it is late.
+pub const STEADY: [&str; 2] = ["--icount", "shift=3"];
+
+/// How many CPUs of the host guests may have at a time. A steady guest has one and does not notice others; any other
+/// would have its interrupts come late.
+const CPUS: usize = 2;
+static TAKEN: Mutex<usize> = Mutex::new(0);
+static GIVEN_BACK: Condvar = Condvar::new();
 /// The bench's exit status when the guest gave none.
 const NO_GUEST: i32 = 125;
+/// And when the host cannot make one: no packages, no tools, no right to install them.
+const NOT_HERE: i32 = 77;
+
+/// Skips the test where a guest cannot be made here, with what the bench said of it.
+pub fn can_be_made(output: &Output) -> bool {
+    let can = output.status.code() != Some(NOT_HERE);
+    if !can {
+        let said = String::from_utf8_lossy(&output.stderr);
+        skip(&format!("a guest cannot be made here: {}", said.trim().replace('\n', "; ")));
+    }
+    can
+}
 
 /// Runs `script` by the shell of a guest that was booted with `options`; it finds the programs `./eprof`
 /// and `./phases`, and the files `bring` of its folder come back. `None`, with the reason said, where
@@ -29,7 +47,7 @@ pub fn run(options: &[&str], script: &str, bring: &[&str]) -> Option<Run> {
     let folder = tempfile::tempdir().expect("a folder");
     let eprof = stripped_eprof(folder.path());
     let options = [&["--phases", "--cpu", "SandyBridge"], options].concat();
-    Some(boot(&bench, &options, folder, &eprof, script, bring))
+    boot(&bench, &options, folder, &eprof, script, bring)
 }
 
 /// The same with a guest whose CPUs are Arm's, `eprof` being built for them.
@@ -37,24 +55,43 @@ pub fn run_arm64(eprof: &Path, options: &[&str], script: &str, bring: &[&str]) -
     let bench = bench("qemu-system-aarch64")?;
     let folder = tempfile::tempdir().expect("a folder");
     let options = [&["--arch", "arm64"], options].concat();
-    Some(boot(&bench, &options, folder, eprof, script, bring))
+    boot(&bench, &options, folder, eprof, script, bring)
 }
 
-/// Waits until no other test has a guest.
-pub fn alone() -> MutexGuard<'static, ()> {
-    BUSY.lock().unwrap_or_else(PoisonError::into_inner)
+/// Some of the host's CPUs, until it is dropped.
+pub struct Turn(usize);
+
+impl Turn {
+    /// Waits for `cpus` of the host's CPUs.
+    fn of(cpus: usize) -> Self {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        while *taken + cpus > CPUS {
+            taken = GIVEN_BACK.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        *taken += cpus;
+        Self(cpus)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) -= self.0;
+        GIVEN_BACK.notify_all();
+    }
+}
+
+/// Waits until a guest of these options disturbs no other and is not disturbed.
+pub fn turn(options: &[&str]) -> Turn {
+    Turn::of(if options.contains(&STEADY[0]) { 1 } else { CPUS })
 }
 
 /// The bench's command, if it can be used here.
 pub fn bench(emulator: &str) -> Option<PathBuf> {
     let bench = std::env::var_os("EPROF_GUEST").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/guest/guest.sh"),
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guest/machine/guest.sh"),
         PathBuf::from,
     );
-    if !bench.is_file() {
-        skip("the test bench (guest.sh) is not here");
-        return None;
-    }
+    assert!(bench.is_file(), "{} is not there", bench.display());
     if !has_program(emulator, &["--version"]) {
         skip(&format!("{emulator} is not installed"));
         return None;
@@ -62,7 +99,14 @@ pub fn bench(emulator: &str) -> Option<PathBuf> {
     Some(bench)
 }
 
-fn boot(bench: &Path, options: &[&str], folder: TempDir, eprof: &Path, script: &str, bring: &[&str]) -> Run {
+fn boot(
+    bench: &Path,
+    options: &[&str],
+    folder: TempDir,
+    eprof: &Path,
+    script: &str,
+    bring: &[&str],
+) -> Option<Run> {
     let script_file = folder.path().join("script");
     fs::write(&script_file, script).expect("file");
 
@@ -77,16 +121,19 @@ fn boot(bench: &Path, options: &[&str], folder: TempDir, eprof: &Path, script: &
     for file in bring {
         command.arg("--bring").arg(format!("/guest/{file}"));
     }
-    let _alone = alone();
+    let _turn = turn(options);
     command.arg("sh script");
     let boot = || command.output().expect("the bench runs");
     // On a busy host a guest may panic, since its timer comes late; it is started anew, twice.
     let mut outputs = std::iter::repeat_with(boot).take(3);
     let output = outputs.find(|output| output.status.code() != Some(NO_GUEST));
     let output = output.expect("a guest that comes up");
+    if !can_be_made(&output) {
+        return None;
+    }
     let said = String::from_utf8_lossy(&output.stdout).replace('\r', "");
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    Run { folder, said }
+    Some(Run { folder, said })
 }
 
 /// The binary without its debug information, which would take most of the guest's memory.

@@ -7,7 +7,7 @@ use eprof::power_model::model::PowerModel;
 use eprof::recording::Recording;
 use eprof_testbed::eprof;
 
-use crate::bench::{Run, assert_near, run};
+use crate::bench::{Run, STEADY, assert_near, run};
 
 /// What the guest is built with: joules per event of a core, joules per miss, constant watts.
 const COSTS: [(Role, f64); 4] =
@@ -18,9 +18,6 @@ const MISS: f64 = 2e-8;
 const JOULES_PER_SAMPLE: f64 = 2.519e-3;
 const CONSTANT: [(DomainKind, f64); 3] =
     [(DomainKind::Cores, 12.41), (DomainKind::Package, 12.41 + 3.0), (DomainKind::Dram, 1.5)];
-
-/// The guest's time counts its instructions: however busy the host is, nothing is late.
-const STEADY: [&str; 2] = ["--icount", "shift=3"];
 
 const SCRIPT: &str = r#"
 export HOME=/guest/home XDG_CONFIG_HOME=/guest/home/.config
@@ -67,7 +64,8 @@ fn the_coefficients_of_the_simulated_machine_are_recovered() {
         assert_near(domain.name(), model.static_power.as_watts(), watts, 0.03);
         let quality = model.quality.expect("fitted");
         assert!(quality.r_squared > 0.999, "{domain}: {quality:?}");
-        assert!(quality.left_out_error.is_some_and(|error| error < 0.1), "{domain}: {quality:?}");
+        // Reached: 0.0004 and 0.0020. Without `mem` nothing tells what a miss costs: that one is off by anything.
+        assert!(quality.left_out_error.is_some_and(|error| error < 0.003), "{domain}: {quality:?}");
         // Standard errors that mean something hold the truth.
         let error = model.static_std_error.expect("fitted").as_watts();
         assert!(error < 0.01 * watts, "{domain}: {error} W");

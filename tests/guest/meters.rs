@@ -7,6 +7,7 @@ use eprof::machine::Roots;
 use eprof::meter::{Discovery, EnergyMeter, MeterOptions, Source, StampedReading, discover};
 use eprof::units::Nanoseconds;
 
+use crate::bench;
 use crate::this_program::{is_inside, run, run_program};
 
 /// What one package has used, by the simulation's exact account.
@@ -151,7 +152,7 @@ fn names(discovery: &Discovery) -> Vec<(&str, &str)> {
 const INTEL: [&str; 2] = ["--cpu", "SandyBridge"];
 /// The same with one CPU and a clock that counts instructions: a busy host then makes no counter stand still
 /// while time goes on.
-const STEADY: [&str; 4] = ["--cpu", "SandyBridge", "--icount", "shift=3"];
+const STEADY: [&str; 4] = [INTEL[0], INTEL[1], bench::STEADY[0], bench::STEADY[1]];
 
 #[test]
 fn power_pmu() {

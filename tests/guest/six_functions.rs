@@ -3,10 +3,38 @@
 use std::fs;
 use std::path::Path;
 
+use eprof::numerics::random::Random;
+use eprof::power_model::folder;
+use eprof::power_model::stored::StoredModel;
 use eprof_testbed::eprof;
 use tempfile::TempDir;
 
 use crate::bench::Run;
+
+/// The machine that the preset was made of: a cycle costs 6.288 W / 2.9 GHz.
+pub const AS_THE_PRESET: [&str; 2] = ["--sim", "c_clk=2168276"];
+
+/// Another machine of its kind: each coefficient of the preset, what a miss costs and what the machine draws at rest,
+/// times a half to two.
+pub fn drawn(seed: u64) -> String {
+    const AS_THE_PRESET: [(&str, f64); 7] = [
+        ("c_clk", 2_168_276.0),
+        ("c_inst", 206_000.0),
+        ("c_rs", 3_161_000.0),
+        ("c_l2", 6_058_000.0),
+        ("c_llc", 20_000_000.0),
+        ("static_mw", 12_410.0),
+        ("uncore_mw", 3_000.0),
+    ];
+    let mut random = Random::seeded(seed);
+    let words = AS_THE_PRESET.map(|(name, value)| format!("{name}={:.0}", value * random.symmetric().exp2()));
+    words.join(" ")
+}
+
+/// What a guest does first where it is to be calibrated; its model comes back as `model.json`.
+pub const CALIBRATE: &str = "export XDG_CONFIG_HOME=/guest/home/.config\n\
+     ./eprof calibrate --announce /proc/simhw --precision 0.05 --time-limit 45 --meter-watch 500\n\
+     cp /guest/home/.config/eprof/models/*.json model.json\n";
 
 pub const FUNCTIONS: [&str; 6] = ["stress", "asm", "l1", "l2", "l3", "mem"];
 
@@ -62,6 +90,15 @@ pub fn root_with_program(run: &Run) -> TempDir {
     fs::create_dir(root.path().join("guest")).expect("a folder");
     fs::copy(run.file("phases"), root.path().join("guest/phases")).expect("copied");
     root
+}
+
+/// Keeps the model of a guest's calibration where reports look that are told that folder.
+pub fn take_model(run: &Run, root: &TempDir) {
+    let models = root.path().join("eprof/models");
+    fs::create_dir_all(&models).expect("a folder");
+    let model = folder::read(&run.file("model.json")).expect("a model");
+    fs::copy(run.file("model.json"), models.join(StoredModel::file_name(&model.cpu_identity)))
+        .expect("copied");
 }
 
 /// All six beside the truth: joules, not only shares.

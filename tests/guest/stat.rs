@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::bench::run;
+use crate::bench::{STEADY, run};
 
 /// Watts of the simulated machine without any event, by domain.
 const CONSTANT: [(&str, f64); 2] = [("package-0", 12.41 + 3.0), ("package-0-cores", 12.41)];
@@ -18,7 +18,7 @@ const SCRIPT: &str = "echo default clk=0 inst=0 rs=0 l2=0 llc=0 > /proc/simhw
 
 #[test]
 fn measured_joules_are_those_of_the_machine() {
-    let Some(run) = run(&["--icount", "shift=3"], SCRIPT, &["stat.json", "idle.json"]) else { return };
+    let Some(run) = run(&STEADY, SCRIPT, &["stat.json", "idle.json"]) else { return };
     println!("{}", run.said);
     assert!(run.said.contains(" measured: package-0 (") && run.said.contains(" total "));
     let read = |name: &str| -> Value {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use eprof_testbed::skip;
 
-use crate::bench::{alone, bench};
+use crate::bench::{bench, can_be_made, turn};
 
 /// Set for the part of a test that runs within the guest.
 const INSIDE: &str = "EPROF_INSIDE_GUEST";
@@ -51,19 +51,22 @@ fn boot(options: &[&str], line: &str) -> Option<(String, Option<i32>)> {
         return None;
     }
     let bench = bench("qemu-system-x86_64")?;
-    let _alone = alone();
+    let _turn = turn(options);
     let run = || {
         let mut command = Command::new(&bench);
         command.args(options).args(["--timeout", "240", "--", line]);
         let output = command.output().expect("the bench can be started");
+        if !can_be_made(&output) {
+            return None;
+        }
         let errors = String::from_utf8_lossy(&output.stderr);
-        (String::from_utf8_lossy(&output.stdout).into_owned() + &errors, output.status.code())
+        Some((String::from_utf8_lossy(&output.stdout).into_owned() + &errors, output.status.code()))
     };
-    let mut result = run();
+    let mut result = run()?;
     for _ in 0..2 {
         if result.1 == NO_GUEST {
             println!("{}", result.0);
-            result = run();
+            result = run()?;
         }
     }
     Some(result)

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use eprof_testbed::{programs, skip};
 
+use crate::bench::STEADY;
 use crate::this_program::run_command;
 
 /// Watts of the simulated machine that do not depend on what runs: cores, uncore, memory.
@@ -38,8 +39,8 @@ fn truth(threads: f64) -> [f64; 2] {
 fn the_truth_is_found_with_a_simulated_meter() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(program) = scaling(folder.path()) else { return };
-    let files =
-        ["-f", env!("CARGO_BIN_EXE_eprof"), "-f", program.to_str().expect("text"), "--icount", "shift=3"];
+    let files = ["-f", env!("CARGO_BIN_EXE_eprof"), "-f", program.to_str().expect("text")];
+    let files = [&files[..], &STEADY].concat();
     let tune = "./eprof tune --threads 1..8 --max-slowdown 15% --repeat 2 --quiet";
     let command =
         format!("{tune} -- ./scaling {{threads}}; echo ==; {tune} --format csv -- ./scaling {{threads}}");

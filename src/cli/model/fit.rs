@@ -219,6 +219,7 @@ impl FitArgs {
             quality: Some(FitQuality {
                 r_squared: fit.r_squared,
                 left_out_error: left_out,
+                left_out_worst: None,
                 condition: fit.condition,
                 rows: fit.rows,
             }),

@@ -136,9 +136,15 @@ pub fn print(out: &mut impl Write, model: &PowerModel, energy: Joules) -> io::Re
                 "R2 {:.4}, condition number {:.1}, {} rows",
                 quality.r_squared, quality.condition, quality.rows
             )?;
-            match quality.left_out_error {
-                Some(error) => writeln!(out, ", {:.2} % off for workloads left out", 100.0 * error)?,
-                None => writeln!(out)?,
+            match (quality.left_out_error, quality.left_out_worst) {
+                (Some(error), Some(worst)) => writeln!(
+                    out,
+                    ", {:.2} % off for workloads left out, {:.2} % for the worst",
+                    100.0 * error,
+                    100.0 * worst
+                )?,
+                (Some(error), None) => writeln!(out, ", {:.2} % off for workloads left out", 100.0 * error)?,
+                (None, _) => writeln!(out)?,
             }
         }
         writeln!(

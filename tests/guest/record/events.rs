@@ -1,14 +1,10 @@
 //! Counts: launched, forked, attached, multiplexed, throttled.
 
 use super::summary::{Summary, Truth};
-use crate::bench::{assert_near, run};
+use crate::bench::{STEADY, assert_near, run};
 
 /// Threads count nothing before they choose their rates, so that all that is counted is in the truth.
 const ONLY_CHOSEN: &str = "echo default clk=0 inst=0 rs=0 l2=0 llc=0 > /proc/simhw; echo reset > /proc/simhw";
-
-/// The guest's time counts its instructions: whatever else the host does, nothing is counted for the
-/// wrong thread while the host has stopped the guest in the middle of a switch.
-const STEADY: [&str; 2] = ["--icount", "shift=3"];
 
 const CYCLES: &str = "cycles";
 const INSTRUCTIONS: &str = "instructions";

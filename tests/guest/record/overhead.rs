@@ -5,10 +5,9 @@ use std::process::Command;
 
 use eprof_testbed::{programs, skip};
 
-use crate::bench::run;
+use crate::bench::{STEADY, run};
 
-/// An instruction takes eight nanoseconds.
-const STEADY: [&str; 2] = ["--icount", "shift=3"];
+/// Of a steady guest.
 const NANOSECONDS_PER_INSTRUCTION: f64 = 8.0;
 /// What the default is on a core as busy as usual.
 const SAMPLES_PER_SECOND: f64 = 1500.0;
