@@ -182,7 +182,7 @@ mod tests {
                 + rates.iter().zip(COSTS).map(|(rate, cost)| rate * cost * seconds).sum::<f64>();
             let unrelated = if at % 3 == 0 { 5e8 } else { 0.0 };
             let counts = rates.iter().copied().chain([unrelated]).map(|rate| rate * seconds).collect();
-            Interval { static_term: 0, follows: false, seconds, joules, counts }
+            Interval { static_term: 0, follows: false, seconds, joules, counts, busy: 0.0 }
         });
         Intervals {
             rows: rows.collect(),
@@ -195,6 +195,7 @@ mod tests {
 
     fn prior() -> Prior {
         Prior {
+            unexplained: 0.0,
             joules_per_event: COSTS.into_iter().chain([3e-9]).collect(),
             relative_error: 0.1,
             std_errors: Vec::new(),

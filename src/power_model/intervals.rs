@@ -14,6 +14,8 @@ pub struct Interval {
     pub joules: f64,
     /// Event counts.
     pub counts: Vec<f64>,
+    /// Cycles, by whatever event tells them: how busy the CPUs were. 0 where nothing tells.
+    pub busy: f64,
 }
 
 /// The intervals of one recording and one kind of domain.
@@ -130,6 +132,7 @@ impl Interval {
     fn take_in(&mut self, other: &Self) {
         self.seconds += other.seconds;
         self.joules += other.joules;
+        self.busy += other.busy;
         self.counts.iter_mut().zip(&other.counts).for_each(|(sum, count)| *sum += count);
     }
 }
@@ -145,6 +148,7 @@ mod tests {
             seconds: 1.0,
             joules: at as f64,
             counts: vec![1.0, 2.0],
+            busy: 1.0,
         };
         Intervals {
             rows: follows.iter().enumerate().map(row).collect(),

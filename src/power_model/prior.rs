@@ -15,6 +15,8 @@ pub struct Prior {
     /// Standard error of each coefficient at least: what this share of the domain's joules would be by
     /// that event alone.
     pub least_share: f64,
+    /// What code is believed to draw more or less than any coefficients say, one standard deviation as a share of it.
+    pub unexplained: f64,
     /// Whether the coefficients are joules or proportions.
     pub scale: Scale,
     /// Static watts and their standard error, which may be infinite; `None` where the coefficients have

@@ -22,6 +22,7 @@ use super::intervals::{Interval, Intervals};
 use super::model::Scale;
 use super::posterior::Posterior;
 use super::prior::Prior;
+use super::unexplained::unexplained;
 use crate::numerics::nnls::Sign;
 
 /// A power model after a recording was seen.
@@ -38,6 +39,9 @@ pub struct SelfCalibration {
     pub explained: Option<f64>,
     /// Mean of |estimate - measured| over the intervals, as a share of the mean.
     pub mean_error: f64,
+    /// How much of what code differs by in power the model leaves unexplained, as a standard deviation: 0 where it
+    /// explains all that is not noise, 1 where time alone says as much. `None` where what differs is lost in noise.
+    pub unexplained: Option<f64>,
     /// Number of intervals.
     pub intervals: usize,
     /// The recording told more than the scale.
@@ -128,6 +132,7 @@ impl SelfCalibration {
             covariance: Vec::new(),
             explained: None,
             mean_error: 0.0,
+            unexplained: None,
             intervals: intervals.rows.len(),
             is_calibrated: false,
         }
@@ -171,6 +176,7 @@ impl SelfCalibration {
         }
         self.mean_error = error / joules;
         self.explained = (variation > 4.0 * noise).then(|| 1.0 - residual / variation);
+        self.unexplained = unexplained(intervals, |row| self.joules(row));
         self
     }
 }

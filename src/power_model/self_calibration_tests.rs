@@ -20,6 +20,7 @@ fn intervals(count: u32, rates: impl Fn(u32) -> [f64; 3]) -> Intervals {
         let joules: f64 = STATIC * seconds + truly.iter().zip(TRUTH).map(|(n, c)| n * c).sum::<f64>();
         let noisy = |event: usize| truly[event] + ripple(at * 4 + event as u32) * (3.0 * NOISE).sqrt();
         Interval {
+            busy: 0.0,
             static_term: 0,
             follows: false,
             seconds,
@@ -43,6 +44,7 @@ fn phases(at: u32) -> [f64; 3] {
 
 fn prior(errors: [f64; 3], static_watts: Option<(f64, f64)>) -> Prior {
     Prior {
+        unexplained: 0.0,
         joules_per_event: TRUTH.iter().zip(errors).map(|(cost, error)| cost * error).collect(),
         relative_error: 0.3,
         std_errors: Vec::new(),

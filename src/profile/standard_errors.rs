@@ -1,6 +1,6 @@
 //! How sure the joules of a row are.
 //!
-//! Four things make them unsure, and their variances add up:
+//! Five things make them unsure, and their variances add up:
 //!
 //! - **Sampling.** A sample stands for all events since the one before it, whoever they were of. Where
 //!   code runs long, only the samples at its two ends are wrong, by a uniform part of a quantum each:
@@ -14,6 +14,11 @@
 //!   way apart agree more often than chance would have it, and each that does brings as much more.
 //! - **The model.** Its coefficients have a covariance; how a row's joules depend on each of them was
 //!   added up bucket by bucket.
+//! - **What the model leaves unexplained.** Power that no sampled event tells of is off by code, whatever the coefficients
+//!   are, by as much as intervals' joules are off beside what code differs by in power ([`DomainDivision::unexplained`](super::DomainDivision::unexplained));
+//!   where that cannot be seen, by as much as models are elsewhere.
+//!   Buckets have measured joules: of code that fills them alone nothing is off. Where others run in the same bucket, it
+//!   takes from them or gives to them.
 //! - **Assumed watts**, where no meter counted. They may be off, of all rows alike
 //!   ([`DomainInfo::error_of_watts`](crate::hardware::DomainInfo::error_of_watts)); and since an estimate gives all CPU
 //!   time the same watts, a row is off by as much as its code differs from the average ([`EQUAL_WATTS_ERROR`]).
@@ -94,6 +99,11 @@ struct RowSums {
     estimated: f64,
     /// What they are off by if the assumed watts are off by a standard error.
     by_watts: f64,
+    /// CPU time.
+    seconds: f64,
+    /// Joules of domains of which the recording tells what the model leaves unexplained, times that; and of the others, times
+    /// what is believed of it.
+    unexplained: [f64; 2],
 }
 
 /// The variance, in square joules, of each of `rows` rows, of which `row_of` tells for each cell its
@@ -145,6 +155,7 @@ impl<'p> VarianceSums<'p> {
             let event = cell.event as usize;
             sum.joules[event] += joules.as_joules();
             sum.samples[event] += cell.samples as f64;
+            sum.seconds += cell.time.as_secs_f64();
             for (position, &domain) in self.domains.iter().enumerate() {
                 let start = (index * columns + domain) * parameters;
                 let joules = profile.cell_joules[index * columns + domain].as_joules();
@@ -153,6 +164,7 @@ impl<'p> VarianceSums<'p> {
                     sum.estimated += joules;
                     sum.by_watts += joules * info.error_of_watts();
                 }
+                sum.add_unexplained(self.profile, domain, joules);
                 let Some(changes) = terms.sensitivities.get(start..start + parameters) else { continue };
                 let gradient = &mut sum.gradient[position * parameters..][..parameters];
                 gradient.iter_mut().zip(changes).for_each(|(sum, change)| *sum += f64::from(*change));
@@ -190,14 +202,19 @@ impl<'p> VarianceSums<'p> {
         }
         let edges = meter_error(profile, &domains);
         let whole: f64 = sums.iter().flatten().flat_map(|sum| &sum.joules).sum();
+        let by_sampling = |sum: &RowSums| sum.by_sampling(terms.sequence.share(), transitions.pairs);
+        let difference = difference(&sums, by_sampling);
+        let buckets = Buckets::of(profile, &sums);
         let variance = |sum: &Option<RowSums>| {
             let Some(sum) = sum else { return 0.0 };
             let joules = sum.joules.iter().sum::<f64>();
             let share = if whole > 0.0 { joules / whole } else { 0.0 };
+            let of_others = (1.0 - share) * (1.0 - buckets.purity(sum.autocorrelation()));
             let by_meter = (edges * share).powi(2) + (BETWEEN_READINGS * joules).powi(2);
-            sum.by_sampling(terms.sequence.share(), transitions.pairs)
+            by_sampling(sum)
                 + by_model(sum, terms, &domains)
                 + by_meter
+                + ((difference * sum.unexplained[0] + sum.unexplained[1]) * of_others).powi(2)
                 + (EQUAL_WATTS_ERROR * sum.estimated).powi(2)
                 + sum.by_watts.powi(2)
         };
@@ -210,7 +227,73 @@ fn coefficient(profile: &Profile, domain: usize, event: usize) -> f64 {
     model.and_then(|model| model.joules_per_event.get(event)).copied().unwrap_or(0.0)
 }
 
+/// By how much rows differ in power: the standard deviation of their watts over CPU time, as a share of the mean.
+/// What sampling alone makes them differ by is taken out.
+fn difference(sums: &[Option<RowSums>], by_sampling: impl Fn(&RowSums) -> f64) -> f64 {
+    let rows = || sums.iter().flatten().filter(|sum| sum.seconds > 0.0);
+    let seconds: f64 = rows().map(|sum| sum.seconds).sum();
+    let joules: f64 = rows().flat_map(|sum| &sum.joules).sum();
+    if seconds <= 0.0 || joules <= 0.0 {
+        return 0.0;
+    }
+    let mean = joules / seconds;
+    let square = |sum: &RowSums| {
+        let watts = sum.joules.iter().sum::<f64>() / sum.seconds;
+        let of_chance = by_sampling(sum) / (mean * sum.seconds).powi(2);
+        sum.seconds * ((watts / mean - 1.0).powi(2) - of_chance)
+    };
+    (rows().map(square).sum::<f64>() / seconds).max(0.0).sqrt()
+}
+
+/// What is known of buckets where only rows are: how many samples of one event and CPU fall into one, and how many CPUs
+/// have a part in it.
+struct Buckets {
+    samples: f64,
+    cpus: f64,
+}
+
+impl Buckets {
+    fn of(profile: &Profile, sums: &[Option<RowSums>]) -> Self {
+        let rows = || sums.iter().flatten();
+        let length = profile.duration.as_secs_f64();
+        let seconds: f64 = rows().map(|sum| sum.seconds).sum();
+        let cpus = if length > 0.0 { (seconds / length).max(1.0) } else { 1.0 };
+        let samples: f64 = rows().flat_map(|sum| &sum.samples).sum();
+        let sampled = |event: &usize| rows().any(|sum| sum.samples[*event] > 0.0);
+        let events = (0..profile.events.len()).filter(sampled).count().max(1) as f64;
+        let measured: f64 =
+            profile.top_domains().map(|(_, domain)| domain.balance.measured.as_joules()).sum();
+        let bucket = profile.division.as_ref().map_or(0.0, |division| division.bucket.as_joules());
+        let share = if measured > 0.0 { (bucket / measured).min(1.0) } else { 0.0 };
+        Self { samples: samples * share / (events * cpus), cpus }
+    }
+
+    /// How much of a bucket in which a row is found is that row's beyond its share of the whole: the mean correlation of
+    /// a sample with those around it, on its own CPU.
+    fn purity(&self, autocorrelation: f64) -> f64 {
+        let x = autocorrelation.clamp(0.0, 1.0);
+        let count = self.samples.max(1.0);
+        let mean = if x > 1.0 - 1e-9 { 1.0 } else { (1.0 - x.powf(count)) / (count * (1.0 - x)) };
+        mean / self.cpus
+    }
+}
+
 impl RowSums {
+    /// From one sample to the next, of being of the row.
+    fn autocorrelation(&self) -> f64 {
+        let all: f64 = self.transitions.iter().sum();
+        if all > 0.0 { self.farther_transitions[0] / all - 1.0 } else { 1.0 }
+    }
+
+    fn add_unexplained(&mut self, profile: &Profile, domain: usize, joules: f64) {
+        let model = profile.division.as_ref().and_then(|division| division.domains.get(domain)?.as_ref());
+        match model.map(|model| (model.unexplained, model.believed_unexplained)) {
+            Some((Some(seen), _)) => self.unexplained[0] += joules * seen,
+            Some((None, believed)) => self.unexplained[1] += joules * believed,
+            None => {}
+        }
+    }
+
     fn new(events: usize, parameters: usize) -> Self {
         Self {
             joules: vec![0.0; events],
@@ -222,6 +305,8 @@ impl RowSums {
             gradient: vec![0.0; parameters],
             estimated: 0.0,
             by_watts: 0.0,
+            seconds: 0.0,
+            unexplained: [0.0; 2],
         }
     }
 
@@ -242,7 +327,7 @@ impl RowSums {
 
     fn by_sampling(&self, share_of_sequence: f64, pairs: Pairs) -> f64 {
         let all: f64 = self.transitions.iter().sum();
-        let autocorrelation = if all > 0.0 { self.farther_transitions[0] / all - 1.0 } else { 1.0 };
+        let autocorrelation = self.autocorrelation();
         let in_step = self.in_step(&pairs, all, autocorrelation);
         let events =
             self.joules.iter().zip(&self.samples).zip(self.transitions.iter().zip(&self.second_transitions));

@@ -250,6 +250,8 @@ mod tests {
             is_calibrated: true,
             explained: None,
             mean_error: 0.0,
+            unexplained: None,
+            believed_unexplained: 0.0,
             intervals: 9,
         };
         profile.division = Some(Division {

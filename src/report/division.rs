@@ -49,7 +49,10 @@ pub struct DomainModelSummary {
     pub explained: Option<f64>,
     /// Mean difference of estimated and measured joules of an interval, as a share of the mean.
     pub mean_error: f64,
-    /// Intervals that these two were computed over.
+    /// How much of what code differs by in power the model leaves unexplained, as a standard deviation: from 0, where it
+    /// explains all that is not noise, to 1, where time alone says as much; `null` where that is lost in noise.
+    pub unexplained: Option<f64>,
+    /// Intervals that these were computed over.
     pub intervals: usize,
     /// Constant power; `null` where it is not known.
     pub static_watts: Option<Watts>,
@@ -152,6 +155,7 @@ impl DomainModelSummary {
             calibrated: model.is_calibrated,
             explained: model.explained,
             mean_error: model.mean_error,
+            unexplained: model.unexplained,
             intervals: model.intervals,
             static_watts: model.static_power,
             static_std_error: model.static_std_error,

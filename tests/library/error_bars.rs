@@ -164,6 +164,8 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
                 is_calibrated: false,
                 explained: None,
                 mean_error: 0.0,
+                unexplained: None,
+                believed_unexplained: 0.0,
                 intervals: 0,
             })],
             bucket: Joules::from_joules(0.5),

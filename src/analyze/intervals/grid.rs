@@ -268,7 +268,8 @@ impl IntervalGrid {
             counts.iter_mut().zip(of_interval).for_each(|(sum, count)| *sum += count);
             joules += self.joules.get(interval * self.domains.len() + domain).copied().unwrap_or(0.0);
         }
-        Interval { static_term, follows: false, seconds: width as f64 * 1e-9, joules, counts }
+        let busy = self.cycles.and_then(|cycles| counts.get(cycles)).copied().unwrap_or(0.0);
+        Interval { static_term, follows: false, seconds: width as f64 * 1e-9, joules, counts, busy }
     }
 
     /// The variance of a count between two times: of both edges, and of each CPU; more where samples came late.

@@ -95,6 +95,8 @@ impl Plan {
 struct DomainSet {
     set: EventSet,
     static_term: usize,
+    /// What is believed where the recording does not tell.
+    unexplained: f64,
 }
 
 impl DomainSet {
@@ -152,7 +154,7 @@ fn sets_by_domain(
         let terms = set.calibration.static_watts.as_ref().map_or(1, Vec::len);
         for (position, index) in indices.into_iter().enumerate() {
             let static_term = if terms > 1 { position } else { 0 };
-            sets[index] = Some(DomainSet { set: set.clone(), static_term });
+            sets[index] = Some(DomainSet { set: set.clone(), static_term, unexplained: prior.unexplained });
         }
     }
     sets
@@ -267,6 +269,8 @@ fn domain_division(domain: &DomainSet) -> DomainDivision {
         is_calibrated: model.is_calibrated,
         explained: model.explained,
         mean_error: model.mean_error,
+        unexplained: model.unexplained,
+        believed_unexplained: domain.unexplained,
         intervals: model.intervals,
     }
 }

@@ -9,6 +9,7 @@ mod coverage;
 mod deep;
 mod files;
 mod folded;
+mod hostile;
 mod memory;
 mod repeated;
 mod scale;

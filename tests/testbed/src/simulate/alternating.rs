@@ -1,5 +1,6 @@
 //! Functions that take turns faster than the meter moves.
 
+use super::effects::Effects;
 use super::paper;
 use super::scenario::{Domain, Function, Meter, Queue, Sampling, Scenario, Step, Task};
 use eprof::hardware::DomainKind;
@@ -81,6 +82,7 @@ pub fn scenario(alternation: &Alternation) -> Scenario {
         kind,
         static_power: Watts::from_watts(watts),
         static_power_known: alternation.static_power_known,
+        rest: None,
     };
     Scenario {
         seed: alternation.seed,
@@ -98,6 +100,7 @@ pub fn scenario(alternation: &Alternation) -> Scenario {
         queues: queues(alternation, functions.len()),
         functions,
         migrate_every: alternation.migrate_every,
+        effects: Effects::default(),
     }
 }
 

@@ -240,10 +240,11 @@ fn describe(scenario: &Scenario, event: usize) -> EventDesc {
 }
 
 fn metadata(scenario: &Scenario) -> Metadata {
+    let threads_per_core = if scenario.effects.siblings.is_some() { 2 } else { 1 };
     let cpus = (0..scenario.cpus())
         .map(|cpu| CpuInfo {
             cpu,
-            core: cpu % scenario.cores_per_package,
+            core: cpu % scenario.cores_per_package / threads_per_core,
             die: 0,
             package: cpu / scenario.cores_per_package,
             kind: CoreKind::Performance,
@@ -296,6 +297,7 @@ fn domains(scenario: &Scenario, package: u32) -> impl Iterator<Item = DomainInfo
             resolution: Some(scenario.meter.resolution),
             refresh: Some(scenario.meter.refresh),
             static_power: domain.static_power_known.then_some(domain.static_power),
+            rest: domain.rest,
             ..DomainInfo::new(name, domain.kind, "simulation", Method::Measured)
         }
     })

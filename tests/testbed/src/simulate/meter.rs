@@ -20,10 +20,15 @@ pub struct Meters<'s> {
 }
 
 struct Package {
-    /// Power now, by domain.
+    /// Power now, by domain, without static power; and as the meters see it.
     watts: Vec<f64>,
-    /// True energy, by domain.
+    metered: Vec<f64>,
+    /// Static power now, as a share of the domains'.
+    static_share: f64,
+    /// True energy, by domain; how much of it is static; and as the meters see it.
     energy: Vec<f64>,
+    static_energy: Vec<f64>,
+    seen: Vec<f64>,
     /// What the counters show: energy in steps as of the last move.
     shown: Vec<u64>,
     /// The first reading, which counts as zero.
@@ -35,6 +40,22 @@ struct Package {
     /// Number of moves so far, and the time of the next.
     moves: u64,
     next_move: u64,
+}
+
+/// What changes the power of a package.
+#[derive(Debug, Clone, Copy)]
+enum Change {
+    /// A function begins, or ends, so many times.
+    Function(usize, f64),
+    /// Static power is this share of what it was at first, from now on.
+    Static(f64),
+}
+
+/// Adds `times` what is in `more`.
+fn add(to: &mut [f64], more: &[f64], times: f64) {
+    for (to, more) in to.iter_mut().zip(more) {
+        *to += times * more;
+    }
 }
 
 /// A reading of one domain.
@@ -53,8 +74,12 @@ impl<'s> Meters<'s> {
     pub fn new(scenario: &'s Scenario, random: Random) -> Self {
         let domains = scenario.domains.len();
         let package = |_| Package {
-            watts: scenario.domains.iter().map(|domain| domain.static_power.as_watts()).collect(),
+            watts: vec![0.0; domains],
+            metered: vec![0.0; domains],
+            static_share: scenario.effects.static_share(scenario, 0),
             energy: vec![0.0; domains],
+            static_energy: vec![0.0; domains],
+            seen: vec![0.0; domains],
             shown: vec![0; domains],
             first: None,
             curves: vec![Vec::new(); domains],
@@ -65,10 +90,10 @@ impl<'s> Meters<'s> {
         Self { scenario, packages: (0..scenario.packages).map(package).collect(), next_reading: 0, random }
     }
 
-    /// Moves on to `to` while the CPUs do what their segments say; returns the readings taken, in order.
+    /// Moves on from `from` to `to` while the CPUs do what their segments say; returns the readings taken, in order.
     /// The last reading is taken exactly at the end of the recording.
-    pub fn advance(&mut self, by_cpu: &[Vec<Segment>], to: u64) -> Vec<Reading> {
-        let changes = self.changes(by_cpu);
+    pub fn advance(&mut self, by_cpu: &[Vec<Segment>], from: u64, to: u64) -> Vec<Reading> {
+        let changes = self.changes(by_cpu, from, to);
         let mut readings = Vec::new();
         let mut applied = vec![0; self.packages.len()];
         let end = self.scenario.duration.as_nanos();
@@ -88,25 +113,28 @@ impl<'s> Meters<'s> {
         readings
     }
 
-    /// The true energy of every domain of the recording, as curves.
-    pub fn into_true_energy(self) -> Vec<Vec<(Timestamp, Joules)>> {
-        self.packages
-            .into_iter()
-            .flat_map(|mut package| {
-                package.note(package.now);
-                package.curves
-            })
-            .collect()
+    /// The true energy of every domain of the recording, as curves, and how much of it is static.
+    pub fn into_true_energy(self) -> (Vec<Vec<(Timestamp, Joules)>>, Vec<Joules>) {
+        let (mut curves, mut of_static) = (Vec::new(), Vec::new());
+        for mut package in self.packages {
+            package.note(package.now);
+            curves.append(&mut package.curves);
+            of_static.extend(package.static_energy.into_iter().map(Joules::from_joules));
+        }
+        (curves, of_static)
     }
 
-    /// When power changes, by package: time, function, and whether it begins or ends.
-    fn changes(&self, by_cpu: &[Vec<Segment>]) -> Vec<Vec<(u64, usize, f64)>> {
-        let mut changes = vec![Vec::new(); self.packages.len()];
+    /// When power changes, by package.
+    fn changes(&self, by_cpu: &[Vec<Segment>], from: u64, to: u64) -> Vec<Vec<(u64, Change)>> {
+        let steps = self.scenario.effects.static_steps(self.scenario, from, to);
+        let steps: Vec<_> = steps.into_iter().map(|(time, share)| (time, Change::Static(share))).collect();
+        let mut changes = vec![steps; self.packages.len()];
         for (cpu, segments) in by_cpu.iter().enumerate() {
             let package = cpu / self.scenario.cores_per_package as usize;
             for segment in segments {
-                changes[package].push((segment.start, segment.function, 1.0));
-                changes[package].push((segment.end, segment.function, -1.0));
+                let of = |sign: f64| Change::Function(segment.function, sign * segment.power);
+                changes[package].push((segment.start, of(1.0)));
+                changes[package].push((segment.end, of(-1.0)));
             }
         }
         for changes in &mut changes {
@@ -115,13 +143,7 @@ impl<'s> Meters<'s> {
         changes
     }
 
-    fn advance_package(
-        &mut self,
-        package: usize,
-        to: u64,
-        changes: &[(u64, usize, f64)],
-        applied: &mut usize,
-    ) {
+    fn advance_package(&mut self, package: usize, to: u64, changes: &[(u64, Change)], applied: &mut usize) {
         let meter = &self.scenario.meter;
         let state = &mut self.packages[package];
         loop {
@@ -130,15 +152,20 @@ impl<'s> Meters<'s> {
             if next > to {
                 break;
             }
-            state.integrate(next);
+            state.integrate(self.scenario, next);
             if next == change {
-                let (_, function, sign) = changes[*applied];
-                for (watts, more) in state.watts.iter_mut().zip(&self.scenario.functions[function].watts) {
-                    *watts += sign * more;
+                match changes[*applied].1 {
+                    Change::Static(share) => state.static_share = share,
+                    Change::Function(function, times) => {
+                        let function = &self.scenario.functions[function];
+                        add(&mut state.watts, &function.watts, times);
+                        add(&mut state.metered, function.metered(), times);
+                    }
                 }
                 *applied += 1;
             } else {
-                for (shown, energy) in state.shown.iter_mut().zip(&state.energy) {
+                let is_missed = meter.missed_moves > 0.0 && self.random.uniform() < meter.missed_moves;
+                for (shown, energy) in state.shown.iter_mut().zip(&state.seen).filter(|_| !is_missed) {
                     *shown = (energy / meter.resolution.as_joules()) as u64;
                 }
                 state.note(next);
@@ -148,7 +175,7 @@ impl<'s> Meters<'s> {
                 state.next_move = ((regular + jitter).max(0.0) as u64).max(next + 1);
             }
         }
-        state.integrate(to);
+        state.integrate(self.scenario, to);
     }
 
     fn read(&mut self, package: usize, time: u64, readings: &mut Vec<Reading>) {
@@ -171,10 +198,13 @@ impl<'s> Meters<'s> {
 }
 
 impl Package {
-    fn integrate(&mut self, to: u64) {
+    fn integrate(&mut self, scenario: &Scenario, to: u64) {
         let seconds = to.saturating_sub(self.now) as f64 * 1e-9;
-        for (energy, watts) in self.energy.iter_mut().zip(&self.watts) {
-            *energy += watts * seconds;
+        for (index, domain) in scenario.domains.iter().enumerate() {
+            let of_static = domain.static_power.as_watts() * self.static_share * seconds;
+            self.static_energy[index] += of_static;
+            self.energy[index] += of_static + self.watts[index] * seconds;
+            self.seen[index] += of_static + self.metered[index] * seconds;
         }
         self.now = self.now.max(to);
     }

@@ -13,6 +13,7 @@
 //! Everything random follows from the scenario's seed.
 
 pub mod alternating;
+pub mod effects;
 mod emit;
 mod meter;
 pub mod paper;
@@ -87,7 +88,7 @@ pub fn simulate_to<W: Write + Seek>(scenario: &Scenario, file: W) -> Result<(W, 
     let mut from = 0;
     while from < end {
         let to = (from + ROUND).min(end);
-        let by_cpu = schedule.advance(from, to);
+        let by_cpu = scenario.effects.apply(scenario, schedule.advance(from, to));
         let mut busy = vec![0; by_cpu.len()];
         for (cpu, segments) in by_cpu.iter().enumerate() {
             emitter.ring(cpu, &counters[cpu].advance(segments, to))?;
@@ -96,11 +97,11 @@ pub fn simulate_to<W: Write + Seek>(scenario: &Scenario, file: W) -> Result<(W, 
                 busy[cpu] += segment.end - segment.start;
             }
         }
-        emitter.readings(&meters.advance(&by_cpu, to))?;
+        emitter.readings(&meters.advance(&by_cpu, from, to))?;
         emitter.busy(to, &busy)?;
         emitter.end_round()?;
         from = to;
     }
-    truth.energy = meters.into_true_energy();
+    (truth.energy, truth.static_energy) = meters.into_true_energy();
     Ok((emitter.finish()?, truth))
 }

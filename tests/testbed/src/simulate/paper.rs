@@ -1,5 +1,6 @@
 //! The paper's machine and programs: eight Sandy Bridge cores at 2.9 GHz, table 4.
 
+use super::effects::Effects;
 use super::scenario::{Domain, Event, Function, Meter, Queue, Sampling, Scenario, Step, Task};
 use eprof::hardware::DomainKind;
 use eprof::power_model::model::PowerModel;
@@ -37,6 +38,7 @@ pub fn programs() -> Vec<Function> {
             name: program.name.to_owned(),
             rates: program.rates_per_core().to_vec(),
             watts: vec![(program.package_watts() - STATIC_WATTS) / f64::from(CORES)],
+            metered: None,
         })
         .collect()
 }
@@ -52,6 +54,7 @@ fn machine(seed: u64, duration: Nanoseconds, steps: &[Step]) -> Scenario {
             kind: DomainKind::Cores,
             static_power: Watts::from_watts(STATIC_WATTS),
             static_power_known: true,
+            rest: None,
         }],
         meter: Meter::default(),
         events: events(
@@ -65,6 +68,7 @@ fn machine(seed: u64, duration: Nanoseconds, steps: &[Step]) -> Scenario {
             .map(|_| Queue { slice: Nanoseconds::from_millis(4), tasks: vec![task.clone()] })
             .collect(),
         migrate_every: None,
+        effects: Effects::default(),
     }
 }
 

@@ -125,7 +125,7 @@ impl<'s> CpuCounters<'s> {
         overflows: &mut Vec<Overflow>,
         entries: &mut Vec<Entry>,
     ) {
-        let rate = self.scenario.functions[segment.function].rates[event];
+        let rate = self.scenario.functions[segment.function].rates[event] * segment.speed;
         if rate <= 0.0 {
             return;
         }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use eprof::hardware::{DomainKind, Role};
+use eprof::hardware::{DomainKind, RestPower, Role};
 use eprof::units::{Joules, Nanoseconds, Watts};
+
+use super::effects::Effects;
 
 /// A machine and the work on it.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +32,8 @@ pub struct Scenario {
     pub queues: Vec<Queue>,
     /// Every queue moves to the next CPU this often.
     pub migrate_every: Option<Nanoseconds>,
+    /// What happens beside the functions.
+    pub effects: Effects,
 }
 
 /// An energy domain of a package.
@@ -41,6 +45,8 @@ pub struct Domain {
     pub static_power: Watts,
     /// The recording says how much that is.
     pub static_power_known: bool,
+    /// What the recorder saw of it before the program began.
+    pub rest: Option<RestPower>,
 }
 
 /// The energy counters.
@@ -56,6 +62,8 @@ pub struct Meter {
     pub interval: Nanoseconds,
     /// Each comes later by at most this.
     pub interval_jitter: Nanoseconds,
+    /// This share of the moves does not happen; the next one makes up for it.
+    pub missed_moves: f64,
 }
 
 impl Default for Meter {
@@ -67,6 +75,7 @@ impl Default for Meter {
             resolution: Joules::from_joules(1.0 / 65536.0),
             interval: Nanoseconds::from_millis(10),
             interval_jitter: Nanoseconds::from_nanos(200_000),
+            missed_moves: 0.0,
         }
     }
 }
@@ -121,6 +130,15 @@ pub struct Function {
     /// Power that it adds, in the order of [`Scenario::domains`]. This is the truth; the model's
     /// coefficients need not explain it.
     pub watts: Vec<f64>,
+    /// What the meters say of it, where they are a model of the machine and not a measurement.
+    pub metered: Option<Vec<f64>>,
+}
+
+impl Function {
+    /// Watts as the meters see them.
+    pub fn metered(&self) -> &[f64] {
+        self.metered.as_deref().unwrap_or(&self.watts)
+    }
 }
 
 /// Tasks that share a CPU.

@@ -4,7 +4,7 @@ use super::scenario::{Queue, Scenario, Task};
 use eprof::numerics::random::Random;
 
 /// A stretch of time in which a CPU does one thing. Times are nanoseconds since the start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Segment {
     /// Its start.
     pub start: u64,
@@ -14,6 +14,10 @@ pub struct Segment {
     pub task: usize,
     /// The function it is in.
     pub function: usize,
+    /// The function's rates are these times as high.
+    pub speed: f64,
+    /// Its watts are these times as many.
+    pub power: f64,
 }
 
 /// The schedulers of all queues.
@@ -106,7 +110,14 @@ impl<'s> RunQueue<'s> {
             let slice = if alone { u64::MAX } else { self.slice_left };
             let length = running.left.min(slice).min(to - now);
             let function = running.task.steps[running.step].function;
-            emit(Segment { start: now, end: now + length, task: running.number, function });
+            emit(Segment {
+                start: now,
+                end: now + length,
+                task: running.number,
+                function,
+                speed: 1.0,
+                power: 1.0,
+            });
             now += length;
             running.left -= length;
             if running.left == 0 {

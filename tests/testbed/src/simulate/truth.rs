@@ -12,7 +12,7 @@ pub struct Truth {
     pub domains_per_package: usize,
     /// What the recorded program's functions did, in the order of [`Scenario::functions`].
     pub functions: Vec<FunctionTruth>,
-    /// Power whatever runs, by domain.
+    /// Energy whatever runs, by domain.
     pub static_energy: Vec<Joules>,
     /// Dynamic energy of tasks that are not recorded, by domain.
     pub others: Vec<Joules>,
@@ -40,9 +40,6 @@ impl Truth {
     pub(super) fn new(scenario: &Scenario) -> Self {
         let domains_per_package = scenario.domains.len();
         let none = vec![Joules::ZERO; domains_per_package * scenario.packages as usize];
-        let static_energy = (0..scenario.packages)
-            .flat_map(|_| scenario.domains.iter().map(|domain| domain.static_power * scenario.duration))
-            .collect();
         Self {
             domains_per_package,
             functions: scenario
@@ -54,7 +51,7 @@ impl Truth {
                     cpu_time: Nanoseconds::ZERO,
                 })
                 .collect(),
-            static_energy,
+            static_energy: Vec::new(),
             others: none,
             by_cpu: vec![vec![Joules::ZERO; domains_per_package]; scenario.cpus() as usize],
             energy: Vec::new(),
@@ -68,7 +65,7 @@ impl Truth {
         let package = cpu / scenario.cores_per_package as usize;
         let first = package * self.domains_per_package;
         for (domain, watts) in scenario.functions[segment.function].watts.iter().enumerate() {
-            let joules = Joules::from_joules(watts * span.as_secs_f64());
+            let joules = Joules::from_joules(watts * segment.power * span.as_secs_f64());
             self.by_cpu[cpu][domain] += joules;
             if recorded {
                 self.functions[segment.function].joules[first + domain] += joules;
