@@ -127,3 +127,4 @@ pub mod gpu;
 pub mod measure;
 pub mod stat;
 pub mod tune;
+pub mod verify;
