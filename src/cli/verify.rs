@@ -29,8 +29,8 @@ const EXAMPLES: &str = "Examples:
   eprof verify --format csv        a line for each kernel and arrangement
   eprof verify --recordings kept   keep the recordings, to look at them with `eprof report`
 
-Let nothing else run meanwhile. What is true of a kernel is what the meters count while it runs alone, above the idle
-machine, per unit of its work, times the units that it does among others. After `eprof calibrate`, verify again.";
+Let nothing else run meanwhile. What is true of a kernel is its watts alone, above the idle machine, times the CPU time
+that it takes among others. After `eprof calibrate`, verify again.";
 
 /// How wrong is eprof on this machine? Run kernels alone, so that the meter says what each takes; then in turns and
 /// side by side, recorded, and compare.

@@ -11,22 +11,22 @@ pub struct Visit {
     pub joules: f64,
     /// How long.
     pub seconds: f64,
+    /// CPU time that the kernel took meanwhile.
+    pub cpu_seconds: f64,
     /// Units of work done meanwhile.
     pub units: u64,
 }
 
-/// The energy of a kernel's work.
+/// The power of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct UnitEnergy {
+pub struct KernelPower {
     /// The kernel.
     pub kernel: Kernel,
-    /// Power over the idle machine's, in watts.
+    /// Joules over the idle machine's, of a second of its CPU time.
     pub watts: f64,
-    /// Joules over the idle machine's, of a unit of work.
-    pub joules_per_unit: f64,
-    /// Standard error of either, as a share of it.
+    /// Standard error of the watts, as a share of them.
     pub relative_error: f64,
-    /// Units in a second.
+    /// Units of work in a second of CPU time.
     pub units_per_second: f64,
 }
 
@@ -36,7 +36,7 @@ pub struct Alone {
     /// Watts of the idle machine.
     pub idle_watts: f64,
     /// The kernels.
-    pub kernels: Vec<UnitEnergy>,
+    pub kernels: Vec<KernelPower>,
 }
 
 impl Alone {
@@ -49,24 +49,20 @@ impl Alone {
         let idle = SampleMean::of(idle.iter().map(|visit| visit.joules / visit.seconds));
         let (idle_watts, idle_error) = value_and_error(idle);
         let of_kernel = |(kernel, visits): &(Kernel, Vec<Visit>)| {
-            let dynamic = |visit: &Visit| visit.joules - idle_watts * visit.seconds;
-            let units = |visit: &Visit| visit.units.max(1) as f64;
-            let watts = visits.iter().map(|visit| dynamic(visit) / visit.seconds);
-            let (watts, watts_error) = value_and_error(SampleMean::of(watts));
-            let per_unit = visits.iter().map(|visit| dynamic(visit) / units(visit));
-            let (joules_per_unit, unit_error) = value_and_error(SampleMean::of(per_unit));
+            let watts = |visit: &Visit| (visit.joules - idle_watts * visit.seconds) / visit.cpu_seconds;
+            let (watts, watts_error) = value_and_error(SampleMean::of(visits.iter().map(watts)));
             let std_error = watts_error.hypot(idle_error);
             // Three standard errors: what is less is noise now and then.
-            if !(watts > 3.0 * std_error && joules_per_unit > 0.0) {
+            if !(watts > 3.0 * std_error) {
                 return Err(VerifyError::NotTold { kernel: *kernel, watts, std_error });
             }
-            let seconds: f64 = visits.iter().map(|visit| visit.seconds).sum();
-            Ok(UnitEnergy {
+            let cpu_seconds: f64 = visits.iter().map(|visit| visit.cpu_seconds).sum();
+            let units: u64 = visits.iter().map(|visit| visit.units).sum();
+            Ok(KernelPower {
                 kernel: *kernel,
                 watts,
-                joules_per_unit,
-                relative_error: (unit_error / joules_per_unit).hypot(idle_error / watts),
-                units_per_second: visits.iter().map(units).sum::<f64>() / seconds,
+                relative_error: std_error / watts,
+                units_per_second: units as f64 / cpu_seconds,
             })
         };
         Ok(Self { idle_watts, kernels: kernels.iter().map(of_kernel).collect::<Result<_, _>>()? })
@@ -83,19 +79,21 @@ mod tests {
     use super::*;
 
     fn visit(watts: f64, seconds: f64, units: u64) -> Visit {
-        Visit { joules: watts * seconds, seconds, units }
+        Visit { joules: watts * seconds, seconds, cpu_seconds: seconds, units }
     }
 
     #[test]
-    fn a_unit_is_what_the_meter_counts_above_idle() {
+    fn a_kernel_takes_what_the_meter_counts_above_idle() {
         let idle = [visit(10.0, 1.0, 0), visit(10.0, 2.0, 0)];
-        // 5 W above idle do 1000 units a second, however long a visit is.
-        let kernels = vec![(Kernel::Table, vec![visit(15.0, 1.0, 1000), visit(15.0, 3.0, 3000)])];
+        // 5 W above idle for as long as it runs; the meter was read a second earlier and a second later.
+        let longer = Visit { joules: 10.0 * 5.0 + 5.0 * 3.0, seconds: 5.0, ..visit(0.0, 3.0, 3000) };
+        let kernels =
+            vec![(Kernel::Table, vec![visit(15.0, 1.0, 1000), Visit { cpu_seconds: 3.0, ..longer }])];
         let alone = Alone::of(&idle, &kernels).expect("told apart");
         let table = alone.kernels[0];
         assert_eq!(alone.idle_watts, 10.0);
-        assert!((table.watts - 5.0).abs() < 1e-12 && (table.joules_per_unit - 0.005).abs() < 1e-15);
-        assert!(table.relative_error < 1e-12 && (table.units_per_second - 1000.0).abs() < 1e-9);
+        assert!((table.watts - 5.0).abs() < 1e-12 && table.relative_error < 1e-12, "{table:?}");
+        assert!((table.units_per_second - 1000.0).abs() < 1e-9);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::alone::{Alone, Visit};
+use super::alone::{Alone, KernelPower, Visit};
 use super::arrangement::{Arrangement, Layout, one_of_each_core};
 use super::comparison::{Comparison, Part, Verdict};
 use super::error::VerifyError;
@@ -98,6 +98,8 @@ pub struct Bench {
     cpu: u32,
     sizes: WorkingSizes,
     kernels: Vec<Kernel>,
+    /// Units of work in a second.
+    speeds: Vec<(Kernel, f64)>,
     options: VerifyOptions,
 }
 
@@ -147,6 +149,7 @@ impl Bench {
             cpu,
             sizes,
             kernels,
+            speeds: Vec::new(),
             options,
         })
     }
@@ -177,6 +180,7 @@ impl Bench {
             + self.frequencies.len() * (of_alone(rounds_at_frequency) + 1);
         let mut stages = Stages { progress, done: 0, expected };
 
+        self.learn_speeds(&folder)?;
         let alone = self.alone(rounds, &folder, &mut stages)?;
         let mut comparisons = Vec::new();
         for layout in self.layouts.clone() {
@@ -202,11 +206,10 @@ impl Bench {
     }
 
     fn verification(&self, alone: &Alone, comparisons: Vec<Comparison>) -> Verification {
-        let of = |unit: &super::alone::UnitEnergy| KernelTruth {
-            kernel: unit.kernel,
-            watts: unit.watts,
-            joules_per_unit: unit.joules_per_unit,
-            relative_error: unit.relative_error,
+        let of = |of: &KernelPower| KernelTruth {
+            kernel: of.kernel,
+            watts: of.watts,
+            relative_error: of.relative_error,
         };
         Verification {
             format: VERIFICATION_FORMAT,
@@ -261,13 +264,13 @@ impl Bench {
         let (start, before) = (Instant::now(), self.meter.read()?);
         thread::sleep(Duration::from_secs_f64(self.schedule.visit));
         let joules = (self.meter.read()? - before).as_joules();
-        Ok(Visit { joules, seconds: start.elapsed().as_secs_f64(), units: 0 })
+        Ok(Visit { joules, seconds: start.elapsed().as_secs_f64(), cpu_seconds: 0.0, units: 0 })
     }
 
     /// The energy from before the work to after it. The edges need no care: the machine is idle there, and what an idle
     /// machine takes is taken off for the whole of the time.
     fn visit(&mut self, kernel: Kernel, folder: &Folder) -> Result<Visit, VerifyError> {
-        let turn = Turn { kernel, units: UNITS_AT_FIRST };
+        let turn = Turn { kernel, units: self.units_of_turn(kernel) };
         let lanes = vec![Lane { cpu: self.cpu, turns: vec![turn] }];
         let task = self.task(lanes, self.schedule.visit, true, folder);
         let mut worker = Worker::start(&self.options.commands, &task)?;
@@ -277,8 +280,33 @@ impl Bench {
         worker.hear("done")?;
         let joules = (self.meter.read()? - before).as_joules();
         let seconds = start.elapsed().as_secs_f64();
-        let done = read_result(&task.result)?;
-        Ok(Visit { joules, seconds, units: done.units_of(kernel) })
+        worker.finish()?;
+        let done = read_result(&task.result)?.of(kernel);
+        Ok(Visit { joules, seconds, cpu_seconds: done.cpu_seconds, units: done.units })
+    }
+
+    /// Units of a turn of some milliseconds, by the latest visit: clocks are read at its begin and end.
+    fn units_of_turn(&self, kernel: Kernel) -> u64 {
+        const TURN: f64 = 0.005;
+        let known = self.speeds.iter().find(|(of, _)| *of == kernel);
+        known.map_or(UNITS_AT_FIRST, |(_, speed)| ((speed * TURN) as u64).max(1))
+    }
+
+    /// Finds out how fast kernels are.
+    fn learn_speeds(&mut self, folder: &Folder) -> Result<(), VerifyError> {
+        const MOMENT: f64 = 0.05;
+        for kernel in self.kernels.clone() {
+            let turns = vec![Turn { kernel, units: UNITS_AT_FIRST }];
+            let task = self.task(vec![Lane { cpu: self.cpu, turns }], MOMENT, true, folder);
+            let mut worker = Worker::start(&self.options.commands, &task)?;
+            worker.hear("ready")?;
+            worker.tell("go")?;
+            worker.hear("done")?;
+            worker.finish()?;
+            let done = read_result(&task.result)?.of(kernel);
+            self.speeds.push((kernel, done.units as f64 / done.cpu_seconds));
+        }
+        Ok(())
     }
 
     fn task(&self, lanes: Vec<Lane>, seconds: f64, waits: bool, folder: &Folder) -> Task {
@@ -331,14 +359,18 @@ impl Bench {
 }
 
 fn comparison(arrangement: Arrangement, alone: &Alone, done: &Done, reported: &Reported) -> Comparison {
-    let parts = alone.kernels.iter().zip(&reported.kernels).map(|(unit, said)| Part {
-        kernel: unit.kernel,
-        alone_joules: unit.joules_per_unit * done.units_of(unit.kernel) as f64,
-        alone_error: unit.relative_error,
-        eprof_joules: said.joules,
-        eprof_std_error: said.std_error,
-        time_share: said.time_share,
-        attributed: reported.attributed,
+    let parts = alone.kernels.iter().zip(&reported.kernels).map(|(power, said)| {
+        let amount = done.of(power.kernel);
+        Part {
+            kernel: power.kernel,
+            alone_joules: power.watts * amount.cpu_seconds,
+            work_joules: power.watts * amount.units as f64 / power.units_per_second,
+            alone_error: power.relative_error,
+            eprof_joules: said.joules,
+            eprof_std_error: said.std_error,
+            time_share: said.time_share,
+            attributed: reported.attributed,
+        }
     });
     let parts: Vec<Part> = parts.collect();
     let measured = reported.measured - alone.idle_watts * reported.seconds - reported.of_others;
@@ -403,6 +435,15 @@ impl Worker {
     fn tell(&mut self, word: &str) -> Result<(), VerifyError> {
         let pipe = self.process.stdin.as_mut().ok_or_else(|| ended("it has no input"))?;
         writeln!(pipe, "{word}").map_err(VerifyError::Worker)
+    }
+}
+
+impl Worker {
+    /// Lets it write its result and end.
+    fn finish(mut self) -> Result<(), VerifyError> {
+        self.tell("end")?;
+        let status = self.process.wait().map_err(VerifyError::Worker)?;
+        if status.success() { Ok(()) } else { Err(ended(&format!("it ended with {status}; see above"))) }
     }
 }
 

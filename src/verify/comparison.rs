@@ -31,10 +31,13 @@ pub struct Comparison {
     pub seconds: f64,
     /// The recorded process.
     pub pid: u32,
-    /// What the meters counted above the idle machine, without what reports give to other processes and to eprof.
+    /// What the meters counted above the idle machine, without what the report gives to other functions, other
+    /// processes and eprof.
     pub measured_joules: f64,
-    /// What the kernels alone take for the work that they did.
+    /// What the kernels alone take in the CPU time that they had.
     pub alone_joules: f64,
+    /// What the kernels alone take for the work that they did: less, by what it cost to be recorded and to have company.
+    pub work_joules: f64,
     /// The kernels.
     pub rows: Vec<Row>,
 }
@@ -44,8 +47,10 @@ pub struct Comparison {
 pub struct Part {
     /// The kernel.
     pub kernel: Kernel,
-    /// Joules that it takes alone for the work that it did.
+    /// Joules that it takes alone in the CPU time that it had.
     pub alone_joules: f64,
+    /// Joules that it takes alone for the work that it did.
+    pub work_joules: f64,
     /// Their standard error, as a share of them.
     pub alone_error: f64,
     /// Joules that a report gives its function.
@@ -116,7 +121,8 @@ impl Comparison {
             }
         };
         let rows = parts.iter().map(row).collect();
-        Self { arrangement, seconds, pid, measured_joules: measured, alone_joules: alone, rows }
+        let work_joules = parts.iter().map(|part| part.work_joules).sum();
+        Self { arrangement, seconds, pid, measured_joules: measured, alone_joules: alone, work_joules, rows }
     }
 }
 
@@ -148,6 +154,7 @@ mod tests {
         Part {
             kernel,
             alone_joules,
+            work_joules: 0.9 * alone_joules,
             alone_error: 0.003,
             eprof_joules,
             eprof_std_error: 0.1,
@@ -163,6 +170,7 @@ mod tests {
         let all = Comparison::new(TURNS, 3.0, 7, 30.3, &parts);
         let [quotients, products] = all.rows[..] else { panic!("two rows") };
         assert_eq!((quotients.truth_joules, products.truth_joules, all.alone_joules), (10.0, 20.0, 30.0));
+        assert!((all.work_joules - 27.0).abs() < 1e-12);
         assert!((quotients.error() - 0.03).abs() < 1e-12 && (products.error() + 0.05).abs() < 1e-12);
         let expected = 20.0 * 0.003f64.hypot(0.01 / 3f64.sqrt());
         assert!((products.truth_std_error - expected).abs() < 1e-12);

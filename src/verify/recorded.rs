@@ -1,7 +1,7 @@
 //! What a report by function says of a recording of the kernels.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::VerifyError;
@@ -19,7 +19,7 @@ use crate::symbolize::{SymbolizeOptions, Symbolizer};
 pub struct Reported {
     /// Joules of the domains that it counts.
     pub measured: f64,
-    /// Of these, what was given to other processes and to eprof.
+    /// Of these, what was given to other functions, to other processes and to eprof.
     pub of_others: f64,
     /// Joules of all functions.
     pub attributed: f64,
@@ -27,7 +27,7 @@ pub struct Reported {
     pub seconds: f64,
     /// The kernels.
     pub kernels: Vec<ReportedKernel>,
-    /// What the reader of the report is told.
+    /// What the reader of the report is told of the recording.
     pub warnings: Vec<String>,
 }
 
@@ -69,6 +69,7 @@ pub fn read(
     let mut analysis = Analysis::new(&recording, &options, MemoryLimit::NONE);
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let profile = analysis.profile_mut();
+    let warnings = profile.warnings.clone();
     // The functions' own addresses get their names beside those of the samples.
     let places = kernels.iter().map(|kernel| {
         let place = place_of(&maps, kernel.address())?;
@@ -83,8 +84,15 @@ pub fn read(
         Some(AddressId(profile.addresses.len() as u32 - 1))
     });
     let places: Vec<Option<AddressId>> = places.collect();
-    let mut symbolizer = Symbolizer::new(SymbolizeOptions { inlines: false, ..SymbolizeOptions::default() });
-    let symbols = symbolizer.symbolize(&profile.modules, &profile.addresses);
+    // The kernel's own functions keep no names: its list of symbols has a hundred thousand, and none is looked for.
+    let options = SymbolizeOptions {
+        inlines: false,
+        lines: false,
+        procfs: PathBuf::new(),
+        sysfs: PathBuf::new(),
+        ..SymbolizeOptions::default()
+    };
+    let symbols = Symbolizer::new(options).symbolize(&profile.modules, &profile.addresses);
     let report = Report::new(&analysis, &symbols, &Options { inline: false, ..Options::default() })?;
     let all_time: f64 = report.rows.iter().map(|row| row.own.time.as_secs_f64()).sum();
     let kernels = kernels.iter().zip(places).map(|(&kernel, address)| {
@@ -102,15 +110,19 @@ pub fn read(
             time_share: if all_time > 0.0 { time / all_time } else { 0.0 },
         }
     });
-    let kernels = kernels.collect();
+    let kernels: Vec<ReportedKernel> = kernels.collect();
+    let of_kernels: f64 = kernels.iter().map(|kernel| kernel.joules).sum();
     let balance = report.summary.balance;
     Ok(Reported {
         measured: balance.measured.as_joules(),
-        of_others: balance.other_processes.as_joules() + balance.recorder.as_joules(),
+        of_others: balance.other_processes.as_joules()
+            + balance.recorder.as_joules()
+            + balance.attributed.as_joules()
+            - of_kernels,
         attributed: balance.attributed.as_joules(),
         seconds: analysis.profile().duration.as_secs_f64(),
         kernels,
-        warnings: report.warnings.iter().map(|warning| warning.as_str().to_owned()).collect(),
+        warnings,
     })
 }
 

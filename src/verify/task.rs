@@ -48,16 +48,32 @@ pub struct Turn {
 pub struct Done {
     /// Its id.
     pub pid: u32,
-    /// Units of work by kernel.
-    pub units: Vec<(Kernel, u64)>,
+    /// What each thread did of each kernel.
+    pub work: Vec<Amount>,
     /// From the beginning of the first thread's work to the end of the last one's.
     pub seconds: f64,
 }
 
+/// How much of a kernel's work was done.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Amount {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Units.
+    pub units: u64,
+    /// CPU time that the thread took for them, by its own clock.
+    pub cpu_seconds: f64,
+}
+
 impl Done {
-    /// Units that a kernel did.
-    pub fn units_of(&self, kernel: Kernel) -> u64 {
-        self.units.iter().filter(|(of, _)| *of == kernel).map(|(_, units)| units).sum()
+    /// What all threads together did of a kernel.
+    pub fn of(&self, kernel: Kernel) -> Amount {
+        let of_kernel = self.work.iter().filter(|amount| amount.kernel == kernel);
+        of_kernel.fold(Amount { kernel, units: 0, cpu_seconds: 0.0 }, |sum, amount| Amount {
+            kernel,
+            units: sum.units + amount.units,
+            cpu_seconds: sum.cpu_seconds + amount.cpu_seconds,
+        })
     }
 }
 

@@ -40,11 +40,9 @@ pub struct Verification {
 pub struct KernelTruth {
     /// The kernel.
     pub kernel: Kernel,
-    /// Watts over the idle machine's.
+    /// Joules over the idle machine's, of a second of its CPU time.
     pub watts: f64,
-    /// Joules of a unit of its work, over the idle machine's.
-    pub joules_per_unit: f64,
-    /// Standard error of either, as a share of it.
+    /// Their standard error, as a share of them.
     pub relative_error: f64,
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, Write};
+use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, Barrier, PoisonError, RwLock};
 use std::thread;
@@ -9,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use super::error::VerifyError;
 use super::kernels::{Kernel, Work};
-use super::task::{Done, Lane, Task};
+use super::task::{Amount, Done, Lane, Task, Turn};
 use crate::numerics::random::Random;
 use crate::process::affinity::pin_thread;
+use crate::process::clocks::thread_cpu_time;
 
 /// Does a task and writes what was done into its file.
 ///
@@ -38,19 +40,20 @@ pub fn work(task: &Task) -> Result<(), VerifyError> {
     }
     let start = Instant::now();
     together.begin.wait();
-    let mut units = Vec::new();
+    let mut work = Vec::new();
     for thread in threads {
         let panicked = |_| VerifyError::Worker(io::Error::other("it panicked"));
-        units.extend(thread.join().map_err(panicked)??);
+        work.extend(thread.join().map_err(panicked)??);
     }
     told.map_err(VerifyError::Worker)?;
-    let done = Done { pid: std::process::id(), units, seconds: start.elapsed().as_secs_f64() };
-    let text = serde_json::to_vec(&done).map_err(|error| VerifyError::Worker(error.into()))?;
-    fs::write(&task.result, text).map_err(VerifyError::Worker)?;
+    let seconds = start.elapsed().as_secs_f64();
     if task.waits {
-        say("done").map_err(VerifyError::Worker)?;
+        // The meter is read now: what else this process does is none of the kernel's work.
+        say("done").and_then(|()| answer()).map_err(VerifyError::Worker)?;
     }
-    Ok(())
+    let done = Done { pid: std::process::id(), work, seconds };
+    let text = serde_json::to_vec(&done).map_err(|error| VerifyError::Worker(error.into()))?;
+    fs::write(&task.result, text).map_err(VerifyError::Worker)
 }
 
 /// What keeps threads in step.
@@ -63,6 +66,11 @@ struct Together {
 /// Says that all is warm, and waits until the meter has been read.
 fn handshake() -> io::Result<()> {
     say("ready")?;
+    answer()
+}
+
+/// Waits for a line.
+fn answer() -> io::Result<()> {
     let mut line = String::new();
     match io::stdin().lock().read_line(&mut line)? {
         0 => Err(io::Error::other("whoever measures is gone")),
@@ -76,12 +84,7 @@ fn say(word: &str) -> io::Result<()> {
     out.flush()
 }
 
-fn run_lane(
-    task: &Task,
-    lane: &Lane,
-    index: u64,
-    together: &Together,
-) -> Result<Vec<(Kernel, u64)>, VerifyError> {
+fn run_lane(task: &Task, lane: &Lane, index: u64, together: &Together) -> Result<Vec<Amount>, VerifyError> {
     let prepared = Taking::prepare(task, lane, index);
     let prepared = prepared.and_then(|mut taking| {
         taking.turns(Duration::from_secs_f64(task.warm_up_seconds))?;
@@ -94,7 +97,10 @@ fn run_lane(
     if *together.failed.read().unwrap_or_else(PoisonError::into_inner) {
         return Ok(Vec::new());
     }
-    taking.turns(Duration::from_secs_f64(task.seconds))
+    let done = taking.turns(Duration::from_secs_f64(task.seconds));
+    // The process ends soon: to give back what is read would take time that is measured and recorded.
+    mem::forget(taking.work);
+    done
 }
 
 /// A thread whose kernels take turns.
@@ -115,10 +121,11 @@ impl<'a> Taking<'a> {
     }
 
     /// Turns for so long; what was done in them.
-    fn turns(&mut self, time: Duration) -> Result<Vec<(Kernel, u64)>, VerifyError> {
+    fn turns(&mut self, time: Duration) -> Result<Vec<Amount>, VerifyError> {
         /// Turns differ by as much: strictly equal ones beat with the periods of samples.
         const VARIED: f64 = 0.25;
-        let mut done: Vec<(Kernel, u64)> = self.lane.turns.iter().map(|turn| (turn.kernel, 0)).collect();
+        let nothing = |turn: &Turn| Amount { kernel: turn.kernel, units: 0, cpu_seconds: 0.0 };
+        let mut done: Vec<Amount> = self.lane.turns.iter().map(nothing).collect();
         let end = Instant::now() + time;
         for (turn, at) in self.lane.turns.iter().zip(0..done.len()).cycle() {
             if Instant::now() >= end {
@@ -129,8 +136,10 @@ impl<'a> Taking<'a> {
             }
             let units = turn.units as f64 * (1.0 + VARIED * self.random.symmetric());
             let units = (units.round() as u64).max(1);
+            let start = thread_cpu_time().as_secs_f64();
             self.work.run(turn.kernel, units);
-            done[at].1 += units;
+            done[at].cpu_seconds += thread_cpu_time().as_secs_f64() - start;
+            done[at].units += units;
         }
         Ok(done)
     }
@@ -167,7 +176,6 @@ impl Announcer {
 mod tests {
     use super::*;
     use crate::verify::kernels::WorkingSizes;
-    use crate::verify::task::Turn;
 
     fn task(folder: &std::path::Path, cpu: u32) -> Task {
         let turn = |kernel| Turn { kernel, units: 10 };
@@ -195,8 +203,10 @@ mod tests {
             serde_json::from_slice(&fs::read(&task.result).expect("a file")).expect("what was done");
         assert!(done.seconds >= 0.02 && done.pid == std::process::id());
         // Two threads did products; memory had no turn.
-        assert!(done.units_of(Kernel::Products) >= 14 && done.units_of(Kernel::Table) >= 7, "{done:?}");
-        assert_eq!(done.units_of(Kernel::Memory), 0);
+        assert!(done.of(Kernel::Products).units >= 14 && done.of(Kernel::Table).units >= 7, "{done:?}");
+        assert_eq!(done.of(Kernel::Memory).units, 0);
+        let cpu_seconds: f64 = done.work.iter().map(|amount| amount.cpu_seconds).sum();
+        assert!(cpu_seconds > 0.0 && cpu_seconds <= 2.0 * done.seconds, "{done:?}");
         let announced = fs::read_to_string(folder.path().join("announced")).expect("a file");
         assert!(announced.contains("asm\n") && announced.contains("l2\n"), "{announced}");
     }

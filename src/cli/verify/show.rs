@@ -101,10 +101,11 @@ fn write_sum(out: &mut dyn Write, comparison: &Comparison) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "{:<18} the meters: {:.3} J, {:+.1} % of what these kernels take alone",
+        "{:<18} the meters: {:.3} J, {:+.1} % of the kernels' watts alone; the same work alone: {:.3} J",
         "",
         comparison.measured_joules,
-        100.0 * (comparison.measured_joules / comparison.alone_joules - 1.0)
+        100.0 * (comparison.measured_joules / comparison.alone_joules - 1.0),
+        comparison.work_joules
     )
 }
 
