@@ -61,7 +61,7 @@ pub struct VerifyArgs {
     #[arg(long, value_name = "FOLDER")]
     recordings: Option<PathBuf>,
 
-    /// Each worker writes the name of a kernel's like into this file first.
+    /// Each worker writes the name of its kernel's like in `eprof calibrate` into this file first, and `default` at its end.
     #[arg(long, value_name = "FILE")]
     announce: Option<PathBuf>,
 

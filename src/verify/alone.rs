@@ -53,7 +53,8 @@ impl Alone {
             let (watts, watts_error) = value_and_error(SampleMean::of(visits.iter().map(watts)));
             let std_error = watts_error.hypot(idle_error);
             // Three standard errors: what is less is noise now and then.
-            if !(watts > 3.0 * std_error) {
+            let is_told = watts > 3.0 * std_error;
+            if !is_told {
                 return Err(VerifyError::NotTold { kernel: *kernel, watts, std_error });
             }
             let cpu_seconds: f64 = visits.iter().map(|visit| visit.cpu_seconds).sum();

@@ -17,7 +17,7 @@ pub struct Task {
     pub warm_up_seconds: f64,
     /// What the kernels read.
     pub sizes: WorkingSizes,
-    /// File in which each thread names its kernel whenever it takes up another one.
+    /// File in which each thread names its kernel whenever it takes up another one, and says `default` at its end.
     pub announce: Option<PathBuf>,
     /// Say `ready` on standard output after the warm-up, and begin when a line comes in.
     pub waits: bool,

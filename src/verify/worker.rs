@@ -98,6 +98,9 @@ fn run_lane(task: &Task, lane: &Lane, index: u64, together: &Together) -> Result
         return Ok(Vec::new());
     }
     let done = taking.turns(Duration::from_secs_f64(task.seconds));
+    if let Some(announcer) = &mut taking.announcer {
+        announcer.end()?;
+    }
     // The process ends soon: to give back what is read would take time that is measured and recorded.
     mem::forget(taking.work);
     done
@@ -162,13 +165,21 @@ impl Announcer {
 
     fn announce(&mut self, kernel: Kernel) -> Result<(), VerifyError> {
         if self.latest != Some(kernel) {
-            // One write: what reads it may take each write for a line.
-            let line = format!("{}\n", kernel.announced_as());
-            let written = self.file.write_all(line.as_bytes());
-            written.map_err(|cause| VerifyError::Announce { path: self.path.clone(), cause })?;
+            self.write(kernel.announced_as())?;
             self.latest = Some(kernel);
         }
         Ok(())
+    }
+
+    /// No kernel runs any more: what a thread that ends still does is nobody's work.
+    fn end(&mut self) -> Result<(), VerifyError> {
+        self.write("default")
+    }
+
+    fn write(&mut self, word: &str) -> Result<(), VerifyError> {
+        // One write: what reads it may take each write for a line.
+        let written = self.file.write_all(format!("{word}\n").as_bytes());
+        written.map_err(|cause| VerifyError::Announce { path: self.path.clone(), cause })
     }
 }
 
@@ -209,6 +220,7 @@ mod tests {
         assert!(cpu_seconds > 0.0 && cpu_seconds <= 2.0 * done.seconds, "{done:?}");
         let announced = fs::read_to_string(folder.path().join("announced")).expect("a file");
         assert!(announced.contains("asm\n") && announced.contains("l2\n"), "{announced}");
+        assert_eq!(announced.matches("default\n").count(), 2, "each thread says that it is done");
     }
 
     #[test]
