@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::bench::{Run, run};
+use crate::bench::{Run, STEADY, run};
 
 /// A machine to be verified on.
 struct Machine {
@@ -48,8 +48,7 @@ fn verified(machine: &Machine) -> Option<Run> {
          ./eprof report a.data --limit 2\n\
          echo == end\n"
     );
-    // The guest's time counts its instructions: however busy the host is, nothing is late.
-    let options = ["--icount", "shift=3", "--sim", machine.simulation];
+    let options = [&STEADY[..], &["--sim", machine.simulation]].concat();
     run(&options, &script, &["found.json"])
 }
 
