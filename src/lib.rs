@@ -14,6 +14,7 @@
 //!                                  of other tools: samples by name
 //!
 //!   measure ► repeated runs, tuning, GPU experiments    calibrate ► this machine's power model
+//!   verify  ► how wrong all of this is on this machine
 //!   meter   ► every kind of energy meter                process   ► programs: launch, end, signals, rights
 //!   stat, tune, gpu, power_model ► arithmetic           hardware, units, numerics, tables, label, markup ► the ground
 //! ```
@@ -55,9 +56,11 @@
 //!   stat *                  -> label numerics units hardware
 //!   measure                 -> units hardware machine process gpu meter tune stat
 //!   calibrate               -> numerics units hardware machine process power_model meter measure
+//!   verify                  -> label numerics hardware machine process power_model profile recording meter analyze
+//!                              symbolize report measure calibrate
 //!   cli                     -> label numerics tables perf-data units hardware recording machine process
 //!                              power_model profile timeline symbolize text_profile gpu meter analyze record
-//!                              report tune stat measure calibrate
+//!                              report tune stat measure calibrate verify
 //!   main                    -> cli
 //! ```
 //!
@@ -127,3 +130,4 @@ pub mod gpu;
 pub mod measure;
 pub mod stat;
 pub mod tune;
+pub mod verify;

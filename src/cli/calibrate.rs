@@ -1,6 +1,6 @@
 //! `eprof calibrate`: fit a power model to this machine and keep it.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,13 +12,13 @@ use eprof::hardware::MachineInfo;
 use eprof::power_model::model::ModelEvent;
 use eprof::power_model::stored::{STORED_FORMAT, StoredModel};
 use eprof::units::Joules;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Outcome;
 use super::meters::MeterArgs;
 use super::model::{folder_for_new, print_model};
 use super::output::write_file;
 use super::record::seconds;
+use super::stage_bar::StageBar;
 
 const EXAMPLES: &str = "Examples:
   eprof calibrate --dry-run     what would be run, and what is missing
@@ -87,7 +87,7 @@ pub fn run(args: CalibrateArgs) -> Outcome {
     if args.output.is_none() {
         folder_for_new()?;
     }
-    let mut bar = Bar::new(args.quiet);
+    let mut bar = StageBar::new(args.quiet);
     let visits = bench.run(&mut bar)?;
     drop(bar);
     let events: Vec<ModelEvent> = bench.events.iter().map(model_event).collect();
@@ -203,31 +203,8 @@ fn print_outcome(
     Ok(())
 }
 
-/// Progress on a terminal.
-struct Bar(ProgressBar);
-
-impl Bar {
-    fn new(quiet: bool) -> Self {
-        let shown = !quiet && io::stderr().is_terminal();
-        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(0), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len}, {eta} left  {msg}") {
-            bar.set_style(style);
-        }
-        Self(bar)
-    }
-}
-
-impl Progress for Bar {
+impl Progress for StageBar {
     fn begins(&mut self, step: &Step, done: usize, expected: usize) {
-        self.0.set_length(expected as u64);
-        self.0.set_position(done as u64);
-        self.0.set_message(describe(step));
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.show(done, expected, describe(step));
     }
 }

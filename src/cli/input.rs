@@ -18,10 +18,11 @@ use eprof::power_model::stored::StoredModel;
 use eprof::profile::{Profile, ProfileParts};
 use eprof::recording::metadata::{Metadata, Target};
 use eprof::recording::{Opened, Recording, RecordingError};
-use eprof::report::{Selection, Weight};
+use eprof::report::{Selection, Verified, Weight};
 use eprof::symbolize::{Debuginfod, KernelListAhead, SymbolizeOptions, Symbolizer, Symbols};
 use eprof::text_profile::{self, TextOptions, TextProfile};
 use eprof::units::{Joules, Nanoseconds, Watts};
+use eprof::verify;
 use perf_data::attr::{EventAttr, flag};
 use perf_data::format::sample_type;
 use regex::Regex;
@@ -226,6 +227,8 @@ pub struct Loaded {
     pub symbols: Symbols,
     /// The recorded command, if it is known.
     pub subject: Option<String>,
+    /// What `eprof verify` found on the recorded machine, if joules are divided as it tried.
+    pub verified: Option<Verified>,
 }
 
 impl Loaded {
@@ -265,6 +268,7 @@ impl InputArgs {
             metadata.and_then(|metadata| end(metadata, profile)).or_else(|| modified(path));
         let has_meter = metadata.is_some_and(|metadata| !metadata.domains.is_empty());
         let subject = subject(&recording);
+        let verified = self.verified(metadata);
         // Beside what follows: a large file takes the kernel a while to unmap.
         let _ = thread::Builder::new().spawn(move || drop(recording));
         let mut symbolizer = Symbolizer::new(symbolize).with_kernel_list(kernel_list);
@@ -273,7 +277,16 @@ impl InputArgs {
         if self.watts.is_some() && has_meter {
             profile.warnings.push("--watts was not used: the recording has joules of its own".to_owned());
         }
-        Ok(Loaded { analysis: Box::new(analysis), symbols, subject })
+        Ok(Loaded { analysis: Box::new(analysis), symbols, subject, verified })
+    }
+
+    /// What was found of a machine says nothing of joules that other models and options divide.
+    fn verified(&self, metadata: Option<&Metadata>) -> Option<Verified> {
+        let is_usual = self.model == ModelArg::Auto && self.bucket.is_none();
+        let identity = &metadata.filter(|_| is_usual)?.machine.cpu_identity;
+        let found = verify::find(&folders(), identity)?;
+        let (mean_error, worst_error) = (found.verdict.mean_error, found.verdict.worst_error);
+        Some(Verified { mean_error, worst_error, date: found.date() })
     }
 
     /// Reads what another tool printed.
@@ -290,7 +303,7 @@ impl InputArgs {
                 profile.warnings.push(why.to_owned());
             }
         }
-        Ok(Loaded { analysis: Box::new(profile), symbols, subject: None })
+        Ok(Loaded { analysis: Box::new(profile), symbols, subject: None, verified: None })
     }
 
     /// How much memory may be taken.

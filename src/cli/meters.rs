@@ -1,5 +1,6 @@
 //! The options that choose energy meters, the same for every verb that reads them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,6 +28,23 @@ pub struct MeterArgs {
 }
 
 impl MeterArgs {
+    /// The same options as another eprof takes them.
+    pub fn arguments(&self) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = Vec::new();
+        for source in &self.meter {
+            arguments.extend(["--meter".into(), source.name().into()]);
+        }
+        if let Some(library) = &self.nvml_lib {
+            arguments.extend(["--nvml-lib".into(), library.into()]);
+        }
+        if let Some(watts) = self.watts {
+            let [idle, busy] = [watts.idle, watts.busy].map(|watts| watts.as_watts());
+            arguments.extend(["--watts".into(), format!("{idle}:{busy}").into()]);
+        }
+        arguments.extend(["--meter-watch".into(), self.meter_watch.to_string().into()]);
+        arguments
+    }
+
     /// As the library takes them.
     pub fn options(self) -> MeterOptions {
         MeterOptions {

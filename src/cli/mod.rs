@@ -26,11 +26,13 @@ mod record;
 mod record_progress;
 mod report;
 mod script;
+mod stage_bar;
 mod stat;
 mod symbol_args;
 mod table_file;
 mod table_options;
 mod tune;
+mod verify;
 
 use outcome::Outcome;
 use pager::Paging;
@@ -69,6 +71,7 @@ enum Verb {
     Script(script::ScriptArgs),
     Export(export::ExportArgs),
     Calibrate(calibrate::CalibrateArgs),
+    Verify(verify::VerifyArgs),
     Tune(Box<tune::TuneArgs>),
     Model(model::ModelArgs),
     Gpu(gpu::GpuArgs),
@@ -104,6 +107,8 @@ fn limit_rights(verb: &Verb) -> anyhow::Result<()> {
     match verb {
         // They open counters and meters, and give the rights up when they are open.
         Verb::Record(_) | Verb::Stat(_) | Verb::Doctor(_) | Verb::Calibrate(_) | Verb::Model(_) => Ok(()),
+        Verb::Verify(args) if args.is_worker() => Ok(privileges::drop_unless_root()?),
+        Verb::Verify(_) => Ok(()),
         Verb::Demo(_) | Verb::Tune(_) | Verb::TuneGuard => Ok(()),
         // They read files that anybody may have made.
         Verb::Report(_) | Verb::Flamegraph(_) | Verb::Export(_) | Verb::Script(_) => {
@@ -124,6 +129,7 @@ fn run(verb: Verb, paging: Paging) -> Outcome {
         Verb::Flamegraph(args) => flamegraph::run(args),
         Verb::Export(args) => export::run(args),
         Verb::Calibrate(args) => calibrate::run(args),
+        Verb::Verify(args) => verify::run(args),
         Verb::Doctor(args) => doctor::run(args),
         Verb::Tune(args) => tune::run(*args),
         Verb::TuneGuard => tune::run_guard(),

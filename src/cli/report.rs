@@ -157,10 +157,11 @@ pub fn run(args: ReportArgs, paging: Paging) -> Outcome {
     if args.by == By::Bucket {
         return args.run_buckets(&loaded, paging);
     }
-    let Loaded { analysis, symbols, subject } = &loaded;
+    let Loaded { analysis, symbols, subject, .. } = &loaded;
     let analysis = analysis.as_ref();
     let profile = loaded.profile();
     let mut options = args.options(subject.clone());
+    options.verified = loaded.verified.clone();
     if args.by == By::Kernel {
         only_launches(&mut options, profile)?;
     }
@@ -253,6 +254,7 @@ impl ReportArgs {
             limit,
             own_only: is_table && !self.children,
             whole: self.whole,
+            verified: None,
         }
     }
 

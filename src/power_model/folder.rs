@@ -101,12 +101,25 @@ impl ModelFolder {
         self.load(cpu_identity)
     }
 
+    /// The folder of this name beside this one: for what else is kept of kinds of CPU.
+    pub fn beside(&self, name: &str) -> Self {
+        Self(self.0.with_file_name(name))
+    }
+
     /// Writes a model, all or nothing, and returns its file.
     ///
     /// # Errors
     /// If the folder cannot be made or the file not be written.
     pub fn save(&self, stored: &StoredModel) -> Result<PathBuf, FolderError> {
-        let is_machines = *self == Self::of_machine();
+        self.write(&stored.cpu_identity, &stored.to_json()?)
+    }
+
+    /// Writes the file for a kind of CPU, all or nothing, and returns it.
+    ///
+    /// # Errors
+    /// If the folder cannot be made or the file not be written.
+    pub fn write(&self, cpu_identity: &str, text: &str) -> Result<PathBuf, FolderError> {
+        let is_machines = self.0.parent() == Self::of_machine().0.parent();
         let io_error = |verb, path: &Path| {
             let path = path.to_owned();
             move |source| FolderError::Io { verb, path, source }
@@ -117,9 +130,9 @@ impl ModelFolder {
             folders.mode(0o755);
         }
         folders.create(&self.0).map_err(io_error("make folder", &self.0))?;
-        let path = self.file_for(&stored.cpu_identity);
+        let path = self.file_for(cpu_identity);
         let unfinished = path.with_extension("json.new");
-        fs::write(&unfinished, stored.to_json()?).map_err(io_error("write", &unfinished))?;
+        fs::write(&unfinished, text).map_err(io_error("write", &unfinished))?;
         if is_machines {
             // Root's mask may keep new files from others.
             let readable = fs::Permissions::from_mode(0o644);

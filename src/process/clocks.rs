@@ -15,7 +15,16 @@ pub fn monotonic_now() -> Timestamp {
 
 /// CPU time of this process, all threads.
 pub fn own_cpu_time() -> Nanoseconds {
-    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(Nanoseconds::ZERO, |time| {
+    cpu_time(ClockId::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// CPU time of the calling thread.
+pub fn thread_cpu_time() -> Nanoseconds {
+    cpu_time(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn cpu_time(clock: ClockId) -> Nanoseconds {
+    clock_gettime(clock).map_or(Nanoseconds::ZERO, |time| {
         Nanoseconds::from_nanos(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
     })
 }

@@ -47,7 +47,11 @@ pub(super) fn write(summary: &Summary, style: &Style, out: &mut impl Write) -> i
         write_wrapped("divided: ", &division.sentence(), style.width, out)?;
     }
     writeln!(out)?;
-    write_balance(summary, style, out)
+    write_balance(summary, style, out)?;
+    let Some(verified) = &summary.verified else { return Ok(()) };
+    let [mean, worst] = [verified.mean_error, verified.worst_error].map(|error| 100.0 * error);
+    let text = format!("mean {mean:.1} %, worst {worst:.1} %, {}", verified.date);
+    write_wrapped("verified on this machine: ", &text, style.width, out)
 }
 
 fn write_domain(

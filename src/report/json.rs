@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::select::{Totals, Weight};
 use super::summary::method_name;
-use super::{DivisionSummary, DomainSummary, Report, ReportError, Row, RowKind, Side};
+use super::{DivisionSummary, DomainSummary, Report, ReportError, Row, RowKind, Side, Verified};
 use crate::hardware::Method;
 use crate::label::Label;
 use crate::profile::Balance;
@@ -50,6 +50,9 @@ struct JsonReport<'a> {
     division: Option<&'a DivisionSummary>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hidden_callers: Option<JsonHiddenCallers>,
+    /// What `eprof verify` found on this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<&'a Verified>,
     warnings: &'a [Label],
     weight: &'static str,
     by: &'static str,
@@ -185,6 +188,7 @@ impl<'a> JsonReport<'a> {
                 found: hidden.found,
                 out_of_reach: hidden.out_of_reach,
             }),
+            verified: summary.verified.as_ref(),
             warnings: &report.warnings,
             weight: report.weight.name(),
             by: report.by.name(),

@@ -60,5 +60,5 @@ pub use neighbours::{Neighbours, Side};
 pub use rows::{Grouping, Place, Row, RowKind, SortKey};
 pub use select::{Selection, Totals, Weight};
 pub use style::Style;
-pub use summary::{DomainSummary, EventSummary, Summary};
+pub use summary::{DomainSummary, EventSummary, Summary, Verified};
 pub use value::{Options, Report};

@@ -1,5 +1,7 @@
 //! The first lines of every report: what was measured, by what, and where all of it went.
 
+use serde::Serialize;
+
 use super::division::DivisionSummary;
 use super::select::Selected;
 use crate::hardware::{DomainInfo, Method};
@@ -43,6 +45,17 @@ pub struct EventSummary {
     pub throttled: u64,
 }
 
+/// How wrong eprof was found to be on the machine of the recording, for functions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verified {
+    /// Mean of the errors' sizes, as a share of the truth.
+    pub mean_error: f64,
+    /// The largest.
+    pub worst_error: f64,
+    /// The day on which that was found: `2026-11-22`.
+    pub date: String,
+}
+
 /// What the whole profile is about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
@@ -69,6 +82,8 @@ pub struct Summary {
     pub division: Option<DivisionSummary>,
     /// How often chains of frame pointers lacked callers.
     pub hidden_callers: HiddenCallers,
+    /// What `eprof verify` found there, if all joules are measured.
+    pub verified: Option<Verified>,
 }
 
 impl Summary {
@@ -116,7 +131,14 @@ impl Summary {
             balance,
             division: profile.division.as_ref().map(|division| DivisionSummary::new(division, profile)),
             hidden_callers: profile.hidden_callers,
+            verified: None,
         }
+    }
+
+    /// With what was found on the machine, where that says something of this recording's joules.
+    pub(super) fn with_verified(mut self, verified: Option<&Verified>) -> Self {
+        self.verified = verified.filter(|_| self.method == ProfileMethod::Measured).cloned();
+        self
     }
 
     /// Mean power of the counted domains; `None` without joules or time.

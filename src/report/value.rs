@@ -7,7 +7,7 @@ use super::missing_joules::MissingJoules;
 use super::neighbours::{Neighbours, Side};
 use super::rows::{self, Grouping, Row, SortKey};
 use super::select::{Selected, Selection, Totals, Weight};
-use super::summary::Summary;
+use super::summary::{Summary, Verified};
 use super::sums::{Found, RowsWanted, Sums};
 
 use crate::label::Label;
@@ -38,6 +38,8 @@ pub struct Options {
     pub own_only: bool,
     /// Shares of everything measured instead of what was attributed, with rows for what was not.
     pub whole: bool,
+    /// How wrong eprof is known to be on the machine of the recording.
+    pub verified: Option<Verified>,
 }
 
 impl Default for Options {
@@ -53,6 +55,7 @@ impl Default for Options {
             limit: None,
             own_only: false,
             whole: false,
+            verified: None,
         }
     }
 }
@@ -107,6 +110,7 @@ impl Report {
         let neighbours = options.neighbours.as_ref();
         let neighbours_of = neighbours.map(|of| (of.side, Label::new(&of.function)));
         let summary = Summary::new(profile, &selected, options.subject.as_deref());
+        let summary = summary.with_verified(options.verified.as_ref());
         let mut report = Self {
             weight,
             by: options.by,

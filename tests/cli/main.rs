@@ -12,3 +12,4 @@ mod symfs;
 mod table_verbs;
 mod text_profiles;
 mod tune_table;
+mod verify;

@@ -16,3 +16,4 @@ mod meters;
 mod record;
 mod stat;
 mod tune;
+mod verify;

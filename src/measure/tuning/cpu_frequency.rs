@@ -53,10 +53,7 @@ impl CpuFrequency {
             for name in ["scaling_min_freq", "scaling_max_freq"] {
                 let path = policy.path.join(name);
                 if let Err(error) = OpenOptions::new().write(true).open(&path) {
-                    return Err(format!(
-                        "{} cannot be written ({error}): run eprof tune as root",
-                        path.display()
-                    ));
+                    return Err(format!("{} cannot be written ({error}): run eprof as root", path.display()));
                 }
             }
         }
@@ -69,18 +66,20 @@ impl CpuFrequency {
     /// A sentence, if no CPU can run near it.
     pub fn nearest(&self, ghz: f64) -> Result<f64, String> {
         let khz = ghz * 1e6;
-        let lowest = self.policies.iter().map(|policy| policy.lowest).min().unwrap_or(0);
-        let highest = self.policies.iter().map(|policy| policy.highest).max().unwrap_or(0);
-        if khz < lowest as f64 * (1.0 - TOLERANCE) || khz > highest as f64 * (1.0 + TOLERANCE) {
-            return Err(format!(
-                "{ghz} GHz is out of the CPUs' range, {} to {} GHz",
-                lowest as f64 / 1e6,
-                highest as f64 / 1e6
-            ));
+        let (lowest, highest) = self.range();
+        if ghz < lowest * (1.0 - TOLERANCE) || ghz > highest * (1.0 + TOLERANCE) {
+            return Err(format!("{ghz} GHz is out of the CPUs' range, {lowest} to {highest} GHz"));
         }
         let offered = self.policies.iter().flat_map(|policy| &policy.offered);
         let nearest = offered.min_by_key(|&&offered| offered.abs_diff(khz as u64));
         Ok(nearest.map_or(ghz, |&nearest| nearest as f64 / 1e6))
+    }
+
+    /// The lowest and the highest frequency of any CPU, in GHz.
+    pub fn range(&self) -> (f64, f64) {
+        let lowest = self.policies.iter().map(|policy| policy.lowest).min().unwrap_or(0);
+        let highest = self.policies.iter().map(|policy| policy.highest).max().unwrap_or(0);
+        (lowest as f64 / 1e6, highest as f64 / 1e6)
     }
 
     /// Sets all policies to one frequency, as near as each can, and reads it back.

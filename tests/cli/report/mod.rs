@@ -4,6 +4,7 @@ mod call_paths;
 mod estimates;
 mod outputs;
 pub mod recording;
+mod verified;
 
 use std::path::Path;
 use std::process::{Output, Stdio};

@@ -22,6 +22,8 @@ use perf_data::writer::PerfDataWriter;
 const PID: u32 = 4242;
 const SAMPLES: u64 = 1000;
 const WATTS: f64 = 10.0;
+/// Of a CPU that nobody has.
+pub const CPU_IDENTITY: &str = "made-by-hand";
 
 /// Three of four samples are here.
 #[inline(never)]
@@ -188,7 +190,11 @@ impl Recorded<'_> {
             started_unix_ns: 4_000_000_000_000_000_000,
             recorder_pid: 1,
             system_wide_samples: false,
-            machine: MachineInfo { cpus: vec![cpu], ..MachineInfo::default() },
+            machine: MachineInfo {
+                cpu_identity: CPU_IDENTITY.to_owned(),
+                cpus: vec![cpu],
+                ..MachineInfo::default()
+            },
             domains: domains.to_vec(),
             events: vec![EventInfo {
                 name: "cpu-clock".to_owned(),
