@@ -16,8 +16,14 @@ fn any_stacks() -> impl Strategy<Value = Vec<Vec<u64>>> {
     prop::collection::vec(prop::collection::vec(0u64..6, 0..9), 1..160)
 }
 
+const MOST: TableLimits = TableLimits { paths: usize::MAX, cells: usize::MAX, addresses: usize::MAX };
+
 fn any_limits() -> impl Strategy<Value = TableLimits> {
-    (0usize..6000, 0usize..6000).prop_map(|(paths, cells)| TableLimits { paths, cells })
+    (0usize..6000, 0usize..6000).prop_map(|(paths, cells)| TableLimits {
+        paths,
+        cells,
+        addresses: usize::MAX,
+    })
 }
 
 fn any_dimensions() -> impl Strategy<Value = Dimensions> {
@@ -68,13 +74,13 @@ fn what_does_not_fit_comes_in_parts() {
         analysis.for_each_part(&mut |part| cells.push(part.cells.len()));
         cells
     };
-    assert_eq!(parts(TableLimits { paths: usize::MAX, cells: usize::MAX }), [100]);
-    assert_eq!(parts(TableLimits { paths: 0, cells: usize::MAX }), [1; 100]);
-    let by_paths = parts(TableLimits { paths: 1000, cells: usize::MAX });
+    assert_eq!(parts(MOST), [100]);
+    assert_eq!(parts(TableLimits { paths: 0, ..MOST }), [1; 100]);
+    let by_paths = parts(TableLimits { paths: 1000, ..MOST });
     assert!(by_paths.len() > 5 && by_paths.len() < 50, "{by_paths:?}");
     assert_eq!(by_paths.iter().sum::<usize>(), 100);
     // Whoever attributes finds too many cells when it has taken a thousand samples.
-    assert_eq!(parts(TableLimits { paths: usize::MAX, cells: 0 }), [100]);
+    assert_eq!(parts(TableLimits { cells: 0, ..MOST }), [100]);
 }
 
 proptest! {
@@ -89,8 +95,7 @@ proptest! {
     ) {
         let recording = Arc::new(recording_of_stacks(&stacks));
         let options = Options { dimensions, threads: Some(threads), ..Options::default() };
-        let most = TableLimits { paths: usize::MAX, cells: usize::MAX };
-        let whole = Analysis::with_limits(&recording, &options, [most; 2], 0);
+        let whole = Analysis::with_limits(&recording, &options, [MOST; 2], 0);
         let parts = Analysis::with_limits(&recording, &options, [of_whole, of_part], 0);
         let (a, b) = (whole.profile(), parts.profile());
         prop_assert!(whole.whole().is_some());
@@ -138,8 +143,7 @@ proptest! {
     fn buckets_add_up(stacks in any_stacks(), [of_whole, of_part] in prop::array::uniform2(any_limits())) {
         let recording = Arc::new(recording_of_stacks(&stacks));
         let options = Options { keep_buckets: true, ..Options::default() };
-        let most = TableLimits { paths: usize::MAX, cells: usize::MAX };
-        let [a, b] = [[most; 2], [of_whole, of_part]].map(|limits| {
+        let [a, b] = [[MOST; 2], [of_whole, of_part]].map(|limits| {
             let analysis = Analysis::with_limits(&recording, &options, limits, 0);
             let profile = analysis.profile();
             let mut by_slice = vec![0.0; profile.slices.len()];

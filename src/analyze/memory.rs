@@ -1,7 +1,8 @@
 //! How much memory an analysis may take, and what it takes it for.
 //!
 //! What grows with a recording is the number of distinct call stacks. All else is bounded by the program (its addresses,
-//! functions and threads) or by the rings (one round of records). So a limit is a limit of tables: of the tree of
+//! functions and threads) or by the rings (one round of records), and where it is not, as for addresses that a recorder took
+//! for code, they are folded into one. So a limit is a limit of tables: of the tree of
 //! callers, which the thread that gathers makes, and of the cells, which the one that attributes makes. Each of the
 //! two has a share of its own and asks nobody: whether a recording is too large for a limit depends on the
 //! recording alone, and not on which thread was ahead.
@@ -52,13 +53,19 @@ impl MemoryLimit {
 
     /// What the tables of a whole profile may take, with call stacks or without.
     pub(crate) fn of_whole(self, stacks: bool) -> TableLimits {
-        TableLimits::of_bytes(self.0.saturating_sub(BESIDE_TABLES), stacks)
+        TableLimits::of_bytes(self.0.saturating_sub(BESIDE_TABLES), self.of_addresses(), stacks)
     }
 
     /// What the tables of one part of a profile may take: half of it, for the next part's are begun while joules
     /// still come to this one's, and what is added up from parts needs room too.
     pub(crate) fn of_part(self, stacks: bool) -> TableLimits {
-        TableLimits::of_bytes(self.of_sums(), stacks)
+        TableLimits::of_bytes(self.of_sums(), self.of_addresses(), stacks)
+    }
+
+    /// What addresses of code may take. Those of a program are few beside this: only where its recorder took anything
+    /// for return addresses are there more.
+    fn of_addresses(self) -> usize {
+        self.0 / 3
     }
 
     /// What may be taken by what is added up from parts.
@@ -80,19 +87,24 @@ pub(crate) struct TableLimits {
     pub paths: usize,
     /// Cells.
     pub cells: usize,
+    /// Addresses of code, with their names and what reports say of them.
+    pub addresses: usize,
 }
 
 impl TableLimits {
-    fn of_bytes(bytes: usize, stacks: bool) -> Self {
+    fn of_bytes(bytes: usize, addresses: usize, stacks: bool) -> Self {
         // A deep stack that is like no other takes twenty places in the tree and one cell.
         let cells = if stacks { bytes / 3 } else { bytes };
-        Self { paths: bytes - cells, cells }
+        Self { paths: bytes - cells, cells, addresses }
     }
 }
 
 /// A key in a table that most samples look into: 16 bytes in an entry, of which down to three eighths are
 /// taken; half as much again while it grows.
 pub(crate) const BYTES_PER_KEY: usize = 64;
+/// An address of code: itself and its place in tables that grow, its function and name, and its row in a report, where
+/// it has a function of its own.
+pub(crate) const BYTES_PER_ADDRESS: usize = 800;
 /// A place in the tree of callers while it is made.
 pub(crate) const BYTES_PER_CALLER: usize = 8;
 /// The same when a call tree is drawn: who it calls, its stacks, and what it weighs.
@@ -115,11 +127,11 @@ mod tests {
             [MemoryLimit::LEAST, MemoryLimit::from_bytes(1 << 30).expect("enough"), MemoryLimit::NONE]
         {
             for stacks in [false, true] {
-                let TableLimits { paths, cells } = limit.of_whole(stacks);
+                let TableLimits { paths, cells, .. } = limit.of_whole(stacks);
                 assert!(cells > 0 && paths + cells < limit.bytes());
                 let of_two = limit.shared_by(2).of_whole(stacks);
                 assert!(2 * (of_two.paths + of_two.cells) <= paths + cells);
-                let TableLimits { paths, cells } = limit.of_part(stacks);
+                let TableLimits { paths, cells, .. } = limit.of_part(stacks);
                 assert!(cells > 0 && paths + cells + limit.of_sums() < limit.bytes());
             }
         }

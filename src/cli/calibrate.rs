@@ -64,7 +64,7 @@ pub struct CalibrateArgs {
     #[command(flatten)]
     meters: MeterArgs,
 
-    /// No progress.
+    /// Show no progress.
     #[arg(short, long)]
     quiet: bool,
 }

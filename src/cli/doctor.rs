@@ -36,7 +36,7 @@ pub struct DoctorArgs {
     #[arg(long)]
     json: bool,
 
-    /// Then read the chosen meters for so many seconds and print joules and watts.
+    /// Also read the chosen meters for so many seconds, and print joules and watts.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     watch: Option<Duration>,
 

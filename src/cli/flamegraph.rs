@@ -47,7 +47,7 @@ pub struct FlamegraphArgs {
     #[arg(long, value_enum, default_value_t = RootArg::Auto)]
     root: RootArg,
 
-    /// Start from the functions that spend and go up to their callers.
+    /// Start from the innermost functions, which spend the energy, with their callers on top of them.
     #[arg(long)]
     reverse: bool,
 

@@ -25,11 +25,13 @@ use eprof::units::{Joules, Nanoseconds, Watts};
 use eprof::verify;
 use perf_data::attr::{EventAttr, flag};
 use perf_data::format::sample_type;
+use perf_data::input_name;
 use regex::Regex;
 
 use super::memory;
 use super::model::folders;
 use super::output::say;
+use super::reading_progress::ReadingProgress;
 
 /// The recording that verbs read if they are told no other.
 pub const DEFAULT_RECORDING: &str = "eprof.data";
@@ -57,18 +59,18 @@ pub struct InputArgs {
     #[arg(long, value_name = "MODEL", default_value = "auto")]
     model: ModelArg,
 
-    /// Energy of a bucket, in which joules are divided, such as 1J or 200mJ [default: 1J, less for short
-    /// recordings].
+    /// Energy of a bucket, such as 1J or 200mJ: joules are divided among the samples of the stretch of time that took
+    /// as much [default: 1J, less for short recordings].
     #[arg(long, value_name = "JOULES", value_parser = joules)]
     bucket: Option<Joules>,
 
-    /// What becomes of the energy that is spent whatever runs: a row of its own, or shared out to what ran.
+    /// Where the energy goes that the machine takes whatever runs: into a row of its own, or spread over what ran.
     #[arg(long = "static", value_enum, default_value_t = StaticArg::Row)]
     static_energy: StaticArg,
 
     /// Memory to take at most, such as 512M or 2G; at least 64M. A recording with more call stacks is read several
-    /// times: all sums stay exact, and the lightest branches of call trees are folded into `[folded]` [default: a
-    /// quarter of what is free, at least 256M].
+    /// times. What each function took itself stays exact; the lightest branches of call trees, and callers beyond
+    /// what there is room for, are folded into `[folded]` [default: a quarter of what is free, at least 256M].
     #[arg(long, value_name = "SIZE", value_parser = memory::parse)]
     memory: Option<MemoryLimit>,
 
@@ -138,11 +140,11 @@ enum StaticArg {
 /// Which samples count, and what weighs.
 #[derive(Args)]
 pub struct SelectArgs {
-    /// What rows and frames are weighed by: joules where there are any, else samples.
+    /// What rows and frames are measured in [default: joules if the recording has any, else samples].
     #[arg(long, value_enum)]
     weight: Option<WeightArg>,
 
-    /// Only joules of this energy domain; by default all that lie in no other.
+    /// Only joules of this energy domain [default: those of all domains that are not part of another].
     #[arg(long, value_name = "NAME")]
     domain: Option<String>,
 
@@ -261,7 +263,9 @@ impl InputArgs {
             |attr: &EventAttr| attr.samples(sample_type::IP) && !attr.has(flag::EXCLUDE_KERNEL);
         let has_kernel_code = recording.events().iter().any(|event| has_kernel_code(&event.attr));
         let kernel_list = has_kernel_code.then(|| KernelListAhead::begin(&symbolize)).flatten();
+        let progress = ReadingProgress::begin(&recording);
         let mut analysis = Analysis::new(&recording, &options, memory);
+        drop(progress);
         let profile = analysis.profile_mut();
         let metadata = recording.metadata();
         symbolize.recorded_at =
@@ -293,7 +297,7 @@ impl InputArgs {
     fn load_text(&self, path: &Path, text: impl Read, needed: Needed) -> anyhow::Result<Loaded> {
         let options = TextOptions { cpus: needed.dimensions.cpus };
         let TextProfile { mut profile, symbols, cpus, .. } =
-            text_profile::read(text, options).with_context(|| format!("cannot read {}", path.display()))?;
+            text_profile::read(text, options).with_context(|| format!("cannot read {}", input_name(path)))?;
         if let Some(watts) = self.watts {
             if profile.cells.iter().any(|cell| cell.time > Nanoseconds::ZERO) {
                 analyze::estimate(&mut profile, cpus, watts);

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use clap::ValueEnum;
 use eprof::label::{Label, visible_lines};
+use eprof::report::said_once;
 
 use super::new_file::{NewFile, Readers};
 
@@ -84,9 +85,10 @@ where
     Ok(())
 }
 
-/// Says on stderr what the reader of a picture or export must know; such a file has no place for it.
+/// Says on stderr what the reader of a picture or export must know; such a file has no place for it. What is the same of
+/// many files is said once.
 pub fn warn(warnings: impl IntoIterator<Item = impl AsRef<str>>) {
-    for warning in warnings {
-        say(format_args!("warning: {}", Label::new(warning.as_ref())));
+    for warning in said_once(warnings) {
+        say(format_args!("warning: {}", Label::new(&warning)));
     }
 }

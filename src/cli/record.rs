@@ -21,8 +21,8 @@ use super::Outcome;
 use super::meters::MeterArgs;
 use super::model::folders;
 use super::new_file::keep_inputs;
-use super::output::say;
-use super::record_progress::RecordProgress;
+use super::output::{say, warn};
+use super::progress_line::ProgressLine;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,7 +52,7 @@ pub struct RecordArgs {
     #[arg(short, long, conflicts_with_all = ["pid", "tid"])]
     all_cpus: bool,
 
-    /// Record a control group, such as /system.slice/nginx.service, or by its folder.
+    /// Record a control group, given by its name (such as /system.slice/nginx.service) or by its folder.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["pid", "tid", "all_cpus"])]
     cgroup: Option<PathBuf>,
 
@@ -68,9 +68,9 @@ pub struct RecordArgs {
     #[arg(short, long, value_name = "EVENT")]
     event: Vec<String>,
 
-    /// Samples per second of each event, by periods that the kernel adapts. Without -F and -c, eprof's own
-    /// events have fixed periods by the power model: every sample stands for the same joules.
-    /// `max` is the most that the kernel allows.
+    /// Samples per second of each event; the kernel adapts the period to reach that. Without -F and -c, eprof chooses
+    /// a fixed period for each event by its power model, so that every sample stands for about the same joules. `max`
+    /// is the highest rate that the kernel allows.
     #[arg(short = 'F', long, value_name = "HERTZ", conflicts_with = "count", value_parser = hertz)]
     freq: Option<u64>,
 
@@ -78,13 +78,14 @@ pub struct RecordArgs {
     #[arg(short, long, value_name = "PERIOD", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 
-    /// Call paths by frame pointers, which is the default; --call-graph may say otherwise.
+    /// Record call paths, which is the default; --call-graph says how.
     #[arg(short)]
     g: bool,
 
-    /// How call paths are found: fp+leaf[,BYTES], fp, dwarf[,BYTES], lbr or none. Frame pointers (fp) do not tell who
-    /// calls a function that sets up no frame, as most do that call none; its caller is found in the top of the
-    /// stack, of which fp+leaf copies 192 bytes, or BYTES.
+    /// How to record call paths: fp+leaf[,BYTES], fp, dwarf[,BYTES], lbr or none. Frame pointers alone (fp) miss the
+    /// direct caller of each function that sets up no frame, as most functions that call no other do. fp+leaf also copies
+    /// the top of the stack (192 bytes, or BYTES), in which that caller is found. dwarf copies so much of the stack that
+    /// programs without frame pointers have call paths, too.
     #[arg(long, value_name = "HOW", default_value = "fp+leaf", value_parser = call_graph)]
     call_graph: CallGraph,
 
@@ -100,7 +101,7 @@ pub struct RecordArgs {
           default_missing_value = "always", value_parser = neighbours)]
     neighbours: OtherProcesses,
 
-    /// Leave the kernel out.
+    /// Sample user code only, and not the kernel.
     #[arg(long)]
     user_only: bool,
 
@@ -142,8 +143,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "MS", default_value_t = 10, hide = true)]
     meter_interval: u64,
 
-    /// Milliseconds of watching the meters before the program starts, to learn what the machine draws at rest; not
-    /// needed after `eprof calibrate`, 0 for none.
+    /// Read the meters for so many milliseconds before the program starts, to learn what the machine draws at rest.
+    /// 0 leaves this out; after `eprof calibrate` it is not needed.
     #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(..=60_000))]
     rest: u64,
 
@@ -152,11 +153,11 @@ pub struct RecordArgs {
     #[arg(long, value_name = "MODEL", default_value = "stored")]
     model: PathBuf,
 
-    /// Say nothing at the end.
+    /// Show no progress, warnings or summary; errors are shown all the same.
     #[arg(short, long)]
     quiet: bool,
 
-    /// Program to run, with its arguments. Beside -a, -p, -t and --cgroup, its end ends the recording.
+    /// Program to run, with its arguments. With -a, -p, -t or --cgroup, the recording ends when it does.
     #[arg(trailing_var_arg = true)]
     command: Vec<OsString>,
 }
@@ -176,7 +177,7 @@ pub fn run(args: RecordArgs) -> Outcome {
     if options.gpu.cupti.is_some() && !quiet {
         say(record::CUPTI_COST);
     }
-    let line = RecordProgress::new(quiet, options.target.program().is_some());
+    let line = ProgressLine::new(quiet, options.target.program().is_some());
     let recorded = record::record(&options, &mut |so_far| line.show(so_far));
     line.clear();
     let summary = match recorded {
@@ -188,8 +189,12 @@ pub fn run(args: RecordArgs) -> Outcome {
         Err(error) => return Err(error.into()),
     };
     if !quiet {
-        for warning in &summary.warnings {
-            say(format_args!("warning: {warning}"));
+        warn(&summary.warnings);
+        if summary.samples == 0 && summary.lost == 0 && summary.failure.is_none() {
+            say(format_args!(
+                "warning: nothing was sampled: what was recorded ran for less time than lies between two samples, if at \
+                 all. The joules are the whole machine's"
+            ));
         }
         // Not to be lost with stderr: the program's own exit status.
         let _ = writeln!(io::stderr(), "{}", visible_lines(&summary.to_string()));

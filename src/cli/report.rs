@@ -48,7 +48,7 @@ pub struct ReportArgs {
     #[arg(long, value_enum, default_value_t = By::Function)]
     by: By,
 
-    /// Add each row's total: with all that it called.
+    /// Add each row's total, in which all that it called is included, and its share.
     #[arg(long)]
     children: bool,
 
@@ -64,7 +64,7 @@ pub struct ReportArgs {
     #[arg(long, value_enum)]
     sort: Option<Sort>,
 
-    /// Show at most so many rows; 0: all [default: 40 in a table, all in other formats].
+    /// Show at most so many rows; 0 shows all [default: 40 in a table, all in other formats].
     #[arg(long, value_name = "ROWS")]
     limit: Option<usize>,
 

@@ -4,17 +4,18 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use eprof::label::visible_lines;
 use eprof::measure::Subject;
-use eprof::measure::runs::{self, Finished, RunError, RunOptions};
+use eprof::measure::runs::{self, BeginningRun, Finished, RunError, RunOptions};
 use eprof::stat::{self, MeasuredDomain, Slice};
 
 use super::Outcome;
 use super::meters::MeterArgs;
 use super::output::{say, warn, write_to};
+use super::progress_line::ProgressLine;
 use super::record::seconds;
 
 const EXAMPLES: &str = "Examples:
@@ -46,16 +47,16 @@ pub struct StatArgs {
     #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with = "all_cpus")]
     pid: Vec<u32>,
 
-    /// Show what every so many milliseconds took, while it runs, instead of the sums at the end.
+    /// Print the energy of each interval of so many milliseconds while the program runs, instead of the sums at the end.
     #[arg(short = 'I', long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..),
           conflicts_with_all = ["repeat", "warmup", "vs"])]
     interval_print: Option<u64>,
 
-    /// Runs to measure.
+    /// How many runs to measure.
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
 
-    /// Runs before those, whose figures do not count.
+    /// How many runs to make before those, without counting them.
     #[arg(long, value_name = "N", default_value_t = 0)]
     warmup: u32,
 
@@ -63,7 +64,7 @@ pub struct StatArgs {
     #[arg(long, value_name = "COMMAND")]
     vs: Option<String>,
 
-    /// Measure the idle machine for so many seconds first and subtract its power.
+    /// First measure the idle machine for so many seconds (5 if none are given), and subtract its power.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true,
           default_missing_value = "5", value_parser = seconds)]
     subtract_idle: Option<Duration>,
@@ -125,15 +126,14 @@ pub fn run(args: StatArgs) -> Outcome {
     };
     let mut slices =
         Slices { json: args.json, csv: args.csv, output: args.output.as_deref(), text: String::new() };
-    let Finished { measurements, exit_status } =
-        match runs::measure(&options, &mut |domains, slice| slices.show(domains, slice)) {
-            Ok(finished) => finished,
-            Err(RunError::Launch(error)) => {
-                say(&error);
-                return Ok(ExitCode::from(error.exit_status()));
-            }
-            Err(error) => return Err(error.into()),
-        };
+    let Finished { measurements, exit_status } = match measure(&options, &mut slices) {
+        Ok(finished) => finished,
+        Err(RunError::Launch(error)) => {
+            say(&error);
+            return Ok(ExitCode::from(error.exit_status()));
+        }
+        Err(error) => return Err(error.into()),
+    };
     let text = match (args.json, args.csv) {
         _ if options.interval.is_some() => slices.text,
         (true, _) => stat::json(&measurements)?,
@@ -150,6 +150,26 @@ pub fn run(args: StatArgs) -> Outcome {
         warn(&measurements.warnings);
     }
     Ok(ExitCode::from(exit_status))
+}
+
+/// Makes the runs; of several, a terminal shows which it is.
+fn measure(options: &RunOptions, slices: &mut Slices<'_>) -> Result<Finished, RunError> {
+    let line = ProgressLine::new(options.interval.is_some(), !options.commands.is_empty());
+    let start = Instant::now();
+    let finished = runs::measure(
+        options,
+        &mut |domains, slice| slices.show(domains, slice),
+        &mut |BeginningRun { number, of }| {
+            if of > 1 {
+                line.show(format_args!(
+                    "run {number} of {of}, {:.1} s so far",
+                    start.elapsed().as_secs_f64()
+                ));
+            }
+        },
+    );
+    line.clear();
+    finished
 }
 
 /// Figures that are shown while they are measured.

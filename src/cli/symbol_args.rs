@@ -12,7 +12,7 @@ use super::input::cache_folder;
 /// How addresses get names.
 #[derive(Args)]
 pub struct SymbolArgs {
-    /// Leave functions that were inlined out.
+    /// Do not print inlined functions.
     #[arg(long)]
     no_inline: bool,
 

@@ -21,7 +21,7 @@ use crate::measure::{RunMeter, RunMeterError};
 use crate::meter::{MeterOptions, discover};
 use crate::process::clocks::children_cpu_seconds;
 use crate::process::{LaunchError, Outcome, ReceivedSignal, Signals, SystemError, Waiting, reap};
-use crate::stat::{MeasuredDomain, Measurements, Run, Series, Slice};
+use crate::stat::{EnergyOf, MeasuredDomain, Measurements, Run, Series, Slice};
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// What to run, and how often.
@@ -81,7 +81,17 @@ pub struct Finished {
 /// How long it may take until the end of a process is noticed that is not eprof's child.
 const WATCH: Duration = Duration::from_millis(50);
 
-/// Makes the runs. What stretches of time took is given to `show`, if that is wanted.
+/// A run that is about to begin, of all that are to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BeginningRun {
+    /// Its number, from 1.
+    pub number: usize,
+    /// All runs of all programs, those to warm up too.
+    pub of: usize,
+}
+
+/// Makes the runs. What stretches of time took is given to `show`, if that is wanted, and each run is announced to
+/// `begins`.
 ///
 /// Signals of the calling thread are taken over meanwhile, and programs are started with `fork`: to be
 /// called before other threads are made.
@@ -91,6 +101,7 @@ const WATCH: Duration = Duration::from_millis(50);
 pub fn measure(
     options: &RunOptions,
     show: &mut dyn FnMut(&[MeasuredDomain], &Slice),
+    begins: &mut dyn FnMut(BeginningRun),
 ) -> Result<Finished, RunError> {
     let roots = Roots::default();
     let signals = Signals::take_over()?;
@@ -122,10 +133,14 @@ pub fn measure(
     let mut exit_status = 0;
     let rounds = options.warmups + options.repeats;
     'rounds: for round in 0..rounds {
-        for (argv, series) in commands.iter().zip(&mut series) {
+        for (program, (argv, series)) in commands.iter().zip(&mut series).enumerate() {
             if bench.interrupted.is_some() {
                 break 'rounds;
             }
+            begins(BeginningRun {
+                number: round * commands.len() + program + 1,
+                of: rounds * commands.len(),
+            });
             let (run, outcome) = bench.run(argv, &domains)?;
             // A run that was cut short says nothing of a whole one, unless it is all there is.
             let is_whole = bench.interrupted.is_none() || outcome == Outcome::Exited(0);
@@ -164,6 +179,13 @@ pub fn measure(
         domains,
         series,
         warmups: options.warmups,
+        energy_of: match &options.subject {
+            Subject::Programs | Subject::Processes(_) if bench.meter.is_estimated() => match options.idle {
+                None => EnergyOf::ProgramAndIdle,
+                Some(_) => EnergyOf::Program,
+            },
+            _ => EnergyOf::Machine,
+        },
         interrupted: bench.interrupted.map(|signal| signal.to_string()),
         warnings,
     };

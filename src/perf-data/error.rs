@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::input_name::input_name;
+
 /// What did not fit into its record.
 pub(crate) type Missing = &'static str;
 
@@ -11,7 +13,7 @@ pub(crate) type Missing = &'static str;
 #[non_exhaustive]
 pub enum ReadError {
     /// The file cannot be read at all.
-    #[error("cannot read {}", path.display())]
+    #[error("cannot read {}", input_name(path))]
     Open {
         /// The file.
         path: PathBuf,
@@ -27,14 +29,23 @@ pub enum ReadError {
         /// The folder.
         path: PathBuf,
     },
+    /// Nothing is in it.
+    #[error(
+        "{} is empty: what was to write a recording there has failed, or has not written it yet",
+        input_name(path)
+    )]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
     /// Something else than a recording.
-    #[error("{} is no recording: it does not begin with PERFILE2", path.display())]
+    #[error("{} is no recording: it does not begin with PERFILE2", input_name(path))]
     NotPerfData {
         /// The file.
         path: PathBuf,
     },
     /// A recording of 2009.
-    #[error("{} is of version 1 of perf.data, which perf stopped writing in 2010", path.display())]
+    #[error("{} is of version 1 of perf.data, which perf stopped writing in 2010", input_name(path))]
     Version1 {
         /// The file.
         path: PathBuf,

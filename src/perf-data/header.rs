@@ -30,6 +30,9 @@ pub(crate) fn is_recording(beginning: &[u8]) -> bool {
 
 /// Reads the header.
 pub(crate) fn head(path: &Path, bytes: &[u8]) -> Result<Head, ReadError> {
+    if bytes.is_empty() {
+        return Err(ReadError::Empty { path: path.to_owned() });
+    }
     let not_perf_data = || ReadError::NotPerfData { path: path.to_owned() };
     let magic = Cursor::new(bytes, ByteOrder::Little).u64().ok_or_else(not_perf_data)?;
     let order = match magic {

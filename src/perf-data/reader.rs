@@ -60,7 +60,14 @@ impl PerfData {
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         match Self::open_or_other(path)? {
             Opened::PerfData(file) => Ok(*file),
-            Opened::Other(_) => Err(ReadError::NotPerfData { path: path.to_owned() }),
+            Opened::Other(mut reader) => {
+                let path = path.to_owned();
+                match reader.read(&mut [0]) {
+                    Ok(0) => Err(ReadError::Empty { path }),
+                    Ok(_) => Err(ReadError::NotPerfData { path }),
+                    Err(source) => Err(ReadError::Open { path, source }),
+                }
+            }
         }
     }
 
@@ -152,6 +159,11 @@ impl PerfData {
     /// the records and all [features](PerfData::features) are missing.
     pub fn is_complete(&self) -> bool {
         self.data.finished && self.data.missing == 0
+    }
+
+    /// Bytes of the file.
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
     }
 
     /// Byte order of the recorded machine. Records are given out in little-endian order anyway.

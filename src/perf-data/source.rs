@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use memmap2::{Advice, Mmap, UncheckedAdvice};
 
 use crate::header;
+use crate::input_name::STANDARD_INPUT;
 
 /// A recording is known by so many bytes.
 const BEGINNING: usize = 8;
@@ -43,7 +44,7 @@ pub(crate) enum Opened {
 impl Opened {
     /// Opens the file at `path`, or standard input if it is `-`.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let file = if path == Path::new("-") {
+        let file = if path == Path::new(STANDARD_INPUT) {
             File::from(io::stdin().as_fd().try_clone_to_owned()?)
         } else {
             File::open(path)?

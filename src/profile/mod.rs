@@ -75,8 +75,10 @@ pub struct HiddenCallers {
     pub samples: u64,
     /// Those whose chain now has what it lacked.
     pub found: u64,
-    /// Those whose chain still lacks it: it lay deeper in the stack than was copied.
+    /// Those whose chain still lacks it: it lay deeper in the stack than was copied, or none of the stack was.
     pub out_of_reach: u64,
+    /// Those of which nothing is known, since the unwind tables of their code are not here.
+    pub unknown: u64,
 }
 
 /// How measured joules were divided among samples.
@@ -217,6 +219,8 @@ pub enum ModuleKind {
     GpuKernel,
     /// No code: time of the program that no sample tells of. `path` says of what it is.
     NotSampled,
+    /// Code that there was no memory to tell apart.
+    Folded,
     /// No mapping was known. Addresses are the process's.
     Unknown,
 }
@@ -279,6 +283,15 @@ pub enum ProfileMethod {
 }
 
 impl ProfileMethod {
+    /// What stands where a reader could take joules for measured: in pictures, names, and call paths of exports.
+    pub fn estimate_mark(self) -> Option<&'static str> {
+        match self {
+            Self::Measured | Self::None => None,
+            Self::Estimated => Some("estimated"),
+            Self::Mixed => Some("partly estimated"),
+        }
+    }
+
     /// Of domains together.
     pub fn of(domains: impl Iterator<Item = Method>) -> Self {
         domains.fold(Self::None, |all, method| match (all, method) {

@@ -35,10 +35,13 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[ eprof: {} samples, {} lost, ", grouped(self.samples), grouped(self.lost))?;
         match &self.energy {
+            // Meters count the machine, and an estimate is made of the CPU time of all that ran.
             Some(EnergySummary { total, method: Method::Measured, sources }) => {
-                write!(f, "{total} measured by {}", sources.join(" and "))?;
+                write!(f, "the whole machine {total} measured by {}", sources.join(" and "))?;
             }
-            Some(EnergySummary { total, method: Method::Estimated, .. }) => write!(f, "{total} estimated")?,
+            Some(EnergySummary { total, method: Method::Estimated, .. }) => {
+                write!(f, "the whole machine {total} estimated")?;
+            }
             None => f.write_str("energy unknown")?,
         }
         write!(f, ", {} {}; eprof report ]", self.output.display(), size(self.file_size))

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use perf_data::{Decoder, EventDesc, Features, PerfData, Records};
 
@@ -17,6 +18,8 @@ const LONGEST_METADATA: usize = 64 << 20;
 pub struct Recording {
     perf_data: PerfData,
     metadata: Option<Metadata>,
+    /// For who waits: see [`Recording::bytes_read`].
+    bytes_read: AtomicU64,
 }
 
 /// What a path led to.
@@ -58,7 +61,7 @@ impl Recording {
 
     fn new(perf_data: PerfData) -> Result<Self, RecordingError> {
         let metadata = metadata_of(&perf_data)?;
-        Ok(Self { perf_data, metadata })
+        Ok(Self { perf_data, metadata, bytes_read: AtomicU64::new(0) })
     }
 
     /// What eprof wrote down; `None` for other recorders' files.
@@ -79,6 +82,17 @@ impl Recording {
     /// What the recorder wrote down about the machine and itself: [`PerfData::features`].
     pub fn features(&self) -> &Features {
         self.perf_data.features()
+    }
+
+    /// How far in the file a walk through the records has come, for those who wait for it in another thread: of how many
+    /// bytes, [`PerfData::size`] says. A recording may be walked through more than once.
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Ordering::Relaxed)
+    }
+
+    /// A walk through the records has come to this offset in the file.
+    pub(crate) fn note_read(&self, offset: u64) {
+        self.bytes_read.store(offset, Ordering::Relaxed);
     }
 
     /// The recorder finished the file: [`PerfData::is_complete`].

@@ -118,7 +118,9 @@ impl CallPathCheck {
             let module = module_of(index);
             Code {
                 is_user: !profile.addresses[index].kernel && module.is_some_and(is_user_code),
-                is_root: functions().any(|function| function.known && is_root(&function.name)),
+                // What is folded may be where the path begins.
+                is_root: module.is_some_and(|module| module.kind == ModuleKind::Folded)
+                    || functions().any(|function| function.known && is_root(&function.name)),
                 is_starter: !is_known && module.is_some_and(is_starter),
                 is_nowhere: !is_known && module.is_none_or(|module| module.kind == ModuleKind::Unknown),
             }

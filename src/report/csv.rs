@@ -7,7 +7,7 @@ use super::summary::method_name;
 use super::{Report, ReportError, Row};
 use crate::units::{Joules, Watts};
 
-const COLUMNS: [&str; 16] = [
+const COLUMNS: [&str; 17] = [
     "name",
     "module",
     "function",
@@ -24,6 +24,7 @@ const COLUMNS: [&str; 16] = [
     "self_time_share",
     "self_watts",
     "method",
+    "total_share",
 ];
 
 /// Writes the rows of a report, one line each, below a line of column names. What is not known is an
@@ -62,6 +63,7 @@ fn cells(report: &Report, row: &Row) -> [String; COLUMNS.len()] {
         cell(report.time_share(&row.own)),
         cell(report.watts(row).map(Watts::as_watts)),
         method_name(report.summary.method).to_owned(),
+        cell(report.share(&row.total)),
     ]
 }
 

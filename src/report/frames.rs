@@ -88,6 +88,7 @@ impl FrameTable {
                             | ModuleKind::Anonymous
                             | ModuleKind::GpuKernel
                             | ModuleKind::NotSampled
+                            | ModuleKind::Folded
                     )
                 );
                 let label = modules.get(module).unwrap_or(&unknown.module);
@@ -178,6 +179,7 @@ pub(super) fn module_label(module: &Module) -> Label {
         ModuleKind::Jit => Label::new("[jit]"),
         ModuleKind::GpuKernel => Label::new("[gpu]"),
         ModuleKind::NotSampled => Label::new("[not sampled]"),
+        ModuleKind::Folded => Label::new("[folded]"),
         _ if module.path.is_empty() => Label::new("[unknown]"),
         _ => Label::new(&module.path),
     }

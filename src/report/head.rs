@@ -11,7 +11,7 @@ use super::style::Style;
 use super::summary::{DomainSummary, Summary, how, whole_title};
 use crate::hardware::Method;
 use crate::label::padded;
-use crate::profile::Balance;
+use crate::profile::{Balance, ProfileMethod};
 use crate::units::{Joules, Nanoseconds};
 
 /// Columns of a number in the head.
@@ -39,6 +39,9 @@ pub(super) fn write(summary: &Summary, style: &Style, out: &mut impl Write) -> i
     let power = summary.mean_power().map(|power| format!(" ({power})")).unwrap_or_default();
     let how = how(summary.method);
     writeln!(out, "{bold}{} in {}{power}, {how}{plain}", summary.balance.measured, summary.duration)?;
+    if let Some(text) = whose(summary) {
+        write_wrapped("", &text, style.width, out)?;
+    }
     for domain in &summary.domains {
         write_domain(domain, summary.duration, style, out)?;
     }
@@ -52,6 +55,20 @@ pub(super) fn write(summary: &Summary, style: &Style, out: &mut impl Write) -> i
     let [mean, worst] = [verified.mean_error, verified.worst_error].map(|error| 100.0 * error);
     let text = format!("mean {mean:.1} %, worst {worst:.1} %, {}", verified.date);
     write_wrapped("verified on this machine: ", &text, style.width, out)
+}
+
+/// Of whom the joules of the first line are, and how many of them are the rows': meters count the machine, whoever
+/// was recorded.
+fn whose(summary: &Summary) -> Option<String> {
+    let balance = &summary.balance;
+    let is_of_machine = summary.method != ProfileMethod::Estimated || balance.other_processes > Joules::ZERO;
+    is_of_machine.then(|| match summary.samples() {
+        0 => "energy of the whole machine; what was recorded was never sampled, and is charged none of it"
+            .to_owned(),
+        _ => {
+            format!("energy of the whole machine, of which the sampled functions took {}", balance.attributed)
+        }
+    })
 }
 
 fn write_domain(

@@ -4,7 +4,7 @@
 //! `attributed + static + other + lost` is `total_joules`; what eprof itself used is part of `other`
 //! and told again as `recorder`. `rows` are what was attributed; rows of the balance itself (named in
 //! square brackets, `kind` is `"balance"`) are among them only if asked for. `hidden_callers` tells of how many samples
-//! the chain of frame pointers lacked callers that were found elsewhere, and of how many it still lacks them.
+//! the chain of frame pointers lacked callers that were found elsewhere, and of how many it still lacks them, or it is not known whether it does.
 
 use std::io::Write;
 
@@ -106,6 +106,7 @@ struct JsonHiddenCallers {
     samples: u64,
     found: u64,
     out_of_reach: u64,
+    unknown: u64,
 }
 
 #[derive(Serialize)]
@@ -187,6 +188,7 @@ impl<'a> JsonReport<'a> {
                 samples: hidden.samples,
                 found: hidden.found,
                 out_of_reach: hidden.out_of_reach,
+                unknown: hidden.unknown,
             }),
             verified: summary.verified.as_ref(),
             warnings: &report.warnings,

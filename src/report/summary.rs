@@ -154,12 +154,7 @@ impl Summary {
 
     /// What stands where a reader could take joules for measured: in pictures, names and comments of exports.
     pub(super) fn estimate_mark(&self) -> Option<&'static str> {
-        match self.method {
-            _ if !self.has_joules() => None,
-            ProfileMethod::Measured | ProfileMethod::None => None,
-            ProfileMethod::Estimated => Some("estimated"),
-            ProfileMethod::Mixed => Some("partly estimated"),
-        }
+        self.method.estimate_mark().filter(|_| self.has_joules())
     }
 
     /// All samples of all events.

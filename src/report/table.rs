@@ -175,11 +175,10 @@ fn numbers(report: &Report, style: &Style, lines: &[&Row]) -> Vec<Column> {
         Weight::Count => columns.push(column("count", &|row| Some(grouped(row.own.count)))),
     }
     if style.children {
-        let title = if report.weight == Weight::Joules { "total" } else { "total%" };
-        columns.push(match report.weight {
-            Weight::Joules => column(title, &|row| Some(scale.show(row.total.joules))),
-            _ => column(title, &|row| percent(report.share(&row.total))),
-        });
+        if report.weight == Weight::Joules {
+            columns.push(column("total", &|row| Some(scale.show(row.total.joules))));
+        }
+        columns.push(column("total%", &|row| percent(report.share(&row.total))));
     }
     if has_joules {
         let title = if scale.unit == "J" { "joules" } else { scale.unit };

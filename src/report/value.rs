@@ -5,6 +5,7 @@ use regex::Regex;
 use super::error::ReportError;
 use super::missing_joules::MissingJoules;
 use super::neighbours::{Neighbours, Side};
+use super::repeated::said_once;
 use super::rows::{self, Grouping, Row, SortKey};
 use super::select::{Selected, Selection, Totals, Weight};
 use super::summary::{Summary, Verified};
@@ -203,7 +204,7 @@ impl Report {
 
 /// The profile's own warnings, and what does not add up. `in_cells` are the joules of all cells, by domain.
 fn warnings(profile: &Profile, summary: &Summary, in_cells: &[f64]) -> Vec<Label> {
-    let mut warnings: Vec<Label> = profile.warnings.iter().map(|text| Label::new(text)).collect();
+    let mut warnings: Vec<Label> = said_once(&profile.warnings).iter().map(|text| Label::new(text)).collect();
     let unbalanced = summary.domains.iter().filter(|domain| !domain.balance.holds());
     warnings.extend(unbalanced.map(|domain| {
         let (sum, measured) = (domain.balance.accounted(), domain.balance.measured);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::interval::Estimate;
-use super::measurements::{Measurements, Part, Quantity, Series};
+use super::measurements::{EnergyOf, Measurements, Part, Quantity, Series};
 use super::ratio::Ratio;
 use crate::hardware::Method;
 use crate::units::Watts;
@@ -15,6 +15,7 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ratios: Vec<Compared<'a>>,
     warmup_runs: usize,
+    energy_of: EnergyOf,
     interrupted: Option<&'a str>,
     warnings: &'a [String],
 }
@@ -81,6 +82,7 @@ pub fn json(measured: &Measurements) -> Result<String, serde_json::Error> {
         commands: measured.series.iter().map(|series| command(measured, series)).collect(),
         ratios: ratios(measured),
         warmup_runs: measured.warmups,
+        energy_of: measured.energy_of,
         interrupted: measured.interrupted.as_deref(),
         warnings: &measured.warnings,
     };

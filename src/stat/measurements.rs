@@ -36,6 +36,18 @@ pub struct MeasuredDomain {
     pub idle: Option<Watts>,
 }
 
+/// Whose energy the joules are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EnergyOf {
+    /// All that the machine took meanwhile: meters can tell no program from others.
+    Machine,
+    /// The program, and what the idle machine takes: an estimate leaves out what other programs took.
+    ProgramAndIdle,
+    /// The program alone, above idle.
+    Program,
+}
+
 /// All runs of one or two programs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measurements {
@@ -45,6 +57,8 @@ pub struct Measurements {
     pub series: Vec<Series>,
     /// Runs of each program made before, whose figures do not count.
     pub warmups: usize,
+    /// Whose energy it is.
+    pub energy_of: EnergyOf,
     /// The last run was cut short by this signal's name.
     pub interrupted: Option<String>,
     /// What makes the figures doubtful.
@@ -204,6 +218,7 @@ pub(super) mod fixture {
                 Series { command: "./frugal".to_owned(), runs: b.to_vec() },
             ],
             warmups: 1,
+            energy_of: EnergyOf::Machine,
             interrupted: None,
             warnings: Vec::new(),
         }

@@ -13,7 +13,7 @@ mod text;
 pub use csv::csv;
 pub use interval::Estimate;
 pub use json::json;
-pub use measurements::{MeasuredDomain, Measurements, Part, Quantity, Run, Series};
+pub use measurements::{EnergyOf, MeasuredDomain, Measurements, Part, Quantity, Run, Series};
 pub use ratio::{Ratio, ratio};
 pub use slice::Slice;
 pub use text::text;

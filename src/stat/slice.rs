@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::measurements::{MeasuredDomain, Measurements, Part, Quantity, Run, Series};
+use super::measurements::{EnergyOf, MeasuredDomain, Measurements, Part, Quantity, Run, Series};
 use crate::hardware::Method;
 
 /// A stretch of a run.
@@ -83,6 +83,7 @@ impl Slice {
             domains: domains.to_vec(),
             series: vec![Series { command: String::new(), runs: vec![self.run.clone()] }],
             warmups: 0,
+            energy_of: EnergyOf::Machine,
             interrupted: None,
             warnings: Vec::new(),
         };

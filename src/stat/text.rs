@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::interval::Estimate;
-use super::measurements::{Measurements, Part, Quantity, Series};
+use super::measurements::{EnergyOf, Measurements, Part, Quantity, Series};
 use super::ratio::Ratio;
 use crate::hardware::Method;
 use crate::label::Label;
@@ -125,6 +125,12 @@ fn notes(out: &mut String, measured: &Measurements) {
         Method::Measured => "measured",
     };
     line(out, &format!(" {how}: {}", sources.join(" + ")));
+    let energy_of = match measured.energy_of {
+        EnergyOf::Machine => "the whole machine, whatever else ran on it",
+        EnergyOf::ProgramAndIdle => "the program and the idle machine; what other programs took is left out",
+        EnergyOf::Program => "the program alone; what other programs took is left out",
+    };
+    line(out, &format!(" energy of {energy_of}"));
     let idle = measured
         .domains
         .iter()
@@ -188,9 +194,18 @@ mod tests {
         measured.domains[0].info.method = Method::Estimated;
         measured.domains[0].info.source = "estimate".to_owned();
         measured.domains[0].idle = Some(Watts::from_watts(3.5));
+        measured.energy_of = EnergyOf::Program;
         measured.warmups = 0;
         measured.interrupted = Some("SIGINT".to_owned());
         insta::assert_snapshot!(text(&measured));
+    }
+
+    #[test]
+    fn whose_energy_it_is_is_said() {
+        let mut measured = two_programs();
+        assert!(text(&measured).contains("\n energy of the whole machine, whatever else ran on it\n"));
+        measured.energy_of = EnergyOf::ProgramAndIdle;
+        assert!(text(&measured).contains("\n energy of the program and the idle machine; what other"));
     }
 
     #[test]

@@ -44,7 +44,7 @@ const FREE_EXPANSION: u64 = 16 << 20;
 
 /// Where the bytes of a section are.
 #[derive(Debug)]
-enum SectionBytes {
+pub(super) enum Located {
     Mapped(Range<usize>),
     Unpacked(Vec<u8>),
 }
@@ -54,7 +54,7 @@ enum SectionBytes {
 pub(crate) struct DebugSections {
     file: Arc<MappedFile>,
     endian: RunTimeEndian,
-    sections: Vec<(SectionId, SectionBytes)>,
+    sections: Vec<(SectionId, Located)>,
 }
 
 /// Which names the sections of a file have.
@@ -96,8 +96,8 @@ impl DebugSections {
     /// The bytes of a section; none if the file does not have it.
     fn bytes(&self, id: SectionId) -> &[u8] {
         match self.sections.iter().find(|(other, _)| *other == id) {
-            Some((_, SectionBytes::Mapped(range))) => self.file.data().get(range.clone()).unwrap_or_default(),
-            Some((_, SectionBytes::Unpacked(bytes))) => bytes,
+            Some((_, Located::Mapped(range))) => self.file.data().get(range.clone()).unwrap_or_default(),
+            Some((_, Located::Unpacked(bytes))) => bytes,
             None => &[],
         }
     }
@@ -111,7 +111,8 @@ impl DebugSections {
     }
 }
 
-fn locate<'a>(data: &'a [u8], section: &impl ObjectSection<'a>) -> Option<SectionBytes> {
+/// Finds the bytes of a section in those of its file, and unpacks them if they are compressed.
+pub(super) fn locate<'a>(data: &'a [u8], section: &impl ObjectSection<'a>) -> Option<Located> {
     let place = section.compressed_file_range().ok()?;
     let start = usize::try_from(place.offset).ok()?;
     let end = start.checked_add(usize::try_from(place.compressed_size).ok()?)?;
@@ -121,14 +122,14 @@ fn locate<'a>(data: &'a [u8], section: &impl ObjectSection<'a>) -> Option<Sectio
         return None;
     }
     match place.format {
-        CompressionFormat::None => Some(SectionBytes::Mapped(start..end)),
+        CompressionFormat::None => Some(Located::Mapped(start..end)),
         CompressionFormat::Zstandard => {
             let size = usize::try_from(place.uncompressed_size).ok()?;
-            Some(SectionBytes::Unpacked(zstd::bulk::decompress(packed, size).ok()?))
+            Some(Located::Unpacked(zstd::bulk::decompress(packed, size).ok()?))
         }
         _ => {
             let unpacked = section.compressed_data().ok()?.decompress().ok()?;
-            Some(SectionBytes::Unpacked(unpacked.into_owned()))
+            Some(Located::Unpacked(unpacked.into_owned()))
         }
     }
 }

@@ -16,6 +16,7 @@
 //! Nothing is fetched from a network unless it is asked for ([`Debuginfod`]), and a file that is not the recorded one is
 //! not used: what has no symbol keeps its module as its name, with the start of its function if unwind tables tell it.
 
+mod call_instruction;
 mod code_map;
 mod debug_file;
 mod debug_sections;

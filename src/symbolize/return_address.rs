@@ -14,6 +14,7 @@ use gimli::{
 };
 use rustc_hash::FxHashMap;
 
+use super::call_instruction::may_return_between;
 use super::options::SymbolizeOptions;
 use super::unwind_file::{CodeMapping, UnwindFile};
 use crate::profile::{Module, ModuleKind};
@@ -80,15 +81,31 @@ impl ReturnAddressFinder {
         found
     }
 
+    /// Whether an address is certainly none that a function returns to: it is not that of an instruction behind a call,
+    /// and the instruction before it lies in no function that the unwind tables know.
+    ///
+    /// Chains of frame pointers end in such ones where the first functions of a program use the register for something
+    /// else, as those of the C library do that runs a list of initializers: what lies there is taken for a return
+    /// address.
+    pub fn is_no_return_address(&mut self, mapping: &CodeMapping<'_>, address: u64) -> bool {
+        let Some(tables) = self.tables_of(mapping) else { return false };
+        address.checked_sub(1).is_some_and(|call| tables.find(mapping, call).is_none())
+            && tables.may_return_to(mapping, address) == Some(false)
+    }
+
     fn look_up(&mut self, mapping: &CodeMapping<'_>, address: u64) -> ReturnAddress {
+        let tables = self.tables_of(mapping);
+        tables.and_then(|tables| tables.find(mapping, address)).unwrap_or(ReturnAddress::Unknown)
+    }
+
+    fn tables_of(&mut self, mapping: &CodeMapping<'_>) -> Option<&mut FrameTables> {
         if !self.files.contains_key(mapping.module) {
             let is_file = matches!(mapping.module.kind, ModuleKind::File | ModuleKind::Vdso);
             let file = is_file.then(|| UnwindFile::open(&self.options, mapping.module).ok()).flatten();
             let file = file.filter(|file| file.architecture == object::Architecture::X86_64);
             self.files.insert(mapping.module.clone(), file.map(FrameTables::new));
         }
-        let tables = self.files.get_mut(mapping.module).and_then(Option::as_mut);
-        tables.and_then(|tables| tables.find(mapping, address)).unwrap_or(ReturnAddress::Unknown)
+        self.files.get_mut(mapping.module).and_then(Option::as_mut)
     }
 }
 
@@ -124,10 +141,8 @@ impl FrameTables {
     }
 
     fn find(&mut self, mapping: &CodeMapping<'_>, address: u64) -> Option<ReturnAddress> {
+        let address = self.address_in_file(mapping, address)?;
         let Self { file, bases, context, .. } = self;
-        let length = mapping.end.checked_sub(mapping.start)?;
-        let start = file.segments.address_of_mapping(mapping.module_address, length)?;
-        let address = start.checked_add(address.checked_sub(mapping.start)?)?;
         let sections = &file.sections;
         if let Some(bytes) = &sections.eh_frame {
             let table = eh_frame(bytes);
@@ -143,6 +158,23 @@ impl FrameTables {
         let table = debug_frame(sections.debug_frame.as_ref()?);
         let entry = entry_of(self.debug_frame.get_or_init(|| entries(&table, bases)), address)?;
         in_table(&table, bases, entry.into(), address, context)
+    }
+
+    /// Whether an address is one that a function can return to, by the instruction before it; `None` where the file does
+    /// not tell.
+    fn may_return_to(&self, mapping: &CodeMapping<'_>, address: u64) -> Option<bool> {
+        let sections = &self.file.sections;
+        let text = sections.text.as_ref()?;
+        let at = self.address_in_file(mapping, address)?.checked_sub(sections.text_svma.as_ref()?.start)?;
+        let (before, behind) = text.split_at_checked(usize::try_from(at).ok()?)?;
+        (!before.is_empty() && !behind.is_empty()).then(|| may_return_between(before, behind))
+    }
+
+    /// An address of a process as the file itself counts.
+    fn address_in_file(&self, mapping: &CodeMapping<'_>, address: u64) -> Option<u64> {
+        let length = mapping.end.checked_sub(mapping.start)?;
+        let start = self.file.segments.address_of_mapping(mapping.module_address, length)?;
+        start.checked_add(address.checked_sub(mapping.start)?)
     }
 }
 

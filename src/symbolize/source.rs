@@ -47,7 +47,7 @@ impl<'a> Origins<'a> {
         let origin = match (module.kind, module.pid) {
             (ModuleKind::File | ModuleKind::Vdso, _) => Origin::Elf(module),
             (ModuleKind::Kernel | ModuleKind::KernelModule, _) => Origin::Kernel,
-            (ModuleKind::Jit | ModuleKind::GpuKernel | ModuleKind::NotSampled, _) => {
+            (ModuleKind::Jit | ModuleKind::GpuKernel | ModuleKind::NotSampled | ModuleKind::Folded, _) => {
                 Origin::Named(&module.path)
             }
             (ModuleKind::Anonymous, Some(pid)) => Origin::PerfMap(pid),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use framehop::ExplicitModuleSectionInfo;
 use object::{Object, ObjectSection};
 
+use super::debug_sections::{Located, locate};
 use super::elf::{MappedFile, Segments};
 use super::elf_module::open_file;
 use super::error::SymbolizeError;
@@ -30,16 +31,20 @@ pub(crate) type MappedModule = framehop::Module<SectionBytes>;
 
 /// Bytes of a section of an opened file.
 #[derive(Debug, Clone)]
-pub(crate) struct SectionBytes {
-    file: Arc<MappedFile>,
-    range: Range<usize>,
+pub(crate) enum SectionBytes {
+    Mapped(Arc<MappedFile>, Range<usize>),
+    /// They are compressed in the file.
+    Unpacked(Arc<Vec<u8>>),
 }
 
 impl Deref for SectionBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        self.file.data().get(self.range.clone()).unwrap_or_default()
+        match self {
+            Self::Mapped(file, range) => file.data().get(range.clone()).unwrap_or_default(),
+            Self::Unpacked(bytes) => bytes,
+        }
     }
 }
 
@@ -64,13 +69,10 @@ impl UnwindFile {
             Some(section.address()..section.address().checked_add(section.size())?)
         };
         let bytes = |name: &str| {
-            let place = section(name)?.compressed_file_range().ok()?;
-            if place.format != object::CompressionFormat::None {
-                return None;
-            }
-            let start = usize::try_from(place.offset).ok()?;
-            let range = start..start.checked_add(usize::try_from(place.compressed_size).ok()?)?;
-            Some(SectionBytes { file: file.clone(), range })
+            Some(match locate(file.data(), &section(name)?)? {
+                Located::Mapped(range) => SectionBytes::Mapped(file.clone(), range),
+                Located::Unpacked(bytes) => SectionBytes::Unpacked(Arc::new(bytes)),
+            })
         };
         let header = bytes(".eh_frame_hdr").filter(|header| {
             let bases = [addresses(".eh_frame_hdr"), addresses(".text"), addresses(".got")];

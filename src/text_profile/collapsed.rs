@@ -11,14 +11,13 @@ use super::builder::Builder;
 use super::error::TextError;
 use super::lines::Lines;
 use super::sample::{Frame, Sample, UNKNOWN};
+use crate::profile::ProfileMethod;
 
 /// What the endings of frames say of their code.
 const MARKS: [(&str, &str); 2] = [("_[k]", "[kernel.kallsyms]"), ("_[j]", JIT)];
 const INLINED: &str = "_[i]";
 /// Code made at run time, whose process is not known.
 const JIT: &str = "//anon";
-/// What eprof's own export of an estimate begins with. Its numbers are microjoules.
-const ESTIMATED: &str = "[estimated];";
 
 /// Reads all lines.
 pub(super) fn read(lines: &mut Lines<impl BufRead>, builder: &mut Builder) -> Result<(), TextError> {
@@ -30,7 +29,7 @@ pub(super) fn read(lines: &mut Lines<impl BufRead>, builder: &mut Builder) -> Re
         }
         match parse(&line) {
             Some((stack, weight)) => {
-                let is_of_estimate = stack.starts_with(ESTIMATED);
+                let is_of_estimate = is_of_estimate(stack);
                 is_estimate |= is_of_estimate;
                 builder.begin_sample(sample(weight, is_of_estimate));
                 stack.rsplit(';').for_each(|name| builder.add_frame(frame(name)));
@@ -46,6 +45,13 @@ pub(super) fn read(lines: &mut Lines<impl BufRead>, builder: &mut Builder) -> Re
             .to_owned()
     }));
     Ok(())
+}
+
+/// Is this a call path as eprof itself exports those of an estimate? Its numbers are microjoules.
+fn is_of_estimate(stack: &str) -> bool {
+    let first = stack.split(';').next().and_then(|first| first.strip_prefix('[')?.strip_suffix(']'));
+    let marks = [ProfileMethod::Estimated, ProfileMethod::Mixed].map(ProfileMethod::estimate_mark);
+    first.is_some() && marks.contains(&first)
 }
 
 /// The stack and the number of a line.
@@ -96,6 +102,16 @@ mod tests {
         assert_eq!(parse("a\t3.6"), Some(("a", 4)));
         for line in ["", "12", "a;b", "a -3", "a inf", "a nan", " 3", "a 1e999"] {
             assert_eq!(parse(line), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn exports_of_estimates_are_known_by_their_first_frame() {
+        for stack in ["[estimated];main", "[partly estimated];app;main", "[estimated]"] {
+            assert!(is_of_estimate(stack), "{stack}");
+        }
+        for stack in ["main;[estimated]", "[unknown];main", "estimated;main", "[];main", ""] {
+            assert!(!is_of_estimate(stack), "{stack}");
         }
     }
 

@@ -8,12 +8,23 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TextError {
-    /// None of those that are known.
+    /// Nothing is in it.
     #[error(
-        "neither a recording (perf.data) nor a profile as text: the output of `perf script`, collapsed stacks, or \
-         `simpleperf report-sample`"
+        "it is empty: what was to write a recording or a profile there has failed, or has not written it yet"
+    )]
+    Empty,
+    /// A text, but none of those that are known.
+    #[error(
+        "it is text that is neither a recording (perf.data) nor a profile that eprof reads: the output of `perf script`, \
+         collapsed stacks, or `simpleperf report-sample`"
     )]
     Unknown,
+    /// No text.
+    #[error(
+        "it is neither a recording (perf.data) nor text; of texts eprof reads the output of `perf script`, collapsed \
+         stacks, and `simpleperf report-sample`"
+    )]
+    Binary,
     /// A line without end.
     #[error("line {line} is longer than {most} bytes")]
     LongLine {

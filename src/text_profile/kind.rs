@@ -1,5 +1,6 @@
 //! Which tool's text it is, by its content.
 
+use super::error::TextError;
 use super::text::TextKind;
 use super::{collapsed, perf_script, simpleperf};
 
@@ -31,6 +32,17 @@ pub(super) fn of(beginning: &[u8]) -> Option<TextKind> {
     looked_at.iter().all(|line| collapsed::parse(line).is_some()).then_some(TextKind::Collapsed)
 }
 
+/// Why what begins like this is of no kind.
+pub(super) fn why_none(beginning: &[u8]) -> TextError {
+    // A character that the end of the beginning cuts off is no error.
+    let is_utf8 = std::str::from_utf8(beginning).map_or_else(|error| error.error_len().is_none(), |_| true);
+    match beginning {
+        [] => TextError::Empty,
+        _ if is_utf8 && !beginning.contains(&0) => TextError::Unknown,
+        _ => TextError::Binary,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,5 +58,17 @@ mod tests {
         for text in ["", "y\ny\ny\n", "a,b\n1,2\n", "main;work 12\nnonsense\n", "a 1\n\0", "# only\n", "{}"] {
             assert_eq!(kind(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn why_something_is_no_profile() {
+        assert!(matches!(why_none(b""), TextError::Empty));
+        assert!(matches!(why_none("Liebes Tagebuch: schön".as_bytes()), TextError::Unknown));
+        assert!(
+            matches!(why_none("ö".as_bytes().split_at(1).0), TextError::Unknown),
+            "the rest was not looked at"
+        );
+        assert!(matches!(why_none(b"\x7fELF\x02\0"), TextError::Binary));
+        assert!(matches!(why_none(b"caf\xe9 au lait"), TextError::Binary));
     }
 }

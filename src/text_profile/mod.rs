@@ -38,7 +38,7 @@ use lines::Lines;
 pub fn read(text: impl Read, options: TextOptions) -> Result<TextProfile, TextError> {
     let mut text = BufReader::with_capacity(kind::BEGINNING, text);
     let beginning = beginning(&mut text)?;
-    let kind = kind::of(&beginning).ok_or(TextError::Unknown)?;
+    let kind = kind::of(&beginning).ok_or_else(|| kind::why_none(&beginning))?;
     let mut lines = Lines::new(std::io::Cursor::new(beginning).chain(text));
     let mut builder = Builder::new(kind, options);
     match kind {

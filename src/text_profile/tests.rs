@@ -124,7 +124,7 @@ fn compilers_of_java_say_what_they_inlined() {
 fn what_is_no_profile_is_refused_without_being_read() {
     let endless = std::io::repeat(b'y').chain(&b""[..]);
     assert!(matches!(read(endless, TextOptions::default()), Err(TextError::Unknown)));
-    assert!(matches!(read(&b""[..], TextOptions::default()), Err(TextError::Unknown)));
+    assert!(matches!(read(&b""[..], TextOptions::default()), Err(TextError::Empty)));
 }
 
 proptest! {

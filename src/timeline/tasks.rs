@@ -183,6 +183,12 @@ impl Tasks {
         CodeAddress { module, address: 0, kernel: false }
     }
 
+    /// All code that is not to be told apart.
+    pub fn folded(&mut self) -> CodeAddress {
+        let module = self.nameless_module(ModuleKind::Folded, "[folded]");
+        CodeAddress { module, address: 0, kernel: false }
+    }
+
     /// The kernel gained or lost a function: a BPF program or a trampoline.
     pub fn kernel_symbol(&mut self, address: u64, length: u32, name: &[u8]) {
         let name = String::from_utf8_lossy(name);

@@ -311,14 +311,27 @@ fn a_text_has_no_joules_but_by_an_estimate_that_is_called_one() {
 #[test]
 fn what_is_neither_recording_nor_text_is_refused_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("notes.txt");
-    fs::write(&path, "Dear diary,\ntoday I profiled.\n").expect("written");
-    for verb in ["report", "flamegraph"] {
-        let mut command = eprof();
-        let output = command.args([verb, "-i"]).arg(&path).current_dir(folder.path()).output().expect("runs");
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1));
-        assert!(said.contains("neither a recording (perf.data) nor a profile as text"), "{said}");
+    let path = folder.path().join("input");
+    let cases: [(&[u8], [&str; 2]); 3] = [
+        (b"Dear diary,\ntoday I profiled.\n", ["it is text that is neither a recording", "is no recording"]),
+        (b"\x7fELF\x02\x01\0\0\0\0\0", ["it is neither a recording (perf.data) nor text", "is no recording"]),
+        (b"", ["it is empty", "is empty"]),
+    ];
+    for (content, [of_any, of_recordings]) in cases {
+        fs::write(&path, content).expect("written");
+        for (verb, expected) in [("report", of_any), ("flamegraph", of_any), ("script", of_recordings)] {
+            let said = |input: &str, name: &str| {
+                let mut command = eprof();
+                command.args([verb, "-i", input]).current_dir(folder.path());
+                command.stdin(fs::File::open(&path).expect("there"));
+                let output = command.output().expect("runs");
+                let said = text(&output.stderr);
+                assert_eq!(output.status.code(), Some(1));
+                assert!(said.contains(expected) && said.contains(name), "{verb} {input}: {said}");
+            };
+            said(path.to_str().expect("text"), path.to_str().expect("text"));
+            said("-", "standard input");
+        }
     }
     // What never ends is not waited for.
     let mut yes = Started::new(Command::new("yes").stdout(Stdio::piped()));

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use eprof_testbed::{Started, eprof};
+use eprof_testbed::{Started, eprof, has_program, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -35,6 +35,45 @@ fn the_programs_output_and_status_are_its_own() {
     assert_eq!(output.stdout, b"out\n");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.starts_with("err\n") && stderr.contains("~ ESTIMATED, not measured"), "{stderr}");
+}
+
+#[test]
+fn whose_energy_it_is_is_said() {
+    let said = |options: &[&str]| String::from_utf8_lossy(&run(options, &["true"]).stderr).into_owned();
+    assert!(said(&[]).contains("energy of the program and the idle machine"), "{}", said(&[]));
+    assert!(said(&["-a"]).contains("energy of the whole machine"), "{}", said(&["-a"]));
+    let above_idle = said(&["--subtract-idle=0.1"]);
+    assert!(above_idle.contains("energy of the program alone"), "{above_idle}");
+    assert_eq!(document(&run(&["--json"], &["true"]))["energy_of"], "program-and-idle");
+}
+
+/// What a terminal gets; `script` makes the terminal.
+fn on_a_terminal(arguments: &str) -> String {
+    let eprof = env!("CARGO_BIN_EXE_eprof");
+    let command = format!("'{eprof}' stat --meter estimate --watts 1:9 {arguments}");
+    let mut script = Command::new("script");
+    script.args(["-q", "-e", "-c", &command, "/dev/null"]).stdin(Stdio::null()).env("TERM", "xterm");
+    let output = script.output().expect("script runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_terminal_shows_which_of_several_runs_it_is_unless_the_program_has_it() {
+    if !has_program("script", &["--version"]) {
+        return skip("script, which makes a terminal, is not installed");
+    }
+    let several = on_a_terminal("-r 3 --warmup 1 sleep 0.3 >/dev/null");
+    assert!(several.contains("run 1 of 4") && several.contains(" s so far"), "{several}");
+    // Carriage return and erasure: the line is gone before the figures come.
+    let last = several.rfind("run ").expect("shown");
+    assert!(several[last..].contains("\u{1b}[2K") || several[last..].contains("\u{1b}[K"), "{several:?}");
+    let one = on_a_terminal("sleep 0.1 >/dev/null");
+    assert!(!one.contains("run 1 of"), "{one}");
+    let on_the_same = on_a_terminal("-r 2 sleep 0.1");
+    assert!(!on_the_same.contains("run 1 of"), "{on_the_same}");
+    let no_terminal = run(&["-r", "2"], &["true"]);
+    assert!(!String::from_utf8_lossy(&no_terminal.stderr).contains("run 1 of"));
 }
 
 #[test]

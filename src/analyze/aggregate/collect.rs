@@ -4,12 +4,16 @@ use std::hash::Hasher;
 
 use foldhash::fast::FixedState;
 use perf_data::record::{BranchStack, CpuMode, Sample};
+use rustc_hash::FxHashSet;
 
 use crate::analyze::aggregate::call_paths::CallPaths;
 use crate::analyze::aggregate::key_table::{AddressTable, KeyHash, KeyTable, Spaces, hash};
+use crate::analyze::aggregate::unwind::code_mapping;
+use crate::analyze::memory::BYTES_PER_ADDRESS;
 use crate::analyze::options::Dimensions;
 use crate::analyze::sample_key::SampleKey;
 use crate::profile::{AddressId, CallersId, CodeAddress, ModuleKind, StackTable, ThreadIndex};
+use crate::symbolize::ReturnAddressFinder;
 use crate::timeline::{CodeInterner, TaskId, Tasks};
 
 /// Numbers of callers that are left free, so that the longest path still has one.
@@ -26,6 +30,10 @@ pub struct Collector {
     most_bytes: usize,
     /// They take more.
     is_full: bool,
+    /// So many addresses are told apart.
+    most_addresses: usize,
+    /// Stands for all callers beyond.
+    folded: Option<AddressId>,
     keeping: Keeping,
     /// The callers of samples, by a hash of all that matters to them.
     known_callers: KeyTable,
@@ -34,6 +42,10 @@ pub struct Collector {
     code: CodeInterner,
     paths: CallPaths,
     path: Vec<AddressId>,
+    /// Tells return addresses from what chains of frame pointers take for some; `None` where there are no such chains.
+    return_addresses: Option<ReturnAddressFinder>,
+    /// What certainly is none.
+    no_return_addresses: FxHashSet<AddressId>,
 }
 
 /// What is kept of call stacks.
@@ -74,6 +86,8 @@ impl Collector {
             dimensions,
             most_bytes,
             is_full: false,
+            most_addresses: usize::MAX,
+            folded: None,
             keeping,
             known_callers: KeyTable::default(),
             hashers: [FixedState::with_seed(1), FixedState::with_seed(2)],
@@ -81,7 +95,31 @@ impl Collector {
             code: CodeInterner::default(),
             paths: CallPaths::default(),
             path: Vec::new(),
+            return_addresses: None,
+            no_return_addresses: FxHashSet::default(),
         }
+    }
+
+    /// With so many bytes for addresses of callers and what is made of them. What samples are in themselves is always
+    /// told apart: of that there is one address for each.
+    pub fn with_room_for_addresses(self, bytes: usize) -> Self {
+        Self { most_addresses: bytes / BYTES_PER_ADDRESS, ..self }
+    }
+
+    /// What the reader must know of addresses that were not told apart.
+    pub fn warning(&self) -> Option<String> {
+        self.folded.map(|_| {
+            format!(
+                "there was no memory to tell more than {} addresses of callers apart: the others are one function, \
+                 [folded]. No function's own share depends on it; more memory (--memory) shows more of them",
+                self.most_addresses
+            )
+        })
+    }
+
+    /// With what tells where a chain of frame pointers goes on beyond the first function of its program.
+    pub fn with_return_addresses(self, return_addresses: Option<ReturnAddressFinder>) -> Self {
+        Self { return_addresses, ..self }
     }
 
     /// The paths take more than they may: the last sample's were the first too many.
@@ -246,8 +284,22 @@ impl Collector {
                 path.push(address);
             }
         });
+        if !self.no_return_addresses.is_empty() {
+            self.end_where_nothing_returns(tasks, &mut path);
+        }
         path.reverse();
         self.path = path;
+    }
+
+    /// Ends a path, innermost first, before the first of its outermost frames that are no return addresses or lie
+    /// nowhere. Such ones between others stay: signal handlers return to where nothing called them.
+    fn end_where_nothing_returns(&self, tasks: &Tasks, path: &mut Vec<AddressId>) {
+        let is_none = |address: &AddressId| self.no_return_addresses.contains(address);
+        let is_of_tail = |address: &&AddressId| is_none(address) || self.nowhere(tasks, **address).is_some();
+        let tail = path.len() - path.iter().rev().take_while(is_of_tail).count();
+        if let Some(first) = path[tail..].iter().position(is_none) {
+            path.truncate(tail + first);
+        }
     }
 
     /// The number of a frame's address; `spaces` is what [`AddressTable::number_of`] says of the memory maps.
@@ -261,18 +313,29 @@ impl Collector {
         }
     }
 
-    /// Whether an address that lies in no known code is the kernel's; `None` of code that is known.
+    /// Whether an address that lies in no known code, or is not told apart, is the kernel's; `None` of all others.
     #[inline]
     fn nowhere(&self, tasks: &Tasks, address: AddressId) -> Option<bool> {
         let code = self.code.addresses()[address.0 as usize];
         let kind = tasks.modules()[code.module.0 as usize].kind;
-        (kind == ModuleKind::Unknown).then_some(code.kernel)
+        matches!(kind, ModuleKind::Unknown | ModuleKind::Folded).then_some(code.kernel)
     }
 
     #[cold]
     fn locate(&mut self, tasks: &mut Tasks, task: TaskId, frame: Frame, key: KeyHash) -> AddressId {
+        if frame.is_return && self.code.len() >= self.most_addresses {
+            return *self.folded.get_or_insert_with(|| self.code.intern(tasks.folded()));
+        }
         let place = tasks.locate(task, frame.mode, frame.address);
         let found = self.code.intern(in_the_call(tasks, place, frame.is_return));
+        if frame.is_return
+            && frame.mode == CpuMode::User
+            && let Some(return_addresses) = &mut self.return_addresses
+            && let Some(mapping) = tasks.space(task).mapping_at(frame.address)
+            && return_addresses.is_no_return_address(&code_mapping(tasks, mapping), frame.address)
+        {
+            self.no_return_addresses.insert(found);
+        }
         self.located.insert(key, found);
         found
     }
@@ -406,17 +469,18 @@ mod tests {
         entries.iter().flat_map(|entry| entry.to_le_bytes()).collect()
     }
 
+    /// What is told of a sample's frames.
+    fn told(sample: &Sample<'_>) -> Vec<(u64, CpuMode, bool)> {
+        frames_of(sample, &[]).iter().map(|frame| (frame.address, frame.mode, frame.is_return)).collect()
+    }
+
     #[test]
     fn markers_change_the_mode_and_only_callers_are_return_addresses() {
         let bytes = chain(&[KERNEL, 0xf001, 0xf002, USER, 0x11, 0x12]);
         let callchain = Callchain(&bytes);
         let sample = Sample { ip: Some(0xf001), mode: CpuMode::Kernel, callchain, ..Sample::default() };
-        let frames: Vec<_> = frames_of(&sample, &[])
-            .iter()
-            .map(|frame| (frame.address, frame.mode, frame.is_return))
-            .collect();
         assert_eq!(
-            frames,
+            told(&sample),
             [
                 (0xf001, CpuMode::Kernel, false),
                 (0xf002, CpuMode::Kernel, true),
@@ -444,12 +508,8 @@ mod tests {
         let bytes = chain(&[USER, 0x11, 0x12]);
         let callchain = Callchain(&bytes);
         let sample = Sample { ip: Some(0xf001), mode: CpuMode::Kernel, callchain, ..Sample::default() };
-        let frames: Vec<_> = frames_of(&sample, &[])
-            .iter()
-            .map(|frame| (frame.address, frame.mode, frame.is_return))
-            .collect();
         assert_eq!(
-            frames,
+            told(&sample),
             [(0xf001, CpuMode::Kernel, false), (0x11, CpuMode::User, false), (0x12, CpuMode::User, true),]
         );
     }
@@ -467,7 +527,7 @@ mod tests {
             let ip = entries.iter().copied().find(|entry| *entry < FIRST_MARKER);
             let callchain = Callchain(&bytes);
             let sample = Sample { ip, mode, callchain, branch_stack, ..Sample::default() };
-            frames_of(&sample, &[]).iter().map(|frame| (frame.address, frame.is_return)).collect()
+            told(&sample).into_iter().map(|(address, _, is_return)| (address, is_return)).collect()
         };
         let (user, kernel) = (CpuMode::User, CpuMode::Kernel);
         assert_eq!(frames(true, user, &[USER, 0x15, 0x99]), [(0x15, false), (0x21, false), (0x31, false)]);
@@ -537,5 +597,45 @@ mod tests {
         let around = [&garbage[..50], &[0x1020], &garbage[50..], &[0x1030]].concat();
         assert_eq!(depth(0x1010, &around), [4, 4]);
         assert_eq!(depth(0xdead_9000, &around), [3, 4]);
+    }
+
+    /// A recorder that took anything for return addresses: 200 stacks of 8,100 addresses, none of them twice.
+    #[test]
+    fn callers_beyond_the_room_for_addresses_are_one_function() {
+        const STACKS: u64 = 200;
+        const DEPTH: u64 = 8_100;
+        const ROOM: usize = 1_000;
+        let mut tasks = Tasks::default();
+        let task = tasks.task(1, 1);
+        tasks.map_jit_function(1, 0x1000, 1 << 31, "code");
+        let collect = |room: usize, tasks: &mut Tasks| {
+            let mut collector =
+                Collector::new(Dimensions::ALL, usize::MAX).with_room_for_addresses(room * BYTES_PER_ADDRESS);
+            let mut depth = Vec::new();
+            for stack in 0..STACKS {
+                let addresses = (0..DEPTH).map(|at| 0x1_0000 + 8 * (stack * DEPTH + at));
+                let entries: Vec<u64> = [USER].into_iter().chain(addresses).collect();
+                let bytes = chain(&entries);
+                let callchain = Callchain(&bytes);
+                let ip = Some(entries[1]);
+                let sample = Sample { ip, mode: CpuMode::User, callchain, ..Sample::default() };
+                depth.push(collector.key(tasks, task, &sample, &[]).callers);
+            }
+            let warning = collector.warning();
+            let Collected { callers, addresses, .. } = collector.finish();
+            let depth: Vec<usize> =
+                depth.iter().map(|path| callers.frames_of_callers(*path).count()).collect();
+            (addresses.len(), depth, warning)
+        };
+        let (addresses, depth, warning) = collect(ROOM, &mut tasks);
+        assert_eq!(
+            addresses,
+            ROOM + STACKS as usize,
+            "each sample's own is kept, and one stands for the others"
+        );
+        assert_eq!((depth[0], &depth[1..]), (ROOM, &vec![1; STACKS as usize - 1][..]));
+        assert!(warning.is_some_and(|text| text.contains("more than 1000 addresses")));
+        let (addresses, _, warning) = collect((STACKS * DEPTH) as usize, &mut tasks);
+        assert_eq!((addresses as u64, warning), (STACKS * DEPTH, None));
     }
 }

@@ -11,7 +11,8 @@ use crate::analyze::aggregate::jit::JitFunctions;
 use crate::analyze::aggregate::not_sampled::{self, NotSampled, Unseen};
 use crate::analyze::aggregate::replay::{Replay, ReplayEnd};
 use crate::analyze::aggregate::samples::SampleList;
-use crate::analyze::aggregate::unwind::SampleUnwinder;
+use crate::analyze::aggregate::unsampled::Unsampled;
+use crate::analyze::aggregate::unwind::{SampleUnwinder, finder_of_chains};
 use crate::analyze::events::EventUnit;
 use crate::analyze::events::{EventRole, EventRoles};
 use crate::analyze::gpu::launches::Launches;
@@ -71,6 +72,8 @@ pub(crate) fn gather<'r>(
     let (modules, threads) = gatherer.tasks.into_parts();
     let hidden_callers = gatherer.unwinder.as_ref().map(SampleUnwinder::hidden_callers).unwrap_or_default();
     let unwinding = gatherer.unwinder.map(|unwinder| unwinder.warnings()).unwrap_or_default();
+    let folded = gatherer.collector.warning();
+    let unsampled = gatherer.unsampled.and_then(|unsampled| unsampled.warning());
     Gathered {
         totals: gatherer.totals,
         collected: gatherer.collector.finish(),
@@ -81,7 +84,8 @@ pub(crate) fn gather<'r>(
         sampled: gatherer.sampled,
         samples: gatherer.samples,
         hidden_callers,
-        warnings: [gatherer.jit.into_warnings(), unwinding].concat(),
+        warnings: [gatherer.jit.into_warnings(), unwinding, folded.into_iter().chain(unsampled).collect()]
+            .concat(),
         end,
     }
 }
@@ -104,6 +108,8 @@ struct Gatherer<'r, F> {
     /// Call paths were given up.
     is_too_large: bool,
     not_sampled: Option<NotSampled>,
+    /// Only where that is not known.
+    unsampled: Option<Unsampled>,
     tell: F,
 }
 
@@ -122,6 +128,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         let launches = Launches::new(recording, roles);
         // Where every sample is a cell of its own there is none for what was not sampled.
         let not_sampled = NotSampled::new(recording, roles).filter(|_| samples.is_none());
+        let unsampled = Unsampled::new(recording).filter(|_| not_sampled.is_none() && samples.is_none());
         let totals = roles
             .sampled()
             .iter()
@@ -144,7 +151,11 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             collector: match room.in_parts {
                 true => Collector::of_parts(options.dimensions, room.limits.paths),
                 false => Collector::new(options.dimensions, room.limits.paths),
-            },
+            }
+            .with_room_for_addresses(room.limits.addresses)
+            .with_return_addresses(
+                finder_of_chains(recording, &options.symbolize).filter(|_| options.dimensions.stacks),
+            ),
             unwinder: SampleUnwinder::for_recording(recording, &options.symbolize)
                 .filter(|_| options.dimensions.stacks),
             launches,
@@ -156,6 +167,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             room,
             is_too_large: false,
             not_sampled,
+            unsampled,
             tell,
         }
     }
@@ -173,6 +185,9 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             Record::Comm { pid, tid, name, exec } => self.tasks.rename(*pid, *tid, name, *exec),
             Record::Fork(change) => {
                 self.tasks.fork(change);
+                if let Some(unsampled) = self.unsampled.as_mut().filter(|_| change.pid != change.parent_pid) {
+                    unsampled.started(change.pid);
+                }
                 self.launches.forked(change);
             }
             Record::Exit(change) => self.launches.ended(change.pid, change.tid, context.time),
@@ -226,6 +241,9 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         let pid = context.pid.unwrap_or(0);
         let task = self.tasks.task(pid, context.tid.unwrap_or(pid));
         let time = context.time.unwrap_or_default();
+        if let Some(unsampled) = &mut self.unsampled {
+            unsampled.sampled(pid);
+        }
         let totals = &mut self.totals[event as usize];
         totals.samples += 1;
         totals.count = totals.count.saturating_add(count);

@@ -10,4 +10,5 @@ pub(crate) mod key_table;
 pub(crate) mod not_sampled;
 pub(crate) mod replay;
 pub(crate) mod samples;
+pub(crate) mod unsampled;
 pub(crate) mod unwind;

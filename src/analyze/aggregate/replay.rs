@@ -22,6 +22,8 @@ pub struct Replay<'r> {
     malformed: Malformed,
     /// The last record found.
     latest: RecordPosition,
+    /// Where it lies in the file.
+    offset: u64,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +66,7 @@ impl<'r> Replay<'r> {
             sorter: RoundSorter::default(),
             malformed: Malformed::default(),
             latest: RecordPosition::default(),
+            offset: 0,
         }
     }
 
@@ -107,7 +110,7 @@ impl<'r> Replay<'r> {
                 self.finish_round(visit)?;
                 continue;
             }
-            self.latest = raw.position;
+            (self.latest, self.offset) = (raw.position, raw.offset);
             match decoder.time(&raw) {
                 Some(time) => {
                     self.sorter.push(time, raw.position);
@@ -132,6 +135,7 @@ impl<'r> Replay<'r> {
         for (_, position) in self.sorter.finish_round() {
             deliver(&self.records, decoder, position, &mut self.malformed, visit)?;
         }
+        self.recording.note_read(self.offset);
         let oldest = self.sorter.iter().map(|(_, position)| *position).min();
         self.records.release_before(oldest.unwrap_or(self.latest));
         ControlFlow::Continue(())

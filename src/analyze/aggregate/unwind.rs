@@ -4,7 +4,7 @@
 use perf_data::format::sample_type;
 use perf_data::record::{Callchain, Sample, UserRegisters};
 
-use crate::profile::HiddenCallers;
+use crate::profile::{HiddenCallers, ModuleKind};
 use crate::recording::Recording;
 use crate::recording::gpu_events::ARGUMENTS_STACK_BYTES;
 use crate::symbolize::{
@@ -26,6 +26,8 @@ pub struct SampleUnwinder {
     unwinder: StackUnwinder,
     return_addresses: ReturnAddressFinder,
     architecture: Architecture,
+    /// Chains of frame pointers are all there is: callers that they lack can be counted and not found.
+    copies_nothing: bool,
     frames: Vec<u64>,
     hidden_callers: HiddenCallers,
 }
@@ -35,17 +37,25 @@ impl SampleUnwinder {
     pub fn for_recording(recording: &Recording, options: &SymbolizeOptions) -> Option<Self> {
         let architecture = architecture(recording)?;
         let beside_chain = match architecture {
-            Architecture::X86_64 => sample_type::STACK_USER | sample_type::CALLCHAIN,
+            Architecture::X86_64 => sample_type::CALLCHAIN,
             Architecture::Aarch64 => sample_type::REGS_USER | sample_type::CALLCHAIN,
         };
-        let repairs_chains = recording.events().iter().any(|event| event.attr.samples(beside_chain));
-        if !copies_stacks(recording) && !repairs_chains {
+        let has_chains = recording.events().iter().any(|event| event.attr.samples(beside_chain));
+        if !copies_stacks(recording) && !has_chains {
             return None;
         }
         let unwinder = StackUnwinder::new(options.clone(), architecture);
         let return_addresses = ReturnAddressFinder::new(options.clone());
+        let copies_nothing = !copies_tops_of_stacks(recording);
         let hidden_callers = HiddenCallers::default();
-        Some(Self { unwinder, return_addresses, architecture, frames: Vec::new(), hidden_callers })
+        Some(Self {
+            unwinder,
+            return_addresses,
+            architecture,
+            copies_nothing,
+            frames: Vec::new(),
+            hidden_callers,
+        })
     }
 
     /// How often a chain of frame pointers lacked callers, so far.
@@ -81,6 +91,12 @@ impl SampleUnwinder {
         // So little of it is copied for a call's arguments, not to be unwound.
         let is_whole = sample.user_stack.len() > ARGUMENTS_STACK_BYTES as usize;
         match (self.architecture, sample.user_registers) {
+            (Architecture::X86_64, None) if self.copies_nothing => {
+                // Branches that the CPU kept have the caller, whatever frame pointers say.
+                if !chain.is_empty() && sample.branch_stack.calls().len() == 0 {
+                    self.count_hidden_caller(tasks, task, chain);
+                }
+            }
             (Architecture::X86_64, registers) if !chain.is_empty() => {
                 if registers.is_none_or(|registers| registers.is_64bit) && !sample.user_stack.is_empty() {
                     // Registers may be those of a call that a probe sits on. Since Linux 6.12 its chain has the caller.
@@ -187,6 +203,26 @@ impl SampleUnwinder {
         }
     }
 
+    /// Whether a chain lacks a caller where nothing of the stack was copied to find it in.
+    fn count_hidden_caller(&mut self, tasks: &Tasks, task: TaskId, chain: Callchain<'_>) {
+        let Some(instruction) = chain.entries().next() else { return };
+        let mapping = || tasks.space(task).mapping_at(instruction);
+        let known = self.return_addresses.find(tasks.layout_id(task).0, instruction, || {
+            mapping().map(|mapping| code_mapping(tasks, mapping))
+        });
+        let HiddenCallers { samples, out_of_reach, unknown, .. } = &mut self.hidden_callers;
+        *samples += 1;
+        match known {
+            Some(ReturnAddress::AboveStackPointer(_)) => *out_of_reach += 1,
+            // Just-in-time code never has tables.
+            Some(ReturnAddress::Unknown) => {
+                let module = mapping().map(|mapping| tasks.modules()[mapping.module.0 as usize].kind);
+                *unknown += u64::from(module == Some(ModuleKind::File));
+            }
+            Some(ReturnAddress::ByFramePointer | ReturnAddress::Outermost) | None => {}
+        }
+    }
+
     fn unwind_from(&mut self, tasks: &Tasks, task: TaskId, start: StackRegisters, stack: &[u8]) {
         let mappings = || tasks.space(task).mappings().map(|mapping| code_mapping(tasks, mapping));
         self.unwinder.unwind(tasks.layout_id(task).0, mappings, start, stack, &mut self.frames);
@@ -197,6 +233,23 @@ impl SampleUnwinder {
 pub(crate) fn copies_stacks(recording: &Recording) -> bool {
     let copied = sample_type::REGS_USER | sample_type::STACK_USER;
     recording.events().iter().any(|event| event.attr.samples(copied))
+}
+
+/// Whether samples have at least the top of the stack, where callers of leaf functions are.
+pub(crate) fn copies_tops_of_stacks(recording: &Recording) -> bool {
+    recording.events().iter().any(|event| event.attr.samples(sample_type::STACK_USER))
+}
+
+/// Finds return addresses of a recording's chains of frame pointers; `None` where there are no such chains, or the
+/// processor is not 64-bit x86.
+pub(crate) fn finder_of_chains(
+    recording: &Recording,
+    options: &SymbolizeOptions,
+) -> Option<ReturnAddressFinder> {
+    let has_chains = recording.events().iter().any(|event| event.attr.samples(sample_type::CALLCHAIN));
+    let is_of_chains = has_chains && !copies_stacks(recording);
+    let is_x86 = architecture(recording) == Some(Architecture::X86_64);
+    (is_of_chains && is_x86).then(|| ReturnAddressFinder::new(options.clone()))
 }
 
 /// The name of the recorded processor's architecture; a recorder that was killed did not write it.
@@ -221,7 +274,7 @@ fn architecture(recording: &Recording) -> Option<Architecture> {
     }
 }
 
-fn code_mapping<'a>(tasks: &'a Tasks, mapping: &Mapping) -> CodeMapping<'a> {
+pub(crate) fn code_mapping<'a>(tasks: &'a Tasks, mapping: &Mapping) -> CodeMapping<'a> {
     let Mapping { start, end, module_address, module } = *mapping;
     CodeMapping { start, end, module_address, module: &tasks.modules()[module.0 as usize] }
 }

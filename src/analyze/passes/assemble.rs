@@ -5,7 +5,7 @@ use perf_data::RecordPosition;
 use crate::analyze::aggregate::collect::Collected;
 use crate::analyze::aggregate::gather::Gathered;
 use crate::analyze::aggregate::samples::SampleList;
-use crate::analyze::aggregate::unwind::{SampleUnwinder, copies_stacks};
+use crate::analyze::aggregate::unwind::{SampleUnwinder, copies_stacks, copies_tops_of_stacks};
 use crate::analyze::intervals::survey::Survey;
 use crate::analyze::model::estimate::Estimate;
 use crate::analyze::options::Options;
@@ -104,20 +104,36 @@ pub(crate) fn assemble(
                 .to_owned(),
         );
     }
-    profile.warnings.extend(out_of_reach(gathered.hidden_callers));
+    profile.warnings.extend(out_of_reach(gathered.hidden_callers, copies_tops_of_stacks(recording)));
     profile.warnings.extend(gathered.end.warnings());
     Assembled { profile, positions, by_event, pool_factors }
 }
 
 /// Callers that are missing in more than one sample of twenty are worth another recording.
-fn out_of_reach(callers: HiddenCallers) -> Option<String> {
-    let share = callers.out_of_reach as f64 / callers.samples.max(1) as f64;
-    (share > 0.05).then(|| {
+fn out_of_reach(callers: HiddenCallers, tops_are_copied: bool) -> Option<String> {
+    let percent = |part: u64| 100.0 * part as f64 / callers.samples.max(1) as f64;
+    let (missing, unknown) = (percent(callers.out_of_reach), percent(callers.unknown));
+    if tops_are_copied {
+        return (missing > 5.0).then(|| {
+            format!(
+                "in {missing:.1} % of samples the caller of a function without a frame is missing: it lay deeper in the \
+                 stack than was copied. Programs without frame pointers need --call-graph dwarf; others with large \
+                 frames, --call-graph fp+leaf,2048"
+            )
+        });
+    }
+    if missing > 5.0 {
+        return Some(format!(
+            "in {missing:.1} % of samples the direct caller is missing: frame pointers do not tell who called a function \
+             that sets up no frame. Record with `eprof record`'s default, --call-graph fp+leaf, or with --call-graph \
+             dwarf"
+        ));
+    }
+    (unknown > 50.0).then(|| {
         format!(
-            "in {:.1} % of samples the caller of a function without a frame is missing: it lay deeper in the stack than \
-             was copied. Programs without frame pointers need --call-graph dwarf; others with large frames, \
-             --call-graph fp+leaf,2048",
-            100.0 * share
+            "direct callers may be missing: frame pointers do not tell who called a function that sets up no frame, and \
+             the files that would tell how often are not here, for {unknown:.0} % of samples. `eprof record`'s default, \
+             --call-graph fp+leaf, and --call-graph dwarf record these callers, too"
         )
     })
 }

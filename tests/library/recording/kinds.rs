@@ -186,7 +186,7 @@ fn positions_lead_back_to_records() {
 #[test]
 fn other_files_are_refused_with_the_reason() {
     let refusal = |bytes: &[u8]| PerfData::from_bytes(bytes.to_vec()).expect_err("no recording");
-    assert!(matches!(refusal(b""), ReadError::NotPerfData { .. }));
+    assert!(matches!(refusal(b""), ReadError::Empty { .. }));
     assert!(matches!(refusal(b"\x7fELF and so on, as programs begin"), ReadError::NotPerfData { .. }));
     assert!(matches!(refusal(b"PERFFILE\x68\0\0\0\0\0\0\0"), ReadError::Version1 { .. }));
     assert!(matches!(refusal(b"PERFILE2\x10\0\0\0\0\0\0\0"), ReadError::NoEvents));

@@ -74,4 +74,17 @@
     begin bare
     .zero 32, 0x90
     finish bare
+
+    begin initializer
+    ret
+    finish initializer
+
+    begin stops
+    .zero 11, 0x90
+    .byte 0xe8, 0, 0, 0, 0
+    finish stops
+
+    begin behind_a_call
+    ret
+    finish behind_a_call
     .section .note.GNU-stack, "", %progbits

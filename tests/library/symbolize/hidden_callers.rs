@@ -122,7 +122,7 @@ fn what_a_chain_lacks_is_found_in_the_stack() {
     assert_eq!(sample(leaf, &[0x1234, in_framed]), [leaf, OUTER[0], OUTER[1]]);
     assert_eq!(sample(leaf, &[0, in_framed]), [leaf, OUTER[0], OUTER[1]]);
     assert_eq!(sample(leaf, &[]), [leaf, OUTER[0], OUTER[1]], "a thread of the kernel has no stack");
-    let expected = HiddenCallers { samples: 9, found: 5, out_of_reach: 3 };
+    let expected = HiddenCallers { samples: 9, found: 5, out_of_reach: 3, unknown: 0 };
     assert_eq!(process.unwinder.hidden_callers(), expected);
 }
 

@@ -9,6 +9,8 @@ use eprof::symbolize::{
     Architecture, CodeMapping, ReturnAddress, ReturnAddressFinder, StackRegisters, StackUnwinder,
 };
 
+use object::{Object, ObjectSection};
+
 use super::support::*;
 use ReturnAddress::{AboveStackPointer, ByFramePointer, Outermost, Unknown};
 
@@ -46,10 +48,16 @@ fn tables_tell_where_each_instruction_has_its_return_address() {
         ("no-index", SOURCE.to_owned(), "-Wl,--no-eh-frame-hdr"),
         ("debug", with_tables(".debug_frame"), "-Wl,--eh-frame-hdr"),
         ("both", with_tables(".eh_frame, .debug_frame"), "-Wl,--eh-frame-hdr"),
+        // As Go's linker leaves its own; and by names of sections that compilers wrote before 2015.
+        ("compressed", with_tables(".debug_frame"), "-Wl,--compress-debug-sections=zlib"),
+        ("zdebug", with_tables(".debug_frame"), "-Wl,--compress-debug-sections=zlib-gnu"),
     ] {
         fs::write(folder.path().join("program.s"), source).unwrap();
         run("cc", &["-nostdlib", "-shared", option, "program.s", "-o", name], folder.path());
         let program = folder.path().join(name);
+        if ["compressed", "zdebug"].contains(&name) {
+            assert!(is_compressed(&program), "{name}");
+        }
         let stub = [vec![AboveStackPointer(0); 11], vec![AboveStackPointer(8); 5]].concat();
         for (function, expected) in [
             ("leaf", vec![AboveStackPointer(0), AboveStackPointer(128)]),
@@ -67,6 +75,39 @@ fn tables_tell_where_each_instruction_has_its_return_address() {
             assert_eq!(answers(&program, function), expected, "{name}: {function}");
         }
     }
+}
+
+/// Whether unwind tables of debug information are compressed.
+fn is_compressed(program: &Path) -> bool {
+    let bytes = fs::read(program).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let section = file.section_by_name(".debug_frame").expect("tables");
+    section.compressed_file_range().unwrap().format != object::CompressionFormat::None
+}
+
+/// What a chain of frame pointers takes for return addresses beyond the first function of a static program: entries of
+/// the list of initializers.
+#[test]
+fn the_start_of_a_function_is_no_return_address() {
+    if !cfg!(target_arch = "x86_64") || !available("cc") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("program.s"), SOURCE).unwrap();
+    run("cc", &["-nostdlib", "-shared", "program.s", "-o", "program.so"], folder.path());
+    let program = folder.path().join("program.so");
+    let module = module(&program);
+    let mut finder = ReturnAddressFinder::new(options(&program));
+    let mut is_none = |function: &str, instruction: u64| {
+        let offset = offsets_of(&program, function)[0] + instruction;
+        let page = offset / PAGE * PAGE;
+        let (start, end) = (LOADED_AT + page, LOADED_AT + page + PAGE);
+        let mapping = CodeMapping { start, end, module_address: page, module: &module };
+        finder.is_no_return_address(&mapping, LOADED_AT + offset)
+    };
+    assert!(is_none("initializer", 0), "what lies before it is no call, and no table tells of it");
+    assert!(!is_none("framed", 2), "what lies in a function that tables tell of is left alone");
+    assert!(!is_none("behind_a_call", 0), "behind a call that does not return");
 }
 
 #[test]

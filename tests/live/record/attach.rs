@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use eprof_testbed::{Started, skip};
+use eprof_testbed::{Started, eprof, skip};
 
 use super::harness::{Contents, Folder, can_record, stderr};
 use super::workload;
@@ -33,6 +33,27 @@ fn a_running_process_is_recorded_until_it_ends() {
     let contents = Contents::read(&folder.data());
     assert!(contents.samples > 100 && contents.is_complete, "{contents:?}");
     assert!(contents.comms.iter().any(|name| name.starts_with("live-")), "named: {:?}", contents.comms);
+}
+
+/// Its joules are none, and the machine's are not taken for its own.
+#[test]
+fn an_idle_process_has_none_of_the_machines_joules() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let idle = Started::new(Command::new("sleep").arg("600").stdout(Stdio::null()));
+    let pid = idle.id().to_string();
+    let output = folder.record(["-p", &pid, "--duration", "0.3"]).output().expect("eprof runs");
+    let said = stderr(&output);
+    assert!(said.contains("0 samples") && said.contains("nothing was sampled"), "{said}");
+    let report = eprof().args(["report", "-i"]).arg(folder.data()).output().expect("eprof runs");
+    let table = String::from_utf8_lossy(&report.stdout).replace("\n  ", " ");
+    if table.contains("no joules") {
+        return;
+    }
+    assert!(said.contains("the whole machine "), "{said}");
+    assert!(table.contains("energy of the whole machine; what was recorded was never sampled"), "{table}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use eprof_testbed::{eprof, has_program, skip};
+use eprof_testbed::{eprof, has_program, run_or_skip, skip};
 use serde_json::Value;
 
 use super::harness::{Folder, can_record, stderr};
@@ -64,7 +64,11 @@ fn check(program: &Path) {
     let without = totals(program, &["-e", "cpu-clock:u", "-c", "250000", "--call-graph", "fp"]);
     let [spin, heavy] = ["spin", "heavy"].map(|function| samples_of(&without, function));
     assert!(heavy < 0.1 * spin, "{heavy} of {spin} samples without the copied stack: {without:#}");
-    assert!(without["hidden_callers"].is_null(), "{without:#}");
+    let callers = &without["hidden_callers"];
+    assert!(callers["found"] == 0 && callers["out_of_reach"].as_f64() > Some(0.9 * spin), "{callers}");
+    let warnings = without["warnings"].as_array().expect("warnings").iter();
+    let said = warnings.filter(|text| text.as_str().is_some_and(|text| text.contains("fp+leaf"))).count();
+    assert_eq!(said, 1, "{without:#}");
 }
 
 #[test]
@@ -84,5 +88,36 @@ fn the_caller_of_a_c_function_without_a_frame() {
         let output = Command::new(compiler).args(options).current_dir(folder.path()).output().expect("runs");
         assert!(output.status.success(), "{compiler}: {}", stderr(&output));
         check(&folder.path().join("leaf"));
+    }
+}
+
+/// Beyond the first function of a static program, a chain of frame pointers leads into its list of initializers: neither
+/// what lies there nor behind it called anything.
+#[test]
+fn nothing_calls_the_first_function_of_a_static_program() {
+    if !cfg!(target_arch = "x86_64") || !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    std::fs::write(folder.path().join("leaf.c"), SOURCE).expect("written");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O2", "-static", "-fno-omit-frame-pointer", "leaf.c", "-o", "leaf"])
+        .current_dir(folder.path());
+    if !run_or_skip([&mut gcc]) {
+        return;
+    }
+    for how in ["fp", "fp+leaf"] {
+        let report = totals(&folder.path().join("leaf"), &["-e", "cpu-clock:u", "--call-graph", how]);
+        let main = samples_of(&report, "main");
+        assert!(main > 100.0, "{report:#}");
+        let rows = report["rows"].as_array().expect("rows").iter();
+        let of_all = rows.filter(|row| row["total_samples"].as_f64() > Some(0.9 * main));
+        let named =
+            |row: &Value| row["name"].as_str().map(|name| name.split('@').next().unwrap_or(name).to_owned());
+        for name in of_all.filter_map(named) {
+            let is_of_path = ["main", "spin", "heavy", "_start"].contains(&name.as_str());
+            assert!(is_of_path || name.starts_with("__libc_start_"), "{how}: {name} calls main: {report:#}");
+        }
+        assert!(samples_of(&report, "[unknown]") < 0.1 * main, "{how}: {report:#}");
     }
 }

@@ -43,6 +43,29 @@ fn of_two_busy_programs_the_recorded_one_has_its_own_share() {
     assert!(others > 3.0, "the neighbours had at least a CPU: {balance}");
 }
 
+/// A clock in user mode alone misses the kernel's share of a short process, and of its samples nothing tells how much
+/// that is: the report says that it does not know.
+#[test]
+fn processes_too_short_for_a_sample_are_told_where_their_time_is_not_known() {
+    if !can_record() {
+        return;
+    }
+    let line = "i=0; while [ $i -lt 300 ]; do /bin/true; i=$((i+1)); done";
+    let warned = |options: &[&str]| {
+        let folder = Folder::new();
+        let output = folder.record(options).args(["--", "sh", "-c", line]).output().expect("eprof runs");
+        assert!(output.status.success(), "{}", stderr(&output));
+        let report = eprof().args(["report", "--format", "json", "-i"]).arg(folder.data()).output();
+        let report: Value = serde_json::from_slice(&report.expect("eprof runs").stdout).expect("JSON");
+        let warnings = report["warnings"].as_array().expect("warnings").clone();
+        warnings.iter().any(|text| text.as_str().is_some_and(|text| text.contains("left no sample")))
+    };
+    // A sample in ten seconds: none of them has one.
+    let rare = ["-e", "cpu-clock", "-c", "10000000000"];
+    assert!(warned(&[&rare[..], &["--user-only"]].concat()), "in one mode");
+    assert!(!warned(&rare), "the clock of both modes is completed by the counted time");
+}
+
 #[test]
 fn the_programs_cpu_time_is_counted_and_not_guessed_from_samples() {
     if !can_record() {

@@ -33,6 +33,19 @@ pub fn has_program(program: &str, arguments: &[&str]) -> bool {
     status.is_ok_and(|status| status.success())
 }
 
+/// Runs commands in turn, as long as each succeeds. Where one does not, the test cannot run here: see [`skip`].
+#[track_caller]
+pub fn run_or_skip<'c>(commands: impl IntoIterator<Item = &'c mut Command>) -> bool {
+    for command in commands {
+        let output = command.output();
+        if !output.as_ref().is_ok_and(|output| output.status.success()) {
+            skip(&format!("{command:?}: {output:?}"));
+            return false;
+        }
+    }
+    true
+}
+
 /// The program under test.
 pub fn eprof() -> Command {
     Command::new(eprof_file())

@@ -1,14 +1,14 @@
-//! The line that shows a recording under way, where nobody else writes to the terminal.
+//! A line that shows how far something is, where nobody else writes to the terminal.
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal};
 
-use eprof::record::SoFar;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A line on stderr that is drawn anew, or nothing.
-pub struct RecordProgress(ProgressBar);
+pub struct ProgressLine(ProgressBar);
 
-impl RecordProgress {
+impl ProgressLine {
     /// Nothing is shown if that is not wanted, if stderr is no terminal, and where a program that is started writes to
     /// the same terminal: the line would be drawn into its output.
     pub fn new(quiet: bool, starts_program: bool) -> Self {
@@ -22,13 +22,18 @@ impl RecordProgress {
         Self(bar)
     }
 
+    /// Whether anybody sees it.
+    pub fn is_shown(&self) -> bool {
+        !self.0.is_hidden()
+    }
+
     /// Draws the line.
-    pub fn show(&self, so_far: &SoFar) {
-        self.0.set_message(so_far.to_string());
+    pub fn show(&self, what: impl Display) {
+        self.0.set_message(what.to_string());
     }
 
     /// Takes the line away.
-    pub fn clear(self) {
+    pub fn clear(&self) {
         self.0.finish_and_clear();
     }
 }

@@ -1,0 +1,84 @@
+//! How much of a recording is read, on a terminal, where that takes long.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use eprof::recording::Recording;
+
+use super::progress_line::ProgressLine;
+
+/// What is read faster has no line.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often the line changes.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// Shows how far the reading of a recording is until this is dropped.
+pub struct ReadingProgress {
+    /// Dropped to end the thread.
+    ends: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ReadingProgress {
+    /// Nothing is shown before it has taken a second, and where stderr is no terminal.
+    pub fn begin(recording: &Arc<Recording>) -> Self {
+        let line = ProgressLine::new(false, false);
+        if !line.is_shown() {
+            return Self { ends: None, thread: None };
+        }
+        let recording = Arc::clone(recording);
+        let (ends, ended) = mpsc::channel::<()>();
+        let thread = thread::Builder::new().name("progress".to_owned()).spawn(move || {
+            let mut pause = PATIENCE;
+            while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                line.show(Read { bytes: recording.bytes_read(), of: recording.perf_data().size() });
+                pause = INTERVAL;
+            }
+            line.clear();
+        });
+        // Without it nothing is missing but the line.
+        Self { ends: Some(ends), thread: thread.ok() }
+    }
+}
+
+impl Drop for ReadingProgress {
+    /// The line is gone when this returns.
+    fn drop(&mut self) {
+        self.ends = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// So much of a recording.
+struct Read {
+    bytes: u64,
+    of: u64,
+}
+
+impl fmt::Display for Read {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let megabytes = |bytes: u64| bytes as f64 / 1e6;
+        let (read, of) = (megabytes(self.bytes.min(self.of)), megabytes(self.of));
+        let percent = if self.of > 0 { 100.0 * read / of } else { 100.0 };
+        write!(f, "reading, {read:.1} of {of:.1} MB ({percent:.0} %)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_a_share_of_the_file() {
+        assert_eq!(
+            Read { bytes: 12_340_000, of: 100_000_000 }.to_string(),
+            "reading, 12.3 of 100.0 MB (12 %)"
+        );
+        assert_eq!(Read { bytes: 7, of: 0 }.to_string(), "reading, 0.0 of 0.0 MB (100 %)");
+    }
+}
