@@ -200,14 +200,40 @@ fn others_pay_for_their_time() {
         busy: vec![(0, Nanoseconds::from_millis(millis)), (1, Nanoseconds::from_millis(millis))],
     };
     attributor.reading(0, at(0), Joules::ZERO);
-    attributor.cpu_times(at(0), &busy(0));
+    attributor.cpu_times(at(0), &busy(0), &[]);
     attributor.quantum(quantum(0, 100, 0, 100_000_000, 0));
-    attributor.cpu_times(at(100), &busy(100));
+    attributor.cpu_times(at(100), &busy(100), &[]);
     attributor.reading(0, at(100), Joules::from_joules(8.0));
     let result = attributor.finish();
     // Two CPUs were busy for 100 ms, the program on one of them.
     assert_eq!(joules(&result.cell_joules), [4.0]);
     assert_eq!(joules(&[result.balances[0].other_processes]), [4.0]);
+}
+
+/// It tells its CPU time as one number. A package where nobody else was busy must not pay for it.
+#[test]
+fn the_recorder_is_charged_where_it_ran() {
+    let domains = [
+        domain("package-0", DomainKind::Package, None, &[0]),
+        domain("package-1", DomainKind::Package, None, &[1]),
+    ];
+    let weights = EventWeights::new(1, 2, |_, _| 1.0);
+    let cpus_of = |domain: &DomainInfo| domain.cpus.clone();
+    let mut attributor = Attributor::new(&domains, cpus_of, weights, options(100.0), false);
+    let times = |recorder: u64, busy: [u64; 2]| {
+        let [recorder, first, second] = [recorder, busy[0], busy[1]].map(Nanoseconds::from_millis);
+        CpuTimes { recorder, busy: vec![(0, first), (1, second)] }
+    };
+    let own = |millis| [(0, Nanoseconds::from_millis(millis)), (1, Nanoseconds::ZERO)];
+    (0..2).for_each(|package| attributor.reading(package, at(0), Joules::ZERO));
+    attributor.cpu_times(at(0), &times(0, [0, 0]), &own(0));
+    attributor.quantum(quantum(0, 100, 0, 100_000_000, 0));
+    attributor.cpu_times(at(100), &times(20, [100, 50]), &own(100));
+    (0..2).for_each(|package| attributor.reading(package, at(100), Joules::from_joules(10.0)));
+    let result = attributor.finish();
+    let [first, second] = [0, 1].map(|package| result.balances[package]);
+    assert_eq!(joules(&[first.attributed, first.recorder, first.other_processes]), [10.0, 0.0, 0.0]);
+    assert_eq!(joules(&[second.attributed, second.recorder, second.other_processes]), [0.0, 4.0, 6.0]);
 }
 
 /// A recorder that was stopped reads everything of the meantime at once: meters first, CPU times right behind them.
@@ -221,16 +247,16 @@ fn others_pay_for_their_time_while_the_recorder_was_held_up() {
         busy: vec![(0, Nanoseconds::from_millis(millis)), (1, Nanoseconds::from_millis(millis))],
     };
     attributor.reading(0, at(0), Joules::ZERO);
-    attributor.cpu_times(at(0), &busy(0));
+    attributor.cpu_times(at(0), &busy(0), &[]);
     for step in 0..80 {
         attributor.quantum(quantum(step * 50, step * 50 + 50, 0, 50_000_000, 0));
     }
     attributor.reading(0, at(4000), Joules::from_joules(80.0));
-    attributor.cpu_times(at(4001), &busy(4000));
+    attributor.cpu_times(at(4001), &busy(4000), &[]);
     for step in 80..160 {
         attributor.quantum(quantum(step * 50, step * 50 + 50, 0, 50_000_000, 0));
     }
-    attributor.cpu_times(at(8000), &busy(8000));
+    attributor.cpu_times(at(8000), &busy(8000), &[]);
     attributor.reading(0, at(8000), Joules::from_joules(160.0));
     let result = attributor.finish();
     let others = result.balances[0].other_processes.as_joules();
