@@ -20,6 +20,8 @@ What is done, for each domain:
    second of CPU time as the program.
 6. The stretch's other joules go to all of these in proportion to what they are worth.
 
+Where the report has no model of a domain, a sample is worth the time that its clock counted.
+
 No weight is given to the samples of a clock on an idle CPU. Where nothing was worth anything, what is not static is
 lost.
 """
@@ -426,14 +428,16 @@ def main(path, report):
     recording = Recording(path)
     division = json.load(open(report))["division"]
     models = {model["name"]: model for model in division["domains"]}
+    clocks = [{"event": name, "joules": 1.0} for name, role in recording.roles.items() if role == "clk"]
     weights = weights_of_samples(recording, Tasks(recording))
     weights += weights_of_losses(recording, weights) + weights_of_others(recording, weights)
     times = boundaries(recording, division["bucket_joules"])
     domains = {}
     for domain in recording.metadata["domains"]:
         readings = recording.readings.get(domain["name"], [])
-        if len(readings) > 1 and domain["name"] in models:
-            model = models[domain["name"]]
+        if len(readings) > 1:
+            of_time = {"static_watts": domain["static_power"], "coefficients": clocks}
+            model = models.get(domain["name"], of_time)
             domains[domain["name"]] = divide(domain, readings, weights, model, times, recording.metadata["machine"])
     print(json.dumps({"domains": domains}, indent=1))
 

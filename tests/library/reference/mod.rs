@@ -6,4 +6,5 @@
 //! How near they have to be is said by each case.
 
 mod judge;
+mod recorded;
 mod simulated;
