@@ -231,13 +231,15 @@ fn each_owner_has_a_row_of_its_own() {
     assert_eq!(joules(&rows), [1.0, 2.0, 4.0, 8.0]);
 }
 
-/// One program runs for 50 ms and another for 50 ms more. Memory is read every 45 ms: when the first bucket could be
-/// closed, its end lies behind the last of these readings, and all joules since would seem to be the second's.
+/// One program runs for 50 ms and another for 40 ms more. The cores' meter is read every 45 ms: when the first bucket could
+/// be closed, its end lies behind the last of these readings, and all joules since would seem to be the second's.
 #[test]
 fn a_bucket_waits_for_the_slowest_meter() {
-    let domains =
-        [domain("package-0", DomainKind::Package, None, &[]), domain("dram-0", DomainKind::Dram, None, &[])];
-    let options = Options { horizon: Nanoseconds::from_millis(30), ..options(1.0) };
+    let domains = [
+        domain("package-0", DomainKind::Package, None, &[]),
+        domain("package-0-cores", DomainKind::Cores, Some("package-0"), &[]),
+    ];
+    let options = Options { horizon: Nanoseconds::from_millis(30), ..options(0.5) };
     let mut attributor = attributor(&domains, options);
     for step in 0..=90 {
         if step > 0 {

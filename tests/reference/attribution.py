@@ -12,7 +12,7 @@ What is done, for each domain:
 1. Time is cut at readings of the meter, into stretches of about one bucket of joules.
 2. Of a stretch's joules, static watts x seconds are static.
 3. A sample is worth coefficient x period. It lies on the time since its event's previous sample on that CPU, evenly,
-   but on no more than 200 ms.
+   but on no more than 200 ms; one of a clock on no more time than that counted.
 4. Lost records would have been worth what the samples of that CPU are worth on average, and lie between the last
    sample before them and the moment when there was room again. While an event is throttled the samples before and
    after tell what ran.
@@ -22,8 +22,7 @@ What is done, for each domain:
 
 Where the report has no model of a domain, a sample is worth the time that its clock counted.
 
-No weight is given to the samples of a clock on an idle CPU. Where nothing was worth anything, what is not static is
-lost.
+No weight is given to the samples of a clock on an idle CPU. Joules of a stretch in which nothing ran are static.
 """
 import bisect
 import collections
@@ -224,7 +223,9 @@ class Tasks:
         return "attributed" if self.all or record.pid in self.program else "other"
 
     def page(self, record):
-        """Module and page of the file that a sample lies in."""
+        """Module and page of the file that a sample lies in; the kernel's code is one place."""
+        if record.ip >> 63:
+            return "kernel"
         for start, end, offset, name in reversed(self.maps[record.pid]):
             if start <= record.ip < end:
                 return f"{name}+{record.ip - start + offset & ~0xFFF:#x}"
@@ -258,7 +259,8 @@ def weights_of_samples(recording, tasks):
         lost = [gap.time for gap in gaps[cpu]]
         previous = begin
         for record in samples:
-            start = max(previous, record.time - LONGEST_SPAN)
+            longest = record.period if is_clock(record.event) else LONGEST_SPAN
+            start = max(previous, record.time - longest)
             place = bisect.bisect_right(lost, record.time)
             if place and lost[place - 1] > previous:
                 start = max(start, record.time - typical)
@@ -279,6 +281,10 @@ def typical_gap(samples):
     return statistics.median(gaps) if gaps else LONGEST_SPAN
 
 
+def lost_records(loss):
+    return struct.unpack_from("<Q", loss.body, 8 if loss.kind == LOST else 0)[0]
+
+
 def weights_of_losses(recording, weights):
     """What lost records would have been worth: the mix of that CPU's samples."""
     by_cpu = collections.defaultdict(list)
@@ -296,7 +302,7 @@ def weights_of_losses(recording, weights):
         for gap in recording.losses:
             if gap.cpu != cpu:
                 continue
-            number = struct.unpack_from("<Q", gap.body, 8 if gap.kind == LOST else 0)[0]
+            number = lost_records(gap)
             place = bisect.bisect_left(ends, gap.time)
             start = ends[place - 1] if place else gap.time - 1
             for event, share in shares.items():
@@ -410,11 +416,9 @@ def divide(domain, readings, weights, model, times, machine):
     for place, (start, end) in enumerate(zip(times, times[1:])):
         measured = energy_at(readings, end) - energy_at(readings, start)
         whole = sum(worth for worth, _ in pieces[place])
-        static = min(measured, watts * (end - start) * 1e-9)
+        static = min(measured, watts * (end - start) * 1e-9) if whole > 0 else measured
         balance["measured"] += measured
         balance["static"] += static
-        if whole == 0.0:
-            balance["lost"] += measured - static
         for worth, weight in pieces[place]:
             joules = (measured - static) * worth / whole
             balance[weight.row] += joules
@@ -439,7 +443,8 @@ def main(path, report):
             of_time = {"static_watts": domain["static_power"], "coefficients": clocks}
             model = models.get(domain["name"], of_time)
             domains[domain["name"]] = divide(domain, readings, weights, model, times, recording.metadata["machine"])
-    print(json.dumps({"domains": domains}, indent=1))
+    lost = sum(lost_records(loss) for loss in recording.losses)
+    print(json.dumps({"lost_records": lost, "domains": domains}, indent=1))
 
 
 if __name__ == "__main__":

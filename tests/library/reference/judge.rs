@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 /// Joules by name: of a row of the balance, a thread, or a page of code.
 type Joules = BTreeMap<String, f64>;
 
-/// How far eprof may be from the reference.
+/// How far eprof may be from the reference, in each domain, as a share of all that its meter counted.
 #[derive(Debug, Clone, Copy)]
 pub struct Near {
-    /// A row of a domain's balance, as a share of the domain's joules.
+    /// A row of the balance.
     pub balance: f64,
-    /// A thread, as a share of the joules of all threads.
+    /// A thread.
     pub thread: f64,
-    /// A page of code, as a share of the joules of all of them.
+    /// A page of code.
     pub page: f64,
 }
 
@@ -50,13 +50,16 @@ pub fn compare(name: &str, recording: Vec<u8>, options: &analyze::Options, near:
     let recording = Recording::from_bytes(recording).expect("a recording");
     let profile = analyze::analyze(&recording, options);
     let reference = reference(&path, &profile);
+    let lost: u64 = profile.events.iter().map(|event| event.lost).sum();
+    assert_eq!(Some(lost), reference["lost_records"].as_u64(), "{name}: lost records");
     let mut far = Far::default();
     for (domain, energy) in profile.domains.iter().enumerate() {
         let judged = &reference["domains"][&energy.info.name];
         assert!(judged.is_object(), "{}: the reference has no such domain", energy.info.name);
         let rows = rows(&energy.balance);
-        let of_rows = energy.balance.measured.as_joules();
-        far.balance = far.balance.max(most(&rows, &joules(&judged["balance"]), of_rows, &energy.info.name));
+        let measured = energy.balance.measured.as_joules();
+        let most = |ours: &Joules, theirs: &Joules| most(ours, theirs, measured, &energy.info.name);
+        far.balance = far.balance.max(most(&rows, &joules(&judged["balance"])));
         let by = |name: fn(&Profile, usize) -> String| {
             let mut by = Joules::new();
             for cell in 0..profile.cells.len() {
@@ -64,13 +67,12 @@ pub fn compare(name: &str, recording: Vec<u8>, options: &analyze::Options, near:
             }
             by
         };
-        let of_cells = energy.balance.attributed.as_joules();
         let [threads, pages] = ["threads", "pages"].map(|what| joules(&judged[what]));
-        far.thread = far.thread.max(most(&by(thread), &threads, of_cells, &energy.info.name));
-        far.page = far.page.max(most(&by(page), &pages, of_cells, &energy.info.name));
+        far.thread = far.thread.max(most(&by(thread), &threads));
+        far.page = far.page.max(most(&by(page), &pages));
     }
     println!(
-        "{name}: at most {:.4} % of a domain, {:.4} % of its threads, {:.4} % of its pages apart",
+        "{name}: at most {:.4} % of a domain's joules in a row of its balance, {:.4} % in a thread, {:.4} % in a page apart",
         100.0 * far.balance,
         100.0 * far.thread,
         100.0 * far.page
@@ -129,6 +131,9 @@ fn thread(profile: &Profile, cell: usize) -> String {
 fn page(profile: &Profile, cell: usize) -> String {
     let leaf = profile.stacks.frames(profile.cells[cell].stack).last().expect("an innermost frame");
     let address = profile.addresses[leaf.0 as usize];
+    if address.kernel {
+        return "kernel".to_owned();
+    }
     format!("{}+{:#x}", profile.modules[address.module.0 as usize].path, address.address & !0xfff)
 }
 

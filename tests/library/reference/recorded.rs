@@ -13,13 +13,7 @@ fn options() -> Options {
     Options { dimensions: Dimensions { stacks: false, ..Dimensions::ALL }, ..Options::default() }
 }
 
-/// A recording that was made by these commands in a guest of `../shared/guest` with `--icount shift=3`, `--cpu
-/// SandyBridge` and `--sim c_clk=2168276`, beside another process with work of its own:
-///
-/// ```text
-/// eprof record --call-graph none --meter power --meter-watch 200 --neighbours       ./phases -m alt -t 70 -n 3000
-/// eprof record --call-graph none --meter power --meter-watch 200 --neighbours=never ./phases -m seq -t 70 -s 20
-/// ```
+/// A recording of a guest whose PMU and energy counters are simulated: `fixtures/recordings/SOURCES.md`.
 fn of_guest(name: &str, near: Near) {
     if !is_here() {
         return;
@@ -30,12 +24,12 @@ fn of_guest(name: &str, near: Near) {
 
 #[test]
 fn a_guest_whose_processes_were_all_sampled() {
-    of_guest("guest-neighbours.data", Near { balance: 0.004, thread: 0.004, page: 0.01 });
+    of_guest("guest-neighbours.data", Near { balance: 0.002, thread: 0.002, page: 0.005 });
 }
 
 #[test]
 fn a_guest_whose_other_processes_were_not_sampled() {
-    of_guest("guest-program-only.data", Near { balance: 0.004, thread: 0.004, page: 0.01 });
+    of_guest("guest-program-only.data", Near { balance: 0.008, thread: 0.008, page: 0.008 });
 }
 
 /// Three processes, one after another, on a machine that may be as busy as it likes.
@@ -60,6 +54,8 @@ fn a_program_recorded_now() {
         return skip(&format!("eprof cannot record here: {said}"));
     }
     let recording = fs::read(&path).expect("a recording");
-    let near = Near { balance: 0.01, thread: 0.03, page: 0.05 };
+    // Where the recorder is held up, as on a busy machine, readings are far apart, and before the first CPU times nobody
+    // knows what ran: half a percent usually.
+    let near = Near { balance: 0.1, thread: 0.03, page: 0.03 };
     compare("recorded now", recording, &options(), near);
 }

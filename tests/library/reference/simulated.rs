@@ -33,7 +33,7 @@ fn judge(name: &str, scenario: &Scenario, near: Near) {
 
 #[test]
 fn the_program_alone() {
-    let near = Near { balance: EXACT, thread: 0.002, page: 0.002 };
+    let near = Near { balance: EXACT, thread: 0.001, page: 0.001 };
     judge("the program alone", &scenario(&short()), near);
 }
 
@@ -46,7 +46,7 @@ fn two_packages_neighbours_and_threads_that_move() {
         migrate_every: Some(Nanoseconds::from_millis(70)),
         ..short()
     };
-    let near = Near { balance: 0.002, thread: 0.008, page: 0.01 };
+    let near = Near { balance: 0.002, thread: 0.002, page: 0.002 };
     judge("two packages", &scenario(&alternation), near);
 }
 
@@ -54,7 +54,7 @@ fn two_packages_neighbours_and_threads_that_move() {
 fn lost_records() {
     let sampling = Sampling { lost_share: 0.1, ..Sampling::default() };
     let alternation = Alternation { sampling, others: 2, ..short() };
-    let near = Near { balance: 0.0015, thread: 0.006, page: 0.004 };
+    let near = Near { balance: 0.0015, thread: 0.0015, page: 0.001 };
     judge("lost records", &scenario(&alternation), near);
 }
 
@@ -62,7 +62,7 @@ fn lost_records() {
 fn throttled_events() {
     let sampling = Sampling { most_per_tick: Some(2), ..Sampling::default() };
     let alternation = Alternation { sampling, joules_per_sample: Joules::from_joules(0.001), ..short() };
-    let near = Near { balance: EXACT, thread: 0.001, page: 0.001 };
+    let near = Near { balance: EXACT, thread: 0.0005, page: 0.0005 };
     judge("throttled events", &scenario(&alternation), near);
 }
 
@@ -70,7 +70,7 @@ fn throttled_events() {
 fn neighbours_that_were_not_sampled() {
     let sampling = Sampling { system_wide: false, ..Sampling::default() };
     let alternation = Alternation { sampling, others: 3, ..short() };
-    let near = Near { balance: 0.003, thread: 0.008, page: 0.008 };
+    let near = Near { balance: 0.003, thread: 0.002, page: 0.002 };
     judge("neighbours unseen", &scenario(&alternation), near);
 }
 
@@ -82,7 +82,7 @@ fn a_meter_that_is_rarely_read() {
         ..Meter::default()
     };
     let scenario = Scenario { meter, ..scenario(&Alternation { others: 2, ..short() }) };
-    let near = Near { balance: 0.0015, thread: 0.005, page: 0.005 };
+    let near = Near { balance: 0.0015, thread: 0.0015, page: 0.0015 };
     judge("rare readings", &scenario, near);
 }
 
@@ -94,6 +94,6 @@ fn a_wrong_model_and_unknown_static_power() {
         busy: 3,
         ..short()
     };
-    let near = Near { balance: EXACT, thread: 0.004, page: 0.001 };
+    let near = Near { balance: EXACT, thread: 0.0015, page: 0.0005 };
     judge("wrong model", &scenario(&alternation), near);
 }

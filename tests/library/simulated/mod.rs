@@ -9,6 +9,7 @@ mod coverage;
 mod deep;
 mod files;
 mod folded;
+mod losses;
 mod memory;
 mod repeated;
 mod scale;
