@@ -270,7 +270,7 @@ mod tests {
 
     /// 437 ms of 50 W and 437 ms of 150 W in turn.
     fn square(millis: f64) -> f64 {
-        if (millis / HALF) as u64 % 2 == 0 { 50.0 } else { 150.0 }
+        if ((millis / HALF) as u64).is_multiple_of(2) { 50.0 } else { 150.0 }
     }
     const HALF: f64 = 437.0;
     const MILLIS: u32 = 8000;
@@ -368,16 +368,9 @@ mod tests {
             assert!((0.8..1.25).contains(&(noise.as_watts() / deviation)), "{noise} for {deviation} W");
         }
         // Nothing was put together to steps.
-        let shown: std::collections::BTreeSet<u64> =
-            trace.readings().iter().map(|reading| reading.power.as_watts().to_bits()).collect();
-        let foreign = corrected.segments.iter().filter(|s| !shown.contains(&s.power.as_watts().to_bits()));
-        assert_eq!(foreign.count(), 0);
-        assert!(
-            corrected.segments.len() + 4 > shown.len(),
-            "{} of {}",
-            corrected.segments.len(),
-            shown.len()
-        );
+        let refresh = refresh_of(&trace, &model).expect("long enough");
+        let shown = center(&refresh::refreshes(&trace, &refresh), Nanoseconds::from_millis(20));
+        assert_eq!(corrected.segments, shown);
     }
 
     /// What a board multiplies readings by, it multiplies everything by that is told in watts.
