@@ -24,6 +24,8 @@ mod laws;
 mod memory;
 mod model;
 mod options;
+#[cfg(test)]
+mod owners;
 mod passes;
 mod run;
 mod sample_energies;

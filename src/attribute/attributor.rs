@@ -7,6 +7,7 @@ use super::curve::EnergyCurve;
 use super::domain::Domain;
 use super::energy_bucket::Bucket;
 use super::quantum::{Charge, Pending, Quantum, Window};
+use super::recorder_time::RecorderTime;
 use super::weights::EventWeights;
 use crate::hardware::DomainInfo;
 use crate::profile::Balance;
@@ -38,6 +39,7 @@ pub struct Attributor {
     /// Before this time, and before the next reading, no bucket can be closed.
     asleep_until: Timestamp,
     others_are_sampled: bool,
+    recorder_time: RecorderTime,
     /// What the model's joules are to be multiplied by, if that is known. See [`Sharing::Whole`].
     pool_factors: Option<Vec<f64>>,
     /// Events and the static power; 0 if sensitivities are not wanted.
@@ -118,6 +120,7 @@ impl Attributor {
             now: Timestamp::default(),
             asleep_until: Timestamp::default(),
             others_are_sampled,
+            recorder_time: RecorderTime::default(),
             pool_factors: None,
             parameters,
             cores_first,
@@ -148,22 +151,19 @@ impl Attributor {
         self.advance(time);
     }
 
-    /// CPU times of the whole machine and of the recorder.
-    pub fn cpu_times(&mut self, time: Timestamp, times: &CpuTimes) {
+    /// CPU times of the whole machine and of the recorder, and the program's own on each CPU, if they were counted
+    /// exactly.
+    pub fn cpu_times(&mut self, time: Timestamp, times: &CpuTimes, own: &[(u32, Nanoseconds)]) {
+        let recorder = self.recorder_time.advance(times, own);
         for (index, domain) in self.domains.iter_mut().enumerate() {
-            let fed = times.busy.iter().filter(|(cpu, _)| self.cpu_groups.feeds(index, *cpu));
-            domain.other_time.push(time, fed.map(|(_, busy)| *busy).sum(), times.recorder);
-        }
-    }
-
-    /// The program's own CPU time on each CPU, counted exactly at the time of the last CPU times.
-    pub fn own_times(&mut self, time: Timestamp, own: &[(u32, Nanoseconds)]) {
-        if own.is_empty() {
-            return;
-        }
-        for (index, domain) in self.domains.iter_mut().enumerate() {
-            let fed = own.iter().filter(|(cpu, _)| self.cpu_groups.feeds(index, *cpu));
-            domain.other_time.push_own(time, fed.map(|(_, own)| *own).sum());
+            let feeds = |cpu: u32| self.cpu_groups.feeds(index, cpu);
+            let sum = |times: &[(u32, Nanoseconds)]| {
+                times.iter().filter(|(cpu, _)| feeds(*cpu)).map(|(_, time)| *time).sum::<Nanoseconds>()
+            };
+            domain.other_time.push(time, sum(&times.busy), recorder.on(feeds));
+            if !own.is_empty() {
+                domain.other_time.push_own(time, sum(own));
+            }
         }
     }
 

@@ -200,14 +200,104 @@ fn others_pay_for_their_time() {
         busy: vec![(0, Nanoseconds::from_millis(millis)), (1, Nanoseconds::from_millis(millis))],
     };
     attributor.reading(0, at(0), Joules::ZERO);
-    attributor.cpu_times(at(0), &busy(0));
+    attributor.cpu_times(at(0), &busy(0), &[]);
     attributor.quantum(quantum(0, 100, 0, 100_000_000, 0));
-    attributor.cpu_times(at(100), &busy(100));
+    attributor.cpu_times(at(100), &busy(100), &[]);
     attributor.reading(0, at(100), Joules::from_joules(8.0));
     let result = attributor.finish();
     // Two CPUs were busy for 100 ms, the program on one of them.
     assert_eq!(joules(&result.cell_joules), [4.0]);
     assert_eq!(joules(&[result.balances[0].other_processes]), [4.0]);
+}
+
+#[test]
+fn each_owner_has_a_row_of_its_own() {
+    let mut attributor = attributor(&[domain("p", DomainKind::Package, None, &[])], options(100.0));
+    let times = |millis| CpuTimes {
+        recorder: Nanoseconds::from_millis(millis),
+        busy: (0..8).map(|cpu| (cpu, Nanoseconds::from_millis(millis))).collect(),
+    };
+    attributor.reading(0, at(0), Joules::ZERO);
+    attributor.cpu_times(at(0), &times(0), &[]);
+    let owners = [Charge::Cell(0), Charge::OtherProcess, Charge::Recorder, Charge::Lost];
+    for (cpu, charge) in (0u32..).zip(owners) {
+        attributor.quantum(Quantum { charge, ..quantum(0, 100, cpu, 1 << cpu, 0) });
+    }
+    // Eight CPUs were busy: whoever was not the program's is among the quanta already.
+    attributor.cpu_times(at(100), &times(100), &[]);
+    attributor.reading(0, at(100), Joules::from_joules(15.0));
+    let balance = attributor.finish().balances[0];
+    let rows = [balance.attributed, balance.other_processes, balance.recorder, balance.lost];
+    assert_eq!(joules(&rows), [1.0, 2.0, 4.0, 8.0]);
+}
+
+/// One program runs for 50 ms and another for 40 ms more. The cores' meter is read every 45 ms: when the first bucket could
+/// be closed, its end lies behind the last of these readings, and all joules since would seem to be the second's.
+#[test]
+fn a_bucket_waits_for_the_slowest_meter() {
+    let domains = [
+        domain("package-0", DomainKind::Package, None, &[]),
+        domain("package-0-cores", DomainKind::Cores, Some("package-0"), &[]),
+    ];
+    let options = Options { horizon: Nanoseconds::from_millis(30), ..options(0.5) };
+    let mut attributor = attributor(&domains, options);
+    for step in 0..=90 {
+        if step > 0 {
+            attributor.quantum(quantum(step - 1, step, 0, 1, u32::from(step > 50)));
+        }
+        // 10 W each: a bucket of 50 ms.
+        let energy = Joules::from_joules(0.01 * step as f64);
+        attributor.reading(0, at(step), energy);
+        if step % 45 == 0 {
+            attributor.reading(1, at(step), energy);
+        }
+    }
+    let result = attributor.finish();
+    assert_eq!(joules(&result.cell_joules), [0.5, 0.5, 0.4, 0.4]);
+}
+
+#[test]
+fn a_bucket_is_of_the_whole_and_not_of_its_parts_as_well() {
+    let domains = [
+        domain("package-0", DomainKind::Package, None, &[]),
+        domain("package-0-cores", DomainKind::Cores, Some("package-0"), &[]),
+    ];
+    let mut attributor = attributor(&domains, Options { keep_buckets: true, ..options(1.0) });
+    for step in 0..=100 {
+        // 10 W, 8 W of them in the cores.
+        attributor.reading(0, at(step * 10), Joules::from_joules(0.1 * step as f64));
+        attributor.reading(1, at(step * 10), Joules::from_joules(0.08 * step as f64));
+        attributor.quantum(quantum(step * 10, step * 10 + 10, 0, 1, 0));
+    }
+    let buckets = attributor.finish().buckets;
+    assert_eq!(buckets.len(), 10);
+    assert!(buckets.iter().all(|bucket| joules(&bucket.measured) == [1.0, 0.8]), "{buckets:?}");
+}
+
+/// It tells its CPU time as one number. A package where nobody else was busy must not pay for it.
+#[test]
+fn the_recorder_is_charged_where_it_ran() {
+    let domains = [
+        domain("package-0", DomainKind::Package, None, &[0]),
+        domain("package-1", DomainKind::Package, None, &[1]),
+    ];
+    let weights = EventWeights::new(1, 2, |_, _| 1.0);
+    let cpus_of = |domain: &DomainInfo| domain.cpus.clone();
+    let mut attributor = Attributor::new(&domains, cpus_of, weights, options(100.0), false);
+    let times = |recorder: u64, busy: [u64; 2]| {
+        let [recorder, first, second] = [recorder, busy[0], busy[1]].map(Nanoseconds::from_millis);
+        CpuTimes { recorder, busy: vec![(0, first), (1, second)] }
+    };
+    let own = |millis| [(0, Nanoseconds::from_millis(millis)), (1, Nanoseconds::ZERO)];
+    (0..2).for_each(|package| attributor.reading(package, at(0), Joules::ZERO));
+    attributor.cpu_times(at(0), &times(0, [0, 0]), &own(0));
+    attributor.quantum(quantum(0, 100, 0, 100_000_000, 0));
+    attributor.cpu_times(at(100), &times(20, [100, 50]), &own(100));
+    (0..2).for_each(|package| attributor.reading(package, at(100), Joules::from_joules(10.0)));
+    let result = attributor.finish();
+    let [first, second] = [0, 1].map(|package| result.balances[package]);
+    assert_eq!(joules(&[first.attributed, first.recorder, first.other_processes]), [10.0, 0.0, 0.0]);
+    assert_eq!(joules(&[second.attributed, second.recorder, second.other_processes]), [0.0, 4.0, 6.0]);
 }
 
 /// A recorder that was stopped reads everything of the meantime at once: meters first, CPU times right behind them.
@@ -221,16 +311,16 @@ fn others_pay_for_their_time_while_the_recorder_was_held_up() {
         busy: vec![(0, Nanoseconds::from_millis(millis)), (1, Nanoseconds::from_millis(millis))],
     };
     attributor.reading(0, at(0), Joules::ZERO);
-    attributor.cpu_times(at(0), &busy(0));
+    attributor.cpu_times(at(0), &busy(0), &[]);
     for step in 0..80 {
         attributor.quantum(quantum(step * 50, step * 50 + 50, 0, 50_000_000, 0));
     }
     attributor.reading(0, at(4000), Joules::from_joules(80.0));
-    attributor.cpu_times(at(4001), &busy(4000));
+    attributor.cpu_times(at(4001), &busy(4000), &[]);
     for step in 80..160 {
         attributor.quantum(quantum(step * 50, step * 50 + 50, 0, 50_000_000, 0));
     }
-    attributor.cpu_times(at(8000), &busy(8000));
+    attributor.cpu_times(at(8000), &busy(8000), &[]);
     attributor.reading(0, at(8000), Joules::from_joules(160.0));
     let result = attributor.finish();
     let others = result.balances[0].other_processes.as_joules();

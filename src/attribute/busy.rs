@@ -17,13 +17,16 @@ pub struct OtherTime {
     points: VecDeque<Point>,
     own: f64,
     charged: f64,
+    /// Nanoseconds of the recorder so far.
+    recorder: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Point {
     time: Timestamp,
     busy: Nanoseconds,
-    recorder: Nanoseconds,
+    /// Nanoseconds so far.
+    recorder: f64,
     /// The program's own time, if it was counted.
     own: Option<Nanoseconds>,
 }
@@ -40,16 +43,19 @@ impl Moment {
     fn of(point: &Point) -> Self {
         Self {
             busy: point.busy.as_nanos() as f64,
-            recorder: point.recorder.as_nanos() as f64,
+            recorder: point.recorder,
             own: point.own.map(|own| own.as_nanos() as f64),
         }
     }
 }
 
 impl OtherTime {
-    /// Adds a reading: CPU time that these CPUs were busy, and the recorder's own, both cumulative.
-    pub fn push(&mut self, time: Timestamp, busy: Nanoseconds, recorder: Nanoseconds) {
+    /// Adds a reading: CPU time that these CPUs were busy, cumulative, and nanoseconds that the recorder ran on them
+    /// since the last one.
+    pub fn push(&mut self, time: Timestamp, busy: Nanoseconds, recorder: f64) {
+        self.recorder += recorder;
         if self.points.back().is_none_or(|last| last.time < time) {
+            let recorder = self.recorder;
             self.points.push_back(Point { time, busy, recorder, own: None });
         }
     }
@@ -125,8 +131,8 @@ mod tests {
     #[test]
     fn the_rest_of_the_busy_time_is_others() {
         let mut time = OtherTime::default();
-        time.push(at(0), Nanoseconds::from_millis(1000), Nanoseconds::ZERO);
-        time.push(at(100), Nanoseconds::from_millis(1150), Nanoseconds::from_millis(10));
+        time.push(at(0), Nanoseconds::from_millis(1000), 0.0);
+        time.push(at(100), Nanoseconds::from_millis(1150), 10.0 * MS);
         let (others, recorder) = time.charge(at(0), at(50), 40.0 * MS);
         // Busy 75 ms, of which the program had 40 and the recorder 5.
         assert!((others - 30.0 * MS).abs() < 1.0, "{others}");
@@ -138,7 +144,7 @@ mod tests {
         // The program has the CPU alone; /proc/stat moves in ticks of 10 ms.
         let mut time = OtherTime::default();
         let ticks = |millis: u64| Nanoseconds::from_millis(millis / 10 * 10);
-        (0..=100).for_each(|i| time.push(at(i * 7), ticks(i * 7), Nanoseconds::ZERO));
+        (0..=100).for_each(|i| time.push(at(i * 7), ticks(i * 7), 0.0));
         let charged: f64 = (0..100).map(|i| time.charge(at(i * 7), at(i * 7 + 7), 7.0 * MS).0).sum();
         assert!(charged <= 10.0 * MS, "{charged}");
     }
@@ -148,7 +154,7 @@ mod tests {
         // Two programs share a CPU. The samples stand for a fifth less than the recorded one really had.
         let mut time = OtherTime::default();
         for i in 0..=10 {
-            time.push(at(i * 100), Nanoseconds::from_millis(5000 + i * 100), Nanoseconds::ZERO);
+            time.push(at(i * 100), Nanoseconds::from_millis(5000 + i * 100), 0.0);
             time.push_own(at(i * 100), Nanoseconds::from_millis(i * 50));
         }
         let others: f64 = (0..10).map(|i| time.charge(at(i * 100), at(i * 100 + 100), 40.0 * MS).0).sum();

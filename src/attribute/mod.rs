@@ -28,6 +28,7 @@ mod energy_bucket;
 #[cfg(test)]
 mod laws;
 mod quantum;
+mod recorder_time;
 #[cfg(test)]
 mod tree_laws;
 mod weights;

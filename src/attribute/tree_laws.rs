@@ -89,7 +89,7 @@ impl Machine {
                 && at % 10 == 0
             {
                 let [first, second, recorder] = busy.map(Nanoseconds::from_millis);
-                attributor.cpu_times(time, &CpuTimes { recorder, busy: vec![(0, first), (1, second)] });
+                attributor.cpu_times(time, &CpuTimes { recorder, busy: vec![(0, first), (1, second)] }, &[]);
                 let next = times.get(at as usize / 10).copied().unwrap_or_default();
                 busy.iter_mut().zip(next).for_each(|(busy, more)| *busy += more);
             }

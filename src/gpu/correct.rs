@@ -268,6 +268,148 @@ mod tests {
         assert!(matches!(correct(&trace, &model), Err(CorrectError::PolledTooSeldom(..))));
     }
 
+    /// 437 ms of 50 W and 437 ms of 150 W in turn.
+    fn square(millis: f64) -> f64 {
+        if ((millis / HALF) as u64).is_multiple_of(2) { 50.0 } else { 150.0 }
+    }
+    const HALF: f64 = 437.0;
+    const MILLIS: u32 = 8000;
+
+    /// What a sensor shows of it that is refreshed so often, polled every 2 ms.
+    fn polled(period: u32, mut shown: impl FnMut(f64) -> f64) -> PowerTrace {
+        let mut at_refresh = 0.0;
+        let poll = |millis: u32| {
+            if millis % period < 2 {
+                at_refresh = shown(f64::from(millis / period * period));
+            }
+            PowerReading { time: ms(f64::from(millis)), power: Watts::from_watts(at_refresh) }
+        };
+        PowerTrace::new((0..MILLIS).step_by(2).map(poll).collect())
+    }
+
+    fn through_a_window(period: u32, window: f64) -> PowerTrace {
+        polled(period, |end| {
+            let of = |step: u32| square((end - window * (f64::from(step) + 0.5) / 1000.0).max(0.0));
+            (0..1000).map(of).sum::<f64>() / 1000.0
+        })
+    }
+
+    fn through_a_capacitor(period: u32, constant: f64) -> PowerTrace {
+        let (mut charge, mut at) = (50.0, 0.0);
+        polled(period, |until| {
+            while at < until {
+                charge += (square(at) - charge) * (1.0 - (-0.1 / constant).exp());
+                at += 0.1;
+            }
+            charge
+        })
+    }
+
+    /// Switches are where they were, and there is next to nothing between the two levels.
+    fn assert_square(corrected: &Corrected) {
+        let curve = corrected.curve();
+        for half in 2..16 {
+            let (start, end) = (f64::from(half) * HALF, f64::from(half + 1) * HALF);
+            let mean = curve.mean(ms(start), ms(end)).expect("within the trace").as_watts();
+            assert!((mean / square(start + 1.0) - 1.0).abs() < 0.03, "{mean} W from {start} to {end} ms");
+        }
+        let is_between = |segment: &&Segment| (60.0..140.0).contains(&segment.power.as_watts());
+        let seconds = |segment: &Segment| segment.duration().as_secs_f64();
+        let inside = |segment: &&Segment| segment.start > ms(HALF) && segment.end < ms(16.0 * HALF);
+        let between: f64 = corrected.segments.iter().filter(inside).filter(is_between).map(seconds).sum();
+        assert!(between < 0.03, "{between} s between the levels");
+    }
+
+    #[test]
+    fn what_a_window_smeared_is_put_back() {
+        for (period, window) in [(30, 100), (20, 20), (100, 25)] {
+            let span = Nanoseconds::from_millis(window);
+            let model = SensorModel {
+                refresh: Some(Nanoseconds::from_millis(u64::from(period))),
+                ..SensorModel::new(SensorKind::Boxcar { window: span })
+            };
+            let corrected = correct(&through_a_window(period, window as f64), &model).expect("long enough");
+            assert_eq!(corrected.resolution, Nanoseconds::from_millis(window.max(u64::from(period))));
+            if window >= u64::from(period) {
+                assert_square(&corrected);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_capacitor_smeared_is_put_back() {
+        let constant = Nanoseconds::from_millis(80);
+        let model = SensorModel {
+            refresh: Some(Nanoseconds::from_millis(30)),
+            ..SensorModel::new(SensorKind::Rc { time_constant: constant })
+        };
+        let corrected = correct(&through_a_capacitor(30, 80.0), &model).expect("long enough");
+        assert_square(&corrected);
+        assert_eq!(corrected.resolution, corrected.refresh.period);
+    }
+
+    /// 100 W, and this much more or less at each refresh.
+    fn noisy(watts: f64) -> PowerTrace {
+        let mut random = crate::numerics::random::Random::seeded(5);
+        polled(20, |_| 100.0 + watts * random.symmetric())
+    }
+
+    #[test]
+    fn noise_is_told_and_not_taken_for_steps() {
+        let model = SensorModel {
+            refresh: Some(Nanoseconds::from_millis(20)),
+            ..SensorModel::new(SensorKind::Boxcar { window: Nanoseconds::from_millis(20) })
+        };
+        let trace = noisy(3.0);
+        let corrected = correct(&trace, &model).expect("long enough");
+        // Of numbers that are equally likely from -3 to 3.
+        let deviation = 3.0 / 3f64.sqrt();
+        for noise in [corrected.noise, corrected.level_noise] {
+            assert!((0.8..1.25).contains(&(noise.as_watts() / deviation)), "{noise} for {deviation} W");
+        }
+        // Nothing was put together to steps.
+        let refresh = refresh_of(&trace, &model).expect("long enough");
+        let shown = center(&refresh::refreshes(&trace, &refresh), Nanoseconds::from_millis(20));
+        assert_eq!(corrected.segments, shown);
+    }
+
+    /// What a board multiplies readings by, it multiplies everything by that is told in watts.
+    #[test]
+    fn a_gain_is_the_gain_of_all_watts() {
+        let mut random = crate::numerics::random::Random::seeded(9);
+        let (mut charge, mut at) = (50.0, 0.0);
+        let trace = polled(30, |until| {
+            while at < until {
+                charge += (square(at) - charge) * (1.0 - (-0.1f64 / 80.0).exp());
+                at += 0.1;
+            }
+            charge + 0.2 * random.symmetric()
+        });
+        for kind in [
+            SensorKind::Rc { time_constant: Nanoseconds::from_millis(80) },
+            SensorKind::Boxcar { window: Nanoseconds::from_millis(30) },
+            SensorKind::Counter,
+        ] {
+            let [plain, double] = [1.0, 2.0].map(|gain| {
+                correct(&trace, &SensorModel { gain, ..SensorModel::new(kind) }).expect("long enough")
+            });
+            let is_double = |a: Watts, b: Watts| {
+                (b.as_watts() - 2.0 * a.as_watts()).abs() < 1e-9 * a.as_watts().abs().max(1.0)
+            };
+            assert!(is_double(plain.noise, double.noise), "{kind:?}");
+            assert!(
+                plain.level_noise > Watts::ZERO && is_double(plain.level_noise, double.level_noise),
+                "{kind:?}"
+            );
+            for (plain, double) in [(&plain.segments, &double.segments), (&plain.levels, &double.levels)] {
+                assert!(plain.len() > 10 && plain.len() == double.len(), "{kind:?}");
+                assert!(
+                    plain.iter().zip(double).all(|(a, b)| is_double(a.power, b.power) && a.start == b.start)
+                );
+            }
+        }
+    }
+
     proptest! {
         /// `int P dt = int s dt + C (s_end - s_start)`, whatever the readings: checked on the exact
         /// integral of the sensor's own exponential curve between refreshes.

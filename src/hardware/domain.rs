@@ -188,6 +188,11 @@ mod tests {
     fn memory_is_not_charged_by_what_cores_do() {
         assert_eq!(DomainKind::Dram.modelled_by(), [DomainKind::Dram]);
         assert_eq!(DomainKind::Core.modelled_by(), [DomainKind::Cores, DomainKind::Package]);
+        assert_eq!(
+            DomainKind::Package.modelled_by(),
+            [DomainKind::Package, DomainKind::Cores],
+            "its own first"
+        );
         assert!(DomainKind::ALL.iter().all(|kind| !kind.modelled_by().contains(&DomainKind::Gpu)));
     }
 }

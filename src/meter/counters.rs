@@ -195,7 +195,7 @@ mod tests {
         let channel = Channel {
             domain: describe(&MachineInfo::default(), DomainKind::Package, Place::package(0), "test"),
             counter: WrappingCounter::of_bits(64),
-            joules_per_count: 1.0,
+            joules_per_count: 0.5,
             resolution: None,
         };
         let mut meter = CounterMeter::new(Source::PowerPmu, Box::new(reader), vec![channel], false);
@@ -205,12 +205,12 @@ mod tests {
             readings[0].expect("a reading").energy.as_joules()
         };
         assert_eq!(joules(&mut meter), 0.0);
-        assert_eq!(joules(&mut meter), 10.0);
+        assert_eq!(joules(&mut meter), 5.0);
         assert!(meter.start_stamping(Nanoseconds::from_millis(1)), "the counter starts at zero again");
-        assert_eq!(joules(&mut meter), 110.0);
+        assert_eq!(joules(&mut meter), 55.0);
         let mut stamped = Vec::new();
         meter.take_stamped(&mut stamped);
         let told: Vec<f64> = stamped.iter().map(|stamped| stamped.reading.energy.as_joules()).collect();
-        assert_eq!(told, [117.0]);
+        assert_eq!(told, [58.5]);
     }
 }

@@ -332,6 +332,17 @@ mod tests {
     }
 
     #[test]
+    fn gauges_tell_microwatts() {
+        let files = FixtureMachine::new("power: 12500000\nvolts: 5000\namps: 400");
+        let file = |name: &str| NumberFile::open(&files.path().join(name)).expect("open");
+        let mut gauges =
+            Gauges(vec![Gauge::Microwatts(file("power")), Gauge::Product(file("volts"), file("amps"))]);
+        let mut watts = Vec::new();
+        gauges.read(&mut watts).expect("readable");
+        assert_eq!(watts, [Some(Watts::from_watts(12.5)), Some(Watts::from_watts(2.0))]);
+    }
+
+    #[test]
     fn what_nobody_knows_is_said_and_not_used() {
         let (domains, rejected) =
             found("sys/class/hwmon/hwmon0/name: ina226\nsys/class/hwmon/hwmon0/power1_input: 1000000");

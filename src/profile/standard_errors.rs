@@ -444,6 +444,52 @@ mod tests {
         assert!((last - 1.0 / 12.0).abs() < 0.01);
     }
 
+    /// A thousand joules in two seconds, all of them one cell's, whose meter moves so often.
+    fn bar_of_all(refresh: Nanoseconds) -> f64 {
+        use crate::hardware::{DomainInfo, DomainKind};
+        use crate::profile::{Balance, DomainEnergy, EventTotals, StackId, ThreadIndex};
+        let info = DomainInfo {
+            refresh: Some(refresh),
+            ..DomainInfo::new("package-0", DomainKind::Package, "test", Method::Measured)
+        };
+        let measured = Joules::from_joules(1000.0);
+        let samples = 100_000_000;
+        let profile = Profile {
+            duration: Nanoseconds::from_secs_f64(2.0),
+            domains: vec![DomainEnergy { info, balance: Balance { measured, ..Balance::default() } }],
+            events: vec![EventTotals {
+                name: "cycles".to_owned(),
+                samples,
+                count: samples,
+                lost: 0,
+                throttled: 0,
+            }],
+            cells: vec![Cell {
+                stack: StackId(0),
+                thread: ThreadIndex(0),
+                cpu: None,
+                event: 0,
+                samples,
+                count: samples,
+                time: Nanoseconds::ZERO,
+            }],
+            cell_joules: vec![measured],
+            errors: Some(ErrorTerms::default()),
+            ..Profile::default()
+        };
+        standard_errors(&profile, 1, |_| Some(0)).expect("measured")[0].as_joules()
+    }
+
+    #[test]
+    fn a_bar_has_what_the_meter_cannot_tell() {
+        // Each end is off by a uniform part of the 50 J of a refresh: 50 J / sqrt(12), twice; and 0.15 % between readings.
+        let expected = (50f64.powi(2) / 6.0 + 1.5f64.powi(2)).sqrt();
+        let bar = bar_of_all(Nanoseconds::from_millis(100));
+        assert!((bar / expected - 1.0).abs() < 1e-3, "{bar} for {expected}");
+        let bar = bar_of_all(Nanoseconds::from_nanos(1));
+        assert!((bar / 1.5 - 1.0).abs() < 1e-3, "{bar}");
+    }
+
     /// The sums of a row that is there in these samples of one stream.
     fn sums(is_of_row: impl Iterator<Item = bool>) -> (RowSums, Pairs) {
         let samples: Vec<bool> = is_of_row.collect();

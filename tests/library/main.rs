@@ -5,6 +5,7 @@ mod error_bars;
 mod perf_counts;
 mod power_models;
 mod recording;
+mod reference;
 mod simulated;
 mod simulator;
 mod symbolize;

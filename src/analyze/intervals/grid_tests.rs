@@ -60,3 +60,54 @@ fn a_falling_counter_adds_nothing() {
     let total: f64 = grid.joules.iter().sum();
     assert!((total - 1.0).abs() < 1e-9);
 }
+
+/// Two packages of one CPU each, of which the second counts three times as much.
+#[test]
+fn each_package_has_the_counts_of_its_own_cpus() {
+    let mut metadata = metadata();
+    metadata.domains = vec![metadata.domains[0].clone(), metadata.domains[0].clone()];
+    (0..2).for_each(|package| metadata.domains[package].cpus = vec![package as u32]);
+    let mut grid = IntervalGrid::new(Some(&metadata), 1);
+    for milli in 0..=2000 {
+        for package in 0..2usize {
+            if milli % 10 == 0 {
+                grid.reading(package, at(milli * 1000), Joules::from_joules(0.02 * milli as f64));
+            }
+            let count = if package == 0 { 1_000_000 } else { 3_000_000 };
+            grid.sample(0, Some(package as u32), EventUnit::Other, at(milli * 1000), count);
+        }
+    }
+    let intervals = grid.of_domains(&[0, 1], Nanoseconds::from_millis(1));
+    let rows = |term: usize| intervals.rows.iter().filter(move |row| row.static_term == term);
+    assert!(rows(0).count() > 10 && rows(1).count() > 10);
+    for (term, per_second) in [(0, 1e9), (1, 3e9)] {
+        assert!(rows(term).all(|row| (row.counts[0] / row.seconds / per_second - 1.0).abs() < 0.05));
+    }
+}
+
+/// Once in a while samples are held up and come all at once, as in a virtual machine: where an interval ends meanwhile,
+/// its counts lack what is late.
+#[test]
+fn samples_that_come_late_make_counts_unsure() {
+    let metadata = metadata();
+    let noise = |late: bool| {
+        let mut grid = IntervalGrid::new(Some(&metadata), 2);
+        for milli in 0..=5000u64 {
+            if milli % 10 == 0 {
+                grid.reading(0, at(milli * 1000), Joules::from_joules(0.02 * milli as f64));
+            }
+            let held_up =
+                if late && milli % 100 >= 80 { (100 - milli % 100) * 1000 - (100 - milli % 100) } else { 0 };
+            for (event, unit) in [(0, EventUnit::Cycles), (1, EventUnit::Other)] {
+                grid.sample(event, Some(0), unit, at(milli * 1000 + held_up), 3_000_000);
+            }
+        }
+        grid.of_domains(&[0], Nanoseconds::from_millis(1)).late_noise
+    };
+    assert_eq!(noise(false), [0.0, 0.0]);
+    let late = noise(true);
+    // In a fifth of the time up to twenty samples are missing: the mean square is 27 samples', at both ends of an
+    // interval twice as much.
+    let expected = 2.0 * 0.2 * 20.0 * 20.0 / 3.0 * 3e6 * 3e6;
+    assert!(late.iter().all(|noise| (0.5..2.0).contains(&(noise / expected))), "{late:?} for {expected}");
+}

@@ -144,6 +144,18 @@ mod tests {
     }
 
     #[test]
+    fn a_loss_lies_between_the_last_sample_and_the_news_of_it() {
+        let mut losses = Losses::default();
+        (0..10).for_each(|step| losses.sampled(0, Some(1), at(step * 100), 1000));
+        let [loss] = losses.lost(Some(1), at(1500), 6)[..] else { panic!("one event was sampled") };
+        assert_eq!((loss.start, loss.count), (at(900), 6000));
+        let span = Span { start: at(1400), running: Nanoseconds::from_nanos(600_000) };
+        let quantum = loss.quantum(at(1500), Some(1), span);
+        assert_eq!((quantum.start, quantum.end, quantum.count), (at(900), at(1500), 6000));
+        assert_eq!((quantum.charge, quantum.running), (Charge::Lost, span.running));
+    }
+
+    #[test]
     fn nothing_is_known_of_a_cpu_without_samples() {
         let mut losses = Losses::default();
         losses.sampled(0, Some(1), at(1), 5);

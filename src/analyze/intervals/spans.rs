@@ -232,6 +232,15 @@ mod tests {
     }
 
     #[test]
+    fn cycles_are_not_spread_over_idle_time() {
+        let mut spans = SpanTracker::default();
+        let mut start = |time| spans.span(0, None, EventUnit::Cycles, at(time), 3_000_000).start;
+        (1..5).for_each(|milli| _ = start(milli * 1000));
+        assert_eq!(start(5000), at(4000));
+        assert_eq!(start(25_000), at(24_000), "slept for 19 ms");
+    }
+
+    #[test]
     fn times_of_a_damaged_file_end_no_analysis() {
         let mut spans = SpanTracker::default();
         for time in [0, u64::MAX / 2 + 1, u64::MAX, 5] {

@@ -251,8 +251,7 @@ impl<'r> Attributing<'r> {
             }
             (Step::CpuTimes(time, times), _) => {
                 let (times, own) = *times;
-                self.attributor.cpu_times(time, &times);
-                self.attributor.own_times(time, &own);
+                self.attributor.cpu_times(time, &times, &own);
             }
             _ => {}
         }

@@ -9,7 +9,11 @@ mod coverage;
 mod deep;
 mod files;
 mod folded;
+<<<<<<< HEAD
 mod hostile;
+=======
+mod losses;
+>>>>>>> w/judge
 mod memory;
 mod repeated;
 mod scale;

@@ -49,6 +49,7 @@ pub struct Emitter<'s, W> {
     writer: PerfDataWriter<W>,
     records: Vec<u8>,
     busy: Vec<u64>,
+    own: Vec<u64>,
 }
 
 impl<'s, W: Write + Seek> Emitter<'s, W> {
@@ -60,7 +61,8 @@ impl<'s, W: Write + Seek> Emitter<'s, W> {
         events.extend(own_events::descriptions(&metadata.domains));
         let writer = PerfDataWriter::create(file, events)?;
         let busy = vec![0; scenario.cpus() as usize];
-        let mut emitter = Self { scenario, recorded, writer, records: Vec::new(), busy };
+        let own = busy.clone();
+        let mut emitter = Self { scenario, recorded, writer, records: Vec::new(), busy, own };
         own_events::metadata(&metadata, at(0), &mut emitter.records).map_err(too_long)?;
         emitter.processes()?;
         emitter.flush()?;
@@ -152,16 +154,26 @@ impl<'s, W: Write + Seek> Emitter<'s, W> {
         Ok(())
     }
 
-    /// Counts busy time; the kernel tells it in steps of 10 ms.
-    pub fn busy(&mut self, time: u64, busy: &[u64]) -> io::Result<()> {
+    /// Counts busy time, and that of the recorded program; the kernel tells the former in steps of 10 ms. Where others are
+    /// not sampled, the recorder's counters tell the latter exactly.
+    pub fn busy(&mut self, time: u64, busy: &[u64], own: &[u64]) -> io::Result<()> {
         const STEP: u64 = 10_000_000;
         for (sum, more) in self.busy.iter_mut().zip(busy) {
+            *sum += more;
+        }
+        for (sum, more) in self.own.iter_mut().zip(own) {
             *sum += more;
         }
         let steps = |nanos: u64| Nanoseconds::from_nanos(nanos / STEP * STEP);
         let busy = self.busy.iter().enumerate().map(|(cpu, nanos)| (cpu as u32, steps(*nanos))).collect();
         let times = CpuTimes { recorder: Nanoseconds::ZERO, busy };
-        own_events::cpu_times(&times, at(time), &mut self.records).map_err(too_long)
+        if self.scenario.sampling.system_wide {
+            return own_events::cpu_times(&times, at(time), &mut self.records).map_err(too_long);
+        }
+        let own =
+            self.own.iter().enumerate().map(|(cpu, nanos)| (cpu as u32, Nanoseconds::from_nanos(*nanos)));
+        let own: Vec<(u32, Nanoseconds)> = own.collect();
+        own_events::cpu_times_with_target(&times, &own, at(time), &mut self.records).map_err(too_long)
     }
 
     /// Ends a round: all rings have been read.

@@ -83,22 +83,24 @@ pub fn simulate_to<W: Write + Seek>(scenario: &Scenario, file: W) -> Result<(W, 
     let mut counters: Vec<CpuCounters<'_>> = (0..scenario.cpus()).map(counters).collect();
     let mut truth = Truth::new(scenario);
     let mut emitter = Emitter::new(scenario, &recorded, file)?;
-    emitter.busy(0, &[])?;
+    emitter.busy(0, &[], &[])?;
     let end = scenario.duration.as_nanos();
     let mut from = 0;
     while from < end {
         let to = (from + ROUND).min(end);
         let by_cpu = scenario.effects.apply(scenario, schedule.advance(from, to));
-        let mut busy = vec![0; by_cpu.len()];
+        let (mut busy, mut own) = (vec![0; by_cpu.len()], vec![0; by_cpu.len()]);
         for (cpu, segments) in by_cpu.iter().enumerate() {
             emitter.ring(cpu, &counters[cpu].advance(segments, to))?;
             for segment in segments {
                 truth.add(scenario, cpu, recorded[segment.task], segment);
-                busy[cpu] += segment.end - segment.start;
+                let span = segment.end - segment.start;
+                busy[cpu] += span;
+                own[cpu] += if recorded[segment.task] { span } else { 0 };
             }
         }
         emitter.readings(&meters.advance(&by_cpu, from, to))?;
-        emitter.busy(to, &busy)?;
+        emitter.busy(to, &busy, &own)?;
         emitter.end_round()?;
         from = to;
     }
