@@ -3,6 +3,7 @@
 
 mod error_bars;
 mod perf_counts;
+mod power_choice;
 mod power_models;
 mod recording;
 mod simulated;
