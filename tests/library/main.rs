@@ -11,4 +11,5 @@ mod simulator;
 mod symbolize;
 mod tables;
 mod tune_accuracy;
+mod tune_choice;
 mod tune_data;
