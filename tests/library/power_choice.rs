@@ -182,12 +182,6 @@ fn watts(model: &[f64], rates: &[f64]) -> f64 {
     model[0] + rates.iter().zip(&model[1..]).map(|(rate, cost)| rate * cost).sum::<f64>()
 }
 
-fn median(validation: &Validation) -> f64 {
-    let mut errors: Vec<f64> = validation.folds.iter().map(|fold| fold.mean).collect();
-    errors.sort_by(f64::total_cmp);
-    errors[errors.len() / 2]
-}
-
 #[test]
 #[ignore = "five minutes: the models of 34 tables, each fitted hundreds of times"]
 fn the_estimator_is_never_much_worse_than_least_squares() {
@@ -207,7 +201,11 @@ fn the_estimator_is_never_much_worse_than_least_squares() {
         let eprof = validate(&data, protocol, |data| Estimator::train(data, &options), Estimator::watts)
             .expect("data that can be validated");
         let figures = |validation: &Validation| {
-            format!("{:>7.2} {:>7.2}", 100.0 * validation.mean_over_folds(), 100.0 * median(validation))
+            format!(
+                "{:>7.2} {:>7.2}",
+                100.0 * validation.mean_over_folds(),
+                100.0 * validation.median_over_folds()
+            )
         };
         let ratio = eprof.mean_over_folds() / free.mean_over_folds().min(signed.mean_over_folds());
         println!(
