@@ -83,6 +83,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn reasons_of_slow_clocks_are_no_power() {
+        let text = "timestamp, clocks_event_reasons.hw_power_brake_slowdown, clocks_throttle_reasons.sw_power_cap, \
+                    power.draw [W]\n2023/08/24 22:18:34.203, Not Active, Not Active, 36.50 W\n\
+                    2023/08/24 22:18:34.303, Not Active, Active, 37.50 W\n";
+        let traces = parse(text).expect("one column of power");
+        assert_eq!(traces.len(), 1);
+        assert_eq!(traces[0].column, "power.draw");
+    }
+
+    #[test]
     fn nvidia_smi_with_units_in_the_cells() {
         let text = "timestamp, power.draw [W], power.draw.instant [W], enforced.power.limit [W]\n\
                     2023/08/24 22:18:34.203, 34.63 W, 35.00 W, 250.00 W\n\

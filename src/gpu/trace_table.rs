@@ -110,7 +110,10 @@ impl TraceTable {
     fn is_power(&self, column: usize) -> bool {
         let heading = self.heading(column);
         let name = heading.text().to_ascii_lowercase();
-        if ["limit", "cap", "state", "management", "readings"].iter().any(|word| name.contains(word)) {
+        // `clocks_event_reasons.hw_power_brake_slowdown` says whether, not how much.
+        const NO_POWER: [&str; 9] =
+            ["limit", "cap", "state", "management", "readings", "brake", "slowdown", "throttle", "reasons"];
+        if NO_POWER.iter().any(|word| name.contains(word)) {
             return false;
         }
         let names_power = |number: Number<'_>| unit::factor(number.unit, Quantity::Power).is_some();

@@ -152,15 +152,34 @@ impl Dataset {
             .collect()
     }
 
+    /// Adds up columns of single CPUs, see [`CpuSums::of`]. Returns the new data set and what was added up.
+    pub fn with_cpus_summed(&self) -> (Self, Vec<String>) {
+        let sums = CpuSums::of(&self.columns);
+        let mut summed = self.clone();
+        summed.rates = (0..self.len()).flat_map(|row| sums.apply(self.rates(row))).collect();
+        summed.columns = sums.names;
+        (summed, sums.notes)
+    }
+}
+
+/// Columns of which some are to be added up.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CpuSums {
+    names: Vec<String>,
+    groups: Vec<Vec<usize>>,
+    notes: Vec<String>,
+}
+
+impl CpuSums {
     /// Adds up columns that differ only by a number in their name, as `Core_0`..`Core_31` do, where there
     /// are at least three and their names say what the number counts: a CPU, a core or a thread.
     ///
     /// A model of one coefficient per core has nothing to learn from, and power does not depend on which
-    /// core works. Returns the new data set and what was added up.
-    pub fn with_cpus_summed(&self) -> (Self, Vec<String>) {
+    /// core works.
+    pub fn of(columns: &[String]) -> Self {
         let mut families: Vec<(String, Vec<usize>)> = Vec::new();
         let mut index = HashMap::new();
-        for (column, name) in self.columns.iter().enumerate() {
+        for (column, name) in columns.iter().enumerate() {
             let family = cpu_family(name).unwrap_or_else(|| name.clone());
             let at = *index.entry(family.clone()).or_insert_with(|| {
                 families.push((family, Vec::new()));
@@ -168,26 +187,23 @@ impl Dataset {
             });
             families[at].1.push(column);
         }
-        let mut notes = Vec::new();
-        let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
+        let mut sums = Self::default();
         for (family, members) in families {
             if members.len() >= 3 {
-                notes.push(format!("{family}: the sum of {} columns", members.len()));
-                groups.push((family, members));
+                sums.notes.push(format!("{family}: the sum of {} columns", members.len()));
+                sums.names.push(family);
+                sums.groups.push(members);
             } else {
-                groups.extend(members.into_iter().map(|column| (self.columns[column].clone(), vec![column])));
+                sums.names.extend(members.iter().map(|&column| columns[column].clone()));
+                sums.groups.extend(members.into_iter().map(|column| vec![column]));
             }
         }
-        let mut summed = self.clone();
-        summed.columns = groups.iter().map(|(name, _)| name.clone()).collect();
-        summed.rates = (0..self.len())
-            .flat_map(|row| {
-                groups
-                    .iter()
-                    .map(move |(_, members)| members.iter().map(|&column| self.rates(row)[column]).sum())
-            })
-            .collect();
-        (summed, notes)
+        sums
+    }
+
+    /// A row of the new columns.
+    pub fn apply(&self, rates: &[f64]) -> Vec<f64> {
+        self.groups.iter().map(|members| members.iter().map(|&column| rates[column]).sum()).collect()
     }
 }
 

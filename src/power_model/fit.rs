@@ -2,8 +2,10 @@
 
 use nalgebra::{DMatrix, DVector};
 
+use super::by_workload;
 use super::dataset::Dataset;
 use super::error::ModelError;
+use crate::numerics::folds::Part;
 use crate::numerics::least_squares::LeastSquares;
 use crate::numerics::nnls::Sign;
 use crate::numerics::normal_equations::NormalEquations;
@@ -48,7 +50,8 @@ pub struct Prior {
 pub struct Coefficient {
     /// Watts for the constant, joules per event (watts per unit of rate) else.
     pub value: f64,
-    /// Its standard error, by the scatter of the rows; `None` if it is held at zero by its sign.
+    /// Its standard error, by leaving workloads out, or by the scatter of the rows where there are fewer than three
+    /// ([`Fit::workloads`]); `None` if it is held at zero by its sign.
     pub std_error: Option<f64>,
 }
 
@@ -70,6 +73,9 @@ pub struct Fit {
     pub mean_error: f64,
     /// Rows fitted.
     pub rows: usize,
+    /// Workloads that were left out in turn for the standard errors; `None` if there were fewer than three, and
+    /// errors are those of rows that have nothing to do with each other.
+    pub workloads: Option<usize>,
 }
 
 /// A design worse than this has columns that differ by less than meters and counters can tell.
@@ -95,7 +101,8 @@ impl Fit {
         let system = System::of(data, options)?;
         let condition = system.condition(data.columns())?;
         let active = system.active(options.sign)?;
-        let (solution, std_errors) = system.solve(&active)?;
+        let parts = data.by_workload();
+        let (solution, std_errors) = system.solve(&active, &parts)?;
         let value = |index: usize| Coefficient {
             value: solution[index],
             std_error: active[index].then_some(std_errors[index]),
@@ -108,6 +115,7 @@ impl Fit {
             condition,
             mean_error: 0.0,
             rows: data.len(),
+            workloads: (parts.len() >= by_workload::FEWEST_WORKLOADS).then_some(parts.len()),
         };
         let mean = (0..data.len()).map(|row| data.watts(row)).sum::<f64>() / data.len() as f64;
         let (mut residual, mut total, mut relative) = (0.0, 0.0, 0.0);
@@ -231,19 +239,21 @@ impl System {
     }
 
     /// Coefficients and their standard errors, by orthogonal decomposition of the active columns.
-    fn solve(&self, active: &[bool]) -> Result<(Vec<f64>, Vec<f64>), ModelError> {
+    fn solve(&self, active: &[bool], workloads: &[Part]) -> Result<(Vec<f64>, Vec<f64>), ModelError> {
         let index: Vec<usize> = (0..active.len()).filter(|&column| active[column]).collect();
         let mut solution = vec![0.0; active.len()];
         let mut std_errors = vec![0.0; active.len()];
         if index.is_empty() {
             return Ok((solution, std_errors));
         }
-        let fit = LeastSquares::fit(&self.design.select_columns(&index), self.target.as_slice())
-            .map_err(|_| ModelError::NoColumns)?;
+        let design = self.design.select_columns(&index);
+        let target = self.target.as_slice();
+        let fit = LeastSquares::fit(&design, target).map_err(|_| ModelError::NoColumns)?;
         // The prior's rows say nothing of how the data scatter.
         let data_residual: f64 = fit.residuals()[..self.data_rows].iter().map(|error| error * error).sum();
         let freedom = self.data_rows.saturating_sub(index.len()).max(1);
-        let errors = fit.standard_errors(data_residual / freedom as f64);
+        let errors = by_workload::standard_errors(&design, target, fit.residuals(), workloads)
+            .unwrap_or_else(|| fit.standard_errors(data_residual / freedom as f64));
         for (at, &column) in index.iter().enumerate() {
             solution[column] = fit.coefficients()[at] / self.scale[column];
             std_errors[column] = errors[at] / self.scale[column];

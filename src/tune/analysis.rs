@@ -261,9 +261,13 @@ fn fit(formula: &Formula, space: &Space, measured: &Measurements) -> Result<[Log
     Ok([speed?, energy?])
 }
 
-/// The first formula, unless another predicts settings that it has not seen clearly better.
+/// The first formula, unless another predicts settings that it has not seen clearly better: by the runs alone, each
+/// setting predicted by the others.
 fn fit_best(space: &Space, measured: &Measurements) -> Result<[LogModel; 2], TuneError> {
     const CLEARLY: f64 = 0.9;
+    /// With fewer settings to spare, a form that suits them is one that suits their noise, and a degree of freedom for
+    /// having chosen would leave intervals that say nothing.
+    const SPARE: usize = 4;
     /// Cells of a design matrix beyond which a second formula is not worth its time.
     const MOST_CELLS: usize = 2_000_000;
     let error = |models: &[LogModel; 2]| {
@@ -281,15 +285,20 @@ fn fit_best(space: &Space, measured: &Measurements) -> Result<[LogModel; 2], Tun
     };
     let mut formulas = Formula::candidates(space).into_iter();
     let mut best = fit(&formulas.next().unwrap_or_else(|| Formula::usual(space)), space, measured)?;
+    let usual = best[0].formula().coefficients();
     for formula in formulas {
-        if formula.coefficients() * measured.settings().len() > MOST_CELLS {
+        let settings = measured.settings().len();
+        let is_other_form = formula.coefficients() <= usual;
+        if formula.coefficients() * settings > MOST_CELLS
+            || (is_other_form && settings < formula.coefficients() + SPARE)
+        {
             continue;
         }
         // A formula that the runs do not determine is no candidate.
         if let Ok(models) = fit(&formula, space, measured)
             && error(&models) < CLEARLY * error(&best)
         {
-            best = models;
+            best = if is_other_form { models.map(LogModel::chosen_among_others) } else { models };
         }
     }
     Ok(best)

@@ -86,7 +86,11 @@ pub fn latin_hypercube(space: &Space, count: usize, seed: u64) -> Vec<usize> {
 
 /// `count` different settings at random.
 pub fn random(space: &Space, count: usize, seed: u64) -> Vec<usize> {
-    let mut positions: Vec<usize> = (0..space.size()).collect();
+    random_among((0..space.size()).collect(), count, seed)
+}
+
+/// `count` different settings of these at random.
+pub fn random_among(mut positions: Vec<usize>, count: usize, seed: u64) -> Vec<usize> {
     Random::seeded(seed).shuffle(&mut positions);
     positions.truncate(count);
     positions.sort_unstable();

@@ -7,6 +7,7 @@ use super::space::{Level, Role, Setting, Space, Variable};
 use super::spline::BSplineBasis;
 use crate::numerics::quantiles::interpolated;
 
+mod forms;
 mod parse;
 
 /// Degree of the splines.
@@ -108,31 +109,6 @@ impl Formula {
     /// few threads. On the 48-core runs of `tests/library/tune_data.rs` the error is a third.
     pub fn usual(space: &Space) -> Self {
         Self::with_scale(space, Scale::Logarithmic)
-    }
-
-    /// The formulas among which cross validation may choose: the usual one, and where there are names
-    /// or numbers of unknown meaning, one with their products with every other variable.
-    pub fn candidates(space: &Space) -> Vec<Self> {
-        let usual = Self::usual(space);
-        let chosen: Vec<(usize, &Variable)> = space
-            .variables()
-            .iter()
-            .enumerate()
-            .filter(|(_, variable)| variable.levels().len() > 1)
-            .collect();
-        let mut rich = usual.clone();
-        for (place, &(index, variable)) in chosen.iter().enumerate() {
-            for &(other_index, other) in &chosen[..place] {
-                if [variable, other].iter().any(|one| one.role == Role::Other || one.is_categorical()) {
-                    rich.terms.push(vec![
-                        usual_factor(other_index, other, Scale::Logarithmic),
-                        usual_factor(index, variable, Scale::Logarithmic),
-                    ]);
-                }
-            }
-        }
-        let richer = rich.terms.len() > usual.terms.len() && rich.coefficients() <= MOST_COEFFICIENTS;
-        if richer { vec![usual, rich] } else { vec![usual] }
     }
 
     /// The paper's formula to the letter: `bs(nodes) + bs(threads) + freq + bs(nodes):bs(threads) +
@@ -288,7 +264,8 @@ fn spline(index: usize, variable: &Variable, scale: Scale, freedom: usize) -> Op
     // A logarithm needs values above 0.
     let scale = if numbers.first().is_some_and(|&least| least > 0.0) { scale } else { Scale::Plain };
     let numbers: Vec<f64> = numbers.into_iter().map(|number| scale.apply(number)).collect();
-    let freedom = freedom.min(numbers.len() - 1);
+    let most = numbers.len() - 1;
+    let freedom = freedom.min(most);
     if freedom < DEGREE {
         return None;
     }
@@ -296,10 +273,12 @@ fn spline(index: usize, variable: &Variable, scale: Scale, freedom: usize) -> Op
     let share = |knot: usize| knot as f64 / (knots + 1) as f64;
     let interior: Vec<f64> = (1..=knots).filter_map(|knot| interpolated(&numbers, share(knot))).collect();
     let basis = BSplineBasis::new(DEGREE, *numbers.first()?, *numbers.last()?, &interior)?;
-    let text = match scale {
-        Scale::Plain => format!("bs({})", variable.name),
-        Scale::Logarithmic => format!("bs(log({}))", variable.name),
+    let of = match scale {
+        Scale::Plain => variable.name.clone(),
+        Scale::Logarithmic => format!("log({})", variable.name),
     };
+    let text =
+        if freedom == FREEDOM.min(most) { format!("bs({of})") } else { format!("bs({of}, df={freedom})") };
     Some(Factor { variable: index, basis: Basis::Spline(scale, basis), text })
 }
 
@@ -362,6 +341,9 @@ mod tests {
         assert_eq!(Formula::parse(&usual.to_string(), &space).expect("valid"), usual);
         let finer = Formula::parse("bs(threads, df=5)", &space).expect("valid");
         assert_eq!(finer.coefficients(), 6);
+        for formula in Formula::candidates(&space).into_iter().chain([finer]) {
+            assert_eq!(Formula::parse(&formula.to_string(), &space).expect("valid"), formula);
+        }
     }
 
     #[test]
@@ -371,10 +353,21 @@ mod tests {
         };
         assert_eq!(
             formulas(&["threads=1..8", "flags=a,b"]),
-            ["bs(log(threads)) + C(flags)", "bs(log(threads)) + C(flags) + bs(log(threads)):C(flags)"]
+            [
+                "bs(log(threads)) + C(flags)",
+                "bs(threads) + C(flags)",
+                "bs(log(threads)) + C(flags) + bs(log(threads)):C(flags)"
+            ]
         );
-        assert_eq!(formulas(&["threads=4..44:4", "freq=1.2..2.2GHz"]).len(), 1);
-        assert_eq!(formulas(&["tile=1..8"]).len(), 1);
+        assert_eq!(
+            formulas(&["threads=4..44:4", "freq=1.2..2.2GHz"]),
+            [
+                "bs(log(threads)) + freq + bs(log(threads)):freq",
+                "bs(log(threads)) + bs(log(freq), df=2) + threads:freq",
+                "bs(threads) + freq + bs(threads):freq"
+            ]
+        );
+        assert_eq!(formulas(&["tile=1..8"]), ["bs(log(tile))", "bs(log(tile), df=2)", "bs(tile)"]);
     }
 
     #[test]

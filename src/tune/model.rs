@@ -60,6 +60,18 @@ impl LogModel {
         Ok(Self { formula: formula.clone(), fit, variance })
     }
 
+    /// The same model with one degree of freedom less behind its error: for having been chosen among several because
+    /// it suits these runs. As it is with the last one, which tells what error is left.
+    pub(super) fn chosen_among_others(mut self) -> Self {
+        if let Some((variance, freedom)) = &mut self.variance
+            && *freedom > 1
+        {
+            *variance *= *freedom as f64 / (*freedom - 1) as f64;
+            *freedom -= 1;
+        }
+        self
+    }
+
     /// The terms.
     pub fn formula(&self) -> &Formula {
         &self.formula

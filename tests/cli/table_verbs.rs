@@ -194,6 +194,41 @@ fn earlier_names_of_options_still_work() {
     }
 }
 
+/// The machine draws 1040 W, 20 µW per instruction and 16.6 mW per load: `runs` above says so to the last digit.
+#[test]
+fn power_is_predicted_where_none_was_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("runs"), runs().bytes(&PLAIN)).expect("written");
+    std::fs::write(
+        folder.path().join("new"),
+        "loads,app,instructions\n3702,one,3e6\n0,,0\n1e6,far,0\n-,none,1\n",
+    )
+    .expect("written");
+    let options = "--target draw --group app --columns instructions,loads runs --rates new";
+    for kind in ["estimator", "lines"] {
+        let text =
+            said(&eprof(folder.path(), &format!("model predict {options} --kind {kind} --format csv")));
+        let rows: Vec<&str> = text.lines().collect();
+        assert_eq!(rows.len(), 4, "{text}");
+        assert!(rows[1].starts_with("\"one\",1161.5") && rows[1].ends_with("false"), "{kind}: {text}");
+        assert!(rows[2].starts_with("\"new\",1040.0"), "{kind}: {text}");
+        assert!(rows[3].starts_with("\"far\",") && rows[3].ends_with("true"), "{kind}: {text}");
+    }
+    let text = said(&eprof(folder.path(), &format!("model predict {options}")));
+    assert!(text.contains("6 workloads left out in turn; intervals of 95 %"), "{text}");
+    assert!(text.contains("(beyond the data)") && text.contains("`loads` is missing"), "{text}");
+    let json = said(&eprof(folder.path(), &format!("model predict {options} --format json --level 80")));
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let row = &json["rows"][0];
+    let (low, high) = (row["low"].as_f64().expect("low"), row["high"].as_f64().expect("high"));
+    assert!(low <= 1161.501 && high >= 1161.499 && json["level"] == 0.8, "{json}");
+    let refusal = refused(&eprof(folder.path(), &format!("model predict {options} --frequency threads")));
+    assert!(refusal.contains("pick one with --where"), "{refusal}");
+    std::fs::write(folder.path().join("new"), "loads\n1\n").expect("written");
+    let refusal = refused(&eprof(folder.path(), &format!("model predict {options}")));
+    assert!(refusal.contains("there is no column `instructions`"), "{refusal}");
+}
+
 #[test]
 fn tables_come_from_standard_input_too() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -99,6 +99,54 @@ fn a_recordings_counter_needs_no_correction() {
     assert!(refused(&gpu(&["calibrate", "--gpu", "0"], &path)).contains("nothing to calibrate"));
 }
 
+/// A load of 99.7 ms under a window of 100 ms: every reading is the same mean, and two levels fitted to it are what noise
+/// makes of them.
+#[test]
+fn levels_that_no_reading_tells_apart_are_not_made_up() {
+    let switches: Vec<f64> = (0..400).map(|n| 2.0 + 0.0997 / 2.0 * f64::from(n)).collect();
+    let levels = switches.iter().zip([300.0, 60.0].into_iter().cycle()).map(|(at, watts)| (*at, watts));
+    let load: Vec<(f64, f64)> = std::iter::once((0.0, 60.0)).chain(levels).collect();
+    let sensor = Sensor { follows: Follows::Window(0.1), refresh: 0.1, noise: 0.7, poll: 0.012, ..volta(2) };
+    let trace = sensor.poll(&load, 24.0, None);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let seconds = |reading: &eprof::gpu::trace::PowerReading| {
+        (reading.time.as_nanos() - eprof_testbed::gpu::sensor::at(0.0).as_nanos()) as f64 / 1e9
+    };
+    let rows: String = trace
+        .readings()
+        .iter()
+        .map(|reading| format!("{:.6},{:.3}\n", seconds(reading), reading.power.as_watts()))
+        .collect();
+    std::fs::write(path("trace.csv"), format!("time [s],power [W]\n{rows}")).expect("written");
+    let lines: String = switches.iter().map(|at| format!("{at:.6}\n")).collect();
+    std::fs::write(path("switches"), lines).expect("written");
+    let (steps, output) = (path("switches"), path("corrected.csv"));
+    let arguments = ["correct", "--sensor", "boxcar:100ms", "--format", "json", "--steps"];
+    let arguments: Vec<&str> = arguments
+        .into_iter()
+        .chain([steps.to_str().expect("a path"), "--output", output.to_str().expect("a path")])
+        .collect();
+    let report: Value = serde_json::from_str(&said(&gpu(&arguments, &path("trace.csv")))).expect("JSON");
+    assert!(report["notes"].to_string().contains("nothing is corrected"), "{report}");
+    let total = &report["total"];
+    assert_eq!(total["raw_j"], total["corrected_j"], "{report}");
+    let joules = total["corrected_j"].as_f64().expect("joules");
+    let truth = energy(&load, switches[0], switches[399]);
+    assert!((joules / truth - 1.0).abs() < 0.02, "{joules} of {truth}");
+    // What is written is what is printed.
+    let text = std::fs::read_to_string(output).expect("written");
+    let knots: Vec<(f64, f64)> = text
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').map(|cell| cell.parse().expect("a number")).collect::<Vec<f64>>())
+        .map(|cells| (cells[0] / 1e9, cells[2]))
+        .collect();
+    let until = |time: f64| knots.iter().take_while(|knot| knot.0 <= time).last().expect("a knot").1;
+    let written = until(switches[399]) - until(switches[0]);
+    assert!((written / joules - 1.0).abs() < 0.01, "{written} and {joules}");
+}
+
 #[test]
 fn a_recording_without_gpu_says_so() {
     let folder = tempfile::tempdir().expect("a folder");

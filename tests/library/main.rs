@@ -3,6 +3,7 @@
 
 mod error_bars;
 mod perf_counts;
+mod power_choice;
 mod power_models;
 mod recording;
 mod reference;
@@ -11,4 +12,5 @@ mod simulator;
 mod symbolize;
 mod tables;
 mod tune_accuracy;
+mod tune_choice;
 mod tune_data;

@@ -75,7 +75,7 @@ pub fn run(args: &CorrectArgs) -> Outcome {
         (SensorKind::Rc { time_constant }, true) => correct_as_published(&inputs.trace, time_constant)?,
         _ => corrected.curve(),
     };
-    let report = Report::new(args, &inputs, &model, &corrected, &curve)?;
+    let (report, curve) = Report::new(args, &inputs, &model, &corrected, curve)?;
     let mut out = io::stdout().lock();
     match args.format {
         Format::Table => report.print(&mut out)?,
@@ -86,6 +86,10 @@ pub fn run(args: &CorrectArgs) -> Outcome {
     }
     Ok(ExitCode::SUCCESS)
 }
+
+/// Readings that differ by less than this share of a load say nothing of its levels: what noise and clocks add is as
+/// large, and the fit enlarges it by the reciprocal.
+const LEAST_VISIBLE: f64 = 0.2;
 
 #[derive(Serialize)]
 struct Report {
@@ -118,8 +122,8 @@ impl Report {
         inputs: &Inputs,
         model: &SensorModel,
         corrected: &Corrected,
-        curve: &PowerCurve,
-    ) -> anyhow::Result<Self> {
+        curve: PowerCurve,
+    ) -> anyhow::Result<(Self, PowerCurve)> {
         let (first, last) = curve.span().context("nothing is left of the trace")?;
         let (levels, noise) = (&corrected.levels, corrected.level_noise);
         let idle = model.active_idle.or_else(|| phases::active_idle(levels, noise));
@@ -149,18 +153,30 @@ impl Report {
                 meter_j: inputs.meter.as_ref().map(|meter| meter.energy(start, end).as_joules()),
             }
         };
-        let (bursts, total) = if short * 2 > spans.len() && !inputs.switches.is_empty() {
-            notes.push(format!(
-                "the load switches faster than the sensor resolves ({}): two levels of power were fitted to all \
-                 readings together, and single bursts are their means",
-                corrected.resolution
-            ));
-            let load = infer::load_curve(&inputs.switches, (first, last));
-            let levels = infer::fit_to_reference(&inputs.trace, &load, false)
-                .context("fitting two levels to the switching times")?;
-            let levels = infer::two_levels(&levels, &load, model);
+        let is_too_fast = short * 2 > spans.len() && !inputs.switches.is_empty();
+        let (bursts, total, curve) = if is_too_fast {
             let (from, to) = (inputs.switches[0], inputs.switches[inputs.switches.len() - 1]);
-            (Vec::new(), burst(from, to, &levels))
+            let visible = infer::visible_share(&inputs.trace, &inputs.switches, model);
+            let used = if visible < LEAST_VISIBLE {
+                notes.push(format!(
+                    "nothing is corrected: the load switches about as often as the sensor's window is long, so each \
+                     reading stands for nearly the same share of it (they differ by {:.1} %) and levels cannot be \
+                     told apart; what the sensor said is given in their place",
+                    visible * 100.0
+                ));
+                inputs.trace.as_polled()
+            } else {
+                notes.push(format!(
+                    "the load switches faster than the sensor resolves ({}): two levels of power were fitted to all \
+                     readings together, and single bursts are their means",
+                    corrected.resolution
+                ));
+                let load = infer::load_curve(&inputs.switches, (first, last));
+                let levels = infer::fit_to_reference(&inputs.trace, &load, false)
+                    .context("fitting two levels to the switching times")?;
+                infer::two_levels(&levels, &load, model)
+            };
+            (Vec::new(), burst(from, to, &used), used)
         } else {
             if short > 0 {
                 notes.push(format!(
@@ -172,8 +188,8 @@ impl Report {
             }
             // Beside a meter, only the time that both cover can be compared.
             let (from, to) = inputs.meter.as_ref().and_then(PowerCurve::span).unwrap_or((first, last));
-            let whole = burst(first.max(from), last.min(to), curve);
-            (spans.into_iter().map(|(start, end)| burst(start, end, curve)).collect(), whole)
+            let whole = burst(first.max(from), last.min(to), &curve);
+            (spans.into_iter().map(|(start, end)| burst(start, end, &curve)).collect(), whole, curve)
         };
         if corrected.observed < 0.45 {
             notes.push(format!(
@@ -182,7 +198,7 @@ impl Report {
                 corrected.observed * 100.0
             ));
         }
-        Ok(Self {
+        let report = Self {
             trace: inputs.title.clone(),
             sensor: describe(model),
             refresh_s: corrected.refresh.period.as_secs_f64(),
@@ -192,7 +208,8 @@ impl Report {
             bursts,
             total,
             notes,
-        })
+        };
+        Ok((report, curve))
     }
 
     fn print(&self, out: &mut impl Write) -> io::Result<()> {

@@ -140,6 +140,7 @@ fn fit(args: &FitArgs) -> Outcome {
     if table.by_group().len() == 1 {
         writeln!(out, "note: all rows are of one group: each row is left out alone")?;
     }
+    args.table.warn_of_groups(&table, &mut out)?;
     let choices = ranked(&table, args.methods.into());
     let best =
         choices.first().context("no fit is possible: the columns do not vary or depend on each other")?;
@@ -177,6 +178,7 @@ fn validate(args: &ValidateArgs) -> Outcome {
     let TableRead { table, notes } = args.table.read()?;
     let mut out = io::stdout().lock();
     print_table(&table, &notes, &mut out)?;
+    args.table.warn_of_groups(&table, &mut out)?;
     let validation = match &args.model {
         Some(path) => {
             let model = load(path)?;
@@ -226,6 +228,18 @@ fn predict(args: &PredictArgs) -> Outcome {
 }
 
 impl TableArgs {
+    /// Rows of one kernel at several clocks are no strangers to each other: left out one by one, they flatter the model.
+    fn warn_of_groups(&self, table: &Table, out: &mut impl Write) -> io::Result<()> {
+        if self.columns.group.is_empty() && table.by_group().len() == table.rows.len() {
+            writeln!(
+                out,
+                "note: without --group each row is left out alone; where several rows are of one kernel or application \
+                 (at other clocks or sizes) errors come out too small: name the column that says so"
+            )?;
+        }
+        Ok(())
+    }
+
     fn read(&self) -> anyhow::Result<TableRead> {
         let text = table_file::read(&self.table)?;
         let ColumnArgs { target, group, columns, exclude, only } = &self.columns;

@@ -280,7 +280,18 @@ fn print(out: &mut impl Write, fit: &Fit, left_out: Option<f64>, args: &FitArgs)
         let role = args.role_of(name).map_or("", Role::name);
         writeln!(out, "{name:<width$} {:>12.4e} {error:>11} {period:>16}  {role}", coefficient.value)?;
     }
-    writeln!(out, "\nR2 {:.4}, mean error {:.2} % on its own rows", fit.r_squared, 100.0 * fit.mean_error)?;
+    match fit.workloads {
+        Some(workloads) => writeln!(
+            out,
+            "\n+- is the standard error by leaving each of the {workloads} workloads out in turn"
+        )?,
+        None => writeln!(
+            out,
+            "\n+- is the standard error by the scatter of rows, as if none had to do with another: too small where \
+             rows resemble their neighbours; tell three workloads or more apart with --group"
+        )?,
+    }
+    writeln!(out, "R2 {:.4}, mean error {:.2} % on its own rows", fit.r_squared, 100.0 * fit.mean_error)?;
     match left_out {
         Some(error) => {
             writeln!(out, "mean error {:.2} % with each workload left out in turn", 100.0 * error)?

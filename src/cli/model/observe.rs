@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use eprof::power_model::dataset::Dataset;
+use eprof::power_model::dataset::{CpuSums, Dataset};
+use eprof::power_model::observations::ObservationError;
 use eprof::power_model::observations::observed::{self, Observed};
 use eprof::power_model::observations::perf_stat::{self, PerfStatLog, looks_like_perf_stat};
+use eprof::power_model::observations::rates::{self, Rates};
 use eprof::power_model::observations::table::{Table, TableColumns};
 
 use super::super::table_file;
@@ -54,23 +56,75 @@ impl ObserveArgs {
 
     /// Reads the files.
     pub fn observe(&self) -> anyhow::Result<Observed> {
-        let mut texts = Vec::new();
-        for path in &self.files {
-            texts.push((path, table_file::read(path)?));
-        }
-        let logs = texts.iter().filter(|(_, text)| looks_like_perf_stat(text)).count();
-        let mut observed = if logs == texts.len() {
-            self.observe_logs(&texts)?
-        } else {
-            ensure!(logs == 0, "some of the files are logs of perf stat and some are tables; give one kind");
-            self.observe_tables(&texts)?
-        };
-        let (summed, notes) = observed.data.with_cpus_summed();
-        if self.columns.columns.is_empty() {
+        let mut observed = self.observe_columns()?;
+        if self.sums_cpus() {
+            let (summed, notes) = observed.data.with_cpus_summed();
             observed.data = summed;
             observed.notes.extend(notes);
         }
         Ok(observed)
+    }
+
+    /// Reads the files, and others whose power is to be estimated by a model of them: with the same columns.
+    pub fn observe_with_rates(&self, others: &[PathBuf]) -> anyhow::Result<(Observed, Rates)> {
+        let mut observed = self.observe_columns()?;
+        let texts = read_all(others)?;
+        let columns = observed.data.columns().to_vec();
+        let logs = texts.iter().filter(|(_, text)| looks_like_perf_stat(text)).count();
+        let mut rates = if logs == texts.len() {
+            perf_stat::rates(&parse_logs(&texts)?, &columns)?
+        } else {
+            ensure!(logs == 0, "some of the files of --rates are logs of perf stat and some are tables");
+            rates::rates(&parse_tables(&texts)?, &columns, &self.table_columns(String::new()))?
+        };
+        if self.sums_cpus() {
+            let sums = CpuSums::of(&columns);
+            rates.rows.iter_mut().for_each(|row| row.rates = sums.apply(&row.rates));
+            let (summed, notes) = observed.data.with_cpus_summed();
+            observed.data = summed;
+            observed.notes.extend(notes);
+        }
+        Ok((observed, rates))
+    }
+
+    /// Columns that were not named one by one may be those of single CPUs.
+    fn sums_cpus(&self) -> bool {
+        self.columns.columns.is_empty()
+    }
+
+    /// Reads the files, their columns as they are.
+    fn observe_columns(&self) -> anyhow::Result<Observed> {
+        let texts = read_all(&self.files)?;
+        let logs = texts.iter().filter(|(_, text)| looks_like_perf_stat(text)).count();
+        if logs == texts.len() {
+            let ColumnArgs { target, exclude, .. } = &self.columns;
+            let logs = parse_logs(&texts)?;
+            return Ok(perf_stat::observe(&logs, target.as_deref(), self.events().as_deref(), exclude)?);
+        }
+        ensure!(logs == 0, "some of the files are logs of perf stat and some are tables; give one kind");
+        let power = self.energy.as_ref().or(self.columns.target.as_ref());
+        let power =
+            power.context("name the column of measured power with --target, or of energy with --energy")?;
+        Ok(observed::observe(&parse_tables(&texts)?, &self.table_columns(power.clone()))?)
+    }
+
+    fn table_columns(&self, power: String) -> TableColumns {
+        TableColumns {
+            power,
+            power_is_energy: self.energy.is_some(),
+            events: self.events(),
+            except: self.columns.exclude.clone(),
+            workload: self.columns.group.clone(),
+            duration: self.duration.clone(),
+            time: self.timestamp.clone(),
+            frequency: self.frequency.clone(),
+            only: self.columns.only.clone(),
+        }
+    }
+
+    /// Rows of different clock frequencies are to be modelled apart.
+    pub fn is_by_frequency(&self) -> bool {
+        self.frequency.is_some()
     }
 
     /// One data set per frequency, each with a heading; a single one without if there is no such column.
@@ -89,37 +143,23 @@ impl ObserveArgs {
     fn events(&self) -> Option<Vec<String>> {
         (!self.columns.columns.is_empty()).then(|| self.columns.columns.clone())
     }
+}
 
-    fn observe_logs(&self, texts: &[(&PathBuf, String)]) -> anyhow::Result<Observed> {
-        let logs = texts
-            .iter()
-            .map(|(path, text)| PerfStatLog::parse(&path.display().to_string(), &workload_of(path), text))
-            .collect::<Result<Vec<_>, _>>()?;
-        let ColumnArgs { target, exclude, .. } = &self.columns;
-        Ok(perf_stat::observe(&logs, target.as_deref(), self.events().as_deref(), exclude)?)
-    }
+type Text = (PathBuf, String);
 
-    fn observe_tables(&self, texts: &[(&PathBuf, String)]) -> anyhow::Result<Observed> {
-        let power = self.energy.as_ref().or(self.columns.target.as_ref());
-        let power =
-            power.context("name the column of measured power with --target, or of energy with --energy")?;
-        let tables = texts
-            .iter()
-            .map(|(path, text)| Table::parse(&path.display().to_string(), &workload_of(path), text))
-            .collect::<Result<Vec<_>, _>>()?;
-        let columns = TableColumns {
-            power: power.clone(),
-            power_is_energy: self.energy.is_some(),
-            events: self.events(),
-            except: self.columns.exclude.clone(),
-            workload: self.columns.group.clone(),
-            duration: self.duration.clone(),
-            time: self.timestamp.clone(),
-            frequency: self.frequency.clone(),
-            only: self.columns.only.clone(),
-        };
-        Ok(observed::observe(&tables, &columns)?)
-    }
+fn read_all(files: &[PathBuf]) -> anyhow::Result<Vec<Text>> {
+    files.iter().map(|path| Ok((path.clone(), table_file::read(path)?))).collect()
+}
+
+fn parse_logs(texts: &[Text]) -> Result<Vec<PerfStatLog>, ObservationError> {
+    let parse =
+        |(path, text): &Text| PerfStatLog::parse(&path.display().to_string(), &workload_of(path), text);
+    texts.iter().map(parse).collect()
+}
+
+fn parse_tables(texts: &[Text]) -> Result<Vec<Table>, ObservationError> {
+    let parse = |(path, text): &Text| Table::parse(&path.display().to_string(), &workload_of(path), text);
+    texts.iter().map(parse).collect()
 }
 
 /// `hpl_mkl.perf.3` is the third run of `hpl_mkl`.

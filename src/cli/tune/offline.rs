@@ -51,7 +51,11 @@ fn designed(args: &TuneArgs, table: &RunsTable, question: &Question) -> anyhow::
     let formula = args.formula(&table.space)?;
     let default =
         table.space.position(&question.default).context("the default setting is not in the search space")?;
-    let settings = args.design.settings(&table.space, &formula, default)?;
+    let mut existing: Vec<usize> =
+        table.runs.iter().filter_map(|run| table.space.position(&run.setting)).collect();
+    existing.sort_unstable();
+    existing.dedup();
+    let settings = args.design.settings_among(&table.space, existing, &formula, default)?;
     let chosen = |run: &&Run| table.space.position(&run.setting).is_some_and(|at| settings.contains(&at));
     Ok(table.runs.iter().filter(chosen).cloned().collect())
 }

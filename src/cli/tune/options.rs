@@ -349,6 +349,18 @@ impl SpaceArgs {
 impl DesignArgs {
     /// The first settings to run, the default setting among them.
     pub fn settings(&self, space: &Space, formula: &Formula, default: usize) -> anyhow::Result<Vec<usize>> {
+        self.settings_among(space, (0..space.size()).collect(), formula, default)
+    }
+
+    /// The settings that the design chooses from runs that exist: at random only from these, and by a plan as far as
+    /// there are such.
+    pub fn settings_among(
+        &self,
+        space: &Space,
+        existing: Vec<usize>,
+        formula: &Formula,
+        default: usize,
+    ) -> anyhow::Result<Vec<usize>> {
         let mut settings = match self.design {
             DesignKind::Uniform if self.sample.is_empty() => {
                 if self.runs.is_some() {
@@ -364,7 +376,7 @@ impl DesignArgs {
                 let count = self.runs.unwrap_or(enough).min(space.size());
                 match kind {
                     DesignKind::Latin => design::latin_hypercube(space, count, self.seed),
-                    _ => design::random(space, count, self.seed),
+                    _ => design::random_among(existing, count, self.seed),
                 }
             }
         };

@@ -9,7 +9,7 @@ mod verdict;
 
 pub use exponential::Exponential;
 pub use reference::{
-    Alignment, ReferenceError, ReferenceFit, aligned, fit_to_reference, load_curve, two_levels,
+    Alignment, ReferenceError, ReferenceFit, aligned, fit_to_reference, load_curve, two_levels, visible_share,
 };
 pub use step::Shape;
 pub use verdict::{Calibration, Refusal, ShapeFit, Shapes, calibrate};

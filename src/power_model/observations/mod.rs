@@ -3,6 +3,7 @@
 
 pub mod observed;
 pub mod perf_stat;
+pub mod rates;
 mod rows;
 pub mod table;
 

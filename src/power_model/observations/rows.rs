@@ -15,7 +15,7 @@ pub(super) struct LeftOut {
 }
 
 impl LeftOut {
-    fn add(&mut self, table: &Table, why: &CellError) {
+    pub(super) fn add(&mut self, table: &Table, why: &CellError) {
         self.rows += 1;
         self.first.get_or_insert_with(|| format!("{}, {why}", table.name));
     }

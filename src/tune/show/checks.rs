@@ -12,6 +12,11 @@ use crate::tune::search::Verification;
 pub fn describe_hold_out(analysis: &Analysis, held_out: &HoldOut) -> String {
     let responses = analysis.measured().responses;
     let count_of = held_out.errors[0].relative.len();
+    if count_of == 0 {
+        return "\nheld out 0 settings: the design chose every setting that was run, and none is left to compare with; \
+                choose fewer with --sample, or with --design random --runs N\n"
+            .into();
+    }
     let mut text = format!("\nheld out {}\n", count(count_of, "setting"));
     let _ = writeln!(text, "{:<12} error   worst   of those within 5 %   10 %   20 %", "");
     for axis in AXES {

@@ -133,6 +133,14 @@ mod tests {
     }
 
     #[test]
+    fn json_is_no_table_and_says_so() {
+        for text in ["[{\"threads\":1,\"seconds\":10,\"joules\":100}]", " {\"runs\": [1, 2]}"] {
+            let reason = refusal(text, &TableOptions::default());
+            assert!(reason.contains("this is JSON"), "{reason}");
+        }
+    }
+
+    #[test]
     fn a_plain_table() {
         let table =
             read("threads,freq,seconds,joules\n1,1.2,10,100\n2,1.2,5,80\n1,1200MHz,11,101\n").expect("valid");

@@ -16,6 +16,7 @@ pub use records::looks_like_perf_stat;
 use self::records::{Entry, machine_readable, rejoin_broken_lines, totals};
 use super::ObservationError;
 use super::observed::Observed;
+use super::rates::{RateRow, Rates};
 use crate::numerics::quantiles::median;
 use crate::power_model::dataset::{Dataset, Observation};
 use crate::tables::Grid;
@@ -220,6 +221,46 @@ pub fn observe(
         notes.push(format!("{left_out} intervals lack a count or have no energy and were left out"));
     }
     Ok(Observed { data, notes })
+}
+
+/// The rates of these events in all intervals, whether energy was counted or not.
+///
+/// # Errors
+/// [`ObservationError::NoSuchEvent`] if one is missing, [`ObservationError::NoRows`] if no interval has all of them.
+pub fn rates(logs: &[PerfStatLog], events: &[String]) -> Result<Rates, ObservationError> {
+    let mut found = Rates::default();
+    let mut left_out = 0;
+    for log in logs {
+        let place = |name: &String| {
+            log.events.iter().position(|event| event.name == *name).ok_or_else(|| {
+                ObservationError::NoSuchEvent {
+                    file: log.name.clone(),
+                    event: name.clone(),
+                    have: log.events.iter().map(|event| event.name.clone()).collect(),
+                }
+            })
+        };
+        let places: Vec<usize> = events.iter().map(place).collect::<Result<_, _>>()?;
+        found.notes.extend(log.notes.iter().cloned());
+        for interval in &log.intervals {
+            let rates: Vec<f64> =
+                places.iter().map(|&place| interval.counts[place] / interval.seconds).collect();
+            if rates.iter().all(|rate| rate.is_finite()) {
+                found.rows.push(RateRow { rates, workload: log.workload.clone() });
+            } else {
+                left_out += 1;
+            }
+        }
+    }
+    if found.rows.is_empty() {
+        let file = logs.iter().map(|log| log.name.as_str()).collect::<Vec<_>>().join(", ");
+        let reason = "every interval lacks a count".to_owned();
+        return Err(ObservationError::NoRows { file, reason });
+    }
+    if left_out > 0 {
+        found.notes.push(format!("{left_out} intervals lack a count and were left out"));
+    }
+    Ok(found)
 }
 
 /// Names of events, each by itself. A name that an event has is no list, though it has commas.

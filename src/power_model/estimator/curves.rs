@@ -1,53 +1,19 @@
-//! Estimating power from rates as well as the data allow: many small models, averaged.
+//! Many small models, also curved ones, averaged.
 //!
-//! A model for sampling periods must be a handful of events with straight lines ([`super::fit`]). To
-//! estimate watts where no meter is, more is allowed: curves besides straight lines, and, because a few
-//! workloads never tell which of a hundred small models is the right one, all of the good ones together.
-//! Every candidate set of at most a few terms is judged by leaving out one workload of the training data
-//! after the other; the candidates are then averaged with weights that fall with their error. Averages
-//! of non-negative models are non-negative, and single lucky picks have no say.
+//! A few workloads never tell which of a hundred small models is the right one, so all of the good ones are taken
+//! together. Every candidate set of at most a few terms is judged by leaving out one workload of the training data
+//! after the other; the candidates are then averaged with weights that fall with their error. Averages of
+//! non-negative models are non-negative, and single lucky picks have no say.
 
 use std::collections::BTreeMap;
 
-use super::dataset::Dataset;
-use super::error::ModelError;
-use super::terms::{Shape, Term, Terms};
-use crate::numerics::folds::{Part, dealt, spans};
+use super::folds::inner_folds;
+use super::options::EstimatorOptions;
 use crate::numerics::nnls::Sign;
 use crate::numerics::normal_equations::NormalEquations;
-
-/// How an [`Estimator`] is made.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EstimatorOptions {
-    /// Curves that may be used.
-    pub shapes: Vec<Shape>,
-    /// Signs that coefficients may have; with several, data decide.
-    pub signs: Vec<Sign>,
-    /// Largest number of terms of one candidate. Never more than two fewer than training workloads.
-    pub max_terms: usize,
-    /// Candidates of each size from which the next size is grown.
-    pub beam: usize,
-    /// Terms that are tried in sets of several: the best ones alone.
-    pub pool: usize,
-    /// A candidate's weight falls by e for each such share of error above the best one's.
-    pub tolerance: f64,
-    /// Most groups that training workloads are dealt into for judging candidates.
-    pub folds: usize,
-}
-
-impl Default for EstimatorOptions {
-    fn default() -> Self {
-        Self {
-            shapes: Shape::ALL.to_vec(),
-            signs: vec![Sign::NonNegative, Sign::Free],
-            max_terms: 6,
-            beam: 30,
-            pool: 64,
-            tolerance: 1.0,
-            folds: 8,
-        }
-    }
-}
+use crate::power_model::dataset::Dataset;
+use crate::power_model::error::ModelError;
+use crate::power_model::terms::{Shape, Terms};
 
 /// With so many training workloads per coefficient, least squares over all columns is safe.
 const WORKLOADS_PER_COEFFICIENT: usize = 3;
@@ -57,12 +23,11 @@ const LEAST_WEIGHT: f64 = 0.01;
 
 /// An average of small models: power as a sum of curves of rates.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Estimator {
+pub struct Curves {
     terms: Terms,
     constant: f64,
     coefficients: Vec<f64>,
     candidates: usize,
-    expected_error: f64,
 }
 
 /// A candidate: the indices of its terms (0 is the constant), its signs and its error.
@@ -74,12 +39,11 @@ struct Candidate {
     error: f64,
 }
 
-impl Estimator {
+impl Curves {
     /// Learns from `data`.
     ///
     /// # Errors
-    /// [`ModelError::NoColumns`] if no column varies, [`ModelError::TooFewRows`] if there are fewer rows
-    /// than a candidate has terms.
+    /// [`ModelError::NoColumns`] if no column varies, or no candidate can be fitted.
     pub fn train(data: &Dataset, options: &EstimatorOptions) -> Result<Self, ModelError> {
         let terms = Terms::of(data, &options.shapes);
         if terms.list().is_empty() {
@@ -109,7 +73,7 @@ impl Estimator {
             return Err(ModelError::NoColumns);
         }
         let coefficients: Vec<f64> = sum[1..].iter().map(|value| value / total).collect();
-        Ok(Self { terms, constant: sum[0] / total, coefficients, candidates: averaged, expected_error: best })
+        Ok(Self { terms, constant: sum[0] / total, coefficients, candidates: averaged })
     }
 
     /// The power estimated for a row of rates, in watts.
@@ -118,28 +82,10 @@ impl Estimator {
         self.constant + terms.map(|(&term, value)| value * self.terms.value(term, rates)).sum::<f64>()
     }
 
-    /// Number of models averaged.
-    pub fn candidates(&self) -> usize {
+    /// Number of small models averaged.
+    #[cfg(test)]
+    fn candidates(&self) -> usize {
         self.candidates
-    }
-
-    /// Relative error of the best candidate for workloads it was not trained with.
-    pub fn expected_error(&self) -> f64 {
-        self.expected_error
-    }
-
-    /// The terms with their coefficients in watts at the largest rate known, largest first.
-    pub fn contributions(&self) -> Vec<(Term, f64)> {
-        let mut list: Vec<(Term, f64)> = self
-            .terms
-            .list()
-            .iter()
-            .copied()
-            .zip(self.coefficients.iter().copied())
-            .filter(|(_, value)| *value != 0.0)
-            .collect();
-        list.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
-        list
     }
 }
 
@@ -285,20 +231,6 @@ impl Search {
     }
 }
 
-/// Rows of the folds that candidates are judged by, and the number of workloads in them: workloads dealt
-/// into at most `limit` groups, or equal spans of the data where there are too few workloads.
-pub(super) fn inner_folds(data: &Dataset, limit: usize) -> (Vec<Part>, usize) {
-    const LEAST: usize = 3;
-    const SPANS: usize = 6;
-    let by_workload = data.by_workload();
-    let workloads = by_workload.len();
-    if workloads < LEAST {
-        let count = SPANS.min(data.len());
-        return (spans(data.len(), count), count);
-    }
-    (dealt(by_workload, limit.max(LEAST)), workloads)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -326,36 +258,35 @@ mod tests {
     fn a_curved_machine_is_learnt_for_unseen_workloads() {
         let data = machine();
         let training = data.filter(|row| data.workload_of(row) != 2);
-        let estimator = Estimator::train(&training, &EstimatorOptions::default()).expect("enough rows");
+        let curves = Curves::train(&training, &EstimatorOptions::default()).expect("enough rows");
         let held_back: Vec<usize> = (0..data.len()).filter(|&row| data.workload_of(row) == 2).collect();
         let errors =
-            held_back.iter().map(|&row| (estimator.watts(data.rates(row)) / data.watts(row) - 1.0).abs());
+            held_back.iter().map(|&row| (curves.watts(data.rates(row)) / data.watts(row) - 1.0).abs());
         let mean = errors.sum::<f64>() / held_back.len() as f64;
         assert!(mean < 0.03, "{mean}");
-        assert!(estimator.candidates() > 10);
+        assert!(curves.candidates() > 10);
     }
 
     #[test]
     fn training_is_deterministic() {
         let data = machine();
         let training = data.filter(|row| data.workload_of(row) != 0);
-        let train =
-            |data: &Dataset| Estimator::train(data, &EstimatorOptions::default()).expect("enough rows");
+        let train = |data: &Dataset| Curves::train(data, &EstimatorOptions::default()).expect("enough rows");
         assert_eq!(train(&training), train(&training.clone()));
     }
 
     #[test]
     fn non_negative_models_average_to_a_non_negative_one() {
         let options = EstimatorOptions { signs: vec![Sign::NonNegative], ..EstimatorOptions::default() };
-        let estimator = Estimator::train(&machine(), &options).expect("enough rows");
-        assert!(estimator.contributions().iter().all(|(_, watts)| *watts > 0.0));
-        assert!(estimator.watts(&[0.0; 3]) >= 0.0);
+        let curves = Curves::train(&machine(), &options).expect("enough rows");
+        assert!(curves.coefficients.iter().all(|watts| *watts >= 0.0));
+        assert!(curves.watts(&[0.0; 3]) >= 0.0);
     }
 
     #[test]
     fn rates_beyond_the_training_data_are_taken_as_the_largest() {
-        let estimator = Estimator::train(&machine(), &EstimatorOptions::default()).expect("enough rows");
-        assert_eq!(estimator.watts(&[1e12, 1e12, 1e12]), estimator.watts(&[1e15, 1e15, 1e15]));
+        let curves = Curves::train(&machine(), &EstimatorOptions::default()).expect("enough rows");
+        assert_eq!(curves.watts(&[1e12, 1e12, 1e12]), curves.watts(&[1e15, 1e15, 1e15]));
     }
 
     #[test]
@@ -364,6 +295,6 @@ mod tests {
         for _ in 0..10 {
             data.push(Observation { rates: &[1.0], watts: 5.0, workload: "w", frequency: None });
         }
-        assert_eq!(Estimator::train(&data, &EstimatorOptions::default()), Err(ModelError::NoColumns));
+        assert_eq!(Curves::train(&data, &EstimatorOptions::default()), Err(ModelError::NoColumns));
     }
 }

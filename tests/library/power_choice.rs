@@ -1,0 +1,225 @@
+//! What the estimator chooses, beside plain least squares over all columns, on published measurements: one table.
+//!
+//! `cargo test --test library power_choice -- --ignored --nocapture` prints it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use eprof::numerics::least_squares::LeastSquares;
+use eprof::numerics::nnls::{self, Sign};
+use eprof::power_model::dataset::Dataset;
+use eprof::power_model::error::ModelError;
+use eprof::power_model::estimator::{Estimator, EstimatorOptions};
+use eprof::power_model::observations::observed;
+use eprof::power_model::observations::perf_stat::{self, PerfStatLog};
+use eprof::power_model::observations::table::{Table, TableColumns};
+use eprof::power_model::validate::{Protocol, Validation, validate};
+use eprof_testbed::shared_data;
+use nalgebra::{DMatrix, DVector};
+
+fn read(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).expect("a readable file")).into_owned()
+}
+
+fn stem(path: &Path) -> String {
+    let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+    name.split('.').next().unwrap_or_default().to_owned()
+}
+
+fn observe(files: &[PathBuf], columns: &TableColumns) -> Dataset {
+    let table = |file: &PathBuf| {
+        Table::parse(&file.display().to_string(), &stem(file), &read(file)).expect("a table")
+    };
+    let tables: Vec<Table> = files.iter().map(table).collect();
+    observed::observe(&tables, columns).expect("rows").data.with_cpus_summed().0
+}
+
+fn csv_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "csv"))
+        .collect();
+    files.sort();
+    files
+}
+
+fn strings(list: &[&str]) -> Vec<String> {
+    list.iter().map(|text| (*text).to_owned()).collect()
+}
+
+/// All tables of counts beside power: title, rows, and what is left out.
+fn all(data: &Path) -> Vec<(String, Dataset, Protocol)> {
+    let mut all = Vec::new();
+    let workloads = Protocol::LeaveOneWorkloadOut;
+    for server in ["AMD_Opteron_6140", "INTEL_Xeon_E5-2650", "INTEL_Xeon_X5650"] {
+        let files = csv_below(&data.join("canuto-power-modelling").join(server).join("validation"));
+        let columns = TableColumns { power: "powerWatts".into(), ..TableColumns::default() };
+        let whole = observe(&files, &columns);
+        let counters = whole.columns().iter().take_while(|name| !name.starts_with("Core_")).count();
+        all.push((
+            format!("canuto {server}, counters"),
+            whole.select(&(0..counters).collect::<Vec<_>>()),
+            workloads,
+        ));
+        all.push((format!("canuto {server}, all"), whole, workloads));
+    }
+    let events = ["CycleCount", "0x1b", "0x50", "0x6a", "0x73", "0x14", "0x19"];
+    let name = |event: &&str| match *event {
+        "CycleCount" => "Average A15 CycleCount".to_owned(),
+        code => format!("Average A15 Event {code}"),
+    };
+    let columns = TableColumns {
+        power: "Power A15".into(),
+        events: Some(events.iter().map(name).collect()),
+        workload: vec!["Workload Name".into()],
+        frequency: Some("Frequency A15".into()),
+        ..TableColumns::default()
+    };
+    let file = data.join("gemstone-applypower/asrtpm-A15-powmon-data.given.csv");
+    for (frequency, part) in observe(&[file], &columns).by_frequency() {
+        all.push((format!("gemstone {frequency} MHz"), part, workloads));
+    }
+    for (path, blocks) in ["Basic", "CounterIRQCombined", "CounterOnly"]
+        .iter()
+        .flat_map(|kind| [(kind, Protocol::Forward(0.6)), (kind, Protocol::Blocks(5))])
+    {
+        let columns = TableColumns {
+            power: "package_power".into(),
+            except: vec!["packge_ratio_package".into()],
+            ..TableColumns::default()
+        };
+        let file = data.join(format!("kepler-model-db/preprocess_abs_default_rapl_{path}.given.csv"));
+        let how = if matches!(blocks, Protocol::Blocks(_)) { "blocks" } else { "forward" };
+        all.push((format!("kepler {path}, {how}"), observe(&[file], &columns), blocks));
+    }
+    let totals = data.join("rapl_validation/derived_run_totals.given.csv");
+    for (machine, power) in [
+        ("haswell-ep", "e_pkg_j"),
+        ("haswell-i5", "e_pkg_j"),
+        ("haswell-i5", "e_ram_j"),
+        ("haswell-i5", "e_cores_j"),
+    ] {
+        let columns = TableColumns {
+            power: power.into(),
+            power_is_energy: true,
+            events: Some(strings(&["cycles", "instructions", "cache_misses", "cache_refs"])),
+            workload: vec!["bench".into()],
+            duration: Some("elapsed_s".into()),
+            only: vec![("machine".into(), machine.into())],
+            ..TableColumns::default()
+        };
+        all.push((
+            format!("{machine} totals {power}"),
+            observe(std::slice::from_ref(&totals), &columns),
+            workloads,
+        ));
+    }
+    let phases = data.join("rapl_validation/phase_plots/haswellian-i5");
+    let logs: Vec<PerfStatLog> =
+        ["hpl_mkl/hpl_mkl", "hpl_atlas/hpl_atlas", "sleep/sleep", "gpu_ksp/kerbal", "gpu_sleep/gpu_sleep"]
+            .iter()
+            .map(|log| phases.join(format!("{log}.perf")))
+            .map(|path| PerfStatLog::parse(&stem(&path), &stem(&path), &read(&path)).expect("a log"))
+            .collect();
+    for power in ["power/energy-pkg/", "power/energy-ram/"] {
+        let observed = perf_stat::observe(&logs, Some(power), None, &[]).expect("rows");
+        all.push((format!("haswell-i5 logs {power}"), observed.data, workloads));
+    }
+    for group in ["experiment", "thread_count", "frequency", "cstate"] {
+        let columns = TableColumns {
+            power: "'elab.conway.power'".into(),
+            except: strings(&["begin", "end", "experiment"]),
+            workload: vec![group.into()],
+            ..TableColumns::default()
+        };
+        let file = data.join("2021-rome-ee/roco2_conway.given.tsv");
+        all.push((format!("roco2 by {group}"), observe(&[file], &columns), workloads));
+    }
+    all
+}
+
+/// Plain least squares in watts over all columns that vary, those that repeat others left out.
+fn plain(data: &Dataset, sign: Sign) -> Result<Vec<f64>, ModelError> {
+    let rows = data.len();
+    let mut used: Vec<usize> = (0..data.columns().len()).collect();
+    let target: Vec<f64> = (0..rows).map(|row| data.watts(row)).collect();
+    loop {
+        let value = |row: usize, at: usize| if at == 0 { 1.0 } else { data.rates(row)[used[at - 1]] };
+        let design = DMatrix::from_fn(rows, used.len() + 1, value);
+        let solution = if sign == Sign::Free {
+            match LeastSquares::fit(&design, &target) {
+                Ok(fit) => fit.coefficients().to_vec(),
+                Err(deficient) => {
+                    let before = used.len();
+                    used = (0..used.len())
+                        .filter(|at| !deficient.redundant.contains(&(at + 1)))
+                        .map(|at| used[at])
+                        .collect();
+                    if used.len() == before {
+                        used.pop();
+                    }
+                    continue;
+                }
+            }
+        } else {
+            used.retain(|&column| data.column(column).any(|value| value != 0.0));
+            let design = DMatrix::from_fn(rows, used.len() + 1, |row, at| {
+                if at == 0 { 1.0 } else { data.rates(row)[used[at - 1]] }
+            });
+            let moment = design.tr_mul(&DVector::from_column_slice(&target));
+            nnls::solve(&design.tr_mul(&design), moment.as_slice(), &vec![sign; used.len() + 1], None)
+                .ok_or(ModelError::NoColumns)?
+        };
+        let mut whole = vec![0.0; data.columns().len() + 1];
+        whole[0] = solution[0];
+        used.iter().zip(&solution[1..]).for_each(|(&column, value)| whole[column + 1] = *value);
+        return Ok(whole);
+    }
+}
+
+fn watts(model: &[f64], rates: &[f64]) -> f64 {
+    model[0] + rates.iter().zip(&model[1..]).map(|(rate, cost)| rate * cost).sum::<f64>()
+}
+
+#[test]
+#[ignore = "five minutes: the models of 34 tables, each fitted hundreds of times"]
+fn the_estimator_is_never_much_worse_than_least_squares() {
+    let Some(data) = shared_data() else { return };
+    println!(
+        "{:<42} {:>5} {:>4}  {:>15} {:>15} {:>15} {:>6}",
+        "percent: mean and median fold", "rows", "out", "least squares", "non-negative", "eprof", "ratio"
+    );
+    let mut worse = Vec::new();
+    for (title, data, protocol) in all(&data) {
+        let lines = |sign| {
+            validate(&data, protocol, |data| plain(data, sign), |model, rates| watts(model, rates))
+                .expect("lines")
+        };
+        let (free, signed) = (lines(Sign::Free), lines(Sign::NonNegative));
+        let options = EstimatorOptions::default();
+        let eprof = validate(&data, protocol, |data| Estimator::train(data, &options), Estimator::watts)
+            .expect("data that can be validated");
+        let figures = |validation: &Validation| {
+            format!(
+                "{:>7.2} {:>7.2}",
+                100.0 * validation.mean_over_folds(),
+                100.0 * validation.median_over_folds()
+            )
+        };
+        let ratio = eprof.mean_over_folds() / free.mean_over_folds().min(signed.mean_over_folds());
+        println!(
+            "{title:<42} {:>5} {:>4}  {} {} {}  {ratio:>5.2}",
+            data.len(),
+            eprof.folds.len(),
+            figures(&free),
+            figures(&signed),
+            figures(&eprof)
+        );
+        // Reached: 1.04 at most, but 1.15 for the memory of one machine, with eight workloads of which a few decide.
+        if ratio > if title.ends_with("e_ram_j") { 1.2 } else { 1.1 } {
+            worse.push(format!("{title}: {ratio:.2}"));
+        }
+    }
+    assert!(worse.is_empty(), "{worse:#?}");
+}
