@@ -9,11 +9,8 @@ mod coverage;
 mod deep;
 mod files;
 mod folded;
-<<<<<<< HEAD
 mod hostile;
-=======
 mod losses;
->>>>>>> w/judge
 mod memory;
 mod repeated;
 mod scale;
