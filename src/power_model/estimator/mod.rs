@@ -2,7 +2,7 @@
 //!
 //! A model for sampling periods must be a handful of events with straight lines ([`super::fit`]). To estimate watts
 //! where no meter is, more is allowed, and what is best differs from data to data: curves of a few events
-//! ([`curves`]) where workloads are few, straight lines in all columns ([`lines`]) where rows are many, the mean power
+//! (`curves`) where workloads are few, straight lines in all columns (`lines`) where rows are many, the mean power
 //! where nothing tells. So each of these recipes is a candidate, also the average of the best of them, and what was
 //! left out of the training data chooses: each recipe learns from all but some of the workloads, with all that it
 //! chooses itself, and is judged by those.
