@@ -12,6 +12,7 @@ pub mod privileges;
 mod signals;
 mod system_error;
 mod unnamed_file;
+mod with_parent;
 
 pub use ending::{reap, wait};
 pub use launch::{Credentials, LaunchError, Waiting};
@@ -19,3 +20,4 @@ pub use outcome::Outcome;
 pub use signals::{ReceivedSignal, Signals};
 pub use system_error::SystemError;
 pub use unnamed_file::{create_unnamed, folder_of, hidden_beside, name_unnamed};
+pub use with_parent::end_with_parent;

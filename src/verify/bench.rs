@@ -30,7 +30,7 @@ use crate::measure::tuning::guard::Guard;
 use crate::meter::{Discovery, MeterOptions, discover};
 use crate::power_model::stored::StoredModel;
 use crate::process::affinity::allowed_cpus;
-use crate::process::environment;
+use crate::process::{end_with_parent, environment};
 
 /// How to verify.
 #[derive(Debug, Clone)]
@@ -383,6 +383,7 @@ fn record(commands: &Commands, recording: &Path, task: &Task) -> Result<(), Veri
     command.args(&commands.record).arg("-o").arg(recording).arg("--").arg(&commands.program);
     command.args(&commands.work).arg(as_json(task)?);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    end_with_parent(&mut command);
     let output = command.output().map_err(VerifyError::Worker)?;
     if output.status.success() {
         return Ok(());
