@@ -37,13 +37,14 @@ fn compare(machine: &str, arguments: &str, mean: f64, worst: f64, sum: f64) {
 
 #[test]
 fn functions_one_after_another() {
-    // Reached in two recordings: mean 0.1 %, worst 0.2 %, sum 100.1 %.
-    compare(AS_THE_PRESET[1], "-m seq -t 1000 -s 150", 0.003, 0.006, 0.003);
+    // Reached in four recordings: mean 0.2 to 0.4 %, worst 0.5 %, sum 100.2 to 100.4 %.
+    compare(AS_THE_PRESET[1], "-m seq -t 1000 -s 150", 0.006, 0.0075, 0.006);
 }
 
 /// Each function's part of an interval differs little from any other interval's: what a machine draws at rest was seen
 /// before the program began, or static power could be anything.
 #[test]
+#[ignore = "long: run by .ci/long"]
 fn functions_in_turns_of_5_milliseconds() {
     // Reached in six recordings, three of them with interrupts that come late: mean 1.1 to 3.9 %, worst 5.4 %, sum 100.6
     // to 103.8 %.
@@ -80,6 +81,7 @@ fn a_calibrated_machine_by_default() {
 /// With the guest's clock counting instructions and a model that is right, what remains is the error of
 /// sampling. The kernel's periods follow the program with a delay, eprof's are the model's.
 #[test]
+#[ignore = "long: run by .ci/long"]
 fn fixed_periods_are_fairer_than_the_kernels() {
     // The preset does not know what a miss of the last cache costs, so there is no work in memory.
     const FUNCTIONS: [&str; 5] = ["stress", "asm", "l1", "l2", "l3"];

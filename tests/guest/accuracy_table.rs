@@ -1,5 +1,5 @@
 //! How far joules per function are off, over many recordings of many kinds: `cargo test --release --test guest
-//! accuracy_table -- --ignored --nocapture`, some 40 minutes; `EPROF_RECORDINGS` of each kind instead of 20.
+//! accuracy_table -- --ignored --nocapture`, more than an hour; `EPROF_RECORDINGS` of each kind instead of 20.
 
 use crate::bench::{Run, STEADY, run};
 use crate::six_functions::{AS_THE_PRESET, CALIBRATE, Comparison, drawn, root_with_program, take_model};
@@ -109,7 +109,7 @@ fn comparisons(run: &Run, kind: &Kind, recordings: usize) -> Vec<Comparison> {
 }
 
 #[test]
-#[ignore = "a bench of 40 minutes: EPROF_RECORDINGS=3 makes it shorter"]
+#[ignore = "a bench of an hour, run by .ci/long: EPROF_RECORDINGS=3 makes it shorter"]
 fn accuracy_table() {
     let wanted = std::env::var("EPROF_RECORDINGS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
     println!(

@@ -25,6 +25,7 @@ const UNLIKE_THE_PRESET: Machine = Machine {
 };
 
 #[test]
+#[ignore = "long: run by .ci/long"]
 fn the_error_that_is_there_where_the_model_is_right() {
     verify_finds_the_error(&AS_THE_PRESET);
 }
