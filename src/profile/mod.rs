@@ -12,6 +12,7 @@ mod parts;
 mod stacks;
 mod standard_errors;
 mod transitions;
+mod unexplained_code;
 
 pub use balance::{BALANCE_TOLERANCE, Balance};
 pub use error_terms::{ErrorTerms, NO_CELL, SampleSequence, TrailFollower};

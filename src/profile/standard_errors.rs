@@ -26,6 +26,7 @@
 //!   is taken to flow evenly, which no number of samples makes true.
 
 use super::transitions::{FARTHEST, Pairs, Transitions, TransitionsOfRow};
+use super::unexplained_code::{Buckets, RowOfCode, difference};
 use super::{Cell, ErrorTerms, Profile};
 use crate::hardware::Method;
 use crate::units::{Joules, Nanoseconds};
@@ -203,8 +204,9 @@ impl<'p> VarianceSums<'p> {
         let edges = meter_error(profile, &domains);
         let whole: f64 = sums.iter().flatten().flat_map(|sum| &sum.joules).sum();
         let by_sampling = |sum: &RowSums| sum.by_sampling(terms.sequence.share(), transitions.pairs);
-        let difference = difference(&sums, by_sampling);
-        let buckets = Buckets::of(profile, &sums);
+        let rows: Vec<RowOfCode<'_>> =
+            sums.iter().flatten().map(|sum| sum.of_code(by_sampling(sum))).collect();
+        let (difference, buckets) = (difference(&rows), Buckets::of(profile, &rows));
         let variance = |sum: &Option<RowSums>| {
             let Some(sum) = sum else { return 0.0 };
             let joules = sum.joules.iter().sum::<f64>();
@@ -227,58 +229,12 @@ fn coefficient(profile: &Profile, domain: usize, event: usize) -> f64 {
     model.and_then(|model| model.joules_per_event.get(event)).copied().unwrap_or(0.0)
 }
 
-/// By how much rows differ in power: the standard deviation of their watts over CPU time, as a share of the mean.
-/// What sampling alone makes them differ by is taken out.
-fn difference(sums: &[Option<RowSums>], by_sampling: impl Fn(&RowSums) -> f64) -> f64 {
-    let rows = || sums.iter().flatten().filter(|sum| sum.seconds > 0.0);
-    let seconds: f64 = rows().map(|sum| sum.seconds).sum();
-    let joules: f64 = rows().flat_map(|sum| &sum.joules).sum();
-    if seconds <= 0.0 || joules <= 0.0 {
-        return 0.0;
-    }
-    let mean = joules / seconds;
-    let square = |sum: &RowSums| {
-        let watts = sum.joules.iter().sum::<f64>() / sum.seconds;
-        let of_chance = by_sampling(sum) / (mean * sum.seconds).powi(2);
-        sum.seconds * ((watts / mean - 1.0).powi(2) - of_chance)
-    };
-    (rows().map(square).sum::<f64>() / seconds).max(0.0).sqrt()
-}
-
-/// What is known of buckets where only rows are: how many samples of one event and CPU fall into one, and how many CPUs
-/// have a part in it.
-struct Buckets {
-    samples: f64,
-    cpus: f64,
-}
-
-impl Buckets {
-    fn of(profile: &Profile, sums: &[Option<RowSums>]) -> Self {
-        let rows = || sums.iter().flatten();
-        let length = profile.duration.as_secs_f64();
-        let seconds: f64 = rows().map(|sum| sum.seconds).sum();
-        let cpus = if length > 0.0 { (seconds / length).max(1.0) } else { 1.0 };
-        let samples: f64 = rows().flat_map(|sum| &sum.samples).sum();
-        let sampled = |event: &usize| rows().any(|sum| sum.samples[*event] > 0.0);
-        let events = (0..profile.events.len()).filter(sampled).count().max(1) as f64;
-        let measured: f64 =
-            profile.top_domains().map(|(_, domain)| domain.balance.measured.as_joules()).sum();
-        let bucket = profile.division.as_ref().map_or(0.0, |division| division.bucket.as_joules());
-        let share = if measured > 0.0 { (bucket / measured).min(1.0) } else { 0.0 };
-        Self { samples: samples * share / (events * cpus), cpus }
-    }
-
-    /// How much of a bucket in which a row is found is that row's beyond its share of the whole: the mean correlation of
-    /// a sample with those around it, on its own CPU.
-    fn purity(&self, autocorrelation: f64) -> f64 {
-        let x = autocorrelation.clamp(0.0, 1.0);
-        let count = self.samples.max(1.0);
-        let mean = if x > 1.0 - 1e-9 { 1.0 } else { (1.0 - x.powf(count)) / (count * (1.0 - x)) };
-        mean / self.cpus
-    }
-}
-
 impl RowSums {
+    fn of_code(&self, sampling_variance: f64) -> RowOfCode<'_> {
+        let (seconds, joules) = (self.seconds, self.joules.iter().sum());
+        RowOfCode { seconds, joules, sampling_variance, samples: &self.samples }
+    }
+
     /// From one sample to the next, of being of the row.
     fn autocorrelation(&self) -> f64 {
         let all: f64 = self.transitions.iter().sum();
