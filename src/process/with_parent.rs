@@ -7,11 +7,12 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 
 /// Lets a program that is started for eprof's own purposes be asked to end when eprof has ended, however that was. What is
-/// asked is the thread that starts it: it must live as long as the program is wanted.
+/// watched is the thread that starts it: it must live as long as the program is wanted. The signal is SIGTERM, since shells
+/// let what they start in the background ignore SIGINT.
 pub fn end_with_parent(command: &mut Command) {
     // SAFETY: between fork and exec only prctl is called, which is async-signal-safe.
     unsafe {
-        command.pre_exec(|| Ok(prctl::set_pdeathsig(Signal::SIGINT)?));
+        command.pre_exec(|| Ok(prctl::set_pdeathsig(Signal::SIGTERM)?));
     }
 }
 
