@@ -84,6 +84,7 @@ fn the_truth_is_found_with_a_simulated_meter() {
 
 /// Eight real threads. How long they take depends on the host, but the joules add up to the truth.
 #[test]
+#[ignore = "long: run by .ci/long"]
 fn eight_threads_and_every_joule_accounted_for() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(program) = scaling(folder.path()) else { return };

@@ -21,6 +21,7 @@ echo == recorded; ./eprof record -q --neighbours=never --meter estimate -o o.dat
 echo == end";
 
 #[test]
+#[ignore = "long: run by .ci/long"]
 fn samples_of_the_models_events_cost_less_than_a_hundredth() {
     let folder = tempfile::tempdir().expect("a folder");
     let workload = folder.path().join("workload");
