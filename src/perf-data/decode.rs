@@ -105,6 +105,13 @@ impl Decoder {
         Words::new(raw.body).u64(layout.sample.period).or(layout.fixed_period)
     }
 
+    /// The address that a sample was taken at, without decoding the rest of the sample.
+    #[inline]
+    pub fn instruction_pointer(&self, raw: &RawRecord<'_>, context: &RecordContext) -> Option<u64> {
+        let layout = self.layouts.get(context.event.map_or(0, |event| event.0 as usize))?;
+        Words::new(raw.body).u64(layout.sample.ip)
+    }
+
     #[inline]
     fn sample_context(&self, body: &[u8]) -> RecordContext {
         let fields = Words::new(body);

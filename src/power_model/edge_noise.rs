@@ -21,6 +21,7 @@ pub(super) struct Whitening {
     diagonal: Vec<f64>,
     /// Left of the diagonal.
     beside: Vec<f64>,
+    within: f64,
 }
 
 /// Shares of the edges that are tried: ever closer to intervals that are exact but for their edges.
@@ -31,8 +32,11 @@ impl Whitening {
     /// interval of the mean length, `1 - share`. A `share` below one.
     fn new(rows: &[Interval], share: f64) -> Self {
         let mean = rows.iter().map(|row| row.seconds).sum::<f64>() / rows.len().max(1) as f64;
-        let mut whitening =
-            Self { diagonal: Vec::with_capacity(rows.len()), beside: Vec::with_capacity(rows.len()) };
+        let mut whitening = Self {
+            diagonal: Vec::with_capacity(rows.len()),
+            beside: Vec::with_capacity(rows.len()),
+            within: 1.0 - share,
+        };
         let mut above: f64 = 0.0;
         for row in rows {
             let variance = (1.0 - share) * row.seconds / mean + 2.0 * share;
@@ -42,6 +46,11 @@ impl Whitening {
             whitening.beside.push(beside);
         }
         whitening
+    }
+
+    /// The variance of what lies between the edges of an interval of the mean length, where a turned error's is 1.
+    pub fn within(&self) -> f64 {
+        self.within
     }
 
     /// From intervals that are independent to intervals that are exact but for their edges: what fits best is

@@ -189,6 +189,8 @@ mod tests {
             count_noise: vec![1e10; 5],
             late_noise: vec![0.0; 5],
             static_terms: 1,
+            edge_noise: 0.0,
+            pieces_of_code: None,
             judged_together: 1,
         }
     }

@@ -27,6 +27,12 @@ pub struct Intervals {
     pub count_noise: Vec<f64>,
     /// The same of samples that came late: few intervals have all of it.
     pub late_noise: Vec<f64>,
+    /// The variance of one interval's joules that comes from both of its edges, as far as the meter's pace tells, in square
+    /// joules.
+    pub edge_noise: f64,
+    /// Of so many pieces of code of equal weight the intervals consist, whose power a model may miss; `None` where nothing
+    /// tells.
+    pub pieces_of_code: Option<f64>,
     /// Number of static terms.
     pub static_terms: usize,
     /// So many successive intervals are long enough that what is unknown of their ends is small beside
@@ -85,6 +91,8 @@ impl Intervals {
             rows,
             count_noise: self.count_noise.clone(),
             late_noise: self.late_noise.clone(),
+            edge_noise: self.edge_noise,
+            pieces_of_code: self.pieces_of_code,
             static_terms: self.static_terms,
             judged_together: self.judged_together.div_ceil(together.max(1)),
         }
@@ -122,6 +130,8 @@ impl Intervals {
             rows,
             count_noise: self.count_noise.clone(),
             late_noise: self.late_noise.clone(),
+            edge_noise: self.edge_noise,
+            pieces_of_code: self.pieces_of_code,
             static_terms: self.static_terms,
             judged_together: self.judged_together,
         }

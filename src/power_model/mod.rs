@@ -28,5 +28,5 @@ pub mod prior;
 pub mod select;
 pub mod self_calibration;
 pub mod terms;
-mod unexplained;
+pub mod unexplained;
 pub mod validate;

@@ -5,8 +5,9 @@ use nalgebra::DMatrix;
 
 use super::columns::Columns;
 use super::edge_noise::Whitening;
-use super::intervals::Intervals;
+use super::intervals::{Interval, Intervals};
 use super::prior::Prior;
+use super::unexplained::unexplained_variance;
 use crate::numerics::nnls::Sign;
 use crate::numerics::normal_equations::NormalEquations;
 use crate::numerics::robust;
@@ -72,6 +73,21 @@ impl<'g> Given<'g> {
         beliefs.resize(raw.size(), prior.static_watts.unwrap_or((0.0, 2.0 * joules / seconds)));
         let mean = joules / intervals.rows.len() as f64;
         Self { intervals, raw, beliefs, least_noise: (LEAST_NOISE * mean).powi(2) }
+    }
+
+    /// What is to be added to the variance of turned errors since what the events do not tell of code is the same whenever
+    /// that code runs: so many intervals say no more of it than so many pieces of code.
+    fn of_code(&self, solution: &[f64], whitening: &Whitening) -> f64 {
+        let Some(pieces) = self.intervals.pieces_of_code else { return 0.0 };
+        let again = self.intervals.rows.len() as f64 / pieces;
+        let costs = &solution[..self.raw.events.len()];
+        let model = |row: &Interval| {
+            let of_events: f64 = costs.iter().zip(&row.counts).map(|(cost, count)| cost * count).sum();
+            let watts = solution.get(self.raw.events.len() + row.static_term);
+            of_events + watts.copied().unwrap_or(0.0) * row.seconds
+        };
+        let variance = unexplained_variance(self.intervals, costs, model).unwrap_or(0.0);
+        variance / whitening.within() * (again - 1.0).max(0.0)
     }
 
     /// The squares by which the noise of counts draws each coefficient to zero.
@@ -152,7 +168,8 @@ impl Posterior {
         loop {
             let drawn = given.drawn_by_noise(whitening, &weights);
             let step = Step::take(given, &white, &drawn, &weights, noise)?;
-            noise = step.noise * drift(&step.white_errors, &weights);
+            noise =
+                step.noise * drift(&step.white_errors, &weights) + given.of_code(&step.solution, whitening);
             round += 1;
             if round == ROUNDS {
                 return Self::of_step(given, step, &drawn, noise);

@@ -22,7 +22,7 @@ use super::intervals::{Interval, Intervals};
 use super::model::Scale;
 use super::posterior::Posterior;
 use super::prior::Prior;
-use super::unexplained::unexplained;
+use super::unexplained::Unexplained;
 use crate::numerics::nnls::Sign;
 
 /// A power model after a recording was seen.
@@ -39,9 +39,8 @@ pub struct SelfCalibration {
     pub explained: Option<f64>,
     /// Mean of |estimate - measured| over the intervals, as a share of the mean.
     pub mean_error: f64,
-    /// How much of what code differs by in power the model leaves unexplained, as a standard deviation: 0 where it
-    /// explains all that is not noise, 1 where time alone says as much. `None` where what differs is lost in noise.
-    pub unexplained: Option<f64>,
+    /// What the model leaves unexplained of the power of code; `None` where what differs is lost in noise.
+    pub unexplained: Option<Unexplained>,
     /// Number of intervals.
     pub intervals: usize,
     /// The recording told more than the scale.
@@ -153,8 +152,12 @@ impl SelfCalibration {
     pub fn joules(&self, interval: &Interval) -> f64 {
         let of_events: f64 =
             self.joules_per_event.iter().zip(&interval.counts).map(|(cost, count)| cost * count).sum();
+        of_events + self.static_joules(interval)
+    }
+
+    fn static_joules(&self, interval: &Interval) -> f64 {
         let watts = self.static_watts.as_ref().and_then(|watts| watts.get(interval.static_term));
-        of_events + watts.copied().unwrap_or(0.0) * interval.seconds
+        watts.copied().unwrap_or(0.0) * interval.seconds
     }
 
     /// Computes how much of the measured power the model explains.
@@ -176,7 +179,12 @@ impl SelfCalibration {
         }
         self.mean_error = error / joules;
         self.explained = (variation > 4.0 * noise).then(|| 1.0 - residual / variation);
-        self.unexplained = unexplained(intervals, |row| self.joules(row));
+        self.unexplained = Unexplained::by(
+            intervals,
+            &self.joules_per_event,
+            |row| self.joules(row),
+            |row| self.static_joules(row),
+        );
         self
     }
 }

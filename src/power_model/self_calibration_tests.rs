@@ -33,6 +33,8 @@ fn intervals(count: u32, rates: impl Fn(u32) -> [f64; 3]) -> Intervals {
         count_noise: vec![NOISE; 3],
         late_noise: vec![0.0; 3],
         static_terms: 1,
+        edge_noise: 0.0,
+        pieces_of_code: None,
         judged_together: 1,
     }
 }

@@ -3,7 +3,9 @@
 //! What is not known of the moment between two intervals, of meters and of samples alike, is missing in one and too much
 //! in the other: it takes no part in the sum of many. Power that code draws and no event tells of does. So the variance of
 //! sums of `n` successive errors is `n` times that of what is unexplained, and twice that of an edge: sums of many less
-//! single ones tell the former. The same of errors that are left when power is taken to follow how busy the CPUs are
+//! single ones tell the former. How many is best depends on how long code keeps its turn: where several turns fall into a sum,
+//! they level each other out. There, single intervals tell it, less what is known of the meter's pace and of the samples' noise.
+//! The same of errors that are left when power is taken to follow how busy the CPUs are
 //! tells what code differs by at all, mixed as it is by turns and by several CPUs; the quotient of both knows nothing of
 //! that mixture any more.
 
@@ -14,38 +16,119 @@ use crate::numerics::line::Moments;
 const FEWEST_SUMS: usize = 48;
 /// Sums of so many intervals at most.
 const MOST_TOGETHER: usize = 32;
+/// The noise of edges that is known beforehand may be so many times as large.
+const NOISE_AT_MOST: f64 = 2.0;
 /// A variance is seen if it exceeds its own standard error so many times.
 const SEEN: f64 = 3.0;
 
-/// The standard deviation of what `model` leaves unexplained of the power of code, as a share of the standard deviation of
-/// that power: 0 where all is explained, 1 where time says as much. `None` where code is not seen to differ.
-pub(super) fn unexplained(intervals: &Intervals, model: impl Fn(&Interval) -> f64) -> Option<f64> {
-    let rows = &intervals.rows;
-    let together = (rows.len() / FEWEST_SUMS).min(MOST_TOGETHER);
-    if together < 2 {
-        return None;
+/// What a model leaves unexplained of the power of code.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Unexplained {
+    /// Its standard deviation as a share of that of all by which code differs in power: 0 where no more than noise is
+    /// left, 1 where time says as much.
+    pub of_difference: f64,
+    /// Its standard deviation in intervals, as a share of the joules beyond static power. Code that takes turns within an
+    /// interval is off by more.
+    pub of_joules: f64,
+    /// Length of these intervals in seconds.
+    pub seconds: f64,
+}
+
+impl Unexplained {
+    /// By a model of these costs, which says so much of an interval and of static power in it. `None` where code is not seen
+    /// to differ.
+    pub(super) fn by(
+        intervals: &Intervals,
+        joules_per_event: &[f64],
+        model: impl Fn(&Interval) -> f64,
+        static_joules: impl Fn(&Interval) -> f64,
+    ) -> Option<Self> {
+        let rows = &intervals.rows;
+        let points: Vec<(f64, f64)> =
+            rows.iter().map(|row| (row.busy / row.seconds, row.joules / row.seconds)).collect();
+        let line = Moments::of(&points);
+        let slope = line.slope().unwrap_or(0.0);
+        let by_time = |row: &Interval| (line.intercept(slope) + slope * row.busy / row.seconds) * row.seconds;
+        let of_code: Vec<Inner> =
+            Inner::all(rows, intervals.edge_noise, |row| row.joules - by_time(row)).collect();
+        if !of_code.iter().any(Inner::is_seen) {
+            return None;
+        }
+        let noise = intervals.edge_noise + intervals.noise_of(joules_per_event);
+        let of_rest: Vec<Inner> = Inner::all(rows, noise, |row| row.joules - model(row)).collect();
+        // Code that takes turns evenly hides in some sums and shows in others.
+        let seen = || of_rest.iter().zip(&of_code).filter(|(rest, _)| rest.is_seen());
+        let shares =
+            seen().filter(|(_, code)| code.is_seen()).map(|(rest, code)| rest.variance / code.variance);
+        let by_code = |one: &(&Inner, &Inner), other: &(&Inner, &Inner)| {
+            one.1.clearness().total_cmp(&other.1.clearness())
+        };
+        let (rest, code) = of_rest.iter().zip(&of_code).max_by(by_code)?;
+        let share = rest.variance.max(0.0) / code.variance;
+        let clearest = of_rest.iter().max_by(|one, other| one.clearness().total_cmp(&other.clearness()))?;
+        let most = seen().map(|(rest, _)| rest.of_one()).fold(clearest.of_one().max(0.0), f64::max);
+        let count = rows.len() as f64;
+        let beyond = rows.iter().map(|row| row.joules - static_joules(row)).sum::<f64>() / count;
+        Some(Self {
+            of_difference: shares.fold(share, f64::max).sqrt().min(1.0),
+            of_joules: if beyond > 0.0 { most.sqrt() / beyond } else { 0.0 },
+            seconds: intervals.seconds() / count,
+        })
     }
-    let points: Vec<(f64, f64)> =
-        rows.iter().map(|row| (row.busy / row.seconds, row.joules / row.seconds)).collect();
-    let line = Moments::of(&points);
-    let slope = line.slope().unwrap_or(0.0);
-    let by_time = |row: &Interval| (line.intercept(slope) + slope * row.busy / row.seconds) * row.seconds;
-    let of_code = Inner::of(rows, together, |row| row.joules - by_time(row))?;
-    let of_rest = Inner::of(rows, together, |row| row.joules - model(row))?;
-    let is_seen = of_code.variance > SEEN * of_code.std_error;
-    is_seen.then(|| (of_rest.variance.max(0.0) / of_code.variance).sqrt().min(1.0))
+}
+
+/// The variance of a mean interval's joules that `model`, of these costs, leaves unexplained, edges taken out, in square joules.
+/// `None` where it is not seen.
+pub(super) fn unexplained_variance(
+    intervals: &Intervals,
+    joules_per_event: &[f64],
+    model: impl Fn(&Interval) -> f64,
+) -> Option<f64> {
+    let noise = intervals.edge_noise + intervals.noise_of(joules_per_event);
+    let inner = Inner::clearest(&intervals.rows, noise, |row| row.joules - model(row))?;
+    inner.is_seen().then(|| inner.of_one())
 }
 
 /// The variance that errors have within, edges taken out.
 struct Inner {
-    /// Square joules, of so many intervals.
+    /// So many intervals were added up.
+    together: usize,
+    /// Square joules, of all of them but one, or of a single one.
     variance: f64,
     std_error: f64,
 }
 
 impl Inner {
-    /// `None` where gaps leave too few sums.
-    fn of(rows: &[Interval], together: usize, error: impl Fn(&Interval) -> f64) -> Option<Self> {
+    /// In its own standard errors.
+    fn clearness(&self) -> f64 {
+        if self.std_error > 0.0 { self.variance / self.std_error } else { 0.0 }
+    }
+
+    fn is_seen(&self) -> bool {
+        self.clearness() > SEEN
+    }
+
+    /// Of one interval.
+    fn of_one(&self) -> f64 {
+        self.variance / (self.together - 1).max(1) as f64
+    }
+
+    /// Of ever more intervals together.
+    fn all(rows: &[Interval], noise: f64, error: impl Fn(&Interval) -> f64) -> impl Iterator<Item = Self> {
+        let most = (rows.len() / FEWEST_SUMS).min(MOST_TOGETHER);
+        let lengths = std::iter::successors(Some(1), |together| Some(together * 2));
+        let sums = lengths.take_while(move |together| *together < most).chain([most]);
+        sums.filter_map(move |together| Self::of(rows, together, noise, &error))
+    }
+
+    /// Of so many intervals together that it is seen best.
+    fn clearest(rows: &[Interval], noise: f64, error: impl Fn(&Interval) -> f64) -> Option<Self> {
+        Self::all(rows, noise, error).max_by(|one, other| one.clearness().total_cmp(&other.clearness()))
+    }
+
+    /// `noise` is what edges are known to add to the variance of an interval; what sums of several are less than that shows
+    /// it better. `None` where gaps leave too few sums.
+    fn of(rows: &[Interval], together: usize, noise: f64, error: impl Fn(&Interval) -> f64) -> Option<Self> {
         let errors: Vec<f64> = rows.iter().map(error).collect();
         let mean = errors.iter().sum::<f64>() / errors.len() as f64;
         let mut sums = Vec::new();
@@ -67,8 +150,10 @@ impl Inner {
             return None;
         }
         let of_sums = sums.iter().map(|sum| sum * sum).sum::<f64>() / sums.len() as f64;
+        let of_edges = if together == 1 { NOISE_AT_MOST * noise } else { single / errors.len() as f64 };
         Some(Self {
-            variance: of_sums - single / errors.len() as f64,
+            together,
+            variance: of_sums - of_edges,
             std_error: of_sums * (2.0 / sums.len() as f64).sqrt(),
         })
     }
@@ -81,7 +166,7 @@ mod tests {
 
     /// Two programs of 8 and 12 W take random turns; readings are off by up to a tenth of an interval. The model gives the
     /// second `told` of the 4 W that it takes more.
-    fn found(told: f64, edges: f64) -> Option<f64> {
+    fn found(told: f64, edges: f64) -> Option<Unexplained> {
         let mut random = Random::seeded(7);
         let mut edge = 0.0;
         let row = |_| {
@@ -92,18 +177,29 @@ mod tests {
             Interval { static_term: 0, follows: true, seconds, joules, counts: vec![part], busy: 3e7 }
         };
         let rows = (0..2000).map(row).collect();
-        let intervals = Intervals { rows, static_terms: 1, ..Intervals::default() };
-        unexplained(&intervals, |row| 0.01 * (8.0 + 4.0 * told * row.counts[0]))
+        let intervals = Intervals {
+            rows,
+            static_terms: 1,
+            edge_noise: 2.0 * edges * edges / 3.0,
+            ..Intervals::default()
+        };
+        let model = |row: &Interval| 0.01 * (8.0 + 4.0 * told * row.counts[0]);
+        Unexplained::by(&intervals, &[], model, |row| 4.0 * row.seconds)
     }
 
     #[test]
     fn what_the_model_does_not_tell_is_found_behind_the_noise_of_edges() {
         for told in [0.0, 0.5, 0.8] {
-            let found = found(told, 0.008).expect("seen");
-            assert!((found - (1.0 - told)).abs() < 0.12, "{told}: {found}");
+            let Unexplained { of_difference, of_joules, seconds } = found(told, 0.008).expect("seen");
+            assert!((of_difference - (1.0 - told)).abs() < 0.12, "{told}: {of_difference}");
+            // Uniform between 0 and 4 W, beside 6 W beyond static power.
+            let truth = (1.0 - told) * 4.0 / 12f64.sqrt() / 6.0;
+            // As much as twice the noise of edges is taken out.
+            assert!(of_joules > 0.7 * truth && of_joules < 1.2 * truth, "{told}: {of_joules} for {truth}");
+            assert!((seconds - 0.01).abs() < 1e-12);
         }
         let all = found(1.0, 0.008).expect("seen");
-        assert!(all < 0.12, "{all}");
+        assert!(all.of_difference < 0.12 && all.of_joules < 0.04, "{all:?}");
     }
 
     #[test]

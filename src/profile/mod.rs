@@ -3,6 +3,7 @@
 //! Nothing in it is symbolized: code is known by module and address. See [`crate::symbolize`].
 
 use crate::hardware::{CpuInfo, DomainInfo, Method};
+use crate::power_model::unexplained::Unexplained;
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 mod balance;
@@ -123,10 +124,8 @@ pub struct DomainDivision {
     pub explained: Option<f64>,
     /// Mean difference of estimated and measured joules of an interval, as a share of the mean.
     pub mean_error: f64,
-    /// How much of what code differs by in power the model leaves unexplained, as a standard deviation; `None` where
-    /// that is lost in noise. See
-    /// [`SelfCalibration::unexplained`](crate::power_model::self_calibration::SelfCalibration::unexplained).
-    pub unexplained: Option<f64>,
+    /// What the model leaves unexplained of the power of code; `None` where that is lost in noise.
+    pub unexplained: Option<Unexplained>,
     /// What code is believed to draw more or less than the model says where the recording does not tell, as a share.
     pub believed_unexplained: f64,
     /// Number of these intervals.

@@ -15,8 +15,8 @@
 //! - **The model.** Its coefficients have a covariance; how a row's joules depend on each of them was
 //!   added up bucket by bucket.
 //! - **What the model leaves unexplained.** Power that no sampled event tells of is off by code, whatever the coefficients
-//!   are, by as much as intervals' joules are off beside what code differs by in power ([`DomainDivision::unexplained`](super::DomainDivision::unexplained));
-//!   where that cannot be seen, by as much as models are elsewhere.
+//!   are, by as much as intervals' joules are off ([`DomainDivision::unexplained`]), and more where several pieces of code take
+//!   turns within an interval; where that cannot be seen, by as much as models are elsewhere.
 //!   Buckets have measured joules: of code that fills them alone nothing is off. Where others run in the same bucket, it
 //!   takes from them or gives to them.
 //! - **Assumed watts**, where no meter counted. They may be off, of all rows alike
@@ -27,7 +27,7 @@
 
 use super::transitions::{FARTHEST, Pairs, Transitions, TransitionsOfRow};
 use super::unexplained_code::{Buckets, RowOfCode, difference};
-use super::{Cell, ErrorTerms, Profile};
+use super::{Cell, DomainDivision, ErrorTerms, Profile};
 use crate::hardware::Method;
 use crate::units::{Joules, Nanoseconds};
 
@@ -102,9 +102,8 @@ struct RowSums {
     by_watts: f64,
     /// CPU time.
     seconds: f64,
-    /// Joules of domains of which the recording tells what the model leaves unexplained, times that; and of the others, times
-    /// what is believed of it.
-    unexplained: [f64; 2],
+    /// Joules, by domain.
+    by_domain: Vec<f64>,
 }
 
 /// The variance, in square joules, of each of `rows` rows, of which `row_of` tells for each cell its
@@ -151,7 +150,7 @@ impl<'p> VarianceSums<'p> {
             if row >= self.rows.len() {
                 self.rows.resize(row + 1, None);
             }
-            let empty = || RowSums::new(profile.events.len(), self.domains.len() * parameters);
+            let empty = || RowSums::new(profile.events.len(), self.domains.len(), parameters);
             let sum = self.rows[row].get_or_insert_with(empty);
             let event = cell.event as usize;
             sum.joules[event] += joules.as_joules();
@@ -165,7 +164,7 @@ impl<'p> VarianceSums<'p> {
                     sum.estimated += joules;
                     sum.by_watts += joules * info.error_of_watts();
                 }
-                sum.add_unexplained(self.profile, domain, joules);
+                sum.by_domain[position] += joules;
                 let Some(changes) = terms.sensitivities.get(start..start + parameters) else { continue };
                 let gradient = &mut sum.gradient[position * parameters..][..parameters];
                 gradient.iter_mut().zip(changes).for_each(|(sum, change)| *sum += f64::from(*change));
@@ -207,16 +206,36 @@ impl<'p> VarianceSums<'p> {
         let rows: Vec<RowOfCode<'_>> =
             sums.iter().flatten().map(|sum| sum.of_code(by_sampling(sum))).collect();
         let (difference, buckets) = (difference(&rows), Buckets::of(profile, &rows));
+        let agreements: f64 =
+            sums.iter().flatten().map(|sum| sum.all_joules() * sum.agreement(transitions.pairs)).sum();
+        let agreement = if whole > 0.0 { agreements / whole } else { 0.0 };
+        let unexplained: Vec<f64> = domains
+            .iter()
+            .map(|&domain| match of_domain(profile, domain) {
+                Some(DomainDivision { unexplained: Some(seen), believed_unexplained, .. }) => {
+                    // Where each CPU runs what another has just left, intervals differ by less than chance would have it.
+                    let as_rows_differ = difference * seen.of_difference;
+                    let by_intervals = buckets.unmixed(seen.of_joules, seen.seconds, agreement);
+                    let is_mixed = buckets.are_mixed(seen.seconds, agreement);
+                    let believed = if is_mixed { *believed_unexplained } else { 0.0 };
+                    by_intervals.max(as_rows_differ).max(believed)
+                }
+                Some(model) => model.believed_unexplained,
+                None => 0.0,
+            })
+            .collect();
         let variance = |sum: &Option<RowSums>| {
             let Some(sum) = sum else { return 0.0 };
-            let joules = sum.joules.iter().sum::<f64>();
+            let joules = sum.all_joules();
             let share = if whole > 0.0 { joules / whole } else { 0.0 };
-            let of_others = (1.0 - share) * (1.0 - buckets.purity(sum.autocorrelation()));
+            let of_others = (1.0 - share) * (1.0 - buckets.purity(sum.agreement(transitions.pairs)));
+            let by_code: f64 =
+                sum.by_domain.iter().zip(&unexplained).map(|(joules, share)| joules * share).sum();
             let by_meter = (edges * share).powi(2) + (BETWEEN_READINGS * joules).powi(2);
             by_sampling(sum)
                 + by_model(sum, terms, &domains)
                 + by_meter
-                + ((difference * sum.unexplained[0] + sum.unexplained[1]) * of_others).powi(2)
+                + (by_code * of_others).powi(2)
                 + (EQUAL_WATTS_ERROR * sum.estimated).powi(2)
                 + sum.by_watts.powi(2)
         };
@@ -224,15 +243,22 @@ impl<'p> VarianceSums<'p> {
     }
 }
 
+fn of_domain(profile: &Profile, domain: usize) -> Option<&DomainDivision> {
+    profile.division.as_ref().and_then(|division| division.domains.get(domain)?.as_ref())
+}
+
 fn coefficient(profile: &Profile, domain: usize, event: usize) -> f64 {
-    let model = profile.division.as_ref().and_then(|division| division.domains.get(domain)?.as_ref());
-    model.and_then(|model| model.joules_per_event.get(event)).copied().unwrap_or(0.0)
+    of_domain(profile, domain).and_then(|model| model.joules_per_event.get(event)).copied().unwrap_or(0.0)
 }
 
 impl RowSums {
     fn of_code(&self, sampling_variance: f64) -> RowOfCode<'_> {
-        let (seconds, joules) = (self.seconds, self.joules.iter().sum());
+        let (seconds, joules) = (self.seconds, self.all_joules());
         RowOfCode { seconds, joules, sampling_variance, samples: &self.samples }
+    }
+
+    fn all_joules(&self) -> f64 {
+        self.joules.iter().sum()
     }
 
     /// From one sample to the next, of being of the row.
@@ -241,16 +267,20 @@ impl RowSums {
         if all > 0.0 { self.farther_transitions[0] / all - 1.0 } else { 1.0 }
     }
 
-    fn add_unexplained(&mut self, profile: &Profile, domain: usize, joules: f64) {
-        let model = profile.division.as_ref().and_then(|division| division.domains.get(domain)?.as_ref());
-        match model.map(|model| (model.unexplained, model.believed_unexplained)) {
-            Some((Some(seen), _)) => self.unexplained[0] += joules * seen,
-            Some((None, believed)) => self.unexplained[1] += joules * believed,
-            None => {}
+    /// The correlation of neighbouring samples in being of the row. Code that takes turns in time has less of it than
+    /// [`RowSums::autocorrelation`] has, which takes it for a process without memory.
+    fn agreement(&self, pairs: Pairs) -> f64 {
+        let part = self.in_sequence / pairs.samples.max(1.0);
+        let by_chance = 2.0 * part * (1.0 - part);
+        let [neighbours, ..] = pairs.apart;
+        if by_chance <= 0.0 || neighbours <= 0.0 {
+            return 1.0;
         }
+        let differ: f64 = self.transitions.iter().sum();
+        (1.0 - differ / neighbours / by_chance).clamp(0.0, 1.0)
     }
 
-    fn new(events: usize, parameters: usize) -> Self {
+    fn new(events: usize, domains: usize, parameters: usize) -> Self {
         Self {
             joules: vec![0.0; events],
             samples: vec![0.0; events],
@@ -258,11 +288,11 @@ impl RowSums {
             second_transitions: vec![0.0; events],
             farther_transitions: [0.0; FARTHEST - 1],
             in_sequence: 0.0,
-            gradient: vec![0.0; parameters],
+            gradient: vec![0.0; domains * parameters],
             estimated: 0.0,
             by_watts: 0.0,
             seconds: 0.0,
-            unexplained: [0.0; 2],
+            by_domain: vec![0.0; domains],
         }
     }
 

@@ -155,7 +155,7 @@ impl DomainModelSummary {
             calibrated: model.is_calibrated,
             explained: model.explained,
             mean_error: model.mean_error,
-            unexplained: model.unexplained,
+            unexplained: model.unexplained.map(|unexplained| unexplained.of_difference),
             intervals: model.intervals,
             static_watts: model.static_power,
             static_std_error: model.static_std_error,

@@ -23,7 +23,7 @@ fn assemble(ptxas: &str, folder: &Path, name: &str, text: &str, target: &str, le
 fn all_programs_assemble() {
     let ptxas = std::env::var("EPROF_PTXAS").unwrap_or_else(|_| "ptxas".to_owned());
     if Command::new(&ptxas).arg("--version").output().is_err() {
-        println!("skipped: no `ptxas` in the path and none named by EPROF_PTXAS");
+        eprof_testbed::skip_quietly("no `ptxas` in the path and none named by EPROF_PTXAS");
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

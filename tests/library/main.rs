@@ -5,6 +5,8 @@ mod error_bars;
 mod perf_counts;
 mod power_choice;
 mod power_models;
+mod published;
+mod real_traces;
 mod recording;
 mod reference;
 mod simulated;

@@ -2,51 +2,20 @@
 //!
 //! `cargo test --test library power_choice -- --ignored --nocapture` prints it.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use eprof::numerics::least_squares::LeastSquares;
 use eprof::numerics::nnls::{self, Sign};
 use eprof::power_model::dataset::Dataset;
 use eprof::power_model::error::ModelError;
 use eprof::power_model::estimator::{Estimator, EstimatorOptions};
-use eprof::power_model::observations::observed;
 use eprof::power_model::observations::perf_stat::{self, PerfStatLog};
-use eprof::power_model::observations::table::{Table, TableColumns};
+use eprof::power_model::observations::table::TableColumns;
 use eprof::power_model::validate::{Protocol, Validation, validate};
 use eprof_testbed::shared_data;
 use nalgebra::{DMatrix, DVector};
 
-fn read(path: &Path) -> String {
-    String::from_utf8_lossy(&fs::read(path).expect("a readable file")).into_owned()
-}
-
-fn stem(path: &Path) -> String {
-    let name = path.file_name().expect("a file").to_string_lossy().into_owned();
-    name.split('.').next().unwrap_or_default().to_owned()
-}
-
-fn observe(files: &[PathBuf], columns: &TableColumns) -> Dataset {
-    let table = |file: &PathBuf| {
-        Table::parse(&file.display().to_string(), &stem(file), &read(file)).expect("a table")
-    };
-    let tables: Vec<Table> = files.iter().map(table).collect();
-    observed::observe(&tables, columns).expect("rows").data.with_cpus_summed().0
-}
-
-fn csv_below(folder: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)
-        .expect("a folder")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "csv"))
-        .collect();
-    files.sort();
-    files
-}
-
-fn strings(list: &[&str]) -> Vec<String> {
-    list.iter().map(|text| (*text).to_owned()).collect()
-}
+use crate::published::{csv_below, observe, read, stem, strings};
 
 /// All tables of counts beside power: title, rows, and what is left out.
 fn all(data: &Path) -> Vec<(String, Dataset, Protocol)> {

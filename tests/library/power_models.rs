@@ -10,16 +10,11 @@ use eprof::power_model::observations::observed;
 use eprof::power_model::observations::perf_stat::{self, PerfStatLog};
 use eprof::power_model::observations::table::{Table, TableColumns};
 use eprof::power_model::validate::{Protocol, Validation, validate};
+use eprof_testbed::shared_data;
 
-/// A folder of the published data; `None`, with a reason printed, if it is not there.
+/// A folder of the published data; `None`, with the reason said, if they are not here.
 fn data(folder: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data").join(folder);
-    if path.is_dir() {
-        return Some(path);
-    }
-    println!("skipped: there is no {}", path.display());
-    assert!(std::env::var_os("EPROF_REQUIRE_LIVE").is_none_or(|value| value != "1"), "the data are required");
-    None
+    Some(shared_data()?.join(folder))
 }
 
 fn read(path: &Path) -> String {

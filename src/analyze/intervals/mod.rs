@@ -5,6 +5,7 @@ pub(crate) mod cpu_set;
 pub(crate) mod grid;
 pub(crate) mod losses;
 pub(crate) mod pace;
+pub(crate) mod pieces;
 pub(crate) mod spans;
 pub(crate) mod survey;
 pub(crate) mod unseen;

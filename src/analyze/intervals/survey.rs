@@ -10,6 +10,7 @@ use crate::analyze::events::EventUnit;
 use crate::analyze::events::{EventRole, EventRoles, SampledEvent};
 use crate::analyze::intervals::grid::IntervalGrid;
 use crate::analyze::intervals::losses::{Loss, Losses};
+use crate::analyze::intervals::pieces::Pieces;
 use crate::attribute::Quantum;
 use crate::recording::Recording;
 use crate::recording::energy::EnergyReading;
@@ -31,6 +32,7 @@ pub struct Survey {
     pub sampled: Option<(Timestamp, Timestamp)>,
     /// What happened in equal intervals of time.
     pub intervals: IntervalGrid,
+    pub(crate) pieces: Pieces,
     pub(crate) losses: Losses,
     pub(crate) long_losses: Vec<Quantum>,
 }
@@ -98,6 +100,9 @@ impl Survey {
             match roles.of(context.event.map(|event| event.0)) {
                 Some(EventRole::Sampled(event)) => {
                     let period = decoder.period(raw, &context);
+                    if let Some(address) = decoder.instruction_pointer(raw, &context) {
+                        self.pieces.sample(address);
+                    }
                     self.sample(&roles.sampled()[event as usize], event, &context, period);
                 }
                 Some(EventRole::Energy(domain)) => {

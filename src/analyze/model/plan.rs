@@ -180,6 +180,7 @@ fn set_of(
     let refresh = indices.iter().filter_map(|&index| domains[index].refresh).max();
     let refresh = refresh.unwrap_or(Nanoseconds::from_millis(1));
     let mut intervals = survey.intervals.of_domains(indices, refresh);
+    intervals.pieces_of_code = survey.pieces.effective();
     if indices.len() > MOST_STATIC_TERMS {
         intervals.static_terms = 1;
         intervals.rows.iter_mut().for_each(|row| row.static_term = 0);

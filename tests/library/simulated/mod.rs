@@ -14,4 +14,4 @@ mod losses;
 mod memory;
 mod repeated;
 mod scale;
-mod support;
+pub mod support;

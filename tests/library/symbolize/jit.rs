@@ -26,7 +26,7 @@ fn functions_in_jitdump() {
     }
     let folder = tempfile::tempdir().unwrap();
     let Some(pid) = run_node("--perf-prof", folder.path()) else {
-        return eprintln!("skipped: this node does not know --perf-prof");
+        return eprof_testbed::skip("this node does not know --perf-prof");
     };
     let file = fs::read(folder.path().join(format!("jit-{pid}.dump"))).unwrap();
     let jitdump = Jitdump::new(&file).unwrap();
@@ -47,7 +47,7 @@ fn functions_in_the_map_of_a_process() {
     }
     let folder = tempfile::tempdir().unwrap();
     let Some(pid) = run_node("--perf-basic-prof", folder.path()) else {
-        return eprintln!("skipped: this node does not know --perf-basic-prof");
+        return eprof_testbed::skip("this node does not know --perf-basic-prof");
     };
     let map = std::path::PathBuf::from(format!("/tmp/perf-{pid}.map"));
     let text = fs::read_to_string(&map).unwrap();

@@ -143,7 +143,7 @@ fn functions_and_lines_of_the_kernels_image() {
 fn the_vdso_of_this_process() {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     if !maps.contains("[vdso]") {
-        eprintln!("skipped: no vdso");
+        eprof_testbed::skip("there is no vdso");
         return;
     }
     let path = String::from("[vdso]");
@@ -188,7 +188,7 @@ fn a_map_of_another_user_is_not_trusted() {
     let map = root.path().join("tmp/perf-77.map");
     fs::write(&map, "7f0000001000 40 wrong\n").unwrap();
     if std::os::unix::fs::chown(&map, Some(12345), None).is_err() {
-        eprintln!("skipped: only root can give a file away");
+        eprof_testbed::skip_quietly("only root can give a file away");
         return;
     }
     let path = String::from("//anon");

@@ -98,7 +98,7 @@ fn sections_compressed_with_zstd() {
     if packed.is_ok_and(|status| status.success()) {
         assert_inlined(folder.path(), "packed", "packed", options(folder.path()));
     } else {
-        eprintln!("skipped: objcopy does not compress with zstd");
+        eprof_testbed::skip_quietly("objcopy does not compress with zstd");
     }
 }
 
@@ -303,7 +303,7 @@ fn packed_symbols_are_told() {
 fn debug_information_shared_by_dwz() {
     // Few machines have dwz; it is not demanded of one that runs all live tests.
     if !available("cc") || std::process::Command::new("dwz").arg("--version").output().is_err() {
-        eprintln!("skipped: dwz is not installed");
+        eprof_testbed::skip_quietly("dwz is not installed");
         return;
     }
     let folder = compiled("cc", &["-gdwarf-4", "-O2", "-Wl,--build-id"]);

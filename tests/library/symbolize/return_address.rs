@@ -147,7 +147,7 @@ fn the_c_librarys_tables_mean_what_the_unwinder_of_whole_stacks_takes_them_for()
         return;
     }
     let Some((module, start, end, module_address)) = own_libc() else {
-        return eprintln!("skipped: this process has no libc.so");
+        return eprof_testbed::skip("this process has no libc.so");
     };
     let mapping = CodeMapping { start, end, module_address, module: &module };
     let stack: Vec<u8> = (0..WORDS).flat_map(|word| (word + 1).to_le_bytes()).collect();

@@ -1,14 +1,28 @@
 //! The program under test, and programs and recordings that may be missing.
 
 use std::env;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Says why a test cannot run here. With `EPROF_REQUIRE_LIVE=1` that is a failure.
+/// Says why a test cannot run here. With `EPROF_REQUIRE_LIVE=1` that is a failure. The test and the reason are added to the
+/// file that `EPROF_SKIPS` names, since nobody sees what a test prints that passes.
 #[track_caller]
 pub fn skip(reason: &str) {
     assert!(env::var_os("EPROF_REQUIRE_LIVE").is_none_or(|value| value != "1"), "cannot run: {reason}");
+    skip_quietly(reason);
+}
+
+/// The same of what few machines have: it is not demanded of one that runs all live tests.
+pub fn skip_quietly(reason: &str) {
     println!("skipped: {reason}");
+    let Some(list) = env::var_os("EPROF_SKIPS") else { return };
+    let thread = std::thread::current();
+    let line = format!("{}\t{}\n", thread.name().unwrap_or("?"), reason.replace('\n', "; "));
+    let file = OpenOptions::new().create(true).append(true).open(list);
+    // One write, so that lines of tests that run at the same time do not mix.
+    file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the list of skips is kept");
 }
 
 /// The folder of eprof's sources.

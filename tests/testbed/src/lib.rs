@@ -29,5 +29,5 @@ pub mod simulate;
 mod started;
 pub mod table_styles;
 
-pub use environment::{eprof, has_program, run_or_skip, shared_data, skip};
+pub use environment::{eprof, has_program, run_or_skip, shared_data, skip, skip_quietly};
 pub use started::Started;

@@ -22,6 +22,8 @@ pub struct Effects {
     pub warming: Option<Warming>,
     /// The program waits, and the package sleeps.
     pub pauses: Option<Pauses>,
+    /// Functions wait part of the time.
+    pub waits: Option<Waits>,
 }
 
 /// Dynamic power of a CPU, times 1 - `swing` to 1 + `swing`, drawn anew every `hold`.
@@ -89,6 +91,16 @@ pub struct Pauses {
     pub asleep: f64,
 }
 
+/// A function runs on a CPU for a part of each stretch of `hold` only, and does in it all that it does: events and watts of
+/// a scenario hold for the whole stretch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waits {
+    /// The share of the time in which a function runs, above 0, in the order of the scenario's functions.
+    pub busy: Vec<f64>,
+    /// Time between two starts.
+    pub hold: Nanoseconds,
+}
+
 /// Static power moves in steps of this length.
 const STATIC_STEP: u64 = 20_000_000;
 
@@ -129,6 +141,9 @@ impl Effects {
                 *segments = split(segments, pauses.hold.as_nanos());
                 segments.retain(|segment| !self.is_paused(scenario, segment.start));
             }
+        }
+        if let Some(waits) = &self.waits {
+            by_cpu.iter_mut().for_each(|segments| *segments = waiting(segments, waits));
         }
         for (cpu, segments) in by_cpu.iter_mut().enumerate() {
             if let Some(data) = self.data {
@@ -177,6 +192,22 @@ fn split(segments: &[Segment], hold: u64) -> Vec<Segment> {
     parts
 }
 
+/// The segments of functions that wait, faster in the part of each that they run in.
+fn waiting(segments: &[Segment], waits: &Waits) -> Vec<Segment> {
+    let run = |part: Segment| {
+        let busy = waits.busy[part.function].min(1.0);
+        let length = ((part.end - part.start) as f64 * busy).ceil().max(1.0);
+        let faster = (part.end - part.start) as f64 / length;
+        Segment {
+            end: part.start + length as u64,
+            speed: part.speed * faster,
+            power: part.power * faster,
+            ..part
+        }
+    };
+    split(segments, waits.hold.as_nanos()).into_iter().map(run).collect()
+}
+
 /// The segments of one thread of a core, slower where the other runs.
 fn beside(one: &[Segment], other: &[Segment], siblings: Siblings) -> Vec<Segment> {
     let mut parts = Vec::with_capacity(one.len());
@@ -200,4 +231,28 @@ fn beside(one: &[Segment], other: &[Segment], siblings: Siblings) -> Vec<Segment
         }
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_does_as_much_in_less_time() {
+        let waits = Waits { busy: vec![1.0, 0.25], hold: Nanoseconds::from_nanos(1000) };
+        let segment = |function| Segment { start: 500, end: 4500, task: 0, function, speed: 1.0, power: 2.0 };
+        let sum = |segments: &[Segment], of: fn(&Segment) -> f64| {
+            segments.iter().map(|part| of(part) * (part.end - part.start) as f64).sum::<f64>()
+        };
+        for (function, busy) in [(0, 1.0), (1, 0.25)] {
+            let parts = waiting(&[segment(function)], &waits);
+            assert_eq!(
+                parts.iter().map(|part| part.start).collect::<Vec<_>>(),
+                [500, 1000, 2000, 3000, 4000]
+            );
+            assert!((sum(&parts, |_| 1.0) - 4000.0 * busy).abs() < 1e-9);
+            assert!((sum(&parts, |part| part.speed) - 4000.0).abs() < 1e-9);
+            assert!((sum(&parts, |part| part.power) - 8000.0).abs() < 1e-9);
+        }
+    }
 }

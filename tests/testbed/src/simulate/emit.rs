@@ -115,7 +115,8 @@ impl<'s, W: Write + Seek> Emitter<'s, W> {
             let sample_id = SampleId { pid, tid, time: at(entry.time), cpu: cpu as u32, id };
             match entry.kind {
                 EntryKind::Sample { function } => {
-                    let ip = TEXT + FUNCTION_SIZE * (function as u64 + 1) + 0x20;
+                    let code = self.scenario.functions[function].code.unwrap_or(function);
+                    let ip = TEXT + FUNCTION_SIZE * (code as u64 + 1) + 0x20;
                     let fields = SampleFields {
                         id,
                         ip,

@@ -36,6 +36,7 @@ pub fn programs() -> Vec<Function> {
         .iter()
         .map(|program| Function {
             name: program.name.to_owned(),
+            code: None,
             rates: program.rates_per_core().to_vec(),
             watts: vec![(program.package_watts() - STATIC_WATTS) / f64::from(CORES)],
             metered: None,

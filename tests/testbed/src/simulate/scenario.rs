@@ -125,6 +125,8 @@ impl Default for Sampling {
 pub struct Function {
     /// Its name.
     pub name: String,
+    /// Number of the code that it is a state of, where the same code does now this and now that; by default its own.
+    pub code: Option<usize>,
     /// Events per second while it runs on one core, in the order of [`Scenario::events`].
     pub rates: Vec<f64>,
     /// Power that it adds, in the order of [`Scenario::domains`]. This is the truth; the model's
