@@ -15,6 +15,7 @@ mod division;
 mod error;
 pub mod export;
 mod exporter;
+mod firefox;
 #[cfg(test)]
 mod fixture;
 pub mod flamegraph;

@@ -2,6 +2,7 @@
 
 mod call_paths;
 mod estimates;
+mod firefox;
 mod outputs;
 pub mod recording;
 mod verified;
