@@ -233,6 +233,10 @@ pub struct Loaded {
     pub verified: Option<Verified>,
     /// When the recording began, on the wall clock.
     pub started: Option<SystemTime>,
+    /// The sampled events by their names.
+    pub events: Vec<(String, EventAttr)>,
+    /// What found the symbols, to find more.
+    pub symbolizer: Symbolizer,
 }
 
 impl Loaded {
@@ -277,6 +281,7 @@ impl InputArgs {
         let verified = self.verified(metadata);
         let started = started(&recording, profile)
             .or_else(|| modified(path)?.checked_sub(Duration::from_nanos(profile.duration.as_nanos())));
+        let events = recording.events().iter().map(|event| (event.name.clone(), event.attr)).collect();
         // Beside what follows: a large file takes the kernel a while to unmap.
         let _ = thread::Builder::new().spawn(move || drop(recording));
         let mut symbolizer = Symbolizer::new(symbolize).with_kernel_list(kernel_list);
@@ -285,7 +290,7 @@ impl InputArgs {
         if self.watts.is_some() && has_meter {
             profile.warnings.push("--watts was not used: the recording has joules of its own".to_owned());
         }
-        Ok(Loaded { analysis: Box::new(analysis), symbols, subject, verified, started })
+        Ok(Loaded { analysis: Box::new(analysis), symbols, subject, verified, started, events, symbolizer })
     }
 
     /// What was found of a machine says nothing of joules that other models and options divide.
@@ -311,7 +316,15 @@ impl InputArgs {
                 profile.warnings.push(why.to_owned());
             }
         }
-        Ok(Loaded { analysis: Box::new(profile), symbols, subject: None, verified: None, started: None })
+        Ok(Loaded {
+            analysis: Box::new(profile),
+            symbols,
+            subject: None,
+            verified: None,
+            started: None,
+            events: Vec::new(),
+            symbolizer: Symbolizer::new(SymbolizeOptions::default()),
+        })
     }
 
     /// How much memory may be taken.

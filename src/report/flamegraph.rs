@@ -3,11 +3,14 @@
 //! inferno counts in whole numbers, so that the weights are written in nano-, micro- or millijoules,
 //! whichever keeps at least five digits of the total.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::LazyLock;
 
 use inferno::flamegraph::color::{Color, PaletteMap};
-use inferno::flamegraph::{self, Direction as Growth};
+use inferno::flamegraph::{self, Direction as Growth, TextTruncateDirection};
+use regex::{Captures, Regex};
 use rustc_hash::FxHashSet;
 
 use super::folded::WholeNumbers;
@@ -17,6 +20,7 @@ use super::tree::{CallTree, Direction};
 use super::walk::TreeFrame;
 use super::{ReportError, Weight};
 use crate::label::Label;
+use crate::units::Joules;
 
 /// Frames narrower than this share of the picture are not drawn: a tenth of a pixel.
 const THINNEST: f64 = 1e-4;
@@ -116,7 +120,7 @@ fn draw(
     subtitle: String,
     mut palette: Option<PaletteMap>,
     lines: &[String],
-    out: impl Write,
+    mut out: impl Write,
 ) -> Result<(), ReportError> {
     let mut look = flamegraph::Options::default();
     look.title = match &options.title {
@@ -133,8 +137,35 @@ fn draw(
     if tree.direction() == Direction::FromInnermost {
         look.direction = Growth::Inverted;
     }
-    flamegraph::from_lines(&mut look, lines.iter().map(String::as_str), out)?;
+    // As other tools do: names begin with what tells them apart for a reader.
+    look.text_truncate_direction = TextTruncateDirection::Right;
+    let mut drawn = Vec::new();
+    flamegraph::from_lines(&mut look, lines.iter().map(String::as_str), &mut drawn)?;
+    out.write_all(with_readable_joules(&String::from_utf8_lossy(&drawn)).as_bytes())?;
     Ok(())
+}
+
+/// The titles of frames with joules as people read them: inferno counts in one unit for all, without a point.
+fn with_readable_joules(svg: &str) -> Cow<'_, str> {
+    static COUNT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?<before><title>[^<]* \()(?<count>[0-9,]+) (?<unit>[nµm]J)(?<behind>, [^()<]*\)</title>)",
+        )
+        .ok()
+    });
+    let readable = |found: &Captures<'_>| {
+        let per_joule = match &found["unit"] {
+            "mJ" => 1e3,
+            "µJ" => 1e6,
+            _ => 1e9,
+        };
+        let count: f64 = found["count"].replace(',', "").parse().unwrap_or_default();
+        format!("{}{}{}", &found["before"], Joules::from_joules(count / per_joule), &found["behind"])
+    };
+    match COUNT.as_ref() {
+        Some(count) => count.replace_all(svg, readable),
+        None => Cow::Borrowed(svg),
+    }
 }
 
 /// What inferno counts in.
@@ -180,4 +211,19 @@ fn color(palette: &mut PaletteMap, frame: TreeFrame, name: &str) {
         _ => (shade(215, 40), shade(80, 60), shade(80, 60)),
     };
     palette.insert(name, Color { r, g, b });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_have_joules_as_people_read_them() {
+        let title = |text: &str| with_readable_joules(&format!("<title>{text}</title>")).into_owned();
+        assert_eq!(title("f(int) (12,345 mJ, 1.50%)"), "<title>f(int) (12.35 J, 1.50%)</title>");
+        assert_eq!(title("g (7 µJ, 0.01%; +1.00%)"), "<title>g (7.000 µJ, 0.01%; +1.00%)</title>");
+        for as_it_is in ["f (3 mJ, x) (12 samples, 1.50%)", "(12,345 mJ)"] {
+            assert_eq!(title(as_it_is), format!("<title>{as_it_is}</title>"));
+        }
+    }
 }
