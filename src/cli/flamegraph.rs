@@ -20,6 +20,7 @@ Examples:
   eprof flamegraph                            energy.svg, to be opened in a browser
   eprof flamegraph x.data -o x.svg            of another recording
   eprof flamegraph --format text              its widest frames in the terminal
+  eprof flamegraph --colors watts             energy-dense code is red
   eprof flamegraph --root thread              each thread apart
   eprof flamegraph --diff before.data         red: spends more than before.data
   eprof flamegraph --weight samples -o t.svg  time instead of joules";
@@ -51,6 +52,10 @@ pub struct FlamegraphArgs {
     #[arg(long)]
     title: Option<String>,
 
+    /// What the colors of a picture tell.
+    #[arg(long, value_enum, default_value_t = Colors::Kind, conflicts_with = "diff")]
+    colors: Colors,
+
     /// What stands below (before) the outermost functions.
     #[arg(long, value_enum, default_value_t = RootArg::Auto)]
     root: RootArg,
@@ -73,6 +78,15 @@ pub struct FlamegraphArgs {
 
     #[command(flatten)]
     select: SelectArgs,
+}
+
+/// What colors tell.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Colors {
+    /// The kind of code: native, C++ and Rust, inlined, compiled at run time, kernel.
+    Kind,
+    /// How much power a function's own code draws while it runs, where that is known.
+    Watts,
 }
 
 /// How a flamegraph is written.
@@ -124,6 +138,7 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
     let look = FlamegraphOptions {
         title: args.title.clone(),
         normalize: args.normalize,
+        by_watts: args.colors == Colors::Watts,
         ..FlamegraphOptions::default()
     };
     let memory = args.input.memory().shared_by(inputs.len());

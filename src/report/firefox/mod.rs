@@ -333,3 +333,44 @@ fn sections(profile: &Profile, unit: &str) -> Vec<Section> {
     }
     sections
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::profile::ProfileParts;
+    use crate::report::fixture::{Divided, sample_profile};
+    use crate::report::tree::TreeOptions;
+    use crate::symbolize::Symbols;
+
+    /// The weights of each thread, by its name.
+    fn weights(profile: &dyn ProfileParts, symbols: &Symbols) -> (BTreeMap<String, u64>, Vec<String>) {
+        let options = TreeOptions::default();
+        let warnings = std::cell::RefCell::new(Vec::new());
+        let warn = |warning: &str| warnings.borrow_mut().push(warning.to_owned());
+        let exported = Exported { profile, symbols, options: &options, started: None, warn: &warn };
+        let mut out = Vec::new();
+        write(&exported, &mut out).expect("a vector takes all");
+        let file: serde_json::Value = serde_json::from_slice(&out).expect("JSON");
+        let threads = file["threads"].as_array().expect("threads").iter().map(|thread| {
+            let weights = thread["samples"]["weight"].as_array().expect("weights");
+            let sum = weights.iter().filter_map(serde_json::Value::as_u64).sum();
+            (thread["name"].as_str().expect("a name").to_owned(), sum)
+        });
+        (threads.collect(), warnings.into_inner())
+    }
+
+    #[test]
+    fn a_profile_in_parts_has_all_joules_even_where_there_is_no_memory_for_its_call_paths() {
+        let (profile, symbols) = sample_profile();
+        let (whole, _) = weights(&profile, &symbols);
+        assert_eq!(whole, BTreeMap::from([("app".to_owned(), 4_000_000), ("worker".to_owned(), 14_000_000)]));
+        for (spare_bytes, is_cut) in [(usize::MAX, false), (0, true)] {
+            let divided = Divided::new(&profile, 2, |cell| cell % 2).within(spare_bytes);
+            let (of_parts, warnings) = weights(&divided, &symbols);
+            assert_eq!(of_parts, whole, "{spare_bytes} bytes");
+            assert_eq!(warnings.iter().any(|warning| warning.contains("are cut")), is_cut, "{warnings:?}");
+        }
+    }
+}

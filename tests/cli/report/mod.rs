@@ -201,6 +201,12 @@ fn a_flamegraph_is_drawn_and_compared() {
     assert!(svg.contains("heavy (7.49"), "no frame of 7.49 J");
     assert_eq!(svg, folder.output(&["flamegraph", "-o", "-"]), "two runs draw two pictures");
 
+    let by_watts = folder.output(&["flamegraph", "--colors", "watts", "-o", "-"]);
+    assert!(
+        by_watts.contains("power of a frame's own code: ") && !svg.contains("power of a frame"),
+        "no legend"
+    );
+
     Recorded { heavy_of_four: 1, ..Recorded::default() }.write(&folder.path().join("before.data"));
     let svg = folder.output(&["flamegraph", "--diff", "before.data", "-o", "-"]);
     let title = svg.split("<title>").find(|title| title.contains("heavy (")).expect("a frame of heavy");
