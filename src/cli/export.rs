@@ -24,7 +24,8 @@ Examples:
   eprof export --format perf-data -o energy.data && perf report -i energy.data
   eprof export x.data --format collapsed -o energy.folded
   eprof export --format speedscope -o energy.speedscope.json
-  eprof export --format pprof -o energy.pb.gz && pprof -http : energy.pb.gz";
+  eprof export --format pprof -o energy.pb.gz && pprof -http : energy.pb.gz
+  eprof export --format firefox -o energy.json.gz   # open it in https://profiler.firefox.com";
 
 /// Write a recording's energy in the format of another tool.
 #[derive(Args)]
@@ -102,6 +103,7 @@ pub fn run(args: ExportArgs) -> Outcome {
     let exported = Exported {
         profile: loaded.analysis.as_ref(),
         symbols: &loaded.symbols,
+        started: loaded.started,
         options: &options,
         warn: &|warning| output::warn([warning]),
     };

@@ -3,19 +3,24 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use eprof::report::flamegraph::{self, FlamegraphOptions};
 use eprof::report::tree::{CallTree, Direction, Root, TreeOptions};
+use eprof::report::{Style, flamegraph_text};
 
 use super::Outcome;
 use super::input::{InputArgs, Loaded, Needed, SelectArgs};
 use super::new_file::keep_inputs;
-use super::output;
+use super::output::{self, Color};
+use super::pager::Paging;
 
 const EXAMPLES: &str = "\
 Examples:
   eprof flamegraph                            energy.svg, to be opened in a browser
   eprof flamegraph x.data -o x.svg            of another recording
+  eprof flamegraph --format text              its widest frames in the terminal
+  eprof flamegraph --colors watts             energy-dense code is red
   eprof flamegraph --root thread              each thread apart
   eprof flamegraph --diff before.data         red: spends more than before.data
   eprof flamegraph --weight samples -o t.svg  time instead of joules";
@@ -27,9 +32,13 @@ pub struct FlamegraphArgs {
     #[command(flatten)]
     input: InputArgs,
 
-    /// Picture to write; `-` is standard output.
-    #[arg(short, long, value_name = "FILE", default_value = "energy.svg")]
-    output: PathBuf,
+    /// A picture for a browser, or text for a terminal.
+    #[arg(long, value_enum, default_value_t = Format::Svg)]
+    format: Format,
+
+    /// File to write; `-` is standard output [default: energy.svg for svg, else standard output].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 
     /// Show what is spent more (red) or less (blue) than in this older recording.
     #[arg(long, value_name = "FILE")]
@@ -43,6 +52,10 @@ pub struct FlamegraphArgs {
     #[arg(long)]
     title: Option<String>,
 
+    /// What the colors of a picture tell.
+    #[arg(long, value_enum, default_value_t = Colors::Kind, conflicts_with = "diff")]
+    colors: Colors,
+
     /// What stands below (before) the outermost functions.
     #[arg(long, value_enum, default_value_t = RootArg::Auto)]
     root: RootArg,
@@ -55,8 +68,34 @@ pub struct FlamegraphArgs {
     #[arg(long)]
     whole: bool,
 
+    /// Columns of the text [default: COLUMNS, or the terminal's, else as many as it takes].
+    #[arg(long, value_name = "COLUMNS")]
+    width: Option<usize>,
+
+    /// When to use color in the text.
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    color: Color,
+
     #[command(flatten)]
     select: SelectArgs,
+}
+
+/// What colors tell.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Colors {
+    /// The kind of code: native, C++ and Rust, inlined, compiled at run time, kernel.
+    Kind,
+    /// How much power a function's own code draws while it runs, where that is known.
+    Watts,
+}
+
+/// How a flamegraph is written.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A picture that zooms and searches.
+    Svg,
+    /// The widest frames as a tree with bars.
+    Text,
 }
 
 /// What stands before the outermost functions.
@@ -84,29 +123,48 @@ impl RootArg {
 }
 
 /// Runs the verb.
-pub fn run(args: FlamegraphArgs) -> Outcome {
+pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
+    let path = match args.format {
+        Format::Svg => Some(args.output.as_deref().unwrap_or(Path::new("energy.svg"))),
+        Format::Text => args.output.as_deref(),
+    };
+    if args.format == Format::Text && args.diff.is_some() {
+        bail!(
+            "text shows one recording: leave out --diff, or leave out --format text for a picture of the difference"
+        );
+    }
     let inputs: Vec<&Path> = [args.input.path()].into_iter().chain(args.diff.as_deref()).collect();
-    keep_inputs(Some(&args.output), &inputs)?;
+    keep_inputs(path, &inputs)?;
     let look = FlamegraphOptions {
         title: args.title.clone(),
         normalize: args.normalize,
+        by_watts: args.colors == Colors::Watts,
         ..FlamegraphOptions::default()
     };
     let memory = args.input.memory().shared_by(inputs.len());
     let newer = args.input.load_file(args.input.path(), Needed::STACKS, memory)?;
     output::warn(&newer.profile().warnings);
     let tree = args.tree(&newer)?;
-    let to = Some(args.output.as_path());
     match &args.diff {
-        None => output::write_to(to, |out| flamegraph::write(&tree, &look, out))?,
-        Some(path) => {
-            let older = args.input.load_file(path, Needed::STACKS, memory)?;
+        _ if args.format == Format::Text => {
+            let to_stdout = path.is_none_or(|path| path == Path::new("-"));
+            let style = Style {
+                width: args.width.unwrap_or_else(|| output::table_width(to_stdout)),
+                color: to_stdout && args.color.on_stdout(),
+                ..Style::default()
+            };
+            paging.write_to(path, |out| flamegraph_text::write(&tree, &style, out))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        None => output::write_to(path, |out| flamegraph::write(&tree, &look, out))?,
+        Some(older) => {
+            let older = args.input.load_file(older, Needed::STACKS, memory)?;
             let older = args.tree(&older)?;
-            output::write_to(to, |out| flamegraph::write_difference(&older, &tree, &look, out))?;
+            output::write_to(path, |out| flamegraph::write_difference(&older, &tree, &look, out))?;
         }
     }
-    if args.output != Path::new("-") {
-        let path = args.output.display();
+    if let Some(path) = path.filter(|path| *path != Path::new("-")) {
+        let path = path.display();
         output::say(format_args!("{path} is written; a browser shows it, and zooms where you click"));
     }
     Ok(ExitCode::SUCCESS)

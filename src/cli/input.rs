@@ -231,6 +231,12 @@ pub struct Loaded {
     pub subject: Option<String>,
     /// What `eprof verify` found on the recorded machine, if joules are divided as it tried.
     pub verified: Option<Verified>,
+    /// When the recording began, on the wall clock.
+    pub started: Option<SystemTime>,
+    /// The sampled events by their names.
+    pub events: Vec<(String, EventAttr)>,
+    /// What found the symbols, to find more.
+    pub symbolizer: Symbolizer,
 }
 
 impl Loaded {
@@ -273,6 +279,9 @@ impl InputArgs {
         let has_meter = metadata.is_some_and(|metadata| !metadata.domains.is_empty());
         let subject = subject(&recording);
         let verified = self.verified(metadata);
+        let started = started(&recording, profile)
+            .or_else(|| modified(path)?.checked_sub(Duration::from_nanos(profile.duration.as_nanos())));
+        let events = recording.events().iter().map(|event| (event.name.clone(), event.attr)).collect();
         // Beside what follows: a large file takes the kernel a while to unmap.
         let _ = thread::Builder::new().spawn(move || drop(recording));
         let mut symbolizer = Symbolizer::new(symbolize).with_kernel_list(kernel_list);
@@ -281,7 +290,7 @@ impl InputArgs {
         if self.watts.is_some() && has_meter {
             profile.warnings.push("--watts was not used: the recording has joules of its own".to_owned());
         }
-        Ok(Loaded { analysis: Box::new(analysis), symbols, subject, verified })
+        Ok(Loaded { analysis: Box::new(analysis), symbols, subject, verified, started, events, symbolizer })
     }
 
     /// What was found of a machine says nothing of joules that other models and options divide.
@@ -307,7 +316,15 @@ impl InputArgs {
                 profile.warnings.push(why.to_owned());
             }
         }
-        Ok(Loaded { analysis: Box::new(profile), symbols, subject: None, verified: None })
+        Ok(Loaded {
+            analysis: Box::new(profile),
+            symbols,
+            subject: None,
+            verified: None,
+            started: None,
+            events: Vec::new(),
+            symbolizer: Symbolizer::new(SymbolizeOptions::default()),
+        })
     }
 
     /// How much memory may be taken.
@@ -436,6 +453,18 @@ fn or_say_how_to_record<T>(path: &Path, opened: Result<T, RecordingError>) -> an
         });
     }
     Ok(opened?)
+}
+
+/// When the recording began: by an instant that was taken on its clock and on the wall clock, or by what its recorder
+/// wrote down.
+fn started(recording: &Recording, profile: &Profile) -> Option<SystemTime> {
+    let by_clocks = recording.features().clock.map(|pair| {
+        let wall_clock = i128::from(pair.wall_clock_ns) - i128::from(pair.clock_ns);
+        wall_clock + i128::from(profile.start.as_nanos())
+    });
+    let written = || recording.metadata().map(|metadata| i128::from(metadata.started_unix_ns));
+    let nanos = u64::try_from(by_clocks.or_else(written)?).ok()?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(nanos))
 }
 
 fn end(metadata: &Metadata, profile: &Profile) -> Option<SystemTime> {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use eprof::process::privileges;
 
+mod annotate;
 mod bus_error;
 mod calibrate;
 mod demo;
@@ -42,6 +43,7 @@ const EXAMPLES: &str = "\
 Examples:
   eprof record ./app                 measure and sample ./app, into eprof.data
   eprof report                       its joules by function
+  eprof annotate FUNCTION            of one function by line and instruction
   eprof flamegraph                   and as a picture, energy.svg
   eprof stat ./app                   only the joules, without samples
   eprof doctor                       what this machine can measure, and how to get what is missing
@@ -66,6 +68,7 @@ enum Verb {
     Record(record::RecordArgs),
     Report(report::ReportArgs),
     Flamegraph(flamegraph::FlamegraphArgs),
+    Annotate(annotate::AnnotateArgs),
     Stat(stat::StatArgs),
     Doctor(doctor::DoctorArgs),
     Demo(demo::DemoArgs),
@@ -112,7 +115,7 @@ fn limit_rights(verb: &Verb) -> anyhow::Result<()> {
         Verb::Verify(_) => Ok(()),
         Verb::Demo(_) | Verb::Tune(_) | Verb::TuneGuard => Ok(()),
         // They read files that anybody may have made.
-        Verb::Report(_) | Verb::Flamegraph(_) | Verb::Export(_) | Verb::Script(_) => {
+        Verb::Report(_) | Verb::Annotate(_) | Verb::Flamegraph(_) | Verb::Export(_) | Verb::Script(_) => {
             Ok(privileges::keep_unless_root(privileges::SYSLOG)?)
         }
         Verb::Gpu(_) | Verb::Completions(_) | Verb::Man(_) => Ok(privileges::drop_unless_root()?),
@@ -126,8 +129,9 @@ fn run(verb: Verb, paging: Paging) -> Outcome {
         Verb::Model(args) => model::run(args),
         Verb::Record(args) => record::run(args),
         Verb::Report(args) => report::run(args, paging),
+        Verb::Annotate(args) => annotate::run(args, paging),
         Verb::Stat(args) => stat::run(args),
-        Verb::Flamegraph(args) => flamegraph::run(args),
+        Verb::Flamegraph(args) => flamegraph::run(args, paging),
         Verb::Export(args) => export::run(args),
         Verb::Calibrate(args) => calibrate::run(args),
         Verb::Verify(args) => verify::run(args),

@@ -27,6 +27,34 @@ pub enum ReportError {
         "no function is named {0:?} and none matches it as a regular expression; inlined functions are found with `--inline`"
     )]
     NoSuchFunction(String),
+    /// There is nothing to annotate by that name.
+    #[error(
+        "no function of this recording is named {name:?} and took anything itself{similar}; `eprof report --limit 0` \
+         lists all, with `--inline` inlined ones too"
+    )]
+    NothingToAnnotate {
+        /// What was asked for.
+        name: String,
+        /// Functions of similar names, as the end of a clause; empty if there are none.
+        similar: String,
+    },
+    /// A function took nothing itself.
+    #[error(
+        "{name:?} took nothing itself, only what it called: `eprof report --callees {name:?}` shows that, and \
+         `eprof annotate --inline` what was inlined elsewhere"
+    )]
+    NothingItself {
+        /// Its name.
+        name: String,
+    },
+    /// Several functions match a name.
+    #[error("several functions match {name:?}: name one of {known}")]
+    AmbiguousFunction {
+        /// What was asked for.
+        name: String,
+        /// The heaviest that match.
+        known: String,
+    },
     /// Joules were asked for where there are none.
     #[error("there are no joules in this recording: {0}; {repair}; or take `--weight samples`", repair = .0.repair())]
     NoJoules(MissingJoules),

@@ -6,12 +6,13 @@
 //! [`perf_data`](super::perf_data).)
 
 pub use super::exporter::{Exported, Exporter};
+use super::firefox::Firefox;
 use super::folded::Collapsed;
 use super::pprof::Pprof;
 use super::speedscope::Speedscope;
 
 /// All formats but the energy-weighted perf.data.
-pub static EXPORTERS: [&dyn Exporter; 3] = [&Collapsed, &Speedscope, &Pprof];
+pub static EXPORTERS: [&dyn Exporter; 4] = [&Collapsed, &Speedscope, &Pprof, &Firefox];
 
 #[cfg(test)]
 mod tests {
@@ -23,7 +24,13 @@ mod tests {
     fn every_format_has_a_name_of_its_own_and_writes_something_else() {
         let (profile, symbols) = sample_profile();
         let options = TreeOptions::default();
-        let exported = Exported { profile: &profile, symbols: &symbols, options: &options, warn: &|_| () };
+        let exported = Exported {
+            profile: &profile,
+            symbols: &symbols,
+            options: &options,
+            started: None,
+            warn: &|_| (),
+        };
         let written = EXPORTERS.map(|exporter| {
             let mut out = Vec::new();
             exporter.write(&exported, &mut out).expect("a profile with joules");

@@ -1,6 +1,7 @@
 //! What a format of another tool is.
 
 use std::io::Write;
+use std::time::SystemTime;
 
 use super::error::ReportError;
 use super::tree::{CallTree, TreeOptions};
@@ -14,6 +15,8 @@ pub struct Exported<'a> {
     pub profile: &'a dyn ProfileParts,
     /// Names of its code.
     pub symbols: &'a Symbols,
+    /// When the recording began, on the wall clock, if that is known.
+    pub started: Option<SystemTime>,
     /// What is selected, and how call paths are made of it.
     pub options: &'a TreeOptions,
     /// Is told what the reader of the export must know and the format has no place for.

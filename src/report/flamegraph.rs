@@ -3,12 +3,15 @@
 //! inferno counts in whole numbers, so that the weights are written in nano-, micro- or millijoules,
 //! whichever keeps at least five digits of the total.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::LazyLock;
 
 use inferno::flamegraph::color::{Color, PaletteMap};
-use inferno::flamegraph::{self, Direction as Growth};
-use rustc_hash::FxHashSet;
+use inferno::flamegraph::{self, Direction as Growth, TextTruncateDirection};
+use regex::{Captures, Regex};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::folded::WholeNumbers;
 use super::heading::{heading, provenance};
@@ -17,6 +20,7 @@ use super::tree::{CallTree, Direction};
 use super::walk::TreeFrame;
 use super::{ReportError, Weight};
 use crate::label::Label;
+use crate::units::{Joules, Watts};
 
 /// Frames narrower than this share of the picture are not drawn: a tenth of a pixel.
 const THINNEST: f64 = 1e-4;
@@ -31,6 +35,8 @@ pub struct FlamegraphOptions {
     /// In a differential flamegraph: scale the older profile to the newer one's total, to compare
     /// shares instead of amounts.
     pub normalize: bool,
+    /// Color frames by what their own code draws while it runs, where that is known, and not by the kind of code.
+    pub by_watts: bool,
     /// Readable XML without script, for tests.
     pub plain: bool,
 }
@@ -48,10 +54,14 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
     palette.insert("", Color { r: 225, g: 225, b: 200 });
     let names = tree.names();
     let mut colored = FxHashSet::default();
+    let heat = Some(tree).filter(|_| options.by_watts).and_then(Heat::of);
     tree.for_each_own(tree.total() * THINNEST, |path, weight| {
         for &frame in path {
             if colored.insert(frame) {
-                color(&mut palette, frame, names.of(frame));
+                match &heat {
+                    Some(heat) => heat.color(&mut palette, frame, names.of(frame)),
+                    None => color(&mut palette, frame, names.of(frame)),
+                }
             }
         }
         // What is too little for a unit makes no frame wider; those around it are known by what they call.
@@ -62,8 +72,12 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
         Ok::<(), ReportError>(())
     })?;
     let folded = tree.folded_share().map(|share| format!("; {:.1} % folded", share * 100.0));
-    let subtitle =
-        format!("{}{}; {COLORS}", provenance(&tree.summary, tree.weight), folded.unwrap_or_default());
+    let subtitle = format!(
+        "{}{}; {}",
+        provenance(&tree.summary, tree.weight),
+        folded.unwrap_or_default(),
+        legend(&heat)
+    );
     draw(tree, &unit, options, subtitle, Some(palette), &lines, out)
 }
 
@@ -116,7 +130,7 @@ fn draw(
     subtitle: String,
     mut palette: Option<PaletteMap>,
     lines: &[String],
-    out: impl Write,
+    mut out: impl Write,
 ) -> Result<(), ReportError> {
     let mut look = flamegraph::Options::default();
     look.title = match &options.title {
@@ -133,8 +147,35 @@ fn draw(
     if tree.direction() == Direction::FromInnermost {
         look.direction = Growth::Inverted;
     }
-    flamegraph::from_lines(&mut look, lines.iter().map(String::as_str), out)?;
+    // As other tools do: names begin with what tells them apart for a reader.
+    look.text_truncate_direction = TextTruncateDirection::Right;
+    let mut drawn = Vec::new();
+    flamegraph::from_lines(&mut look, lines.iter().map(String::as_str), &mut drawn)?;
+    out.write_all(with_readable_joules(&String::from_utf8_lossy(&drawn)).as_bytes())?;
     Ok(())
+}
+
+/// The titles of frames with joules as people read them: inferno counts in one unit for all, without a point.
+fn with_readable_joules(svg: &str) -> Cow<'_, str> {
+    static COUNT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?<before><title>[^<]* \()(?<count>[0-9,]+) (?<unit>[nµm]J)(?<behind>, [^()<]*\)</title>)",
+        )
+        .ok()
+    });
+    let readable = |found: &Captures<'_>| {
+        let per_joule = match &found["unit"] {
+            "mJ" => 1e3,
+            "µJ" => 1e6,
+            _ => 1e9,
+        };
+        let count: f64 = found["count"].replace(',', "").parse().unwrap_or_default();
+        format!("{}{}{}", &found["before"], Joules::from_joules(count / per_joule), &found["behind"])
+    };
+    match COUNT.as_ref() {
+        Some(count) => count.replace_all(svg, readable),
+        None => Cow::Borrowed(svg),
+    }
 }
 
 /// What inferno counts in.
@@ -153,6 +194,52 @@ impl Unit {
             (Weight::Joules, _) => ("nJ", 1e9),
         };
         Self { name, per_weight }
+    }
+}
+
+/// What the colors mean.
+fn legend(heat: &Option<Heat>) -> String {
+    match heat {
+        Some(heat) => {
+            let (low, high) = (heat.lowest, heat.highest);
+            format!("power of a frame's own code: yellow {low}, red {high}; grey: nothing of its own")
+        }
+        None => COLORS.to_owned(),
+    }
+}
+
+/// Frames by the power of their own code.
+struct Heat {
+    watts: FxHashMap<TreeFrame, Watts>,
+    lowest: Watts,
+    highest: Watts,
+}
+
+impl Heat {
+    /// `None` where no power is known of any code.
+    fn of(tree: &CallTree<'_>) -> Option<Self> {
+        let watts = tree.own_watts();
+        let order = |a: &Watts, b: &Watts| a.as_watts().total_cmp(&b.as_watts());
+        let lowest = watts.values().copied().min_by(order)?;
+        let highest = watts.values().copied().max_by(order)?;
+        Some(Self { watts, lowest, highest })
+    }
+
+    fn color(&self, palette: &mut PaletteMap, frame: TreeFrame, name: &str) {
+        const NOTHING: Color = Color { r: 200, g: 200, b: 200 };
+        let known = self.watts.get(&frame).map(|watts| self.shade(*watts));
+        // Of several frames of one name the first that has power of its own.
+        if known.is_some() || palette.get(name).is_none() {
+            palette.insert(name, known.unwrap_or(NOTHING));
+        }
+    }
+
+    /// From pale yellow to red, through orange.
+    fn shade(&self, watts: Watts) -> Color {
+        let range = (self.highest - self.lowest).as_watts();
+        let heat = if range > 0.0 { (watts - self.lowest).as_watts() / range } else { 0.5 };
+        let between = |cold: f64, hot: f64| (cold + (hot - cold) * heat).round() as u8;
+        Color { r: between(250.0, 215.0), g: between(230.0, 40.0), b: between(140.0, 30.0) }
     }
 }
 
@@ -180,4 +267,41 @@ fn color(palette: &mut PaletteMap, frame: TreeFrame, name: &str) {
         _ => (shade(215, 40), shade(80, 60), shade(80, 60)),
     };
     palette.insert(name, Color { r, g, b });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture::sample_profile;
+    use crate::report::tree::TreeOptions;
+
+    #[test]
+    fn code_of_more_power_is_redder() {
+        let (profile, symbols) = sample_profile();
+        let tree = CallTree::new(&profile, &symbols, &TreeOptions::default()).expect("a tree");
+        let look = FlamegraphOptions { by_watts: true, plain: true, ..FlamegraphOptions::default() };
+        let mut out = Vec::new();
+        write(&tree, &look, &mut out).expect("a vector takes all");
+        let svg = String::from_utf8(out).expect("text");
+        let green = |function: &str| -> u32 {
+            let frame = &svg[svg.find(&format!("<title>{function} (")).expect("it is drawn")..];
+            let fill = frame.split_once("fill=\"rgb(").expect("it has a color").1;
+            fill.split(',').nth(1).expect("three numbers").parse().expect("a number")
+        };
+        // mix drew 22.5 W, its own and of the other event; the kernel 50 W in 10 ms; code of app.js 6.6 W.
+        assert_eq!((green("ksys_write"), green("LazyCompile:~sum app.js:3")), (40, 230));
+        assert!((41..230).contains(&green("mix")), "{}", green("mix"));
+        assert_eq!(green("main"), 200, "nothing of its own");
+        assert!(svg.contains("yellow 6.579 W, red 50.00 W"), "{svg}");
+    }
+
+    #[test]
+    fn titles_have_joules_as_people_read_them() {
+        let title = |text: &str| with_readable_joules(&format!("<title>{text}</title>")).into_owned();
+        assert_eq!(title("f(int) (12,345 mJ, 1.50%)"), "<title>f(int) (12.35 J, 1.50%)</title>");
+        assert_eq!(title("g (7 µJ, 0.01%; +1.00%)"), "<title>g (7.000 µJ, 0.01%; +1.00%)</title>");
+        for as_it_is in ["f (3 mJ, x) (12 samples, 1.50%)", "(12,345 mJ)"] {
+            assert_eq!(title(as_it_is), format!("<title>{as_it_is}</title>"));
+        }
+    }
 }

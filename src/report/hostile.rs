@@ -212,7 +212,7 @@ proptest! {
             let count = |name| elements.iter().filter(|element| *element == name).count();
             prop_assert_eq!((count("script"), count("svg"), count("g"), count("title")), (1, 2, 4, 4));
             let thread = Label::new(&format!("{} (1/1)", profile.threads[0].name));
-            let expected = format!("{} (2,000,000 µJ, 100.00%)", thread.folded());
+            let expected = format!("{} (2.000 J, 100.00%)", thread.folded());
             prop_assert!(titles.contains(&expected), "{expected:?} is not in {titles:?}");
             // XML 1.0 has no way to write these.
             let forbidden = |c: char| (c.is_control() && c != '\n') || u32::from(c) & 0xfffe == 0xfffe;

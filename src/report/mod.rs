@@ -7,6 +7,7 @@
 //! - the balance: attributed + static + other processes + eprof itself + lost = measured;
 //! - the rows: shown + cut + filtered + not selected = attributed.
 
+pub mod annotate;
 pub mod buckets;
 mod call_path_check;
 mod cells;
@@ -15,9 +16,11 @@ mod division;
 mod error;
 pub mod export;
 mod exporter;
+mod firefox;
 #[cfg(test)]
 mod fixture;
 pub mod flamegraph;
+pub mod flamegraph_text;
 pub mod folded;
 mod frames;
 mod head;

@@ -481,7 +481,13 @@ mod tests {
         assert_eq!(main_module(&profile), Some(count - 1));
 
         let options = TreeOptions::default();
-        let exported = Exported { profile: &profile, symbols: &symbols, options: &options, warn: &|_| () };
+        let exported = Exported {
+            profile: &profile,
+            symbols: &symbols,
+            options: &options,
+            started: None,
+            warn: &|_| (),
+        };
         let mut compressed = Vec::new();
         Pprof.write(&exported, &mut compressed).expect("a vector takes all");
         let mut out = Vec::new();

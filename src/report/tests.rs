@@ -205,7 +205,7 @@ fn a_difference_is_red_where_more_is_spent() {
     assert_eq!(fill(&absolute, "deflate"), "rgb(100,100,255)");
     assert_eq!(fill(&absolute, "mix"), "rgb(255,175,175)");
     assert_eq!(fill(&absolute, "main"), "rgb(250,250,250)");
-    assert!(absolute.contains("mix (2,000,000 µJ, 50.00%; +25.00%)"));
+    assert!(absolute.contains("mix (2.000 J, 50.00%; +25.00%)"));
     // Scaled from 5 J to 4 J, deflate had 3.2 J and mix 0.8 J: both change by 1.2 J.
     assert_eq!(fill(&draw(true), "deflate"), "rgb(100,100,255)");
     assert_eq!(fill(&draw(true), "mix"), "rgb(255,100,100)");

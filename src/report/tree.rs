@@ -9,14 +9,16 @@ use super::error::ReportError;
 use super::frames::{Detail, FrameClass, FrameTable, UNKNOWN};
 use super::kept_tree::KeptTree;
 use super::parallel::in_parallel;
-use super::select::{Selected, Selection, Weight};
+use super::select::{Selected, Selection, Totals, Weight};
 use super::stack_filter::StackFilter;
 use super::summary::Summary;
+use super::totals_by_frame::sums_by_frame;
 pub use super::walk::Direction;
 use super::walk::{Node, TreeFrame, TreeShape, WeighedStack, walk};
 use crate::label::Label;
 use crate::profile::{Profile, ProfileParts, StackId, Thread};
 use crate::symbolize::Symbols;
+use crate::units::Watts;
 
 /// What a call tree is made of.
 #[derive(Debug, Clone, Default)]
@@ -293,6 +295,23 @@ impl<'a> CallTree<'a> {
             TreeFrame::Above(_) => None,
             TreeFrame::Key(key) => Some(self.frames.keys[key as usize].class),
         }
+    }
+
+    /// What each frame's own code draws while it runs; nothing where joules follow time alone, so that all code draws
+    /// the same.
+    pub(super) fn own_watts(&self) -> FxHashMap<TreeFrame, Watts> {
+        if self.weight != Weight::Joules || self.summary.is_by_time {
+            return FxHashMap::default();
+        }
+        let mut own = vec![Totals::default(); self.frames.keys.len()];
+        self.parts.for_each_part(&mut |part| {
+            let stacks = self.filter.totals(part, &self.selected);
+            for (sum, (of_part, _)) in own.iter_mut().zip(sums_by_frame(part, &self.frames, &stacks)) {
+                *sum += of_part;
+            }
+        });
+        let watts = |(key, totals): (u32, Totals)| Some((TreeFrame::Key(key), totals.watts()?));
+        (0..).zip(own).filter_map(watts).collect()
     }
 
     /// The names of all frames, as folded stacks have them.

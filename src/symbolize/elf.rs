@@ -108,6 +108,15 @@ impl Segments {
         found.address.checked_add(offset - found.offset)
     }
 
+    /// The place in the file of an address, and how many bytes of its segment follow.
+    pub(crate) fn offset_of(&self, address: u64) -> Option<(u64, u64)> {
+        self.0.iter().filter(|segment| segment.executable).find_map(|segment| {
+            let inside = address.checked_sub(segment.address)?;
+            let rest = segment.file_size.checked_sub(inside).filter(|rest| *rest > 0)?;
+            Some((segment.offset.checked_add(inside)?, rest))
+        })
+    }
+
     /// Is there code at this place in the file?
     pub(crate) fn is_code(&self, offset: u64) -> bool {
         let holds = |segment: &LoadSegment| {

@@ -73,6 +73,11 @@ impl ElfFiles {
         Some(DebugInfo { main, supplement, package, sysroot: options.sysroot.clone() })
     }
 
+    /// The file with the code.
+    pub(crate) fn image(&self) -> &MappedFile {
+        &self.image
+    }
+
     /// Builds the symbol table.
     pub(crate) fn code_map<'a>(&'a self, dwos: &'a DwoArena) -> Result<CodeMap<'a>, SymbolizeError> {
         let image = parse(&self.image)?;

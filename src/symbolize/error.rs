@@ -26,6 +26,14 @@ pub enum SymbolizeError {
         /// The parser's reason.
         source: object::Error,
     },
+    /// There is no code that can be read.
+    #[error("no machine code of {}: {why}", path.display())]
+    NoCode {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The file has another build-id than the one that was recorded.
     #[error(
         "no symbols of {}: it changed since the recording (build-id {found}, recorded {recorded}); record again, \

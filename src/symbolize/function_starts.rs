@@ -57,9 +57,14 @@ impl FunctionStarts {
 
     /// The start of the function that an address lies in.
     pub(crate) fn start_of(&self, address: u64) -> Option<u64> {
+        self.extent_of(address).map(|(start, _)| start)
+    }
+
+    /// The start of the function that an address lies in, and the first address behind it.
+    pub(crate) fn extent_of(&self, address: u64) -> Option<(u64, u64)> {
         let behind = self.functions.partition_point(|(start, _)| *start <= address);
         let &(start, end) = self.functions.get(behind.checked_sub(1)?)?;
-        (address < end).then_some(start)
+        (address < end).then_some((start, end))
     }
 }
 

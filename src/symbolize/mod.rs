@@ -32,6 +32,7 @@ pub mod jitdump;
 mod kallsyms;
 mod kernel;
 mod kernel_cache;
+mod machine_code;
 mod named_files;
 mod options;
 mod perf_map;
@@ -52,6 +53,7 @@ mod vdso;
 
 pub use debuginfod::Debuginfod;
 pub use error::SymbolizeError;
+pub use machine_code::MachineCode;
 pub use options::{KernelReference, SymbolizeOptions};
 pub use read_ahead::KernelListAhead;
 pub use return_address::{ReturnAddress, ReturnAddressFinder};

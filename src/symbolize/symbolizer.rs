@@ -8,6 +8,8 @@ use rustc_hash::FxHashSet;
 use super::code_map::{CodeMap, Wanted};
 use super::demangle::Demangler;
 use super::dwarf::DebugLookup;
+use super::error::SymbolizeError;
+use super::machine_code::MachineCode;
 use super::named_files;
 use super::options::SymbolizeOptions;
 use super::read_ahead::KernelListAhead;
@@ -119,6 +121,14 @@ impl Symbolizer {
         let mut symbols = builder.finish(warnings);
         symbols.asked_servers = self.options.debuginfod.is_some();
         symbols
+    }
+
+    /// The machine code of the function at an address of a module's own: see [`Function::address`](super::Function).
+    ///
+    /// # Errors
+    /// If the module's file is not here or not the recorded one, or has no such code.
+    pub fn machine_code(&self, module: &Module, address: u64) -> Result<MachineCode, SymbolizeError> {
+        MachineCode::read(&self.options, module, address)
     }
 
     /// Looks up all runs. A thread keeps the units that it parsed until it comes to another module.

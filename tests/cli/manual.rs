@@ -16,7 +16,9 @@ fn every_verb_has_a_page() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let output = eprof().args(["man", "-o"]).arg(folder.path()).output().expect("eprof runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    for verb in ["eprof", "eprof-record", "eprof-report", "eprof-flamegraph", "eprof-export"] {
+    for verb in
+        ["eprof", "eprof-record", "eprof-report", "eprof-annotate", "eprof-flamegraph", "eprof-export"]
+    {
         let page = std::fs::read_to_string(folder.path().join(format!("{verb}.1"))).expect("a page");
         assert!(page.contains(".SH NAME") && page.contains(".TH"), "{verb}");
     }

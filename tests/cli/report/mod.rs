@@ -1,7 +1,9 @@
 //! `eprof report`, `flamegraph` and `export` as a user runs them, on a recording whose joules are known.
 
+mod annotate;
 mod call_paths;
 mod estimates;
+mod firefox;
 mod outputs;
 pub mod recording;
 mod verified;
@@ -196,13 +198,38 @@ fn a_flamegraph_is_drawn_and_compared() {
     let svg = std::fs::read_to_string(folder.path().join("energy.svg")).expect("the picture");
     assert!(svg.contains("10.00 J (package-0): app --work"), "no title");
     assert!(svg.contains("measured (power PMU)"), "no subtitle");
-    assert!(svg.contains("heavy (7,49"), "no frame of 7.49 J");
+    assert!(svg.contains("heavy (7.49"), "no frame of 7.49 J");
     assert_eq!(svg, folder.output(&["flamegraph", "-o", "-"]), "two runs draw two pictures");
+
+    let by_watts = folder.output(&["flamegraph", "--colors", "watts", "-o", "-"]);
+    assert!(by_watts.contains("own code: yellow ") && !svg.contains("own code: yellow "), "no legend");
 
     Recorded { heavy_of_four: 1, ..Recorded::default() }.write(&folder.path().join("before.data"));
     let svg = folder.output(&["flamegraph", "--diff", "before.data", "-o", "-"]);
     let title = svg.split("<title>").find(|title| title.contains("heavy (")).expect("a frame of heavy");
     assert!(title.contains("%; +4") || title.contains("%; +5"), "{}", &title[..80]);
+}
+
+#[test]
+fn a_flamegraph_is_also_text() {
+    let folder = Folder::with(&Recorded::default());
+    let text = folder.output(&["flamegraph", "--format", "text"]);
+    assert!(text.starts_with("10.00 J (package-0): app --work\nmeasured (power PMU)\n"), "{text}");
+    let heavy = text.lines().find(|line| line.ends_with("heavy")).expect("a row");
+    assert!(heavy.contains("74.9%") && heavy.contains("7.490 J") && heavy.contains("██████"), "{heavy}");
+    assert!(!folder.path().join("energy.svg").exists() && !text.contains('\u{1b}'), "{text}");
+    let arguments = ["flamegraph", "--format", "text", "--color", "always"];
+    let narrow = eprof().args(arguments).env("COLUMNS", "50").current_dir(folder.path()).output();
+    let narrow = String::from_utf8(narrow.expect("eprof runs").stdout).expect("text");
+    assert!(narrow.contains("\u{1b}[31m"), "{narrow}");
+    let plain =
+        regex::Regex::new("\u{1b}\\[[0-9]*m").expect("a pattern").replace_all(&narrow, "").into_owned();
+    assert!(plain.lines().all(|line| line.chars().count() <= 50), "{plain}");
+    let error = folder.error(&["flamegraph", "--format", "text", "--diff", "eprof.data"]);
+    assert!(error.contains("--diff"), "{error}");
+    folder.output(&["flamegraph", "--format", "text", "-o", "flames.txt"]);
+    let written = std::fs::read_to_string(folder.path().join("flames.txt")).expect("the text");
+    assert_eq!(written, text);
 }
 
 #[test]

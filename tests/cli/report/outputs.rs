@@ -9,7 +9,7 @@ use super::Folder;
 use super::recording::Recorded;
 
 /// A command line that writes one file, given its name.
-const WRITERS: [&[&str]; 9] = [
+const WRITERS: [&[&str]; 10] = [
     &["report", "-o"],
     &["report", "--format", "json", "-o"],
     &["report", "--format", "html", "-o"],
@@ -19,6 +19,7 @@ const WRITERS: [&[&str]; 9] = [
     &["export", "--format", "collapsed", "-o"],
     &["export", "--format", "speedscope", "-o"],
     &["export", "--format", "pprof", "-o"],
+    &["export", "--format", "firefox", "-o"],
 ];
 
 fn files(folder: &Path) -> usize {

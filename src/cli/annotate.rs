@@ -1,0 +1,145 @@
+//! `eprof annotate`: a function line by line and instruction by instruction.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use eprof::analyze::Dimensions;
+use eprof::label::Label;
+use eprof::report::Style;
+use eprof::report::annotate::{AnnotateOptions, Sources, Syntax, View, annotate, precision_of_event, write};
+use regex::Regex;
+
+use super::Outcome;
+use super::input::{InputArgs, Needed, SelectArgs};
+use super::new_file::keep_inputs;
+use super::output::{self, Color};
+use super::pager::Paging;
+
+const EXAMPLES: &str = "\
+Examples:
+  eprof annotate sort_all                      its source, and the instructions of each hot line
+  eprof annotate sort_all --by instruction     its disassembly alone
+  eprof annotate memcpy --module libc          of several functions of one name, libc's
+  eprof annotate push --inline                 an inlined function, wherever it was put
+  eprof annotate sort_all --source ~/src/app   with the source from there";
+
+/// Show what each line and instruction of a function took.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct AnnotateArgs {
+    /// The function: its name, the end of its path (`sort` for `std::sort`), or a regular expression that only it
+    /// matches.
+    #[arg(value_name = "FUNCTION")]
+    function: String,
+
+    #[command(flatten)]
+    input: InputArgs,
+
+    /// What is shown.
+    #[arg(long, value_enum, default_value_t = By::Source)]
+    by: By,
+
+    /// Only a function in a module whose path matches.
+    #[arg(long, value_name = "REGEX")]
+    module: Option<Regex>,
+
+    /// Folder in which source files are found by their paths or the ends of these, before they are looked for where
+    /// the compiler found them.
+    #[arg(long, value_name = "FOLDER")]
+    source: Vec<PathBuf>,
+
+    /// Lines shown around each line that took something.
+    #[arg(long, value_name = "LINES", default_value_t = 2)]
+    context: usize,
+
+    /// How x86 instructions are written.
+    #[arg(long, value_enum, default_value_t = SyntaxArg::Att)]
+    syntax: SyntaxArg,
+
+    /// File to write instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Columns of the text [default: COLUMNS, or the terminal's, else as many as it takes].
+    #[arg(long, value_name = "COLUMNS")]
+    width: Option<usize>,
+
+    /// When to use color.
+    #[arg(long, value_enum, default_value_t = Color::Auto)]
+    color: Color,
+
+    #[command(flatten)]
+    select: SelectArgs,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    /// Lines of the source, and below each that took something its instructions; instructions alone where no line is
+    /// known.
+    Source,
+    /// Lines of the source alone.
+    Line,
+    /// Instructions alone, by address.
+    Instruction,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SyntaxArg {
+    /// As in perf and objdump.
+    Att,
+    /// As in Intel's and AMD's manuals.
+    Intel,
+}
+
+/// Runs the verb.
+pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
+    keep_inputs(args.output.as_deref(), &[args.input.path()])?;
+    let mut loaded = args.input.load(Needed {
+        dimensions: Dimensions {
+            stacks: args.select.needs_stacks(),
+            threads: args.select.needs_threads(),
+            cpus: false,
+        },
+        inline: true,
+        lines: true,
+        slices: false,
+    })?;
+    let options = AnnotateOptions {
+        function: args.function.clone(),
+        module: args.module.clone(),
+        selection: args.select.selection(),
+        inline: args.input.inline(false),
+        syntax: match args.syntax {
+            SyntaxArg::Att => Syntax::Att,
+            SyntaxArg::Intel => Syntax::Intel,
+        },
+    };
+    let annotation = annotate(loaded.analysis.as_ref(), &loaded.symbols, &mut loaded.symbolizer, &options)?;
+    let to_stdout = args.output.is_none();
+    let style = Style {
+        width: args.width.unwrap_or_else(|| output::table_width(to_stdout)),
+        color: to_stdout && args.color.on_stdout(),
+        ..Style::default()
+    };
+    let view = match args.by {
+        By::Source => View::Source,
+        By::Line => View::Line,
+        By::Instruction => View::Instruction,
+    };
+    let mut sources = Sources::new(args.source.clone());
+    let profile = loaded.profile();
+    paging.write_to(args.output.as_deref(), |out| {
+        let sampled = |name: &str| {
+            let event = profile.events.iter().find(|event| event.name == name);
+            event.is_some_and(|event| event.samples > 0)
+        };
+        for (name, attr) in loaded.events.iter().filter(|(name, _)| sampled(name)) {
+            writeln!(out, "{}: {}", Label::new(name), precision_of_event(attr))?;
+        }
+        writeln!(out)?;
+        write(&annotation, view, args.context, &style, &mut sources, out)
+    })?;
+    output::warn(&profile.warnings);
+    Ok(ExitCode::SUCCESS)
+}

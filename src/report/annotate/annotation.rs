@@ -1,0 +1,49 @@
+//! What an annotated function is: a plain value, which the text only writes.
+
+use crate::label::Label;
+use crate::report::select::{Totals, Weight};
+
+/// Functions with what each of their instructions took.
+#[derive(Debug, Clone)]
+pub struct Annotation {
+    /// The functions of that name, the heaviest first.
+    pub functions: Vec<AnnotatedFunction>,
+    /// What weighs.
+    pub weight: Weight,
+    /// All that was selected.
+    pub whole: Totals,
+    /// Joules follow time alone: all code has the same watts, which say nothing of it.
+    pub is_by_time: bool,
+    /// Says so where joules are not measured.
+    pub estimate_mark: Option<&'static str>,
+}
+
+/// A function with what each of its instructions took.
+#[derive(Debug, Clone)]
+pub struct AnnotatedFunction {
+    /// Its name.
+    pub name: Label,
+    /// Where it lies.
+    pub module: Label,
+    /// What it took itself, as a row of a report by function.
+    pub own: Totals,
+    /// Its instructions by address; without code only those that took something.
+    pub instructions: Vec<AnnotatedInstruction>,
+    /// Why there is no code.
+    pub no_code: Option<Label>,
+}
+
+/// An instruction and what it took.
+#[derive(Debug, Clone)]
+pub struct AnnotatedInstruction {
+    /// Bytes from its function's start; where that is not known, its address.
+    pub at: u64,
+    /// What it says, if its code is here.
+    pub text: Option<Label>,
+    /// Where in the function's source it comes from.
+    pub place: Option<(Label, u32)>,
+    /// The function that was inlined here.
+    pub inlined: Option<Label>,
+    /// What it took.
+    pub own: Totals,
+}

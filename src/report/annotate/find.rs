@@ -1,0 +1,125 @@
+//! The functions that a name means.
+
+use regex::Regex;
+
+use crate::report::error::ReportError;
+use crate::report::frames::FrameTable;
+
+/// So many names are offered where none or several fit.
+const MOST_OFFERED: usize = 5;
+
+/// The functions of a name, by their index in the table: those named so, or else those whose path ends so, or else those
+/// that match it as a regular expression. `weights` are their own, by index; those without any are not meant. `is_module`
+/// tells whether a function's module is wanted.
+pub fn functions_named(
+    frames: &FrameTable,
+    weights: &[f64],
+    name: &str,
+    is_module: impl Fn(&str) -> bool,
+) -> Result<Vec<usize>, ReportError> {
+    let label = |index: usize| frames.functions[index].name.as_str();
+    let mut heavy: Vec<usize> = (0..frames.functions.len())
+        .filter(|&index| weights[index] > 0.0 && is_module(frames.functions[index].module.as_str()))
+        .collect();
+    heavy.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]).then(a.cmp(&b)));
+    let those = |fits: &dyn Fn(&str) -> bool| -> Vec<usize> {
+        heavy.iter().copied().filter(|&index| fits(label(index))).collect()
+    };
+    let exact = those(&|known| known == name);
+    if !exact.is_empty() {
+        return Ok(exact);
+    }
+    if frames.functions.iter().any(|function| function.name.as_str() == name) {
+        return Err(ReportError::NothingItself { name: name.to_owned() });
+    }
+    let by_end = those(&|known| ends_path(known, name));
+    let found = match Regex::new(name) {
+        Ok(pattern) if by_end.is_empty() => those(&|known| pattern.is_match(known)),
+        _ => by_end,
+    };
+    let mut names: Vec<&str> = Vec::new();
+    for &index in &found {
+        if !names.contains(&label(index)) {
+            names.push(label(index));
+        }
+    }
+    match names.len() {
+        0 => {
+            let similar = similar(heavy.iter().map(|&index| label(index)), name);
+            let similar =
+                if similar.is_empty() { String::new() } else { format!("; similar: {}", similar.join(", ")) };
+            Err(ReportError::NothingToAnnotate { name: name.to_owned(), similar })
+        }
+        1 => Ok(found),
+        count => {
+            let rest = if count > MOST_OFFERED { ", …" } else { "" };
+            let known = format!("{}{rest}", names[..count.min(MOST_OFFERED)].join(", "));
+            Err(ReportError::AmbiguousFunction { name: name.to_owned(), known })
+        }
+    }
+}
+
+/// `sort` for `core::slice::sort` and for `std::sort(int*)`.
+fn ends_path(known: &str, name: &str) -> bool {
+    let path = known.split('(').next().unwrap_or(known);
+    path == name || path.strip_suffix(name).is_some_and(|before| before.ends_with("::"))
+}
+
+/// Names that have it in them, or few letters different; the heaviest first.
+fn similar<'a>(names: impl Iterator<Item = &'a str>, wanted: &str) -> Vec<&'a str> {
+    let wanted = wanted.to_lowercase();
+    let last = |name: &str| {
+        name.split('(').next().unwrap_or(name).rsplit("::").next().unwrap_or(name).to_lowercase()
+    };
+    let is_similar = |name: &&str| {
+        let lower = name.to_lowercase();
+        lower.contains(&wanted) || distance(&last(name), &last(&wanted)) <= 1 + wanted.len().min(30) / 4
+    };
+    let mut found: Vec<&str> = Vec::new();
+    for name in names.filter(is_similar) {
+        if !found.contains(&name) && found.len() < MOST_OFFERED {
+            found.push(name);
+        }
+    }
+    found
+}
+
+/// How many letters must be changed, left out or put in (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (index, letter) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for column in 0..b.len() {
+            let changed = diagonal + usize::from(letter != b[column]);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_those_of_the_textbook() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!((distance("", "abc"), distance("abc", ""), distance("same", "same")), (3, 3, 0));
+    }
+
+    #[test]
+    fn ends_of_paths_are_whole_names() {
+        assert!(ends_path("a::b::sort", "sort") && ends_path("a::b::sort", "b::sort"));
+        assert!(ends_path("std::sort(int*)", "sort") && !ends_path("a::resort", "sort"));
+    }
+
+    #[test]
+    fn similar_names_are_few_letters_away() {
+        let names = ["alpha::sort_all", "beta::sort_al", "gamma::merge"];
+        assert_eq!(similar(names.into_iter(), "sotr_all"), ["alpha::sort_all", "beta::sort_al"]);
+        assert_eq!(similar(names.into_iter(), "MERGE"), ["gamma::merge"]);
+        assert!(similar(names.into_iter(), "entirely_else").is_empty());
+    }
+}

@@ -1,0 +1,88 @@
+//! A thread as the format has it.
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use super::markers::Markers;
+use super::samples::ThreadSamples;
+use super::timeline::millis;
+
+/// A thread: who it is, and what is known of it.
+pub struct Thread {
+    pub name: String,
+    pub process: String,
+    pub pid: String,
+    /// No two threads have the same.
+    pub tid: String,
+    /// The first of its process.
+    pub is_main: bool,
+    pub spent: ThreadSamples,
+    pub markers: Markers,
+    /// Nanoseconds from the recording's start to its end.
+    pub end: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SampleTable {
+    length: usize,
+    stack: Vec<Option<u32>>,
+    time: Vec<f64>,
+    weight: Vec<u64>,
+    weight_type: &'static str,
+    #[serde(rename = "threadCPUDelta")]
+    cpu_time: Vec<u64>,
+}
+
+impl SampleTable {
+    fn new(spent: &ThreadSamples) -> Self {
+        let samples = &spent.samples;
+        Self {
+            cpu_time: spent.cpu_times(),
+            length: samples.len(),
+            stack: samples.iter().map(|sample| sample.stack).collect(),
+            time: samples.iter().map(|sample| millis(sample.time)).collect(),
+            weight: samples.iter().map(|sample| sample.weight).collect(),
+            // The format has units of time and of memory beside; joules are no such unit.
+            weight_type: "samples",
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NoNativeSymbols {
+    length: usize,
+    address: [u32; 0],
+    function_size: [u32; 0],
+    lib_index: [u32; 0],
+    name: [u32; 0],
+}
+
+impl Serialize for Thread {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let tables = &self.spent.tables;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("processType", "default")?;
+        map.serialize_entry("processName", &self.process)?;
+        map.serialize_entry("processStartupTime", &0)?;
+        map.serialize_entry("processShutdownTime", &millis(self.end))?;
+        map.serialize_entry("registerTime", &0)?;
+        map.serialize_entry("unregisterTime", &millis(self.end))?;
+        map.serialize_entry("pausedRanges", &[(); 0])?;
+        map.serialize_entry("name", &self.name)?;
+        map.serialize_entry("isMainThread", &self.is_main)?;
+        map.serialize_entry("pid", &self.pid)?;
+        map.serialize_entry("tid", &self.tid)?;
+        map.serialize_entry("samples", &SampleTable::new(&self.spent))?;
+        map.serialize_entry("markers", &self.markers)?;
+        map.serialize_entry("stackTable", &tables.stack_table())?;
+        map.serialize_entry("frameTable", &tables.frame_table())?;
+        map.serialize_entry("funcTable", &tables.func_table())?;
+        map.serialize_entry("resourceTable", &tables.resource_table())?;
+        let none = NoNativeSymbols { length: 0, address: [], function_size: [], lib_index: [], name: [] };
+        map.serialize_entry("nativeSymbols", &none)?;
+        map.serialize_entry("stringArray", tables.strings())?;
+        map.end()
+    }
+}

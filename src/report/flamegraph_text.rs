@@ -1,0 +1,220 @@
+//! A flamegraph for a terminal: its widest frames as a tree, each with a bar.
+
+use std::io::Write;
+
+use super::error::ReportError;
+use super::frames::FrameClass;
+use super::heading::{heading, provenance};
+use super::scale::{Scale, grouped};
+use super::select::Weight;
+use super::style::Style;
+use super::tree::CallTree;
+use super::walk::TreeFrame;
+use crate::label::Label;
+use crate::units::Joules;
+
+/// Frames narrower than this share of the whole are left out: they would be lost in the tree.
+const NARROWEST: f64 = 0.01;
+/// A frame that takes more than this share of its caller is all that the caller does: an arrow says so, and it stands no
+/// deeper, so that chains of callers leave room for names.
+const ALL_OF_CALLER: f64 = 0.995;
+/// Columns of a bar: of all, and of narrow terminals.
+const BAR: usize = 20;
+const SHORT_BAR: usize = 10;
+/// Columns of a terminal on which bars are short.
+const NARROW: usize = 100;
+
+/// A frame of the tree.
+struct Node {
+    frame: TreeFrame,
+    weight: f64,
+    children: Vec<usize>,
+}
+
+/// Writes the widest frames of a call tree.
+///
+/// # Errors
+/// If nothing is selected, or writing fails.
+pub fn write(tree: &CallTree<'_>, style: &Style, mut out: impl Write) -> Result<(), ReportError> {
+    let total = tree.total();
+    if total <= 0.0 {
+        return Err(ReportError::NothingSelected);
+    }
+    let mut nodes = Nodes { list: Vec::new(), roots: Vec::new() };
+    tree.for_each_own(total * NARROWEST, |path, weight| {
+        nodes.add(path, weight);
+        Ok::<(), ReportError>(())
+    })?;
+    nodes.sort();
+    writeln!(out, "{}", Label::new(&heading(tree)).shortened(style.width))?;
+    writeln!(out, "{}\n", Label::new(&provenance(&tree.summary, tree.weight)).shortened(style.width))?;
+    let largest = nodes.list.iter().map(|node| node.weight).fold(0.0, f64::max);
+    let scale = Scale::for_largest(Joules::from_joules(largest));
+    let bar = if style.width < NARROW { SHORT_BAR } else { BAR };
+    let page = Page { tree, total, scale, bar, style: *style };
+    let mut left_out = 0.0;
+    // Depth, frame, and whether it is all that its caller does; the next one last.
+    let mut open: Vec<(usize, usize, bool)> =
+        nodes.roots.iter().rev().map(|&root| (0, root, false)).collect();
+    while let Some((depth, index, continues)) = open.pop() {
+        let node = &nodes.list[index];
+        if node.weight < total * NARROWEST {
+            left_out += node.weight;
+            continue;
+        }
+        page.row(depth, continues, node, &mut out)?;
+        for &child in node.children.iter().rev() {
+            let is_all = nodes.list[child].weight > node.weight * ALL_OF_CALLER;
+            // Below a chain, one step deeper than the chain.
+            open.push((if is_all { depth } else { depth + 1 }, child, is_all));
+        }
+    }
+    if left_out > 0.0 {
+        let share = left_out / total * 100.0;
+        writeln!(out, "… narrower than {:.0}% each: {share:.1}%", NARROWEST * 100.0)?;
+    }
+    Ok(())
+}
+
+/// The frames, each with the numbers of those that it called.
+struct Nodes {
+    list: Vec<Node>,
+    roots: Vec<usize>,
+}
+
+impl Nodes {
+    fn add(&mut self, path: &[TreeFrame], weight: f64) {
+        let mut caller: Option<usize> = None;
+        for &frame in path {
+            let siblings = match caller {
+                Some(caller) => &self.list[caller].children,
+                None => &self.roots,
+            };
+            // The walk comes in the order of the tree: the last is the one, if it is there.
+            let known = siblings.iter().rev().copied().find(|&index| self.list[index].frame == frame);
+            let index = known.unwrap_or_else(|| {
+                let index = self.list.len();
+                self.list.push(Node { frame, weight: 0.0, children: Vec::new() });
+                match caller {
+                    Some(caller) => self.list[caller].children.push(index),
+                    None => self.roots.push(index),
+                }
+                index
+            });
+            self.list[index].weight += weight;
+            caller = Some(index);
+        }
+    }
+
+    /// The widest first.
+    fn sort(&mut self) {
+        let weights: Vec<f64> = self.list.iter().map(|node| node.weight).collect();
+        let widest_first = |indices: &mut Vec<usize>| {
+            indices.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]).then(a.cmp(&b)));
+        };
+        self.list.iter_mut().for_each(|node| widest_first(&mut node.children));
+        widest_first(&mut self.roots);
+    }
+}
+
+struct Page<'a> {
+    tree: &'a CallTree<'a>,
+    total: f64,
+    scale: Scale,
+    /// Columns of a bar.
+    bar: usize,
+    style: Style,
+}
+
+impl Page<'_> {
+    fn row(
+        &self,
+        depth: usize,
+        continues: bool,
+        node: &Node,
+        out: &mut impl Write,
+    ) -> Result<(), ReportError> {
+        let share = node.weight / self.total;
+        let amount = match self.tree.weight {
+            Weight::Joules => {
+                format!("{} {}", self.scale.show(Joules::from_joules(node.weight)), self.scale.unit)
+            }
+            Weight::Samples | Weight::Count => grouped(node.weight as u64),
+        };
+        let (on, off) = match self.tree.class(node.frame) {
+            _ if !self.style.color => ("", ""),
+            class => (color(class), "\x1b[0m"),
+        };
+        let bar = bar(share, self.bar);
+        let numbers = format!("{:>5.1}%  {amount:>11}  ", share * 100.0);
+        let (name, _) = self.tree.label(node.frame);
+        let used = numbers.chars().count() + self.bar + 2;
+        // However deep: a name of a few letters is seen.
+        let room = self.style.width.saturating_sub(used).max(12);
+        let indent = (2 * depth).min(room / 2);
+        let arrow = if continues { "↳ " } else { "" };
+        let name = name.shortened(room - indent - arrow.chars().count());
+        writeln!(out, "{numbers}{on}{bar}{off}  {}{arrow}{name}", " ".repeat(indent))?;
+        Ok(())
+    }
+}
+
+/// The colors of pictures, as far as terminals have them.
+fn color(class: Option<FrameClass>) -> &'static str {
+    match class {
+        None => "\x1b[2m",
+        Some(FrameClass::Native) => "\x1b[31m",
+        Some(FrameClass::Inlined) => "\x1b[36m",
+        Some(FrameClass::Jit) => "\x1b[32m",
+        Some(FrameClass::Kernel) => "\x1b[33m",
+    }
+}
+
+/// A share of so many columns, to an eighth of one; never nothing.
+fn bar(share: f64, columns: usize) -> String {
+    const PARTS: [char; 8] = ['▏', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let eighths = ((share.clamp(0.0, 1.0) * (columns * 8) as f64).round() as usize).max(1);
+    let (full, part) = (eighths / 8, eighths % 8);
+    let mut bar = "█".repeat(full);
+    if part > 0 {
+        bar.push(PARTS[part]);
+    }
+    let used = full + usize::from(part > 0);
+    bar + &" ".repeat(columns - used)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture::sample_profile;
+    use crate::report::tree::TreeOptions;
+
+    #[test]
+    fn bars_are_as_wide_as_their_share() {
+        assert_eq!(bar(1.0, 4), "████");
+        assert_eq!(bar(0.5, 4), "██  ");
+        assert_eq!(bar(0.53125, 4), "██▏ ");
+        assert_eq!(bar(0.0, 4), "▏   ");
+        assert!((0..=1000).all(|share| bar(f64::from(share) / 1000.0, 7).chars().count() == 7));
+    }
+
+    #[test]
+    fn callers_stand_above_what_they_called_and_no_row_is_wider_than_the_terminal() {
+        let (profile, symbols) = sample_profile();
+        let options = TreeOptions { whole: true, ..TreeOptions::default() };
+        let tree = CallTree::new(&profile, &symbols, &options).expect("a tree");
+        for width in [60, 80, 200] {
+            let mut out = Vec::new();
+            write(&tree, &Style { width, ..Style::default() }, &mut out).expect("a vector takes all");
+            let text = String::from_utf8(out).expect("text");
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{width}: {text}");
+            if width == 200 {
+                let mut settings = insta::Settings::clone_current();
+                settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/report"));
+                settings.set_prepend_module_to_snapshot(false);
+                settings.set_omit_expression(true);
+                settings.bind(|| insta::assert_snapshot!("flamegraph_text", text));
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! `eprof annotate`: its margins add up to what the report says of a function, and errors name the function that is meant.
+
+use std::path::{Path, PathBuf};
+
+use eprof_testbed::{eprof, shared_data, skip};
+use serde_json::Value;
+
+use super::recording::Recorded;
+use super::{Folder, number};
+
+/// A joule's number as it was printed: its joules, and half of its last digit.
+fn printed(number: &str, unit: &str) -> Option<(f64, f64)> {
+    let factor = match unit {
+        "kJ" => 1e3,
+        "joules" => 1.0,
+        "mJ" => 1e-3,
+        "µJ" => 1e-6,
+        "nJ" => 1e-9,
+        _ => return None,
+    };
+    let number_itself = number.trim_start_matches('<');
+    let decimals = number_itself.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let value: f64 = number_itself.parse().ok()?;
+    let half = 0.5 * 0.1f64.powi(decimals as i32);
+    Some(if number.starts_with('<') { (0.0, half * factor) } else { (value * factor, half * factor) })
+}
+
+/// The second column of a row: joules.
+fn joules_of(row: &str, unit: &str) -> Option<(f64, f64)> {
+    let mut words = row.split_whitespace();
+    words.next().filter(|share| share.ends_with('%'))?;
+    printed(words.next()?, unit)
+}
+
+/// The sum at the end of each annotated function, with its half last digit, and of the rows above.
+fn sums(text: &str) -> Vec<[(f64, f64); 2]> {
+    let (mut unit, mut rows, mut sums) = (String::new(), (0.0, 0.0), Vec::new());
+    for line in text.lines() {
+        if line.trim_start().starts_with("share ") {
+            unit = line.split_whitespace().nth(1).expect("a unit").to_owned();
+            rows = (0.0, 0.0);
+        } else if line.contains("%  ") && line.contains("  sum of ") {
+            sums.push([joules_of(line, &unit).expect("a sum"), rows]);
+        } else if let Some((margin, _)) = line.split_once(" │ ")
+            && let Some((joules, half)) = joules_of(margin, &unit)
+        {
+            rows = (rows.0 + joules, rows.1 + half);
+        }
+    }
+    sums
+}
+
+fn output(arguments: &[&str]) -> String {
+    let output = eprof().args(arguments).env_remove("COLUMNS").output().expect("eprof runs");
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The heaviest functions of a recording: annotated, each has the joules that the report gives it.
+fn agrees_with_report(recording: &Path, arguments: &[&str]) -> usize {
+    let path = recording.to_str().expect("a path");
+    let report = [&["report", path, "--format", "json"], arguments].concat();
+    let report: Value = serde_json::from_str(&output(&report)).expect("JSON");
+    let rows = report["rows"].as_array().expect("rows");
+    let name = |row: &Value| row["name"].as_str().expect("a name").to_owned();
+    let mut tried = 0;
+    for row in rows.iter().take(6).filter(|row| number(&row["self_joules"]) > 0.0) {
+        let function = name(row);
+        let of_name: Vec<&Value> = rows.iter().filter(|other| name(other) == function).collect();
+        // A name that looks like an option, as compilers make them, is one behind `--`.
+        // Beside the source a line has what its instructions have: they would count twice.
+        for by in ["line", "instruction"] {
+            let command = [&["annotate", "-i", path, "--by", by], arguments, &["--", &function]].concat();
+            let text = output(&command);
+            let found = sums(&text);
+            let with_joules = of_name.iter().filter(|row| number(&row["self_joules"]) > 0.0);
+            assert_eq!(found.len(), with_joules.count(), "{function}: {text}");
+            let reported = number(&row["self_joules"]);
+            let [(sum, half), (of_rows, halves)] = found
+                .iter()
+                .copied()
+                .min_by(|a, b| (a[0].0 - reported).abs().total_cmp(&(b[0].0 - reported).abs()))
+                .expect("a sum");
+            let near = half * (1.0 + 1e-6) + 1e-12;
+            assert!((sum - reported).abs() <= near, "{path} {function}: {sum} J, reported are {reported} J");
+            assert!((of_rows - sum).abs() <= halves + near, "{path} {function}: rows of {of_rows} J\n{text}");
+        }
+        tried += 1;
+    }
+    tried
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recordings").join(name)
+}
+
+#[test]
+fn sums_are_the_reports_joules_to_the_last_digit() {
+    for name in ["guest-program-only.data", "guest-neighbours.data"] {
+        assert_eq!(agrees_with_report(&fixture(name), &[]), 6);
+        assert!(agrees_with_report(&fixture(name), &["--domain", "dram-0"]) > 0);
+    }
+    let folder = Folder::with(&Recorded::default());
+    assert!(agrees_with_report(&folder.path().join("eprof.data"), &[]) >= 2);
+}
+
+#[test]
+fn sums_of_other_tools_recordings_are_the_reports_too() {
+    let Some(data) = shared_data() else { return skip("recordings of other tools are not here") };
+    let mut tried = 0;
+    for name in ["multi-event-single-process.perf.data", "single-event-multi-process.perf.data"] {
+        let recording = data.join("perf_data_converter").join(name);
+        tried += agrees_with_report(&recording, &["--watts", "10:60"]);
+    }
+    assert!(tried >= 6, "{tried} functions");
+}
+
+#[test]
+fn source_and_instructions_stand_beside_their_joules() {
+    let folder = Folder::with(&Recorded::default());
+    let text = folder.output(&["annotate", "heavy", "--color", "never"]);
+    assert!(text.contains("recording.rs") && text.contains("pub extern \"C\" fn heavy() -> u32 {"), "{text}");
+    assert!(
+        text.contains(": ret") && text.contains("hottest: ") && text.contains("cpu-clock: a timer"),
+        "{text}"
+    );
+    assert!(text.contains("10.00 W while it ran"), "{text}");
+    let instructions = folder.output(&["annotate", "heavy", "--by", "instruction", "--syntax", "intel"]);
+    assert!(instructions.contains("     0: ") && !instructions.contains("pub extern"), "{instructions}");
+    let lines = folder.output(&["annotate", "heavy", "--by", "line"]);
+    assert!(lines.contains("pub extern") && !lines.contains(": ret"), "{lines}");
+    assert!(!text.contains('\u{1b}'));
+    let colored = folder.output(&["annotate", "heavy", "--color", "always"]);
+    assert!(colored.contains("\u{1b}[31m"), "{colored}");
+    let narrow = folder.output(&["annotate", "heavy", "--width", "60"]);
+    let widest = narrow.lines().filter(|line| line.contains('│')).map(|line| line.chars().count()).max();
+    assert!(widest.is_some_and(|widest| widest <= 60), "{widest:?}: {narrow}");
+}
+
+#[test]
+fn samples_weigh_where_asked() {
+    let folder = Folder::with(&Recorded::default());
+    let text = folder.output(&["annotate", "light", "--weight", "samples"]);
+    assert!(text.contains(" samples itself, ") && !text.contains("joules"), "{text}");
+}
+
+#[test]
+fn a_wrong_name_is_answered_with_similar_ones() {
+    let folder = Folder::with(&Recorded::default());
+    let error = folder.error(&["annotate", "haevy"]);
+    assert!(
+        error.contains("similar: ") && error.contains("heavy") && error.contains("eprof report"),
+        "{error}"
+    );
+    let error = folder.error(&["annotate", "entirely_else"]);
+    assert!(!error.contains("similar") && error.contains("eprof report --limit 0"), "{error}");
+    let error = folder.error(&["annotate", "heavy|light"]);
+    assert!(error.contains("several functions match") && error.contains("light"), "{error}");
+    let error = folder.error(&["annotate", "heavy", "--module", "elsewhere"]);
+    assert!(error.contains("heavy"), "{error}");
+    let error = folder.error(&["annotate", "heavy", "nothing.data"]);
+    assert!(error.contains("nothing.data"), "{error}");
+}
+
+#[test]
+fn source_that_moved_is_found_in_the_folder_named() {
+    let folder = Folder::with(&Recorded::default());
+    let place = folder.path().join("moved/cli/report");
+    std::fs::create_dir_all(&place).expect("a folder");
+    let lines = "// another text\n".repeat(2_000);
+    std::fs::write(place.join("recording.rs"), lines).expect("written");
+    let text = folder.output(&["annotate", "heavy", "--source", "moved"]);
+    assert!(text.contains("// another text") && !text.contains("pub extern"), "{text}");
+}
