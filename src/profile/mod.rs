@@ -3,7 +3,6 @@
 //! Nothing in it is symbolized: code is known by module and address. See [`crate::symbolize`].
 
 use crate::hardware::{CpuInfo, DomainInfo, Method};
-use crate::power_model::unexplained::Unexplained;
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 mod balance;
@@ -125,11 +124,22 @@ pub struct DomainDivision {
     /// Mean difference of estimated and measured joules of an interval, as a share of the mean.
     pub mean_error: f64,
     /// What the model leaves unexplained of the power of code; `None` where that is lost in noise.
-    pub unexplained: Option<Unexplained>,
+    pub unexplained: Option<UnexplainedPower>,
     /// What code is believed to draw more or less than the model says where the recording does not tell, as a share.
     pub believed_unexplained: f64,
     /// Number of these intervals.
     pub intervals: usize,
+}
+
+/// What a model leaves unexplained of the power of code, as the intervals of a recording show it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UnexplainedPower {
+    /// Its standard deviation as a share of that of all by which code differs in power.
+    pub of_difference: f64,
+    /// Its standard deviation in intervals, as a share of the joules beyond static power.
+    pub of_joules: f64,
+    /// Length of these intervals in seconds.
+    pub seconds: f64,
 }
 
 /// Why buckets are as large as they are.

@@ -13,7 +13,7 @@ use crate::hardware::{DomainInfo, DomainKind, Method, RestPower};
 use crate::power_model::event_set::{self, EventSet};
 use crate::power_model::prior::Prior;
 use crate::power_model::self_calibration::SelfCalibration;
-use crate::profile::{BucketReason, Division, DomainDivision};
+use crate::profile::{BucketReason, Division, DomainDivision, UnexplainedPower};
 use crate::recording::metadata::{EventInfo, Metadata};
 use crate::units::{Joules, Nanoseconds, Watts};
 
@@ -270,7 +270,11 @@ fn domain_division(domain: &DomainSet) -> DomainDivision {
         is_calibrated: model.is_calibrated,
         explained: model.explained,
         mean_error: model.mean_error,
-        unexplained: model.unexplained,
+        unexplained: model.unexplained.map(|seen| UnexplainedPower {
+            of_difference: seen.of_difference,
+            of_joules: seen.of_joules,
+            seconds: seen.seconds,
+        }),
         believed_unexplained: domain.unexplained,
         intervals: model.intervals,
     }
