@@ -14,9 +14,9 @@
 //!                                  of other tools: samples by name
 //!
 //!   measure ► repeated runs, tuning, GPU experiments    calibrate ► this machine's power model
-//!   verify  ► how wrong all of this is on this machine
+//!   verify  ► how wrong all of this is on this machine  merge     ► profiles of ranks, nodes, times: one
 //!   meter   ► every kind of energy meter                process   ► programs: launch, end, signals, rights
-//!   stat, tune, gpu, power_model ► arithmetic           hardware, units, numerics, tables, label, markup ► the ground
+//!   stat, tune, gpu, power_model ► arithmetic           hardware, identity, units, numerics, tables, ... ► ground
 //! ```
 //!
 //! # Which room may use which
@@ -36,11 +36,13 @@
 //!   perf-data               ->
 //!   units *                 -> perf-data
 //!   hardware *              -> units
-//!   recording               -> perf-data units hardware
+//!   identity *              ->
+//!   recording               -> perf-data units hardware identity
 //!   machine                 -> hardware
 //!   process                 -> units hardware
 //!   power_model *           -> numerics tables units hardware
-//!   profile *               -> units hardware
+//!   profile *               -> units hardware identity
+//!   merge *                 -> units hardware profile
 //!   timeline *              -> perf-data units profile
 //!   attribute *             -> units hardware recording profile
 //!   symbolize               -> units profile
@@ -49,18 +51,18 @@
 //!   meter                   -> units hardware machine process gpu
 //!   analyze                 -> eprof-cupti-injection perf-data units hardware recording power_model profile
 //!                              timeline attribute symbolize gpu
-//!   record                  -> eprof-cupti-injection perf-data units hardware recording machine process
+//!   record                  -> eprof-cupti-injection perf-data units hardware identity recording machine process
 //!                              power_model meter
-//!   report                  -> markup label perf-data units hardware recording profile symbolize
+//!   report                  -> markup label perf-data units hardware identity recording profile symbolize
 //!   tune *                  -> markup label numerics tables units
 //!   stat *                  -> label numerics units hardware
 //!   measure                 -> units hardware machine process gpu meter tune stat
 //!   calibrate               -> numerics units hardware machine process power_model meter measure
 //!   verify                  -> label numerics hardware machine process power_model profile recording meter analyze
 //!                              symbolize report measure calibrate
-//!   cli                     -> label numerics tables perf-data units hardware recording machine process
-//!                              power_model profile timeline symbolize text_profile gpu meter analyze record
-//!                              report tune stat measure calibrate verify
+//!   cli                     -> label numerics tables perf-data units hardware identity recording machine process
+//!                              power_model profile merge timeline symbolize text_profile gpu meter analyze
+//!                              record report tune stat measure calibrate verify
 //!   main                    -> cli
 //! ```
 //!
@@ -80,6 +82,8 @@
 //! | others | processes that were not recorded |
 //! | balance | measured = functions + static + others + eprof + lost, of one domain: [`profile::Balance`] |
 //! | span | the stretch of time in which a sample's events happened |
+//! | identity | what a recording says of where it comes from: machine, boot, job, rank, container, labels: [`identity::Identity`] |
+//! | machine | in a profile of several recordings, one boot of a machine: what has one clock and one set of meters: [`profile::MachineEnergy`] |
 //! | survey | the first pass over a recording: which events and meters it has, how much they counted |
 //! | prior | what is believed of a model's coefficients before the recording is seen |
 //! | label | a text from outside, made safe to show: [`label::Label`] |
@@ -95,12 +99,15 @@
 //! - **A role of events**: [`hardware::Role`], and what the compiler then asks for: its event by microarchitecture
 //!   ([`machine::model_events`]), how often it usually happens (`record::periods`), and what it costs by the presets
 //!   ([`power_model::presets`]).
+//! - **What tells recordings apart** (`--by rank`): [`identity::Dimension`], with its value of an identity; what the
+//!   recorder learns for it stands in `record::identity`, and is shown by `cli::script::header`.
 //! - **A record type of perf.data**: in the crate of perf.data its fields (`record`), how they are decoded
 //!   (`decode::kernel`) and turned where a machine of the other byte order wrote them (`decode::swap`: the compiler does
 //!   not ask for it), how they are written if anybody writes them (`encode`); and what analysis makes of them, if anything
 //!   (`analyze::aggregate`).
 
 pub mod hardware;
+pub mod identity;
 pub mod label;
 mod markup;
 pub mod numerics;
@@ -122,6 +129,7 @@ pub mod symbolize;
 pub mod text_profile;
 
 pub mod analyze;
+pub mod merge;
 pub mod profile;
 pub mod report;
 

@@ -37,6 +37,7 @@ pub fn metadata() -> Metadata {
             event("instructions", Role::Inst, "hardware/config=0x1/"),
         ],
         warnings: Vec::new(),
+        identity: None,
     }
 }
 

@@ -58,7 +58,8 @@ fn variances(parts: &dyn ProfileParts) -> Vec<f64> {
     let profile = parts.profile();
     let mut sums = VarianceSums::new(profile, &[0, 2]).expect("measured joules");
     parts.for_each_part(&mut |part| {
-        let summed = Summed { profile: part, domains: &[0, 2], takes: &|cell| cell.thread != ThreadIndex(7) };
+        let summed =
+            Summed { profile: part, domains: &[0, 2], takes: &|_, cell| cell.thread != ThreadIndex(7) };
         sums.add(&summed, |cell| Some(part.cells[cell].thread.0 as usize));
     });
     sums.finish(profile.threads.len())

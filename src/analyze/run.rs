@@ -86,6 +86,11 @@ impl Analysis {
         Self { profile, parts }
     }
 
+    /// The profile, if all of it is in memory.
+    pub fn into_whole(self) -> Option<Profile> {
+        self.parts.is_none().then_some(self.profile)
+    }
+
     /// The profile, for what is to be added to its warnings.
     pub fn profile_mut(&mut self) -> &mut Profile {
         &mut self.profile

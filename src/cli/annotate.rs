@@ -94,8 +94,12 @@ enum SyntaxArg {
 
 /// Runs the verb.
 pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
-    keep_inputs(args.output.as_deref(), &[args.input.path()])?;
-    let mut loaded = args.input.load(Needed {
+    let paths = args.input.paths()?;
+    let [path] = &paths[..] else {
+        anyhow::bail!("code is shown of one recording, whose files are here: name one file");
+    };
+    keep_inputs(args.output.as_deref(), &[path])?;
+    let needed = Needed {
         dimensions: Dimensions {
             stacks: args.select.needs_stacks(),
             threads: args.select.needs_threads(),
@@ -104,7 +108,8 @@ pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
         inline: true,
         lines: true,
         slices: false,
-    })?;
+    };
+    let mut loaded = args.input.load_file(path, needed, args.input.memory())?;
     let options = AnnotateOptions {
         function: args.function.clone(),
         module: args.module.clone(),

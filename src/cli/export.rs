@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use eprof::analyze::SampleEnergies;
+use eprof::identity::Dimension;
 use eprof::profile::{ProfileMethod, top_level};
 use eprof::report::export::{EXPORTERS, Exported, Exporter};
 use eprof::report::tree::TreeOptions;
@@ -14,8 +15,9 @@ use eprof::report::{MissingJoules, ReportError, Selection, perf_data};
 use eprof::units::Joules;
 
 use super::Outcome;
+use super::by;
 use super::flamegraph::RootArg;
-use super::input::{InputArgs, Needed, SelectArgs};
+use super::input::{self, InputArgs, Needed, SelectArgs};
 use super::new_file::{NewFile, Readers, keep_inputs};
 use super::output;
 
@@ -45,6 +47,10 @@ pub struct ExportArgs {
     /// What stands before the outermost functions (collapsed, speedscope).
     #[arg(long, value_enum, default_value_t = RootArg::Auto)]
     root: RootArg,
+
+    /// Of several recordings: what tells them apart, before all other frames (collapsed, speedscope).
+    #[arg(long, value_name = "BY", value_delimiter = ',', value_parser = by::dimension())]
+    by: Vec<Dimension>,
 
     /// Also what was measured but not charged to the program (collapsed, speedscope).
     #[arg(long)]
@@ -81,22 +87,21 @@ fn formats() -> impl TypedValueParser<Value = Format> {
 
 /// Runs the verb.
 pub fn run(args: ExportArgs) -> Outcome {
-    keep_inputs(args.output.as_deref(), &[args.input.path()])?;
+    let paths = args.input.paths()?;
+    keep_inputs(args.output.as_deref(), &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
     let exporter = match args.format {
-        Format::PerfData => return export_perf_data(&args),
+        Format::PerfData => return export_perf_data(&args, &paths),
         Format::Of(exporter) => exporter,
     };
-    let loaded = args.input.load(Needed {
-        lines: exporter.needs_lines(),
-        slices: exporter.needs_slices(),
-        ..Needed::STACKS
-    })?;
+    let needed = Needed { lines: exporter.needs_lines(), slices: exporter.needs_slices(), ..Needed::STACKS };
+    let loaded = args.input.load_all(&paths, needed, args.input.memory())?;
     output::warn(&loaded.profile().warnings);
     let options = TreeOptions {
         subject: loaded.subject.clone(),
         selection: args.select.selection(),
         no_inline: !args.input.inline(true),
         root: args.root.root(),
+        dimensions: args.by.clone(),
         whole: args.whole,
         ..TreeOptions::default()
     };
@@ -111,9 +116,12 @@ pub fn run(args: ExportArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn export_perf_data(args: &ExportArgs) -> Outcome {
-    let recording = args.input.open()?;
-    let options = args.input.analyze_options(&recording, args.input.path(), Needed::STACKS)?;
+fn export_perf_data(args: &ExportArgs, paths: &[PathBuf]) -> Outcome {
+    let [input] = paths else {
+        bail!("perf-data is one recording with its samples' periods changed: export one file at a time");
+    };
+    let recording = input::open(input)?;
+    let options = args.input.analyze_options(&recording, input, Needed::STACKS)?;
     let mut energies = SampleEnergies::new(&recording, &options, args.input.memory());
     output::warn(energies.warnings());
     let columns = columns(&energies, &args.select.selection())?;
@@ -122,7 +130,7 @@ fn export_perf_data(args: &ExportArgs) -> Outcome {
     if path == Path::new("-") {
         bail!("perf-data needs a file: its header is written last");
     }
-    keep_inputs(Some(path), &[args.input.path()])?;
+    keep_inputs(Some(path), &[input])?;
     let cannot = || format!("cannot write {}", path.display());
     let mut file = NewFile::create(path, Readers::Owner).with_context(cannot)?;
     let joules = |position| {

@@ -5,15 +5,18 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
+use eprof::identity::Dimension;
 use eprof::report::flamegraph::{self, FlamegraphOptions};
 use eprof::report::tree::{CallTree, Direction, Root, TreeOptions};
 use eprof::report::{Style, flamegraph_text};
 
 use super::Outcome;
+use super::by;
 use super::input::{InputArgs, Loaded, Needed, SelectArgs};
 use super::new_file::keep_inputs;
 use super::output::{self, Color};
 use super::pager::Paging;
+use super::recordings;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,6 +62,10 @@ pub struct FlamegraphArgs {
     /// What stands below (before) the outermost functions.
     #[arg(long, value_enum, default_value_t = RootArg::Auto)]
     root: RootArg,
+
+    /// Of several recordings: what tells them apart, as the frames before all others.
+    #[arg(long, value_name = "BY", value_delimiter = ',', value_parser = by::dimension())]
+    by: Vec<Dimension>,
 
     /// Start from the innermost functions, which spend the energy, with their callers on top of them.
     #[arg(long)]
@@ -133,7 +140,9 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
             "text shows one recording: leave out --diff, or leave out --format text for a picture of the difference"
         );
     }
-    let inputs: Vec<&Path> = [args.input.path()].into_iter().chain(args.diff.as_deref()).collect();
+    let paths = args.input.paths()?;
+    let older = args.diff.as_ref().map(|path| recordings::expand(std::slice::from_ref(path))).transpose()?;
+    let inputs: Vec<&Path> = paths.iter().chain(older.iter().flatten()).map(PathBuf::as_path).collect();
     keep_inputs(path, &inputs)?;
     let look = FlamegraphOptions {
         title: args.title.clone(),
@@ -141,11 +150,11 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
         by_watts: args.colors == Colors::Watts,
         ..FlamegraphOptions::default()
     };
-    let memory = args.input.memory().shared_by(inputs.len());
-    let newer = args.input.load_file(args.input.path(), Needed::STACKS, memory)?;
+    let memory = args.input.memory().shared_by(1 + usize::from(older.is_some()));
+    let newer = args.input.load_all(&paths, Needed::STACKS, memory)?;
     output::warn(&newer.profile().warnings);
     let tree = args.tree(&newer)?;
-    match &args.diff {
+    match &older {
         _ if args.format == Format::Text => {
             let to_stdout = path.is_none_or(|path| path == Path::new("-"));
             let style = Style {
@@ -158,7 +167,7 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
         }
         None => output::write_to(path, |out| flamegraph::write(&tree, &look, out))?,
         Some(older) => {
-            let older = args.input.load_file(older, Needed::STACKS, memory)?;
+            let older = args.input.load_all(older, Needed::STACKS, memory)?;
             let older = args.tree(&older)?;
             output::write_to(path, |out| flamegraph::write_difference(&older, &tree, &look, out))?;
         }
@@ -177,6 +186,7 @@ impl FlamegraphArgs {
             selection: self.select.selection(),
             no_inline: !self.input.inline(true),
             root: self.root.root(),
+            dimensions: self.by.clone(),
             direction: if self.reverse { Direction::FromInnermost } else { Direction::FromOutermost },
             whole: self.whole,
         };

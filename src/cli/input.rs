@@ -2,7 +2,7 @@
 //! profile with symbols.
 
 use std::ffi::OsStr;
-use std::io::Read;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -32,6 +32,7 @@ use super::memory;
 use super::model::folders;
 use super::output::say;
 use super::reading_progress::ReadingProgress;
+use super::recordings;
 
 /// The recording that verbs read if they are told no other.
 pub const DEFAULT_RECORDING: &str = "eprof.data";
@@ -40,13 +41,14 @@ pub const DEFAULT_RECORDING: &str = "eprof.data";
 #[derive(Args)]
 pub struct InputArgs {
     /// Recording to read, of eprof or perf, or a profile as text: what `perf script` or `simpleperf report-sample`
-    /// print, or collapsed stacks; `-` is standard input.
+    /// print, or collapsed stacks; `-` is standard input. A folder means the recordings in it. Several are added up:
+    /// what a machine's meters counted in one time counts once.
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_RECORDING)]
-    input: PathBuf,
+    input: Vec<PathBuf>,
 
-    /// The recording, as with -i.
+    /// The recordings, as with -i.
     #[arg(value_name = "FILE", conflicts_with = "input")]
-    recording: Option<PathBuf>,
+    recording: Vec<PathBuf>,
 
     /// Estimate joules from CPU time by the machine's watts when idle and when all CPUs are busy, if
     /// the recording has no joules.
@@ -239,6 +241,24 @@ pub struct Loaded {
     pub symbolizer: Symbolizer,
 }
 
+/// A recording that was read.
+pub(super) struct Read {
+    pub found: Found,
+    pub symbols: Symbols,
+    pub subject: Option<String>,
+    pub verified: Option<Verified>,
+    pub started: Option<SystemTime>,
+    pub events: Vec<(String, EventAttr)>,
+    pub symbolizer: Symbolizer,
+}
+
+/// What a recording was made to.
+pub(super) enum Found {
+    Recording(Box<Analysis>),
+    /// What another tool printed.
+    Text(Box<Profile>),
+}
+
 impl Loaded {
     /// All that is known once of the recording.
     pub fn profile(&self) -> &Profile {
@@ -247,21 +267,34 @@ impl Loaded {
 }
 
 impl InputArgs {
-    /// The recording's file.
-    pub fn path(&self) -> &Path {
-        self.recording.as_ref().unwrap_or(&self.input)
-    }
-
-    /// Reads the recording.
-    pub fn load(&self, needed: Needed) -> anyhow::Result<Loaded> {
-        self.load_file(self.path(), needed, self.memory())
+    /// The recordings' files; those of folders by name.
+    ///
+    /// # Errors
+    /// A folder without recordings.
+    pub fn paths(&self) -> anyhow::Result<Vec<PathBuf>> {
+        recordings::expand(if self.recording.is_empty() { &self.input } else { &self.recording })
     }
 
     /// Reads any recording with the same options, within so much memory.
     pub fn load_file(&self, path: &Path, needed: Needed, memory: MemoryLimit) -> anyhow::Result<Loaded> {
+        let Read { found, symbols, subject, verified, started, events, symbolizer } =
+            self.read(path, needed, memory)?;
+        let name = (path != Path::new("-")).then(|| path.display().to_string());
+        let analysis: Box<dyn ProfileParts> = match found {
+            Found::Recording(mut analysis) => {
+                analysis.profile_mut().recordings.iter_mut().for_each(|origin| origin.name.clone_from(&name));
+                analysis
+            }
+            Found::Text(profile) => profile,
+        };
+        Ok(Loaded { analysis, symbols, subject, verified, started, events, symbolizer })
+    }
+
+    /// Reads a recording, or what another tool printed.
+    pub(super) fn read(&self, path: &Path, needed: Needed, memory: MemoryLimit) -> anyhow::Result<Read> {
         let recording = match open_any(path)? {
             Opened::Recording(recording) => Arc::from(recording),
-            Opened::Other(text) => return self.load_text(path, text, needed),
+            Opened::Other(text) => return self.read_text(path, text, needed),
         };
         let options = self.analyze_options(&recording, path, needed)?;
         let mut symbolize = self.symbolize_options(&recording, needed);
@@ -290,7 +323,8 @@ impl InputArgs {
         if self.watts.is_some() && has_meter {
             profile.warnings.push("--watts was not used: the recording has joules of its own".to_owned());
         }
-        Ok(Loaded { analysis: Box::new(analysis), symbols, subject, verified, started, events, symbolizer })
+        let found = Found::Recording(Box::new(analysis));
+        Ok(Read { found, symbols, subject, verified, started, events, symbolizer })
     }
 
     /// What was found of a machine says nothing of joules that other models and options divide.
@@ -303,7 +337,7 @@ impl InputArgs {
     }
 
     /// Reads what another tool printed.
-    fn load_text(&self, path: &Path, text: impl Read, needed: Needed) -> anyhow::Result<Loaded> {
+    fn read_text(&self, path: &Path, text: impl io::Read, needed: Needed) -> anyhow::Result<Read> {
         let options = TextOptions { cpus: needed.dimensions.cpus };
         let TextProfile { mut profile, symbols, cpus, .. } =
             text_profile::read(text, options).with_context(|| format!("cannot read {}", input_name(path)))?;
@@ -316,8 +350,8 @@ impl InputArgs {
                 profile.warnings.push(why.to_owned());
             }
         }
-        Ok(Loaded {
-            analysis: Box::new(profile),
+        Ok(Read {
+            found: Found::Text(Box::new(profile)),
             symbols,
             subject: None,
             verified: None,
@@ -335,11 +369,6 @@ impl InputArgs {
     /// Whether inlined functions are told apart.
     pub fn inline(&self, default: bool) -> bool {
         self.inline || (default && !self.no_inline)
-    }
-
-    /// Reads only the recording itself.
-    pub fn open(&self) -> anyhow::Result<Recording> {
-        open(self.path())
     }
 
     /// How the recording is to be analyzed.

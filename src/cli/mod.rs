@@ -8,6 +8,7 @@ use eprof::process::privileges;
 
 mod annotate;
 mod bus_error;
+mod by;
 mod calibrate;
 mod demo;
 mod doctor;
@@ -26,8 +27,10 @@ mod pager;
 mod progress_line;
 mod reading_progress;
 mod record;
+mod recordings;
 mod report;
 mod script;
+mod several;
 mod stage_bar;
 mod stat;
 mod symbol_args;

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use eprof::identity::Labels;
 use eprof::label::visible_lines;
 use eprof::machine::Roots;
 use eprof::machine::cpuinfo::CpuIdentity;
@@ -31,6 +32,7 @@ Examples:
   eprof record -F 999 -o quick.data ./app     999 samples a second of each event
   eprof record -p 1234 -- sleep 5             five seconds of a process that runs
   eprof record -a -- sleep 10                 ten seconds of the whole machine
+  eprof record --label version=1.2 ./app      told apart by `eprof report DIR/ --by label:version`
   eprof record --meter powercap ./app         this meter, or nothing
   sudo eprof record --user \"$USER\" ./app      with root's rights for eprof, but not for ./app";
 
@@ -153,6 +155,11 @@ pub struct RecordArgs {
     #[arg(long, value_name = "MODEL", default_value = "stored")]
     model: PathBuf,
 
+    /// Call the recording by this, such as version=1.2, so that reports of several recordings can be by it
+    /// (`eprof report --by label:version`). May be given more than once.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = Labels::parse)]
+    label: Vec<(String, String)>,
+
     /// Show no progress, warnings or summary; errors are shown all the same.
     #[arg(short, long)]
     quiet: bool,
@@ -248,6 +255,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         !contradicts,
         "--cupti tells when launched kernels ran; with --gpu=never there are no launches"
     );
+    let labels = Labels::new(args.label)?;
     let rate = match (args.freq, args.count) {
         (Some(frequency), _) => SamplingRate::Frequency(frequency),
         (_, Some(period)) => SamplingRate::Period(period),
@@ -283,7 +291,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
             interval: Duration::from_millis(args.meter_interval.max(1)),
             rest: Duration::from_millis(args.rest),
         },
-        output: OutputOptions { path: args.output, compression_level: args.compress, command_line },
+        output: OutputOptions { path: args.output, compression_level: args.compress, command_line, labels },
         duration: args.duration,
     })
 }

@@ -7,6 +7,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use eprof::analyze::Dimensions;
 use eprof::hardware::DomainKind;
+use eprof::identity::Dimension;
 use eprof::profile::{GPU_LAUNCH_EVENT, Profile};
 use eprof::report::Style;
 use eprof::report::buckets::BucketReport;
@@ -17,6 +18,7 @@ use eprof::report::{
 use regex::Regex;
 
 use super::Outcome;
+use super::by::{ByParser, ByWord};
 use super::input::{InputArgs, Loaded, Needed, SelectArgs};
 use super::new_file::keep_inputs;
 use super::output::{self, Color};
@@ -31,6 +33,7 @@ Examples:
   eprof report --by thread --domain dram-0    memory's joules by thread
   eprof report --by bucket --svg buckets.svg  joule by joule
   eprof report --by kernel                    joules of GPU kernels, and of the GPU's idling
+  eprof report ranks/ --by rank,function      functions of each rank, of all recordings in a folder
   eprof report perf.data --watts 10:65        joules of a perf recording, estimated
   eprof report --format json | jq '.rows[0]'";
 
@@ -44,9 +47,10 @@ pub struct ReportArgs {
     #[command(flatten)]
     input: InputArgs,
 
-    /// What a row stands for.
-    #[arg(long, value_enum, default_value_t = By::Function)]
-    by: By,
+    /// What a row stands for. Of several recordings, also what tells them apart: alone (`rank`), or before the kind of
+    /// row (`rank,function`).
+    #[arg(long, value_name = "BY", value_delimiter = ',', default_value = "function", value_parser = ByParser::<By>::new())]
+    by: Vec<ByWord<By>>,
 
     /// Add each row's total, in which all that it called is included, and its share.
     #[arg(long)]
@@ -100,7 +104,7 @@ pub struct ReportArgs {
     select: SelectArgs,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum By {
     Function,
     Line,
@@ -147,14 +151,16 @@ pub fn run(args: ReportArgs, paging: Paging) -> Outcome {
     if args.format == Format::Html && args.output.is_none() {
         bail!("a page is read in a browser: name a file with -o, such as -o energy.html");
     }
-    if args.svg.is_some() && args.by != By::Bucket {
+    if args.svg.is_some() && args.rows() != Some(By::Bucket) {
         bail!("--svg draws buckets: add --by bucket; pictures of functions are made by `eprof flamegraph`");
     }
+    let paths = args.input.paths()?;
+    args.check_by(&paths)?;
     for output in [&args.output, &args.svg] {
-        keep_inputs(output.as_deref(), &[args.input.path()])?;
+        keep_inputs(output.as_deref(), &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
     }
-    let loaded = args.input.load(args.needed())?;
-    if args.by == By::Bucket {
+    let loaded = args.input.load_all(&paths, args.needed(), args.input.memory())?;
+    if args.rows() == Some(By::Bucket) {
         return args.run_buckets(&loaded, paging);
     }
     let Loaded { analysis, symbols, subject, .. } = &loaded;
@@ -162,7 +168,7 @@ pub fn run(args: ReportArgs, paging: Paging) -> Outcome {
     let profile = loaded.profile();
     let mut options = args.options(subject.clone());
     options.verified = loaded.verified.clone();
-    if args.by == By::Kernel {
+    if args.rows() == Some(By::Kernel) {
         only_launches(&mut options, profile)?;
     }
     let report = || Report::new(analysis, symbols, &options);
@@ -172,6 +178,7 @@ pub fn run(args: ReportArgs, paging: Paging) -> Outcome {
             selection: args.select.selection(),
             no_inline: !args.inline(),
             whole,
+            dimensions: args.dimensions(),
             ..TreeOptions::default()
         };
         CallTree::new(analysis, symbols, &options)
@@ -246,6 +253,7 @@ impl ReportArgs {
         Options {
             subject,
             by: self.grouping(),
+            dimensions: self.dimensions(),
             selection: self.select.selection(),
             neighbours: of(Side::Callers, &self.callers).or_else(|| of(Side::Callees, &self.callees)),
             rows: self.filter.clone(),
@@ -260,11 +268,47 @@ impl ReportArgs {
 
     /// Tables have a row per function of the machine code, as other profilers' have.
     fn inline(&self) -> bool {
-        self.input.inline(self.by == By::Line || matches!(self.format, Format::Collapsed | Format::Html))
+        self.input
+            .inline(self.rows() == Some(By::Line) || matches!(self.format, Format::Collapsed | Format::Html))
+    }
+
+    /// What a row stands for; `None` if for recordings.
+    fn rows(&self) -> Option<By> {
+        self.by.iter().find_map(|word| match word {
+            ByWord::Rows(rows) => Some(*rows),
+            ByWord::Recordings(_) => None,
+        })
+    }
+
+    /// What tells recordings apart.
+    fn dimensions(&self) -> Vec<Dimension> {
+        let dimensions = self.by.iter().filter_map(|word| match word {
+            ByWord::Rows(_) => None,
+            ByWord::Recordings(dimension) => Some(dimension.clone()),
+        });
+        dimensions.collect()
+    }
+
+    fn check_by(&self, paths: &[PathBuf]) -> anyhow::Result<()> {
+        let kinds = self.by.len() - self.dimensions().len();
+        if kinds > 1 {
+            bail!("--by takes one kind of row, such as function, and what tells recordings apart before it");
+        }
+        match self.rows() {
+            Some(By::Bucket) if paths.len() > 1 => {
+                bail!("buckets are stretches of one recording: name one file")
+            }
+            Some(by @ (By::Bucket | By::Domain)) if self.by.len() > 1 => {
+                let name = if by == By::Bucket { "buckets" } else { "domains" };
+                bail!("{name} are not told apart by recordings: leave out the rest of --by")
+            }
+            _ => Ok(()),
+        }
     }
 
     fn grouping(&self) -> Grouping {
-        match self.by {
+        let Some(by) = self.rows() else { return Grouping::Recording };
+        match by {
             By::Function => Grouping::Function,
             By::Line => Grouping::Line,
             By::Module => Grouping::Module,
@@ -301,15 +345,16 @@ impl ReportArgs {
         let dimensions = Dimensions {
             stacks: !own_only || neighbours || self.select.needs_stacks(),
             threads: is_tree
-                || matches!(self.by, By::Thread | By::Process | By::Command)
+                || self.by.len() > 1
+                || matches!(self.rows(), None | Some(By::Thread | By::Process | By::Command))
                 || self.select.needs_threads(),
-            cpus: self.by == By::Core,
+            cpus: self.rows() == Some(By::Core),
         };
         Needed {
             dimensions,
             inline: self.inline(),
-            lines: self.by == By::Line,
-            slices: self.format == Format::Html || self.by == By::Bucket,
+            lines: self.rows() == Some(By::Line),
+            slices: self.format == Format::Html || self.rows() == Some(By::Bucket),
         }
     }
 
@@ -318,7 +363,7 @@ impl ReportArgs {
         Style {
             width: self.width.unwrap_or_else(|| output::table_width(to_stdout)),
             color: to_stdout && self.color.on_stdout(),
-            children: self.children || self.by == By::Domain,
+            children: self.children || self.rows() == Some(By::Domain),
         }
     }
 }

@@ -15,6 +15,7 @@ use super::symbol_args::SymbolArgs;
 use super::{Outcome, input, output};
 
 mod fields;
+mod header;
 mod places;
 mod printer;
 
@@ -27,6 +28,7 @@ Examples:
   eprof script                             every sample of eprof.data in the order of time
   eprof script perf.data --ns              with nanoseconds
   eprof script -F comm,tid,time,ip,sym     only these fields
+  eprof script --header-only               what the recording says of itself
   eprof script | inferno-collapse-perf     for tools that read `perf script`";
 
 /// Print every sample, as perf script does.
@@ -54,6 +56,14 @@ pub struct ScriptArgs {
     #[arg(long)]
     energy: bool,
 
+    /// First print what the file says of itself: the machine, the moment, and where the recording comes from.
+    #[arg(long)]
+    header: bool,
+
+    /// Print only that.
+    #[arg(long)]
+    header_only: bool,
+
     #[command(flatten)]
     symbols: SymbolArgs,
 }
@@ -63,6 +73,10 @@ pub fn run(mut args: ScriptArgs, paging: Paging) -> Outcome {
         args.input = recording;
     }
     let recording = input::open(&args.input)?;
+    if args.header_only {
+        paging.write_to(None, |out| header::write(&recording, out))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let fields = args.fields.unwrap_or_default();
     let (places, symbols) = named(&recording, &args, fields);
     output::warn(&symbols.warnings);
@@ -70,7 +84,10 @@ pub fn run(mut args: ScriptArgs, paging: Paging) -> Outcome {
     let follower = Follower::new(&recording, &args.symbols.options(&recording, &args.input));
     let mut warnings = Vec::new();
     paging.write_to(None, |out| {
-        let out = BufWriter::with_capacity(1 << 16, out);
+        let mut out = BufWriter::with_capacity(1 << 16, out);
+        if args.header {
+            header::write(&recording, &mut out)?;
+        }
         let mut printer = Printer::new(&recording, out, look, follower, places, symbols);
         let mut written = Ok(());
         let end = Replay::new(&recording).try_for_each(|_, context, record| {

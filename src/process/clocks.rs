@@ -13,6 +13,17 @@ pub fn monotonic_now() -> Timestamp {
     )
 }
 
+/// What the kernel says that the wall clock is off by at most; `None` if nothing keeps it in time.
+pub fn utc_error() -> Option<Nanoseconds> {
+    // SAFETY: all bytes zero is a valid value of this structure of numbers; its mode 0 asks, and sets nothing.
+    let mut times: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes into the structure that is ours.
+    let state = unsafe { libc::adjtimex(&raw mut times) };
+    let is_kept = state >= 0 && state != libc::TIME_ERROR && times.status & libc::STA_UNSYNC == 0;
+    let micros = u64::try_from(times.maxerror).ok().filter(|_| is_kept)?;
+    Some(Nanoseconds::from_nanos(micros.saturating_mul(1000)))
+}
+
 /// CPU time of this process, all threads.
 pub fn own_cpu_time() -> Nanoseconds {
     cpu_time(ClockId::CLOCK_PROCESS_CPUTIME_ID)

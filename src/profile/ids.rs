@@ -11,3 +11,7 @@ pub struct AddressId(pub u32);
 /// Index of a thread in [`Profile::threads`](super::Profile::threads).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ThreadIndex(pub u32);
+
+/// Index of a recording in [`Profile::recordings`](super::Profile::recordings).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecordingId(pub u32);

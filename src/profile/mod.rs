@@ -2,24 +2,32 @@
 //!
 //! Nothing in it is symbolized: code is known by module and address. See [`crate::symbolize`].
 
+use std::sync::Arc;
+
 use crate::hardware::{CpuInfo, DomainInfo, Method};
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 mod balance;
 mod error_terms;
 mod ids;
+mod meter_curve;
+mod origin;
 mod parts;
 mod stacks;
 mod standard_errors;
 mod transitions;
 mod unexplained_code;
+mod variance_sums;
 
 pub use balance::{BALANCE_TOLERANCE, Balance};
 pub use error_terms::{ErrorTerms, NO_CELL, SampleSequence, TrailFollower};
-pub use ids::{AddressId, ModuleId, ThreadIndex};
+pub use ids::{AddressId, ModuleId, RecordingId, ThreadIndex};
+pub use meter_curve::MeterCurve;
+pub use origin::Origin;
 pub use parts::ProfileParts;
 pub use stacks::{ByCallers, CallersId, StackId, StackTable};
-pub use standard_errors::{EQUAL_WATTS_ERROR, Summed, VarianceSums, standard_errors, variances};
+pub use standard_errors::{EQUAL_WATTS_ERROR, Summed};
+pub use variance_sums::{VarianceSums, standard_errors, variances};
 
 /// Name of the event in [`Profile::events`] that stands for launches of GPU kernels. Its cells' stacks
 /// end in kernels, and their time is time of the GPU.
@@ -67,6 +75,34 @@ pub struct Profile {
     pub hidden_callers: HiddenCallers,
     /// What the reader of a report must know.
     pub warnings: Vec<String>,
+    /// The recordings that it was made from: one, unless profiles were [merged](crate::merge).
+    pub recordings: Vec<Origin>,
+    /// Of a merged profile, the profiles that it was merged from, in the order of `recordings`.
+    pub merged: Vec<MergedPart>,
+    /// Of a merged profile, the energy of each machine.
+    pub machines: Vec<MachineEnergy>,
+}
+
+/// A profile that was merged into another one. Its cells stand in the other's table one after the other.
+#[derive(Debug, Clone)]
+pub struct MergedPart {
+    /// The profile, as it was added.
+    pub profile: Arc<Profile>,
+    /// The place of its first cell among the merged profile's.
+    pub first_cell: usize,
+    /// Of each of its domains, the merged profile's column.
+    pub columns: Vec<usize>,
+}
+
+/// The energy of one machine, in a profile of several recordings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MachineEnergy {
+    /// What the machine is called.
+    pub name: String,
+    /// Its boot, where that is known.
+    pub boot: Option<String>,
+    /// Where the joules of each domain of the profile went on this machine; `None` if it has no such domain.
+    pub balances: Vec<Option<Balance>>,
 }
 
 /// How often a chain of frame pointers lacked the caller of a function that had set up no frame.
@@ -258,6 +294,8 @@ pub struct Thread {
     pub name: String,
     /// Name of its process.
     pub process_name: String,
+    /// The recording that sampled it.
+    pub recording: RecordingId,
 }
 
 /// What one stack of one thread on one CPU did to one event.

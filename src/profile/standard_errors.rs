@@ -37,8 +37,8 @@ pub struct Summed<'p> {
     pub profile: &'p Profile,
     /// Columns of the profile's joules that are summed.
     pub domains: &'p [usize],
-    /// Whether a cell is summed at all.
-    pub takes: &'p dyn Fn(&Cell) -> bool,
+    /// Whether a cell, of this place in the table, is summed at all.
+    pub takes: &'p dyn Fn(usize, &Cell) -> bool,
 }
 
 impl Summed<'_> {
@@ -46,29 +46,9 @@ impl Summed<'_> {
     fn cells(&self) -> impl Iterator<Item = (usize, &Cell, Joules)> {
         let joules =
             |index: usize| self.domains.iter().map(|&domain| self.profile.joules(index)[domain]).sum();
-        let taken = self.profile.cells.iter().enumerate().filter(|(_, cell)| (self.takes)(cell));
+        let taken = self.profile.cells.iter().enumerate().filter(|(index, cell)| (self.takes)(*index, cell));
         taken.map(move |(index, cell)| (index, cell, joules(index)))
     }
-}
-
-/// Standard errors of the joules of `rows` groups of cells, in the domains that add up to the whole;
-/// `group_of` tells for each cell its own. `None` if nothing was measured.
-pub fn standard_errors(
-    profile: &Profile,
-    rows: usize,
-    group_of: impl Fn(usize) -> Option<usize>,
-) -> Option<Vec<Joules>> {
-    let domains: Vec<usize> = profile.top_domains().map(|(index, _)| index).collect();
-    let mut variances = variances(&Summed { profile, domains: &domains, takes: &|_| true }, rows, &group_of)?;
-    for cell in 0..profile.cells.len() {
-        if let Some(variance) = group_of(cell).and_then(|row| variances.get_mut(row)) {
-            let of_domain = |&domain: &usize| {
-                profile.cell_variances.get(cell * profile.domains.len() + domain).copied().unwrap_or(0.0)
-            };
-            *variance += domains.iter().map(of_domain).sum::<f64>();
-        }
-    }
-    Some(variances.into_iter().map(|variance| Joules::from_joules(variance.sqrt())).collect())
 }
 
 /// The correlation of all events counts as much as so many transitions of one.
@@ -106,16 +86,8 @@ struct RowSums {
     by_domain: Vec<f64>,
 }
 
-/// The variance, in square joules, of each of `rows` rows, of which `row_of` tells for each cell its
-/// own. `None` if the profile does not tell.
-pub fn variances(summed: &Summed, rows: usize, row_of: impl Fn(usize) -> Option<usize>) -> Option<Vec<f64>> {
-    let mut sums = VarianceSums::new(summed.profile, summed.domains)?;
-    sums.add(summed, row_of);
-    Some(sums.finish(rows))
-}
-
-/// What the variances of rows follow from, added up part by part.
-pub struct VarianceSums<'p> {
+/// What the variances of rows of one recording follow from, added up part by part.
+pub(super) struct RecordingVariances<'p> {
     /// What is known of the whole.
     profile: &'p Profile,
     terms: &'p ErrorTerms,
@@ -128,7 +100,7 @@ pub struct VarianceSums<'p> {
 /// The row of what is in none.
 const NO_ROW: u32 = u32::MAX;
 
-impl<'p> VarianceSums<'p> {
+impl<'p> RecordingVariances<'p> {
     /// Of some domains of a profile, which may come in parts. `None` if the profile does not tell.
     pub fn new(profile: &'p Profile, domains: &[usize]) -> Option<Self> {
         let (terms, domains) = (profile.errors.as_ref()?, domains.to_vec());
@@ -187,8 +159,8 @@ impl<'p> VarianceSums<'p> {
         }
     }
 
-    /// The variance of each of `rows` rows, in square joules.
-    pub fn finish(self, rows: usize) -> Vec<f64> {
+    /// The variance of each of `rows` rows.
+    pub fn finish(self, rows: usize) -> Vec<RowVariance> {
         let Self { profile, terms, domains, rows: mut sums, row_of_sequence } = self;
         sums.resize(rows, None);
         let is_summed = |row: &usize| sums.get(*row).is_some_and(Option::is_some);
@@ -225,19 +197,16 @@ impl<'p> VarianceSums<'p> {
             })
             .collect();
         let variance = |sum: &Option<RowSums>| {
-            let Some(sum) = sum else { return 0.0 };
+            let Some(sum) = sum else { return RowVariance::default() };
             let joules = sum.all_joules();
             let share = if whole > 0.0 { joules / whole } else { 0.0 };
             let of_others = (1.0 - share) * (1.0 - buckets.purity(sum.agreement(transitions.pairs)));
             let by_code: f64 =
                 sum.by_domain.iter().zip(&unexplained).map(|(joules, share)| joules * share).sum();
             let by_meter = (edges * share).powi(2) + (BETWEEN_READINGS * joules).powi(2);
-            by_sampling(sum)
-                + by_model(sum, terms, &domains)
-                + by_meter
-                + (by_code * of_others).powi(2)
-                + (EQUAL_WATTS_ERROR * sum.estimated).powi(2)
-                + sum.by_watts.powi(2)
+            let own =
+                by_sampling(sum) + by_model(sum, terms, &domains) + by_meter + (by_code * of_others).powi(2);
+            RowVariance { own, common: [EQUAL_WATTS_ERROR * sum.estimated, sum.by_watts] }
         };
         sums.iter().map(variance).collect()
     }
@@ -245,6 +214,16 @@ impl<'p> VarianceSums<'p> {
 
 fn of_domain(profile: &Profile, domain: usize) -> Option<&DomainDivision> {
     profile.division.as_ref().and_then(|division| division.domains.get(domain)?.as_ref())
+}
+
+/// The variance of a row of one recording.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RowVariance {
+    /// Of what goes wrong in each recording by itself, in square joules.
+    pub own: f64,
+    /// Joules that a row is off by, one standard error, of causes that all recordings share: code that differs from the
+    /// average in power does so in all of them, and what was assumed of one machine was assumed of the others.
+    pub common: [f64; 2],
 }
 
 fn coefficient(profile: &Profile, domain: usize, event: usize) -> f64 {
@@ -463,7 +442,7 @@ mod tests {
             errors: Some(ErrorTerms::default()),
             ..Profile::default()
         };
-        standard_errors(&profile, 1, |_| Some(0)).expect("measured")[0].as_joules()
+        crate::profile::standard_errors(&profile, 1, |_| Some(0)).expect("measured")[0].as_joules()
     }
 
     #[test]

@@ -17,9 +17,10 @@ use crate::record::drain::Drain;
 use crate::record::error::RecordError;
 use crate::record::gpu::kernel_names::KernelNames;
 use crate::record::host;
+use crate::record::identity;
 use crate::record::kernel_state;
 use crate::record::opened::Opened;
-use crate::record::options::TargetTasks;
+use crate::record::options::{OutputOptions, TargetTasks};
 use crate::record::output::PendingOutput;
 use crate::record::sampled_event::SampledEvent;
 use crate::record::sampling::Sampling;
@@ -39,21 +40,33 @@ pub struct Description {
 
 impl Description {
     /// Describes what was opened. `program` is the one that waits to be recorded.
-    pub fn of(opened: &Opened, tasks: &TargetTasks, program: Option<Pid>, command_line: &[String]) -> Self {
-        let clock = host::clock_reference();
+    pub fn of(
+        opened: &Opened,
+        tasks: &TargetTasks,
+        program: Option<Pid>,
+        output: &OutputOptions,
+        roots: &Roots,
+    ) -> Self {
+        let started = host::clock_reference();
+        let clock = started.map(|clock| ClockPair {
+            clockid: libc::CLOCK_MONOTONIC as u32,
+            clock_ns: clock.clock_ns,
+            wall_clock_ns: clock.unix_ns,
+        });
         let metadata = Metadata {
             format: METADATA_FORMAT,
             eprof_version: env!("CARGO_PKG_VERSION").to_owned(),
-            command_line: command_line.to_vec(),
+            command_line: output.command_line.clone(),
             target: target::describe(tasks, program),
             clock: "CLOCK_MONOTONIC".to_owned(),
-            started_unix_ns: clock.map_or(0, |clock| clock.wall_clock_ns),
+            started_unix_ns: started.map_or(0, |clock| clock.unix_ns),
             recorder_pid: std::process::id(),
             system_wide_samples: matches!(opened.scope, Scope::System),
             machine: opened.machine.clone(),
             domains: opened.domains.clone(),
             events: opened.sampling.events.iter().map(SampledEvent::info).collect(),
             warnings: [&opened.warnings[..], &opened.notes].concat(),
+            identity: Some(identity::of(roots, &opened.machine, tasks, started, &output.labels)),
         };
         Self { metadata, clock, warnings: opened.warnings.clone() }
     }

@@ -6,9 +6,10 @@ use nix::time::{ClockId, clock_getres, clock_gettime};
 use perf_data::Features;
 use perf_data::features::{ClockPair, CpuCount};
 
+use crate::identity::WallClock;
 use crate::machine::pmu::Pmu;
 use crate::machine::{Roots, cpu_list};
-use crate::process::clocks::monotonic_now;
+use crate::process::clocks::{monotonic_now, utc_error};
 use crate::recording::metadata::Metadata;
 use crate::units::Nanoseconds;
 
@@ -36,17 +37,22 @@ pub fn features(roots: &Roots, metadata: &Metadata, clock: Option<ClockPair>) ->
     }
 }
 
-/// This instant on the recording's clock and on the wall.
-pub fn clock_reference() -> Option<ClockPair> {
-    let nanos = |clock| {
-        let time = clock_gettime(clock).ok()?;
-        Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
+/// This instant on the recording's clock and on the wall, the latter read between two readings of the former.
+pub fn clock_reference() -> Option<WallClock> {
+    let read = |_| {
+        let before = monotonic_now();
+        let wall = clock_gettime(ClockId::CLOCK_REALTIME).ok()?;
+        let between = monotonic_now().since(before);
+        Some(WallClock {
+            clock_ns: before.as_nanos() + between.as_nanos() / 2,
+            unix_ns: wall.tv_sec() as u64 * 1_000_000_000 + wall.tv_nsec() as u64,
+            reading_error_ns: between.as_nanos().div_ceil(2),
+            utc_error_ns: None,
+        })
     };
-    Some(ClockPair {
-        clockid: libc::CLOCK_MONOTONIC as u32,
-        clock_ns: monotonic_now().as_nanos(),
-        wall_clock_ns: nanos(ClockId::CLOCK_REALTIME)?,
-    })
+    // Who is interrupted between the readings tries again.
+    let best = (0..5).filter_map(read).min_by_key(|clock| clock.reading_error_ns)?;
+    Some(WallClock { utc_error_ns: utc_error().map(Nanoseconds::as_nanos), ..best })
 }
 
 fn total_memory_kb(roots: &Roots) -> Option<u64> {

@@ -27,6 +27,7 @@ mod events;
 mod frequency;
 mod gpu;
 mod host;
+mod identity;
 mod kernel_state;
 mod opened;
 mod options;

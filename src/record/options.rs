@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::identity::Labels;
 use crate::meter::MeterOptions;
 use crate::power_model::stored::StoredModel;
 
@@ -201,4 +202,6 @@ pub struct OutputOptions {
     pub compression_level: Option<i32>,
     /// eprof's own command line, for the file.
     pub command_line: Vec<String>,
+    /// What the user calls the recording by.
+    pub labels: Labels,
 }

@@ -55,7 +55,7 @@ pub fn record(options: &RecordOptions, progress: Listener<'_>) -> Result<Summary
 
     rest::watch(&mut opened, &target.tasks, energy.rest, &roots);
 
-    let description = Description::of(&opened, &target.tasks, program.pid(), &output.command_line);
+    let description = Description::of(&opened, &target.tasks, program.pid(), output, &roots);
     let compression = output.compression_level;
     let mut drain = description.write(&mut file, compression, &opened, program.tells_activity(), &roots)?;
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::hardware::{CoreKind, DomainInfo, DomainKind, MachineInfo, Role};
+use crate::identity::Identity;
 
 /// Name of the event whose samples carry the [`Metadata`] in pieces.
 pub const METADATA_EVENT: &str = "eprof/metadata/";
@@ -43,6 +44,9 @@ pub struct Metadata {
     pub events: Vec<EventInfo>,
     /// What the recorder had to do without, in sentences for the reader of a report.
     pub warnings: Vec<String>,
+    /// Where the recording comes from; `None` of recorders that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
 }
 
 /// What a recording was pointed at.

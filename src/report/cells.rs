@@ -2,11 +2,13 @@
 
 use rustc_hash::FxHashMap;
 
+use super::groups::{self, Groups};
 use super::rows::{Grouping, Row};
 use super::select::{Selected, Totals};
 use crate::hardware::CpuInfo;
+use crate::identity::Dimension;
 use crate::label::Label;
-use crate::profile::{DomainEnergy, EventTotals, Profile, VarianceSums};
+use crate::profile::{DomainEnergy, EventTotals, Profile, RecordingId, Thread, VarianceSums};
 use crate::units::Joules;
 
 /// Sums by thread, process, name of process, core or event.
@@ -27,7 +29,12 @@ enum RowOf {
 
 impl<'a> CellSums<'a> {
     /// Nothing yet.
-    pub fn new(profile: &'a Profile, selected: &'a Selected, grouping: Grouping) -> Self {
+    pub fn new(
+        profile: &'a Profile,
+        selected: &'a Selected,
+        grouping: Grouping,
+        dimensions: &[Dimension],
+    ) -> Self {
         let mut rows = Vec::new();
         let row_of = match grouping {
             Grouping::Core => RowOf::Core(CoreRows::default()),
@@ -36,6 +43,15 @@ impl<'a> CellSums<'a> {
                 let row = |event: &EventTotals| Row::new(Label::new(&event.name), empty, empty);
                 rows.extend(profile.events.iter().map(row));
                 RowOf::Event
+            }
+            Grouping::Recording => {
+                let groups = Groups::of(profile, dimensions);
+                rows.extend(groups.values.iter().map(|values| {
+                    let name = groups::title(values);
+                    Row { values: values.clone(), ..Row::new(name, Totals::default(), Totals::default()) }
+                }));
+                let row = |thread: &Thread| groups.of_recording[thread.recording.0 as usize];
+                RowOf::Thread(profile.threads.iter().map(row).collect())
             }
             _ => RowOf::Thread(thread_rows(profile, grouping, &mut rows)),
         };
@@ -52,7 +68,10 @@ impl<'a> CellSums<'a> {
             let row = match &mut self.row_of {
                 RowOf::Event => cell.event as usize,
                 RowOf::Thread(rows) => rows[cell.thread.0 as usize],
-                RowOf::Core(cores) => cores.row(self.profile, cell.cpu, &mut self.rows),
+                RowOf::Core(cores) => {
+                    let thread = &self.profile.threads[cell.thread.0 as usize];
+                    cores.row(self.profile, thread.recording, cell.cpu, &mut self.rows)
+                }
             };
             self.rows[row].own += totals;
             self.rows[row].total += totals;
@@ -80,16 +99,23 @@ impl<'a> CellSums<'a> {
 
 /// Makes the rows of all threads and tells for each thread which one is its.
 fn thread_rows(profile: &Profile, grouping: Grouping, rows: &mut Vec<Row>) -> Vec<usize> {
-    let mut known: FxHashMap<(u32, u32, &str), usize> = FxHashMap::default();
+    let mut known: FxHashMap<(u32, u32, u32, &str), usize> = FxHashMap::default();
     let threads = profile.threads.iter();
     threads
         .map(|thread| {
+            // Processes of different machines may have one number.
+            let machine =
+                profile.recordings.get(thread.recording.0 as usize).map_or(0, |origin| origin.machine);
             let (key, name, ids) = match grouping {
-                Grouping::Thread => {
-                    ((thread.pid, thread.tid, ""), &thread.name, (Some(thread.pid), Some(thread.tid)))
+                Grouping::Thread => (
+                    (machine, thread.pid, thread.tid, ""),
+                    &thread.name,
+                    (Some(thread.pid), Some(thread.tid)),
+                ),
+                Grouping::Process => {
+                    ((machine, thread.pid, 0, ""), &thread.process_name, (Some(thread.pid), None))
                 }
-                Grouping::Process => ((thread.pid, 0, ""), &thread.process_name, (Some(thread.pid), None)),
-                _ => ((0, 0, thread.process_name.as_str()), &thread.process_name, (None, None)),
+                _ => ((0, 0, 0, thread.process_name.as_str()), &thread.process_name, (None, None)),
             };
             let name = Label::new(name);
             let row = *known.entry(key).or_insert_with(|| {
@@ -106,35 +132,49 @@ fn thread_rows(profile: &Profile, grouping: Grouping, rows: &mut Vec<Row>) -> Ve
 /// The rows of cores, made as their CPUs are met.
 #[derive(Default)]
 struct CoreRows {
-    of_cpu: FxHashMap<Option<u32>, usize>,
-    of_core: FxHashMap<(u32, u32, u32), usize>,
+    of_cpu: FxHashMap<(u32, Option<u32>), usize>,
+    of_core: FxHashMap<(u32, u32, u32, u32), usize>,
 }
 
 impl CoreRows {
-    fn row(&mut self, profile: &Profile, cpu: Option<u32>, rows: &mut Vec<Row>) -> usize {
-        if let Some(&row) = self.of_cpu.get(&cpu) {
+    fn row(
+        &mut self,
+        profile: &Profile,
+        recording: RecordingId,
+        cpu: Option<u32>,
+        rows: &mut Vec<Row>,
+    ) -> usize {
+        let origin = profile.recordings.get(recording.0 as usize);
+        let machine = origin.map_or(0, |origin| origin.machine);
+        if let Some(&row) = self.of_cpu.get(&(machine, cpu)) {
             return row;
         }
+        let cpus = match origin {
+            Some(origin) if profile.machines.len() > 1 => &origin.cpus,
+            _ => &profile.cpus,
+        };
+        let node = profile.machines.get(machine as usize).filter(|_| profile.machines.len() > 1);
         let mut add = |label: String| {
+            let label = node.map_or_else(|| label.clone(), |node| format!("{}: {label}", node.name));
             rows.push(Row::new(Label::new(&label), Totals::default(), Totals::default()));
             rows.len() - 1
         };
-        let row = match cpu.map(|cpu| (cpu, profile.cpus.iter().rfind(|info| info.cpu == cpu))) {
+        let row = match cpu.map(|cpu| (cpu, cpus.iter().rfind(|info| info.cpu == cpu))) {
             None => add("[unknown CPU]".to_owned()),
             Some((cpu, None)) => add(format!("CPU {cpu}")),
             Some((_, Some(here))) => *self
                 .of_core
-                .entry((here.package, here.die, here.core))
-                .or_insert_with(|| add(core_name(profile, here))),
+                .entry((machine, here.package, here.die, here.core))
+                .or_insert_with(|| add(core_name(cpus, here))),
         };
-        self.of_cpu.insert(cpu, row);
+        self.of_cpu.insert((machine, cpu), row);
         row
     }
 }
 
-fn core_name(profile: &Profile, here: &CpuInfo) -> String {
+fn core_name(cpus: &[CpuInfo], here: &CpuInfo) -> String {
     let place = |info: &CpuInfo| (info.package, info.die, info.core);
-    let siblings = profile.cpus.iter().filter(|info| place(info) == place(here));
+    let siblings = cpus.iter().filter(|info| place(info) == place(here));
     let cpus: Vec<String> = siblings.map(|info| info.cpu.to_string()).collect();
     format!("package {} core {} (CPU {})", here.package, here.core, cpus.join(","))
 }

@@ -28,15 +28,19 @@ const COLUMNS: [&str; 17] = [
 ];
 
 /// Writes the rows of a report, one line each, below a line of column names. What is not known is an
-/// empty cell. A text that a spreadsheet would take for a formula is preceded by `'`.
+/// empty cell. Where rows are of recordings that are told apart, a column for each thing that tells them stands at the end. A text that a spreadsheet would take for a formula is preceded by `'`.
 ///
 /// # Errors
 /// If writing fails.
 pub fn write(report: &Report, out: impl Write) -> Result<(), ReportError> {
     let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(COLUMNS).map_err(io_error)?;
+    let dimensions = report.dimensions.iter().map(ToString::to_string);
+    writer.write_record(COLUMNS.map(str::to_owned).into_iter().chain(dimensions)).map_err(io_error)?;
     for row in &report.rows {
-        writer.write_record(cells(report, row)).map_err(io_error)?;
+        // Rows of the balance are of no recording.
+        let value = |at: usize| row.values.get(at).map(|value| value.csv().into_owned()).unwrap_or_default();
+        let values = (0..report.dimensions.len()).map(value);
+        writer.write_record(cells(report, row).into_iter().chain(values)).map_err(io_error)?;
     }
     writer.flush()?;
     Ok(())

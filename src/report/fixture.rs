@@ -3,7 +3,7 @@
 use crate::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, Method};
 use crate::profile::{
     AddressId, Balance, CallersId, Cell, CodeAddress, DomainEnergy, EventTotals, Module, ModuleId,
-    ModuleKind, Profile, ProfileParts, Thread, ThreadIndex, TimeSlice,
+    ModuleKind, Profile, ProfileParts, RecordingId, Thread, ThreadIndex, TimeSlice,
 };
 use crate::symbolize::{FileId, FoundFrames, FoundFunction, Item, SourceFrame, Symbols, SymbolsBuilder};
 use crate::units::{Joules, Nanoseconds, Timestamp};
@@ -122,7 +122,8 @@ impl Fixture {
 
     pub fn thread(&mut self, pid: u32, tid: u32, name: &str, process_name: &str) {
         let (name, process_name) = (name.to_owned(), process_name.to_owned());
-        self.profile.threads.push(Thread { pid, tid, name, process_name });
+        let recording = RecordingId(0);
+        self.profile.threads.push(Thread { pid, tid, name, process_name, recording });
     }
 
     pub fn cpu(&mut self, cpu: u32, core: u32) {

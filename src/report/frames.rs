@@ -4,7 +4,7 @@
 
 use std::hash::Hash;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::label::Label;
 use crate::profile::{AddressId, Module, ModuleKind, Profile, StackId};
@@ -74,6 +74,7 @@ impl FrameTable {
         let modules: Vec<Label> = profile.modules.iter().map(module_label).collect();
         let unknown =
             FunctionLabel { name: Label::new("[unknown]"), module: Label::new("[unknown]"), address: None };
+        let moves = moving_modules(profile);
         let mut functions = Interner::default();
         functions.intern(unknown.clone());
         let function_ids: Vec<u32> = symbols
@@ -100,7 +101,9 @@ impl FrameTable {
                 functions.intern(FunctionLabel {
                     name: if as_module { in_brackets(label) } else { Label::new(&function.name) },
                     module: label.clone(),
-                    address: function.address.filter(|_| !made_at_run_time && !as_module),
+                    address: function.address.filter(|_| {
+                        !made_at_run_time && !as_module && !moves.get(module).is_some_and(|moves| *moves)
+                    }),
                 })
             })
             .collect();
@@ -160,6 +163,28 @@ impl FrameTable {
         let functions: Vec<bool> = self.functions.iter().map(condition).collect();
         self.keys.iter().map(|key| functions[key.function as usize]).collect()
     }
+}
+
+/// Of each module whether its functions have one name and several addresses, though they are the same for a reader: in a
+/// profile of several recordings those of kernels, which every boot puts elsewhere, and of files of which nodes have
+/// different builds.
+fn moving_modules(profile: &Profile) -> Vec<bool> {
+    if profile.recordings.len() < 2 {
+        return Vec::new();
+    }
+    let mut builds: FxHashMap<&str, Option<&[u8]>> = FxHashMap::default();
+    let mut several: FxHashSet<&str> = FxHashSet::default();
+    for module in &profile.modules {
+        let build = module.build_id.as_deref();
+        if *builds.entry(module.path.as_str()).or_insert(build) != build {
+            several.insert(&module.path);
+        }
+    }
+    let moves = |module: &Module| {
+        matches!(module.kind, ModuleKind::Kernel | ModuleKind::KernelModule)
+            || several.contains(module.path.as_str())
+    };
+    profile.modules.iter().map(moves).collect()
 }
 
 fn class_of(frame: &SourceFrame, kernel: bool, kind: Option<ModuleKind>) -> FrameClass {

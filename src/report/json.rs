@@ -10,12 +10,13 @@ use std::io::Write;
 
 use serde::Serialize;
 
+use super::json_balance::JsonBalance;
+use super::json_origin::{JsonMachine, JsonRecording, json_recordings};
 use super::select::{Totals, Weight};
 use super::summary::method_name;
-use super::{DivisionSummary, DomainSummary, Report, ReportError, Row, RowKind, Side, Verified};
+use super::{DivisionSummary, DomainSummary, Grouping, Report, ReportError, Row, RowKind, Side, Verified};
 use crate::hardware::Method;
 use crate::label::Label;
-use crate::profile::Balance;
 use crate::units::{Joules, Watts};
 
 /// Writes a report as one JSON object.
@@ -53,9 +54,15 @@ struct JsonReport<'a> {
     /// What `eprof verify` found on this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<&'a Verified>,
+    /// Where the recordings come from, in the order of `recording` in `machines`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    recordings: Vec<JsonRecording<'a>>,
+    /// The balance of each machine, where there are several recordings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    machines: Vec<JsonMachine<'a>>,
     warnings: &'a [Label],
     weight: &'static str,
-    by: &'static str,
+    by: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     callers_of: Option<&'a Label>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,17 +85,6 @@ struct JsonDomain<'a> {
     parent: Option<&'a Label>,
     counted: bool,
     balance: JsonBalance,
-}
-
-#[derive(Serialize)]
-struct JsonBalance {
-    attributed: Joules,
-    #[serde(rename = "static")]
-    static_energy: Joules,
-    other: Joules,
-    lost: Joules,
-    recorder: Joules,
-    relative_error: f64,
 }
 
 #[derive(Serialize)]
@@ -120,6 +116,9 @@ struct JsonRow<'a> {
     file: Option<&'a Label>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
+    /// What its recordings are by each dimension of `by`.
+    #[serde(skip_serializing_if = "<[Label]>::is_empty")]
+    values: &'a [Label],
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,6 +142,13 @@ struct JsonRest {
     rows: usize,
     joules: Option<Joules>,
     samples: u64,
+}
+
+/// What rows stand for: `function`, or `rank,function`.
+fn by(report: &Report) -> String {
+    let dimensions = report.dimensions.iter().map(ToString::to_string);
+    let rows = (report.by != Grouping::Recording).then(|| report.by.name().to_owned());
+    dimensions.chain(rows).collect::<Vec<_>>().join(",")
 }
 
 impl<'a> JsonReport<'a> {
@@ -191,9 +197,11 @@ impl<'a> JsonReport<'a> {
                 unknown: hidden.unknown,
             }),
             verified: summary.verified.as_ref(),
+            recordings: json_recordings(summary),
+            machines: summary.machines.iter().map(JsonMachine::new).collect(),
             warnings: &report.warnings,
             weight: report.weight.name(),
-            by: report.by.name(),
+            by: by(report),
             callers_of: neighbours_of(Side::Callers),
             callees_of: neighbours_of(Side::Callees),
             rows: report.rows.iter().map(|row| JsonRow::new(report, row)).collect(),
@@ -218,19 +226,6 @@ impl<'a> JsonDomain<'a> {
     }
 }
 
-impl JsonBalance {
-    fn new(balance: &Balance) -> Self {
-        Self {
-            attributed: balance.attributed,
-            static_energy: balance.static_energy,
-            other: balance.other_processes + balance.recorder,
-            lost: balance.lost,
-            recorder: balance.recorder,
-            relative_error: balance.error(),
-        }
-    }
-}
-
 impl<'a> JsonRow<'a> {
     fn new(report: &'a Report, row: &'a Row) -> Self {
         let joules = |totals: &Totals| report.summary.has_joules().then_some(totals.joules);
@@ -242,6 +237,7 @@ impl<'a> JsonRow<'a> {
             function: row.place.as_ref().map(|place| &place.function),
             file: row.place.as_ref().map(|place| &place.file),
             line: row.place.as_ref().map(|place| place.line),
+            values: &row.values,
             pid: row.ids.0,
             tid: row.ids.1,
             self_joules: joules(&row.own),

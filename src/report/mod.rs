@@ -9,6 +9,7 @@
 
 pub mod annotate;
 pub mod buckets;
+mod by_group;
 mod call_path_check;
 mod cells;
 pub mod csv;
@@ -23,6 +24,7 @@ pub mod flamegraph;
 pub mod flamegraph_text;
 pub mod folded;
 mod frames;
+mod groups;
 mod head;
 mod heading;
 pub mod histogram;
@@ -30,6 +32,8 @@ pub mod histogram;
 mod hostile;
 pub mod html;
 pub mod json;
+mod json_balance;
+mod json_origin;
 mod kept_tree;
 #[cfg(test)]
 mod laws;
@@ -65,5 +69,5 @@ pub use repeated::said_once;
 pub use rows::{Grouping, Place, Row, RowKind, SortKey};
 pub use select::{Selection, Totals, Weight};
 pub use style::Style;
-pub use summary::{DomainSummary, EventSummary, Summary, Verified};
+pub use summary::{DomainSummary, EventSummary, MachineSummary, RecordingSummary, Summary, Verified};
 pub use value::{Options, Report};

@@ -34,6 +34,8 @@ pub enum Grouping {
     Kernel,
     /// An energy domain. Its own joules are those that are in no domain inside it.
     Domain,
+    /// Recordings by what [`Options::dimensions`](super::Options::dimensions) tell apart, and nothing finer.
+    Recording,
 }
 
 impl Grouping {
@@ -50,6 +52,7 @@ impl Grouping {
             Self::Event => "event",
             Self::Kernel => "kernel",
             Self::Domain => "domain",
+            Self::Recording => "recording",
         }
     }
 
@@ -79,6 +82,8 @@ pub struct Row {
     pub module: Option<Label>,
     /// The place in the source, of rows by line.
     pub place: Option<Place>,
+    /// What the recordings of the row are, by each of [`Options::dimensions`](super::Options::dimensions).
+    pub values: Vec<Label>,
     /// Process and thread ids, of rows by thread; a process has only the first.
     pub ids: (Option<u32>, Option<u32>),
     /// Of samples right here.
@@ -100,7 +105,17 @@ pub struct Place {
 
 impl Row {
     pub(super) fn new(name: Label, own: Totals, total: Totals) -> Self {
-        Self { kind: RowKind::Samples, name, module: None, place: None, ids: (None, None), own, total }
+        let values = Vec::new();
+        Self {
+            kind: RowKind::Samples,
+            name,
+            module: None,
+            place: None,
+            values,
+            ids: (None, None),
+            own,
+            total,
+        }
     }
 
     /// A row for joules that no sample was charged with.
@@ -234,17 +249,17 @@ pub(super) fn sort(rows: &mut [Row], key: SortKey, weight: Weight) {
     let line = |row: &Row| row.place.as_ref().map(|place| place.line);
     rows.sort_by(|a, b| {
         let (size_a, size_b) = (sizes(a), sizes(b));
-        size_b
-            .0
-            .total_cmp(&size_a.0)
-            .then_with(|| size_b.1.total_cmp(&size_a.1))
-            .then_with(|| (&a.name, &a.module, line(a), a.ids).cmp(&(&b.name, &b.module, line(b), b.ids)))
+        size_b.0.total_cmp(&size_a.0).then_with(|| size_b.1.total_cmp(&size_a.1)).then_with(|| {
+            let order = |row: &'_ Row| (row.module.clone(), line(row), row.ids);
+            a.name.cmp(&b.name).then_with(|| (order(a), &a.values).cmp(&(order(b), &b.values)))
+        })
     });
 }
 
 /// A row is kept by its name, its function or its module.
 pub(super) fn matches(row: &Row, pattern: &Regex) -> bool {
     pattern.is_match(row.name.as_str())
+        || row.values.iter().any(|value| pattern.is_match(value.as_str()))
         || row.module.as_ref().is_some_and(|module| pattern.is_match(module.as_str()))
         || row.place.as_ref().is_some_and(|place| pattern.is_match(place.function.as_str()))
 }

@@ -175,6 +175,14 @@ impl Selected {
         Ok(Self { weight, domains, is_of_one_domain, partial, event, without_time, threads })
     }
 
+    /// The same selection, of the samples of some recordings alone.
+    pub fn of_recordings(&self, profile: &Profile, takes: impl Fn(usize) -> bool) -> Self {
+        let is_taken = |thread: usize| takes(profile.threads[thread].recording.0 as usize);
+        let threads =
+            (0..self.threads.len()).map(|thread| self.threads[thread] && is_taken(thread)).collect();
+        Self { threads, partial: true, ..self.clone() }
+    }
+
     /// Adds to what the variances of joules follow from, in the columns `domains`, the selected cells of a part of the
     /// profile; `row_of` tells for each cell its row.
     pub fn add_variances(
@@ -184,7 +192,7 @@ impl Selected {
         row_of: impl Fn(usize) -> Option<usize>,
         sums: &mut VarianceSums<'_>,
     ) {
-        sums.add(&Summed { profile: part, domains, takes: &|cell| self.takes(cell) }, row_of);
+        sums.add(&Summed { profile: part, domains, takes: &|_, cell| self.takes(cell) }, row_of);
     }
 
     /// The selected cells: index, cell and sums.

@@ -5,8 +5,9 @@ use serde::Serialize;
 use super::division::DivisionSummary;
 use super::select::Selected;
 use crate::hardware::{DomainInfo, Method};
+use crate::identity::Identity;
 use crate::label::Label;
-use crate::profile::{Balance, DomainEnergy, HiddenCallers, Profile, ProfileMethod};
+use crate::profile::{Balance, DomainEnergy, HiddenCallers, MachineEnergy, Origin, Profile, ProfileMethod};
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// One energy domain of the report's head.
@@ -84,6 +85,38 @@ pub struct Summary {
     pub hidden_callers: HiddenCallers,
     /// What `eprof verify` found there, if all joules are measured.
     pub verified: Option<Verified>,
+    /// The recordings.
+    pub recordings: Vec<RecordingSummary>,
+    /// The machines, where there are several recordings.
+    pub machines: Vec<MachineSummary>,
+}
+
+/// A recording of the report's head.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordingSummary {
+    /// Its file.
+    pub file: Option<Label>,
+    /// Host name of its machine.
+    pub hostname: Label,
+    /// Release of the kernel.
+    pub kernel: Label,
+    /// Its machine, among [`Summary::machines`].
+    pub machine: u32,
+    /// What it says of where it comes from; `None` if nothing.
+    pub identity: Option<Identity>,
+}
+
+/// A machine of the report's head.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MachineSummary {
+    /// What it is called.
+    pub name: Label,
+    /// Its boot, where that is known.
+    pub boot: Option<Label>,
+    /// Where the joules of its domains went, by name.
+    pub domains: Vec<(Label, Balance)>,
+    /// Where the joules of its counted domains went.
+    pub balance: Balance,
 }
 
 impl Summary {
@@ -132,6 +165,12 @@ impl Summary {
             division: profile.division.as_ref().map(|division| DivisionSummary::new(division, profile)),
             hidden_callers: profile.hidden_callers,
             verified: None,
+            recordings: profile.recordings.iter().map(RecordingSummary::new).collect(),
+            machines: profile
+                .machines
+                .iter()
+                .map(|machine| MachineSummary::new(profile, selected, machine))
+                .collect(),
         }
     }
 
@@ -165,6 +204,36 @@ impl Summary {
     /// All samples known to be lost.
     pub fn lost(&self) -> u64 {
         self.events.iter().map(|event| event.lost).sum()
+    }
+}
+
+impl RecordingSummary {
+    fn new(origin: &Origin) -> Self {
+        Self {
+            file: origin.name.as_deref().map(Label::new),
+            hostname: Label::new(&origin.hostname),
+            kernel: Label::new(&origin.kernel),
+            machine: origin.machine,
+            identity: origin.identity.clone(),
+        }
+    }
+}
+
+impl MachineSummary {
+    fn new(profile: &Profile, selected: &Selected, machine: &MachineEnergy) -> Self {
+        let of_domain = machine.balances.iter().enumerate();
+        let known: Vec<(usize, Balance)> =
+            of_domain.filter_map(|(at, balance)| Some((at, (*balance)?))).collect();
+        let counted = known.iter().filter(|(at, _)| selected.domains.contains(at));
+        Self {
+            name: Label::new(&machine.name),
+            boot: machine.boot.as_deref().map(Label::new),
+            balance: counted.fold(Balance::default(), |sum, (_, balance)| sum + *balance),
+            domains: known
+                .iter()
+                .map(|(at, balance)| (Label::new(&profile.domains[*at].info.name), *balance))
+                .collect(),
+        }
     }
 }
 

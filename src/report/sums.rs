@@ -8,6 +8,7 @@ use super::neighbours::{self, Neighbours};
 use super::rows::{FrameSums, Grouping, Row, frame_row};
 use super::select::{Selected, Selection, Totals};
 use super::stack_filter::StackFilter;
+use crate::identity::Dimension;
 use crate::label::Label;
 use crate::profile::{Profile, StackId};
 use crate::symbolize::Symbols;
@@ -22,6 +23,8 @@ pub(super) struct RowsWanted<'a> {
     pub neighbours: Option<&'a Neighbours>,
     /// Tell inlined functions from the function they were put into.
     pub inline: bool,
+    /// What tells recordings apart, each with rows of its own.
+    pub dimensions: &'a [Dimension],
 }
 
 /// The sums of a report.
@@ -46,6 +49,7 @@ enum RowSums<'a> {
 }
 
 /// What was found.
+#[derive(Default)]
 pub(super) struct Found {
     pub rows: Vec<Row>,
     /// All that was selected.
@@ -84,7 +88,7 @@ impl<'a> Sums<'a> {
                 RowSums::ByFrame(FrameSums::new(profile, selected, frames.keys.len()))
             }
             (None, Grouping::Domain) => RowSums::ByDomain(DomainSums::new(profile, selected)),
-            (None, by) => RowSums::ByCell(CellSums::new(profile, selected, by)),
+            (None, by) => RowSums::ByCell(CellSums::new(profile, selected, by, wanted.dimensions)),
         };
         Ok(Self {
             symbols,
@@ -158,7 +162,7 @@ fn is_taken(stacks: &[Totals]) -> Vec<bool> {
 }
 
 /// What there is beyond a part of it.
-fn beyond(all: Totals, chosen: Totals) -> Totals {
+pub(super) fn beyond(all: Totals, chosen: Totals) -> Totals {
     let time = all.time.as_nanos().saturating_sub(chosen.time.as_nanos());
     Totals {
         joules: (all.joules - chosen.joules).max(Joules::ZERO),

@@ -5,6 +5,7 @@ use std::io::Write;
 use unicode_width::UnicodeWidthStr;
 
 use super::error::ReportError;
+use super::groups::title;
 use super::head;
 use super::rows::{Grouping, Row, RowKind};
 use super::scale::{Scale, grouped};
@@ -212,7 +213,11 @@ fn names(report: &Report, row: &Row) -> (Label, Option<Label>) {
             None => row.module.as_ref().map(module_name),
         },
     };
-    (row.name.clone(), second)
+    let name = match (&row.values[..], report.by) {
+        ([], _) | (_, Grouping::Recording) => row.name.clone(),
+        (values, _) => Label::new(&format!("{}: {}", title(values).as_str(), row.name.as_str())),
+    };
+    (name, second)
 }
 
 /// A module in few columns.
@@ -227,7 +232,12 @@ fn titles(by: Grouping) -> (&'static str, Option<&'static str>) {
         Grouping::Line => Some("function"),
         Grouping::Thread => Some("pid/tid"),
         Grouping::Process => Some("pid"),
-        Grouping::Module | Grouping::Command | Grouping::Core | Grouping::Event | Grouping::Domain => None,
+        Grouping::Module
+        | Grouping::Command
+        | Grouping::Core
+        | Grouping::Event
+        | Grouping::Domain
+        | Grouping::Recording => None,
     };
     (by.name(), second)
 }

@@ -15,6 +15,7 @@ use super::summary::Summary;
 use super::totals_by_frame::sums_by_frame;
 pub use super::walk::Direction;
 use super::walk::{Node, TreeFrame, TreeShape, WeighedStack, walk};
+use crate::identity::Dimension;
 use crate::label::Label;
 use crate::profile::{Profile, ProfileParts, StackId, Thread};
 use crate::symbolize::Symbols;
@@ -31,6 +32,8 @@ pub struct TreeOptions {
     pub no_inline: bool,
     /// The frame above all stacks.
     pub root: Root,
+    /// What tells recordings apart: the frame above all stacks is of these.
+    pub dimensions: Vec<Dimension>,
     /// From which end stacks are read.
     pub direction: Direction,
     /// Frames for what was measured but not attributed: static energy, other processes, eprof, lost.
@@ -109,7 +112,7 @@ impl<'a> CallTree<'a> {
     ) -> Result<Self, ReportError> {
         let profile = parts.profile();
         let selected = Selected::resolve(&options.selection, profile)?;
-        let (mut roots, root_of_thread) = roots(profile, options.root);
+        let (mut roots, root_of_thread) = roots(profile, options);
         let frame_table = || FrameTable::new(profile, symbols, Detail::ClassedFunction, !options.no_inline);
         let mut paths = CallPathCheck::new(profile, symbols);
         let new_filter = || StackFilter::new(profile, symbols, &options.selection);
@@ -379,15 +382,23 @@ impl FrameNames<'_> {
 }
 
 /// The names of the frames above all stacks, and which one each thread has.
-fn roots(profile: &Profile, root: Root) -> (Vec<Label>, Vec<Option<u32>>) {
+fn roots(profile: &Profile, options: &TreeOptions) -> (Vec<Label>, Vec<Option<u32>>) {
+    let (root, dimensions) = (options.root, &options.dimensions[..]);
     let several_commands = root == Root::Automatic
+        && dimensions.is_empty()
         && profile.threads.windows(2).any(|pair| pair[0].process_name != pair[1].process_name);
-    let name = |thread: &Thread| match root {
+    let of_thread = |thread: &Thread| match root {
         Root::None => None,
         Root::Automatic => several_commands.then(|| thread.process_name.clone()),
         Root::Command => Some(thread.process_name.clone()),
         Root::Process => Some(format!("{} ({})", thread.process_name, thread.pid)),
         Root::Thread => Some(format!("{} ({}/{})", thread.name, thread.pid, thread.tid)),
+    };
+    let name = |thread: &Thread| {
+        let origin = profile.recordings.get(thread.recording.0 as usize);
+        let of_recording = origin.into_iter().flat_map(|origin| dimensions.iter().map(|by| origin.value(by)));
+        let names: Vec<String> = of_recording.chain(of_thread(thread)).collect();
+        (!names.is_empty()).then(|| names.join(" "))
     };
     let mut labels: Vec<Label> = Vec::new();
     let mut known: FxHashMap<Label, u32> = FxHashMap::default();

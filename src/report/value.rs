@@ -2,6 +2,7 @@
 
 use regex::Regex;
 
+use super::by_group::sums_by_group;
 use super::error::ReportError;
 use super::missing_joules::MissingJoules;
 use super::neighbours::{Neighbours, Side};
@@ -11,6 +12,7 @@ use super::select::{Selected, Selection, Totals, Weight};
 use super::summary::{Summary, Verified};
 use super::sums::{Found, RowsWanted, Sums};
 
+use crate::identity::Dimension;
 use crate::label::Label;
 use crate::profile::{BALANCE_TOLERANCE, EQUAL_WATTS_ERROR, Profile, ProfileMethod, ProfileParts};
 use crate::symbolize::Symbols;
@@ -23,6 +25,8 @@ pub struct Options {
     pub subject: Option<String>,
     /// What a row stands for.
     pub by: Grouping,
+    /// What tells recordings apart: each of these has rows of its own.
+    pub dimensions: Vec<Dimension>,
     /// What the report is made from, and what weighs.
     pub selection: Selection,
     /// Show the callers or callees of a function instead of all rows.
@@ -48,6 +52,7 @@ impl Default for Options {
         Self {
             subject: None,
             by: Grouping::Function,
+            dimensions: Vec::new(),
             selection: Selection::default(),
             neighbours: None,
             rows: None,
@@ -70,6 +75,8 @@ pub struct Report {
     pub weight: Weight,
     /// What a row stands for.
     pub by: Grouping,
+    /// What tells recordings apart that have rows of their own.
+    pub dimensions: Vec<Dimension>,
     /// The only event whose samples count, if one was asked for.
     pub event: Option<Label>,
     /// Whose callers or callees the rows are.
@@ -102,11 +109,20 @@ impl Report {
         if options.by == Grouping::Domain && weight != Weight::Joules {
             return Err(ReportError::NoJoules(MissingJoules::in_profile(profile)));
         }
-        let wanted =
-            RowsWanted { by: options.by, neighbours: options.neighbours.as_ref(), inline: options.inline };
-        let mut sums = Sums::new(profile, symbols, &selected, &options.selection, wanted)?;
-        parts.for_each_part(&mut |part| sums.add(part));
-        let Found { rows, chosen, not_selected, in_cells, paths } = sums.finish()?;
+        let wanted = RowsWanted {
+            by: options.by,
+            neighbours: options.neighbours.as_ref(),
+            inline: options.inline,
+            dimensions: &options.dimensions,
+        };
+        let found = if options.dimensions.is_empty() || options.by == Grouping::Recording {
+            let mut sums = Sums::new(profile, symbols, &selected, &options.selection, wanted)?;
+            parts.for_each_part(&mut |part| sums.add(part));
+            sums.finish()?
+        } else {
+            sums_by_group(parts, symbols, &selected, &options.selection, wanted)?
+        };
+        let Found { rows, chosen, not_selected, in_cells, paths } = found;
 
         let neighbours = options.neighbours.as_ref();
         let neighbours_of = neighbours.map(|of| (of.side, Label::new(&of.function)));
@@ -115,6 +131,7 @@ impl Report {
         let mut report = Self {
             weight,
             by: options.by,
+            dimensions: options.dimensions.clone(),
             event: options.selection.event.as_deref().map(Label::new),
             not_selected,
             whole: if neighbours_of.is_some() { rows.iter().map(|row| row.own).sum() } else { chosen },

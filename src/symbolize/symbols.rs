@@ -76,6 +76,40 @@ impl Symbols {
         }
     }
 
+    /// Adds the symbols of other addresses, which are to follow after the first `addresses`, in modules after the
+    /// first `modules`.
+    pub fn append(&mut self, other: Self, modules: u32, addresses: usize) {
+        let functions = self.functions.len() as u32;
+        let moved =
+            |function: Function| Function { module: ModuleId(function.module.0 + modules), ..function };
+        self.functions.extend(other.functions.into_iter().map(moved));
+        // A line of one file is one line, whoever ran it.
+        let mut known: FxHashMap<Arc<str>, FileId> =
+            (0..).map(FileId).zip(&self.files).map(|(id, path)| (path.clone(), id)).collect();
+        let files: Vec<FileId> = other
+            .files
+            .into_iter()
+            .map(|path| {
+                *known.entry(path).or_insert_with_key(|path| {
+                    self.files.push(path.clone());
+                    FileId(self.files.len() as u32 - 1)
+                })
+            })
+            .collect();
+        let frames = self.frames.len() as u32;
+        self.frames.extend(other.frames.into_iter().map(|frame| SourceFrame {
+            function: FunctionId(frame.function.0 + functions),
+            file: frame.file.and_then(|file| files.get(file.0 as usize).copied()),
+            ..frame
+        }));
+        self.spans.resize(addresses, (0, 0));
+        self.spans.extend(other.spans.into_iter().map(|(start, end)| (start + frames, end + frames)));
+        self.offsets.resize(addresses, NO_OFFSET);
+        self.offsets.extend(other.offsets);
+        self.warnings.extend(other.warnings);
+        self.asked_servers |= other.asked_servers;
+    }
+
     /// How far an address lies behind the start of the symbol that names its outermost frame, in bytes; `None` where
     /// no symbol does.
     pub fn offset(&self, address: AddressId) -> Option<u64> {

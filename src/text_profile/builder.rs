@@ -6,8 +6,8 @@ use super::names::{java, rust, without_parameters};
 use super::sample::{Frame, Sample, UNKNOWN};
 use super::text::{TextKind, TextOptions, TextProfile};
 use crate::profile::{
-    AddressId, CallersId, Cell, CodeAddress, EventTotals, Module, ModuleId, ModuleKind, Profile, StackTable,
-    Thread, ThreadIndex,
+    AddressId, CallersId, Cell, CodeAddress, EventTotals, Module, ModuleId, ModuleKind, Profile, RecordingId,
+    StackTable, Thread, ThreadIndex,
 };
 use crate::symbolize::{FoundFrames, FoundFunction, FunctionId, Item, SourceFrame, Symbols, SymbolsBuilder};
 use crate::timeline::StackInterner;
@@ -252,7 +252,8 @@ impl Builder {
         *self.threads.entry((*pid, *tid, comm.clone())).or_insert_with(|| {
             // Of a thread's process only the thread's own name is told.
             let (name, process_name) = (comm.clone(), comm.clone());
-            threads.push(Thread { pid: *pid, tid: *tid, name, process_name });
+            let recording = RecordingId(0);
+            threads.push(Thread { pid: *pid, tid: *tid, name, process_name, recording });
             ThreadIndex(threads.len() as u32 - 1)
         })
     }

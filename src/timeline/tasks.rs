@@ -4,7 +4,7 @@ use perf_data::record::{CpuMode, FileIdentity, Mmap, TaskChange};
 use rustc_hash::FxHashMap;
 
 use super::space::{AddressSpace, Effect, Located, Mapping, SpaceId};
-use crate::profile::{CodeAddress, Module, ModuleId, ModuleKind, Thread, ThreadIndex};
+use crate::profile::{CodeAddress, Module, ModuleId, ModuleKind, RecordingId, Thread, ThreadIndex};
 
 /// A live thread in [`Tasks`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -369,7 +369,7 @@ impl Tasks {
             true => name.clone(),
             false => self.process_name(pid).unwrap_or_else(|| name.clone()),
         };
-        let thread = Thread { pid, tid, name, process_name };
+        let thread = Thread { pid, tid, name, process_name, recording: RecordingId(0) };
         if let Some(id) = self.task_ids.get(&(pid, tid))
             && self.threads[self.thread(*id).0 as usize] == thread
         {

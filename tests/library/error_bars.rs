@@ -8,7 +8,7 @@ use eprof::hardware::{DomainInfo, DomainKind, Method};
 use eprof::numerics::random::Random;
 use eprof::profile::{
     BucketReason, CallersId, Cell, Division, DomainDivision, DomainEnergy, ErrorTerms, EventTotals, Profile,
-    SampleSequence, StackTable, Thread, ThreadIndex,
+    RecordingId, SampleSequence, StackTable, Thread, ThreadIndex,
 };
 use eprof::report::{self, Grouping, Report};
 use eprof::symbolize::Symbols;
@@ -148,7 +148,15 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
             .map(|name| EventTotals { name: name.to_owned(), samples: 1, count: 1, lost: 0, throttled: 0 })
             .to_vec(),
         stacks,
-        threads: (0..3).map(|tid| Thread { pid: 1, tid, name: name(tid), process_name: name(tid) }).collect(),
+        threads: (0..3)
+            .map(|tid| Thread {
+                pid: 1,
+                tid,
+                name: name(tid),
+                process_name: name(tid),
+                recording: RecordingId(0),
+            })
+            .collect(),
         cells: (0..6).map(cell).collect(),
         cell_joules: attribution.cell_joules,
         division: Some(Division {

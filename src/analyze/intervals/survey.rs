@@ -12,6 +12,7 @@ use crate::analyze::intervals::grid::IntervalGrid;
 use crate::analyze::intervals::losses::{Loss, Losses};
 use crate::analyze::intervals::pieces::Pieces;
 use crate::attribute::Quantum;
+use crate::profile::MeterCurve;
 use crate::recording::Recording;
 use crate::recording::energy::EnergyReading;
 use crate::units::{Joules, Timestamp};
@@ -26,6 +27,8 @@ pub struct Survey {
     pub samples: Vec<u64>,
     /// First and last reading of each energy domain.
     pub readings: Vec<Option<[(Timestamp, Joules); 2]>>,
+    /// What each energy domain's meter counted over time.
+    pub meters: Vec<MeterCurve>,
     /// Highest CPU number of a sample.
     pub highest_cpu: Option<u32>,
     /// Times of the first and the last sample.
@@ -60,6 +63,7 @@ pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
     let mut survey = Survey {
         samples: vec![0; roles.sampled().len()],
         readings: vec![None; domains],
+        meters: vec![MeterCurve::default(); domains],
         intervals: IntervalGrid::new(recording.metadata(), roles.sampled().len()),
         ..Survey::default()
     };
@@ -139,6 +143,7 @@ impl Survey {
         };
         let point = (time, reading.energy);
         self.intervals.reading(domain, time, reading.energy);
+        self.meters[domain].push(time, reading.energy);
         let ends = self.readings[domain].get_or_insert([point, point]);
         if time < ends[0].0 {
             ends[0] = point;

@@ -13,9 +13,11 @@ use crate::analyze::passes::attributing::Attributed;
 use crate::attribute::{Attribution, Bucket};
 use crate::hardware::DomainInfo;
 use crate::profile::{
-    CallersId, Cell, DomainEnergy, ErrorTerms, HiddenCallers, Profile, StackTable, ThreadIndex, TimeSlice,
+    CallersId, Cell, DomainEnergy, ErrorTerms, HiddenCallers, Origin, Profile, StackTable, ThreadIndex,
+    TimeSlice,
 };
 use crate::recording::Recording;
+use crate::recording::metadata::Target;
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// What a pass makes of a recording.
@@ -69,6 +71,7 @@ pub(crate) fn assemble(
         is_partial: !recording.is_complete(),
         hidden_callers: gathered.hidden_callers,
         warnings: [gathered.warnings, warnings].concat(),
+        recordings: vec![origin(recording, survey)],
         ..Profile::default()
     };
     if let Some(metadata) = recording.metadata() {
@@ -107,6 +110,31 @@ pub(crate) fn assemble(
     profile.warnings.extend(out_of_reach(gathered.hidden_callers, copies_tops_of_stacks(recording)));
     profile.warnings.extend(gathered.end.warnings());
     Assembled { profile, positions, by_event, pool_factors }
+}
+
+/// What the recording says of where it comes from.
+fn origin(recording: &Recording, survey: &Survey) -> Origin {
+    let features = recording.features();
+    let Some(metadata) = recording.metadata() else {
+        return Origin {
+            hostname: features.hostname.clone().unwrap_or_default(),
+            kernel: features.os_release.clone().unwrap_or_default(),
+            ..Origin::default()
+        };
+    };
+    Origin {
+        name: None,
+        hostname: metadata.machine.hostname.clone(),
+        kernel: metadata.machine.kernel.clone(),
+        identity: metadata.identity.clone(),
+        started_unix_ns: Some(metadata.started_unix_ns).filter(|&nanos| nanos > 0),
+        is_monotonic: metadata.clock == "CLOCK_MONOTONIC",
+        recorder_pid: Some(metadata.recorder_pid),
+        is_of_system: metadata.target == Target::System,
+        cpus: metadata.machine.cpus.clone(),
+        meters: survey.meters.clone(),
+        machine: 0,
+    }
 }
 
 /// Callers that are missing in more than one sample of twenty are worth another recording.

@@ -6,6 +6,7 @@ mod estimates;
 mod firefox;
 mod outputs;
 pub mod recording;
+mod several;
 mod verified;
 
 use std::path::Path;

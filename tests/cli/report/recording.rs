@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use eprof::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method, Role};
+use eprof::identity::Identity;
 use eprof::recording::energy::EnergyReading;
 use eprof::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, Target};
 use eprof::recording::own_events;
@@ -51,6 +52,10 @@ pub struct Recorded<'a> {
     pub astray: &'a [u64],
     /// No meter counted: what assumed watts may be off by.
     pub watts_error: Option<f64>,
+    /// Where it says that it comes from.
+    pub identity: Option<Identity>,
+    /// The recorder's process id.
+    pub recorder: u32,
 }
 
 impl Default for Recorded<'_> {
@@ -64,6 +69,8 @@ impl Default for Recorded<'_> {
             heavy_of_four: 3,
             astray: &[],
             watts_error: None,
+            identity: None,
+            recorder: 1,
         }
     }
 }
@@ -188,7 +195,7 @@ impl Recorded<'_> {
             },
             clock: "CLOCK_MONOTONIC".to_owned(),
             started_unix_ns: 4_000_000_000_000_000_000,
-            recorder_pid: 1,
+            recorder_pid: self.recorder,
             system_wide_samples: false,
             machine: MachineInfo {
                 cpu_identity: CPU_IDENTITY.to_owned(),
@@ -204,6 +211,7 @@ impl Recorded<'_> {
                 core_kind: CoreKind::Performance,
             }],
             warnings: if self.warning.is_empty() { Vec::new() } else { vec![self.warning.to_owned()] },
+            identity: self.identity.clone(),
         }
     }
 }

@@ -220,5 +220,6 @@ fn metadata() -> Metadata {
         }],
         events: Vec::new(),
         warnings: Vec::new(),
+        identity: None,
     }
 }

@@ -12,6 +12,7 @@ mod folded;
 mod hostile;
 mod losses;
 mod memory;
+mod merged;
 mod repeated;
 mod scale;
 pub mod support;

@@ -12,6 +12,7 @@ mod launch;
 mod limits;
 mod processes;
 mod progress;
+mod ranks;
 mod readers;
 mod rights;
 mod shares;

@@ -68,6 +68,7 @@ pub fn write(path: &Path, gpus: &[Gpu]) {
         domains: domains.clone(),
         events: Vec::new(),
         warnings: Vec::new(),
+        identity: None,
     };
     let file = fs::File::create(path).expect("a file");
     let mut writer = PerfDataWriter::create(file, own_events::descriptions(&domains)).expect("a recording");

@@ -290,6 +290,7 @@ fn metadata(scenario: &Scenario) -> Metadata {
         domains: (0..scenario.packages).flat_map(|package| domains(scenario, package)).collect(),
         events: events.collect(),
         warnings: Vec::new(),
+        identity: None,
     }
 }
 

@@ -1,0 +1,104 @@
+//! Several recordings as one.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::bail;
+use eprof::analyze::{Dimensions, MemoryLimit};
+use eprof::merge::merge;
+use eprof::profile::Profile;
+use eprof::symbolize::{SymbolizeOptions, Symbolizer, Symbols};
+
+use super::input::{Found, InputArgs, Loaded, Needed, Read};
+
+impl InputArgs {
+    /// Reads these recordings, one after the other; several become one.
+    pub fn load_all(&self, paths: &[PathBuf], needed: Needed, memory: MemoryLimit) -> anyhow::Result<Loaded> {
+        match paths {
+            [path] => self.load_file(path, needed, memory),
+            _ => self.load_several(paths, needed, memory),
+        }
+    }
+
+    fn load_several(&self, paths: &[PathBuf], needed: Needed, memory: MemoryLimit) -> anyhow::Result<Loaded> {
+        // Threads tell whose samples are of which recording. Each profile is there twice in the end, as it is and as
+        // a part of the whole.
+        let needed =
+            Needed { dimensions: Dimensions { threads: true, ..needed.dimensions }, slices: false, ..needed };
+        let memory = memory.shared_by(2 * paths.len());
+        let (mut profiles, mut symbols, mut subjects) = (Vec::new(), Vec::new(), Vec::new());
+        for path in paths {
+            let name = path.display().to_string();
+            let Read { found, symbols: of_one, subject, .. } =
+                self.read(path, needed, memory).map_err(|error| naming(error, &name))?;
+            let mut profile = match found {
+                Found::Text(profile) => *profile,
+                Found::Recording(analysis) => match analysis.into_whole() {
+                    Some(profile) => profile,
+                    None => bail!(
+                        "{name} has more call stacks than there is memory for beside the other {} recordings: give \
+                         more by --memory, or report fewer at once",
+                        paths.len() - 1
+                    ),
+                },
+            };
+            profile.recordings.resize_with(1, Default::default);
+            profile.recordings[0].name = Some(name);
+            profiles.push(profile);
+            symbols.push(of_one);
+            subjects.push(subject);
+        }
+        let merged = merge(profiles);
+        let mut all = Symbols::default();
+        let (mut modules, mut addresses) = (0, 0);
+        for (&number, part) in merged.order.iter().zip(&merged.profile.merged) {
+            all.append(std::mem::take(&mut symbols[number]), modules, addresses);
+            modules += part.profile.modules.len() as u32;
+            addresses += part.profile.addresses.len();
+        }
+        let subject = subject(&merged.profile, merged.order.iter().filter_map(|&at| subjects[at].as_deref()));
+        let started = merged.profile.recordings.iter().filter_map(|origin| origin.started_unix_ns).min();
+        let started = started.and_then(|nanos| UNIX_EPOCH.checked_add(Duration::from_nanos(nanos)));
+        Ok(Loaded {
+            analysis: Box::new(merged.profile),
+            symbols: all,
+            subject,
+            verified: None,
+            started,
+            events: Vec::new(),
+            // Nobody looks for more of several recordings.
+            symbolizer: Symbolizer::new(SymbolizeOptions::default()),
+        })
+    }
+}
+
+/// An error that says of which of the files it is.
+fn naming(error: anyhow::Error, name: &str) -> anyhow::Error {
+    if format!("{error:#}").contains(name) { error } else { error.context(name.to_owned()) }
+}
+
+/// What was recorded, how often, and on how many machines.
+fn subject<'a>(profile: &Profile, subjects: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    subjects.for_each(|subject| *counts.entry(subject).or_default() += 1);
+    let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+    let mut text = count(profile.recordings.len(), "recording");
+    text += &format!(" of {}", count(profile.machines.len(), "machine"));
+    let is_one = counts.len() == 1;
+    let mut commands = counts.into_iter().map(|(subject, count)| match count {
+        _ if is_one => subject.to_owned(),
+        1 => subject.to_owned(),
+        _ => format!("{count} of {subject}"),
+    });
+    const SHOWN: usize = 3;
+    let shown: Vec<String> = commands.by_ref().take(SHOWN).collect();
+    let more = commands.count();
+    if !shown.is_empty() {
+        text += &format!(": {}", shown.join("; "));
+    }
+    if more > 0 {
+        text += &format!("; and {more} more");
+    }
+    Some(text)
+}

@@ -1,0 +1,82 @@
+//! What batch systems and MPI launchers tell a process of its job, by environment variables.
+
+use serde::{Deserialize, Serialize};
+
+use super::text::text;
+
+/// A process's place in a job.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// The job's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The step of the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// The process's number in the job, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// What the batch system calls the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+}
+
+/// Who tells a job's id, the likeliest first: Slurm, PBS and its kin, LSF, Flux, Grid Engine.
+const IDS: [&str; 5] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID"];
+/// Who tells a rank. An MPI launcher stands before Slurm: in a batch script that calls mpirun, Slurm's number is the
+/// script's own, 0 on all ranks.
+const RANKS: [&str; 5] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK", "SLURM_PROCID"];
+
+impl Job {
+    /// What the variables of a process say; `variable` tells the value of one.
+    pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let found = |name: &str| text(&variable(name)?);
+        let rank = |name: &&str| found(name)?.parse().ok();
+        Self {
+            id: IDS.iter().find_map(|name| found(name)),
+            step: found("SLURM_STEP_ID"),
+            rank: RANKS.iter().find_map(rank),
+            node: found("SLURMD_NODENAME"),
+        }
+    }
+
+    /// Nothing is known of a job.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(variables: &[(&str, &str)]) -> Job {
+        let value = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        Job::of_environment(|name| value(name).map(str::to_owned))
+    }
+
+    #[test]
+    fn slurm_tells_all() {
+        let found = job(&[
+            ("SLURM_JOB_ID", "4711"),
+            ("SLURM_STEP_ID", "0"),
+            ("SLURM_PROCID", "3"),
+            ("SLURMD_NODENAME", "n2"),
+        ]);
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(found, Job { id: some("4711"), step: some("0"), rank: Some(3), node: some("n2") });
+    }
+
+    #[test]
+    fn an_mpi_launcher_knows_ranks_better() {
+        assert_eq!(job(&[("SLURM_PROCID", "0"), ("OMPI_COMM_WORLD_RANK", "5")]).rank, Some(5));
+        assert_eq!(job(&[("PMI_RANK", "2")]).rank, Some(2));
+        assert_eq!(job(&[("PMIX_RANK", "x"), ("PMI_RANK", "7")]).rank, Some(7));
+    }
+
+    #[test]
+    fn nothing_is_made_up() {
+        assert!(job(&[("SLURM_JOB_ID", " "), ("PMI_RANK", "-1")]).is_empty());
+        assert_eq!(job(&[("PBS_JOBID", &"9".repeat(9999))]).id.map(|id| id.len()), Some(256));
+    }
+}

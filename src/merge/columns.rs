@@ -1,0 +1,142 @@
+//! Which domains of different recordings are summed in one column.
+
+use crate::hardware::{DomainInfo, DomainKind, Method};
+use crate::profile::{Origin, Profile};
+use crate::units::Joules;
+
+use super::machines::{Machines, overlap, times};
+
+/// The merged profile's domains, and where those of its parts are among them.
+pub(super) struct Columns {
+    pub infos: Vec<DomainInfo>,
+    /// Of each part and each of its domains, the column.
+    pub of_part: Vec<Vec<usize>>,
+}
+
+/// What domains must agree in to be summed. A package within a platform's meter is not one that stands alone: the former
+/// is in the platform's sum already.
+type Key = (String, DomainKind, Method, Option<usize>);
+
+impl Columns {
+    /// Of these profiles.
+    pub fn of(parts: &[Profile]) -> Self {
+        let mut columns = Self { infos: Vec::new(), of_part: Vec::new() };
+        let mut keys: Vec<Key> = Vec::new();
+        for part in parts {
+            let infos: Vec<&DomainInfo> = part.domains.iter().map(|domain| &domain.info).collect();
+            let mut places = vec![None; infos.len()];
+            for domain in 0..infos.len() {
+                columns.place(&infos, domain, &mut places, &mut keys, 0);
+            }
+            columns.of_part.push(places.into_iter().map(Option::unwrap_or_default).collect());
+        }
+        columns
+    }
+
+    /// Finds or makes the column of a domain, and before it that of the one that contains it.
+    fn place(
+        &mut self,
+        infos: &[&DomainInfo],
+        domain: usize,
+        places: &mut [Option<usize>],
+        keys: &mut Vec<Key>,
+        depth: usize,
+    ) -> usize {
+        if let Some(column) = places[domain] {
+            return column;
+        }
+        let info = infos[domain];
+        let parent = info.parent.as_deref();
+        let outer = infos.iter().position(|other| Some(other.name.as_str()) == parent);
+        // Parents may form a ring in a damaged file.
+        let outer = outer.filter(|_| depth < infos.len());
+        let outer = outer.map(|outer| self.place(infos, outer, places, keys, depth + 1));
+        let key = (info.name.clone(), info.kind, info.method, outer);
+        let column = match keys.iter().position(|known| *known == key) {
+            Some(column) => {
+                self.infos[column] = of_both(&self.infos[column], info);
+                column
+            }
+            None => {
+                keys.push(key);
+                let parent = outer.map(|outer| self.infos[outer].name.clone());
+                let name = self.unused(&info.name, info.method);
+                self.infos.push(DomainInfo { name, parent, ..info.clone() });
+                self.infos.len() - 1
+            }
+        };
+        places[domain] = Some(column);
+        column
+    }
+
+    /// A name that no column has yet.
+    fn unused(&self, name: &str, method: Method) -> String {
+        let is_free = |name: &String| self.infos.iter().all(|info| info.name != *name);
+        let method = match method {
+            Method::Measured => "measured",
+            Method::Estimated => "estimated",
+        };
+        let named = [name.to_owned(), format!("{name}-{method}")];
+        let numbered = (2..).map(|number| format!("{name}-{method}-{number}"));
+        named.into_iter().chain(numbered).find(is_free).unwrap_or_default()
+    }
+
+    /// The parts that have a column, each with the domain that is its.
+    pub fn domains_of(
+        &self,
+        column: usize,
+        parts: impl Iterator<Item = usize>,
+    ) -> impl Iterator<Item = (usize, usize)> {
+        parts.flat_map(move |part| {
+            let of_column = self.of_part[part].iter().enumerate().filter(move |(_, known)| **known == column);
+            of_column.map(move |(domain, _)| (part, domain))
+        })
+    }
+
+    /// Recordings of one machine and one time of which some measured what others estimated: two amounts of joules for one
+    /// thing.
+    pub fn warnings(&self, parts: &[Profile], machines: &Machines) -> Option<String> {
+        let methods = |part: usize| {
+            let of_cpus = |kind| matches!(kind, DomainKind::Package | DomainKind::Platform);
+            let infos = parts[part].domains.iter().map(|domain| &domain.info);
+            infos.filter(|info| of_cpus(info.kind)).map(|info| info.method).next()
+        };
+        let pair =
+            (0..parts.len()).flat_map(|a| (a + 1..parts.len()).map(move |b| (a, b))).find(|&(a, b)| {
+                let differ = matches!((methods(a), methods(b)), (Some(a), Some(b)) if a != b);
+                differ
+                    && machines.of_part[a] == machines.of_part[b]
+                    && overlap(times(&parts[a]), times(&parts[b]))
+            });
+        let name = |part: usize| parts[part].recordings.first().map_or("a recording", Origin::title);
+        pair.map(|(a, b)| {
+            format!(
+                "of {} and {}, which are of one machine and one time, one measured and one estimated: the machine's joules \
+                 are counted twice. Report them apart",
+                name(a),
+                name(b)
+            )
+        })
+    }
+}
+
+/// What holds for a domain of several machines.
+fn of_both(a: &DomainInfo, b: &DomainInfo) -> DomainInfo {
+    fn same<T: PartialEq + Clone>(a: &Option<T>, b: &Option<T>) -> Option<T> {
+        a.clone().filter(|_| a == b)
+    }
+    let source = if a.source == b.source { a.source.clone() } else { "several sources".to_owned() };
+    let error = a.watts_error.into_iter().chain(b.watts_error).reduce(f64::max);
+    DomainInfo {
+        source,
+        package: same(&a.package, &b.package),
+        resolution: a.resolution.into_iter().chain(b.resolution).reduce(Joules::max),
+        refresh: a.refresh.max(b.refresh),
+        static_power: same(&a.static_power, &b.static_power),
+        rest: same(&a.rest, &b.rest),
+        watts_error: error,
+        bus_id: same(&a.bus_id, &b.bus_id),
+        cuda_ordinal: same(&a.cuda_ordinal, &b.cuda_ordinal),
+        ..a.clone()
+    }
+}

@@ -1,0 +1,171 @@
+//! Merges that were worked out by hand.
+
+use super::fixture::{Recorder, World, by_function};
+use super::merge;
+use crate::hardware::Method;
+use crate::profile::{Balance, Profile};
+use crate::units::Joules;
+
+fn joules(joules: f64) -> Joules {
+    Joules::from_joules(joules)
+}
+
+fn recorder(pid: u32, of: &[usize], window: (usize, usize)) -> Recorder {
+    Recorder { pid, of: of.to_vec(), window }
+}
+
+/// Thirty ticks: 1 J static in each; processes 0 and 1 are ranks, 2 is nobody's.
+///
+/// ```text
+///   tick          0 .. 10   10 .. 20   20 .. 30
+///   static             10         10         10
+///   rank 0             40         30          -
+///   rank 1              -         20         50
+///   nobody's            5          5          5
+///   measured           55         65         65     = 185
+/// ```
+fn world() -> World {
+    let tick = |tick: usize| match tick {
+        0..10 => vec![4.0, 0.0, 0.5],
+        10..20 => vec![3.0, 2.0, 0.5],
+        _ => vec![0.0, 5.0, 0.5],
+    };
+    World { boot: "a", static_joules: 1.0, spent: (0..30).map(tick).collect() }
+}
+
+#[test]
+fn two_ranks_of_which_one_starts_later() {
+    let world = world();
+    let [first, second] =
+        [world.record(&recorder(1, &[0], (0, 20))), world.record(&recorder(2, &[1], (10, 30)))];
+    // Each recorder alone: rank 0's measures 55 + 65, of which 20 are rank 1's and nobody's are 10.
+    let alone = |measured, attributed, others| Balance {
+        measured: joules(measured),
+        attributed: joules(attributed),
+        static_energy: joules(20.0),
+        other_processes: joules(others),
+        ..Balance::default()
+    };
+    assert_eq!(first.domains[0].balance, alone(120.0, 70.0, 30.0));
+    assert_eq!(second.domains[0].balance, alone(130.0, 70.0, 40.0));
+    let merged = merge(vec![second, first]).profile;
+    // 250 J were measured, and 185 J were there: the 65 J of the middle were measured by both.
+    let Balance { measured, attributed, static_energy, other_processes, recorder, lost } =
+        merged.domains[0].balance;
+    let found = [measured, attributed, static_energy, other_processes, recorder, lost];
+    let expected = [185.0, 140.0, 30.0, 15.0, 0.0, 0.0];
+    let is_near = |(found, expected): (&Joules, f64)| (found.as_joules() - expected).abs() < 1e-9;
+    assert!(found.iter().zip(expected).all(is_near), "{found:?}");
+    assert_eq!(by_function(&merged), [(0, 70.0), (1, 70.0)]);
+    assert_eq!((merged.duration.as_nanos(), merged.machines.len()), (300_000_000, 1));
+    assert_eq!(merged.warnings, Vec::<String>::new());
+    assert_eq!(merged.recordings.iter().map(|origin| origin.machine).collect::<Vec<_>>(), [0, 0]);
+}
+
+#[test]
+fn one_profile_stays_as_it_is() {
+    let one = world().record(&recorder(1, &[0], (0, 20)));
+    let merged = merge(vec![one.clone()]);
+    assert_eq!(format!("{:?}", merged.profile), format!("{one:?}"));
+    assert_eq!((merged.order, merge(Vec::new()).profile.cells.len()), (vec![0], 0));
+}
+
+#[test]
+fn a_recording_that_is_given_twice_counts_once() {
+    let world = world();
+    let [a, b] = [world.record(&recorder(1, &[0], (0, 30))), world.record(&recorder(2, &[1], (0, 30)))];
+    let merged = merge(vec![a.clone(), b, a]);
+    assert_eq!((merged.order.len(), merged.profile.domains[0].balance.measured), (2, joules(185.0)));
+    assert!(merged.profile.warnings[0].contains("is counted once"), "{:?}", merged.profile.warnings);
+}
+
+#[test]
+fn a_process_of_two_recordings_is_taken_from_one() {
+    let world = world();
+    // One recorded everything, and is longer.
+    let all = world.record(&recorder(1, &[0, 1, 2], (0, 30)));
+    let rank = world.record(&recorder(2, &[1], (10, 30)));
+    let merged = merge(vec![all, rank]).profile;
+    let balance = merged.domains[0].balance;
+    assert_eq!((balance.attributed, balance.measured), (joules(155.0), joules(185.0)));
+    assert_eq!(by_function(&merged), [(0, 70.0), (1, 70.0), (2, 15.0)]);
+    assert!(merged.warnings.iter().any(|warning| warning.contains("process 1001")), "{:?}", merged.warnings);
+    let samples: u64 = merged.cells.iter().map(|cell| cell.samples).sum();
+    assert_eq!(samples, 90, "what is not taken has no samples either");
+}
+
+#[test]
+fn another_recorder_is_no_function() {
+    let world = world();
+    let all = world.record(&recorder(1, &[0, 1, 2], (0, 30)));
+    let mut rank = world.record(&recorder(super::fixture::pid(2), &[1], (0, 30)));
+    // Process 2 was the rank's recorder.
+    rank.domains[0].balance.other_processes -= joules(15.0);
+    rank.domains[0].balance.recorder = joules(15.0);
+    let balance = merge(vec![all, rank]).profile.domains[0].balance;
+    assert_eq!((balance.attributed, balance.recorder), (joules(140.0), joules(15.0)));
+    assert!(balance.holds() && balance.other_processes < joules(1e-9));
+}
+
+#[test]
+fn recordings_without_a_boot_are_told_to_be_unsure() {
+    let world = world();
+    let without = |pid, of: &[usize]| {
+        let mut profile = world.record(&recorder(pid, of, (0, 30)));
+        profile.recordings[0].identity = None;
+        profile
+    };
+    let merged = merge(vec![without(1, &[0]), without(2, &[1])]).profile;
+    assert_eq!(merged.domains[0].balance.measured, joules(370.0));
+    let [unknown, suspects] = &merged.warnings[..] else { panic!("{:?}", merged.warnings) };
+    assert!(unknown.contains("1.data, 2.data") && suspects.contains("counted twice"), "{unknown} {suspects}");
+}
+
+#[test]
+fn a_package_within_a_platform_is_summed_apart_from_one_alone() {
+    let record = |boot, pid| World { boot, ..world() }.record(&recorder(pid, &[0], (0, 30)));
+    let mut with_platform = record("b", 2);
+    let mut platform = with_platform.domains[0].clone();
+    platform.info.name = "platform".to_owned();
+    platform.balance = platform.balance + platform.balance;
+    with_platform.domains[0].info.parent = Some("platform".to_owned());
+    with_platform.domains.insert(0, platform);
+    with_platform.cell_joules =
+        with_platform.cell_joules.iter().flat_map(|&joules| [joules * 2.0, joules]).collect();
+    let curve = with_platform.recordings[0].meters[0].clone();
+    with_platform.recordings[0].meters.push(curve);
+    let merged = merge(vec![record("a", 1), with_platform]).profile;
+    let whole: Joules = merged.top_domains().map(|(_, domain)| domain.balance.measured).sum();
+    assert_eq!(whole, joules(185.0 + 370.0), "{:?}", merged.domains);
+    assert_eq!(merged.domains.len(), 3);
+}
+
+#[test]
+fn measured_and_estimated_joules_of_one_machine_are_told() {
+    let mut estimated = world().record(&recorder(1, &[0], (0, 30)));
+    estimated.domains[0].info.method = Method::Estimated;
+    let merged = merge(vec![estimated, world().record(&recorder(2, &[1], (0, 30)))]).profile;
+    let named = merged.warnings.iter().filter(|warning| warning.contains("counted twice"));
+    assert_eq!(named.count(), 1, "{:?}", merged.warnings);
+    let names: Vec<&str> = merged.domains.iter().map(|domain| domain.info.name.as_str()).collect();
+    assert_eq!(names, ["package-0", "package-0-measured"]);
+}
+
+#[test]
+fn functions_that_are_more_than_was_measured_are_scaled() {
+    let rank = |pid: u32, process: usize, factor: f64| {
+        let mut profile: Profile = world().record(&recorder(pid, &[process], (0, 30)));
+        profile.cell_joules[0] = profile.cell_joules[0] * factor;
+        profile.domains[0].balance.attributed = profile.cell_joules[0];
+        profile
+    };
+    let merged = merge(vec![rank(1, 0, 2.0), rank(2, 1, 2.0)]).profile;
+    let balance = merged.domains[0].balance;
+    assert!(balance.holds() && (balance.attributed - joules(185.0)).abs() < joules(1e-9), "{balance:?}");
+    assert!(merged.warnings[0].contains("scaled by 0.6607"), "{:?}", merged.warnings);
+    // A little too much takes from static energy.
+    let merged = merge(vec![rank(1, 0, 1.0), rank(2, 1, 1.4)]).profile;
+    let balance = merged.domains[0].balance;
+    assert!(balance.holds() && (balance.static_energy - joules(17.0)).abs() < joules(1e-9), "{balance:?}");
+    assert!(merged.warnings[0].contains("static"), "{:?}", merged.warnings);
+}

@@ -1,0 +1,176 @@
+//! The balance of one domain of one machine, from what several recordings say of it.
+
+use crate::profile::{BALANCE_TOLERANCE, Balance, MeterCurve, Profile};
+use crate::units::{Joules, Timestamp};
+
+use super::machines::times;
+
+/// What one recording says of a domain.
+pub(super) struct Window<'a> {
+    /// Which recording.
+    pub part: usize,
+    /// From when to when it measured.
+    pub time: (Timestamp, Timestamp),
+    /// Where its joules went.
+    pub balance: Balance,
+    /// When they were counted; evenly, where that is not known.
+    pub curve: Option<&'a MeterCurve>,
+}
+
+/// The domain's balance.
+pub(super) struct Found {
+    pub balance: Balance,
+    pub conflicts: Vec<Conflict>,
+}
+
+/// Recordings that contradict each other.
+pub(super) struct Conflict {
+    /// Which.
+    pub parts: Vec<usize>,
+    /// What their functions and recorders took together.
+    taken: Joules,
+    /// What was there for them.
+    measured: Joules,
+    /// The static energy that was there.
+    static_energy: Joules,
+    /// By what their functions are to be multiplied; `None` if static energy alone had to give way.
+    pub factor: Option<f64>,
+}
+
+impl Conflict {
+    /// For the reader of a report.
+    pub fn sentence(&self, machine: &str, domain: &str, parts: &[Profile]) -> String {
+        let (taken, measured, recordings) = (self.taken, self.measured, self.parts.len());
+        let names = self.parts.iter().filter_map(|&part| parts[part].recordings.first());
+        let example = names.map(|origin| origin.title()).next().unwrap_or_default();
+        let by_models = format!(
+            "each of {recordings} recordings of {machine} ({example}, ...) divided the joules of {domain} by a model of its \
+             own: their functions took {taken} together, "
+        );
+        match self.factor {
+            None => format!(
+                "{by_models}of {measured} in all, which leaves less than the {} that they hold for static",
+                self.static_energy
+            ),
+            Some(factor) => {
+                format!("{by_models}and only {measured} were there. They are scaled by {factor:.4}")
+            }
+        }
+    }
+}
+
+impl<'a> Window<'a> {
+    /// Of a domain of a profile of one recording.
+    pub fn of(profile: &'a Profile, part: usize, domain: usize) -> Self {
+        let curve = profile.recordings.first().and_then(|origin| origin.meters.get(domain));
+        let window = curve.and_then(MeterCurve::window);
+        Self {
+            part,
+            time: window.unwrap_or_else(|| times(profile)),
+            balance: profile.domains[domain].balance,
+            curve: curve.filter(|_| window.is_some()),
+        }
+    }
+
+    /// The share of this window's time that lies between two times within it.
+    fn share_of_time(&self, from: Timestamp, to: Timestamp) -> f64 {
+        let whole = self.time.1.since(self.time.0).as_nanos();
+        to.since(from).as_nanos() as f64 / whole.max(1) as f64
+    }
+
+    fn share_of_energy(&self, from: Timestamp, to: Timestamp) -> f64 {
+        self.curve.map_or_else(|| self.share_of_time(from, to), |curve| curve.share(from, to))
+    }
+}
+
+/// The balance of all windows: of those that overlap each stretch of time once.
+pub(super) fn balance(windows: &[Window<'_>]) -> Found {
+    let mut sorted: Vec<&Window<'_>> = windows.iter().collect();
+    sorted.sort_by_key(|window| (window.time, window.part));
+    let mut found = Found { balance: Balance::default(), conflicts: Vec::new() };
+    let mut rest = sorted.as_slice();
+    while let Some(first) = rest.first() {
+        let mut end = first.time.1;
+        let after = rest.iter().position(|window| {
+            let is_apart = window.time.0 >= end && window.time != first.time;
+            end = end.max(window.time.1);
+            is_apart
+        });
+        let (together, others) = rest.split_at(after.unwrap_or(rest.len()));
+        let (balance, conflict) = of_overlapping(together);
+        found.balance = found.balance + balance;
+        found.conflicts.extend(conflict);
+        rest = others;
+    }
+    found
+}
+
+/// Of windows that overlap, one or more.
+fn of_overlapping(windows: &[&Window<'_>]) -> (Balance, Option<Conflict>) {
+    if let [window] = windows {
+        return (window.balance, None);
+    }
+    let mut edges: Vec<Timestamp> =
+        windows.iter().flat_map(|window| [window.time.0, window.time.1]).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    let (mut measured, mut static_energy) = (Joules::ZERO, Joules::ZERO);
+    for stretch in edges.windows(2) {
+        let (from, to) = (stretch[0], stretch[1]);
+        let covering = || windows.iter().filter(|window| window.time.0 <= from && window.time.1 >= to);
+        let count = covering().count();
+        if count > 0 {
+            let share = 1.0 / count as f64;
+            let of_meter =
+                covering().map(|window| window.balance.measured * window.share_of_energy(from, to));
+            measured += of_meter.sum::<Joules>() * share;
+            let of_static =
+                covering().map(|window| window.balance.static_energy * window.share_of_time(from, to));
+            static_energy += of_static.sum::<Joules>() * share;
+        }
+    }
+    let sum = |part: &dyn Fn(&Balance) -> Joules| {
+        windows.iter().map(|window| part(&window.balance)).sum::<Joules>()
+    };
+    settle(
+        Balance {
+            measured,
+            attributed: sum(&|balance| balance.attributed),
+            static_energy,
+            other_processes: Joules::ZERO,
+            recorder: sum(&|balance| balance.recorder),
+            lost: sum(&|balance| balance.lost),
+        },
+        windows,
+    )
+}
+
+/// Others are what is left; nothing is less than nothing.
+fn settle(mut balance: Balance, windows: &[&Window<'_>]) -> (Balance, Option<Conflict>) {
+    let is_more = |joules: Joules| joules.as_joules() > BALANCE_TOLERANCE * balance.measured.as_joules();
+    let taken = balance.attributed + balance.recorder;
+    let room = (balance.measured - balance.static_energy).max(Joules::ZERO);
+    let conflict = |factor| Conflict {
+        parts: windows.iter().map(|window| window.part).collect(),
+        taken,
+        measured: balance.measured,
+        static_energy: balance.static_energy,
+        factor,
+    };
+    let mut found = None;
+    if is_more(taken - balance.measured) {
+        let factor = balance.measured / taken;
+        found = Some(conflict(Some(factor)));
+        balance.attributed = balance.attributed * factor;
+        balance.recorder = balance.recorder * factor;
+        balance.static_energy = Joules::ZERO;
+    } else if is_more(taken - room) {
+        found = Some(conflict(None));
+        balance.static_energy = (balance.measured - taken).max(Joules::ZERO);
+    }
+    let left = balance.measured - balance.attributed - balance.static_energy - balance.recorder;
+    // What a recorder had nobody to charge with may be another's functions.
+    balance.lost = balance.lost.min(left.max(Joules::ZERO));
+    balance.other_processes = (left - balance.lost).max(Joules::ZERO);
+    (balance, found)
+}

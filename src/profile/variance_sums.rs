@@ -1,0 +1,96 @@
+//! How sure the joules of rows are, in a profile of one recording or of several.
+
+use super::standard_errors::{RecordingVariances, RowVariance, Summed};
+use super::{MergedPart, Profile};
+use crate::units::Joules;
+
+/// Standard errors of the joules of `rows` groups of cells, in the domains that add up to the whole;
+/// `group_of` tells for each cell its own. `None` if nothing was measured.
+pub fn standard_errors(
+    profile: &Profile,
+    rows: usize,
+    group_of: impl Fn(usize) -> Option<usize>,
+) -> Option<Vec<Joules>> {
+    let domains: Vec<usize> = profile.top_domains().map(|(index, _)| index).collect();
+    let mut variances =
+        variances(&Summed { profile, domains: &domains, takes: &|_, _| true }, rows, &group_of)?;
+    for cell in 0..profile.cells.len() {
+        if let Some(variance) = group_of(cell).and_then(|row| variances.get_mut(row)) {
+            let of_domain = |&domain: &usize| {
+                profile.cell_variances.get(cell * profile.domains.len() + domain).copied().unwrap_or(0.0)
+            };
+            *variance += domains.iter().map(of_domain).sum::<f64>();
+        }
+    }
+    Some(variances.into_iter().map(|variance| Joules::from_joules(variance.sqrt())).collect())
+}
+
+/// The variance, in square joules, of each of `rows` rows, of which `row_of` tells for each cell its
+/// own. `None` if the profile does not tell.
+pub fn variances(summed: &Summed, rows: usize, row_of: impl Fn(usize) -> Option<usize>) -> Option<Vec<f64>> {
+    let mut sums = VarianceSums::new(summed.profile, summed.domains)?;
+    sums.add(summed, row_of);
+    Some(sums.finish(rows))
+}
+
+/// What the variances of rows follow from, added up part by part.
+///
+/// Errors of several recordings are independent of each other, but for those of assumed watts, which are the same in
+/// all: the former add up as variances, the latter as joules.
+pub struct VarianceSums<'p> {
+    of: Vec<OfRecording<'p>>,
+}
+
+struct OfRecording<'p> {
+    sums: RecordingVariances<'p>,
+    /// Of a merged profile: which part, and which of its domains are summed.
+    part: Option<(&'p MergedPart, Vec<usize>)>,
+}
+
+impl<'p> VarianceSums<'p> {
+    /// Of some domains of a profile, which may come in parts. `None` if the profile does not tell.
+    pub fn new(profile: &'p Profile, domains: &[usize]) -> Option<Self> {
+        if profile.merged.is_empty() {
+            let sums = RecordingVariances::new(profile, domains)?;
+            return Some(Self { of: vec![OfRecording { sums, part: None }] });
+        }
+        let of_part = |part: &'p MergedPart| {
+            let own = (0..part.columns.len()).filter(|&domain| domains.contains(&part.columns[domain]));
+            let own: Vec<usize> = own.collect();
+            let sums = RecordingVariances::new(&part.profile, &own)?;
+            Some(OfRecording { sums, part: Some((part, own)) })
+        };
+        let of: Vec<OfRecording<'p>> = profile.merged.iter().filter_map(of_part).collect();
+        (!of.is_empty()).then_some(Self { of })
+    }
+
+    /// Adds a part of the profile, or all of it; `row_of` tells for each cell its row.
+    pub fn add(&mut self, summed: &Summed<'_>, row_of: impl Fn(usize) -> Option<usize>) {
+        for OfRecording { sums, part } in &mut self.of {
+            let Some((part, domains)) = part else {
+                sums.add(summed, &row_of);
+                continue;
+            };
+            let first = part.first_cell;
+            let takes = |index: usize, _: &super::Cell| {
+                (summed.takes)(first + index, &summed.profile.cells[first + index])
+            };
+            let own = Summed { profile: &part.profile, domains, takes: &takes };
+            sums.add(&own, |cell| row_of(first + cell));
+        }
+    }
+
+    /// The variance of each of `rows` rows, in square joules.
+    pub fn finish(self, rows: usize) -> Vec<f64> {
+        let mut all = vec![RowVariance::default(); rows];
+        for OfRecording { sums, .. } in self.of {
+            for (sum, found) in all.iter_mut().zip(sums.finish(rows)) {
+                sum.own += found.own;
+                sum.common.iter_mut().zip(found.common).for_each(|(sum, joules)| *sum += joules);
+            }
+        }
+        let variance =
+            |row: &RowVariance| row.common.iter().fold(row.own, |sum, joules| sum + joules.powi(2));
+        all.iter().map(variance).collect()
+    }
+}

@@ -1,0 +1,152 @@
+//! Several recordings, of files that are given and of folders.
+
+use eprof::identity::{Identity, Job, Labels, WallClock};
+use eprof_testbed::eprof;
+
+use super::recording::Recorded;
+use super::{Folder, number, row};
+
+/// Where a recording says that it comes from.
+fn identity(boot: &str, rank: u32) -> Identity {
+    let labels = Labels::new([("color".to_owned(), "red".to_owned())]).expect("one");
+    Identity {
+        boot: Some(boot.to_owned()),
+        pid_namespace: Some(u64::from(rank)),
+        started: Some(WallClock { clock_ns: 1, unix_ns: 2, reading_error_ns: 3, utc_error_ns: Some(4) }),
+        job: Job { id: Some("7".to_owned()), rank: Some(rank), node: Some(format!("n-{boot}")), step: None },
+        labels,
+        ..Identity::default()
+    }
+}
+
+/// Two recordings of one boot and time, in which the same 10 J were measured, and one of another boot.
+fn ranks() -> Folder {
+    let folder = Folder::with(&Recorded::default());
+    std::fs::create_dir(folder.path().join("ranks")).expect("writable");
+    for (name, boot, rank) in [("a", "one", 0), ("b", "one", 1), ("c", "two", 2)] {
+        let recorded =
+            Recorded { identity: Some(identity(boot, rank)), recorder: rank + 1, ..Recorded::default() };
+        recorded.write(&folder.path().join(format!("ranks/{name}.data")));
+    }
+    folder
+}
+
+#[test]
+fn meters_count_once_for_each_boot() {
+    let folder = ranks();
+    let alone = number(&folder.json(&["ranks/a.data"])["balance"]["attributed"]);
+    let report = folder.json(&["ranks"]);
+    let total = number(&report["total_joules"]);
+    assert!((total - 20.0).abs() < 1e-9, "{total} J of two machines");
+    let machines = report["machines"].as_array().expect("machines");
+    let names: Vec<&str> = machines.iter().filter_map(|machine| machine["name"].as_str()).collect();
+    assert_eq!(names, ["n-one", "n-two"]);
+    // Both recorders of one machine say that nearly all of it was theirs, which cannot be.
+    assert!(
+        alone > 5.0 && machines.iter().all(|machine| number(&machine["balance"]["attributed"]) < 10.0 + 1e-9)
+    );
+    let warnings = report["warnings"].to_string();
+    assert!(warnings.contains("divided the joules of package-0"), "{warnings}");
+    assert_eq!(report["recordings"][2]["identity"]["job"]["rank"], 2);
+    // The order in which files are named is the same to all outputs.
+    let table = |files: &[&str]| folder.output(&[&["report", "--by", "node,function"], files].concat());
+    let files = ["ranks/a.data", "ranks/b.data", "ranks/c.data"];
+    let turned = ["ranks/c.data", "ranks/a.data", "ranks/b.data", "ranks/a.data"];
+    assert_eq!(table(&files), table(&turned));
+    assert_eq!(table(&files), table(&["ranks"]));
+    let by_i =
+        folder.output(&["report", "--by", "node,function", "-i", files[0], "-i", files[1], "-i", files[2]]);
+    assert_eq!(table(&files), by_i);
+}
+
+#[test]
+fn rows_are_told_apart_by_what_recordings_say() {
+    let folder = ranks();
+    let names = |by: &str| -> Vec<String> {
+        let report = folder.json(&["ranks", "--by", by]);
+        assert_eq!(report["by"], by);
+        let rows = report["rows"].as_array().expect("rows");
+        let shares: f64 = rows.iter().map(|row| number(&row["self_share"])).sum();
+        assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+        let mut names: Vec<String> =
+            rows.iter().filter_map(|row| row["name"].as_str().map(str::to_owned)).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names("rank"), ["rank=0", "rank=1", "rank=2"]);
+    assert_eq!(names("node"), ["n-one", "n-two"]);
+    assert_eq!(names("label:color,job"), ["color=red, job=7"]);
+    assert_eq!(names("pod"), ["[no pod]"]);
+    assert_eq!(names("label:other"), ["[no label:other]"]);
+    let both = folder.json(&["ranks", "--by", "rank,function", "--filter", "rank=2"]);
+    assert_eq!(row(&both, "heavy")["values"][0], "rank=2");
+    let csv = folder.output(&["report", "ranks", "--by", "rank,node,module", "--format", "csv"]);
+    assert!(csv.lines().next().expect("titles").ends_with("total_share,rank,node"), "{csv}");
+    assert!(csv.lines().nth(1).expect("a row").contains(",rank="), "{csv}");
+}
+
+#[test]
+fn pictures_and_exports_have_several_recordings_too() {
+    let folder = ranks();
+    folder.output(&["flamegraph", "ranks", "--by", "node,rank", "-o", "x.svg"]);
+    let picture = std::fs::read_to_string(folder.path().join("x.svg")).expect("a picture");
+    assert!(picture.contains("n-one rank=1") && picture.contains("20"), "{picture}");
+    let folded = folder.output(&["export", "ranks", "--format", "collapsed", "--by", "rank"]);
+    assert!(folded.lines().any(|line| line.starts_with("rank=2;")), "{folded}");
+    folder.output(&["report", "ranks", "--format", "html", "-o", "x.html"]);
+    let page = std::fs::read_to_string(folder.path().join("x.html")).expect("a page");
+    assert!(page.contains("3 recordings of 2 machines"));
+    folder.output(&["flamegraph", "ranks", "--diff", "ranks/a.data", "-o", "x.svg"]);
+}
+
+#[test]
+fn what_several_recordings_cannot_be_is_said() {
+    let folder = ranks();
+    std::fs::create_dir(folder.path().join("empty")).expect("writable");
+    std::fs::write(folder.path().join("ranks/short.data"), b"PERFILE2 and no more").expect("writable");
+    let said = |arguments: &[&str], what: &str| {
+        let error = folder.error(arguments);
+        assert!(error.contains(what), "{arguments:?}: {error}");
+    };
+    said(&["report", "empty"], "no recording is in the folder empty");
+    said(&["report", "ranks/a.data", "gone.data"], "gone.data");
+    said(&["report", "ranks"], "short.data");
+    said(&["report", "ranks/a.data", "ranks/b.data", "--by", "bucket"], "buckets are stretches of one");
+    said(&["report", "--by", "function,line"], "one kind of row");
+    said(&["report", "--by", "rank,domain"], "domains are not told apart");
+    said(&["report", "--by", "label:"], "label:KEY");
+    let perf_data = ["export", "--format", "perf-data", "-o", "x.data", "ranks/a.data", "ranks/b.data"];
+    said(&perf_data, "one file at a time");
+    said(&["report", "ranks/a.data", "ranks/b.data", "-o", "ranks/b.data"], "it is read");
+}
+
+#[test]
+fn recordings_that_do_not_say_where_they_come_from_are_read() {
+    let folder = ranks();
+    let header = folder.output(&["script", "--header-only"]);
+    assert!(header.contains("# identity : not known"), "{header}");
+    assert!(folder.json(&[]).get("recordings").is_none());
+    let report = folder.json(&["eprof.data", "ranks/c.data"]);
+    assert!(report["warnings"].to_string().contains("not known of which boot"), "{}", report["warnings"]);
+    assert_eq!(report["recordings"].as_array().map(Vec::len), Some(2));
+    let known = folder.output(&["script", "--header-only", "ranks/c.data"]);
+    for line in ["# boot id : two", "# rank : 2", "# label color : red", "± 0.000000 s of UTC"] {
+        assert!(known.contains(line), "{line}: {known}");
+    }
+    let samples = folder.output(&["script", "--header", "ranks/c.data"]);
+    assert!(samples.starts_with(&known) && samples.len() > known.len());
+}
+
+#[test]
+fn labels_are_keys_and_values() {
+    for (arguments, what) in [
+        (&["--label", "x"][..], "a label is KEY=VALUE"),
+        (&["--label", "1x=y"], "begins with a letter"),
+        (&["--label", "x=a\nb"], "one line"),
+        (&["--label", "x=1", "--label", "x=2"], "more than once"),
+    ] {
+        let output = eprof().arg("record").args(arguments).args(["--", "true"]).output().expect("eprof runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains(what), "{arguments:?}: {error}");
+    }
+}
