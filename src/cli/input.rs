@@ -226,8 +226,8 @@ impl Needed {
 }
 
 /// A recording's profile, with names.
-pub struct Loaded {
-    pub analysis: Box<dyn ProfileParts>,
+pub struct Loaded<A = Box<dyn ProfileParts>> {
+    pub analysis: A,
     pub symbols: Symbols,
     /// The recorded command, if it is known.
     pub subject: Option<String>,
@@ -238,17 +238,6 @@ pub struct Loaded {
     /// The sampled events by their names.
     pub events: Vec<(String, EventAttr)>,
     /// What found the symbols, to find more.
-    pub symbolizer: Symbolizer,
-}
-
-/// A recording that was read.
-pub(super) struct Read {
-    pub found: Found,
-    pub symbols: Symbols,
-    pub subject: Option<String>,
-    pub verified: Option<Verified>,
-    pub started: Option<SystemTime>,
-    pub events: Vec<(String, EventAttr)>,
     pub symbolizer: Symbolizer,
 }
 
@@ -277,10 +266,10 @@ impl InputArgs {
 
     /// Reads any recording with the same options, within so much memory.
     pub fn load_file(&self, path: &Path, needed: Needed, memory: MemoryLimit) -> anyhow::Result<Loaded> {
-        let Read { found, symbols, subject, verified, started, events, symbolizer } =
+        let Loaded { analysis, symbols, subject, verified, started, events, symbolizer } =
             self.read(path, needed, memory)?;
         let name = (path != Path::new("-")).then(|| path.display().to_string());
-        let analysis: Box<dyn ProfileParts> = match found {
+        let analysis: Box<dyn ProfileParts> = match analysis {
             Found::Recording(mut analysis) => {
                 analysis.profile_mut().recordings.iter_mut().for_each(|origin| origin.name.clone_from(&name));
                 analysis
@@ -291,7 +280,12 @@ impl InputArgs {
     }
 
     /// Reads a recording, or what another tool printed.
-    pub(super) fn read(&self, path: &Path, needed: Needed, memory: MemoryLimit) -> anyhow::Result<Read> {
+    pub(super) fn read(
+        &self,
+        path: &Path,
+        needed: Needed,
+        memory: MemoryLimit,
+    ) -> anyhow::Result<Loaded<Found>> {
         let recording = match open_any(path)? {
             Opened::Recording(recording) => Arc::from(recording),
             Opened::Other(text) => return self.read_text(path, text, needed),
@@ -323,8 +317,8 @@ impl InputArgs {
         if self.watts.is_some() && has_meter {
             profile.warnings.push("--watts was not used: the recording has joules of its own".to_owned());
         }
-        let found = Found::Recording(Box::new(analysis));
-        Ok(Read { found, symbols, subject, verified, started, events, symbolizer })
+        let analysis = Found::Recording(Box::new(analysis));
+        Ok(Loaded { analysis, symbols, subject, verified, started, events, symbolizer })
     }
 
     /// What was found of a machine says nothing of joules that other models and options divide.
@@ -337,7 +331,7 @@ impl InputArgs {
     }
 
     /// Reads what another tool printed.
-    fn read_text(&self, path: &Path, text: impl io::Read, needed: Needed) -> anyhow::Result<Read> {
+    fn read_text(&self, path: &Path, text: impl io::Read, needed: Needed) -> anyhow::Result<Loaded<Found>> {
         let options = TextOptions { cpus: needed.dimensions.cpus };
         let TextProfile { mut profile, symbols, cpus, .. } =
             text_profile::read(text, options).with_context(|| format!("cannot read {}", input_name(path)))?;
@@ -350,8 +344,8 @@ impl InputArgs {
                 profile.warnings.push(why.to_owned());
             }
         }
-        Ok(Read {
-            found: Found::Text(Box::new(profile)),
+        Ok(Loaded {
+            analysis: Found::Text(Box::new(profile)),
             symbols,
             subject: None,
             verified: None,

@@ -10,7 +10,7 @@ use eprof::merge::merge;
 use eprof::profile::Profile;
 use eprof::symbolize::{SymbolizeOptions, Symbolizer, Symbols};
 
-use super::input::{Found, InputArgs, Loaded, Needed, Read};
+use super::input::{Found, InputArgs, Loaded, Needed};
 
 impl InputArgs {
     /// Reads these recordings, one after the other; several become one.
@@ -30,9 +30,9 @@ impl InputArgs {
         let (mut profiles, mut symbols, mut subjects) = (Vec::new(), Vec::new(), Vec::new());
         for path in paths {
             let name = path.display().to_string();
-            let Read { found, symbols: of_one, subject, .. } =
+            let Loaded { analysis, symbols: of_one, subject, .. } =
                 self.read(path, needed, memory).map_err(|error| naming(error, &name))?;
-            let mut profile = match found {
+            let mut profile = match analysis {
                 Found::Text(profile) => *profile,
                 Found::Recording(analysis) => match analysis.into_whole() {
                     Some(profile) => profile,

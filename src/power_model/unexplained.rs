@@ -49,23 +49,18 @@ impl Unexplained {
         let line = Moments::of(&points);
         let slope = line.slope().unwrap_or(0.0);
         let by_time = |row: &Interval| (line.intercept(slope) + slope * row.busy / row.seconds) * row.seconds;
-        let of_code: Vec<Inner> =
-            Inner::all(rows, intervals.edge_noise, |row| row.joules - by_time(row)).collect();
+        let of_code = Inner::all(rows, intervals.edge_noise, |row| row.joules - by_time(row));
         if !of_code.iter().any(Inner::is_seen) {
             return None;
         }
-        let noise = intervals.edge_noise + intervals.noise_of(joules_per_event);
-        let of_rest: Vec<Inner> = Inner::all(rows, noise, |row| row.joules - model(row)).collect();
+        let of_rest = Inner::of_model(intervals, joules_per_event, model);
         // Code that takes turns evenly hides in some sums and shows in others.
         let seen = || of_rest.iter().zip(&of_code).filter(|(rest, _)| rest.is_seen());
         let shares =
             seen().filter(|(_, code)| code.is_seen()).map(|(rest, code)| rest.variance / code.variance);
-        let by_code = |one: &(&Inner, &Inner), other: &(&Inner, &Inner)| {
-            one.1.clearness().total_cmp(&other.1.clearness())
-        };
-        let (rest, code) = of_rest.iter().zip(&of_code).max_by(by_code)?;
-        let share = rest.variance.max(0.0) / code.variance;
-        let clearest = of_rest.iter().max_by(|one, other| one.clearness().total_cmp(&other.clearness()))?;
+        let clearest_code = Inner::clearest(&of_code)?;
+        let share = of_rest[clearest_code].variance.max(0.0) / of_code[clearest_code].variance;
+        let clearest = &of_rest[Inner::clearest(&of_rest)?];
         let most = seen().map(|(rest, _)| rest.of_one()).fold(clearest.of_one().max(0.0), f64::max);
         let count = rows.len() as f64;
         let beyond = rows.iter().map(|row| row.joules - static_joules(row)).sum::<f64>() / count;
@@ -84,8 +79,8 @@ pub(super) fn unexplained_variance(
     joules_per_event: &[f64],
     model: impl Fn(&Interval) -> f64,
 ) -> Option<f64> {
-    let noise = intervals.edge_noise + intervals.noise_of(joules_per_event);
-    let inner = Inner::clearest(&intervals.rows, noise, |row| row.joules - model(row))?;
+    let of_rest = Inner::of_model(intervals, joules_per_event, model);
+    let inner = &of_rest[Inner::clearest(&of_rest)?];
     inner.is_seen().then(|| inner.of_one())
 }
 
@@ -114,16 +109,26 @@ impl Inner {
     }
 
     /// Of ever more intervals together.
-    fn all(rows: &[Interval], noise: f64, error: impl Fn(&Interval) -> f64) -> impl Iterator<Item = Self> {
+    fn all(rows: &[Interval], noise: f64, error: impl Fn(&Interval) -> f64) -> Vec<Self> {
         let most = (rows.len() / FEWEST_SUMS).min(MOST_TOGETHER);
         let lengths = std::iter::successors(Some(1), |together| Some(together * 2));
-        let sums = lengths.take_while(move |together| *together < most).chain([most]);
-        sums.filter_map(move |together| Self::of(rows, together, noise, &error))
+        let sums = lengths.take_while(|together| *together < most).chain([most]);
+        sums.filter_map(|together| Self::of(rows, together, noise, &error)).collect()
     }
 
-    /// Of so many intervals together that it is seen best.
-    fn clearest(rows: &[Interval], noise: f64, error: impl Fn(&Interval) -> f64) -> Option<Self> {
-        Self::all(rows, noise, error).max_by(|one, other| one.clearness().total_cmp(&other.clearness()))
+    /// The same of what a model of these costs leaves.
+    fn of_model(
+        intervals: &Intervals,
+        joules_per_event: &[f64],
+        model: impl Fn(&Interval) -> f64,
+    ) -> Vec<Self> {
+        let noise = intervals.edge_noise + intervals.noise_of(joules_per_event);
+        Self::all(&intervals.rows, noise, |row| row.joules - model(row))
+    }
+
+    /// The place of that which is seen best.
+    fn clearest(all: &[Self]) -> Option<usize> {
+        (0..all.len()).max_by(|&one, &other| all[one].clearness().total_cmp(&all[other].clearness()))
     }
 
     /// `noise` is what edges are known to add to the variance of an interval; what sums of several are less than that shows

@@ -16,7 +16,7 @@ pub static EXPORTERS: [&dyn Exporter; 4] = [&Collapsed, &Speedscope, &Pprof, &Fi
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::sample_profile;
+    use super::super::fixture::{exported, sample_profile};
     use super::super::tree::TreeOptions;
     use super::*;
 
@@ -24,13 +24,7 @@ mod tests {
     fn every_format_has_a_name_of_its_own_and_writes_something_else() {
         let (profile, symbols) = sample_profile();
         let options = TreeOptions::default();
-        let exported = Exported {
-            profile: &profile,
-            symbols: &symbols,
-            options: &options,
-            started: None,
-            warn: &|_| (),
-        };
+        let exported = exported(&profile, &symbols, &options);
         let written = EXPORTERS.map(|exporter| {
             let mut out = Vec::new();
             exporter.write(&exported, &mut out).expect("a profile with joules");

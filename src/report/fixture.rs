@@ -1,5 +1,7 @@
 //! Profiles made by hand, for tests.
 
+use super::exporter::Exported;
+use super::tree::TreeOptions;
 use crate::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, Method};
 use crate::profile::{
     AddressId, Balance, CallersId, Cell, CodeAddress, DomainEnergy, EventTotals, Module, ModuleId,
@@ -7,6 +9,15 @@ use crate::profile::{
 };
 use crate::symbolize::{FileId, FoundFrames, FoundFunction, Item, SourceFrame, Symbols, SymbolsBuilder};
 use crate::units::{Joules, Nanoseconds, Timestamp};
+
+/// A profile to be exported, of which it is not known when it began, and whose warnings nobody hears.
+pub(crate) fn exported<'p>(
+    profile: &'p Profile,
+    symbols: &'p Symbols,
+    options: &'p TreeOptions,
+) -> Exported<'p> {
+    Exported { profile, symbols, options, started: None, warn: &|_| () }
+}
 
 /// A profile whose cells come in parts.
 pub(crate) struct Divided {

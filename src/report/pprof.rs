@@ -342,7 +342,7 @@ mod tests {
     use flate2::read::GzDecoder;
 
     use super::*;
-    use crate::report::fixture::sample_profile;
+    use crate::report::fixture::{exported, sample_profile};
     use crate::report::tree::TreeOptions;
 
     /// A field of a message: a number, or bytes.
@@ -481,13 +481,7 @@ mod tests {
         assert_eq!(main_module(&profile), Some(count - 1));
 
         let options = TreeOptions::default();
-        let exported = Exported {
-            profile: &profile,
-            symbols: &symbols,
-            options: &options,
-            started: None,
-            warn: &|_| (),
-        };
+        let exported = exported(&profile, &symbols, &options);
         let mut compressed = Vec::new();
         Pprof.write(&exported, &mut compressed).expect("a vector takes all");
         let mut out = Vec::new();

@@ -6,32 +6,16 @@ use std::path::{Path, PathBuf};
 
 use eprof::power_model::dataset::Dataset;
 use eprof::power_model::estimator::{Estimator, EstimatorOptions};
-use eprof::power_model::observations::observed;
 use eprof::power_model::observations::perf_stat::{self, PerfStatLog};
-use eprof::power_model::observations::table::{Table, TableColumns};
+use eprof::power_model::observations::table::TableColumns;
 use eprof::power_model::validate::{Protocol, Validation, validate};
 use eprof_testbed::shared_data;
+
+use crate::published::{read, rows_of, stem};
 
 /// A folder of the published data; `None`, with the reason said, if they are not here.
 fn data(folder: &str) -> Option<PathBuf> {
     Some(shared_data()?.join(folder))
-}
-
-fn read(path: &Path) -> String {
-    String::from_utf8_lossy(&fs::read(path).expect("a readable file")).into_owned()
-}
-
-fn stem(path: &Path) -> String {
-    let name = path.file_name().expect("a file").to_string_lossy().into_owned();
-    name.split('.').next().unwrap_or_default().to_owned()
-}
-
-fn observe(files: &[PathBuf], columns: &TableColumns) -> Dataset {
-    let tables: Vec<Table> = files
-        .iter()
-        .map(|file| Table::parse(&file.display().to_string(), &stem(file), &read(file)).expect("a table"))
-        .collect();
-    observed::observe(&tables, columns).expect("rows").data
 }
 
 fn estimate(data: &Dataset, protocol: Protocol) -> Validation {
@@ -75,7 +59,7 @@ fn servers_with_wall_meters() {
         [("AMD_Opteron_6140", 0.14), ("INTEL_Xeon_E5-2650", 0.075), ("INTEL_Xeon_X5650", 0.037)]
     {
         let columns = TableColumns { power: "powerWatts".into(), ..TableColumns::default() };
-        let whole = observe(&tables_below(&folder.join(server)), &columns);
+        let whole = rows_of(&tables_below(&folder.join(server)), &columns);
         let counters = whole.columns().iter().take_while(|name| !name.starts_with("Core_")).count();
         let data = whole.select(&(0..counters).collect::<Vec<_>>());
         let validation = estimate(&data, Protocol::LeaveOneWorkloadOut);
@@ -101,7 +85,7 @@ fn cores_at_nine_frequencies() {
         frequency: Some("Frequency A15".into()),
         ..TableColumns::default()
     };
-    let data = observe(
+    let data = rows_of(
         &tables_below(&folder)
             .into_iter()
             .filter(|file| read(file).contains("Workload Name"))
@@ -132,7 +116,7 @@ fn a_server_later_in_its_day() {
             except: vec!["packge_ratio_package".into()],
             ..TableColumns::default()
         };
-        let validation = estimate(&observe(std::slice::from_ref(&table), &columns), Protocol::Forward(0.6));
+        let validation = estimate(&rows_of(std::slice::from_ref(&table), &columns), Protocol::Forward(0.6));
         print(&stem(&table), &validation);
         assert!(validation.mean_over_folds() < 0.111);
     }
@@ -154,7 +138,7 @@ fn haswell_runs() {
         ..TableColumns::default()
     };
     let validation = estimate(
-        &observe(&[folder.join("derived_run_totals.given.csv")], &columns),
+        &rows_of(&[folder.join("derived_run_totals.given.csv")], &columns),
         Protocol::LeaveOneWorkloadOut,
     );
     print("Haswell-EP, totals of runs", &validation);

@@ -19,12 +19,17 @@ pub fn stem(path: &Path) -> String {
 }
 
 /// The rows of some tables together.
-pub fn observe(files: &[PathBuf], columns: &TableColumns) -> Dataset {
+pub fn rows_of(files: &[PathBuf], columns: &TableColumns) -> Dataset {
     let table = |file: &PathBuf| {
         Table::parse(&file.display().to_string(), &stem(file), &read(file)).expect("a table")
     };
     let tables: Vec<Table> = files.iter().map(table).collect();
-    observed::observe(&tables, columns).expect("rows").data.with_cpus_summed().0
+    observed::observe(&tables, columns).expect("rows").data
+}
+
+/// The same with columns of single CPUs added up.
+pub fn observe(files: &[PathBuf], columns: &TableColumns) -> Dataset {
+    rows_of(files, columns).with_cpus_summed().0
 }
 
 /// The tables of a folder, by name.
