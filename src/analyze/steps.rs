@@ -90,9 +90,13 @@ impl SampleStep {
 
     /// Tells samples of other events and CPUs apart, of so many events.
     pub fn stream(&self, events: u32) -> u32 {
-        let cpu = if self.cpu == NO_CPU { 0 } else { self.cpu.min(CpuSet::LAST) + 1 };
-        cpu * events + self.event
+        stream_of_cpu((self.cpu != NO_CPU).then_some(self.cpu)) * events + self.event
     }
+}
+
+/// Tells CPUs apart in the sequence of samples.
+pub(crate) fn stream_of_cpu(cpu: Option<u32>) -> u32 {
+    cpu.map_or(0, |cpu| cpu.min(CpuSet::LAST) + 1)
 }
 
 /// Steps handed over at a time.

@@ -99,6 +99,7 @@ mod tests {
     fn rows(count: usize, gap_at: usize) -> Vec<Interval> {
         let row = |at: usize| Interval {
             busy: 0.0,
+            guessed: 0.0,
             static_term: 0,
             follows: at > 0 && at != gap_at,
             seconds: 0.1,

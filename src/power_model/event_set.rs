@@ -182,7 +182,7 @@ mod tests {
                 + rates.iter().zip(COSTS).map(|(rate, cost)| rate * cost * seconds).sum::<f64>();
             let unrelated = if at % 3 == 0 { 5e8 } else { 0.0 };
             let counts = rates.iter().copied().chain([unrelated]).map(|rate| rate * seconds).collect();
-            Interval { static_term: 0, follows: false, seconds, joules, counts, busy: 0.0 }
+            Interval { static_term: 0, follows: false, seconds, joules, counts, busy: 0.0, guessed: 0.0 }
         });
         Intervals {
             rows: rows.collect(),

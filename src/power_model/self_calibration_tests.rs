@@ -21,6 +21,7 @@ fn intervals(count: u32, rates: impl Fn(u32) -> [f64; 3]) -> Intervals {
         let noisy = |event: usize| truly[event] + ripple(at * 4 + event as u32) * (3.0 * NOISE).sqrt();
         Interval {
             busy: 0.0,
+            guessed: 0.0,
             static_term: 0,
             follows: false,
             seconds,

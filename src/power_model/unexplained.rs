@@ -43,6 +43,8 @@ impl Unexplained {
         model: impl Fn(&Interval) -> f64,
         static_joules: impl Fn(&Interval) -> f64,
     ) -> Option<Self> {
+        // What was guessed is no fault of the model.
+        let intervals = &intervals.known();
         let rows = &intervals.rows;
         let points: Vec<(f64, f64)> =
             rows.iter().map(|row| (row.busy / row.seconds, row.joules / row.seconds)).collect();
@@ -79,7 +81,7 @@ pub(super) fn unexplained_variance(
     joules_per_event: &[f64],
     model: impl Fn(&Interval) -> f64,
 ) -> Option<f64> {
-    let of_rest = Inner::of_model(intervals, joules_per_event, model);
+    let of_rest = Inner::of_model(&intervals.known(), joules_per_event, model);
     let inner = &of_rest[Inner::clearest(&of_rest)?];
     inner.is_seen().then(|| inner.of_one())
 }
@@ -179,7 +181,15 @@ mod tests {
             let next = edges * random.symmetric();
             let (joules, seconds) = (0.01 * (8.0 + 4.0 * part) + next - edge, 0.01);
             edge = next;
-            Interval { static_term: 0, follows: true, seconds, joules, counts: vec![part], busy: 3e7 }
+            Interval {
+                static_term: 0,
+                follows: true,
+                seconds,
+                joules,
+                counts: vec![part],
+                busy: 3e7,
+                guessed: 0.0,
+            }
         };
         let rows = (0..2000).map(row).collect();
         let intervals = Intervals {

@@ -1,5 +1,7 @@
 //! What is needed to say how sure joules are.
 
+use super::LostStretches;
+
 /// The parts of the error of a profile's joules that depend on how cells are summed to rows.
 #[derive(Debug, Clone, Default)]
 pub struct ErrorTerms {
@@ -13,6 +15,8 @@ pub struct ErrorTerms {
     pub covariances: Vec<Vec<f64>>,
     /// A part of the samples in the order of time.
     pub sequence: SampleSequence,
+    /// In what pieces records were lost.
+    pub lost: LostStretches,
 }
 
 /// Which cells followed each other, sampled by one event on one CPU: a bounded part of a recording, in
@@ -30,6 +34,38 @@ pub struct SampleSequence {
     /// [`SampleSequence::number`].
     entries: Option<Vec<(u32, u32)>>,
 }
+
+/// What stands in a [`SampleSequence`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InSequence {
+    /// A sample.
+    Sample {
+        /// What tells the streams of single events on single CPUs apart.
+        stream: u32,
+        /// Its cell, or [`NO_CELL`].
+        cell: u32,
+    },
+    /// Lost records of a CPU.
+    Lost {
+        /// What tells CPUs apart.
+        cpu: u32,
+        /// So many.
+        records: u32,
+    },
+}
+
+impl InSequence {
+    fn of(&(stream, number): &(u32, u32)) -> Self {
+        if stream & LOST == 0 {
+            Self::Sample { stream, cell: number }
+        } else {
+            Self::Lost { cpu: stream & !LOST, records: number }
+        }
+    }
+}
+
+/// Marks lost records where a sample has its stream: there are far fewer streams.
+const LOST: u32 = 1 << 31;
 
 /// Samples in a block.
 const BLOCK: u64 = 4096;
@@ -53,6 +89,11 @@ impl SampleSequence {
         }
     }
 
+    /// Adds so many records that were lost on a CPU. `cpu` tells CPUs apart as the streams do.
+    pub fn push_lost(&mut self, cpu: u32, records: u64) {
+        self.push(cpu | LOST, u32::try_from(records).unwrap_or(u32::MAX));
+    }
+
     fn begin_block(&mut self) {
         self.every = self.every.max(1);
         let block = self.seen / BLOCK;
@@ -74,7 +115,8 @@ impl SampleSequence {
     /// Puts numbers from 0 on in the place of the cells of all samples that have one: what each cell is, parts of
     /// the profile tell by these numbers ([`SampleSequence::of_part`]).
     pub fn number(&mut self) {
-        let of_cells = self.blocks.iter_mut().flatten().filter(|(_, cell)| *cell != NO_CELL);
+        let entries = self.blocks.iter_mut().flatten();
+        let of_cells = entries.filter(|(stream, cell)| stream & LOST == 0 && *cell != NO_CELL);
         of_cells.zip(0..).for_each(|((_, cell), number)| *cell = number);
     }
 
@@ -93,9 +135,9 @@ impl SampleSequence {
         self.entries.as_deref()
     }
 
-    /// The blocks: streams and cells in the order of time.
-    pub fn blocks(&self) -> impl Iterator<Item = &[(u32, u32)]> {
-        self.blocks.iter().map(Vec::as_slice)
+    /// The blocks, in the order of time.
+    pub fn blocks(&self) -> impl Iterator<Item = impl Iterator<Item = InSequence>> {
+        self.blocks.iter().map(|block| block.iter().map(InSequence::of))
     }
 
     /// The share of all samples that is kept.
@@ -138,10 +180,10 @@ mod tests {
         (0..3_000_000u32).for_each(|at| sequence.push(0, at));
         assert!(sequence.blocks.len() <= MOST_BLOCKS);
         assert!(sequence.share() > 0.03 && sequence.share() < 0.12, "{}", sequence.share());
-        for block in sequence.blocks() {
+        for block in &sequence.blocks {
             assert!(block.windows(2).all(|pair| pair[1].1 == pair[0].1 + 1), "blocks have no gaps");
         }
-        let last = sequence.blocks().filter_map(|block| block.last()).last().expect("blocks").1;
+        let last = sequence.blocks.iter().filter_map(|block| block.last()).last().expect("blocks").1;
         assert!(last > 2_500_000, "they are spread over the whole");
     }
 
@@ -149,16 +191,25 @@ mod tests {
     fn a_trail_is_found_again() {
         let mut sequence = SampleSequence::default();
         let cell_of = |at: u32| if at.is_multiple_of(3) { NO_CELL } else { at };
-        (0..1_700_000u32).for_each(|at| sequence.push(at % 2, cell_of(at)));
-        let cells: Vec<u32> = sequence.blocks().flatten().map(|(_, cell)| *cell).collect();
+        let is_lost = |at: u32| at.is_multiple_of(7);
+        for at in 0..1_700_000u32 {
+            if is_lost(at) { sequence.push_lost(0, at.into()) } else { sequence.push(at % 2, cell_of(at)) }
+        }
+        let cells = |sequence: &SampleSequence| -> Vec<u32> {
+            let cell_of = |entry| match entry {
+                InSequence::Sample { cell, .. } => Some(cell),
+                InSequence::Lost { .. } => None,
+            };
+            sequence.blocks().flatten().filter_map(cell_of).collect()
+        };
+        let of_samples = cells(&sequence);
         let mut follower = sequence.follow();
-        let found: Vec<(u32, u32)> = (0..1_700_000u32)
-            .filter_map(|at| Some((follower.next(cell_of(at) != NO_CELL)?, cell_of(at))))
-            .collect();
+        let has_cell = |at: u32| !is_lost(at) && cell_of(at) != NO_CELL;
+        let found: Vec<(u32, u32)> =
+            (0..1_700_000u32).filter_map(|at| Some((follower.next(has_cell(at))?, cell_of(at)))).collect();
         sequence.number();
         assert!(found.iter().map(|(number, _)| *number).eq(0..found.len() as u32));
-        let numbers = sequence.blocks().flatten().map(|(_, number)| *number);
-        for (number, cell) in numbers.zip(cells) {
+        for (number, cell) in cells(&sequence).into_iter().zip(of_samples) {
             let same = if number == NO_CELL { NO_CELL } else { found[number as usize].1 };
             assert_eq!(same, cell);
         }

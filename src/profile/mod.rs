@@ -10,6 +10,7 @@ use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 mod balance;
 mod error_terms;
 mod ids;
+mod lost_stretches;
 mod meter_curve;
 mod origin;
 mod parts;
@@ -20,8 +21,9 @@ mod unexplained_code;
 mod variance_sums;
 
 pub use balance::{BALANCE_TOLERANCE, Balance};
-pub use error_terms::{ErrorTerms, NO_CELL, SampleSequence, TrailFollower};
+pub use error_terms::{ErrorTerms, InSequence, NO_CELL, SampleSequence, TrailFollower};
 pub use ids::{AddressId, ModuleId, RecordingId, ThreadIndex};
+pub use lost_stretches::{LostStretch, LostStretches};
 pub use meter_curve::MeterCurve;
 pub use origin::Origin;
 pub use parts::ProfileParts;

@@ -1,6 +1,6 @@
 //! How sure the joules of a row are.
 //!
-//! Five things make them unsure, and their variances add up:
+//! Six things make them unsure, and their variances add up:
 //!
 //! - **Sampling.** A sample stands for all events since the one before it, whoever they were of. Where
 //!   code runs long, only the samples at its two ends are wrong, by a uniform part of a quantum each:
@@ -12,6 +12,8 @@
 //!   variance of the sum of a sampled exponentially correlated process less its integral.)
 //!   Code that comes back at nearly equal times may fall into step with the samples: then samples some
 //!   way apart agree more often than chance would have it, and each that does brings as much more.
+//! - **Lost records.** What they would have told is a row of its own. The other rows are as if a part of the time had not been
+//!   looked at: their joules hold for the whole, scaled down, as far as what ran then is what ran else ([`LostStretches`]).
 //! - **The model.** Its coefficients have a covariance; how a row's joules depend on each of them was
 //!   added up bucket by bucket.
 //! - **What the model leaves unexplained.** Power that no sampled event tells of is off by code, whatever the coefficients
@@ -196,7 +198,14 @@ impl<'p> RecordingVariances<'p> {
                 None => 0.0,
             })
             .collect();
-        let variance = |sum: &Option<RowSums>| {
+        let lost = lost(profile, &domains);
+        let across = transitions.across();
+        let by_losses = |row: usize, sum: &RowSums| {
+            let part = sum.in_sequence / transitions.pairs.samples.max(1.0);
+            let agreement = sum.agreement(transitions.pairs);
+            lost.powi(2) * terms.lost.variance(&transitions.ends, row, part, agreement, across)
+        };
+        let variance = |(row, sum): (usize, &Option<RowSums>)| {
             let Some(sum) = sum else { return RowVariance::default() };
             let joules = sum.all_joules();
             let share = if whole > 0.0 { joules / whole } else { 0.0 };
@@ -204,16 +213,26 @@ impl<'p> RecordingVariances<'p> {
             let by_code: f64 =
                 sum.by_domain.iter().zip(&unexplained).map(|(joules, share)| joules * share).sum();
             let by_meter = (edges * share).powi(2) + (BETWEEN_READINGS * joules).powi(2);
-            let own =
-                by_sampling(sum) + by_model(sum, terms, &domains) + by_meter + (by_code * of_others).powi(2);
+            let of_chance = by_sampling(sum) + by_losses(row, sum);
+            let own = of_chance + by_model(sum, terms, &domains) + by_meter + (by_code * of_others).powi(2);
             RowVariance { own, common: [EQUAL_WATTS_ERROR * sum.estimated, sum.by_watts] }
         };
-        sums.iter().map(variance).collect()
+        sums.iter().enumerate().map(variance).collect()
     }
 }
 
 fn of_domain(profile: &Profile, domain: usize) -> Option<&DomainDivision> {
     profile.division.as_ref().and_then(|division| division.domains.get(domain)?.as_ref())
+}
+
+/// The joules that were lost in some domains, scaled down as all others are that stand for the whole.
+fn lost(profile: &Profile, domains: &[usize]) -> f64 {
+    let balances = domains.iter().map(|&domain| &profile.domains[domain].balance);
+    let (seen, lost) = balances.fold((Joules::ZERO, Joules::ZERO), |(seen, lost), balance| {
+        (seen + balance.attributed + balance.other_processes + balance.recorder, lost + balance.lost)
+    });
+    let all = seen + lost;
+    if all > Joules::ZERO { lost.as_joules() * (seen / all) } else { 0.0 }
 }
 
 /// The variance of a row of one recording.
@@ -470,7 +489,7 @@ mod tests {
             ..RowSums::default()
         };
         let apart = std::array::from_fn(|at| (samples.len() - at - 1) as f64);
-        (sums, Pairs { samples: samples.len() as f64, apart })
+        (sums, Pairs { samples: samples.len() as f64, apart, ..Pairs::default() })
     }
 
     #[test]

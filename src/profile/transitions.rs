@@ -2,7 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::SampleSequence;
+use super::lost_stretches::Ends;
+use super::{InSequence, SampleSequence};
 
 /// Samples that may be in step are at most so many apart.
 pub(super) const FARTHEST: usize = 8;
@@ -12,6 +13,8 @@ pub(super) const FARTHEST: usize = 8;
 pub(super) struct Pairs {
     pub samples: f64,
     pub apart: [f64; FARTHEST],
+    /// Samples of two CPUs that follow each other in time, and those of them that are of one row.
+    pub across: [f64; 2],
 }
 
 /// What was counted of a row.
@@ -32,6 +35,8 @@ pub(super) struct TransitionsOfRow {
 /// where there are many rows. So little is done for each of some hundred thousand samples.
 pub(super) struct Transitions {
     pub pairs: Pairs,
+    /// What is known of lost records.
+    pub ends: Ends,
     events: usize,
     /// By row: samples of each event; then what is to be taken from twice their number, by distance: pairs
     /// that the ends of streams lack, and twice those of which both are of the row.
@@ -58,6 +63,37 @@ impl Stream {
     }
 }
 
+/// What CPUs did last, in one block of the sequence.
+#[derive(Default)]
+struct Cpus {
+    /// CPU and row of the latest sample.
+    latest: Option<(u32, u32)>,
+    /// By CPU: the row of its latest sample, and how many records were lost since.
+    of_cpu: FxHashMap<u32, (u32, u64)>,
+}
+
+impl Cpus {
+    fn lost(&mut self, cpu: u32, records: u32) {
+        if let Some((_, lost)) = self.of_cpu.get_mut(&cpu) {
+            *lost += u64::from(records);
+        }
+    }
+
+    fn sample(&mut self, cpu: u32, row: u32, transitions: &mut Transitions) {
+        if let Some((other, of_other)) = self.latest.replace((cpu, row))
+            && other != cpu
+        {
+            transitions.pairs.across[0] += 1.0;
+            transitions.pairs.across[1] += f64::from(u8::from(of_other == row));
+        }
+        if let Some((before, lost)) = self.of_cpu.insert(cpu, (row, 0))
+            && lost > 0
+        {
+            transitions.ends.add(lost, [before, row].map(|row| (row != NO_ROW).then_some(row)));
+        }
+    }
+}
+
 /// The row of samples that are in none.
 const NO_ROW: u32 = u32::MAX;
 
@@ -71,27 +107,59 @@ impl Transitions {
     ) -> Self {
         let events = events.max(1);
         let counts = vec![0; rows * (3 * events + FARTHEST - 2)];
-        let mut transitions = Self { pairs: Pairs::default(), events, counts };
+        let mut transitions = Self { pairs: Pairs::default(), ends: Ends::default(), events, counts };
         let mut streams: FxHashMap<u32, Stream> = FxHashMap::default();
+        let mut by_event = vec![0u64; events];
         for block in sequence.blocks() {
-            for &(number, cell) in block {
+            let mut cpus = Cpus::default();
+            for entry in block {
+                let (number, cell) = match entry {
+                    InSequence::Sample { stream, cell } => (stream, cell),
+                    InSequence::Lost { cpu, records } => {
+                        cpus.lost(cpu, records);
+                        continue;
+                    }
+                };
                 let row = row_of(cell).filter(|&row| row < rows).map_or(NO_ROW, |row| row as u32);
                 let stream = streams.entry(number).or_insert_with(|| Stream::new(number as usize % events));
                 transitions.sample(row, stream);
+                cpus.sample(number / events as u32, row, &mut transitions);
                 stream.latest.copy_within(..FARTHEST - 1, 1);
                 stream.latest[0] = row;
                 stream.samples += 1;
+                transitions.pairs.samples += 1.0;
+                by_event[number as usize % events] += 1;
             }
-            transitions.pairs.samples += block.len() as f64;
             streams.drain().for_each(|(_, stream)| transitions.end(&stream));
         }
+        let most = by_event.iter().max().map_or(0.0, |&most| most as f64);
+        transitions.ends.of_stream = most / transitions.pairs.samples.max(1.0);
         transitions
+    }
+
+    /// The correlation of samples of two CPUs at one time in what they are of: 1 where all CPUs do the same at any time.
+    pub fn across(&self) -> f64 {
+        let ([pairs, same], all) = (self.pairs.across, self.pairs.samples);
+        if pairs <= 0.0 {
+            return 0.0;
+        }
+        let width = self.width();
+        let of_rows = self.counts.chunks_exact(width).map(|counts| counts[..self.events].iter().sum::<u32>());
+        let parts = of_rows.map(|samples| f64::from(samples) / all);
+        let (of_rows, squares) =
+            parts.fold((0.0, 0.0), |(sum, squares), part| (sum + part, squares + part * part));
+        let by_chance = squares + (1.0 - of_rows).powi(2);
+        if by_chance < 1.0 { ((same / pairs - by_chance) / (1.0 - by_chance)).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// Counts of one row.
+    fn width(&self) -> usize {
+        3 * self.events + FARTHEST - 2
     }
 
     /// What was counted of a row.
     pub fn of_row(&self, row: usize) -> TransitionsOfRow {
-        let events = self.events;
-        let width = 3 * events + FARTHEST - 2;
+        let (events, width) = (self.events, self.width());
         let counts = &self.counts[row * width..][..width];
         let lacking = |event: usize, distance: usize| f64::from(counts[column(events, event, distance)]);
         let samples: f64 = counts[..events].iter().copied().map(f64::from).sum();
@@ -107,7 +175,7 @@ impl Transitions {
     }
 
     fn counts(&mut self, row: u32) -> &mut [u32] {
-        let width = 3 * self.events + FARTHEST - 2;
+        let width = self.width();
         &mut self.counts[row as usize * width..][..width]
     }
 
@@ -181,6 +249,10 @@ mod tests {
                 }
             }
         }
+        let follow = samples.windows(2).filter(|pair| pair[0].0 / events as u32 != pair[1].0 / events as u32);
+        let row_of = |cell: u32| if cell < 3 { cell } else { NO_ROW };
+        let same = follow.clone().filter(|pair| row_of(pair[0].1) == row_of(pair[1].1));
+        pairs.across = [follow.count() as f64, same.count() as f64];
         (transitions, pairs)
     }
 

@@ -186,6 +186,7 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
             sensitivities: attribution.sensitivities,
             covariances: vec![(0..9).map(|at| covariance(at / 3, at % 3)).collect()],
             sequence,
+            ..ErrorTerms::default()
         }),
         ..Profile::default()
     }

@@ -43,6 +43,8 @@ pub struct IntervalGrid {
     groups: Vec<Group>,
     /// By interval, group and event.
     counts: Vec<f64>,
+    /// By interval and group: nanoseconds of CPUs in which records were lost, whose counts are guessed.
+    lost: Vec<f64>,
     /// By interval and domain.
     joules: Vec<f64>,
     most: usize,
@@ -61,6 +63,13 @@ struct Group {
     cpus: CpuSet,
     /// By event: those that had samples.
     sampled: Vec<CpuSet>,
+}
+
+impl Group {
+    /// Whether what happened on a CPU counts here.
+    fn feeds(&self, cpu: Option<u32>) -> bool {
+        cpu.is_none_or(|cpu| self.cpus.is_empty() || self.cpus.contains(cpu))
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -128,6 +137,19 @@ impl IntervalGrid {
         span
     }
 
+    /// Records of a CPU that were lost between two times.
+    pub fn lost_records(&mut self, cpu: Option<u32>, start: Timestamp, end: Timestamp) {
+        let nanos = end.since(start).as_nanos() as f64;
+        for index in 0..self.groups.len() {
+            if self.groups[index].feeds(cpu) && !self.domains.is_empty() {
+                self.spread(start.as_nanos(), end.as_nanos(), nanos, |grid, interval, part| {
+                    let row = interval * grid.groups.len();
+                    grid.lost[row + index] += part;
+                });
+            }
+        }
+    }
+
     fn spread_count(
         &mut self,
         event: usize,
@@ -140,7 +162,7 @@ impl IntervalGrid {
         }
         for index in 0..self.groups.len() {
             let group = &mut self.groups[index];
-            if cpu.is_none_or(|cpu| group.cpus.is_empty() || group.cpus.contains(cpu)) {
+            if group.feeds(cpu) {
                 group.sampled[event].insert(cpu.unwrap_or(0));
                 let slot = index * self.events + event;
                 self.spread(start.as_nanos(), end.as_nanos(), count as f64, |grid, interval, part| {
@@ -204,6 +226,7 @@ impl IntervalGrid {
     fn grow(&mut self, intervals: usize) {
         let (counts, joules) = (self.groups.len() * self.events, self.domains.len());
         if self.joules.len() < intervals * joules {
+            self.lost.resize(intervals * self.groups.len(), 0.0);
             self.joules.resize(intervals * joules, 0.0);
             self.counts.resize(intervals * counts, 0.0);
         }
@@ -212,6 +235,7 @@ impl IntervalGrid {
     fn merge_pairs(&mut self) {
         let (counts, joules) = (self.groups.len() * self.events, self.domains.len());
         merge(&mut self.counts, counts);
+        merge(&mut self.lost, self.groups.len());
         merge(&mut self.joules, joules);
         self.width *= 2;
         self.latest = (0, 0..0);
@@ -273,15 +297,18 @@ impl IntervalGrid {
         let per_interval = self.groups.len() * self.events;
         let group = self.domains[domain].group;
         let mut counts = vec![0.0; self.events];
-        let mut joules = 0.0;
+        let (mut joules, mut lost) = (0.0, 0.0);
         for interval in start..start + merged {
             let row = interval * per_interval + group * self.events;
             let of_interval = self.counts.get(row..row + self.events).unwrap_or(&[]);
             counts.iter_mut().zip(of_interval).for_each(|(sum, count)| *sum += count);
+            lost += self.lost.get(interval * self.groups.len() + group).copied().unwrap_or(0.0);
             joules += self.joules.get(interval * self.domains.len() + domain).copied().unwrap_or(0.0);
         }
         let busy = self.cycles.and_then(|cycles| counts.get(cycles)).copied().unwrap_or(0.0);
-        Interval { static_term, follows: false, seconds: width as f64 * 1e-9, joules, counts, busy }
+        let cpus = self.groups[group].sampled.iter().map(CpuSet::len).max().unwrap_or(0).max(1);
+        let guessed = lost / (width as f64 * f64::from(cpus));
+        Interval { static_term, follows: false, seconds: width as f64 * 1e-9, joules, counts, busy, guessed }
     }
 
     /// The variance of a count between two times: of both edges, and of each CPU; more where samples came late.

@@ -12,13 +12,15 @@ use crate::analyze::intervals::grid::IntervalGrid;
 use crate::analyze::intervals::losses::{Loss, Losses};
 use crate::analyze::intervals::pieces::Pieces;
 use crate::attribute::Quantum;
-use crate::profile::MeterCurve;
+use crate::profile::{LostStretch, MeterCurve};
 use crate::recording::Recording;
 use crate::recording::energy::EnergyReading;
 use crate::units::{Joules, Timestamp};
 
 /// Long losses that are kept: far more than a recorder can be held up in an hour. Damaged files name more.
 const MOST_LONG_LOSSES: usize = 1 << 18;
+/// Stretches of lost records that are kept: the more there are, the less does each hide.
+const MOST_STRETCHES: usize = 1 << 17;
 
 /// What a recording holds.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +40,7 @@ pub struct Survey {
     pub(crate) pieces: Pieces,
     pub(crate) losses: Losses,
     pub(crate) long_losses: Vec<Quantum>,
+    pub(crate) lost_stretches: Vec<LostStretch>,
 }
 
 impl Survey {
@@ -86,7 +89,14 @@ impl Survey {
     fn lost(&mut self, roles: &EventRoles, context: &RecordContext, records: u64) {
         let Some(time) = context.time else { return };
         let cpu = context.cpu;
-        for loss in self.losses.lost(cpu, time, records) {
+        let losses = self.losses.lost(cpu, time, records);
+        if let Some(&Loss { start, .. }) = losses.first() {
+            self.intervals.lost_records(cpu, start, time);
+            if self.lost_stretches.len() < MOST_STRETCHES {
+                self.lost_stretches.push(LostStretch { start, end: time, records });
+            }
+        }
+        for loss in losses {
             let Loss { event, count, start } = loss;
             let unit = roles.sampled()[event as usize].unit;
             let span = self.intervals.lost(event, cpu, unit, (start, time), count);

@@ -14,9 +14,9 @@ use crate::analyze::options::Options;
 use crate::analyze::passes::parts::{LaunchCells, PartsMaker};
 use crate::analyze::passes::span_finder::SpanFinder;
 use crate::analyze::sample_key::NO_CPU;
-use crate::analyze::steps::{Owner, SampleStep, Step};
+use crate::analyze::steps::{Owner, SampleStep, Step, stream_of_cpu};
 use crate::attribute::{self, Attribution, Attributor, Charge, Quantum};
-use crate::profile::{Division, ErrorTerms, NO_CELL, SampleSequence, StackTable};
+use crate::profile::{Division, ErrorTerms, LostStretches, NO_CELL, SampleSequence, StackTable};
 use crate::recording::Recording;
 use crate::units::{Nanoseconds, Timestamp};
 
@@ -104,6 +104,7 @@ impl<'r> Attributing<'r> {
         let errors = ErrorTerms {
             parameters: roles.sampled().len() + 1,
             covariances: plan.covariances,
+            lost: LostStretches::of(&survey.lost_stretches),
             ..ErrorTerms::default()
         };
         // Joules, their variances where there are some, and what depends on the model.
@@ -233,7 +234,13 @@ impl<'r> Attributing<'r> {
                 }
                 Shape::Sample(Span { start: *since, running })
             }
-            Step::Lost(lost) => Shape::Lost(self.span_finder.lost(lost)),
+            Step::Lost(lost) => {
+                match &mut self.kept {
+                    Kept::Whole { sequence, .. } => sequence.push_lost(stream_of_cpu(lost.cpu), lost.records),
+                    Kept::Parts(maker) => maker.lost(),
+                }
+                Shape::Lost(self.span_finder.lost(lost))
+            }
             _ => Shape::None,
         }
     }

@@ -75,6 +75,13 @@ impl<'r> PartsMaker<'r> {
         }
     }
 
+    /// Lost records, which stand in the whole's sequence too.
+    pub fn lost(&mut self) {
+        if let Some(follower) = &mut self.follower {
+            follower.next(false);
+        }
+    }
+
     /// A launch.
     pub fn launch(&mut self, key: SampleKey, cpu: u32, event: u32) {
         let cell = self.launches.cells.cell(key, cpu, event);

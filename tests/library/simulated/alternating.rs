@@ -5,7 +5,8 @@ use eprof::units::{Joules, Nanoseconds};
 use eprof_testbed::simulate::alternating::{Alternation, model, scenario};
 use eprof_testbed::simulate::scenario::Sampling;
 
-use super::support::{Errors, QUICK, calibrated, functions, options, play, true_joules};
+use super::coverage::TWO_SIDED_95;
+use super::support::{Errors, Found, QUICK, calibrated, functions, options, play, true_joules};
 
 /// Turns of 0.2 ms to 1 s.
 const TURNS: [u64; 4] = [200_000, 1_000_000, 10_000_000, 1_000_000_000];
@@ -29,6 +30,8 @@ struct Compared {
     by_time: Errors,
     /// Joules that eprof gave to the functions, as a share of those that they took.
     attributed: f64,
+    /// Functions whose error its bar holds.
+    held: usize,
 }
 
 fn compare(what: &str, alternation: &Alternation, options: &Options) -> Compared {
@@ -42,6 +45,10 @@ fn compare(what: &str, alternation: &Alternation, options: &Options) -> Compared
     let errors =
         Errors::of(found.iter().zip(&truth).map(|(found, truth)| (found.joules / attributed * all, *truth)));
     let by_time = Errors::of(found.iter().zip(&truth).map(|(found, truth)| (found.time_share * all, *truth)));
+    let is_held = |found: &Found, truth: f64| {
+        (found.joules - truth * attributed / all).abs() <= TWO_SIDED_95 * found.std_error
+    };
+    let held = found.iter().zip(&truth).filter(|(found, truth)| is_held(found, **truth)).count();
     // What eprof itself says of its errors; their mean size would be 0.8 of it.
     let bars = found.iter().map(|found| found.std_error / found.joules).sum::<f64>() / found.len() as f64;
     println!(
@@ -54,7 +61,7 @@ fn compare(what: &str, alternation: &Alternation, options: &Options) -> Compared
         by_time.worst,
         100.0 * attributed / all,
     );
-    Compared { eprof: errors, by_time, attributed: attributed / all }
+    Compared { eprof: errors, by_time, attributed: attributed / all, held }
 }
 
 fn heading(title: &str) {
@@ -101,6 +108,8 @@ fn with_long_losses() {
         let compared = compare("30 % lost", &alternation, &calibrated());
         let tolerance = if QUICK { 0.1 } else { 0.02 };
         assert!((compared.attributed - 0.7).abs() < tolerance, "{}", compared.attributed);
+        // Nobody knows what ran meanwhile: the bars have to say so.
+        assert!(compared.held >= 5, "turns of {turn} ns: {} of 6 bars hold", compared.held);
     }
 }
 

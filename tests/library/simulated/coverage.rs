@@ -2,28 +2,26 @@
 
 use eprof::units::{Joules, Nanoseconds};
 use eprof_testbed::simulate::alternating::{Alternation, scenario};
+use eprof_testbed::simulate::scenario::Sampling;
 
 use super::support::{QUICK, calibrated, functions, play, true_joules};
 
 /// Half the width of a 95 % interval in standard errors.
-const TWO_SIDED_95: f64 = 1.959_964;
+pub const TWO_SIDED_95: f64 = 1.959_964;
 
-/// Share of the intervals that hold the truth, and the mean of squared errors over variances.
-fn coverage(runs: u64, turn: u64, jitter: f64) -> (f64, f64) {
+/// Share of the intervals that hold the truth, and the mean of squared errors over variances, of runs that differ by chance.
+fn coverage(runs: u64, like: &Alternation) -> (f64, f64) {
     let (mut held, mut count, mut squares) = (0, 0, 0.0);
     for seed in 0..runs {
-        let scenario = scenario(&Alternation {
-            seed: 1000 + seed,
-            turn: Nanoseconds::from_nanos(turn),
-            jitter,
-            duration: Nanoseconds::from_millis(2_000),
-            joules_per_sample: Joules::from_joules(0.02),
-            ..Alternation::default()
-        });
+        let scenario = scenario(&Alternation { seed: 1000 + seed, ..like.clone() });
         let (profile, truth) = play(&scenario, &calibrated());
-        let truth = true_joules(&profile, &truth);
-        for (found, truth) in functions(&profile, scenario.functions.len()).iter().zip(truth) {
-            let off = (found.joules - truth) / found.std_error;
+        let (found, truth) = (functions(&profile, scenario.functions.len()), true_joules(&profile, &truth));
+        // What was lost has a row of its own: the functions' joules say how the whole was divided among them.
+        let all: f64 = truth.iter().sum();
+        let seen = found.iter().map(|found| found.joules).sum::<f64>() / all;
+        let seen = if like.sampling.lost_share > 0.0 { seen } else { 1.0 };
+        for (found, truth) in found.iter().zip(truth) {
+            let off = (found.joules - truth * seen) / found.std_error;
             held += u32::from(off.abs() <= TWO_SIDED_95);
             squares += off * off;
             count += 1;
@@ -43,7 +41,14 @@ fn error_bars_hold_the_truth() {
     let mut cases = Vec::new();
     for &turn in turns {
         for &jitter in regularities {
-            let (share, squares) = coverage(runs, turn, jitter);
+            let like = Alternation {
+                turn: Nanoseconds::from_nanos(turn),
+                jitter,
+                duration: Nanoseconds::from_millis(2_000),
+                joules_per_sample: Joules::from_joules(0.02),
+                ..Alternation::default()
+            };
+            let (share, squares) = coverage(runs, &like);
             let percent = [100.0 * jitter, 100.0 * share];
             println!(
                 "{:8.1} ms  +-{:3.0} %  {:6.1} %  {squares:5.2}",
@@ -59,4 +64,36 @@ fn error_bars_hold_the_truth() {
     // Turns of nearly the same length may fall into step with the samples.
     assert!(cases.iter().all(|share| (0.85..).contains(share)), "{cases:?}");
     assert!(QUICK || (0.93..=0.97).contains(&mean), "{mean}");
+}
+
+/// Three tenths of the records are lost, in stretches of a tenth to twice a turn's length.
+#[test]
+fn error_bars_hold_what_was_lost() {
+    let runs = if QUICK { 20 } else { 100 };
+    println!("\n95 % error bars over {runs} runs of six functions, 30 % lost: share that holds the truth");
+    println!("       turn    stretch   holds   mean squared error / variance");
+    let mut cases = Vec::new();
+    for (turn, stretch) in [(10, 60), (10, 600), (100, 60), (100, 600), (1000, 60), (1000, 600)] {
+        let sampling = Sampling {
+            lost_share: 0.3,
+            lost_once_in: Nanoseconds::from_millis(stretch * 10 / 3),
+            ..Sampling::default()
+        };
+        let (share, squares) = coverage(
+            runs,
+            &Alternation {
+                turn: Nanoseconds::from_millis(turn),
+                duration: Nanoseconds::from_millis(20_000),
+                joules_per_sample: Joules::from_joules(0.02),
+                sampling,
+                ..Alternation::default()
+            },
+        );
+        println!("{turn:8} ms {stretch:7} ms  {:6.1} %  {squares:5.2}", 100.0 * share);
+        cases.push(share);
+    }
+    let mean = cases.iter().sum::<f64>() / cases.len() as f64;
+    println!("all: {:.1} %", 100.0 * mean);
+    assert!(cases.iter().all(|share| (0.91..).contains(share)), "{cases:?}");
+    assert!((0.93..=0.985).contains(&mean), "{mean}");
 }
