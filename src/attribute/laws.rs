@@ -280,6 +280,35 @@ proptest! {
         }
     }
 
+    /// Where the whole is shared, what was measured when changes nothing: cells have the domain's joules by their model joules.
+    #[test]
+    fn the_whole_is_shared_by_model_joules(
+        recorded in recorded(),
+        weights in prop::collection::vec(0.3f64..3.0, EVENTS * 2),
+        bucket in 0.05f64..5.0,
+        static_watts in 0.0f64..20.0,
+    ) {
+        let cost = |event: usize, domain: usize| weights[event * 2 + domain];
+        let of_events = EventWeights::new(EVENTS, 2, cost);
+        let options = Options { sharing: Sharing::Whole, ..options(bucket, static_watts) };
+        let found = attribute(&recorded, &of_events, &options);
+        let found_joules = joules(&found);
+        for (domain, balance) in found.balances.iter().enumerate() {
+            prop_assert!(balance.holds(), "{balance:?}");
+            let mut model = [0.0; CELLS as usize];
+            let of_package = recorded.quanta.iter().filter(|quantum| quantum.cpu.map(|cpu| cpu as usize / 2) == Some(domain));
+            for quantum in of_package {
+                let Charge::Cell(cell) = quantum.charge else { continue };
+                model[cell as usize] += cost(quantum.event as usize, domain) * quantum.count as f64;
+            }
+            let (all, attributed) = (model.iter().sum::<f64>(), balance.attributed.as_joules());
+            for (cell, model) in model.iter().enumerate() {
+                let (found, expected) = (found_joules[cell * 2 + domain], attributed * model / all);
+                prop_assert!((found - expected).abs() < 1e-6 * (1.0 + attributed), "{cell}: {found} and not {expected}");
+            }
+        }
+    }
+
     /// Recordings of two machines at the same time: to have them in one takes nothing from either.
     #[test]
     fn packages_do_not_mix(both in recorded(), weights in weights()) {

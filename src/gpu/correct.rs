@@ -61,8 +61,9 @@ impl Corrected {
 /// `P = s + C ds/dt` solved exactly for power that is constant between refreshes, and it conserves
 /// energy whatever the spacing. `boxcar`: a reading stands for the middle of its window. No
 /// deconvolution: inverting a moving average feeds its own error back for ever. `counter`: nothing.
-/// Last, a transition that takes no longer than the sensor smears one is put back to a step at
-/// the time that keeps its energy ([`edges`]).
+/// Last, steps are put back to where they were, at the time that keeps their energy ([`edges`]): of a capacitor by the
+/// stretches of steady power that its exponential course shows, of a window where a transition takes no longer than it
+/// smears one.
 ///
 /// # Errors
 /// [`CorrectError`] when the trace is too short or too coarse for its sensor.
@@ -76,7 +77,7 @@ pub fn correct(trace: &PowerTrace, model: &SensorModel) -> Result<Corrected, Cor
             if period > limit {
                 return Err(CorrectError::PolledTooSeldom(period, time_constant, time_constant));
             }
-            (uncharge(&refreshes, time_constant), period, 1.0)
+            (uncharge(&refreshes, time_constant), Nanoseconds::ZERO, 1.0)
         }
         SensorKind::Boxcar { window } => {
             let observed = (window.as_secs_f64() / period.as_secs_f64()).min(1.0);
