@@ -28,6 +28,9 @@ pub struct DomainInfo {
     pub resolution: Option<Joules>,
     /// How often the counter moves, as measured at the start.
     pub refresh: Option<Nanoseconds>,
+    /// The counter begins anew after so many joules; `None` where it practically never does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<Joules>,
     /// Constant part of the power that no program causes, where known: an estimate's idle watts.
     pub static_power: Option<Watts>,
     /// What it drew just before the program started, where the machine was at rest then.
@@ -58,6 +61,7 @@ impl DomainInfo {
             cpus: Vec::new(),
             resolution: None,
             refresh: None,
+            range: None,
             static_power: None,
             rest: None,
             watts_error: None,

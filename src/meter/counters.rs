@@ -55,7 +55,14 @@ impl CounterMeter {
         channels: Vec<Channel>,
         counts_since_boot: bool,
     ) -> Self {
-        let domains = channels.iter().map(|channel| channel.domain.clone()).collect();
+        let domain = |channel: &Channel| {
+            let range = channel
+                .counter
+                .range()
+                .map(|counts| Joules::from_joules(counts as f64 * channel.joules_per_count));
+            DomainInfo { range, ..channel.domain.clone() }
+        };
+        let domains = channels.iter().map(domain).collect();
         Self {
             source,
             reader,

@@ -60,6 +60,11 @@ impl WrappingCounter {
         self.last = Some(raw);
     }
 
+    /// It begins anew after so many; `None`: after all that 64 bits hold.
+    pub fn range(&self) -> Option<u64> {
+        self.modulus
+    }
+
     /// What may be counted between two readings.
     pub fn longest_step(&self) -> u64 {
         self.modulus.map_or(u64::MAX / 2, |modulus| modulus / 2)

@@ -3,6 +3,7 @@
 
 pub(crate) mod cpu_set;
 pub(crate) mod grid;
+pub(crate) mod late_readings;
 pub(crate) mod losses;
 pub(crate) mod pace;
 pub(crate) mod pieces;

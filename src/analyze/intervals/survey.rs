@@ -9,9 +9,11 @@ use perf_data::{Decoder, RawRecord};
 use crate::analyze::events::EventUnit;
 use crate::analyze::events::{EventRole, EventRoles, SampledEvent};
 use crate::analyze::intervals::grid::IntervalGrid;
+use crate::analyze::intervals::late_readings::LateReadings;
 use crate::analyze::intervals::losses::{Loss, Losses};
 use crate::analyze::intervals::pieces::Pieces;
 use crate::attribute::Quantum;
+use crate::hardware::DomainInfo;
 use crate::profile::{LostStretch, MeterCurve};
 use crate::recording::Recording;
 use crate::recording::energy::EnergyReading;
@@ -31,6 +33,7 @@ pub struct Survey {
     pub readings: Vec<Option<[(Timestamp, Joules); 2]>>,
     /// What each energy domain's meter counted over time.
     pub meters: Vec<MeterCurve>,
+    pub(crate) late_readings: Vec<LateReadings>,
     /// Highest CPU number of a sample.
     pub highest_cpu: Option<u32>,
     /// Times of the first and the last sample.
@@ -52,6 +55,14 @@ impl Survey {
         }
     }
 
+    /// What is to be said of domains that were read too seldom.
+    pub(crate) fn read_too_late<'a>(
+        &'a self,
+        domains: &'a [DomainInfo],
+    ) -> impl Iterator<Item = String> + 'a {
+        self.late_readings.iter().zip(domains).filter_map(|(readings, domain)| readings.warning(domain))
+    }
+
     /// Losses that are too long to be told of when they end, the first of them last.
     pub(crate) fn long_losses(&self) -> Vec<Quantum> {
         let mut losses = self.long_losses.clone();
@@ -62,11 +73,14 @@ impl Survey {
 
 /// Surveys a recording. Damage is not reported here: the second pass meets it again and tells.
 pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
-    let domains = recording.metadata().map_or(0, |metadata| metadata.domains.len());
+    let domains = recording.metadata().map_or(&[][..], |metadata| &metadata.domains);
+    let ranges: Vec<Option<Joules>> = domains.iter().map(|domain| domain.range).collect();
+    let domains = ranges.len();
     let mut survey = Survey {
         samples: vec![0; roles.sampled().len()],
         readings: vec![None; domains],
         meters: vec![MeterCurve::default(); domains],
+        late_readings: vec![LateReadings::default(); domains],
         intervals: IntervalGrid::new(recording.metadata(), roles.sampled().len()),
         ..Survey::default()
     };
@@ -74,7 +88,7 @@ pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
     loop {
         match records.next_raw() {
             Ok(Some(raw)) => {
-                survey.record(roles, decoder, &raw);
+                survey.record(roles, &ranges, decoder, &raw);
                 let seen = raw.position;
                 records.release_before(seen);
             }
@@ -108,7 +122,13 @@ impl Survey {
     }
 
     /// Samples are nearly all there is: of these only what has a certain place is read, and no callchain.
-    fn record(&mut self, roles: &EventRoles, decoder: &Decoder, raw: &RawRecord<'_>) {
+    fn record(
+        &mut self,
+        roles: &EventRoles,
+        ranges: &[Option<Joules>],
+        decoder: &Decoder,
+        raw: &RawRecord<'_>,
+    ) {
         let context = decoder.context(raw);
         if raw.kind == record_type::SAMPLE {
             match roles.of(context.event.map(|event| event.0)) {
@@ -121,7 +141,8 @@ impl Survey {
                 }
                 Some(EventRole::Energy(domain)) => {
                     if let Ok(Record::Sample(sample)) = decoder.decode(raw, &context) {
-                        self.reading(domain as usize, &context, &sample);
+                        let domain = domain as usize;
+                        self.reading(domain, ranges[domain], &context, &sample);
                     }
                 }
                 _ => {}
@@ -147,13 +168,20 @@ impl Survey {
         }
     }
 
-    fn reading(&mut self, domain: usize, context: &RecordContext, sample: &Sample<'_>) {
+    fn reading(
+        &mut self,
+        domain: usize,
+        range: Option<Joules>,
+        context: &RecordContext,
+        sample: &Sample<'_>,
+    ) {
         let (Some(time), Some(reading)) = (context.time, EnergyReading::from_bytes(sample.raw)) else {
             return;
         };
         let point = (time, reading.energy);
         self.intervals.reading(domain, time, reading.energy);
         self.meters[domain].push(time, reading.energy);
+        self.late_readings[domain].reading(range, time, reading.energy);
         let ends = self.readings[domain].get_or_insert([point, point]);
         if time < ends[0].0 {
             ends[0] = point;

@@ -77,6 +77,7 @@ pub(crate) fn assemble(
     if let Some(metadata) = recording.metadata() {
         profile.cpus = metadata.machine.cpus.clone();
         profile.warnings.extend(metadata.warnings.iter().cloned());
+        profile.warnings.extend(survey.read_too_late(&metadata.domains));
         add_energy(&mut profile, &metadata.domains, attribution, &mut errors);
         gathered.launches.settle(&mut profile, &launch_cells);
     }
