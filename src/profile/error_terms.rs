@@ -183,7 +183,7 @@ mod tests {
         for block in &sequence.blocks {
             assert!(block.windows(2).all(|pair| pair[1].1 == pair[0].1 + 1), "blocks have no gaps");
         }
-        let last = sequence.blocks.iter().filter_map(|block| block.last()).last().expect("blocks").1;
+        let last = sequence.blocks.iter().filter_map(|block| block.last()).next_back().expect("blocks").1;
         assert!(last > 2_500_000, "they are spread over the whole");
     }
 
