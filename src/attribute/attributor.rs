@@ -304,14 +304,18 @@ impl Attributor {
         let measured: Vec<Joules> =
             self.domains.iter().map(|d| d.curve.at(end) - d.curve.at(start)).collect();
         let given = self.within_the_whole(&measured);
+        let before = self.balance_of_all();
         self.share_out(&given, start, end, span);
         let by_cell = self.distribute();
         self.pending.forget_until(end);
         if self.options.keep_buckets {
             let modelled = self.modelled(span);
             let quanta = self.sums.ended;
+            // As the differences of one growing sum, so that those of all buckets add up to the whole.
+            let all = self.top_level(&measured).map(|(_, joules)| *joules).sum();
+            let balance = Balance { measured: all, ..self.balance_of_all() - before };
             self.result.kept_entries += by_cell.len();
-            self.result.buckets.push(Bucket { start, end, measured, modelled, quanta, by_cell });
+            self.result.buckets.push(Bucket { start, end, measured, modelled, balance, quanta, by_cell });
         }
         for domain in &mut self.domains {
             domain.curve.forget_before(end);
@@ -321,6 +325,16 @@ impl Attributor {
             *full += 1;
         }
         (self.bucket_end, self.is_end_open) = (None, true);
+    }
+
+    /// What is said of each domain that no other contains.
+    fn top_level<'a, T>(&'a self, of_domain: &'a [T]) -> impl Iterator<Item = (usize, &'a T)> {
+        of_domain.iter().enumerate().filter(|(index, _)| self.domains[*index].parent.is_none())
+    }
+
+    /// Where the joules of all top-level domains went so far, but for what was measured.
+    fn balance_of_all(&self) -> Balance {
+        self.top_level(&self.result.balances).fold(Balance::default(), |sum, (_, balance)| sum + *balance)
     }
 
     /// Model joules of all quanta in the bucket, and their counts, by domain.

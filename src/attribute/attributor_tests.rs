@@ -274,6 +274,41 @@ fn a_bucket_is_of_the_whole_and_not_of_its_parts_as_well() {
     assert!(buckets.iter().all(|bucket| joules(&bucket.measured) == [1.0, 0.8]), "{buckets:?}");
 }
 
+#[test]
+fn balances_of_buckets_add_up_to_that_of_the_whole() {
+    let domains = [
+        domain("package-0", DomainKind::Package, None, &[]),
+        domain("package-0-cores", DomainKind::Cores, Some("package-0"), &[]),
+        domain("dram-0", DomainKind::Dram, None, &[]),
+    ];
+    let static_power = [4.0, 2.0, 0.5].map(Watts::from_watts).to_vec();
+    let options = Options { keep_buckets: true, static_power, ..options(1.0) };
+    let mut attributor = attributor(&domains, options);
+    for step in 0..=100 {
+        for (domain, watts) in [10.0, 8.0, 1.0].into_iter().enumerate() {
+            attributor.reading(domain, at(step * 10), Joules::from_joules(watts * step as f64 / 100.0));
+        }
+        attributor.quantum(quantum(step * 10, step * 10 + 10, 0, 1, 0));
+    }
+    let result = attributor.finish();
+    // The cores lie in the package.
+    let whole = result.balances[0] + result.balances[2];
+    let sum = result.buckets.iter().fold(Balance::default(), |sum, bucket| sum + bucket.balance);
+    assert!(result.buckets.len() > 5 && whole.static_energy > Joules::ZERO);
+    let parts = |balance: Balance| {
+        let Balance { attributed, static_energy, other_processes, recorder, lost, .. } = balance;
+        [attributed, static_energy, other_processes, recorder, lost]
+    };
+    for (sum, whole) in parts(sum).into_iter().zip(parts(whole)) {
+        assert!((sum - whole).abs() < Joules::from_joules(1e-9), "{sum} and {whole}");
+    }
+    for bucket in &result.buckets {
+        let by_cell: f64 = bucket.by_cell.iter().map(|(_, joules)| f64::from(*joules)).sum();
+        assert!((by_cell - bucket.balance.attributed.as_joules()).abs() < 1e-6, "{bucket:?}");
+        assert!((bucket.balance.measured - bucket.balance.accounted()).abs() < Joules::from_joules(1e-9));
+    }
+}
+
 /// It tells its CPU time as one number. A package where nobody else was busy must not pay for it.
 #[test]
 fn the_recorder_is_charged_where_it_ran() {

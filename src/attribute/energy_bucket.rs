@@ -1,5 +1,6 @@
 //! Stretches of time of equal energy.
 
+use crate::profile::Balance;
 use crate::units::{Joules, Timestamp};
 
 /// A stretch of time in which the meters counted the target energy.
@@ -13,6 +14,8 @@ pub struct Bucket {
     pub measured: Vec<Joules>,
     /// What the weights and the static power say, if they are joules: of all top-level domains together.
     pub modelled: Joules,
+    /// Where the joules of all top-level domains together went.
+    pub balance: Balance,
     /// Number of quanta that ended in it.
     pub quanta: u32,
     /// Joules by cell, of all top-level domains together. Only kept on request.

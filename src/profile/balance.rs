@@ -1,6 +1,6 @@
 //! Where the joules of a domain went, to the last one.
 
-use std::ops::Add;
+use std::ops::{Add, Sub};
 
 use crate::units::Joules;
 
@@ -67,6 +67,21 @@ impl Add for Balance {
             other_processes: self.other_processes + other.other_processes,
             recorder: self.recorder + other.recorder,
             lost: self.lost + other.lost,
+        }
+    }
+}
+
+impl Sub for Balance {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            measured: self.measured - other.measured,
+            attributed: self.attributed - other.attributed,
+            static_energy: self.static_energy - other.static_energy,
+            other_processes: self.other_processes - other.other_processes,
+            recorder: self.recorder - other.recorder,
+            lost: self.lost - other.lost,
         }
     }
 }

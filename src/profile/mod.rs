@@ -204,6 +204,8 @@ pub struct TimeSlice {
     pub measured: Vec<Joules>,
     /// What the power model says was spent, in all top-level domains together.
     pub modelled: Joules,
+    /// Where the joules of all top-level domains together went.
+    pub balance: Balance,
     /// Joules of cells, of all top-level domains together; cells without any are left out.
     pub by_cell: Vec<(u32, f32)>,
 }

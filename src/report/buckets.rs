@@ -228,7 +228,7 @@ impl BucketRow {
 mod tests {
     use super::*;
     use crate::hardware::Method;
-    use crate::profile::{BucketReason, Division, DomainDivision};
+    use crate::profile::{Balance, BucketReason, Division, DomainDivision};
     use crate::report::fixture::{Divided, Fixture, Spent};
     use crate::units::Watts;
 
@@ -272,6 +272,7 @@ mod tests {
                 end: Timestamp::from_nanos((at as u64 + 1) * 100_000_000),
                 measured: vec![Joules::from_joules(measured[at])],
                 modelled: Joules::from_joules(modelled[at]),
+                balance: Balance::default(),
                 by_cell: vec![(0, 0.1 * at as f32), (1, 0.25)],
             })
             .collect();

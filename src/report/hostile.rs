@@ -195,8 +195,8 @@ proptest! {
         prop_assert_eq!(page.matches("<script").count(), 2);
         let json = page.split_once("id=\"data\">").expect("data").1.split_once("</script>").expect("its end").0;
         let data: serde_json::Value = serde_json::from_str(json).expect("JSON");
-        prop_assert_eq!(data["slices"][0]["own"].as_array().map(Vec::len), Some(2));
-        let names = data["frames"].as_array().expect("frames").iter().filter_map(|frame| frame["name"].as_str());
+        prop_assert_eq!(data["slices"]["own"][0].as_array().map(Vec::len), Some(2));
+        let names = data["functions"]["name"].as_array().expect("names").iter().filter_map(|name| name.as_str());
         let expected = Label::new(&format!("{} (1/1)", profile.threads[0].name));
         prop_assert!(names.into_iter().any(|name| name == expected.as_str()));
     }

@@ -2,26 +2,70 @@
 //! is marked in it. It loads nothing from anywhere and runs only its own script.
 
 mod data;
+mod difference;
+mod functions;
+mod leaves;
+mod lines;
+mod nodes;
+mod timeline;
 
 use std::io::Write;
 
+use super::annotate::Sources;
 use super::style::Style;
 use super::table;
 use super::tree::CallTree;
 use super::{Report, ReportError, Weight};
 use crate::markup::escape;
+use crate::symbolize::Symbols;
 use data::Page;
 
 const TEMPLATE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/page.css");
-const SCRIPT: &str = include_str!("html/page.js");
+/// Each has one purpose, and uses those before it.
+const SCRIPTS: [&str; 10] = [
+    include_str!("html/script/format.js"),
+    include_str!("html/script/profile.js"),
+    include_str!("html/script/layout.js"),
+    include_str!("html/script/state.js"),
+    include_str!("html/script/look.js"),
+    include_str!("html/script/timeline.js"),
+    include_str!("html/script/flame.js"),
+    include_str!("html/script/table.js"),
+    include_str!("html/script/details.js"),
+    include_str!("html/script/main.js"),
+];
+
+/// What a page may have beside the call tree.
+#[derive(Default)]
+pub struct Extras<'a> {
+    /// The symbols of the profile, with lines, to tell what each line of a function took.
+    pub symbols: Option<&'a Symbols>,
+    /// Where the text of these lines is found.
+    pub sources: Option<Sources>,
+    /// An older recording to compare with.
+    pub older: Option<&'a CallTree<'a>>,
+}
 
 /// Writes a page of a call tree and, for those without a script, of the report's table.
 ///
 /// # Errors
 /// If writing fails.
-pub fn write(tree: &CallTree<'_>, report: &Report, mut out: impl Write) -> Result<(), ReportError> {
-    let data = serde_json::to_string(&Page::new(tree, report)?).map_err(std::io::Error::from)?;
+pub fn write(tree: &CallTree<'_>, report: &Report, out: impl Write) -> Result<(), ReportError> {
+    write_with(tree, report, Extras::default(), out)
+}
+
+/// The same with more.
+///
+/// # Errors
+/// If the older recording is not weighed by what the newer one is, or writing fails.
+pub fn write_with(
+    tree: &CallTree<'_>,
+    report: &Report,
+    mut extras: Extras<'_>,
+    mut out: impl Write,
+) -> Result<(), ReportError> {
+    let data = serde_json::to_string(&Page::new(tree, report, &mut extras)?).map_err(std::io::Error::from)?;
     let mut plain = Vec::new();
     table::write(report, &Style { width: 100, ..Style::default() }, &mut plain)?;
     let title = tree.summary.subject.as_ref().map_or("eprof", |subject| subject.as_str());
@@ -31,7 +75,7 @@ pub fn write(tree: &CallTree<'_>, report: &Report, mut out: impl Write) -> Resul
         ("{{title}}", escape(title)),
         ("{{energy}}", energy),
         ("{{style}}", STYLE.to_owned()),
-        ("{{script}}", SCRIPT.to_owned()),
+        ("{{script}}", SCRIPTS.concat()),
         ("{{table}}", escape(&String::from_utf8_lossy(&plain))),
         // In JSON `<` only occurs in texts, where it can be written like this; no text can end the element.
         ("{{data}}", data.replace('<', "\\u003c")),

@@ -288,7 +288,7 @@ pub fn write(tree: &CallTree<'_>, mut out: impl Write) -> Result<(), ReportError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::TimeSlice;
+    use crate::profile::{Balance, TimeSlice};
     use crate::report::fixture::sample_profile;
     use crate::report::tree::TreeOptions;
     use crate::units::{Joules, Nanoseconds};
@@ -306,6 +306,7 @@ mod tests {
                 end: start + Nanoseconds::from_millis(600 * (at + 1)),
                 measured: Vec::new(),
                 modelled: Joules::ZERO,
+                balance: Balance::default(),
                 by_cell: vec![by_cell],
             })
             .collect();

@@ -133,6 +133,7 @@ fn a_page_has_the_joules_of_every_time() {
             end: time(500),
             measured: joules([10.0, 5.0, 1.0]),
             modelled: Joules::ZERO,
+            balance: Balance::default(),
             by_cell: vec![(0, 0.5), (1, 4.0)],
         },
         TimeSlice {
@@ -140,6 +141,7 @@ fn a_page_has_the_joules_of_every_time() {
             end: time(2000),
             measured: joules([20.0, 12.0, 3.0]),
             modelled: Joules::ZERO,
+            balance: Balance::default(),
             by_cell: vec![(1, 5.5), (2, 2.75), (3, 1.25), (4, 4.0)],
         },
     ];
@@ -148,17 +150,27 @@ fn a_page_has_the_joules_of_every_time() {
     let page = text(|out| html::write(&tree, &report, out));
     let json = page.split_once("id=\"data\">").expect("data").1.split_once("</script>").expect("its end").0;
     let data: serde_json::Value = serde_json::from_str(json).expect("JSON");
-    let slices = data["slices"].as_array().expect("slices");
-    let own = |slice: &serde_json::Value| -> u64 {
-        let pairs: Vec<u64> =
-            slice["own"].as_array().expect("pairs").iter().filter_map(|it| it.as_u64()).collect();
+    let slices = &data["slices"];
+    let own = |pairs: &serde_json::Value| -> u64 {
+        let pairs: Vec<u64> = pairs.as_array().expect("pairs").iter().filter_map(|it| it.as_u64()).collect();
         pairs.chunks(2).map(|pair| pair[1]).sum()
     };
-    assert_eq!(slices.iter().map(own).collect::<Vec<_>>(), [4_500_000, 13_500_000]);
-    assert_eq!(slices[1]["start"], 0.5);
+    // In joules of each cell, at the times at which it had them.
+    let by_slice: Vec<u64> = slices["own"].as_array().expect("slices").iter().map(own).collect();
+    assert_eq!(by_slice.iter().sum::<u64>() + own(&slices["untimed"]), 18_000_000);
+    assert!(by_slice[0] < by_slice[1]);
+    assert_eq!(slices["edges"], serde_json::json!([0.0, 0.5, 2.0]));
     // Package and DRAM; the cores lie in the package.
-    assert_eq!(slices[0]["measured"], serde_json::json!([10.0, 1.0]));
-    assert_eq!(data["domains"], serde_json::json!(["package-0", "dram-0"]));
+    assert_eq!(slices["measured"][0], serde_json::json!([10.0, 5.0, 1.0]));
+    let domains: Vec<(&serde_json::Value, &serde_json::Value)> = data["domains"]
+        .as_array()
+        .expect("domains")
+        .iter()
+        .map(|domain| (&domain["name"], &domain["counted"]))
+        .collect();
+    let (yes, no) = (true.into(), false.into());
+    let names = ["package-0", "package-0-cores", "dram-0"].map(serde_json::Value::from);
+    assert_eq!(domains, [(&names[0], &yes), (&names[1], &no), (&names[2], &yes)]);
 }
 
 #[test]

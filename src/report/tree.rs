@@ -9,6 +9,7 @@ use super::error::ReportError;
 use super::frames::{Detail, FrameClass, FrameTable, UNKNOWN};
 use super::kept_tree::KeptTree;
 use super::parallel::in_parallel;
+use super::rows::FrameSums;
 use super::select::{Selected, Selection, Totals, Weight};
 use super::stack_filter::StackFilter;
 use super::summary::Summary;
@@ -17,7 +18,7 @@ pub use super::walk::Direction;
 use super::walk::{Node, TreeFrame, TreeShape, WeighedStack, walk};
 use crate::identity::Dimension;
 use crate::label::Label;
-use crate::profile::{Profile, ProfileParts, StackId, Thread};
+use crate::profile::{AddressId, Profile, ProfileParts, StackId, Thread};
 use crate::symbolize::Symbols;
 use crate::units::Watts;
 
@@ -282,6 +283,11 @@ impl<'a> CallTree<'a> {
         frames
     }
 
+    /// The frames that may stand above all stacks.
+    pub(super) fn frames_above(&self) -> impl Iterator<Item = TreeFrame> {
+        (0..self.roots.len() as u32).map(TreeFrame::Above)
+    }
+
     /// The profile that the tree is of.
     pub(super) fn parts(&self) -> &'a dyn ProfileParts {
         self.parts
@@ -298,6 +304,34 @@ impl<'a> CallTree<'a> {
             TreeFrame::Above(_) => None,
             TreeFrame::Key(key) => Some(self.frames.keys[key as usize].class),
         }
+    }
+
+    /// What the code of each frame took itself, with its error, and with all that it called. Frames above all stacks
+    /// have none.
+    pub(super) fn sums(&self) -> FxHashMap<TreeFrame, (Totals, Totals)> {
+        let mut sums = FrameSums::new(self.parts.profile(), &self.selected, self.frames.keys.len());
+        self.parts.for_each_part(&mut |part| {
+            sums.add(part, &self.frames, &self.filter.totals(part, &self.selected));
+        });
+        (0..).map(TreeFrame::Key).zip(sums.finish()).collect()
+    }
+
+    /// What each code address took itself, and the frame of that code.
+    pub(super) fn own_by_address(&self) -> impl Iterator<Item = (AddressId, TreeFrame, f64)> {
+        let mut own = vec![0.0; self.parts.profile().addresses.len()];
+        self.parts.for_each_part(&mut |part| {
+            let stacks = self.filter.totals(part, &self.selected);
+            for (stack, totals) in (0..).map(StackId).zip(stacks) {
+                let at = part.stacks.innermost(stack).and_then(|at| own.get_mut(at.0 as usize));
+                if let Some(sum) = at {
+                    *sum += totals.weight(self.weight);
+                }
+            }
+        });
+        (0..).map(AddressId).zip(own).filter(|(_, own)| *own > 0.0).map(|(address, own)| {
+            let key = self.frames.of_address(address).last().copied().unwrap_or(UNKNOWN);
+            (address, TreeFrame::Key(key), own)
+        })
     }
 
     /// What each frame's own code draws while it runs; nothing where joules follow time alone, so that all code draws

@@ -198,6 +198,7 @@ fn add_energy(
         end: bucket.end,
         measured: bucket.measured,
         modelled: bucket.modelled,
+        balance: bucket.balance,
         by_cell: bucket.by_cell,
     };
     profile.slices = attribution.buckets.into_iter().map(slice).collect();

@@ -16,7 +16,7 @@ use crate::analyze::passes::parts::{Part, PartsMaker};
 use crate::analyze::steps::StepChunks;
 use crate::attribute::TakenCells;
 use crate::hardware::DomainKind;
-use crate::profile::{Profile, SampleSequence, TimeSlice};
+use crate::profile::{Balance, Profile, SampleSequence, TimeSlice};
 use crate::recording::Recording;
 use crate::units::Joules;
 
@@ -118,8 +118,8 @@ impl<'h> View<'h> {
         }
         let slice = |(bucket, by_cell): (usize, Vec<(u32, f32)>)| {
             let whole = self.head.slices.get(bucket)?;
-            let (measured, modelled) = (Vec::new(), Joules::ZERO);
-            Some(TimeSlice { start: whole.start, end: whole.end, measured, modelled, by_cell })
+            let (measured, modelled, balance) = (Vec::new(), Joules::ZERO, Balance::default());
+            Some(TimeSlice { start: whole.start, end: whole.end, measured, modelled, balance, by_cell })
         };
         profile.slices = by_bucket.into_iter().filter_map(slice).collect();
         (profile.stacks, profile.cells, profile.cell_joules) = (stacks, cells, joules);

@@ -70,7 +70,7 @@ pub fn millis(nanos: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::TimeSlice;
+    use crate::profile::{Balance, TimeSlice};
 
     #[test]
     fn many_slices_are_few_stretches_with_all_their_joules() {
@@ -81,6 +81,7 @@ mod tests {
             end: at(index + 1),
             measured: vec![Joules::from_joules(1.0), Joules::from_joules(0.5)],
             modelled: Joules::ZERO,
+            balance: Balance::default(),
             by_cell: Vec::new(),
         };
         let slices: Vec<TimeSlice> = (0..50_000).map(slice).collect();

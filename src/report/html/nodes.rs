@@ -1,0 +1,103 @@
+//! The call tree of a page: as many of its nodes as a page has room for.
+
+use rustc_hash::FxHashMap;
+
+use crate::report::tree::CallTree;
+use crate::report::walk::TreeFrame;
+
+/// Branches lighter than this share of the whole are part of their parent, where there are many.
+const LIGHTEST: f64 = 1e-6;
+/// Each time that there are too many nodes, branches must be so much heavier.
+const STEP: f64 = 4.0;
+/// A page of so many nodes has a few hundred kilobytes of them, and is drawn at once.
+const MOST_NODES: usize = 12_000;
+/// So many nodes are drawn however much else there is.
+const FEWEST_NODES: usize = 500;
+
+/// The nodes of a call tree that are drawn.
+pub struct Nodes {
+    /// Of each node the one that it lies in. Node 0 is everything.
+    pub parents: Vec<u32>,
+    /// Of each node its frame: 0 is everything, others are one more than their place in `frames`.
+    pub node_frames: Vec<u32>,
+    pub frames: Vec<TreeFrame>,
+    frame_ids: FxHashMap<TreeFrame, u32>,
+    children: FxHashMap<(u32, u32), u32>,
+    /// The share of the whole below which branches are not drawn; 0 if all are.
+    pub lightest: f64,
+}
+
+/// There are more nodes than a page has room for.
+struct TooMany;
+
+impl Nodes {
+    /// Without branches that are lighter than a share of the whole, or than a page has room for.
+    pub fn new(tree: &CallTree<'_>, lightest: f64) -> Self {
+        let mut lightest = lightest;
+        loop {
+            let mut nodes = Self {
+                parents: vec![0],
+                node_frames: vec![0],
+                frames: Vec::new(),
+                frame_ids: FxHashMap::default(),
+                children: FxHashMap::default(),
+                lightest,
+            };
+            let found = tree.for_each_own(tree.total() * lightest, |path, _| {
+                nodes.add(path);
+                if nodes.parents.len() > MOST_NODES { Err(TooMany) } else { Ok(()) }
+            });
+            match found {
+                Ok(()) => return nodes,
+                Err(TooMany) => lightest = (lightest * STEP).max(LIGHTEST),
+            }
+        }
+    }
+
+    /// Less of the tree; `None` if there is little of it already.
+    pub fn with_fewer(&self, tree: &CallTree<'_>) -> Option<Self> {
+        let lightest = (self.lightest * STEP).max(LIGHTEST);
+        (self.parents.len() > FEWEST_NODES).then(|| Self::new(tree, lightest))
+    }
+
+    /// The number of a frame.
+    pub fn frame(&mut self, frame: TreeFrame) -> u32 {
+        let frames = &mut self.frames;
+        *self.frame_ids.entry(frame).or_insert_with(|| {
+            frames.push(frame);
+            frames.len() as u32
+        })
+    }
+
+    fn add(&mut self, path: &[TreeFrame]) {
+        let mut node = 0;
+        for &frame in path {
+            let frame = self.frame(frame);
+            node = self.child(node, frame);
+        }
+    }
+
+    /// The node of a frame that lies in another; a new one if there is none.
+    fn child(&mut self, node: u32, frame: u32) -> u32 {
+        let next = self.parents.len() as u32;
+        let child = *self.children.entry((node, frame)).or_insert(next);
+        if child == next {
+            self.parents.push(node);
+            self.node_frames.push(frame);
+        }
+        child
+    }
+
+    /// The node that a path ends in, or the last of its ancestors that is drawn.
+    pub fn of(&self, path: &[TreeFrame]) -> u32 {
+        let mut node = 0;
+        for frame in path {
+            let child = self.frame_ids.get(frame).and_then(|frame| self.children.get(&(node, *frame)));
+            match child {
+                Some(&child) => node = child,
+                None => break,
+            }
+        }
+        node
+    }
+}

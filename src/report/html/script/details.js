@@ -1,0 +1,95 @@
+// What is known of one function: where its joules lie, by whom it is called, what it calls, what its lines took.
+const details = {
+  most: 8,
+
+  draw(app) {
+    const { model, state: chosen, sums } = app;
+    const panel = look.byId('details');
+    const { fn } = chosen;
+    panel.hidden = fn === null;
+    document.body.classList.toggle('chosen', fn !== null);
+    if (fn === null) return;
+    const { functions, modules, threads } = model.data;
+    const own = sums.functions.own[fn];
+    const total = app.isWhole() ? functions.total[fn] : sums.functions.total[fn];
+    const draws = app.isWhole() && functions.watts[fn] > 0 ? `, ${format.quantity(functions.watts[fn], 'W')} while it ran` : '';
+    const change = app.change(fn);
+    const button = (text, act) => look.element('button', { type: 'button', on: { click: act } }, text);
+    const ofThreads = profile.threads(model, sums.leaves);
+    const inThread = profile.threadsOf(model, sums.leaves, fn);
+    const parts = [
+      look.element('h3', {}, functions.name[fn]),
+      look.element('p', { class: 'dim' }, functions.module[fn] ? modules[functions.module[fn] - 1] : ''),
+      look.element('p', {}, 'itself ', look.element('b', {}, app.amount(own, app.isWhole() ? functions.error[fn] : 0)), `, ${format.percent(own / (sums.all || 1))}${draws}`),
+      look.element('p', {}, 'with all that it called ', look.element('b', {}, app.amount(total)), `, ${format.percent(total / (sums.all || 1))}`),
+      change ? look.element('p', {}, change) : null,
+      look.element('p', { class: 'acts' },
+        button('callers and callees', () => app.choose({ view: 'sandwich' })),
+        button('find it', () => app.choose({ find: `^${functions.name[fn].replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')}$` })),
+        button('close', () => app.choose({ fn: null }))),
+      ...details.bars(app, 'called by', layout.neighbours(layout.callers(model, sums.nodes.total, fn)), total),
+      ...details.bars(app, 'calls', layout.neighbours(layout.callees(model, sums.nodes.total, fn)), total),
+      ...(threads.length > 1 ? details.list('in threads', profile.heaviest(inThread).slice(0, details.most).map((thread) => [threads[thread], inThread[thread], own, `${format.percent(inThread[thread] / (ofThreads[thread] || 1))} of the thread`]), app) : []),
+      ...details.lines(app, fn),
+    ];
+    panel.replaceChildren(...parts.filter((part) => part !== null));
+  },
+
+  bars(app, title, neighbours, total) {
+    const { name } = app.model.data.functions;
+    return details.list(title, neighbours.slice(0, details.most).map(([fn, weight]) => [name[fn], weight, total, '', fn]), app);
+  },
+
+  // Rows with a bar, as a list.
+  list(title, rows, app) {
+    if (rows.length === 0) return [];
+    const item = ([name, weight, whole, more, fn]) => {
+      const text = [look.element('span', { class: 'amount' }, app.amount(weight)), look.element('span', { class: 'amount' }, format.percent(weight / (whole || 1))), look.element('span', { class: 'name' }, name), more ? look.element('span', { class: 'dim' }, more) : null];
+      const row = fn === undefined ? look.element('span', { class: 'bar' }, ...text)
+        : look.element('button', { type: 'button', class: 'bar', title: name, on: { click: () => app.choose({ fn }) } }, ...text);
+      row.style.setProperty('--bar', `${Math.min(weight / (whole || 1), 1) * 100}%`);
+      return look.element('li', {}, row);
+    };
+    return [look.element('h4', {}, title), look.element('ul', {}, ...rows.map(item))];
+  },
+
+  // Lines of the source with what each took, of the whole recording; with their text where the page has it.
+  lines(app, fn) {
+    const { lines } = app.model.data;
+    const found = lines && lines.functions[fn];
+    if (!found || found.length === 0) return [];
+    const weights = new Map();
+    for (let at = 0; at < found.length; at += 3) {
+      const [file, line, weight] = found.slice(at, at + 3);
+      if (!weights.has(file)) weights.set(file, new Map());
+      weights.get(file).set(line, weight);
+    }
+    const parts = [look.element('h4', {}, app.isWhole() && app.state.thread === null ? 'lines' : 'lines, of the whole recording')];
+    for (const [file, ofFile] of weights) {
+      const texts = (lines.texts && lines.texts[file]) || {};
+      parts.push(look.element('p', { class: 'dim file' }, lines.files[file]));
+      parts.push(look.element('table', { class: 'source' }, look.element('tbody', {}, ...details.source(app, ofFile, texts))));
+    }
+    return parts;
+  },
+
+  source(app, weights, texts) {
+    const near = (line) => [...weights.keys()].some((heavy) => Math.abs(heavy - line) <= 3);
+    const numbers = new Set([...weights.keys(), ...Object.keys(texts).map(Number).filter(near)]);
+    const most = Math.max(...weights.values());
+    let before = null;
+    const rows = [];
+    for (const line of [...numbers].sort((a, b) => a - b)) {
+      if (before !== null && line > before + 1) rows.push(look.element('tr', { class: 'gap' }, look.element('td', { colspan: 3 }, '⋯')));
+      before = line;
+      const weight = weights.get(line);
+      const row = look.element('tr', {},
+        look.element('td', {}, weight ? app.amount(weight) : ''),
+        look.element('td', { class: 'number' }, String(line)),
+        look.element('td', { class: 'code' }, texts[line] || ''));
+      if (weight) row.style.setProperty('--heat', `${Math.round(6 + 22 * weight / most)}%`);
+      rows.push(row);
+    }
+    return rows;
+  },
+};
