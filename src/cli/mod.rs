@@ -38,6 +38,7 @@ mod table_file;
 mod table_options;
 mod tune;
 mod verify;
+mod view;
 
 use outcome::Outcome;
 use pager::Paging;
@@ -47,6 +48,7 @@ Examples:
   eprof record ./app                 measure and sample ./app, into eprof.data
   eprof report                       its joules by function
   eprof annotate FUNCTION            of one function by line and instruction
+  eprof view                         all of it in a browser, energy.html
   eprof flamegraph                   and as a picture, energy.svg
   eprof stat ./app                   only the joules, without samples
   eprof doctor                       what this machine can measure, and how to get what is missing
@@ -70,6 +72,7 @@ enum Verb {
     // In the order in which they are used; the help lists them so.
     Record(record::RecordArgs),
     Report(report::ReportArgs),
+    View(view::ViewArgs),
     Flamegraph(flamegraph::FlamegraphArgs),
     Annotate(annotate::AnnotateArgs),
     Stat(stat::StatArgs),
@@ -118,9 +121,12 @@ fn limit_rights(verb: &Verb) -> anyhow::Result<()> {
         Verb::Verify(_) => Ok(()),
         Verb::Demo(_) | Verb::Tune(_) | Verb::TuneGuard => Ok(()),
         // They read files that anybody may have made.
-        Verb::Report(_) | Verb::Annotate(_) | Verb::Flamegraph(_) | Verb::Export(_) | Verb::Script(_) => {
-            Ok(privileges::keep_unless_root(privileges::SYSLOG)?)
-        }
+        Verb::Report(_)
+        | Verb::Annotate(_)
+        | Verb::View(_)
+        | Verb::Flamegraph(_)
+        | Verb::Export(_)
+        | Verb::Script(_) => Ok(privileges::keep_unless_root(privileges::SYSLOG)?),
         Verb::Gpu(_) | Verb::Completions(_) | Verb::Man(_) => Ok(privileges::drop_unless_root()?),
     }
 }
@@ -134,6 +140,7 @@ fn run(verb: Verb, paging: Paging) -> Outcome {
         Verb::Report(args) => report::run(args, paging),
         Verb::Annotate(args) => annotate::run(args, paging),
         Verb::Stat(args) => stat::run(args),
+        Verb::View(args) => view::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args, paging),
         Verb::Export(args) => export::run(args),
         Verb::Calibrate(args) => calibrate::run(args),

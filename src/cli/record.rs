@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 use eprof::identity::Labels;
 use eprof::label::visible_lines;
@@ -30,6 +31,7 @@ Examples:
   eprof record ./app input                    what ./app does, into eprof.data
   eprof record --call-graph dwarf ./app       whole call paths of programs without frame pointers
   eprof record -F 999 -o quick.data ./app     999 samples a second of each event
+  eprof record --view ./app                   and shows it in a browser: energy.html
   eprof record -p 1234 -- sleep 5             five seconds of a process that runs
   eprof record -a -- sleep 10                 ten seconds of the whole machine
   eprof record --label version=1.2 ./app      told apart by `eprof report DIR/ --by label:version`
@@ -160,6 +162,10 @@ pub struct RecordArgs {
     #[arg(long, value_name = "KEY=VALUE", value_parser = Labels::parse)]
     label: Vec<(String, String)>,
 
+    /// Show what was recorded in a browser when the recording ends, as `eprof view` does.
+    #[arg(long)]
+    view: bool,
+
     /// Show no progress, warnings or summary; errors are shown all the same.
     #[arg(short, long)]
     quiet: bool,
@@ -179,7 +185,7 @@ enum Gpu {
 
 /// Runs the verb. The exit status is the program's own.
 pub fn run(args: RecordArgs) -> Outcome {
-    let quiet = args.quiet;
+    let (quiet, shows) = (args.quiet, args.view);
     let options = options(args)?;
     if options.gpu.cupti.is_some() && !quiet {
         say(record::CUPTI_COST);
@@ -217,7 +223,19 @@ pub fn run(args: RecordArgs) -> Outcome {
         // A program that failed by itself says more than we do.
         return Ok(if status == 0 { ExitCode::FAILURE } else { ExitCode::from(status) });
     }
+    if shows && let Err(error) = view(&summary.output) {
+        say(format_args!("error: {} is not shown: {error:#}", summary.output.display()));
+    }
     Ok(ExitCode::from(status))
+}
+
+/// Shows a recording. Another process does it: the program's exit status is this one's, whatever becomes of the page.
+fn view(recording: &Path) -> anyhow::Result<()> {
+    let eprof = std::env::current_exe().context("cannot find the path of this program")?;
+    let status = Command::new(eprof).arg("view").arg("-i").arg(recording).status();
+    let status = status.context("cannot run eprof")?;
+    anyhow::ensure!(status.success(), "`eprof view` failed ({status})");
+    Ok(())
 }
 
 /// Options whose value is optional and hangs at an equals sign: a word after a blank is the program to run.

@@ -11,6 +11,7 @@ use eprof::identity::Dimension;
 use eprof::profile::{GPU_LAUNCH_EVENT, Profile};
 use eprof::report::Style;
 use eprof::report::buckets::BucketReport;
+use eprof::report::html::Extras;
 use eprof::report::tree::{CallTree, TreeOptions};
 use eprof::report::{
     Grouping, Neighbours, Options, Report, Side, SortKey, csv, folded, histogram, html, json, table,
@@ -142,7 +143,7 @@ enum Format {
     Csv,
     /// Folded stacks in microjoules, one line per call path.
     Collapsed,
-    /// One page with power over time, flamegraph and table; needs -o.
+    /// One page with power over time, flamegraph and table, as `eprof view` shows it; needs -o.
     Html,
 }
 
@@ -193,7 +194,10 @@ pub fn run(args: ReportArgs, paging: Paging) -> Outcome {
             output::warn(tree.warning_of_paths());
             folded::write(&tree, out)
         }
-        Format::Html => html::write(&tree(false)?, &report()?, out),
+        Format::Html => {
+            let extras = Extras { symbols: Some(symbols), ..Extras::default() };
+            html::write_with(&tree(false)?, &report()?, extras, out)
+        }
     })?;
     // The other formats have a place for them.
     if matches!(args.format, Format::Csv | Format::Collapsed) {
@@ -348,12 +352,12 @@ impl ReportArgs {
                 || self.by.len() > 1
                 || matches!(self.rows(), None | Some(By::Thread | By::Process | By::Command))
                 || self.select.needs_threads(),
-            cpus: self.rows() == Some(By::Core),
+            cpus: self.rows() == Some(By::Core) || self.format == Format::Html,
         };
         Needed {
             dimensions,
             inline: self.inline(),
-            lines: self.rows() == Some(By::Line),
+            lines: self.rows() == Some(By::Line) || self.format == Format::Html,
             slices: self.format == Format::Html || self.rows() == Some(By::Bucket),
         }
     }

@@ -8,6 +8,7 @@ mod outputs;
 pub mod recording;
 mod several;
 mod verified;
+mod view;
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -288,18 +289,20 @@ fn a_page_shows_the_joules_of_a_chosen_time() {
         const page = fs.readFileSync('energy.html', 'utf8');
         const data = JSON.parse(page.split('id="data">')[1].split('</script>')[0]);
         fs.writeFileSync('page.js', page.split('<script>')[1].split('</script>')[0]);
-        const energy = require('./page.js');
+        const { profile, layout } = require('./page.js');
+        const model = profile.unpack(data);
         const sums = (to) => {
-            const own = energy.own(data, 0, to);
-            const totals = energy.totals(data, own);
-            const rows = energy.rows(data, own, totals);
-            const heavy = rows.find((row) => data.frames[row.frame].name.endsWith('heavy'));
-            const left = energy.edges(data, totals);
-            const fits = left.every((edge, node) => node === 0 || edge + totals[node] <= totals[0] + 1e-6);
-            return [totals[0], heavy.own, rows.reduce((sum, row) => sum + row.own, 0), fits];
+            const leaves = profile.leaves(model, 0, to);
+            const nodes = profile.nodes(model, leaves);
+            const functions = profile.functions(model, leaves, nodes);
+            const heavy = data.functions.name.findIndex((name) => name.endsWith('heavy'));
+            const tree = { parent: model.parent, fn: model.fn, total: nodes.total };
+            const { boxes } = layout.boxes(tree, 0, new Set(), 0);
+            const fits = boxes.every((box) => box.x + box.weight <= nodes.total[0] + 1e-6);
+            return [nodes.total[0], functions.own[heavy], functions.own.reduce((a, b) => a + b), fits];
         };
-        const tenth = data.slices.findIndex((slice) => slice.end > 0.0999) + 1;
-        console.log(JSON.stringify([sums(data.slices.length), sums(tenth), data.slices[tenth - 1].end]));
+        const tenth = model.edges.findIndex((edge) => edge > 0.0999);
+        console.log(JSON.stringify([sums(model.slices), sums(tenth), model.edges[tenth]]));
     "#;
     let output = std::process::Command::new("node").args(["-e", test]).current_dir(folder.path()).output();
     let output = output.expect("node runs");

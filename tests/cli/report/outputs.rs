@@ -9,10 +9,11 @@ use super::Folder;
 use super::recording::Recorded;
 
 /// A command line that writes one file, given its name.
-const WRITERS: [&[&str]; 10] = [
+const WRITERS: [&[&str]; 11] = [
     &["report", "-o"],
     &["report", "--format", "json", "-o"],
     &["report", "--format", "html", "-o"],
+    &["view", "--no-open", "-o"],
     &["report", "--by", "bucket", "--svg"],
     &["flamegraph", "-o"],
     &["export", "--format", "perf-data", "-o"],
