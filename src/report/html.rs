@@ -3,6 +3,7 @@
 
 mod data;
 mod difference;
+mod extras;
 mod functions;
 mod leaves;
 mod lines;
@@ -11,14 +12,13 @@ mod timeline;
 
 use std::io::Write;
 
-use super::annotate::Sources;
 use super::style::Style;
 use super::table;
 use super::tree::CallTree;
 use super::{Report, ReportError, Weight};
 use crate::markup::escape;
-use crate::symbolize::Symbols;
 use data::Page;
+pub use extras::Extras;
 
 const TEMPLATE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/page.css");
@@ -35,17 +35,6 @@ const SCRIPTS: [&str; 10] = [
     include_str!("html/script/details.js"),
     include_str!("html/script/main.js"),
 ];
-
-/// What a page may have beside the call tree.
-#[derive(Default)]
-pub struct Extras<'a> {
-    /// The symbols of the profile, with lines, to tell what each line of a function took.
-    pub symbols: Option<&'a Symbols>,
-    /// Where the text of these lines is found.
-    pub sources: Option<Sources>,
-    /// An older recording to compare with.
-    pub older: Option<&'a CallTree<'a>>,
-}
 
 /// Writes a page of a call tree and, for those without a script, of the report's table.
 ///

@@ -6,6 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analyze::events::EventRoles;
 use crate::analyze::gpu::activity::{KernelFacts, KernelRun};
+use crate::analyze::gpu::in_time::put_in_time;
 use crate::analyze::gpu::threads::GpuThreads;
 use crate::gpu::launches::{LaunchTracker, Outstanding, Shares, Stream, WaitFor, share};
 use crate::hardware::DomainKind;
@@ -302,6 +303,10 @@ impl Launches {
                     attributed += share.joules;
                 }
             }
+            let spent = shares.by_owner.iter().map(|(owner, share)| (*owner, share.joules));
+            let cell = |owner: u32| Some(owner).filter(|owner| (*owner as usize) < profile.cells.len());
+            let were_lost = profile.domains[domain].balance.lost > Joules::ZERO;
+            put_in_time(&mut profile.slices, domain, were_lost, &own, spent, cell);
             let others = shares.by_owner.get(&OTHERS).map_or(Joules::ZERO, |share| share.joules);
             let energy = &mut profile.domains[domain];
             let measured = energy.balance.measured;

@@ -2,12 +2,13 @@
 
 use serde::Serialize;
 
+use super::difference;
+use super::extras::Extras;
 use super::functions::Functions;
 use super::leaves::{LeafTable, MOST_LEAVES, Places};
 use super::lines::Lines;
 use super::nodes::Nodes;
 use super::timeline::Slices;
-use super::{Extras, difference};
 use crate::label::Label;
 use crate::report::heading::{heading, provenance};
 use crate::report::summary::{method_name, whole_title};

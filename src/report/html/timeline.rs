@@ -57,8 +57,7 @@ impl Slices {
             None => (parts.spare_bytes() / 4 / BYTES_PER_WEIGHT).min(MOST_WEIGHTS),
         };
         let mut gathered = Gathered::new(profile, most);
-        let has_balance = tree.is_of_all_domains() && profile.domains.len() > 0;
-        gathered.keep_balance(has_balance);
+        gathered.keep_balance(tree.is_of_all_domains());
         parts.for_each_part(&mut |part| {
             let placed = PlacedCells::new(tree, part, nodes, places, &mut leaves);
             gathered.add_part(part, &placed, parts.whole().is_some());

@@ -203,11 +203,11 @@ const timeline = {
     };
     const joules = rows.map(sum);
     const seconds = model.edges[chosen.to] - model.edges[chosen.from];
-    // From the top of the stack down would put what the machine takes whatever runs first.
+    const isNarrow = innerWidth < 640;
     look.byId('legend').replaceChildren(...rows.map((row, index) => {
       const patch = look.element('i');
       patch.style.background = look.css(row.color());
-      const text = [patch, look.element('span', { class: 'name' }, row.name),
+      const text = [patch, look.element('span', { class: 'name' }, isNarrow && row.key !== undefined && chosen.stack === 'function' ? flame.short(row.name) : row.name),
         look.element('b', {}, format.quantity(joules[index], 'J')), look.element('span', { class: 'mean' }, seconds > 0 ? format.quantity(joules[index] / seconds, 'W') : '')];
       const choose = chosen.stack === 'thread' ? () => app.choose({ thread: chosen.thread === row.key ? null : row.key })
         : chosen.stack === 'function' ? () => app.choose({ fn: row.key }) : null;

@@ -1,0 +1,104 @@
+//! When GPU kernels took their joules: in which of the profile's pieces of time.
+
+use std::collections::BTreeMap;
+
+use crate::gpu::launches::Outstanding;
+use crate::profile::TimeSlice;
+use crate::units::Joules;
+
+/// Puts what owners of launches took of a GPU into the pieces of time in which their launches ran, as those counted
+/// the GPU's joules: who ran throughout has more in a piece of more power. What the GPU counted beside is static.
+///
+/// `were_lost` says that the domain's joules are among the lost ones so far, and not static already; `cell` tells the
+/// profile's cell of an owner: of others there is none.
+pub fn put_in_time(
+    slices: &mut [TimeSlice],
+    domain: usize,
+    were_lost: bool,
+    launches: &[Outstanding],
+    joules: impl Iterator<Item = (u32, Joules)>,
+    cell: impl Fn(u32) -> Option<u32>,
+) {
+    // Nobody's samples tell of a GPU: without its launches its joules were lost.
+    for slice in slices.iter_mut().filter(|_| were_lost) {
+        let moved = slice.balance.lost.min(slice.measured.get(domain).copied().unwrap_or_default());
+        slice.balance.lost -= moved;
+        slice.balance.static_energy += moved;
+    }
+    let mut shares: BTreeMap<u32, BTreeMap<usize, f64>> = BTreeMap::new();
+    for launch in launches {
+        let first = slices.partition_point(|slice| slice.end <= launch.start);
+        for (at, slice) in slices.iter().enumerate().skip(first) {
+            if slice.start >= launch.end {
+                break;
+            }
+            let ran = launch.end.min(slice.end).since(launch.start.max(slice.start)).as_secs_f64();
+            let length = slice.end.since(slice.start).as_secs_f64();
+            let counted = slice.measured.get(domain).map_or(0.0, |joules| joules.as_joules());
+            if ran > 0.0 && length > 0.0 && counted > 0.0 {
+                *shares.entry(launch.owner).or_default().entry(at).or_default() += ran / length * counted;
+            }
+        }
+    }
+    for (owner, joules) in joules {
+        let Some(of_owner) = shares.get(&owner) else { continue };
+        let all: f64 = of_owner.values().sum();
+        for (&at, share) in of_owner {
+            let (slice, part) = (&mut slices[at], joules * (share / all));
+            let taken = part.min(slice.balance.static_energy.max(Joules::ZERO));
+            slice.balance.static_energy -= taken;
+            match cell(owner) {
+                Some(cell) => {
+                    slice.balance.attributed += taken;
+                    slice.by_cell.push((cell, part.as_joules() as f32));
+                }
+                None => slice.balance.other_processes += taken,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Balance;
+    use crate::units::{Nanoseconds, Timestamp};
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_nanos(1_000_000_000) + Nanoseconds::from_millis(millis)
+    }
+
+    #[test]
+    fn kernels_take_their_joules_while_they_run() {
+        let joules = Joules::from_joules;
+        // 10 W, then 30 W, then 10 W, of which nothing was known.
+        let mut slices: Vec<TimeSlice> = [1.0, 3.0, 1.0]
+            .into_iter()
+            .zip(0..)
+            .map(|(counted, slice)| TimeSlice {
+                start: at(slice * 100),
+                end: at(slice * 100 + 100),
+                measured: vec![Joules::ZERO, joules(counted)],
+                modelled: Joules::ZERO,
+                balance: Balance { measured: joules(counted), lost: joules(counted), ..Balance::default() },
+                by_cell: Vec::new(),
+            })
+            .collect();
+        let launch = |owner, start, end| Outstanding { owner, start: at(start), end: at(end), gpu: None };
+        let launches = [launch(7, 50, 150), launch(9, 150, 200), launch(u32::MAX, 250, 300)];
+        let spent = [(7, joules(1.0)), (9, joules(0.9)), (u32::MAX, joules(0.2))];
+        let cell = |owner| (owner != u32::MAX).then_some(owner);
+        put_in_time(&mut slices, 1, true, &launches, spent.into_iter(), cell);
+        // Half of 1 J and half of 3 J: a quarter, and three quarters.
+        assert_eq!(slices[0].by_cell, [(7, 0.25)]);
+        assert_eq!(slices[1].by_cell, [(7, 0.75), (9, 0.9)]);
+        assert!(slices[2].by_cell.is_empty());
+        let close = |a: Joules, b: f64| assert!((a.as_joules() - b).abs() < 1e-9, "{a} and {b} J");
+        close(slices[2].balance.other_processes, 0.2);
+        for (slice, idle) in slices.iter().zip([0.75, 1.35, 0.8]) {
+            close(slice.balance.static_energy, idle);
+            close(slice.balance.lost, 0.0);
+            close(slice.balance.accounted(), slice.balance.measured.as_joules());
+        }
+    }
+}
