@@ -83,6 +83,7 @@
 //! | balance | measured = functions + static + others + eprof + lost, of one domain: [`profile::Balance`] |
 //! | span | the stretch of time in which a sample's events happened |
 //! | identity | what a recording says of where it comes from: machine, boot, job, rank, container, labels: [`identity::Identity`] |
+//! | control group | the kernel's group of processes that a container, a pod or a service is: what samples tell of their task beside its number |
 //! | machine | in a profile of several recordings, one boot of a machine: what has one clock and one set of meters: [`profile::MachineEnergy`] |
 //! | survey | the first pass over a recording: which events and meters it has, how much they counted |
 //! | prior | what is believed of a model's coefficients before the recording is seen |
@@ -99,8 +100,9 @@
 //! - **A role of events**: [`hardware::Role`], and what the compiler then asks for: its event by microarchitecture
 //!   ([`machine::model_events`]), how often it usually happens (`record::periods`), and what it costs by the presets
 //!   ([`power_model::presets`]).
-//! - **What tells recordings apart** (`--by rank`): [`identity::Dimension`], with its value of an identity; what the
-//!   recorder learns for it stands in `record::identity`, and is shown by `cli::script::header`.
+//! - **What tells recordings apart** (`--by rank`): [`identity::Dimension`], with its value of an identity, and of a thread if
+//!   threads of one recording may differ by it; what the recorder learns for it stands in `record::identity`, and is
+//!   shown by `cli::script::header`.
 //! - **A record type of perf.data**: in the crate of perf.data its fields (`record`), how they are decoded
 //!   (`decode::kernel`) and turned where a machine of the other byte order wrote them (`decode::swap`: the compiler does
 //!   not ask for it), how they are written if anybody writes them (`encode`); and what analysis makes of them, if anything

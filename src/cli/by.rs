@@ -34,6 +34,7 @@ fn dimensions() -> impl Iterator<Item = PossibleValue> {
         Dimension::Rank => "Ranks of MPI or of a Slurm step",
         Dimension::Job => "Jobs and their steps",
         Dimension::Pod => "Kubernetes pods",
+        Dimension::Cgroup => "Control groups: containers, services (`eprof record -a`, or --all-cgroups)",
         Dimension::Label(_) => "",
     };
     let named = Dimension::NAMED.into_iter().map(move |by| PossibleValue::new(by.kind()).help(help(&by)));

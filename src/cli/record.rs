@@ -15,8 +15,9 @@ use eprof::machine::cpuinfo::CpuIdentity;
 use eprof::power_model::folder;
 use eprof::power_model::stored::StoredModel;
 use eprof::record::{
-    self, CallGraph, CuptiOptions, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions, OtherProcesses,
-    OutputOptions, RecordError, RecordOptions, SamplingOptions, SamplingRate, TargetOptions, TargetTasks,
+    self, CallGraph, ControlGroups, CuptiOptions, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions,
+    OtherProcesses, OutputOptions, RecordError, RecordOptions, SamplingOptions, SamplingRate, TargetOptions,
+    TargetTasks,
 };
 
 use super::Outcome;
@@ -59,6 +60,11 @@ pub struct RecordArgs {
     /// Record a control group, given by its name (such as /system.slice/nginx.service) or by its folder.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["pid", "tid", "all_cpus"])]
     cgroup: Option<PathBuf>,
+
+    /// Let samples tell the control groups of their tasks, for `eprof report --by cgroup`: the default with -a and
+    /// --cgroup, where there is more than one.
+    #[arg(long)]
+    all_cgroups: bool,
 
     /// End the recording after this many seconds; COMMAND may go on and is waited for.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -274,6 +280,11 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         "--cupti tells when launched kernels ran; with --gpu=never there are no launches"
     );
     let labels = Labels::new(args.label)?;
+    let cgroups = match (args.all_cgroups, &tasks) {
+        (true, _) => ControlGroups::Asked,
+        (false, TargetTasks::System(_) | TargetTasks::ControlGroup(_)) => ControlGroups::IfPossible,
+        (false, _) => ControlGroups::Never,
+    };
     let rate = match (args.freq, args.count) {
         (Some(frequency), _) => SamplingRate::Frequency(frequency),
         (_, Some(period)) => SamplingRate::Period(period),
@@ -287,6 +298,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
             model: model(&args.model)?,
             call_graph: args.call_graph,
             user_only: args.user_only,
+            cgroups,
         },
         gpu: GpuOptions {
             launches: LaunchOptions {

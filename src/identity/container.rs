@@ -41,27 +41,33 @@ impl Container {
     /// The container whose control group this is: Docker's, containerd's, CRI-O's and Podman's end in
     /// the id, some with the runtime's name before it and `.scope` behind it. What lies in the container's own groups is its.
     pub fn of_cgroup(path: &str) -> Option<Self> {
-        let id = |part: &str| {
-            let part = part.strip_suffix(".scope").unwrap_or(part);
-            let id = part.rsplit_once(['-', ':']).map_or(part, |(_, id)| id);
-            (id.len() == 64 && id.bytes().all(|digit| digit.is_ascii_hexdigit())).then(|| id.to_owned())
-        };
+        let id = |part| Self::of_part(part).map(|(_, id)| id.to_owned());
         path.rsplit('/').find_map(id).map(|id| Self { id })
+    }
+
+    /// What one part of such a path says: the runtime's mark, which may be empty, and the id.
+    pub(super) fn of_part(part: &str) -> Option<(&str, &str)> {
+        let part = part.strip_suffix(".scope").unwrap_or(part);
+        let (mark, id) = part.rsplit_once(['-', ':']).unwrap_or(("", part));
+        (id.len() == 64 && id.bytes().all(|digit| digit.is_ascii_hexdigit())).then_some((mark, id))
     }
 }
 
 impl Pod {
     /// What the control group's path says: `.../pod<UID>/...`, or `...-pod<UID with _ for ->.slice`.
-    fn uid_of_cgroup(path: &str) -> Option<String> {
-        let uid = |part: &str| {
-            let part = part.strip_suffix(".slice").unwrap_or(part);
-            let (_, uid) =
-                part.rsplit_once("pod").filter(|(start, _)| start.is_empty() || start.ends_with('-'))?;
-            let is_uid =
-                uid.len() >= 32 && uid.bytes().all(|byte| byte.is_ascii_hexdigit() || b"-_".contains(&byte));
-            is_uid.then(|| uid.replace('_', "-"))
-        };
-        path.split('/').find_map(uid)
+    pub(super) fn uid_of_cgroup(path: &str) -> Option<String> {
+        path.split('/').find_map(Self::uid_of_part)
+    }
+
+    /// The same of one part of the path. Between the slice and the runtime's own name may be a colon.
+    pub(super) fn uid_of_part(part: &str) -> Option<String> {
+        let part = part.split_once(':').map_or(part, |(slice, _)| slice);
+        let part = part.strip_suffix(".slice").unwrap_or(part);
+        let (_, uid) =
+            part.rsplit_once("pod").filter(|(start, _)| start.is_empty() || start.ends_with('-'))?;
+        let is_uid =
+            uid.len() >= 32 && uid.bytes().all(|byte| byte.is_ascii_hexdigit() || b"-_".contains(&byte));
+        is_uid.then(|| uid.replace('_', "-"))
     }
 
     /// The pod of a process. `variable` tells its environment, `file` the files of the downward API that pods are

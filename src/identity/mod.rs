@@ -4,6 +4,7 @@
 //! what they say, and how it is made of what the environment and the kernel's files tell: values in, values out. Who
 //! records reads these and writes the [`Identity`] down.
 
+mod cgroup;
 mod container;
 mod dimension;
 mod job;

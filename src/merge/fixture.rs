@@ -73,6 +73,7 @@ impl World {
                 name: name.clone(),
                 process_name: name,
                 recording: RecordingId(0),
+                cgroup: None,
             });
             addresses.push(CodeAddress { module: ModuleId(0), address: process as u64, kernel: false });
             let address = AddressId(index as u32);

@@ -59,6 +59,8 @@ pub mod flag {
     pub const KSYMBOL: u64 = 1 << 29;
     /// Record BPF programs that come and go.
     pub const BPF_EVENT: u64 = 1 << 30;
+    /// Record control groups that are made (Linux 5.7).
+    pub const CGROUP: u64 = 1 << 32;
     /// Mappings carry build-ids instead of inodes.
     pub const BUILD_ID: u64 = 1 << 34;
 }

@@ -210,6 +210,15 @@ pub fn fork(
     record.finish()
 }
 
+/// Appends the number and the path of a control group that was there before.
+pub fn cgroup(number: u64, path: &[u8], id: &SampleId, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
+    let mut record = RecordBuilder::begin(out, record_type::CGROUP, 0);
+    record.u64(number);
+    record.text(path);
+    record.sample_id(id);
+    record.finish()
+}
+
 /// Appends a counter's value. The event's `read_format` must be ID with both times, and LOST if
 /// `value.lost` is given.
 pub fn read(value: &CounterValue, id: &SampleId, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {

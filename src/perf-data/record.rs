@@ -122,6 +122,13 @@ pub enum Record<'a> {
         /// Its name.
         name: &'a [u8],
     },
+    /// A control group was made, or was there before: samples tell their group by this number.
+    Cgroup {
+        /// Its number.
+        id: u64,
+        /// Its path from the root of its hierarchy, without the terminating zero.
+        path: &'a [u8],
+    },
     /// All records before this one that are older than the newest before the previous such mark are
     /// complete: time order can be made round by round.
     FinishedRound,
@@ -152,6 +159,8 @@ pub struct Sample<'a> {
     pub user_registers: Option<UserRegisters<'a>>,
     /// Copy of the top of the user stack, where recorded.
     pub user_stack: &'a [u8],
+    /// Number of the task's control group, where recorded.
+    pub cgroup: Option<u64>,
 }
 
 /// Addresses of a callchain as they lie in the file: unaligned little-endian `u64`s.

@@ -300,6 +300,8 @@ pub struct Thread {
     pub process_name: String,
     /// The recording that sampled it.
     pub recording: RecordingId,
+    /// Path of the control group that it was in, where samples tell. A thread that moved is there once for each.
+    pub cgroup: Option<Arc<str>>,
 }
 
 /// What one stack of one thread on one CPU did to one event.

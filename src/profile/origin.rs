@@ -34,7 +34,12 @@ pub struct Origin {
 impl Origin {
     /// What tells it from others in a report that is by `dimension`.
     pub fn value(&self, dimension: &Dimension) -> String {
-        dimension.value(self.identity.as_ref(), &self.hostname)
+        dimension.value(self.identity.as_ref(), &self.hostname, None)
+    }
+
+    /// The same of those of its threads that samples told to be in the control group of this path, which may tell more.
+    pub fn value_in(&self, cgroup: Option<&str>, dimension: &Dimension) -> String {
+        dimension.value(self.identity.as_ref(), &self.hostname, cgroup)
     }
 
     /// What it is called in messages.

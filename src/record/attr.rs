@@ -54,6 +54,8 @@ pub struct AttrSettings {
     pub exclude_kernel: bool,
     /// Counters start when the task they are on calls `exec`.
     pub enable_on_exec: bool,
+    /// Samples tell the control group of their task.
+    pub cgroups: bool,
     /// What the kernel can do.
     pub support: KernelSupport,
 }
@@ -89,6 +91,9 @@ pub fn builder(event: &SampledEvent, settings: &AttrSettings, tracking: bool) ->
     attr.sample_type = sample_fields(call_graph);
     if perf_type == event_type::TRACEPOINT {
         attr.sample_type |= sample_type::RAW;
+    }
+    if settings.cgroups {
+        attr.sample_type |= sample_type::CGROUP;
     }
     attr.read_format = read_format::ID | read_format::TOTAL_TIME_ENABLED | read_format::TOTAL_TIME_RUNNING;
     if settings.support.lost_counts {
@@ -150,6 +155,7 @@ fn follow_calls(builder: &mut Builder<'_>, call_graph: CallGraph, exclude_kernel
 fn track_tasks(builder: &mut Builder<'_>, settings: &AttrSettings, exclude_kernel: bool) {
     builder.mmap(true).mmap2(true).comm(true).comm_exec(true).task(true);
     builder.build_id(settings.support.build_ids);
+    builder.attrs_mut().set_cgroup(u64::from(settings.cgroups));
     if settings.support.kernel_symbols && !exclude_kernel {
         builder.ksymbol(true).bpf_event(true);
     }
@@ -195,8 +201,15 @@ mod tests {
     fn attr_of(event: &str, call_graph: CallGraph, tracking: bool) -> EventAttr {
         let folder = tempfile::tempdir().expect("folder");
         let spec = resolve_event(&Roots::under(folder.path()), event).expect("known").remove(0);
-        let support = KernelSupport { lost_counts: true, build_ids: false, kernel_symbols: true };
-        let settings = AttrSettings { call_graph, exclude_kernel: false, enable_on_exec: true, support };
+        let support =
+            KernelSupport { lost_counts: true, build_ids: false, kernel_symbols: true, cgroups: true };
+        let settings = AttrSettings {
+            call_graph,
+            exclude_kernel: false,
+            enable_on_exec: true,
+            cgroups: tracking,
+            support,
+        };
         let event = SampledEvent::new(spec, None, SamplingRate::Period(5));
         of(&builder(&event, &settings, tracking), &event)
     }
@@ -210,6 +223,7 @@ mod tests {
             attr.has(flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV | flag::MMAP2 | flag::COMM_EXEC | flag::TASK)
         );
         assert!(!attr.has(flag::EXCLUDE_USER) && !attr.has(flag::BUILD_ID) && !attr.has(flag::KSYMBOL));
+        assert!(attr.has(flag::CGROUP) && attr.samples(sample_type::CGROUP));
         assert_eq!(attr.clock(), Some(libc::CLOCK_MONOTONIC));
         assert!(attr.samples(sample_type::IDENTIFIER | sample_type::CALLCHAIN));
         assert!(!attr.samples(sample_type::PERIOD), "each sample's period is the attribute's");
@@ -230,6 +244,7 @@ mod tests {
     fn only_the_tracking_event_tells_of_tasks() {
         let attr = attr_of("instructions", CallGraph::None, false);
         assert!(!attr.has(flag::MMAP) && !attr.has(flag::COMM) && !attr.has(flag::TASK));
+        assert!(!attr.has(flag::CGROUP) && !attr.samples(sample_type::CGROUP), "not asked for");
         assert!(!attr.samples(sample_type::CALLCHAIN));
     }
 

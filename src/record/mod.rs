@@ -15,6 +15,7 @@ mod attr;
 mod build_ids;
 mod calibrated;
 mod census;
+mod cgroup_names;
 mod closing;
 mod counters;
 mod cpu_times;
@@ -57,8 +58,8 @@ pub use error::RecordError;
 pub use frequency::highest as highest_frequency;
 pub use gpu::activity::COST as CUPTI_COST;
 pub use options::{
-    CallGraph, CuptiOptions, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions, OtherProcesses,
-    OutputOptions, RecordOptions, SamplingOptions, SamplingRate, TargetOptions, TargetTasks,
+    CallGraph, ControlGroups, CuptiOptions, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions,
+    OtherProcesses, OutputOptions, RecordOptions, SamplingOptions, SamplingRate, TargetOptions, TargetTasks,
 };
 pub use progress::{Listener, SoFar};
 pub use session::record;

@@ -99,6 +99,20 @@ pub struct SamplingOptions {
     pub call_graph: CallGraph,
     /// Leave the kernel's work out of the samples.
     pub user_only: bool,
+    /// Whether samples tell the control groups of their tasks.
+    pub cgroups: ControlGroups,
+}
+
+/// Whether samples tell the control groups of their tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ControlGroups {
+    /// Not at all: what is recorded is usually in one.
+    #[default]
+    Never,
+    /// If the kernel can.
+    IfPossible,
+    /// It was asked for; where the kernel cannot, that is said.
+    Asked,
 }
 
 /// How often to sample.

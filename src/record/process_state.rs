@@ -37,6 +37,14 @@ impl ProcessState {
         control_group_mounts(&mounts)
     }
 
+    /// The top folder of the hierarchy whose groups samples tell: that of version 1 which perf events are in, or else that
+    /// of version 2.
+    pub fn sampled_control_groups(&self) -> Option<PathBuf> {
+        let mounts = fs::read_to_string(self.proc_root.join("self/mounts")).unwrap_or_default();
+        let of = |kind, option| mounts_of(&mounts, kind, option).next();
+        of("cgroup", Some("perf_event")).or_else(|| of("cgroup2", None))
+    }
+
     /// Numbers of all processes.
     pub fn processes(&self) -> Vec<u32> {
         numbers_in(&self.proc_root)
@@ -118,13 +126,20 @@ fn numbers_in(folder: &Path) -> Vec<u32> {
 
 /// From lines of `/proc/self/mounts`: `device place type options ...`.
 fn control_group_mounts(mounts: &str) -> Vec<PathBuf> {
-    let mount = |line: &str, kind: &str, option: &str| {
+    mounts_of(mounts, "cgroup", Some("perf_event")).chain(mounts_of(mounts, "cgroup2", Some("rw"))).collect()
+}
+
+/// Where file systems of this kind are mounted, with this option if there is one.
+fn mounts_of<'a>(
+    mounts: &'a str,
+    kind: &'a str,
+    option: Option<&'a str>,
+) -> impl Iterator<Item = PathBuf> + 'a {
+    mounts.lines().filter_map(move |line| {
         let words: Vec<&str> = line.split(' ').collect();
-        let fits = words.get(2) == Some(&kind) && words.get(3)?.split(',').any(|word| word == option);
-        fits.then(|| PathBuf::from(words[1]))
-    };
-    let of = |kind, option| mounts.lines().filter_map(move |line| mount(line, kind, option));
-    of("cgroup", "perf_event").chain(of("cgroup2", "rw")).collect()
+        let has = |option| words.get(3).is_some_and(|options| options.split(',').any(|word| word == option));
+        (words.get(2) == Some(&kind) && option.is_none_or(has)).then(|| PathBuf::from(words[1]))
+    })
 }
 
 fn status_field(status: &str, name: &str) -> Option<u32> {

@@ -10,6 +10,7 @@ use perf_data::encode::{self, RecordTooLong, SampleId};
 use crate::machine::Roots;
 use crate::process::Outcome;
 use crate::process::clocks::monotonic_now;
+use crate::record::cgroup_names::CgroupNames;
 use crate::record::counters::Counters;
 use crate::record::cpu_times::CpuTimesReader;
 use crate::record::drain::Drain;
@@ -227,6 +228,7 @@ impl Recorder {
         let mut own = Vec::new();
         let stopped = self.energy.stop(&mut own);
         self.sampling.counters.disable();
+        own.extend(self.sampling.cgroups.as_mut().map(CgroupNames::describe).unwrap_or_default());
         let encoded = stopped.and_then(|()| self.final_values(&mut own));
         let encoded = encoded.map_err(io::Error::other).and_then(|()| {
             while self.gpu.collect_activity(&mut own)? {

@@ -9,11 +9,12 @@ use crate::machine::permissions::Permissions;
 use crate::machine::{Roots, resolve_event, topology};
 use crate::process::file_limit;
 use crate::record::attr::AttrSettings;
+use crate::record::cgroup_names::CgroupNames;
 use crate::record::counters::{Counters, OpenCounter, Refusal, Scope};
 use crate::record::error::RecordError;
 use crate::record::events::{ChosenEvents, choose_events, clock_instead};
 use crate::record::frequency;
-use crate::record::options::{CallGraph, SamplingOptions, SamplingRate};
+use crate::record::options::{CallGraph, ControlGroups, SamplingOptions, SamplingRate};
 use crate::record::ring::page_size;
 use crate::record::sampled_event::SampledEvent;
 use crate::record::support::KernelSupport;
@@ -25,6 +26,9 @@ const RING_SIZE: usize = 512 * 1024;
 const RING_SIZE_WITH_STACKS: usize = 4 * 1024 * 1024;
 /// A ring that is smaller than this may overrun at usual rates.
 const SMALL_RING: usize = 64 * 1024;
+/// What a reader by control group must know.
+const NO_CGROUPS: &str = "the samples do not tell their control groups: this kernel has no PERF_SAMPLE_CGROUP, which \
+                          came with Linux 5.7 and needs CONFIG_CGROUP_PERF";
 /// Descriptors that the recorder needs besides its counters.
 const OTHER_FILES: u64 = 64;
 
@@ -37,6 +41,8 @@ pub struct Sampling {
     pub events: Vec<SampledEvent>,
     /// The kernel's own work is not sampled.
     pub exclude_kernel: bool,
+    /// Who tells the paths of control groups, where samples tell their numbers.
+    pub cgroups: Option<CgroupNames>,
     /// What had to be done without, and how to have it.
     pub warnings: Vec<String>,
     /// How the events were chosen.
@@ -108,14 +114,23 @@ impl Sampling {
         let ChosenEvents { events, notes, by_eprof } =
             choose_events(roots, machine, &options.events, options.rate, options.model.as_ref())?;
         frequency::check(roots, &events)?;
+        let support = KernelSupport::probe();
         let settings = AttrSettings {
             call_graph: options.call_graph,
             exclude_kernel: options.user_only,
             enable_on_exec: on_exec,
-            support: KernelSupport::probe(),
+            cgroups: options.cgroups != ControlGroups::Never && support.cgroups,
+            support,
         };
         let opener = Opener { roots, cpus: &cpus, scope, settings, probes };
-        let mut warnings = Vec::new();
+        let (mut warnings, mut notes) = (Vec::new(), notes);
+        if !support.cgroups {
+            match options.cgroups {
+                ControlGroups::Never => {}
+                ControlGroups::IfPossible => notes.push(NO_CGROUPS.to_owned()),
+                ControlGroups::Asked => warnings.push(NO_CGROUPS.to_owned()),
+            }
+        }
         let opened = match opener.open(events, &mut warnings) {
             // Some virtual machines show a PMU that does not count.
             Err(error @ RecordError::EventNotSupported { .. }) if by_eprof => {
@@ -132,8 +147,10 @@ impl Sampling {
             events.iter_mut().for_each(name_user_only);
         }
         map_rings(&mut counters, options.call_graph, &mut warnings)?;
-        let AttrSettings { exclude_kernel, .. } = settings;
-        Ok(Self { counters, events, exclude_kernel, warnings, notes })
+        let AttrSettings { exclude_kernel, cgroups, .. } = settings;
+        let first = counters.counters.first().map_or(0, OpenCounter::id);
+        let cgroups = CgroupNames::find(roots, first).filter(|_| cgroups);
+        Ok(Self { counters, events, exclude_kernel, cgroups, warnings, notes })
     }
 
     /// Starts the counters. With `on_exec`, those of the program start with its `exec`, and only probes are left to

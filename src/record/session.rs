@@ -20,6 +20,7 @@
 use crate::machine::Roots;
 use crate::process::clocks::monotonic_now;
 use crate::process::{Signals, privileges};
+use crate::record::cgroup_names::CgroupNames;
 use crate::record::closing::close;
 use crate::record::description::Description;
 use crate::record::energy_log::EnergyLog;
@@ -64,6 +65,8 @@ pub fn record(options: &RecordOptions, progress: Listener<'_>) -> Result<Summary
     opened.sampling.start(opened.starts_on_exec)?;
     let running = target::describe_running(target, &roots, opened.sampling.first_id());
     running.and_then(|records| drain.round(&mut [], &records)).map_err(|cause| file.failed(cause))?;
+    let groups = opened.sampling.cgroups.as_mut().map(CgroupNames::describe).unwrap_or_default();
+    drain.round(&mut [], &groups).map_err(|cause| file.failed(cause))?;
     let started = monotonic_now();
     let (program, activity) = program.release()?;
     file.put_in_place()?;

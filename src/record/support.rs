@@ -1,5 +1,6 @@
 //! What the running kernel can do, found by trying.
 
+use perf_data::format::sample_type;
 use perf_event::events::Software;
 use perf_event::{Builder, ReadFormat};
 
@@ -12,6 +13,8 @@ pub struct KernelSupport {
     pub build_ids: bool,
     /// BPF programs and other kernel code that comes and goes is told (`ksymbol`, Linux 5.0).
     pub kernel_symbols: bool,
+    /// Samples tell the control group of their task (`PERF_SAMPLE_CGROUP`, Linux 5.7 with `CONFIG_CGROUP_PERF`).
+    pub cgroups: bool,
 }
 
 impl KernelSupport {
@@ -26,6 +29,11 @@ impl KernelSupport {
             }),
             kernel_symbols: accepts(|builder| {
                 builder.ksymbol(true).bpf_event(true);
+            }),
+            cgroups: accepts(|builder| {
+                let attr = builder.attrs_mut();
+                attr.sample_type |= sample_type::CGROUP;
+                attr.set_cgroup(1);
             }),
         }
     }

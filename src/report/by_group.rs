@@ -1,10 +1,12 @@
-//! Sums of recordings that are told apart.
+//! Sums of recordings, or of threads in them, that are told apart.
 
+use super::call_path_check::CallPathCheck;
 use super::error::ReportError;
 use super::groups::Groups;
 use super::select::{Selected, Selection, Totals};
+use super::stack_filter::StackFilter;
 use super::sums::{Found, RowsWanted, Sums, beyond};
-use crate::profile::ProfileParts;
+use crate::profile::{ProfileParts, StackId};
 use crate::symbolize::Symbols;
 
 /// The sums of each group on its own, all in one list of rows.
@@ -17,10 +19,22 @@ pub(super) fn sums_by_group(
 ) -> Result<Found, ReportError> {
     let profile = parts.profile();
     let groups = Groups::of(profile, wanted.dimensions);
+    // Of hundreds of control groups few may have run. And what is wrong with call paths is said of all together.
+    let mut has_samples = vec![false; groups.values.len()];
+    let filter = StackFilter::new(profile, symbols, selection);
+    let mut paths = CallPathCheck::new(profile, symbols);
+    parts.for_each_part(&mut |part| {
+        for cell in &part.cells {
+            has_samples[groups.of_thread[cell.thread.0 as usize]] = true;
+        }
+        let stacks = filter.totals(part, selected);
+        paths.add(part, (0..).map(StackId).zip(stacks.iter().map(|totals| totals.weight(selected.weight))));
+    });
     let mut all: Option<Found> = None;
     let mut whole = Totals::default();
-    for (group, values) in groups.values.iter().enumerate() {
-        let of_group = selected.of_recordings(profile, |recording| groups.of_recording[recording] == group);
+    let sampled = groups.values.iter().enumerate().filter(|(group, _)| has_samples[*group]);
+    for (group, values) in sampled {
+        let of_group = selected.of_threads(|thread| groups.of_thread[thread] == group);
         let mut sums = Sums::new(profile, symbols, &of_group, selection, wanted)?;
         parts.for_each_part(&mut |part| sums.add(part));
         let mut found = match sums.finish() {
@@ -38,11 +52,11 @@ pub(super) fn sums_by_group(
             Some(all) => {
                 all.rows.append(&mut found.rows);
                 all.chosen += found.chosen;
-                all.paths = all.paths.take().or(found.paths);
             }
         }
     }
     let mut all = all.unwrap_or_default();
+    all.paths = paths.warning(selected.weight);
     all.not_selected = if selected.partial { beyond(whole, all.chosen) } else { Totals::default() };
     Ok(all)
 }

@@ -8,7 +8,7 @@ use super::select::{Selected, Totals};
 use crate::hardware::CpuInfo;
 use crate::identity::Dimension;
 use crate::label::Label;
-use crate::profile::{DomainEnergy, EventTotals, Profile, RecordingId, Thread, VarianceSums};
+use crate::profile::{DomainEnergy, EventTotals, Profile, RecordingId, VarianceSums};
 use crate::units::Joules;
 
 /// Sums by thread, process, name of process, core or event.
@@ -50,8 +50,7 @@ impl<'a> CellSums<'a> {
                     let name = groups::title(values);
                     Row { values: values.clone(), ..Row::new(name, Totals::default(), Totals::default()) }
                 }));
-                let row = |thread: &Thread| groups.of_recording[thread.recording.0 as usize];
-                RowOf::Thread(profile.threads.iter().map(row).collect())
+                RowOf::Thread(groups.of_thread)
             }
             _ => RowOf::Thread(thread_rows(profile, grouping, &mut rows)),
         };

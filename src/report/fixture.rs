@@ -134,7 +134,12 @@ impl Fixture {
     pub fn thread(&mut self, pid: u32, tid: u32, name: &str, process_name: &str) {
         let (name, process_name) = (name.to_owned(), process_name.to_owned());
         let recording = RecordingId(0);
-        self.profile.threads.push(Thread { pid, tid, name, process_name, recording });
+        self.profile.threads.push(Thread { pid, tid, name, process_name, recording, cgroup: None });
+    }
+
+    /// The control group of the last thread.
+    pub fn cgroup(&mut self, path: &str) {
+        self.profile.threads.last_mut().expect("a thread").cgroup = Some(path.into());
     }
 
     pub fn cpu(&mut self, cpu: u32, core: u32) {

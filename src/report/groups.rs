@@ -1,29 +1,43 @@
-//! Recordings by what tells them apart: nodes, ranks, jobs, pods, labels.
+//! Threads by what tells them or their recordings apart: nodes, ranks, jobs, pods, control groups, labels.
+
+use rustc_hash::FxHashMap;
 
 use crate::identity::Dimension;
 use crate::label::Label;
-use crate::profile::{Origin, Profile};
+use crate::profile::{Origin, Profile, Thread};
 
-/// The groups of a profile's recordings.
+/// The groups of a profile's threads.
 pub(super) struct Groups {
-    /// What each group is, by each dimension, in the order of recordings.
+    /// What each group is, by each dimension, in the order of threads.
     pub values: Vec<Vec<Label>>,
-    /// The group of each recording.
-    pub of_recording: Vec<usize>,
+    /// The group of each thread.
+    pub of_thread: Vec<usize>,
 }
 
 impl Groups {
     pub fn of(profile: &Profile, dimensions: &[Dimension]) -> Self {
+        let nowhere = Origin::default();
         let mut values: Vec<Vec<Label>> = Vec::new();
-        let group = |origin: &Origin| {
-            let of: Vec<Label> = dimensions.iter().map(|by| Label::new(&origin.value(by))).collect();
-            values.iter().position(|known| *known == of).unwrap_or_else(|| {
-                values.push(of);
+        let mut numbers: FxHashMap<Vec<Label>, usize> = FxHashMap::default();
+        // There are many threads of one recording and control group.
+        let mut known: FxHashMap<(u32, Option<&str>), usize> = FxHashMap::default();
+        let mut group = |thread: &Thread| {
+            let origin = profile.recordings.get(thread.recording.0 as usize).unwrap_or(&nowhere);
+            let of: Vec<Label> = dimensions
+                .iter()
+                .map(|by| Label::new(&origin.value_in(thread.cgroup.as_deref(), by)))
+                .collect();
+            *numbers.entry(of).or_insert_with_key(|of| {
+                values.push(of.clone());
                 values.len() - 1
             })
         };
-        let of_recording = profile.recordings.iter().map(group).collect();
-        Self { values, of_recording }
+        let of_thread = profile.threads.iter().map(|thread| {
+            let key = (thread.recording.0, thread.cgroup.as_deref());
+            *known.entry(key).or_insert_with(|| group(thread))
+        });
+        let of_thread = of_thread.collect();
+        Self { values, of_thread }
     }
 }
 

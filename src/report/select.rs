@@ -175,11 +175,9 @@ impl Selected {
         Ok(Self { weight, domains, is_of_one_domain, partial, event, without_time, threads })
     }
 
-    /// The same selection, of the samples of some recordings alone.
-    pub fn of_recordings(&self, profile: &Profile, takes: impl Fn(usize) -> bool) -> Self {
-        let is_taken = |thread: usize| takes(profile.threads[thread].recording.0 as usize);
-        let threads =
-            (0..self.threads.len()).map(|thread| self.threads[thread] && is_taken(thread)).collect();
+    /// The same selection, of the samples of some threads alone.
+    pub fn of_threads(&self, takes: impl Fn(usize) -> bool) -> Self {
+        let threads = (0..self.threads.len()).map(|thread| self.threads[thread] && takes(thread)).collect();
         Self { threads, partial: true, ..self.clone() }
     }
 

@@ -12,6 +12,7 @@ use super::scale::{Scale, grouped};
 use super::select::{Totals, Weight};
 use super::style::Style;
 use super::value::Report;
+use crate::identity::Dimension;
 use crate::label::{Label, padded};
 use crate::profile::{EQUAL_WATTS_ERROR, ProfileMethod};
 use crate::units::Joules;
@@ -60,7 +61,7 @@ impl Table {
         let mut table = Self {
             numbers: numbers(report, style, &lines),
             names: lines.iter().map(|row| names(report, row)).collect(),
-            titles: titles(report.by),
+            titles: titles(report),
             names_are_paths: matches!(report.by, Grouping::Line | Grouping::Module),
             dim: lines.iter().map(|row| row.kind == RowKind::Balance).collect(),
             sums: sums.len(),
@@ -226,8 +227,8 @@ fn module_name(module: &Label) -> Label {
     Label::new(if name.starts_with("[kernel.") { "[kernel]" } else { name })
 }
 
-fn titles(by: Grouping) -> (&'static str, Option<&'static str>) {
-    let second = match by {
+fn titles(report: &Report) -> (&'static str, Option<&'static str>) {
+    let second = match report.by {
         Grouping::Function | Grouping::Kernel => Some("module"),
         Grouping::Line => Some("function"),
         Grouping::Thread => Some("pid/tid"),
@@ -239,7 +240,12 @@ fn titles(by: Grouping) -> (&'static str, Option<&'static str>) {
         | Grouping::Domain
         | Grouping::Recording => None,
     };
-    (by.name(), second)
+    // Threads of one recording differ by it.
+    let first = match (report.by, &report.dimensions[..]) {
+        (Grouping::Recording, [Dimension::Cgroup]) => "control group",
+        (by, _) => by.name(),
+    };
+    (first, second)
 }
 
 /// What the line is called that shares are shares of.

@@ -8,6 +8,8 @@ use super::style::Style;
 use super::tree::{CallTree, Direction, Root, TreeOptions};
 use super::*;
 use crate::hardware::Method;
+use crate::identity::Dimension;
+use crate::label::Label;
 use crate::profile::{Balance, Profile, TimeSlice};
 use crate::units::{Joules, Nanoseconds};
 
@@ -428,4 +430,46 @@ fn threads_of_one_name_are_not_compared_with_each_other() {
     let (profile, symbols) = fixture.finish();
     let tree = CallTree::new(&profile, &symbols, &TreeOptions::default()).expect("a sample");
     assert_eq!(text(|out| folded::write(&tree, out)), "main 1\n");
+}
+
+/// One recording, three control groups, one of which has a name that would set the terminal's title.
+#[test]
+fn threads_are_told_apart_by_their_control_groups() {
+    let mut fixture = Fixture::default();
+    fixture.domain("package-0", None, Method::Measured, "power PMU", [2.0, 0.5, 0.25, 0.0]);
+    fixture.event("cycles", 0);
+    let groups = ["/system.slice/a.service", "/b\u{1b}]0;x\u{7}\ny", "/system.slice/a.service", "/idle"];
+    for (tid, group) in (1..).zip(groups) {
+        fixture.thread(1, tid, "worker", "app");
+        fixture.cgroup(group);
+    }
+    for (thread, joules) in [1.0, 2.0, 4.0].into_iter().enumerate() {
+        let spent = Spent { samples: 1, millis: 1, joules: &[joules] };
+        fixture.cell(thread as u32, 0, 0, if thread == 0 { "app`main" } else { "app`main  app`work" }, spent);
+    }
+    let (profile, symbols) = fixture.finish();
+    let rows = |by, whole| {
+        let options = Options { by, whole, dimensions: vec![Dimension::Cgroup], ..Options::default() };
+        let report = Report::new(&profile, &symbols, &options).expect("joules");
+        let row = |row: &Row| {
+            let values: Vec<&str> = row.values.iter().map(Label::as_str).collect();
+            (values.join(","), row.name.as_str().to_owned(), row.own.joules.as_joules())
+        };
+        report.rows.iter().map(row).collect::<Vec<_>>()
+    };
+    let of = |group: &str, name: &str, joules| (group.to_owned(), name.to_owned(), joules);
+    let hostile = "/b\\u{1b}]0;x\\u{7}\\u{a}y";
+    let named =
+        |found: &[(String, String, f64)]| found.iter().map(|(_, name, _)| name.clone()).collect::<Vec<_>>();
+    let alone = rows(Grouping::Recording, false);
+    assert_eq!(named(&alone), ["a.service", hostile]);
+    assert_eq!([alone[0].2, alone[1].2], [5.0, 2.0]);
+    let by_function = rows(Grouping::Function, false);
+    let expected = [of("a.service", "work", 4.0), of(hostile, "work", 2.0), of("a.service", "main", 1.0)];
+    let with_own: Vec<_> = by_function.into_iter().filter(|(.., joules)| *joules > 0.0).collect();
+    assert_eq!(with_own, expected);
+    // The balance, to the last joule.
+    let whole = rows(Grouping::Recording, true);
+    let sum: f64 = whole.iter().map(|(.., joules)| joules).sum();
+    assert_eq!(sum, 9.75, "{whole:?}");
 }

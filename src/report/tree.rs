@@ -430,7 +430,9 @@ fn roots(profile: &Profile, options: &TreeOptions) -> (Vec<Label>, Vec<Option<u3
     };
     let name = |thread: &Thread| {
         let origin = profile.recordings.get(thread.recording.0 as usize);
-        let of_recording = origin.into_iter().flat_map(|origin| dimensions.iter().map(|by| origin.value(by)));
+        let of_recording = origin
+            .into_iter()
+            .flat_map(|origin| dimensions.iter().map(|by| origin.value_in(thread.cgroup.as_deref(), by)));
         let names: Vec<String> = of_recording.chain(of_thread(thread)).collect();
         (!names.is_empty()).then(|| names.join(" "))
     };

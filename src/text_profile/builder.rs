@@ -253,7 +253,7 @@ impl Builder {
             // Of a thread's process only the thread's own name is told.
             let (name, process_name) = (comm.clone(), comm.clone());
             let recording = RecordingId(0);
-            threads.push(Thread { pid: *pid, tid: *tid, name, process_name, recording });
+            threads.push(Thread { pid: *pid, tid: *tid, name, process_name, recording, cgroup: None });
             ThreadIndex(threads.len() as u32 - 1)
         })
     }

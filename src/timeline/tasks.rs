@@ -1,5 +1,7 @@
 //! Who runs, under which name, and what is mapped where: replayed from the records.
 
+use std::sync::Arc;
+
 use perf_data::record::{CpuMode, FileIdentity, Mmap, TaskChange};
 use rustc_hash::FxHashMap;
 
@@ -29,7 +31,13 @@ pub struct Tasks {
     next_space: u32,
     modules: Vec<Module>,
     module_ids: FxHashMap<Module, ModuleId>,
+    /// Their control groups are known by numbers until all is known; see `into_parts`.
     threads: Vec<Thread>,
+    /// The control group of each thread in `threads`, where samples told one.
+    cgroup_of: Vec<Option<u64>>,
+    /// A thread that moves from one control group to another one is listed once for each.
+    in_cgroup: FxHashMap<(TaskId, u64), ThreadIndex>,
+    cgroup_paths: FxHashMap<u64, Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -64,6 +72,9 @@ impl Default for Tasks {
             modules: Vec::new(),
             module_ids: FxHashMap::default(),
             threads: Vec::new(),
+            cgroup_of: Vec::new(),
+            in_cgroup: FxHashMap::default(),
+            cgroup_paths: FxHashMap::default(),
         }
     }
 }
@@ -83,16 +94,45 @@ impl Tasks {
                     0 => "swapper".to_owned(),
                     _ => self.process_name(pid).unwrap_or_else(|| format!(":{tid}")),
                 };
-                self.new_task(pid, tid, name)
+                self.new_task(pid, tid, name, None)
             }
         };
         self.last = Some(((pid, tid), id));
         id
     }
 
-    /// The entry in the profile's list of threads; it changes when the thread changes its name.
+    /// The entry in the profile's list of threads; it changes when the thread changes its name or its control group.
     pub fn thread(&self, task: TaskId) -> ThreadIndex {
         self.tasks[task.0 as usize].thread
+    }
+
+    /// A sample says which control group the task is in.
+    #[inline]
+    pub fn in_cgroup(&mut self, task: TaskId, cgroup: u64) {
+        let thread = self.thread(task);
+        if self.cgroup_of[thread.0 as usize] != Some(cgroup) {
+            self.enter_cgroup(task, thread, cgroup);
+        }
+    }
+
+    #[cold]
+    fn enter_cgroup(&mut self, task: TaskId, thread: ThreadIndex, cgroup: u64) {
+        let of_group = match self.in_cgroup.get(&(task, cgroup)) {
+            Some(known) => *known,
+            // The first that is told of a thread holds for what it did before.
+            None if self.cgroup_of[thread.0 as usize].is_none() => {
+                self.cgroup_of[thread.0 as usize] = Some(cgroup);
+                thread
+            }
+            None => self.new_thread(self.threads[thread.0 as usize].clone(), Some(cgroup)),
+        };
+        self.in_cgroup.insert((task, cgroup), of_group);
+        self.tasks[task.0 as usize].thread = of_group;
+    }
+
+    /// The path of a control group. It may be told after samples of it.
+    pub fn name_cgroup(&mut self, cgroup: u64, path: &[u8]) {
+        self.cgroup_paths.insert(cgroup, String::from_utf8_lossy(path).into());
     }
 
     /// The state of the memory map that a task sees in user mode.
@@ -211,7 +251,9 @@ impl Tasks {
             process.layout_id = space_id;
             process.has_unresolved = false;
         }
-        self.new_task(pid, tid, name);
+        // It stays where it was.
+        let cgroup = self.task_ids.get(&(pid, tid)).and_then(|task| self.cgroup(*task));
+        self.new_task(pid, tid, name, cgroup);
     }
 
     /// A task was made: a thread shares its process's memory, a process begins with a copy.
@@ -229,12 +271,20 @@ impl Tasks {
             process.has_unresolved = false;
             process.parent = Some(change.parent_pid);
         }
-        self.new_task(change.pid, change.tid, name);
+        self.new_task(change.pid, change.tid, name, self.cgroup(parent));
     }
 
-    /// The modules and threads seen so far.
+    /// The modules and threads seen so far, these with their control groups.
     pub fn into_parts(self) -> (Vec<Module>, Vec<Thread>) {
-        (self.modules, self.threads)
+        let Self { modules, mut threads, cgroup_of, mut cgroup_paths, .. } = self;
+        for (thread, number) in threads.iter_mut().zip(cgroup_of) {
+            let path = number.map(|number| {
+                // Made after the recording began, where nobody told of it, and gone before its end.
+                cgroup_paths.entry(number).or_insert_with(|| format!("[control group {number}]").into())
+            });
+            thread.cgroup = path.map(|path| Arc::clone(path));
+        }
+        (modules, threads)
     }
 
     /// Modules seen so far, by their numbers.
@@ -362,22 +412,34 @@ impl Tasks {
         Some(self.threads[self.thread(*leader).0 as usize].name.clone())
     }
 
-    fn new_task(&mut self, pid: u32, tid: u32, name: String) -> TaskId {
+    fn cgroup(&self, task: TaskId) -> Option<u64> {
+        self.cgroup_of[self.thread(task).0 as usize]
+    }
+
+    fn new_thread(&mut self, thread: Thread, cgroup: Option<u64>) -> ThreadIndex {
+        self.threads.push(thread);
+        self.cgroup_of.push(cgroup);
+        ThreadIndex(self.threads.len() as u32 - 1)
+    }
+
+    fn new_task(&mut self, pid: u32, tid: u32, name: String, cgroup: Option<u64>) -> TaskId {
         let process = self.process(pid);
         debug_assert_eq!(self.processes[process].pid, pid);
         let process_name = match pid == tid {
             true => name.clone(),
             false => self.process_name(pid).unwrap_or_else(|| name.clone()),
         };
-        let thread = Thread { pid, tid, name, process_name, recording: RecordingId(0) };
+        let thread = Thread { pid, tid, name, process_name, recording: RecordingId(0), cgroup: None };
         if let Some(id) = self.task_ids.get(&(pid, tid))
             && self.threads[self.thread(*id).0 as usize] == thread
         {
             return *id;
         }
-        self.threads.push(thread);
-        let thread = ThreadIndex(self.threads.len() as u32 - 1);
+        let thread = self.new_thread(thread, cgroup);
         let id = TaskId(self.tasks.len() as u32);
+        if let Some(cgroup) = cgroup {
+            self.in_cgroup.insert((id, cgroup), thread);
+        }
         self.tasks.push(Task { process, thread });
         self.task_ids.insert((pid, tid), id);
         self.last = None;
@@ -485,6 +547,34 @@ mod tests {
         assert_eq!(code.address, 0xffff_1234);
         assert!(code.kernel);
         assert_eq!(tasks.modules()[code.module.0 as usize].path, "[kernel.kallsyms]");
+    }
+
+    #[test]
+    fn a_thread_is_listed_once_for_each_control_group_that_it_is_in() {
+        let mut tasks = Tasks::default();
+        tasks.rename(10, 10, b"sh", false);
+        let shell = tasks.task(10, 10);
+        let first = tasks.thread(shell);
+        tasks.in_cgroup(shell, 1);
+        assert_eq!(tasks.thread(shell), first, "what it did before was in this group, too");
+        tasks.in_cgroup(shell, 2);
+        let second = tasks.thread(shell);
+        tasks.in_cgroup(shell, 1);
+        assert_eq!(tasks.thread(shell), first);
+        tasks.in_cgroup(shell, 2);
+        assert_eq!(tasks.thread(shell), second);
+        // A child begins where its parent is; a new name changes no group.
+        tasks.fork(&TaskChange { pid: 11, tid: 11, parent_pid: 10, parent_tid: 10 });
+        tasks.rename(11, 11, b"app", true);
+        tasks.task(12, 12);
+        // The name may come last.
+        tasks.name_cgroup(1, b"/system.slice/a.service");
+        let (_, threads) = tasks.into_parts();
+        let groups = threads.iter().map(|thread| (thread.name.as_str(), thread.cgroup.as_deref()));
+        let named = Some("/system.slice/a.service");
+        let other = Some("[control group 2]");
+        let expected = [("sh", named), ("sh", other), ("sh", other), ("app", other), (":12", None)];
+        assert_eq!(groups.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -155,6 +155,7 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
                 name: name(tid),
                 process_name: name(tid),
                 recording: RecordingId(0),
+                cgroup: None,
             })
             .collect(),
         cells: (0..6).map(cell).collect(),

@@ -194,6 +194,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             Record::Ksymbol { address, length, unregistered: false, name } => {
                 self.tasks.kernel_symbol(*address, *length, name);
             }
+            Record::Cgroup { id, path } => self.tasks.name_cgroup(*id, path),
             Record::Lost { count } => self.lost(context, *count),
             Record::Throttle(true) => {
                 if let Some(totals) = self.sampled_event(context).and_then(|i| self.totals.get_mut(i)) {
@@ -240,6 +241,9 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         let unit = about.unit;
         let pid = context.pid.unwrap_or(0);
         let task = self.tasks.task(pid, context.tid.unwrap_or(pid));
+        if let Some(cgroup) = sample.cgroup {
+            self.tasks.in_cgroup(task, cgroup);
+        }
         let time = context.time.unwrap_or_default();
         if let Some(unsampled) = &mut self.unsampled {
             unsampled.sampled(pid);

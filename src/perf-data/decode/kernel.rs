@@ -40,6 +40,7 @@ pub(super) fn decode<'a>(layout: &EventLayout, raw: &RawRecord<'a>) -> Result<Re
             Ok(Record::Switch { out: raw.misc & misc::SWITCH_OUT != 0 })
         }
         record_type::KSYMBOL => ksymbol(&mut fields).ok_or("kernel symbol"),
+        record_type::CGROUP => cgroup(&mut fields).ok_or("control group"),
         other => Ok(Record::Other(other)),
     }
 }
@@ -122,6 +123,10 @@ fn read<'a>(layout: &EventLayout, fields: &mut Cursor<'_>) -> Option<Record<'a>>
     let id = field(read_format::ID)?;
     let lost = field(read_format::LOST)?;
     Some(Record::Read { pid, tid, value: ReadValue { value, time_enabled, time_running, id, lost } })
+}
+
+fn cgroup<'a>(fields: &mut Cursor<'a>) -> Option<Record<'a>> {
+    Some(Record::Cgroup { id: fields.u64()?, path: until_zero(fields.rest()) })
 }
 
 fn ksymbol<'a>(fields: &mut Cursor<'a>) -> Option<Record<'a>> {

@@ -15,7 +15,7 @@ const VARIABLE: u64 = sample_type::READ
     | sample_type::STACK_USER
     | BEHIND_STACK;
 
-/// Fields behind the user stack. A profile needs none of them; they are only passed over.
+/// Fields behind the user stack. A profile needs none of them but the control group; the others are only passed over.
 const BEHIND_STACK: u64 = sample_type::WEIGHT
     | sample_type::WEIGHT_STRUCT
     | sample_type::DATA_SRC
@@ -79,7 +79,7 @@ fn decode_variable<'a>(
         sample.user_stack = user_stack(&mut fields).ok_or("user stack")?;
     }
     if layout.samples(BEHIND_STACK) {
-        pass_over_rest(layout, &mut fields)?;
+        sample.cgroup = behind_stack(layout, &mut fields)?;
     }
     Ok(())
 }
@@ -120,8 +120,8 @@ fn user_stack<'a>(fields: &mut Fields<'a>) -> Option<&'a [u8]> {
     Some(&stack[..filled.min(stack.len())])
 }
 
-#[cold]
-fn pass_over_rest(layout: &EventLayout, fields: &mut Fields<'_>) -> Result<(), Missing> {
+/// Goes through the fields behind the user stack, and gives the control group.
+fn behind_stack(layout: &EventLayout, fields: &mut Fields<'_>) -> Result<Option<u64>, Missing> {
     let words = |mask: u64| 8 * (layout.sample_type & mask).count_ones() as usize;
     // WEIGHT and WEIGHT_STRUCT are two readings of one word.
     let weight = 8 * usize::from(layout.samples(sample_type::WEIGHT | sample_type::WEIGHT_STRUCT));
@@ -131,15 +131,17 @@ fn pass_over_rest(layout: &EventLayout, fields: &mut Fields<'_>) -> Result<(), M
     if layout.samples(sample_type::REGS_INTR) {
         registers(fields, layout.interrupt_registers).ok_or("interrupt registers")?;
     }
-    let pages = sample_type::DATA_PAGE_SIZE | sample_type::CODE_PAGE_SIZE;
-    fields
-        .take(words(sample_type::PHYS_ADDR | sample_type::CGROUP | pages))
-        .ok_or("physical address, control group or page sizes")?;
+    fields.take(words(sample_type::PHYS_ADDR)).ok_or("physical address")?;
+    let cgroup = match layout.samples(sample_type::CGROUP) {
+        true => Some(fields.u64().ok_or("control group")?),
+        false => None,
+    };
+    fields.take(words(sample_type::DATA_PAGE_SIZE | sample_type::CODE_PAGE_SIZE)).ok_or("page sizes")?;
     if layout.samples(sample_type::AUX) {
         let size = fields.u64().ok_or("hardware trace")?;
         fields.array(size, 1).ok_or("hardware trace")?;
     }
-    Ok(())
+    Ok(cgroup)
 }
 
 /// The bytes not decoded yet.

@@ -179,6 +179,9 @@ fn turn_body(kind: u32, bits: u16, fields: &mut Turner<'_>) {
             fields.u32s(1);
             fields.u16s(2);
         }
+        record_type::CGROUP => {
+            fields.u64s(1);
+        }
         _ => {}
     }
 }

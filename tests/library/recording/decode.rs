@@ -270,6 +270,10 @@ fn what_the_kernel_says_about_counting() {
         let address = 0xffff_ffff_c000_0000;
         assert_eq!(record, Record::Ksymbol { address, length: 64, unregistered: false, name: b"bpf_prog_1" });
     });
+    let body = |bytes: Bytes| bytes.u64(1 << 40).text("/a.slice");
+    check_kernel_record((record_type::CGROUP, 0), body, |record| {
+        assert_eq!(record, Record::Cgroup { id: 1 << 40, path: b"/a.slice" });
+    });
     check_kernel_record(
         (record_type::NAMESPACES, 0),
         |bytes| bytes.u64s(&[1, 2]),

@@ -7,6 +7,7 @@ mod hidden_callers;
 mod workload;
 
 mod attach;
+mod cgroups;
 mod killed;
 mod launch;
 mod limits;
