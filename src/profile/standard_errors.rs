@@ -13,7 +13,8 @@
 //!   Code that comes back at nearly equal times may fall into step with the samples: then samples some
 //!   way apart agree more often than chance would have it, and each that does brings as much more.
 //! - **Lost records.** What they would have told is a row of its own. The other rows are as if a part of the time had not been
-//!   looked at: their joules hold for the whole, scaled down, as far as what ran then is what ran else ([`LostStretches`](super::LostStretches)).
+//!   looked at: their joules hold for the whole, scaled down, as far as what ran then is what ran else
+//!   ([`LostStretches`](super::LostStretches)).
 //! - **The model.** Its coefficients have a covariance; how a row's joules depend on each of them was
 //!   added up bucket by bucket.
 //! - **What the model leaves unexplained.** Power that no sampled event tells of is off by code, whatever the coefficients
