@@ -27,7 +27,9 @@ Examples:
   eprof export x.data --format collapsed -o energy.folded
   eprof export --format speedscope -o energy.speedscope.json
   eprof export --format pprof -o energy.pb.gz && pprof -http : energy.pb.gz
-  eprof export --format firefox -o energy.json.gz   # open it in https://profiler.firefox.com";
+  eprof export --format firefox -o energy.json.gz   # open it in https://profiler.firefox.com
+  eprof export --format otlp | curl --data-binary @- -H 'Content-Type: application/x-protobuf' \
+      http://localhost:4318/v1development/profiles";
 
 /// Write a recording's energy in the format of another tool.
 #[derive(Args)]

@@ -8,11 +8,12 @@
 pub use super::exporter::{Exported, Exporter};
 use super::firefox::Firefox;
 use super::folded::Collapsed;
+use super::otlp::Otlp;
 use super::pprof::Pprof;
 use super::speedscope::Speedscope;
 
 /// All formats but the energy-weighted perf.data.
-pub static EXPORTERS: [&dyn Exporter; 4] = [&Collapsed, &Speedscope, &Pprof, &Firefox];
+pub static EXPORTERS: [&dyn Exporter; 5] = [&Collapsed, &Speedscope, &Pprof, &Firefox, &Otlp];
 
 #[cfg(test)]
 mod tests {

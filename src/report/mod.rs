@@ -39,6 +39,7 @@ mod kept_tree;
 mod laws;
 mod missing_joules;
 mod neighbours;
+mod otlp;
 mod parallel;
 pub mod perf_data;
 pub mod pprof;
@@ -55,6 +56,7 @@ mod sums;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod top_functions;
 mod totals_by_frame;
 pub mod tree;

@@ -9,7 +9,6 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use rustc_hash::FxHashMap;
 
 use super::error::ReportError;
 use super::exporter::{Exported, Exporter};
@@ -18,6 +17,7 @@ use super::frames::module_label;
 use super::protobuf::Message;
 use super::select::{Selected, Selection};
 use super::stack_filter::StackFilter;
+use super::texts::Texts;
 use crate::label::Label;
 use crate::profile::{AddressId, Module, ModuleKind, Profile, ProfileMethod, ProfileParts};
 use crate::symbolize::Symbols;
@@ -78,29 +78,6 @@ mod field {
         pub const NAME: u64 = 2;
         pub const SYSTEM_NAME: u64 = 3;
         pub const FILENAME: u64 = 4;
-    }
-}
-
-/// Texts by their place in the format's table of texts.
-struct Texts {
-    places: FxHashMap<String, u64>,
-    table: Vec<String>,
-}
-
-impl Texts {
-    fn new() -> Self {
-        // The first text must be the empty one.
-        Self { places: FxHashMap::from_iter([(String::new(), 0)]), table: vec![String::new()] }
-    }
-
-    fn place(&mut self, text: &str) -> u64 {
-        if let Some(&place) = self.places.get(text) {
-            return place;
-        }
-        let place = self.table.len() as u64;
-        self.table.push(text.to_owned());
-        self.places.insert(text.to_owned(), place);
-        place
     }
 }
 
@@ -169,7 +146,7 @@ pub fn write(
     let comments: Vec<u64> = comments.map(|text| texts.place(Label::new(text).as_str())).collect();
     message.numbers(field::profile::COMMENT, comments);
     message.number(field::profile::DEFAULT_SAMPLE_TYPE, default);
-    for text in &texts.table {
+    for text in texts.all() {
         message.text(field::profile::STRING_TABLE, text);
     }
     out.write_all(message.as_bytes())?;
@@ -343,64 +320,8 @@ mod tests {
 
     use super::*;
     use crate::report::fixture::{exported, sample_profile};
+    use crate::report::protobuf::read::{Value, fields, messages, numbers};
     use crate::report::tree::TreeOptions;
-
-    /// A field of a message: a number, or bytes.
-    #[derive(Debug, Clone, Copy)]
-    enum Value<'a> {
-        Number(u64),
-        Bytes(&'a [u8]),
-    }
-
-    fn varint(bytes: &mut &[u8]) -> u64 {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let (&byte, rest) = bytes.split_first().expect("a byte");
-            *bytes = rest;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                break;
-            }
-        }
-        value
-    }
-
-    fn fields(mut bytes: &[u8]) -> Vec<(u64, Value<'_>)> {
-        let mut fields = Vec::new();
-        while !bytes.is_empty() {
-            let key = varint(&mut bytes);
-            let number = varint(&mut bytes);
-            let value = match key & 7 {
-                0 => Value::Number(number),
-                2 => {
-                    let (content, rest) = bytes.split_at(number as usize);
-                    bytes = rest;
-                    Value::Bytes(content)
-                }
-                kind => panic!("wire type {kind}"),
-            };
-            fields.push((key >> 3, value));
-        }
-        fields
-    }
-
-    fn numbers(mut packed: &[u8]) -> Vec<u64> {
-        let mut numbers = Vec::new();
-        while !packed.is_empty() {
-            numbers.push(varint(&mut packed));
-        }
-        numbers
-    }
-
-    fn messages<'a>(fields: &[(u64, Value<'a>)], wanted: u64) -> Vec<&'a [u8]> {
-        fields
-            .iter()
-            .filter_map(|(field, value)| match value {
-                Value::Bytes(bytes) if *field == wanted => Some(*bytes),
-                _ => None,
-            })
-            .collect()
-    }
 
     #[test]
     fn a_reader_of_the_format_finds_joules_names_and_lines() {

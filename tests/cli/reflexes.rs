@@ -76,7 +76,7 @@ fn a_meter_that_is_asked_for_is_read_or_nothing_is_measured() {
 #[test]
 fn verbs_are_listed_in_the_order_of_use() {
     let (_, verbs) = help(&[]);
-    assert_eq!(&verbs[..6], ["record", "report", "flamegraph", "annotate", "stat", "doctor"]);
+    assert_eq!(&verbs[..6], ["record", "report", "view", "flamegraph", "annotate", "stat"]);
     assert!(!verbs.iter().any(|verb| verb == "tune-guard"));
 }
 

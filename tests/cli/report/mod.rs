@@ -4,6 +4,7 @@ mod annotate;
 mod call_paths;
 mod estimates;
 mod firefox;
+mod otlp;
 mod outputs;
 pub mod recording;
 mod several;
