@@ -55,10 +55,11 @@ impl Exporter for Otlp {
         let walk = Walk { parts: exported.profile, selected: &selected, filter: &filter };
         let mut dictionary = Dictionary::new(profile, exported.symbols);
         let kinds = Kind::all(profile, &selected);
-        let subject = exported.options.subject.as_deref();
         let nowhere = [Origin::default()];
         let origins = if profile.recordings.is_empty() { &nowhere[..] } else { &profile.recordings };
 
+        // Several recordings have no one command.
+        let subject = exported.options.subject.as_deref().filter(|_| origins.len() == 1);
         let lengths = walk.measure(&kinds, origins.len(), &dictionary);
         for (recording, (origin, lengths)) in origins.iter().zip(&lengths.profiles).enumerate() {
             let started = origin.started_unix_ns.or_else(|| {
@@ -76,7 +77,8 @@ impl Exporter for Otlp {
                 .sum();
             let of_scope = scope.len() + all;
             let mut of_recording = Message::default();
-            let attributes = resource(origin, program(subject, profile), method(profile, &selected));
+            let attributes =
+                resource(origin, program(subject, profile, recording), method(profile, &selected));
             of_recording.message(field::resource_profiles::RESOURCE, &attributes);
             let length =
                 of_recording.len() + length_with_head(field::resource_profiles::SCOPE_PROFILES, of_scope);
@@ -110,14 +112,14 @@ fn scope() -> Message {
     message
 }
 
-/// What was recorded: the command's name, or else that of the process that was sampled most.
-fn program<'a>(subject: Option<&'a str>, profile: &'a Profile) -> &'a str {
+/// What was recorded: the command's name, or else that of the recording's process that was sampled most.
+fn program<'a>(subject: Option<&'a str>, profile: &'a Profile, recording: usize) -> &'a str {
     let command = subject.and_then(|subject| subject.split_whitespace().next()?.rsplit('/').next());
     if let Some(name) = command.filter(|name| !name.is_empty()) {
         return name;
     }
     let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
-    for cell in &profile.cells {
+    for cell in profile.cells.iter().filter(|cell| recording_of(profile, cell) == recording) {
         *by_name.entry(&profile.threads[cell.thread.0 as usize].process_name).or_default() += cell.samples;
     }
     let most = by_name.into_iter().max_by_key(|(_, samples)| *samples).map(|(name, _)| name);
