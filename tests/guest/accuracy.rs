@@ -38,8 +38,9 @@ fn compare(machine: &str, arguments: &str, mean: f64, worst: f64, sum: f64) {
 
 #[test]
 fn functions_one_after_another() {
-    // Reached in five recordings: mean 0.2 to 0.4 %, worst 0.6 %, sum 100.2 to 100.4 %.
-    compare(AS_THE_PRESET[1], "-m seq -t 1000 -s 150", 0.006, 0.009, 0.006);
+    // Reached in fourteen recordings: mean 0.1 to 0.8 %, worst 0.2 to 1.1 %, sum 99.5 to 100.7 %. Whether the machine was at
+    // rest before the program began, so that its static power is known from then, is chance.
+    compare(AS_THE_PRESET[1], "-m seq -t 1000 -s 150", 0.012, 0.017, 0.0105);
 }
 
 /// Each function's part of an interval differs little from any other interval's: what a machine draws at rest was seen
