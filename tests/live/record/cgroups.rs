@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use eprof_testbed::{Started, eprof, skip};
 use perf_data::record::Record;
@@ -26,7 +27,10 @@ impl Groups {
             skip("no control groups are mounted");
             return None;
         };
-        let top = Path::new(root).join(format!("eprof-groups-{}", std::process::id()));
+        // Tests of one process run at the same time.
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let top = Path::new(root).join(format!("eprof-groups-{}-{number}", std::process::id()));
         let mut made = Self { folders: Vec::new() };
         for folder in [top.clone()].into_iter().chain(names.iter().map(|name| top.join(name))) {
             if let Err(error) = std::fs::create_dir(&folder) {
@@ -161,6 +165,8 @@ fn a_group_that_is_made_meanwhile_has_its_name() {
         groups.put(0, &running);
     }
     assert!(recorder.wait().expect("ends").success());
+    // A group is removed when nobody is in it any more.
+    drop(running);
     let Some(groups) = groups else { return };
     let recording = eprof::recording::Recording::open(&folder.data()).expect("a recording");
     let mut records = recording.records();
