@@ -54,6 +54,8 @@ static NOWHERE: Module =
 /// The code addresses of all frames, each known by a number.
 #[derive(Default)]
 pub struct Places {
+    /// Of this pass alone: looking a place up tells [`Tasks`] that somebody asked for it, by which it numbers the
+    /// states of memory. A pass that found its places here without asking would number them otherwise.
     known: FxHashMap<(SpaceId, CpuMode, bool, u64), AddressId>,
     code: CodeInterner,
     modules: Vec<Module>,
@@ -73,10 +75,15 @@ impl Places {
         })
     }
 
-    /// Takes over the modules that the places lie in, when all places are known.
+    /// Ends the first pass: takes over the modules that the places lie in.
     pub fn finish(&mut self, tasks: Tasks, recording: &Recording) {
-        (self.modules, _) = tasks.into_parts();
+        self.end_pass(tasks);
         add_build_ids(&mut self.modules, recording);
+    }
+
+    fn end_pass(&mut self, tasks: Tasks) {
+        (self.modules, _) = tasks.into_parts();
+        self.known.clear();
     }
 
     /// All places, by their numbers.
@@ -93,5 +100,54 @@ impl Places {
     pub fn place(&self, id: AddressId) -> (CodeAddress, &Module) {
         let code = self.code.addresses()[id.0 as usize];
         (code, self.modules.get(code.module.0 as usize).unwrap_or(&NOWHERE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use perf_data::record::{FileIdentity, Mmap};
+
+    use super::*;
+
+    /// What a pass prints of a program that is interrupted on its way into memory: before its first file is mapped,
+    /// between the first and the second, and behind both.
+    fn pass(places: &mut Places, tasks: &mut Tasks) -> Vec<AddressId> {
+        let map = |address, path: &'static [u8]| Mmap {
+            pid: 7,
+            tid: 7,
+            address,
+            length: 0x1000,
+            file_offset: 0x2000,
+            identity: FileIdentity::Unknown,
+            is_data: false,
+            protection: None,
+            path,
+            mode: CpuMode::User,
+        };
+        let task = tasks.task(7, 7);
+        let mut all = Vec::new();
+        let mut sample = |tasks: &mut Tasks, addresses: &[u64]| {
+            let frame = |&address| Frame { mode: CpuMode::User, address, is_return: false };
+            all.extend(addresses.iter().map(frame).map(|frame| places.of(tasks, task, frame)));
+        };
+        sample(tasks, &[0x11_010]);
+        tasks.map(&map(0x10_000, b"/bin/app"));
+        sample(tasks, &[0x11_010, 0x10_010]);
+        tasks.map(&map(0x11_000, b"/lib/ld.so"));
+        sample(tasks, &[0x11_010, 0x10_010]);
+        all
+    }
+
+    #[test]
+    fn the_second_pass_finds_what_the_first_one_found() {
+        let mut places = Places::default();
+        let mut tasks = Tasks::default();
+        let first = pass(&mut places, &mut tasks);
+        places.end_pass(tasks);
+        let second = pass(&mut places, &mut Tasks::default());
+        assert_eq!(first, second);
+        let path = |id: AddressId| places.place(id).1.path.as_str();
+        let paths: Vec<&str> = second.into_iter().map(path).collect();
+        assert_eq!(paths, ["[unknown]", "[unknown]", "/bin/app", "/lib/ld.so", "/bin/app"]);
     }
 }
