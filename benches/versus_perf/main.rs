@@ -9,6 +9,7 @@
 //!
 //! Machines are shared and noisy: what counts is the ratio of medians of runs in turns (A B A B ...).
 
+mod equal;
 mod four_events;
 mod limit;
 mod overhead;

@@ -4,58 +4,158 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use anyhow::Context;
+
+use crate::equal;
 use crate::limit;
 use crate::recordings::{self, EPROF};
 use crate::run::{Output, Taken, command, is_installed, run};
 use crate::table::{head, median, median_seconds, megabytes, row, seconds};
 
-/// What is compared: pipelines of programs, words each, with `EPROF` for eprof and `FILE` for the recording.
+/// Words of programs in a pipeline: `EPROF` is eprof, `FILE` the recording, `OUT` a file to write and `EVENT` the
+/// sampled event. eprof's recordings hold its readings of meters, too, as samples of further events.
+type Pipeline = &'static [&'static [&'static str]];
+
+/// What is compared.
 struct Task {
     name: &'static str,
-    eprof: &'static [&'static [&'static str]],
-    other: &'static [&'static [&'static str]],
+    eprof: Pipeline,
+    other: Pipeline,
+    /// How it is found that both did the same work.
+    same: Same,
+}
+
+/// What tells that two programs did the same work: what either of them prints, by other formats of the same tables
+/// where programs cannot read those for people.
+enum Same {
+    /// Functions with their own samples, and with totals.
+    Functions { is_total: bool },
+    /// Lines of the source with their own samples.
+    Lines,
+    /// Call paths with their samples, by `inferno-collapse-perf`.
+    Stacks,
+    /// Call paths with their samples, by perf.
+    PerfStacks,
+    /// All samples with all their frames, as text.
+    Texts,
+    /// Samples of threads in profiles for the Firefox Profiler.
+    Firefox,
+    /// The first line alone, of more or less.
+    Unchecked,
 }
 
 const TASKS: &[Task] = &[
     Task {
         name: "report, self",
-        eprof: &[&["EPROF", "report", "-i", "FILE"]],
-        other: &[&["perf", "report", "--stdio", "--no-children", "-g", "none", "-i", "FILE"]],
+        eprof: &[&["EPROF", "report", "--limit", "0", "-i", "FILE"]],
+        other: &[&[
+            "perf",
+            "report",
+            "--stdio",
+            "--no-children",
+            "-g",
+            "none",
+            "--sort",
+            "dso,sym",
+            "-i",
+            "FILE",
+        ]],
+        same: Same::Functions { is_total: false },
     },
     Task {
-        name: "report, children and callers",
-        eprof: &[&["EPROF", "report", "--children", "-i", "FILE"]],
-        other: &[&["perf", "report", "--stdio", "--children", "-g", "-i", "FILE"]],
+        name: "report, totals",
+        eprof: &[&["EPROF", "report", "--children", "--limit", "0", "-i", "FILE"]],
+        other: &[&[
+            "perf",
+            "report",
+            "--stdio",
+            "--children",
+            "-g",
+            "none",
+            "--sort",
+            "dso,sym",
+            "-i",
+            "FILE",
+        ]],
+        same: Same::Functions { is_total: true },
+    },
+    Task {
+        name: "all call paths",
+        eprof: &[&[
+            "EPROF",
+            "export",
+            "--format",
+            "collapsed",
+            "--root",
+            "command",
+            "--no-inline",
+            "-o",
+            "OUT",
+            "-i",
+            "FILE",
+        ]],
+        other: &[&[
+            "perf",
+            "report",
+            "--stdio",
+            "--no-children",
+            "-g",
+            "folded,0,caller,function,count",
+            "--no-inline",
+            "--max-stack",
+            "1024",
+            "--sort",
+            "comm",
+            "-i",
+            "FILE",
+        ]],
+        same: Same::PerfStacks,
     },
     Task {
         name: "flamegraph",
-        eprof: &[&["EPROF", "flamegraph", "--no-inline", "-o", "/dev/null", "-i", "FILE"]],
+        eprof: &[&["EPROF", "flamegraph", "--no-inline", "-o", "OUT", "-i", "FILE"]],
         other: &[
-            &["perf", "script", "--no-inline", "-i", "FILE"],
-            &["inferno-collapse-perf"],
+            &["perf", "script", "--no-inline", "--max-stack", "1024", "-i", "FILE"],
+            &["inferno-collapse-perf", "--event-filter", "EVENT"],
             &["inferno-flamegraph"],
         ],
+        same: Same::Stacks,
     },
     Task {
         name: "script",
-        eprof: &[&["EPROF", "script", "-i", "FILE"]],
-        other: &[&["perf", "script", "--no-inline", "-i", "FILE"]],
+        eprof: &[&["EPROF", "script", "--no-inline", "-F", SCRIPT_FIELDS, "-i", "FILE"]],
+        other: &[&[
+            "perf",
+            "script",
+            "--no-inline",
+            "--max-stack",
+            "1024",
+            "-F",
+            SCRIPT_FIELDS,
+            "-i",
+            "FILE",
+        ]],
+        same: Same::Texts,
     },
     Task {
-        name: "opening: first line of script",
-        eprof: &[&["EPROF", "script", "-i", "FILE"], &["head", "-n", "1"]],
+        name: "first line of script",
+        eprof: &[&["EPROF", "script", "--no-inline", "-i", "FILE"], &["head", "-n", "1"]],
         other: &[&["perf", "script", "--no-inline", "-i", "FILE"], &["head", "-n", "1"]],
+        same: Same::Unchecked,
     },
     Task {
-        name: "import (samply)",
-        eprof: &[&["EPROF", "flamegraph", "-o", "/dev/null", "-i", "FILE"]],
-        other: &[&["samply", "import", "--save-only", "-o", "/dev/null", "FILE"]],
+        name: "profile for Firefox, with names",
+        eprof: &[&["EPROF", "export", "--format", "firefox", "-o", "OUT", "-i", "FILE"]],
+        other: &[&["samply", "import", "--save-only", "--unstable-presymbolicate", "-o", "OUT", "FILE"]],
+        same: Same::Firefox,
     },
 ];
 
+const SCRIPT_FIELDS: &str = "comm,tid,time,ip,sym";
+
 const LINES: Task = Task {
-    name: "lines and inlined frames",
-    eprof: &[&["EPROF", "report", "--by", "line", "-i", "FILE"]],
+    name: "lines",
+    eprof: &[&["EPROF", "report", "--by", "line", "--limit", "0", "-i", "FILE"]],
     other: &[&[
         "perf",
         "report",
@@ -68,7 +168,11 @@ const LINES: Task = Task {
         "-i",
         "FILE",
     ]],
+    same: Same::Lines,
 };
+
+/// Outputs of more samples than this are not compared: gigabytes of text.
+const MOST_COMPARED: u64 = 1_200_000;
 
 /// Compares all tasks on a recording of so many samples, so many times over.
 pub fn compare(folder: &Path, samples: u64, repeat: u64, rounds: usize, longest: u64) -> anyhow::Result<()> {
@@ -81,8 +185,10 @@ pub fn compare(folder: &Path, samples: u64, repeat: u64, rounds: usize, longest:
     println!("Walking all bytes once: {}, {:.1} M samples/s.\n", seconds(walk), samples as f64 / walk * 1e-6);
     table_head();
     for task in TASKS {
-        compare_task(task, &file, samples, rounds, longest)?;
+        compare_task(task, folder, &file, samples, rounds, longest)?;
     }
+    println!("\nThe commands:\n");
+    TASKS.iter().for_each(list_commands);
     Ok(())
 }
 
@@ -93,7 +199,19 @@ pub fn compare_lines(folder: &Path, rounds: usize, longest: u64) -> anyhow::Resu
     let size = std::fs::metadata(program)?.len();
     println!("\n## Lines of a program of {} with {samples} samples\n", megabytes(size as f64));
     table_head();
-    compare_task(&LINES, &file, samples, rounds, longest)
+    compare_task(&LINES, folder, &file, samples, rounds, longest)?;
+    println!("\nThe commands:\n");
+    list_commands(&LINES);
+    Ok(())
+}
+
+fn list_commands(task: &Task) {
+    let words = |pipeline: Pipeline| {
+        let programs: Vec<String> =
+            pipeline.iter().map(|words| words.join(" ").replace("EPROF", "eprof")).collect();
+        programs.join(" | ")
+    };
+    println!("- {}: `{}`; `{}`", task.name, words(task.eprof), words(task.other));
 }
 
 fn table_head() {
@@ -107,27 +225,26 @@ fn table_head() {
         "other's memory",
         "ratio",
         "ratio of CPU time",
+        "equal in both outputs",
     ]);
 }
 
-fn compare_task(task: &Task, file: &Path, samples: u64, rounds: usize, longest: u64) -> anyhow::Result<()> {
-    if task.other.iter().any(|words| !is_installed(words[0])) {
-        row([task.name, "not compared: a program is not installed"]);
+fn compare_task(
+    task: &Task,
+    folder: &Path,
+    file: &Path,
+    samples: u64,
+    rounds: usize,
+    longest: u64,
+) -> anyhow::Result<()> {
+    if let Some(words) = task.other.iter().find(|words| !is_installed(words[0])) {
+        row([task.name, &format!("not compared: {} is not installed", words[0])]);
         return Ok(());
     }
     let longest = Duration::from_secs(longest);
-    let file = file.display().to_string();
-    let pipeline = |programs: &[&[&str]], before: &[&'static str]| -> Vec<Command> {
-        let of = |words: &&[&str]| {
-            let words = words.iter().map(|word| match *word {
-                "EPROF" => EPROF,
-                "FILE" => file.as_str(),
-                word => word,
-            });
-            command(&before.iter().copied().chain(words).collect::<Vec<_>>())
-        };
-        programs.iter().map(of).collect()
-    };
+    let out = folder.join("output");
+    let places = Places { file: file.display().to_string(), out: out.display().to_string() };
+    let pipeline = |programs, before: &[&'static str]| places.pipeline(programs, before);
     let [mut ours, mut one_core, mut others]: [Vec<Taken>; 3] = Default::default();
     for _ in 0..rounds {
         ours.push(run(pipeline(task.eprof, &[]), Output::Drop, longest)?);
@@ -137,6 +254,10 @@ fn compare_task(task: &Task, file: &Path, samples: u64, rounds: usize, longest: 
         }
         one_core.push(run(pipeline(task.eprof, &["taskset", "-c", "0"]), Output::Drop, longest)?);
     }
+    let equal = match others.iter().any(|taken| taken.is_ended) {
+        true => "unknown: the other one did not finish".to_owned(),
+        false => places.compare(task, samples, longest)?,
+    };
     let wall = |taken: &[Taken]| median_seconds(taken.iter().map(|taken| taken.wall));
     let cpu = |taken: &[Taken]| median_seconds(taken.iter().map(|taken| taken.cpu));
     let memory = |taken: &[Taken]| megabytes(median(taken.iter().map(|taken| taken.memory as f64)));
@@ -151,6 +272,83 @@ fn compare_task(task: &Task, file: &Path, samples: u64, rounds: usize, longest: 
         memory(&others),
         format!("{at_least}{:.1}", wall(&others) / wall(&ours)),
         format!("{at_least}{:.1}", cpu(&others) / cpu(&ours)),
+        equal,
     ]);
     Ok(())
+}
+
+/// What stands for words in commands.
+struct Places {
+    file: String,
+    out: String,
+}
+
+impl Places {
+    fn pipeline(&self, programs: &[&[&str]], before: &[&str]) -> Vec<Command> {
+        let of = |words: &&[&str]| {
+            let words = words.iter().map(|word| match *word {
+                "EPROF" => EPROF,
+                "FILE" => self.file.as_str(),
+                "OUT" => self.out.as_str(),
+                "EVENT" => recordings::EVENT,
+                word => word,
+            });
+            command(&before.iter().copied().chain(words).collect::<Vec<_>>())
+        };
+        programs.iter().map(of).collect()
+    }
+
+    /// What a pipeline prints.
+    fn output(&self, programs: &[&[&str]], longest: Duration) -> anyhow::Result<String> {
+        Ok(run(self.pipeline(programs, &[]), Output::Keep, longest)?.output)
+    }
+
+    /// What a program writes into `OUT`.
+    fn written(&self, programs: &[&[&str]], longest: Duration) -> anyhow::Result<Vec<u8>> {
+        run(self.pipeline(programs, &[]), Output::Drop, longest)?;
+        Ok(std::fs::read(&self.out)?)
+    }
+
+    /// Runs both once more, for a program instead of people, and compares what they say: an error if it is not the same.
+    fn compare(&self, task: &Task, samples: u64, longest: Duration) -> anyhow::Result<String> {
+        if samples > MOST_COMPARED {
+            return Ok("compared with fewer samples".to_owned());
+        }
+        // What a recording with joules is weighed by if nothing is said.
+        const BY_SAMPLES: &[&str] = &["--weight", "samples"];
+        const JSON: &[&str] = &["--format", "json"];
+        // Numbers of samples, and cells that a program can tell apart.
+        const CELLS: &[&str] = &["-n", "-t", "|"];
+        let with = |words: &[&'static str], more: &[&'static str]| [words, more].concat();
+        let ours = |more| self.output(&[&with(task.eprof[0], more)], longest);
+        let theirs = |more| self.output(&[&with(task.other[0], more)], longest);
+        let collapsed = || {
+            let words = [
+                "EPROF",
+                "export",
+                "--format",
+                "collapsed",
+                "--root",
+                "command",
+                "--no-inline",
+                "-i",
+                "FILE",
+            ];
+            self.output(&[&with(&words, BY_SAMPLES)], longest)
+        };
+        let event = recordings::EVENT;
+        let equal = match task.same {
+            Same::Functions { is_total } => equal::functions(&ours(JSON)?, &theirs(CELLS)?, event, is_total),
+            Same::Lines => equal::lines(&ours(JSON)?, &theirs(CELLS)?, event),
+            Same::Stacks => equal::stacks(&collapsed()?, &self.output(&task.other[..2], longest)?),
+            Same::PerfStacks => equal::perf_stacks(&collapsed()?, &theirs(&[])?, event),
+            Same::Texts => equal::texts(&ours(&[])?, &theirs(&[])?),
+            Same::Firefox => {
+                let ours = self.written(&[&with(task.eprof[0], BY_SAMPLES)], longest)?;
+                equal::firefox(&ours, &self.written(task.other, longest)?)
+            }
+            Same::Unchecked => Ok("not looked at".to_owned()),
+        };
+        equal.with_context(|| format!("{} do not say the same", task.name))
+    }
 }

@@ -10,6 +10,8 @@ use eprof_testbed::repeat::repeat;
 
 /// The program under test.
 pub const EPROF: &str = env!("CARGO_BIN_EXE_eprof");
+/// What is sampled.
+pub const EVENT: &str = "cpu-clock";
 /// A sample stands for so many nanoseconds of CPU time.
 const PERIOD: u64 = 50_000;
 /// The same for the large program, whose run of 16 to 20 s of CPU time then has 105 to 130 k samples.
@@ -34,7 +36,7 @@ pub fn of_workload(folder: &Path, samples: u64) -> anyhow::Result<PathBuf> {
         let seconds = (samples * PERIOD) as f64 * 1e-9 / THREADS as f64;
         eprintln!("recording {samples} samples: about {seconds:.0} s");
         let mut record = Command::new(EPROF);
-        record.args(["record", "-q", "-e", "cpu-clock", "-c", &PERIOD.to_string(), "--call-graph", "fp"]);
+        record.args(["record", "-q", "-e", EVENT, "-c", &PERIOD.to_string(), "--call-graph", "fp"]);
         let part = file.with_extension("part");
         succeed(record.arg("-o").arg(&part).arg("--").arg(program).args(["seconds", &seconds.to_string()]))?;
         std::fs::rename(part, &file)?;
@@ -80,7 +82,7 @@ pub fn of_large_program(folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
         let part = file.with_extension("part");
         let mut record = Command::new(EPROF);
         let period = LARGE_PROGRAM_PERIOD.to_string();
-        record.args(["record", "-q", "-e", "cpu-clock", "-c", &period, "--call-graph", "fp", "-o"]);
+        record.args(["record", "-q", "-e", EVENT, "-c", &period, "--call-graph", "fp", "-o"]);
         record.arg(&part).arg("--").arg(&program).args(["report", "--children", "-o", "/dev/null", "-i"]);
         succeed(record.arg(input))?;
         std::fs::rename(part, &file)?;

@@ -58,8 +58,9 @@ pub fn run(pipeline: Vec<Command>, output: Output, longest: Duration) -> anyhow:
             && let Some(mut stdout) = child.stdout.take()
         {
             text = Some(thread::spawn(move || {
-                let mut text = String::new();
-                stdout.read_to_string(&mut text).map(|_| text)
+                // perf prints bytes of names as they are.
+                let mut bytes = Vec::new();
+                stdout.read_to_end(&mut bytes).map(|_| String::from_utf8_lossy(&bytes).into_owned())
             }));
         }
         children.push(Running { child, cpu: Duration::ZERO, helpers: Duration::ZERO, status: None });
