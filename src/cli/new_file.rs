@@ -68,7 +68,7 @@ impl NewFile {
             }
             if is_special(old) {
                 let file = OpenOptions::new().write(true).open(&target)?;
-                return Ok(Self { file: BufWriter::new(file), rename: None });
+                return Ok(Self { file: BufWriter::with_capacity(1 << 16, file), rename: None });
             }
             if let Some(why) = not_ours(&target, old)? {
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
@@ -82,7 +82,7 @@ impl NewFile {
                 (Place::Beside(temporary), file)
             }
         };
-        let new = Self { file: BufWriter::new(file), rename: Some((place, target)) };
+        let new = Self { file: BufWriter::with_capacity(1 << 16, file), rename: Some((place, target)) };
         if readers == Readers::ByMask
             && let Some(old) = old
         {

@@ -68,7 +68,7 @@ where
 {
     match path.filter(|path| *path != Path::new("-")) {
         None => {
-            let mut out = BufWriter::new(io::stdout().lock());
+            let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
             let written = write(&mut out).map_err(anyhow::Error::from);
             written.and_then(|()| Ok(out.flush()?)).map_err(|error| {
                 let is_of_output = error.chain().any(|cause| cause.is::<io::Error>());

@@ -38,7 +38,7 @@ impl Paging {
         };
         let written = match pager.stdin.take() {
             Some(stdin) => {
-                let mut out = BufWriter::new(stdin);
+                let mut out = BufWriter::with_capacity(1 << 16, stdin);
                 // The pager has all of it when its input is closed.
                 write(&mut out).map_err(anyhow::Error::from).and_then(|()| Ok(out.flush()?))
             }

@@ -5,7 +5,7 @@
 //! lines. The values of a sample are its joules, summed over the domains that no other contains and of each
 //! domain alone, its CPU time and its number of kernel samples.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -98,9 +98,10 @@ impl Exporter for Pprof {
     }
 
     fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
-        let mut out = GzEncoder::new(out, Compression::default());
+        // A compressor that is handed a word at a time clears its buffer for each.
+        let mut out = BufWriter::with_capacity(1 << 16, GzEncoder::new(out, Compression::default()));
         write(exported.profile, exported.symbols, &exported.options.selection, &mut out)?;
-        out.finish()?;
+        out.into_inner().map_err(std::io::IntoInnerError::into_error)?.finish()?;
         Ok(())
     }
 }

@@ -24,6 +24,15 @@ module.exports = async (page, data, url) => {
     }
   };
   await agree(0, slices, 'the whole');
+
+  // Where code differs in power, that is seen at first sight.
+  const { watts, own } = data.functions;
+  const powers = watts.filter((power, fn) => power > 0 && own[fn] > data.balance[0][1] * data.unit * 0.05);
+  const color = await page.run('eprof.state.color');
+  if (powers.length > 1 && Math.max(...powers) > Math.min(...powers) * 1.2) assert.strictEqual(color, 'watts');
+  if (!watts.some((power) => power > 0)) assert.strictEqual(color, 'kind');
+  assert.strictEqual(await page.run('document.getElementById("color").value'), color);
+
   near(sum(paths(data, 0, slices)), data.balance[0][1] * data.unit, 'the balance');
   const parts = data.balance.reduce((all, [, joules]) => all + joules, 0);
   const measured = data.slices.measured.flatMap((of) => of.filter((_, index) => data.domains[index].counted)).reduce((a, b) => a + b);

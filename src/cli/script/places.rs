@@ -56,22 +56,33 @@ static NOWHERE: Module =
 pub struct Places {
     /// Of this pass alone: looking a place up tells [`Tasks`] that somebody asked for it, by which it numbers the
     /// states of memory. A pass that found its places here without asking would number them otherwise.
-    known: FxHashMap<(SpaceId, CpuMode, bool, u64), AddressId>,
+    known: FxHashMap<(SpaceId, CpuMode, bool, u64), Known>,
     code: CodeInterner,
     modules: Vec<Module>,
 }
 
+/// A frame as this pass has seen it before: everything that is printed of it is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Counts from 0 in each pass.
+    pub number: u32,
+    /// Where it lies.
+    pub place: AddressId,
+}
+
 impl Places {
-    /// The number of a frame's place: of the call itself, where the frame's address is that behind the call.
-    pub fn of(&mut self, tasks: &mut Tasks, task: TaskId, frame: Frame) -> AddressId {
+    /// A frame's place: of the call itself, where the frame's address is that behind the call.
+    pub fn of(&mut self, tasks: &mut Tasks, task: TaskId, frame: Frame) -> Known {
         let Frame { mode, address, is_return } = frame;
         let space = match mode {
             CpuMode::Kernel => tasks.kernel_space_id(),
             _ => tasks.space_id(task),
         };
         let Self { known, code, .. } = self;
+        let number = known.len() as u32;
         *known.entry((space, mode, is_return, address)).or_insert_with(|| {
-            code.intern(tasks.locate(task, mode, address.wrapping_sub(u64::from(is_return))))
+            let code_address = tasks.locate(task, mode, address.wrapping_sub(u64::from(is_return)));
+            Known { number, place: code.intern(code_address) }
         })
     }
 
@@ -111,7 +122,7 @@ mod tests {
 
     /// What a pass prints of a program that is interrupted on its way into memory: before its first file is mapped,
     /// between the first and the second, and behind both.
-    fn pass(places: &mut Places, tasks: &mut Tasks) -> Vec<AddressId> {
+    fn pass(places: &mut Places, tasks: &mut Tasks) -> Vec<Known> {
         let map = |address, path: &'static [u8]| Mmap {
             pid: 7,
             tid: 7,
@@ -146,7 +157,7 @@ mod tests {
         places.end_pass(tasks);
         let second = pass(&mut places, &mut Tasks::default());
         assert_eq!(first, second);
-        let path = |id: AddressId| places.place(id).1.path.as_str();
+        let path = |known: Known| places.place(known.place).1.path.as_str();
         let paths: Vec<&str> = second.into_iter().map(path).collect();
         assert_eq!(paths, ["[unknown]", "[unknown]", "/bin/app", "/lib/ld.so", "/bin/app"]);
     }

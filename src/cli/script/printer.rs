@@ -1,7 +1,7 @@
 //! The second pass: each sample as lines of text.
 
 use std::io::{self, Write};
-use std::rc::Rc;
+use std::ops::Range;
 
 use eprof::analyze::Frame;
 use eprof::hardware::Method;
@@ -15,10 +15,9 @@ use eprof::timeline::{TaskId, Tasks};
 use perf_data::EventDesc;
 use perf_data::format::sample_type;
 use perf_data::record::{Record, RecordContext, Sample};
-use rustc_hash::FxHashMap;
 
 use super::fields::Fields;
-use super::places::{Follower, Places};
+use super::places::{Follower, Known, Places};
 
 /// What is printed of samples, and how.
 #[derive(Clone, Copy)]
@@ -40,16 +39,54 @@ pub struct Printer<W> {
     names: Vec<String>,
     places: Places,
     symbols: Symbols,
-    /// What stands behind the address of a frame, by its place and whether it is a caller's.
-    frames: FxHashMap<(AddressId, bool), Names>,
+    /// The lines of frames of call stacks that were printed before, as nearly all of them were.
+    lines: Lines,
+    /// The same of samples without a call stack, which are on the line of the sample.
+    ends_of_lines: Lines,
+}
+
+/// The lines of frames that were printed before, by the numbers of the frames.
+#[derive(Default)]
+struct Lines {
+    of_frame: Vec<Option<Range<usize>>>,
+    texts: Vec<u8>,
+}
+
+impl Lines {
+    /// More is forgotten: programs that live for a moment each have their own.
+    const MOST_BYTES: usize = 32 << 20;
+
+    fn get(&self, frame: Known) -> Option<&[u8]> {
+        let range = self.of_frame.get(frame.number as usize)?.clone()?;
+        Some(&self.texts[range])
+    }
+
+    /// Keeps the lines that `write` writes.
+    fn keep(
+        &mut self,
+        frame: Known,
+        write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
+    ) -> io::Result<&[u8]> {
+        if self.texts.len() > Self::MOST_BYTES {
+            *self = Self::default();
+        }
+        let start = self.texts.len();
+        write(&mut self.texts)?;
+        let number = frame.number as usize;
+        if self.of_frame.len() <= number {
+            self.of_frame.resize(number + 1, None);
+        }
+        self.of_frame[number] = Some(start..self.texts.len());
+        Ok(&self.texts[start..])
+    }
 }
 
 /// What is printed of a place.
 struct Names {
     /// Functions that are inlined there, the innermost first.
-    inlined: Rc<[Label]>,
+    inlined: Vec<Label>,
     /// Symbol, offset and file, each with a blank before it.
-    own: Rc<str>,
+    own: String,
 }
 
 impl Names {
@@ -73,7 +110,7 @@ impl Names {
         }
         let inlined = frames.iter().skip(1).rev().filter(|_| fields.sym());
         let name = |frame: &SourceFrame| Label::new(&symbols.function(frame.function).name);
-        Self { inlined: inlined.map(name).collect(), own: own.into() }
+        Self { inlined: inlined.map(name).collect(), own }
     }
 }
 
@@ -143,7 +180,8 @@ impl<W: Write> Printer<W> {
             names: Vec::new(),
             places,
             symbols,
-            frames: FxHashMap::default(),
+            lines: Lines::default(),
+            ends_of_lines: Lines::default(),
         }
     }
 
@@ -256,33 +294,39 @@ impl<W: Write> Printer<W> {
     /// The lines of one frame of a call stack: those of functions inlined there, the innermost first, and its own.
     /// As perf: where in its file code of a program lies, and where in memory all other code does.
     fn frame(&mut self, task: TaskId, frame: Frame) -> io::Result<()> {
-        let place = self.places.of(&mut self.follower.tasks, task, frame);
-        let (code, module) = self.places.place(place);
+        let known = self.places.of(&mut self.follower.tasks, task, frame);
+        if let Some(lines) = self.lines.get(known) {
+            return self.out.write_all(lines);
+        }
+        let (code, module) = self.places.place(known.place);
         let shown = match module.kind {
             ModuleKind::File | ModuleKind::Vdso => code.address.wrapping_add(u64::from(frame.is_return)),
             _ => frame.address,
         };
-        let Names { inlined, own } = self.names_of(place, frame.is_return);
-        let (inlined, own) = (inlined.clone(), own.clone());
-        for name in inlined.iter() {
-            writeln!(self.out, "\t{shown:16x} {name} (inlined)")?;
-        }
-        writeln!(self.out, "\t{shown:16x}{own}")
+        let Names { inlined, own } = self.names_of(known, frame.is_return);
+        let lines = self.lines.keep(known, |lines| {
+            for name in &inlined {
+                writeln!(lines, "\t{shown:16x} {name} (inlined)")?;
+            }
+            writeln!(lines, "\t{shown:16x}{own}")
+        })?;
+        self.out.write_all(lines)
     }
 
     /// The line of a sample without call stack.
     fn address(&mut self, task: TaskId, frame: Frame) -> io::Result<()> {
-        let place = self.places.of(&mut self.follower.tasks, task, frame);
-        let own = self.names_of(place, frame.is_return).own.clone();
-        writeln!(self.out, " {:16x}{own}", frame.address)
+        let known = self.places.of(&mut self.follower.tasks, task, frame);
+        if let Some(end) = self.ends_of_lines.get(known) {
+            return self.out.write_all(end);
+        }
+        let own = self.names_of(known, frame.is_return).own;
+        let end = self.ends_of_lines.keep(known, |end| writeln!(end, " {:16x}{own}", frame.address))?;
+        self.out.write_all(end)
     }
 
-    fn names_of(&mut self, place: AddressId, is_return: bool) -> &Names {
-        let Self { frames, look, places, symbols, .. } = self;
-        frames.entry((place, is_return)).or_insert_with(|| {
-            let (_, module) = places.place(place);
-            Names::of(symbols, place, u64::from(is_return), module, look.fields)
-        })
+    fn names_of(&self, known: Known, is_return: bool) -> Names {
+        let (_, module) = self.places.place(known.place);
+        Names::of(&self.symbols, known.place, u64::from(is_return), module, self.look.fields)
     }
 
     fn name_threads(&mut self) {

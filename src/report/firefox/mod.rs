@@ -18,7 +18,7 @@ mod thread;
 mod timeline;
 
 use std::cmp::Reverse;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::time::SystemTime;
 
 use flate2::Compression;
@@ -132,9 +132,10 @@ impl Exporter for Firefox {
     }
 
     fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
-        let mut out = GzEncoder::new(out, Compression::default());
+        // A compressor that is handed a word at a time clears its buffer for each.
+        let mut out = BufWriter::with_capacity(1 << 16, GzEncoder::new(out, Compression::fast()));
         write(exported, &mut out)?;
-        out.finish()?;
+        out.into_inner().map_err(std::io::IntoInnerError::into_error)?.finish()?;
         Ok(())
     }
 }

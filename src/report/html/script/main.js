@@ -2,14 +2,14 @@
 const main = {
   start() {
     const model = profile.unpack(JSON.parse(look.byId('data').textContent));
-    const app = { model, state: state.read(model, location.hash), tree: { parent: model.parent, fn: model.fn, total: null } };
+    model.watts = main.watts(model);
+    const app = { model, watts: model.watts, state: state.read(model, location.hash), tree: { parent: model.parent, fn: model.fn, total: null } };
     app.amount = (weight, error = 0) => (model.data.weight === 'joules'
       ? format.withError(weight / model.data.unit, error / model.data.unit, 'J') : `${format.count(weight)} ${model.data.weight}`);
     app.isWhole = () => profile.isWhole(model, app.state.from, app.state.to) && app.state.thread === null;
     app.choose = (changes) => { Object.assign(app.state, changes); main.update(app); };
     app.tip = main.tip;
     app.older = profile.older(model);
-    app.watts = main.watts(model);
     main.head(app);
     main.controls(app);
     timeline.begin(app);

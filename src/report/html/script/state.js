@@ -8,9 +8,11 @@ const state = {
 
   initial(model) {
     const isCompared = Boolean(model.data.older);
+    // Where code is told apart by its power, that is what a profile by time does not show.
+    const differs = model.watts.high > model.watts.low * 1.1;
     return {
       from: 0, to: model.slices, thread: null, zoom: 0, fn: null, find: '', view: 'icicle', group: 'function',
-      sort: isCompared ? 'change' : 'own', rises: false, color: isCompared ? 'change' : 'kind',
+      sort: isCompared ? 'change' : 'own', rises: false, color: isCompared ? 'change' : differs ? 'watts' : 'kind',
       stack: model.data.weight === 'joules' ? 'function' : 'domain', opened: new Set(),
     };
   },
