@@ -1,6 +1,6 @@
 //! `eprof script`: every sample as text, as `perf script` prints them.
 
-use std::io::BufWriter;
+use std::io::{self, BufWriter};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,6 +9,7 @@ use clap::Args;
 use eprof::analyze::Replay;
 use eprof::recording::Recording;
 use eprof::symbolize::{Symbolizer, Symbols};
+use perf_data::record::Record;
 
 use super::pager::Paging;
 use super::symbol_args::SymbolArgs;
@@ -78,57 +79,116 @@ pub fn run(mut args: ScriptArgs, paging: Paging) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let fields = args.fields.unwrap_or_default();
-    let (places, symbols) = named(&recording, &args, fields);
-    output::warn(&symbols.warnings);
     let look = Look { fields, nanoseconds: args.ns, energy: args.energy };
-    let follower = Follower::new(&recording, &args.symbols.options(&recording, &args.input));
     let mut warnings = Vec::new();
     paging.write_to(None, |out| {
         let mut out = BufWriter::with_capacity(1 << 16, out);
         if args.header {
             header::write(&recording, &mut out)?;
         }
-        let mut printer = Printer::new(&recording, out, look, follower, places, symbols);
-        let mut written = Ok(());
-        let end = Replay::new(&recording).try_for_each(|_, context, record| {
-            written = printer.record(context, record);
-            if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
-        written?;
-        warnings = end.warnings();
-        printer.finish()
+        let mut passed_over = 0;
+        for until in [FIRST_SAMPLES, u64::MAX] {
+            let Named { places, symbols, warnings: about_names, is_all } =
+                Named::until(&recording, &args, fields, until);
+            if is_all {
+                output::warn(&about_names);
+            }
+            let follower = Follower::new(&recording, &args.symbols.options(&recording, &args.input));
+            let mut printer =
+                Printer::new(&recording, &mut out, look, follower, places, symbols, passed_over);
+            let mut written = Ok(());
+            let mut samples = Counted::until(if is_all { u64::MAX } else { until });
+            let end = Replay::new(&recording).try_for_each(|_, context, record| {
+                samples.take(record)?;
+                written = printer.record(context, record);
+                if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            written?;
+            printer.finish()?;
+            if is_all {
+                warnings = end.warnings();
+                break;
+            }
+            passed_over = until;
+        }
+        io::Result::Ok(())
     })?;
     output::warn(&warnings);
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first pass: all places that are printed, and their names.
-fn named(recording: &Recording, args: &ScriptArgs, fields: Fields) -> (Places, Symbols) {
-    let mut places = Places::default();
-    if !fields.ip() {
-        return (places, Symbols::default());
+/// So many samples are printed before the names of all others are looked up: who wants the first lines of a large
+/// recording, such as `head`, does not wait.
+const FIRST_SAMPLES: u64 = 2048;
+
+/// Counts samples up to a limit.
+struct Counted {
+    left: u64,
+}
+
+impl Counted {
+    fn until(count: u64) -> Self {
+        Self { left: count }
     }
-    let options = args.symbols.options(recording, &args.input);
-    let mut follower = Follower::new(recording, &options);
-    let kinds: Vec<EventKind> = recording.events().iter().map(EventKind::of).collect();
-    let _ = Replay::new(recording).try_for_each(|_, context, record| {
-        follower.follow(record);
-        if let perf_data::record::Record::Sample(sample) = record {
-            let kind = context.event.and_then(|event| kinds.get(event.0 as usize)).copied();
-            if !matches!(kind, Some(EventKind::Energy | EventKind::Hidden)) {
-                let task = printer::task_of(&mut follower.tasks, context);
-                for frame in follower.frames(task, sample) {
-                    places.of(&mut follower.tasks, task, frame);
-                }
+
+    /// Breaks at the first sample beyond the limit.
+    fn take(&mut self, record: &Record<'_>) -> ControlFlow<()> {
+        if matches!(record, Record::Sample(_)) {
+            match self.left.checked_sub(1) {
+                Some(left) => self.left = left,
+                None => return ControlFlow::Break(()),
             }
         }
         ControlFlow::Continue(())
-    });
-    output::warn(follower.warnings());
-    places.finish(follower.tasks, recording);
-    let symbols = match fields.sym() {
-        true => Symbolizer::new(options).symbolize(places.modules(), places.addresses()),
-        false => Symbols::default(),
-    };
-    (places, symbols)
+    }
+}
+
+/// What a first pass finds: all places that are printed, and their names.
+#[derive(Default)]
+struct Named {
+    places: Places,
+    symbols: Symbols,
+    warnings: Vec<String>,
+    /// There are no more samples than were looked at.
+    is_all: bool,
+}
+
+impl Named {
+    /// Of so many samples.
+    fn until(recording: &Recording, args: &ScriptArgs, fields: Fields, until: u64) -> Self {
+        if !fields.ip() {
+            return Self { is_all: true, ..Self::default() };
+        }
+        let mut places = Places::default();
+        let options = args.symbols.options(recording, &args.input);
+        let mut follower = Follower::new(recording, &options);
+        let kinds: Vec<EventKind> = recording.events().iter().map(EventKind::of).collect();
+        let mut samples = Counted::until(until);
+        let mut is_all = true;
+        let _ = Replay::new(recording).try_for_each(|_, context, record| {
+            if let ControlFlow::Break(()) = samples.take(record) {
+                is_all = false;
+                return ControlFlow::Break(());
+            }
+            follower.follow(record);
+            if let Record::Sample(sample) = record {
+                let kind = context.event.and_then(|event| kinds.get(event.0 as usize)).copied();
+                if !matches!(kind, Some(EventKind::Energy | EventKind::Hidden)) {
+                    let task = printer::task_of(&mut follower.tasks, context);
+                    for frame in follower.frames(task, sample) {
+                        places.of(&mut follower.tasks, task, frame);
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        let mut warnings = follower.warnings();
+        places.finish(follower.tasks, recording);
+        let symbols = match fields.sym() {
+            true => Symbolizer::new(options).symbolize(places.modules(), places.addresses()),
+            false => Symbols::default(),
+        };
+        warnings.extend_from_slice(&symbols.warnings);
+        Self { places, symbols, warnings, is_all }
+    }
 }

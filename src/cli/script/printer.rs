@@ -35,6 +35,8 @@ pub struct Printer<W> {
     look: Look,
     follower: Follower,
     events: Vec<Event>,
+    /// So many samples are not printed any more, only followed.
+    passed_over: u64,
     /// Names of threads, safe to print, by their number in [`Tasks::threads`].
     names: Vec<String>,
     places: Places,
@@ -158,6 +160,7 @@ impl<W: Write> Printer<W> {
         follower: Follower,
         places: Places,
         symbols: Symbols,
+        passed_over: u64,
     ) -> Self {
         let names: Vec<Label> = recording.events().iter().map(|event| Label::new(&event.name)).collect();
         let width = names.iter().map(|name| name.as_str().len()).max().unwrap_or(0);
@@ -177,6 +180,7 @@ impl<W: Write> Printer<W> {
             look,
             follower,
             events: events.collect(),
+            passed_over,
             names: Vec::new(),
             places,
             symbols,
@@ -200,11 +204,29 @@ impl<W: Write> Printer<W> {
 
     fn sample(&mut self, context: &RecordContext, sample: &Sample<'_>) -> io::Result<()> {
         let event = context.event.and_then(|event| self.events.get(event.0 as usize));
-        match event.map_or(EventKind::Flat, |event| event.kind) {
+        let kind = event.map_or(EventKind::Flat, |event| event.kind);
+        if let Some(left) = self.passed_over.checked_sub(1) {
+            self.passed_over = left;
+            if matches!(kind, EventKind::Flat | EventKind::Chained) {
+                self.pass_over(context, sample);
+            }
+            return Ok(());
+        }
+        match kind {
             EventKind::Flat => self.program_sample(context, sample, false),
             EventKind::Chained => self.program_sample(context, sample, true),
             EventKind::Energy if self.look.energy => self.reading(context, sample),
             EventKind::Energy | EventKind::Hidden => Ok(()),
+        }
+    }
+
+    /// Looks up what the pass that found the places looked up, so that the states of memory have its numbers.
+    fn pass_over(&mut self, context: &RecordContext, sample: &Sample<'_>) {
+        let task = task_of(&mut self.follower.tasks, context);
+        if self.look.fields.ip() {
+            for frame in self.follower.frames(task, sample) {
+                self.places.of(&mut self.follower.tasks, task, frame);
+            }
         }
     }
 
