@@ -13,6 +13,9 @@ pub struct Options {
     pub bucket: Joules,
     /// Constant power by domain, as far as it is known from a model.
     pub static_power: Vec<Watts>,
+    /// Domains that no quantum tells anything of, since somebody else divides their joules later: all that they counted is
+    /// static here.
+    pub divided_later: Vec<bool>,
     /// A quantum can reach this far back at most; the attributor keeps as much of the past.
     pub horizon: Nanoseconds,
     /// Keep the joules of each cell in each bucket.

@@ -405,7 +405,8 @@ impl Attributor {
             // What rounding leaves below nothing is nothing.
             let left = left.max(Joules::ZERO);
             let known_static = self.options.static_power.get(index).copied().unwrap_or(Watts::ZERO) * span;
-            let idle = known_static.min(left);
+            let is_divided_later = self.options.divided_later.get(index).copied().unwrap_or(false);
+            let idle = if is_divided_later { left } else { known_static.min(left) };
             let dynamic = left - idle;
             unattributed.static_energy += idle;
 

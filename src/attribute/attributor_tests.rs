@@ -21,6 +21,7 @@ fn options(bucket: f64) -> Options {
     Options {
         bucket: Joules::from_joules(bucket),
         static_power: Vec::new(),
+        divided_later: Vec::new(),
         horizon: Nanoseconds::from_millis(100),
         keep_buckets: false,
         sharing: Sharing::ByBucket,

@@ -173,6 +173,31 @@ fn the_joules_of_cpu_and_gpu_stand_in_one_balance() {
     assert!((rows - sum).abs() < 1e-9 * sum, "{rows} of {sum}");
     let warnings = report["warnings"].to_string();
     assert!(!warnings.contains("the balance"), "{warnings}");
+    // And so is what the page shows over time, kind by kind.
+    let page = stage.folder.path().join("page.html");
+    let output =
+        eprof().args(["view", "--no-open", "-i"]).arg(stage.recording()).arg("-o").arg(&page).output();
+    assert_succeeded(&output.expect("runs"));
+    let page = std::fs::read_to_string(page).expect("a page");
+    let data = page.split_once("id=\"data\">").and_then(|(_, rest)| rest.split_once("</script>"));
+    let data: Value = serde_json::from_str(data.expect("data").0).expect("JSON");
+    let shown = |part: &str| -> f64 {
+        let over_time = data["slices"][part].as_array().expect("over time");
+        over_time.iter().map(|joules| joules.as_f64().expect("joules")).sum()
+    };
+    assert!(data["slices"]["static"].as_array().is_some_and(|slices| slices.len() > 3));
+    for (part, of_whole) in [
+        ("static", joules(whole, "static")),
+        ("lost", joules(whole, "lost")),
+        ("eprof", joules(whole, "recorder")),
+        ("others", joules(whole, "other") - joules(whole, "recorder")),
+    ] {
+        let over_time = shown(part);
+        assert!(
+            (over_time - of_whole).abs() < 1e-3 * sum,
+            "{part}: {over_time} J over time, {of_whole} J in all"
+        );
+    }
 }
 
 #[test]

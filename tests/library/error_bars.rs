@@ -91,6 +91,7 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
     let options = Options {
         bucket: Joules::from_joules(0.5),
         static_power: vec![Watts::from_watts(STATIC_WATTS)],
+        divided_later: Vec::new(),
         horizon: Nanoseconds::from_millis(200),
         keep_buckets: false,
         sharing: Sharing::ByBucket,

@@ -7,24 +7,17 @@ use crate::profile::TimeSlice;
 use crate::units::Joules;
 
 /// Puts what owners of launches took of a GPU into the pieces of time in which their launches ran, as those counted
-/// the GPU's joules: who ran throughout has more in a piece of more power. What the GPU counted beside is static.
+/// the GPU's joules: who ran throughout has more in a piece of more power. All that the GPU counted is static so far, and
+/// what is left of it remains so.
 ///
-/// `were_lost` says that the domain's joules are among the lost ones so far, and not static already; `cell` tells the
-/// profile's cell of an owner: of others there is none.
+/// `cell` tells the profile's cell of an owner: of others there is none.
 pub fn put_in_time(
     slices: &mut [TimeSlice],
     domain: usize,
-    were_lost: bool,
     launches: &[Outstanding],
     joules: impl Iterator<Item = (u32, Joules)>,
     cell: impl Fn(u32) -> Option<u32>,
 ) {
-    // Nobody's samples tell of a GPU: without its launches its joules were lost.
-    for slice in slices.iter_mut().filter(|_| were_lost) {
-        let moved = slice.balance.lost.min(slice.measured.get(domain).copied().unwrap_or_default());
-        slice.balance.lost -= moved;
-        slice.balance.static_energy += moved;
-    }
     let mut shares: BTreeMap<u32, BTreeMap<usize, f64>> = BTreeMap::new();
     for launch in launches {
         let first = slices.partition_point(|slice| slice.end <= launch.start);
@@ -71,7 +64,7 @@ mod tests {
     #[test]
     fn kernels_take_their_joules_while_they_run() {
         let joules = Joules::from_joules;
-        // 10 W, then 30 W, then 10 W, of which nothing was known.
+        // 10 W, then 30 W, then 10 W.
         let mut slices: Vec<TimeSlice> = [1.0, 3.0, 1.0]
             .into_iter()
             .zip(0..)
@@ -80,7 +73,11 @@ mod tests {
                 end: at(slice * 100 + 100),
                 measured: vec![Joules::ZERO, joules(counted)],
                 modelled: Joules::ZERO,
-                balance: Balance { measured: joules(counted), lost: joules(counted), ..Balance::default() },
+                balance: Balance {
+                    measured: joules(counted),
+                    static_energy: joules(counted),
+                    ..Balance::default()
+                },
                 by_cell: Vec::new(),
             })
             .collect();
@@ -88,7 +85,7 @@ mod tests {
         let launches = [launch(7, 50, 150), launch(9, 150, 200), launch(u32::MAX, 250, 300)];
         let spent = [(7, joules(1.0)), (9, joules(0.9)), (u32::MAX, joules(0.2))];
         let cell = |owner| (owner != u32::MAX).then_some(owner);
-        put_in_time(&mut slices, 1, true, &launches, spent.into_iter(), cell);
+        put_in_time(&mut slices, 1, &launches, spent.into_iter(), cell);
         // Half of 1 J and half of 3 J: a quarter, and three quarters.
         assert_eq!(slices[0].by_cell, [(7, 0.25)]);
         assert_eq!(slices[1].by_cell, [(7, 0.75), (9, 0.9)]);
@@ -97,7 +94,6 @@ mod tests {
         close(slices[2].balance.other_processes, 0.2);
         for (slice, idle) in slices.iter().zip([0.75, 1.35, 0.8]) {
             close(slice.balance.static_energy, idle);
-            close(slice.balance.lost, 0.0);
             close(slice.balance.accounted(), slice.balance.measured.as_joules());
         }
     }

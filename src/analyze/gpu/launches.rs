@@ -305,8 +305,7 @@ impl Launches {
             }
             let spent = shares.by_owner.iter().map(|(owner, share)| (*owner, share.joules));
             let cell = |owner: u32| Some(owner).filter(|owner| (*owner as usize) < profile.cells.len());
-            let were_lost = profile.domains[domain].balance.lost > Joules::ZERO;
-            put_in_time(&mut profile.slices, domain, were_lost, &own, spent, cell);
+            put_in_time(&mut profile.slices, domain, &own, spent, cell);
             let others = shares.by_owner.get(&OTHERS).map_or(Joules::ZERO, |share| share.joules);
             let energy = &mut profile.domains[domain];
             let measured = energy.balance.measured;

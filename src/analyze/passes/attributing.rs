@@ -16,8 +16,10 @@ use crate::analyze::passes::span_finder::SpanFinder;
 use crate::analyze::sample_key::NO_CPU;
 use crate::analyze::steps::{Owner, SampleStep, Step, stream_of_cpu};
 use crate::attribute::{self, Attribution, Attributor, Charge, Quantum};
+use crate::hardware::DomainKind;
 use crate::profile::{Division, ErrorTerms, LostStretches, NO_CELL, SampleSequence, StackTable};
 use crate::recording::Recording;
+use crate::recording::metadata::Metadata;
 use crate::units::{Nanoseconds, Timestamp};
 
 /// Attributes joules to cells in the order of time.
@@ -71,6 +73,12 @@ pub(crate) struct Attributed {
     pub by_event: bool,
 }
 
+/// The domains of GPUs whose launches were recorded.
+fn divided_by_launches(metadata: Option<&Metadata>, roles: &EventRoles) -> Vec<bool> {
+    let domains = metadata.map_or(&[][..], |metadata| &metadata.domains);
+    domains.iter().map(|domain| roles.has_launches() && domain.kind == DomainKind::Gpu).collect()
+}
+
 impl<'r> Attributing<'r> {
     /// Cells may take `most_bytes`; if they take more, `cells_are_full` is set.
     pub fn new(
@@ -86,6 +94,7 @@ impl<'r> Attributing<'r> {
         let attribute_options = attribute::Options {
             bucket: plan.bucket,
             static_power: plan.static_power,
+            divided_later: divided_by_launches(metadata, roles),
             horizon: HORIZON,
             keep_buckets: options.keep_buckets,
             sharing: plan.sharing,
