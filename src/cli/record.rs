@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use eprof::identity::Labels;
+use eprof::identity::{Job, Labels};
 use eprof::label::visible_lines;
 use eprof::machine::Roots;
 use eprof::machine::cpuinfo::CpuIdentity;
@@ -21,11 +21,16 @@ use eprof::record::{
 };
 
 use super::Outcome;
+use super::input::DEFAULT_RECORDING;
 use super::meters::MeterArgs;
 use super::model::folders;
 use super::new_file::keep_inputs;
 use super::output::{say, warn};
 use super::progress_line::ProgressLine;
+
+mod output_name;
+
+use output_name::Place;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -35,6 +40,7 @@ Examples:
   eprof record --view ./app                   and shows it in a browser: energy.html
   eprof record -p 1234 -- sleep 5             five seconds of a process that runs
   eprof record -a -- sleep 10                 ten seconds of the whole machine
+  srun eprof record -o run/%j-%r.data ./app   every rank; the meters are read once on each node
   eprof record --label version=1.2 ./app      told apart by `eprof report DIR/ --by label:version`
   eprof record --meter powercap ./app         this meter, or nothing
   sudo eprof record --user \"$USER\" ./app      with root's rights for eprof, but not for ./app";
@@ -70,9 +76,11 @@ pub struct RecordArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
 
-    /// File to write; one that is there already is kept as FILE.old.
-    #[arg(short, long, value_name = "FILE", default_value = "eprof.data")]
-    output: PathBuf,
+    /// File to write; one that is there already is kept as FILE.old. In its name %h is the host, %j the job, %s the
+    /// job step, %r (or %t) the rank, %p the process id of eprof, and %% a percent sign; what is not known is `none`
+    /// [default: eprof.data; of each of several ranks eprof-%j.%s-%r.data].
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 
     /// Events to sample, as perf names them.
     #[arg(short, long, value_name = "EVENT")]
@@ -260,7 +268,8 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
     if let Some(meant) = value_taken_for_program(&command_line[..own]) {
         anyhow::bail!("write {meant}: without the equals sign the word is taken for the program to run");
     }
-    keep_inputs(Some(&args.output), &[&args.model])?;
+    let output = output(args.output.as_deref(), args.quiet)?;
+    keep_inputs(Some(&output), &[&args.model])?;
     let command = (!args.command.is_empty()).then_some(args.command);
     let of_one_kind =
         args.neighbours == OtherProcesses::Always && (!args.tid.is_empty() || args.cgroup.is_some());
@@ -321,9 +330,31 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
             interval: Duration::from_millis(args.meter_interval.max(1)),
             rest: Duration::from_millis(args.rest),
         },
-        output: OutputOptions { path: args.output, compression_level: args.compress, command_line, labels },
+        output: OutputOptions { path: output, compression_level: args.compress, command_line, labels },
         duration: args.duration,
     })
+}
+
+/// The value of an environment variable.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The file to write. Ranks that were told no name must not all write one.
+fn output(named: Option<&Path>, quiet: bool) -> anyhow::Result<PathBuf> {
+    let place = Place::of_this_process(variable);
+    if let Some(named) = named {
+        return place.expand(named);
+    }
+    if !Job::has_ranks(variable) {
+        return Ok(DEFAULT_RECORDING.into());
+    }
+    let pattern = place.pattern_of_ranks();
+    // Once for all: who starts a thousand ranks does not want to read a thousand lines.
+    if !quiet && place.job.rank.is_none_or(|rank| rank == 0) {
+        say(format_args!("each rank writes a recording of its own, {} (-o names others)", pattern.display()));
+    }
+    place.expand(&pattern)
 }
 
 /// Samples a second, or as many as the kernel allows.

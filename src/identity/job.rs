@@ -26,6 +26,8 @@ const IDS: [&str; 5] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID",
 /// Who tells a rank. An MPI launcher stands before Slurm: in a batch script that calls mpirun, Slurm's number is the
 /// script's own, 0 on all ranks.
 const RANKS: [&str; 5] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK", "SLURM_PROCID"];
+/// Who tells how many ranks there are. Slurm's variable of a step, and not of the allocation: a batch script is alone.
+const SIZES: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "FLUX_JOB_SIZE", "SLURM_STEP_NUM_TASKS"];
 
 impl Job {
     /// What the variables of a process say; `variable` tells the value of one.
@@ -37,6 +39,17 @@ impl Job {
             step: found("SLURM_STEP_ID"),
             rank: RANKS.iter().find_map(rank),
             node: found("SLURMD_NODENAME"),
+        }
+    }
+
+    /// Whether the variables of a process say that it is one of several ranks, of which each would record itself.
+    /// `variable` tells the value of one.
+    pub fn has_ranks(variable: impl Fn(&str) -> Option<String>) -> bool {
+        let number = |name: &&str| variable(name)?.trim().parse::<u32>().ok();
+        match SIZES.iter().find_map(number) {
+            Some(size) => size > 1,
+            // PMIx alone tells a rank and no size.
+            None => number(&"PMIX_RANK").is_some(),
         }
     }
 
@@ -72,6 +85,21 @@ mod tests {
         assert_eq!(job(&[("SLURM_PROCID", "0"), ("OMPI_COMM_WORLD_RANK", "5")]).rank, Some(5));
         assert_eq!(job(&[("PMI_RANK", "2")]).rank, Some(2));
         assert_eq!(job(&[("PMIX_RANK", "x"), ("PMI_RANK", "7")]).rank, Some(7));
+    }
+
+    #[test]
+    fn a_batch_script_is_no_rank() {
+        let has_ranks = |variables: &[(&str, &str)]| {
+            Job::has_ranks(|name| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert!(!has_ranks(&[("SLURM_JOB_ID", "7"), ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "8")]));
+        assert!(has_ranks(&[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "8")]));
+        assert!(!has_ranks(&[("PMIX_RANK", "0"), ("SLURM_STEP_NUM_TASKS", "1")]));
+        assert!(has_ranks(&[("OMPI_COMM_WORLD_SIZE", "2"), ("SLURM_STEP_NUM_TASKS", "1")]), "orted's step");
+        assert!(has_ranks(&[("PMIX_RANK", "3")]) && has_ranks(&[("PMI_SIZE", " 2")]) && !has_ranks(&[]));
     }
 
     #[test]

@@ -1,0 +1,139 @@
+//! Names of recordings that tell what they are of: `-o node-%h-rank-%r.data`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use eprof::identity::Job;
+
+/// What a recording is called that is one of many.
+pub(super) const PATTERNS: &str = "%h (host), %j (job), %s (job step), %r or %t (rank), %p (eprof's process), %%";
+
+/// What stands for a job, step or rank that there is not.
+const NONE: &str = "none";
+
+/// What a name can tell of the recorder.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Place {
+    /// The machine's own name, up to its first dot.
+    pub host: String,
+    /// The place in a job.
+    pub job: Job,
+    /// The recorder's process id.
+    pub pid: u32,
+}
+
+impl Place {
+    /// This process's.
+    pub fn of_this_process(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let host = host.trim().split('.').next().unwrap_or_default().to_owned();
+        Self { host, job: Job::of_environment(variable), pid: std::process::id() }
+    }
+
+    /// What `name` means here.
+    ///
+    /// # Errors
+    /// A `%` that stands before none of [`PATTERNS`].
+    pub fn expand(&self, name: &Path) -> anyhow::Result<PathBuf> {
+        let mut expanded: Vec<u8> = Vec::new();
+        let mut bytes = name.as_os_str().as_bytes().iter();
+        while let Some(&byte) = bytes.next() {
+            if byte != b'%' {
+                expanded.push(byte);
+                continue;
+            }
+            let word = match bytes.next() {
+                Some(b'%') => "%".to_owned(),
+                Some(b'h') => part(Some(&self.host)),
+                Some(b'j') => part(self.job.id.as_deref()),
+                Some(b's') => part(self.job.step.as_deref()),
+                Some(b'r' | b't') => part(self.job.rank.map(|rank| rank.to_string()).as_deref()),
+                Some(b'p') => self.pid.to_string(),
+                other => {
+                    let shown: Vec<u8> = [b'%'].into_iter().chain(other.copied()).collect();
+                    anyhow::bail!(
+                        "-o {}: `{}` stands for nothing; there are {PATTERNS}",
+                        name.display(),
+                        OsStr::from_bytes(&shown).display()
+                    );
+                }
+            };
+            expanded.extend(word.as_bytes());
+        }
+        Ok(OsString::from_vec(expanded).into())
+    }
+
+    /// The pattern of names that ranks of one job do not share, in one folder.
+    pub fn pattern_of_ranks(&self) -> PathBuf {
+        self.pattern("%r")
+    }
+
+    /// The pattern of names that recordings of whole nodes do not share.
+    pub fn pattern_of_nodes(&self) -> PathBuf {
+        self.pattern("node-%h")
+    }
+
+    fn pattern(&self, which: &str) -> PathBuf {
+        let of_job = match (&self.job.id, &self.job.step) {
+            (Some(_), Some(_)) => "%j.%s-",
+            (Some(_), None) => "%j-",
+            (None, _) => "",
+        };
+        format!("eprof-{of_job}{which}.data").into()
+    }
+}
+
+/// A word that is one part of a path, whatever the environment says.
+fn part(word: Option<&str>) -> String {
+    let word = word.filter(|word| !word.is_empty()).unwrap_or(NONE);
+    word.chars().map(|char| if char == '/' || char.is_control() { '_' } else { char }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> Place {
+        let some = |text: &str| Some(text.to_owned());
+        let job = Job { id: some("4711"), step: some("0"), rank: Some(3), node: some("n1") };
+        Place { host: "node7".to_owned(), job, pid: 99 }
+    }
+
+    fn expand(place: &Place, name: &str) -> String {
+        place.expand(Path::new(name)).expect(name).display().to_string()
+    }
+
+    #[test]
+    fn names_tell_the_place() {
+        assert_eq!(expand(&place(), "run/%h-%j.%s-%r-%t-%p-100%%.data"), "run/node7-4711.0-3-3-99-100%.data");
+        assert_eq!(expand(&Place::default(), "%h-%j.%s-%r"), "none-none.none-none");
+        assert_eq!(expand(&place(), "plain.data"), "plain.data");
+    }
+
+    #[test]
+    fn a_name_from_outside_leads_nowhere_else() {
+        let job = Job { id: Some("../../etc/x".to_owned()), ..Job::default() };
+        assert_eq!(expand(&Place { job, ..place() }, "%j.data"), ".._.._etc_x.data");
+    }
+
+    #[test]
+    fn what_stands_for_nothing_is_refused() {
+        for wrong in ["%x.data", "100%", "%é"] {
+            let error = place().expand(Path::new(wrong)).expect_err(wrong).to_string();
+            assert!(error.contains("stands for nothing") && error.contains("%%"), "{error}");
+        }
+        let bytes = OsStr::from_bytes(b"\xff%r");
+        assert_eq!(place().expand(Path::new(bytes)).expect("any bytes"), Path::new(OsStr::from_bytes(b"\xff3")));
+    }
+
+    #[test]
+    fn ranks_and_nodes_have_names_of_their_own() {
+        let expand_of = |place: &Place, pattern: PathBuf| expand(place, &pattern.display().to_string());
+        let place = place();
+        assert_eq!(expand_of(&place, place.pattern_of_ranks()), "eprof-4711.0-3.data");
+        assert_eq!(expand_of(&place, place.pattern_of_nodes()), "eprof-4711.0-node-node7.data");
+        let without_job = Place { job: Job { rank: Some(5), ..Job::default() }, ..place };
+        assert_eq!(expand_of(&without_job, without_job.pattern_of_ranks()), "eprof-5.data");
+    }
+}
