@@ -39,6 +39,8 @@ pub enum EventRole {
     Context,
     /// What GPUs did, as CUPTI tells it.
     GpuActivity,
+    /// Readings in whose place the recording was given better ones.
+    Superseded,
 }
 
 /// The roles of all events of a recording.
@@ -77,6 +79,7 @@ impl EventRoles {
                     gpu_calls.push((call, function.to_owned()));
                     EventRole::Gpu(gpu_calls.len() as u32 - 1)
                 }
+                None if is_superseded(recording, &event.name) => EventRole::Superseded,
                 None => role(event, metadata, &mut sampled),
             }
         });
@@ -127,6 +130,11 @@ fn time_tellers(sampled: &[SampledEvent]) -> Vec<bool> {
         !sampled[..index].iter().any(|other| other.unit == unit && is_same(other))
     };
     sampled.iter().enumerate().map(|(index, event)| event.unit == unit && is_first(index, event)).collect()
+}
+
+/// Whether an event has readings that do not count.
+fn is_superseded(recording: &Recording, name: &str) -> bool {
+    recording.metadata().is_some() && recording.lent_readings().is_some() && domain_of_event(name).is_some()
 }
 
 fn role(event: &EventDesc, metadata: Option<&Metadata>, sampled: &mut Vec<SampledEvent>) -> EventRole {

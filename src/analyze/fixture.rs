@@ -11,7 +11,7 @@ use perf_data::{EventDesc, Features, PerfDataWriter};
 
 use crate::hardware::{CoreKind, DomainInfo, DomainKind, MachineInfo, Method, Role};
 use crate::recording::energy::EnergyReading;
-use crate::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, Target};
+use crate::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, MetersRead, Target};
 use crate::recording::{Recording, own_events};
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
@@ -38,6 +38,7 @@ pub fn metadata() -> Metadata {
         ],
         warnings: Vec::new(),
         identity: None,
+        meters: MetersRead::default(),
     }
 }
 

@@ -17,6 +17,7 @@ use eprof::power_model::presets::Preset;
 use eprof::power_model::stored::StoredModel;
 use eprof::profile::{Profile, ProfileParts};
 use eprof::recording::metadata::{Metadata, Target};
+use eprof::recording::node_meters::{Lending, NodeMeters};
 use eprof::recording::{Opened, Recording, RecordingError};
 use eprof::report::{Selection, Verified, Weight};
 use eprof::symbolize::{Debuginfod, KernelListAhead, SymbolizeOptions, Symbolizer, Symbols};
@@ -36,6 +37,10 @@ use super::recordings;
 
 /// The recording that verbs read if they are told no other.
 pub const DEFAULT_RECORDING: &str = "eprof.data";
+
+/// What is to be said of a recording that was meant to be reported together with others.
+const LEFT_TO_ANOTHER: &str = "another recorder of this machine read its meters closely, and this one at its ends and now and then, if at all: joules \
+     are coarsely divided in time. Give the recordings of all ranks, or their folder, and that one's readings are used";
 
 /// Which recording is read, and how its addresses get names.
 #[derive(Args)]
@@ -267,7 +272,7 @@ impl InputArgs {
     /// Reads any recording with the same options, within so much memory.
     pub fn load_file(&self, path: &Path, needed: Needed, memory: MemoryLimit) -> anyhow::Result<Loaded> {
         let Loaded { analysis, symbols, subject, verified, started, events, symbolizer } =
-            self.read(path, needed, memory)?;
+            self.read(path, needed, memory, &NodeMeters::default())?;
         let name = (path != Path::new("-")).then(|| path.display().to_string());
         let analysis: Box<dyn ProfileParts> = match analysis {
             Found::Recording(mut analysis) => {
@@ -279,17 +284,20 @@ impl InputArgs {
         Ok(Loaded { analysis, symbols, subject, verified, started, events, symbolizer })
     }
 
-    /// Reads a recording, or what another tool printed.
+    /// Reads a recording, or what another tool printed. `meters` were read by recorders of the same machine.
     pub(super) fn read(
         &self,
         path: &Path,
         needed: Needed,
         memory: MemoryLimit,
+        meters: &NodeMeters,
     ) -> anyhow::Result<Loaded<Found>> {
-        let recording = match open_any(path)? {
-            Opened::Recording(recording) => Arc::from(recording),
+        let mut recording = match open_any(path)? {
+            Opened::Recording(recording) => recording,
             Opened::Other(text) => return self.read_text(path, text, needed),
         };
+        let lending = meters.lend_to(&mut recording);
+        let recording: Arc<Recording> = Arc::from(recording);
         let options = self.analyze_options(&recording, path, needed)?;
         let mut symbolize = self.symbolize_options(&recording, needed);
         let has_kernel_code =
@@ -303,6 +311,9 @@ impl InputArgs {
         let metadata = recording.metadata();
         symbolize.recorded_at =
             metadata.and_then(|metadata| end(metadata, profile)).or_else(|| modified(path));
+        if lending == Lending::NobodyHasThem {
+            profile.warnings.push(LEFT_TO_ANOTHER.to_owned());
+        }
         let has_meter = metadata.is_some_and(|metadata| !metadata.domains.is_empty());
         let subject = subject(&recording);
         let verified = self.verified(metadata);

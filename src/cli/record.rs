@@ -14,11 +14,15 @@ use eprof::machine::Roots;
 use eprof::machine::cpuinfo::CpuIdentity;
 use eprof::power_model::folder;
 use eprof::power_model::stored::StoredModel;
+use eprof::process::Outcome as EndOf;
 use eprof::record::{
     self, CallGraph, ControlGroups, CuptiOptions, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions,
-    OtherProcesses, OutputOptions, RecordError, RecordOptions, SamplingOptions, SamplingRate, TargetOptions,
-    TargetTasks,
+    MeterSharing, OtherProcesses, OutputOptions, RecordError, RecordOptions, SamplingOptions, SamplingRate,
+    TargetOptions, TargetTasks,
 };
+use eprof::recording::metadata::MetersRead;
+
+use nix::sys::signal::Signal;
 
 use super::Outcome;
 use super::input::DEFAULT_RECORDING;
@@ -29,6 +33,7 @@ use super::output::{say, warn};
 use super::progress_line::ProgressLine;
 
 mod output_name;
+mod unrecorded;
 
 use output_name::Place;
 
@@ -62,6 +67,11 @@ pub struct RecordArgs {
     /// Record everything on every CPU, until COMMAND ends if there is one.
     #[arg(short, long, conflicts_with_all = ["pid", "tid"])]
     all_cpus: bool,
+
+    /// Record the whole machine beside a job, which is -a until the job step ends or a signal comes (SIGTERM, SIGINT):
+    /// srun --overlap --ntasks-per-node=1 eprof record --node &
+    #[arg(long, conflicts_with_all = ["pid", "tid", "cgroup", "command"])]
+    node: bool,
 
     /// Record a control group, given by its name (such as /system.slice/nginx.service) or by its folder.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["pid", "tid", "all_cpus"])]
@@ -154,8 +164,14 @@ pub struct RecordArgs {
     #[arg(long, value_name = "FILE", requires = "cupti", hide = true)]
     cupti_injection: Option<PathBuf>,
 
+    /// Who reads the machine's meters where several recorders run on it: `own` is this one; `node` is one of those of the
+    /// job step (or of the user, without a job), which also samples other processes, while the rest sample their own
+    /// programs alone; `none` is not this one. `auto` is node in a job and own elsewhere.
+    #[arg(long, value_enum, value_name = "WHO", default_value_t = Meters::Auto)]
+    meters: Meters,
+
     #[command(flatten)]
-    meters: MeterArgs,
+    meter: MeterArgs,
 
     /// Milliseconds between two readings of a fast meter.
     #[arg(long, value_name = "MS", default_value_t = 10, hide = true)]
@@ -184,9 +200,36 @@ pub struct RecordArgs {
     #[arg(short, long)]
     quiet: bool,
 
+    /// Also say what seldom matters: who reads the meters of a machine with several recorders.
+    #[arg(short, long, conflicts_with = "quiet")]
+    verbose: bool,
+
     /// Program to run, with its arguments. With -a, -p, -t or --cgroup, the recording ends when it does.
     #[arg(trailing_var_arg = true)]
     command: Vec<OsString>,
+}
+
+/// Who reads the meters.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Meters {
+    Auto,
+    Own,
+    Node,
+    None,
+}
+
+impl Meters {
+    fn sharing(self, is_companion: bool) -> MeterSharing {
+        let in_job = || Job::of_environment(variable).id.is_some() || Job::has_ranks(variable);
+        match self {
+            Self::None => MeterSharing::Nobody,
+            Self::Auto | Self::Node if is_companion => MeterSharing::Companion,
+            Self::Own => MeterSharing::Own,
+            Self::Node => MeterSharing::Node,
+            Self::Auto if in_job() => MeterSharing::Node,
+            Self::Auto => MeterSharing::Own,
+        }
+    }
 }
 
 /// When launches of GPU kernels are recorded.
@@ -199,7 +242,7 @@ enum Gpu {
 
 /// Runs the verb. The exit status is the program's own.
 pub fn run(args: RecordArgs) -> Outcome {
-    let (quiet, shows) = (args.quiet, args.view);
+    let (quiet, verbose, shows, of_node) = (args.quiet, args.verbose, args.view, args.node);
     let options = options(args)?;
     if options.gpu.cupti.is_some() && !quiet {
         say(record::CUPTI_COST);
@@ -213,8 +256,16 @@ pub fn run(args: RecordArgs) -> Outcome {
             say(&error);
             return Ok(ExitCode::from(error.exit_status()));
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => {
+            return match unrecorded::program(&options, &error) {
+                Some(program) => Ok(unrecorded::run(program, &error)),
+                None => Err(error.into()),
+            };
+        }
     };
+    if verbose {
+        say(who_read(summary.meters));
+    }
     if !quiet {
         warn(&summary.warnings);
         if summary.samples == 0 && summary.lost == 0 && summary.failure.is_none() {
@@ -226,7 +277,11 @@ pub fn run(args: RecordArgs) -> Outcome {
         // Not to be lost with stderr: the program's own exit status.
         let _ = writeln!(io::stderr(), "{}", visible_lines(&summary.to_string()));
     }
-    let status = summary.outcome.exit_status();
+    let status = match summary.outcome {
+        // How a job's companion ends that has nothing else to end it.
+        EndOf::Stopped(Signal::SIGTERM) if of_node => 0,
+        outcome => outcome.exit_status(),
+    };
     if let Some(failure) = &summary.failure {
         let path = summary.output.display();
         if failure.kind() == io::ErrorKind::NotFound {
@@ -241,6 +296,19 @@ pub fn run(args: RecordArgs) -> Outcome {
         say(format_args!("error: {} is not shown: {error:#}", summary.output.display()));
     }
     Ok(ExitCode::from(status))
+}
+
+/// Who read the meters, in a sentence.
+fn who_read(meters: MetersRead) -> &'static str {
+    match meters {
+        MetersRead::ByItself => "this recorder read the machine's meters for itself",
+        MetersRead::ForAll => "this recorder read the machine's meters, for all that share them with it",
+        MetersRead::ByAnother => {
+            "another recorder of this machine had the turn to read its meters when this one began: it sampled its own \
+             program. Report their recordings together"
+        }
+        MetersRead::Not => "this recorder read no meters",
+    }
 }
 
 /// Shows a recording. Another process does it: the program's exit status is this one's, whatever becomes of the page.
@@ -268,21 +336,23 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
     if let Some(meant) = value_taken_for_program(&command_line[..own]) {
         anyhow::bail!("write {meant}: without the equals sign the word is taken for the program to run");
     }
-    let output = output(args.output.as_deref(), args.quiet)?;
+    let output = output(args.output.as_deref(), args.node, args.quiet)?;
     keep_inputs(Some(&output), &[&args.model])?;
     let command = (!args.command.is_empty()).then_some(args.command);
     let of_one_kind =
         args.neighbours == OtherProcesses::Always && (!args.tid.is_empty() || args.cgroup.is_some());
     anyhow::ensure!(!of_one_kind, "--neighbours goes with a command or -p, not with -t or --cgroup");
-    let (tasks, until) = match (command, args.all_cpus, args.pid.is_empty(), args.tid.is_empty(), args.cgroup)
-    {
-        (command, true, ..) => (TargetTasks::System(command), None),
-        (until, _, false, ..) => (TargetTasks::Processes(args.pid), until),
-        (until, _, _, false, _) => (TargetTasks::Threads(args.tid), until),
-        (until, .., Some(group)) => (TargetTasks::ControlGroup(group), until),
-        (Some(command), ..) => (TargetTasks::Command(command), None),
-        (None, ..) => anyhow::bail!("nothing to record: give a command, -p PID, -t TID, --cgroup NAME or -a"),
-    };
+    let (tasks, until) =
+        match (command, args.all_cpus || args.node, args.pid.is_empty(), args.tid.is_empty(), args.cgroup) {
+            (command, true, ..) => (TargetTasks::System(command), None),
+            (until, _, false, ..) => (TargetTasks::Processes(args.pid), until),
+            (until, _, _, false, _) => (TargetTasks::Threads(args.tid), until),
+            (until, .., Some(group)) => (TargetTasks::ControlGroup(group), until),
+            (Some(command), ..) => (TargetTasks::Command(command), None),
+            (None, ..) => anyhow::bail!(
+                "nothing to record: give a command, -p PID, -t TID, --cgroup NAME, -a or --node"
+            ),
+        };
     let contradicts = args.cupti && matches!(args.gpu, Gpu::Never);
     anyhow::ensure!(
         !contradicts,
@@ -326,9 +396,10 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
             }),
         },
         energy: EnergyOptions {
-            meters: args.meters.options(),
+            meters: args.meter.options(),
             interval: Duration::from_millis(args.meter_interval.max(1)),
             rest: Duration::from_millis(args.rest),
+            sharing: args.meters.sharing(args.node),
         },
         output: OutputOptions { path: output, compression_level: args.compress, command_line, labels },
         duration: args.duration,
@@ -341,10 +412,13 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// The file to write. Ranks that were told no name must not all write one.
-fn output(named: Option<&Path>, quiet: bool) -> anyhow::Result<PathBuf> {
+fn output(named: Option<&Path>, of_node: bool, quiet: bool) -> anyhow::Result<PathBuf> {
     let place = Place::of_this_process(variable);
     if let Some(named) = named {
         return place.expand(named);
+    }
+    if of_node {
+        return place.expand(&place.pattern_of_nodes());
     }
     if !Job::has_ranks(variable) {
         return Ok(DEFAULT_RECORDING.into());

@@ -1,6 +1,6 @@
 //! Several recordings as one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -8,6 +8,8 @@ use anyhow::bail;
 use eprof::analyze::{Dimensions, MemoryLimit};
 use eprof::merge::merge;
 use eprof::profile::Profile;
+use eprof::recording::Recording;
+use eprof::recording::node_meters::{self, NodeMeters};
 use eprof::symbolize::{SymbolizeOptions, Symbolizer, Symbols};
 
 use super::input::{Found, InputArgs, Loaded, Needed};
@@ -27,11 +29,12 @@ impl InputArgs {
         let needed =
             Needed { dimensions: Dimensions { threads: true, ..needed.dimensions }, slices: false, ..needed };
         let memory = memory.shared_by(2 * paths.len());
+        let meters = node_meters(paths);
         let (mut profiles, mut symbols, mut subjects) = (Vec::new(), Vec::new(), Vec::new());
         for path in paths {
             let name = path.display().to_string();
             let Loaded { analysis, symbols: of_one, subject, .. } =
-                self.read(path, needed, memory).map_err(|error| naming(error, &name))?;
+                self.read(path, needed, memory, &meters).map_err(|error| naming(error, &name))?;
             let mut profile = match analysis {
                 Found::Text(profile) => *profile,
                 Found::Recording(analysis) => match analysis.into_whole() {
@@ -71,6 +74,23 @@ impl InputArgs {
             symbolizer: Symbolizer::new(SymbolizeOptions::default()),
         })
     }
+}
+
+/// The readings of the machines of which some recording left them to another. Files that cannot be read, or not more than
+/// once, are for others to complain about.
+fn node_meters(paths: &[PathBuf]) -> NodeMeters {
+    let open = |path: &PathBuf| Recording::open(path).ok();
+    let files = || paths.iter().filter(|path| path.is_file());
+    let boot = |recording: &Recording| node_meters::boot(recording).map(str::to_owned);
+    let borrowers = files().filter_map(open).filter(node_meters::borrows);
+    let boots: BTreeSet<String> = borrowers.filter_map(|recording| boot(&recording)).collect();
+    let mut meters = NodeMeters::default();
+    if !boots.is_empty() {
+        let lenders = files().filter_map(open);
+        let lenders = lenders.filter(|recording| boot(recording).is_some_and(|boot| boots.contains(&boot)));
+        lenders.for_each(|recording| meters.add(&recording));
+    }
+    meters
 }
 
 /// An error that says of which of the files it is.

@@ -49,6 +49,7 @@ pub fn close(
     // The program may go on for long, and nothing is counted any more.
     drop(sampling);
     Summary {
+        meters: description.metadata.meters,
         outcome: stop.wait_for_program(outcome),
         samples,
         lost,

@@ -25,7 +25,7 @@ use crate::record::output::PendingOutput;
 use crate::record::sampled_event::SampledEvent;
 use crate::record::sampling::Sampling;
 use crate::record::target;
-use crate::recording::metadata::{METADATA_FORMAT, Metadata};
+use crate::recording::metadata::{METADATA_FORMAT, Metadata, MetersRead};
 use crate::recording::own_events;
 
 /// What is known of a recording before its first sample.
@@ -45,6 +45,7 @@ impl Description {
         tasks: &TargetTasks,
         program: Option<Pid>,
         output: &OutputOptions,
+        meters: MetersRead,
         roots: &Roots,
     ) -> Self {
         let started = host::clock_reference();
@@ -67,6 +68,7 @@ impl Description {
             events: opened.sampling.events.iter().map(SampledEvent::info).collect(),
             warnings: [&opened.warnings[..], &opened.notes].concat(),
             identity: Some(identity::of(roots, &opened.machine, tasks, started, &output.labels)),
+            meters,
         };
         Self { metadata, clock, warnings: opened.warnings.clone() }
     }

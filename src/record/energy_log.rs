@@ -8,8 +8,9 @@ use perf_data::encode::RecordTooLong;
 use crate::hardware::{DomainInfo, Method};
 use crate::meter::{EnergyMeter, Pace};
 use crate::record::error::RecordError;
+use crate::record::meter_turn::MeterTurn;
 use crate::record::readings::{DomainReading, MeterReader};
-use crate::recording::metadata::Metadata;
+use crate::recording::metadata::{Metadata, MetersRead};
 use crate::recording::own_events;
 use crate::units::Joules;
 
@@ -17,9 +18,15 @@ use crate::units::Joules;
 /// costs more than it tells.
 const ESTIMATE_INTERVAL: Duration = Duration::from_millis(50);
 
+/// How often a recorder reads meters that another one reads closely. What each counted between two times is known then even if
+/// the other one is killed; and so few readings cost nothing, however many recorders there are.
+const SELDOM: Duration = Duration::from_secs(10);
+
 /// Takes the readings of all meters to the file.
 pub struct EnergyLog {
-    meters: Vec<MeterReader>,
+    meters: Vec<PacedReader>,
+    /// Whose turn it is to read them closely.
+    turn: MeterTurn,
     domains: Vec<DomainInfo>,
     /// For each domain a CPU that belongs to it, which its readings are said to be of.
     cpus: Vec<u32>,
@@ -28,6 +35,12 @@ pub struct EnergyLog {
     encoded: Vec<(usize, usize, Joules)>,
     /// First and last energy of each domain in the file.
     ranges: Vec<Option<(Joules, Joules)>>,
+}
+
+/// A meter that is being read, and how often that is to be when it is read closely.
+struct PacedReader {
+    reader: MeterReader,
+    interval: Duration,
 }
 
 /// The energy of a recording, in a few words.
@@ -43,7 +56,8 @@ pub struct EnergySummary {
 
 impl EnergyLog {
     /// Takes a first reading of each meter, and starts to read them at the interval that is wanted, as far as
-    /// their pace permits. The domains are those of the metadata, in the meters' order.
+    /// their pace permits: seldom, until it is this recorder's turn. The domains are those of the metadata, in the meters'
+    /// order.
     ///
     /// # Errors
     /// A meter that cannot be read.
@@ -51,6 +65,7 @@ impl EnergyLog {
         meters: Vec<Box<dyn EnergyMeter>>,
         wanted: Duration,
         metadata: &Metadata,
+        turn: MeterTurn,
     ) -> Result<Self, RecordError> {
         let domains = metadata.domains.clone();
         let first_cpu = |domain: &DomainInfo| {
@@ -59,15 +74,21 @@ impl EnergyLog {
         };
         let cpus = domains.iter().map(first_cpu).collect();
         let ranges = vec![None; domains.len()];
-        let meters = start_meters(meters, wanted).map_err(RecordError::system("reading an energy meter"))?;
-        Ok(Self { meters, domains, cpus, waiting: Vec::new(), encoded: Vec::new(), ranges })
+        let seldom = turn.read == MetersRead::ByAnother;
+        let meters =
+            start_meters(meters, wanted, seldom).map_err(RecordError::system("reading an energy meter"))?;
+        Ok(Self { meters, turn, domains, cpus, waiting: Vec::new(), encoded: Vec::new(), ranges })
     }
 
     /// Appends the readings since the last call as records. They count when [`EnergyLog::written`] says that they
     /// are in the file.
     pub fn collect(&mut self, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
+        if self.turn.read == MetersRead::ByAnother && self.turn.has_come() {
+            self.turn.read = MetersRead::ForAll;
+            self.meters.iter().for_each(|meter| meter.reader.hasten(meter.interval));
+        }
         for meter in &mut self.meters {
-            meter.collect(&mut self.waiting);
+            meter.reader.collect(&mut self.waiting);
         }
         self.encode(out)
     }
@@ -75,14 +96,15 @@ impl EnergyLog {
     /// Takes a last reading of each meter, stops them, and appends what they read.
     pub fn stop(&mut self, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
         for meter in std::mem::take(&mut self.meters) {
-            meter.stop(&mut self.waiting);
+            meter.reader.stop(&mut self.waiting);
         }
         self.encode(out)
     }
 
-    /// Stops the meters and takes no last reading.
+    /// Stops the meters and takes no last reading. Another recorder may have the turn.
     pub fn give_up(&mut self) {
         self.meters.clear();
+        self.turn = MeterTurn::default();
     }
 
     fn encode(&mut self, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
@@ -120,7 +142,11 @@ impl EnergyLog {
     }
 }
 
-fn start_meters(meters: Vec<Box<dyn EnergyMeter>>, wanted: Duration) -> io::Result<Vec<MeterReader>> {
+fn start_meters(
+    meters: Vec<Box<dyn EnergyMeter>>,
+    wanted: Duration,
+    seldom: bool,
+) -> io::Result<Vec<PacedReader>> {
     let mut first_domain = 0;
     let mut readers = Vec::new();
     for meter in meters {
@@ -129,7 +155,12 @@ fn start_meters(meters: Vec<Box<dyn EnergyMeter>>, wanted: Duration) -> io::Resu
         let [shortest, longest] = [shortest, longest].map(|span| Duration::from_nanos(span.as_nanos()));
         let measures = meter.domains().iter().any(|domain| domain.method == Method::Measured);
         let wanted = if measures { wanted } else { wanted.max(ESTIMATE_INTERVAL) };
-        readers.push(MeterReader::start(meter, first_domain, wanted.min(longest).max(shortest))?);
+        let interval = wanted.min(longest).max(shortest);
+        let reader = match seldom {
+            true => MeterReader::start_seldom(meter, first_domain, SELDOM.min(longest).max(shortest))?,
+            false => MeterReader::start(meter, first_domain, interval)?,
+        };
+        readers.push(PacedReader { reader, interval });
         first_domain += count;
     }
     Ok(readers)

@@ -30,6 +30,8 @@ mod gpu;
 mod host;
 mod identity;
 mod kernel_state;
+mod meter_lock;
+mod meter_turn;
 mod opened;
 mod options;
 mod output;
@@ -59,7 +61,8 @@ pub use frequency::highest as highest_frequency;
 pub use gpu::activity::COST as CUPTI_COST;
 pub use options::{
     CallGraph, ControlGroups, CuptiOptions, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions,
-    OtherProcesses, OutputOptions, RecordOptions, SamplingOptions, SamplingRate, TargetOptions, TargetTasks,
+    MeterSharing, OtherProcesses, OutputOptions, RecordOptions, SamplingOptions, SamplingRate, TargetOptions,
+    TargetTasks,
 };
 pub use progress::{Listener, SoFar};
 pub use session::record;

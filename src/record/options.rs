@@ -205,6 +205,23 @@ pub struct EnergyOptions {
     /// How long the meters are watched before a program is started, to learn what the machine draws at rest. Zero:
     /// not at all.
     pub rest: Duration,
+    /// With whom the reading is shared.
+    pub sharing: MeterSharing,
+}
+
+/// Which of the recorders of one machine reads its meters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MeterSharing {
+    /// This one, whoever else does.
+    #[default]
+    Own,
+    /// One of those of the job step reads them closely, and the others only at their ends and now and then: so that whatever
+    /// happens to that one, no joules are missing. When it has ended, the next one takes over.
+    Node,
+    /// This one, for all of the job: it records the whole machine.
+    Companion,
+    /// This one does not.
+    Nobody,
 }
 
 /// Where a recording goes.

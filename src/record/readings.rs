@@ -50,6 +50,24 @@ impl MeterReader {
         MeterThread::start(meter, first_domain, interval).map(Self::Thread)
     }
 
+    /// The same, by a thread of eprof's whatever the kernel could do: of a meter that is read seldom, until
+    /// [`MeterReader::hasten`].
+    pub fn start_seldom(
+        meter: Box<dyn EnergyMeter>,
+        first_domain: usize,
+        interval: Duration,
+    ) -> std::io::Result<Self> {
+        MeterThread::start(meter, first_domain, interval).map(Self::Thread)
+    }
+
+    /// Reads a meter of [`MeterReader::start_seldom`] now, and every `interval` from now on.
+    pub fn hasten(&self, interval: Duration) {
+        if let Self::Thread(thread) = self {
+            // A thread that has ended could not read the meter any more.
+            let _ = thread.pace.send(interval);
+        }
+    }
+
     /// Moves the readings taken since the last call into `readings`.
     pub fn collect(&mut self, readings: &mut Vec<DomainReading>) {
         match self {
@@ -127,7 +145,8 @@ impl KernelMeter {
 #[derive(Debug)]
 pub struct MeterThread {
     collected: Arc<Mutex<Vec<DomainReading>>>,
-    stop: Sender<()>,
+    /// Takes new intervals; dropped, it ends the thread.
+    pace: Sender<Duration>,
     thread: JoinHandle<()>,
 }
 
@@ -140,14 +159,14 @@ impl MeterThread {
         let collected = Arc::new(Mutex::new(Vec::new()));
         let mut scratch = Vec::new();
         read_into(meter.as_mut(), first_domain, &mut scratch, &collected)?;
-        let (stop, stopped) = channel();
+        let (pace, paces) = channel();
         let readings = Arc::clone(&collected);
         let thread = thread::Builder::new().name("eprof-meter".into()).spawn(move || {
             // What is read is open. Without rights to give up, there is nothing to say.
             let _ = privileges::drop_unless_root();
-            poll(meter.as_mut(), first_domain, interval, &readings, &stopped);
+            poll(meter.as_mut(), first_domain, interval, &readings, &paces);
         })?;
-        Ok(Self { collected, stop, thread })
+        Ok(Self { collected, pace, thread })
     }
 
     fn collect(&self, readings: &mut Vec<DomainReading>) {
@@ -156,7 +175,7 @@ impl MeterThread {
     }
 
     fn stop(self, readings: &mut Vec<DomainReading>) {
-        drop(self.stop);
+        drop(self.pace);
         let _ = self.thread.join();
         let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);
         readings.append(&mut collected);
@@ -166,19 +185,24 @@ impl MeterThread {
 fn poll(
     meter: &mut dyn EnergyMeter,
     first_domain: usize,
-    interval: Duration,
+    mut interval: Duration,
     collected: &Mutex<Vec<DomainReading>>,
-    stopped: &Receiver<()>,
+    paces: &Receiver<Duration>,
 ) {
     let mut scratch = Vec::new();
     let mut next = Instant::now() + interval;
     loop {
-        let stop = stopped.recv_timeout(next.saturating_duration_since(Instant::now()));
+        let told = paces.recv_timeout(next.saturating_duration_since(Instant::now()));
         if read_into(meter, first_domain, &mut scratch, collected).is_err() {
             return;
         }
-        if stop != Err(RecvTimeoutError::Timeout) {
-            return;
+        match told {
+            Ok(new) => {
+                interval = new;
+                next = Instant::now();
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
         }
         // A reading that was late does not make the next ones crowd together.
         next = (next + interval).max(Instant::now() + interval / 2);

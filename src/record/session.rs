@@ -6,7 +6,8 @@
 //! 2. The file is made beside its name, so that a name that cannot be written stops everything else.
 //! 3. The program is forked and waits just before its `exec`. So it has a process id to open counters for, and
 //!    ends without having started if anything below fails.
-//! 4. Counters and meters are opened, while eprof has its capabilities.
+//! 4. Counters and meters are opened, while eprof has its capabilities. Of several recorders of one machine one asks with
+//!    success for the turn to read the meters closely; the others may take over later, so that they open them, too.
 //!    Then, if nothing else says what the machine draws at rest, it is watched for a moment: the program waits.
 //! 5. The file gets its head: a recorder that is killed at any later moment leaves a readable file.
 //! 6. The meters take their first readings, which the program's joules begin at.
@@ -17,6 +18,7 @@
 //! 10. Rounds, until the recording ends; the last one takes what meters, rings and counters have.
 //! 11. The file gets its trailer, and the program is waited for.
 
+use crate::identity::Job;
 use crate::machine::Roots;
 use crate::process::clocks::monotonic_now;
 use crate::process::{Signals, privileges};
@@ -26,6 +28,7 @@ use crate::record::description::Description;
 use crate::record::energy_log::EnergyLog;
 use crate::record::error::RecordError;
 use crate::record::gpu::gpu_records::GpuRecords;
+use crate::record::meter_turn::MeterTurn;
 use crate::record::opened::Opened;
 use crate::record::options::RecordOptions;
 use crate::record::output::PendingOutput;
@@ -52,15 +55,18 @@ pub fn record(options: &RecordOptions, progress: Listener<'_>) -> Result<Summary
     let mut file = PendingOutput::create(&output.path)?;
     let program = PreparedProgram::fork(target, gpu.cupti.as_ref(), signals.original_mask())?;
 
-    let mut opened = Opened::open(&roots, target, program.pid(), sampling, &gpu.launches, &energy.meters)?;
+    let turn = MeterTurn::ask(energy.sharing, &Job::of_environment(|name| std::env::var(name).ok()));
+    let (target, meters) = (&turn.target(target), turn.meters(&energy.meters));
+    let mut opened = Opened::open(&roots, target, program.pid(), sampling, &gpu.launches, &meters)?;
+    opened.notes.extend(turn.note.clone());
 
     rest::watch(&mut opened, &target.tasks, energy.rest, &roots);
 
-    let description = Description::of(&opened, &target.tasks, program.pid(), output, &roots);
+    let description = Description::of(&opened, &target.tasks, program.pid(), output, turn.read, &roots);
     let compression = output.compression_level;
     let mut drain = description.write(&mut file, compression, &opened, program.tells_activity(), &roots)?;
 
-    let meters = EnergyLog::start(opened.meters, energy.interval, &description.metadata)?;
+    let meters = EnergyLog::start(opened.meters, energy.interval, &description.metadata, turn)?;
     privileges::drop_unless_root().map_err(RecordError::system("giving up capabilities"))?;
     opened.sampling.start(opened.starts_on_exec)?;
     let running = target::describe_running(target, &roots, opened.sampling.first_id());

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use crate::hardware::Method;
 use crate::process::Outcome;
 use crate::record::energy_log::EnergySummary;
+use crate::recording::metadata::MetersRead;
 
 /// A finished recording.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Summary {
     pub lost: u64,
     /// Times the kernel stopped an event because it came too often.
     pub throttled: u64,
+    /// Who was to read them, as the recording says.
+    pub meters: MetersRead,
     /// What the meters read.
     pub energy: Option<EnergySummary>,
     /// Bytes of the file.

@@ -47,6 +47,32 @@ pub struct Metadata {
     /// Where the recording comes from; `None` of recorders that did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
+    /// Who read the machine's meters.
+    #[serde(default, skip_serializing_if = "MetersRead::is_by_itself")]
+    pub meters: MetersRead,
+}
+
+/// Who read a machine's meters while a recording was made, where several recorders may have run on it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MetersRead {
+    /// Its recorder, whoever else did.
+    #[default]
+    ByItself,
+    /// Its recorder, closely, and on behalf of the others.
+    ForAll,
+    /// Another recorder closely. Its own read them at its beginning and end and now and then, and closely from when the
+    /// former had ended.
+    ByAnother,
+    /// Not its recorder.
+    Not,
+}
+
+impl MetersRead {
+    /// As where nobody else records.
+    pub fn is_by_itself(&self) -> bool {
+        *self == Self::ByItself
+    }
 }
 
 /// What a recording was pointed at.

@@ -8,6 +8,7 @@ pub mod energy;
 pub mod gpu_activity;
 pub mod gpu_events;
 pub mod metadata;
+pub mod node_meters;
 pub mod own_events;
 
 mod error;

@@ -8,6 +8,8 @@ use perf_data::{Decoder, EventDesc, Features, PerfData, Records};
 
 use super::error::RecordingError;
 use super::metadata::{METADATA_EVENT, METADATA_FORMAT, Metadata};
+use super::node_meters::LentReading;
+use crate::hardware::DomainInfo;
 
 /// No machine's description is so long: who writes longer metadata means to fill the memory.
 const LONGEST_METADATA: usize = 64 << 20;
@@ -18,6 +20,8 @@ const LONGEST_METADATA: usize = 64 << 20;
 pub struct Recording {
     perf_data: PerfData,
     metadata: Option<Metadata>,
+    /// Readings that others took.
+    lent: Option<Vec<LentReading>>,
     /// For who waits: see [`Recording::bytes_read`].
     bytes_read: AtomicU64,
 }
@@ -61,12 +65,31 @@ impl Recording {
 
     fn new(perf_data: PerfData) -> Result<Self, RecordingError> {
         let metadata = metadata_of(&perf_data)?;
-        Ok(Self { perf_data, metadata, bytes_read: AtomicU64::new(0) })
+        Ok(Self { perf_data, metadata, lent: None, bytes_read: AtomicU64::new(0) })
     }
 
     /// What eprof wrote down; `None` for other recorders' files.
     pub fn metadata(&self) -> Option<&Metadata> {
         self.metadata.as_ref()
+    }
+
+    /// Gives the recording the domains and readings of another recorder of its machine, in the order of time, in place of
+    /// its own.
+    pub(super) fn lend(&mut self, mut domains: Vec<DomainInfo>, readings: Vec<LentReading>) {
+        let Some(metadata) = &mut self.metadata else { return };
+        for domain in &mut domains {
+            let own = metadata.domains.iter().find(|own| own.name == domain.name);
+            // Programs number graphics cards each in their own way.
+            domain.cuda_ordinal = own.and_then(|own| own.cuda_ordinal);
+            domain.rest = domain.rest.or_else(|| own?.rest);
+        }
+        metadata.domains = domains;
+        self.lent = Some(readings);
+    }
+
+    /// The readings of meters that count, if they are not in the file, in the order of time.
+    pub fn lent_readings(&self) -> Option<&[LentReading]> {
+        self.lent.as_deref()
     }
 
     /// The file.

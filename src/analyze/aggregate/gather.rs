@@ -25,6 +25,7 @@ use crate::profile::{EventTotals, HiddenCallers, Module, Thread};
 use crate::recording::Recording;
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{Metadata, Target};
+use crate::recording::node_meters::LentReading;
 use crate::timeline::{TaskId, Tasks};
 use crate::units::{Nanoseconds, Timestamp};
 
@@ -68,7 +69,13 @@ pub(crate) fn gather<'r>(
     tell: impl FnMut(Step),
 ) -> Gathered {
     let mut gatherer = Gatherer::new(recording, roles, options, samples, room, tell);
-    let end = Replay::new(recording).for_each(|at, context, record| gatherer.record(at, context, record));
+    let end = Replay::new(recording).for_each(|at, context, record| {
+        if let Some(time) = context.time {
+            gatherer.lent_until(time);
+        }
+        gatherer.record(at, context, record);
+    });
+    gatherer.lent_until(Timestamp::from_nanos(u64::MAX));
     let (modules, threads) = gatherer.tasks.into_parts();
     let hidden_callers = gatherer.unwinder.as_ref().map(SampleUnwinder::hidden_callers).unwrap_or_default();
     let unwinding = gatherer.unwinder.map(|unwinder| unwinder.warnings()).unwrap_or_default();
@@ -110,6 +117,8 @@ struct Gatherer<'r, F> {
     not_sampled: Option<NotSampled>,
     /// Only where that is not known.
     unsampled: Option<Unsampled>,
+    /// Readings of others that are still to come.
+    lent: &'r [LentReading],
     tell: F,
 }
 
@@ -168,7 +177,19 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             is_too_large: false,
             not_sampled,
             unsampled,
+            lent: recording.lent_readings().unwrap_or_default(),
             tell,
+        }
+    }
+
+    /// Tells the readings up to a time that the recording was given.
+    fn lent_until(&mut self, now: Timestamp) {
+        while let Some((&LentReading { domain, time, energy }, rest)) = self.lent.split_first()
+            && time <= now
+        {
+            self.lent = rest;
+            (self.tell)(Step::Reading { domain, time, energy });
+            self.launches.reading(domain as usize, time, energy);
         }
     }
 
@@ -223,7 +244,11 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             }
             Some(EventRole::Gpu(call)) => self.gpu_call(at, context, call, sample),
             Some(
-                EventRole::Metadata | EventRole::KernelName | EventRole::Context | EventRole::GpuActivity,
+                EventRole::Metadata
+                | EventRole::KernelName
+                | EventRole::Context
+                | EventRole::GpuActivity
+                | EventRole::Superseded,
             )
             | None => {}
         }

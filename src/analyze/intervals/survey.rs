@@ -17,6 +17,7 @@ use crate::hardware::DomainInfo;
 use crate::profile::{LostStretch, MeterCurve};
 use crate::recording::Recording;
 use crate::recording::energy::EnergyReading;
+use crate::recording::node_meters::LentReading;
 use crate::units::{Joules, Timestamp};
 
 /// Long losses that are kept: far more than a recorder can be held up in an hour. Damaged files name more.
@@ -85,18 +86,25 @@ pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
         ..Survey::default()
     };
     let (mut records, decoder) = (recording.records(), recording.decoder());
+    let mut lent = recording.lent_readings().unwrap_or_default().iter().peekable();
     loop {
         match records.next_raw() {
             Ok(Some(raw)) => {
+                // Among the samples of their time, as if they lay in the file.
+                let now = if lent.peek().is_some() { decoder.time(&raw) } else { None };
+                while let Some(reading) = lent.next_if(|reading| now.is_some_and(|now| reading.time <= now)) {
+                    survey.lent(&ranges, reading);
+                }
                 survey.record(roles, &ranges, decoder, &raw);
                 let seen = raw.position;
                 records.release_before(seen);
             }
-            Ok(None) => return survey,
             Err(error) if error.is_recoverable() => {}
-            Err(_) => return survey,
+            Ok(None) | Err(_) => break,
         }
     }
+    lent.for_each(|reading| survey.lent(&ranges, reading));
+    survey
 }
 
 impl Survey {
@@ -178,10 +186,20 @@ impl Survey {
         let (Some(time), Some(reading)) = (context.time, EnergyReading::from_bytes(sample.raw)) else {
             return;
         };
-        let point = (time, reading.energy);
-        self.intervals.reading(domain, time, reading.energy);
-        self.meters[domain].push(time, reading.energy);
-        self.late_readings[domain].reading(range, time, reading.energy);
+        self.counted(domain, range, time, reading.energy);
+    }
+
+    fn lent(&mut self, ranges: &[Option<Joules>], reading: &LentReading) {
+        let domain = reading.domain as usize;
+        self.counted(domain, ranges[domain], reading.time, reading.energy);
+    }
+
+    /// A reading of a meter.
+    fn counted(&mut self, domain: usize, range: Option<Joules>, time: Timestamp, energy: Joules) {
+        let point = (time, energy);
+        self.intervals.reading(domain, time, energy);
+        self.meters[domain].push(time, energy);
+        self.late_readings[domain].reading(range, time, energy);
         let ends = self.readings[domain].get_or_insert([point, point]);
         if time < ends[0].0 {
             ends[0] = point;

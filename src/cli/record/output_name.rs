@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use eprof::identity::Job;
 
 /// What a recording is called that is one of many.
-pub(super) const PATTERNS: &str = "%h (host), %j (job), %s (job step), %r or %t (rank), %p (eprof's process), %%";
+pub(super) const PATTERNS: &str =
+    "%h (host), %j (job), %s (job step), %r or %t (rank), %p (eprof's process), %%";
 
 /// What stands for a job, step or rank that there is not.
 const NONE: &str = "none";
@@ -124,7 +125,10 @@ mod tests {
             assert!(error.contains("stands for nothing") && error.contains("%%"), "{error}");
         }
         let bytes = OsStr::from_bytes(b"\xff%r");
-        assert_eq!(place().expand(Path::new(bytes)).expect("any bytes"), Path::new(OsStr::from_bytes(b"\xff3")));
+        assert_eq!(
+            place().expand(Path::new(bytes)).expect("any bytes"),
+            Path::new(OsStr::from_bytes(b"\xff3"))
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use eprof::identity::{Identity, WallClock};
 use eprof::label::Label;
 use eprof::recording::Recording;
-use eprof::recording::metadata::Metadata;
+use eprof::recording::metadata::{Metadata, MetersRead};
 
 /// Writes the lines.
 pub fn write(recording: &Recording, mut out: impl Write) -> io::Result<()> {
@@ -62,6 +62,15 @@ impl Lines {
             let method = format!("{:?}", domain.method).to_lowercase();
             self.add("energy domain", format!("{} ({}, {method})", domain.name, domain.source));
         }
+        let meters = match metadata.meters {
+            MetersRead::ByItself => None,
+            MetersRead::ForAll => Some("read by this recorder for all of its machine"),
+            MetersRead::ByAnother => {
+                Some("read closely by another recorder of the machine when this one began")
+            }
+            MetersRead::Not => Some("not read by this recorder"),
+        };
+        self.known("meters", meters);
         match &metadata.identity {
             Some(identity) => self.identity(identity),
             None => {

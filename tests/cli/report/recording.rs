@@ -9,7 +9,7 @@ use std::path::Path;
 use eprof::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method, Role};
 use eprof::identity::Identity;
 use eprof::recording::energy::EnergyReading;
-use eprof::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, Target};
+use eprof::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, MetersRead, Target};
 use eprof::recording::own_events;
 use eprof::units::{Joules, Nanoseconds, Timestamp};
 use perf_data::EventDesc;
@@ -54,6 +54,8 @@ pub struct Recorded<'a> {
     pub watts_error: Option<f64>,
     /// Where it says that it comes from.
     pub identity: Option<Identity>,
+    /// Who read the meters.
+    pub meters: MetersRead,
     /// The recorder's process id.
     pub recorder: u32,
 }
@@ -70,6 +72,7 @@ impl Default for Recorded<'_> {
             astray: &[],
             watts_error: None,
             identity: None,
+            meters: MetersRead::default(),
             recorder: 1,
         }
     }
@@ -212,6 +215,7 @@ impl Recorded<'_> {
             }],
             warnings: if self.warning.is_empty() { Vec::new() } else { vec![self.warning.to_owned()] },
             identity: self.identity.clone(),
+            meters: self.meters,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Seek, Write};
 
 use eprof::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method};
 use eprof::recording::energy::EnergyReading;
-use eprof::recording::metadata::{METADATA_FORMAT, Metadata, Target};
+use eprof::recording::metadata::{METADATA_FORMAT, Metadata, MetersRead, Target};
 use eprof::recording::own_events;
 use eprof::units::{Joules, Nanoseconds, Timestamp};
 use perf_data::attr::{EventAttr, flag};
@@ -221,5 +221,6 @@ fn metadata() -> Metadata {
         events: Vec::new(),
         warnings: Vec::new(),
         identity: None,
+        meters: MetersRead::default(),
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use eprof::gpu::trace::PowerTrace;
 use eprof::hardware::{DomainInfo, DomainKind, MachineInfo, Method};
 use eprof::recording::energy::EnergyReading;
-use eprof::recording::metadata::{METADATA_FORMAT, Metadata, Target};
+use eprof::recording::metadata::{METADATA_FORMAT, Metadata, MetersRead, Target};
 use eprof::recording::own_events;
 use eprof::units::{Joules, Nanoseconds, Timestamp};
 use perf_data::Features;
@@ -69,6 +69,7 @@ pub fn write(path: &Path, gpus: &[Gpu]) {
         events: Vec::new(),
         warnings: Vec::new(),
         identity: None,
+        meters: MetersRead::default(),
     };
     let file = fs::File::create(path).expect("a file");
     let mut writer = PerfDataWriter::create(file, own_events::descriptions(&domains)).expect("a recording");

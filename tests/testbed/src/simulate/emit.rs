@@ -4,7 +4,7 @@ use std::io::{self, Seek, Write};
 
 use eprof::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, MachineInfo, Method, Role};
 use eprof::recording::energy::CpuTimes;
-use eprof::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, Target};
+use eprof::recording::metadata::{EventInfo, METADATA_FORMAT, Metadata, MetersRead, Target};
 use eprof::recording::own_events;
 use eprof::units::{Nanoseconds, Timestamp};
 use perf_data::EventDesc;
@@ -291,6 +291,7 @@ fn metadata(scenario: &Scenario) -> Metadata {
         events: events.collect(),
         warnings: Vec::new(),
         identity: None,
+        meters: MetersRead::default(),
     }
 }
 
