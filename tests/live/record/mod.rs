@@ -17,4 +17,5 @@ mod ranks;
 mod readers;
 mod rights;
 mod shares;
+mod sharing;
 mod signals;

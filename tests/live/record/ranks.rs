@@ -32,7 +32,7 @@ fn joules(report: &Value, part: &str) -> f64 {
 fn start(folder: &Folder, rank: usize, command: &[std::ffi::OsString]) -> Child {
     let output = format!("ranks/{rank}.data");
     folder
-        .record(["--meter", "estimate", "--watts", WATTS, "--label", "parity=even", "-o"])
+        .record(["--meters", "own", "--meter", "estimate", "--watts", WATTS, "--label", "parity=even", "-o"])
         .arg(output)
         .arg("--")
         .args(command)
