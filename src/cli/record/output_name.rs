@@ -16,7 +16,7 @@ const NONE: &str = "none";
 /// What a name can tell of the recorder.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Place {
-    /// The machine's own name, up to its first dot.
+    /// What the batch system calls the machine, or else its own name up to the first dot.
     pub host: String,
     /// The place in a job.
     pub job: Job,
@@ -29,7 +29,8 @@ impl Place {
     pub fn of_this_process(variable: impl Fn(&str) -> Option<String>) -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host = host.trim().split('.').next().unwrap_or_default().to_owned();
-        Self { host, job: Job::of_environment(variable), pid: std::process::id() }
+        let job = Job::of_environment(variable);
+        Self { host: job.node.clone().unwrap_or(host), job, pid: std::process::id() }
     }
 
     /// What `name` means here.

@@ -19,3 +19,4 @@ mod rights;
 mod shares;
 mod sharing;
 mod signals;
+mod slurm;
