@@ -141,10 +141,9 @@ impl Cluster {
              SlurmdParameters=config_overrides\nTmpFS={root}/tmp/%n\nKillWait=10\n",
             ports[0]
         );
-        for node in 1..=NODES {
+        for (node, port) in ports.iter().enumerate().skip(1) {
             text += &format!(
-                "NodeName=n{node} NodeHostname={host} NodeAddr=127.0.0.1 Port={} CPUs=2 State=UNKNOWN\n",
-                ports[node]
+                "NodeName=n{node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 State=UNKNOWN\n"
             );
         }
         text += "PartitionName=all Nodes=ALL Default=YES MaxTime=5 State=UP\n";
