@@ -68,8 +68,18 @@ const SAMPLE_TYPE: u64 =
 /// A recording of samples on two CPUs in turn, each with its stack, the outermost function first. Functions below 100
 /// have names: `f7`. The ring of one CPU is written after that of the other, twenty samples at a time.
 pub fn recording_of_stacks(stacks: &[Vec<u64>]) -> Recording {
+    recording_with_readings(stacks, metadata(), |_| true)
+}
+
+/// The same of a recorder that says this of itself, and that reads the meters before the samples and after each forty of them
+/// where `is_read` says so.
+pub fn recording_with_readings(
+    stacks: &[Vec<u64>],
+    metadata: Metadata,
+    is_read: impl Fn(usize) -> bool,
+) -> Recording {
     let at = |nanos: u64| Timestamp::from_nanos(1_000_000_000 + nanos);
-    let metadata = Metadata { events: Vec::new(), ..metadata() };
+    let metadata = Metadata { events: Vec::new(), ..metadata };
     let attr = EventAttr {
         kind: event_type::SOFTWARE,
         sample_period: PERIOD,
@@ -85,7 +95,8 @@ pub fn recording_of_stacks(stacks: &[Vec<u64>]) -> Recording {
     own_events::metadata(&metadata, at(0), &mut records).expect("short");
     (0..100).for_each(|function| kernel_symbol(function, at(0), &mut records));
     let reading = |time: u64, records: &mut Vec<u8>| {
-        for (domain, watts) in [10.0, 7.0, 2.0].into_iter().enumerate() {
+        let domains = metadata.domains.len();
+        for (domain, watts) in [10.0, 7.0, 2.0].into_iter().enumerate().take(domains) {
             // Not the same power all the time.
             let seconds = time as f64 * 1e-9;
             let energy = Joules::from_joules(watts * (seconds + 0.01 * (seconds * 300.0).sin()));
@@ -113,15 +124,19 @@ pub fn recording_of_stacks(stacks: &[Vec<u64>]) -> Recording {
         };
         encode::sample(SAMPLE_TYPE, &fields, records).expect("short");
     };
-    reading(0, &mut records);
+    if is_read(0) {
+        reading(0, &mut records);
+    }
     let numbered: Vec<(u64, &Vec<u64>)> = (0..).zip(stacks).collect();
-    for round in numbered.chunks(40) {
+    for (index, round) in numbered.chunks(40).enumerate() {
         for cpu in 0..2 {
             let of_cpu = round.iter().filter(|(number, _)| number % 2 == cpu);
             of_cpu.for_each(|(number, stack)| sample(*number, stack, &mut records));
         }
         let end = round.last().map_or(0, |(number, _)| (1 + number / 2) * PERIOD);
-        reading(end + 1000, &mut records);
+        if is_read(index + 1) {
+            reading(end + 1000, &mut records);
+        }
         encode::finished_round(&mut records);
     }
     writer.write_raw(&records).expect("a vector takes all");

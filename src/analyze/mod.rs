@@ -21,6 +21,8 @@ mod gpu;
 mod intervals;
 #[cfg(test)]
 mod laws;
+#[cfg(test)]
+mod lent_readings;
 mod memory;
 mod model;
 mod options;
