@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use eprof::identity::{Job, Labels};
+use eprof::identity::Labels;
 use eprof::label::visible_lines;
 use eprof::machine::Roots;
 use eprof::machine::cpuinfo::CpuIdentity;
@@ -17,25 +17,26 @@ use eprof::power_model::stored::StoredModel;
 use eprof::process::Outcome as EndOf;
 use eprof::record::{
     self, CallGraph, ControlGroups, CuptiOptions, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions,
-    MeterSharing, OtherProcesses, OutputOptions, RecordError, RecordOptions, SamplingOptions, SamplingRate,
-    TargetOptions, TargetTasks,
+    OtherProcesses, OutputOptions, RecordError, RecordOptions, SamplingOptions, SamplingRate, TargetOptions,
+    TargetTasks,
 };
-use eprof::recording::metadata::MetersRead;
 
 use nix::sys::signal::Signal;
 
 use super::Outcome;
-use super::input::DEFAULT_RECORDING;
 use super::meters::MeterArgs;
 use super::model::folders;
 use super::new_file::keep_inputs;
 use super::output::{say, warn};
 use super::progress_line::ProgressLine;
 
+mod environment;
 mod output_name;
+mod sharing;
 mod unrecorded;
 
-use output_name::Place;
+use output_name::output;
+use sharing::{Meters, who_read};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -209,29 +210,6 @@ pub struct RecordArgs {
     command: Vec<OsString>,
 }
 
-/// Who reads the meters.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Meters {
-    Auto,
-    Own,
-    Node,
-    None,
-}
-
-impl Meters {
-    fn sharing(self, is_companion: bool) -> MeterSharing {
-        let in_job = || Job::of_environment(variable).id.is_some() || Job::has_ranks(variable);
-        match self {
-            Self::None => MeterSharing::Nobody,
-            Self::Auto | Self::Node if is_companion => MeterSharing::Companion,
-            Self::Own => MeterSharing::Own,
-            Self::Node => MeterSharing::Node,
-            Self::Auto if in_job() => MeterSharing::Node,
-            Self::Auto => MeterSharing::Own,
-        }
-    }
-}
-
 /// When launches of GPU kernels are recorded.
 #[derive(Clone, Copy, ValueEnum)]
 enum Gpu {
@@ -296,19 +274,6 @@ pub fn run(args: RecordArgs) -> Outcome {
         say(format_args!("error: {} is not shown: {error:#}", summary.output.display()));
     }
     Ok(ExitCode::from(status))
-}
-
-/// Who read the meters, in a sentence.
-fn who_read(meters: MetersRead) -> &'static str {
-    match meters {
-        MetersRead::ByItself => "this recorder read the machine's meters for itself",
-        MetersRead::ForAll => "this recorder read the machine's meters, for all that share them with it",
-        MetersRead::ByAnother => {
-            "another recorder of this machine had the turn to read its meters when this one began: it sampled its own \
-             program. Report their recordings together"
-        }
-        MetersRead::Not => "this recorder read no meters",
-    }
 }
 
 /// Shows a recording. Another process does it: the program's exit status is this one's, whatever becomes of the page.
@@ -404,31 +369,6 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         output: OutputOptions { path: output, compression_level: args.compress, command_line, labels },
         duration: args.duration,
     })
-}
-
-/// The value of an environment variable.
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-/// The file to write. Ranks that were told no name must not all write one.
-fn output(named: Option<&Path>, of_node: bool, quiet: bool) -> anyhow::Result<PathBuf> {
-    let place = Place::of_this_process(variable);
-    if let Some(named) = named {
-        return place.expand(named);
-    }
-    if of_node {
-        return place.expand(&place.pattern_of_nodes());
-    }
-    if !Job::has_ranks(variable) {
-        return Ok(DEFAULT_RECORDING.into());
-    }
-    let pattern = place.pattern_of_ranks();
-    // Once for all: who starts a thousand ranks does not want to read a thousand lines.
-    if !quiet && place.job.rank.is_none_or(|rank| rank == 0) {
-        say(format_args!("each rank writes a recording of its own, {} (-o names others)", pattern.display()));
-    }
-    place.expand(&pattern)
 }
 
 /// Samples a second, or as many as the kernel allows.

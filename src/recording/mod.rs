@@ -12,7 +12,10 @@ pub mod node_meters;
 pub mod own_events;
 
 mod error;
+mod lent_reading;
+mod meter_curves;
 mod open;
 
 pub use error::RecordingError;
+pub use lent_reading::LentReading;
 pub use open::{Opened, Recording};

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use perf_data::{Decoder, EventDesc, Features, PerfData, Records};
 
 use super::error::RecordingError;
+use super::lent_reading::LentReading;
 use super::metadata::{METADATA_EVENT, METADATA_FORMAT, Metadata};
-use super::node_meters::LentReading;
 use crate::hardware::DomainInfo;
 
 /// No machine's description is so long: who writes longer metadata means to fill the memory.

@@ -22,10 +22,9 @@ use crate::analyze::sample_key::{NO_CPU, SampleKey};
 use crate::analyze::steps::{LostStep, Owner, SampleStep, Step};
 use crate::attribute::Charge;
 use crate::profile::{EventTotals, HiddenCallers, Module, Thread};
-use crate::recording::Recording;
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{Metadata, Target};
-use crate::recording::node_meters::LentReading;
+use crate::recording::{LentReading, Recording};
 use crate::timeline::{TaskId, Tasks};
 use crate::units::{Nanoseconds, Timestamp};
 

@@ -15,9 +15,8 @@ use crate::analyze::intervals::pieces::Pieces;
 use crate::attribute::Quantum;
 use crate::hardware::DomainInfo;
 use crate::profile::{LostStretch, MeterCurve};
-use crate::recording::Recording;
 use crate::recording::energy::EnergyReading;
-use crate::recording::node_meters::LentReading;
+use crate::recording::{LentReading, Recording};
 use crate::units::{Joules, Timestamp};
 
 /// Long losses that are kept: far more than a recorder can be held up in an hour. Damaged files name more.

@@ -6,27 +6,30 @@ use std::path::{Path, PathBuf};
 
 use eprof::identity::Job;
 
+use super::super::input::DEFAULT_RECORDING;
+use super::super::output::say;
+use super::environment::variable;
+
 /// What a recording is called that is one of many.
-pub(super) const PATTERNS: &str =
-    "%h (host), %j (job), %s (job step), %r or %t (rank), %p (eprof's process), %%";
+const PATTERNS: &str = "%h (host), %j (job), %s (job step), %r or %t (rank), %p (eprof's process), %%";
 
 /// What stands for a job, step or rank that there is not.
 const NONE: &str = "none";
 
 /// What a name can tell of the recorder.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Place {
+struct Place {
     /// What the batch system calls the machine, or else its own name up to the first dot.
-    pub host: String,
+    host: String,
     /// The place in a job.
-    pub job: Job,
+    job: Job,
     /// The recorder's process id.
-    pub pid: u32,
+    pid: u32,
 }
 
 impl Place {
     /// This process's.
-    pub fn of_this_process(variable: impl Fn(&str) -> Option<String>) -> Self {
+    fn of_this_process(variable: impl Fn(&str) -> Option<String>) -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host = host.trim().split('.').next().unwrap_or_default().to_owned();
         let job = Job::of_environment(variable);
@@ -37,7 +40,7 @@ impl Place {
     ///
     /// # Errors
     /// A `%` that stands before none of [`PATTERNS`].
-    pub fn expand(&self, name: &Path) -> anyhow::Result<PathBuf> {
+    fn expand(&self, name: &Path) -> anyhow::Result<PathBuf> {
         let mut expanded: Vec<u8> = Vec::new();
         let mut bytes = name.as_os_str().as_bytes().iter();
         while let Some(&byte) = bytes.next() {
@@ -67,12 +70,12 @@ impl Place {
     }
 
     /// The pattern of names that ranks of one job do not share, in one folder.
-    pub fn pattern_of_ranks(&self) -> PathBuf {
+    fn pattern_of_ranks(&self) -> PathBuf {
         self.pattern("%r")
     }
 
     /// The pattern of names that recordings of whole nodes do not share.
-    pub fn pattern_of_nodes(&self) -> PathBuf {
+    fn pattern_of_nodes(&self) -> PathBuf {
         self.pattern("node-%h")
     }
 
@@ -90,6 +93,26 @@ impl Place {
 fn part(word: Option<&str>) -> String {
     let word = word.filter(|word| !word.is_empty()).unwrap_or(NONE);
     word.chars().map(|char| if char == '/' || char.is_control() { '_' } else { char }).collect()
+}
+
+/// The file to write. Ranks that were told no name must not all write one.
+pub(super) fn output(named: Option<&Path>, of_node: bool, quiet: bool) -> anyhow::Result<PathBuf> {
+    let place = Place::of_this_process(variable);
+    if let Some(named) = named {
+        return place.expand(named);
+    }
+    if of_node {
+        return place.expand(&place.pattern_of_nodes());
+    }
+    if !Job::has_ranks(variable) {
+        return Ok(DEFAULT_RECORDING.into());
+    }
+    let pattern = place.pattern_of_ranks();
+    // Once for all: who starts a thousand ranks does not want to read a thousand lines.
+    if !quiet && place.job.rank.is_none_or(|rank| rank == 0) {
+        say(format_args!("each rank writes a recording of its own, {} (-o names others)", pattern.display()));
+    }
+    place.expand(&pattern)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use eprof::process::replace_by;
 use eprof::record::{RecordError, RecordOptions, TargetTasks};
 
 use super::super::output::say;
-use super::variable;
+use super::environment::variable;
 
 /// The program to run all the same, if it is one of several ranks and the fault is this node's.
 pub(super) fn program<'a>(options: &'a RecordOptions, error: &RecordError) -> Option<&'a [OsString]> {
