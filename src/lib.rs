@@ -82,6 +82,8 @@
 //! | others | processes that were not recorded |
 //! | balance | measured = functions + static + others + eprof + lost, of one domain: [`profile::Balance`] |
 //! | span | the stretch of time in which a sample's events happened |
+//! | turn | of several recorders of one machine, whose it is to read the meters closely: [`recording::metadata::MetersRead`] |
+//! | lent | of readings: taken by another recorder of the machine, and given to a recording in place of its own: [`recording::node_meters`] |
 //! | identity | what a recording says of where it comes from: machine, boot, job, rank, container, labels: [`identity::Identity`] |
 //! | control group | the kernel's group of processes that a container, a pod or a service is: what samples tell of their task beside its number |
 //! | machine | in a profile of several recordings, one boot of a machine: what has one clock and one set of meters: [`profile::MachineEnergy`] |

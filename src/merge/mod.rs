@@ -10,6 +10,9 @@
 //! - *static* is that of the union, too: each stretch has the mean static power of the recordings that cover it;
 //! - *others* is what is left. It is what one recorder took for others' and no other recorder knows as functions.
 //!
+//! A recorder that left the meters to another one of its machine has the readings of that one by now
+//! ([`crate::recording::node_meters`]): here its recording is like any other.
+//!
 //! Windows that meet no other keep their balance as it is. Different boots add up. Estimates are estimates of the
 //! machine, by its CPUs' time: several of one machine and one time are of the same joules, and count once as meters do.
 //!

@@ -44,6 +44,22 @@ fn paranoid() -> i32 {
 }
 
 #[test]
+fn a_companion_of_an_ordinary_user_is_told_what_it_lacks() {
+    let folder = Folder::new();
+    let Some(output) = record_as_nobody(&folder, &["--node", "--duration", "1", "-o", "node.data"]) else {
+        return;
+    };
+    let said = stderr(&output);
+    if paranoid() < 1 {
+        assert!(output.status.success(), "everybody may sample everything: {said}");
+        return;
+    }
+    assert!(!output.status.success() && said.contains("perf_event_paranoid"), "{said}");
+    assert!(said.contains("PERFMON") || said.contains("perfmon"), "the repair: {said}");
+    assert!(!folder.path().join("node.data").exists(), "nothing is left");
+}
+
+#[test]
 fn an_ordinary_user_records_what_is_permitted_and_is_told_the_rest() {
     if !can_record() {
         return;
