@@ -15,6 +15,7 @@
 //!
 //!   measure ► repeated runs, tuning, GPU experiments    calibrate ► this machine's power model
 //!   verify  ► how wrong all of this is on this machine  merge     ► profiles of ranks, nodes, times: one
+//!   live    ► a recording read while it is made
 //!   meter   ► every kind of energy meter                process   ► programs: launch, end, signals, rights
 //!   stat, tune, gpu, power_model ► arithmetic           hardware, identity, units, numerics, tables, ... ► ground
 //! ```
@@ -54,6 +55,7 @@
 //!   record                  -> eprof-cupti-injection perf-data units hardware identity recording machine process
 //!                              power_model meter
 //!   report                  -> markup label perf-data units hardware identity recording profile symbolize
+//!   live                    -> label perf-data units power_model profile recording symbolize analyze report
 //!   tune *                  -> markup label numerics tables units
 //!   stat *                  -> label numerics units hardware
 //!   measure                 -> units hardware machine process gpu meter tune stat
@@ -62,7 +64,7 @@
 //!                              symbolize report measure calibrate
 //!   cli                     -> label numerics tables perf-data units hardware identity recording machine process
 //!                              power_model profile merge timeline symbolize text_profile gpu meter analyze
-//!                              record report tune stat measure calibrate verify
+//!                              record report live tune stat measure calibrate verify
 //!   main                    -> cli
 //! ```
 //!
@@ -133,6 +135,7 @@ pub mod symbolize;
 pub mod text_profile;
 
 pub mod analyze;
+pub mod live;
 pub mod merge;
 pub mod profile;
 pub mod report;

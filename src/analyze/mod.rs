@@ -16,7 +16,7 @@ mod aggregate;
 mod build_ids;
 mod events;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod gpu;
 mod intervals;
 #[cfg(test)]

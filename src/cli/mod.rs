@@ -36,6 +36,7 @@ mod stat;
 mod symbol_args;
 mod table_file;
 mod table_options;
+mod top;
 mod tune;
 mod verify;
 mod view;
@@ -51,6 +52,7 @@ Examples:
   eprof view                         all of it in a browser, energy.html
   eprof flamegraph                   and as a picture, energy.svg
   eprof stat ./app                   only the joules, without samples
+  eprof top                          who takes the watts now
   eprof doctor                       what this machine can measure, and how to get what is missing
 
 `eprof VERB --help` has more of each.";
@@ -76,6 +78,7 @@ enum Verb {
     Flamegraph(flamegraph::FlamegraphArgs),
     Annotate(annotate::AnnotateArgs),
     Stat(stat::StatArgs),
+    Top(top::TopArgs),
     Doctor(doctor::DoctorArgs),
     Demo(demo::DemoArgs),
     Script(script::ScriptArgs),
@@ -116,7 +119,12 @@ fn limit_rights(verb: &Verb) -> anyhow::Result<()> {
     );
     match verb {
         // They open counters and meters, and give the rights up when they are open.
-        Verb::Record(_) | Verb::Stat(_) | Verb::Doctor(_) | Verb::Calibrate(_) | Verb::Model(_) => Ok(()),
+        Verb::Record(_)
+        | Verb::Top(_)
+        | Verb::Stat(_)
+        | Verb::Doctor(_)
+        | Verb::Calibrate(_)
+        | Verb::Model(_) => Ok(()),
         Verb::Verify(args) if args.is_worker() => Ok(privileges::drop_unless_root()?),
         Verb::Verify(_) => Ok(()),
         Verb::Demo(_) | Verb::Tune(_) | Verb::TuneGuard => Ok(()),
@@ -140,6 +148,7 @@ fn run(verb: Verb, paging: Paging) -> Outcome {
         Verb::Report(args) => report::run(args, paging),
         Verb::Annotate(args) => annotate::run(args, paging),
         Verb::Stat(args) => stat::run(args),
+        Verb::Top(args) => top::run(args),
         Verb::View(args) => view::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args, paging),
         Verb::Export(args) => export::run(args),

@@ -372,7 +372,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
 }
 
 /// Samples a second, or as many as the kernel allows.
-fn hertz(text: &str) -> Result<u64, String> {
+pub fn hertz(text: &str) -> Result<u64, String> {
     match text {
         "max" => Ok(record::highest_frequency(&Roots::default())),
         _ => match text.parse() {
@@ -393,7 +393,7 @@ fn neighbours(text: &str) -> Result<OtherProcesses, String> {
 }
 
 /// The model of this name. A stored one that cannot be read is no reason to record nothing.
-fn model(name: &Path) -> anyhow::Result<Option<StoredModel>> {
+pub fn model(name: &Path) -> anyhow::Result<Option<StoredModel>> {
     if name == Path::new("none") {
         return Ok(None);
     }
@@ -413,7 +413,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-fn call_graph(text: &str) -> Result<CallGraph, String> {
+pub fn call_graph(text: &str) -> Result<CallGraph, String> {
     const DEFAULT_STACK: u32 = 8192;
     match text.split_once(',').map_or((text, None), |(how, bytes)| (how, Some(bytes))) {
         ("fp+leaf", None) => Ok(CallGraph::WITH_HIDDEN_CALLERS),

@@ -65,5 +65,5 @@ pub use options::{
     TargetTasks,
 };
 pub use progress::{Listener, SoFar};
-pub use session::record;
+pub use session::{record, record_to};
 pub use summary::Summary;

@@ -26,6 +26,8 @@ enum Place {
     Unnamed(File),
     /// Beside its final place, on file systems without nameless files.
     Beside(PathBuf),
+    /// Where it stays: another part of the program reads it as it grows.
+    Elsewhere,
 }
 
 impl PendingOutput {
@@ -59,6 +61,11 @@ impl PendingOutput {
         Ok(pending)
     }
 
+    /// A file that is open already and keeps the name that it has, if any. Errors call it `path`.
+    pub fn of_open_file(file: File, path: &Path) -> Self {
+        Self { path: path.to_owned(), place: Place::Elsewhere, file: Some(file), is_in_place: true }
+    }
+
     /// That the file cannot be written.
     pub fn failed(&self, cause: io::Error) -> RecordError {
         RecordError::Output { path: self.path.clone(), cause }
@@ -71,6 +78,9 @@ impl PendingOutput {
 
     /// Gives the file its name. A file that had it before is kept with `.old` behind it.
     pub fn put_in_place(mut self) -> Result<(), RecordError> {
+        if matches!(self.place, Place::Elsewhere) {
+            return Ok(());
+        }
         let old = old_of(&self.path);
         match fs::rename(&self.path, &old) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(self.failed(cause)),
@@ -79,6 +89,7 @@ impl PendingOutput {
         let named = match &self.place {
             Place::Unnamed(file) => name_unnamed(file, &self.path),
             Place::Beside(temporary) => fs::rename(temporary, &self.path),
+            Place::Elsewhere => Ok(()),
         };
         named.map_err(|cause| self.failed(cause))?;
         self.is_in_place = true;

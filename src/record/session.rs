@@ -18,6 +18,11 @@
 //! 10. Rounds, until the recording ends; the last one takes what meters, rings and counters have.
 //! 11. The file gets its trailer, and the program is waited for.
 
+use std::fs::File;
+use std::io;
+
+use nix::unistd::Pid;
+
 use crate::identity::Job;
 use crate::machine::Roots;
 use crate::process::clocks::monotonic_now;
@@ -49,10 +54,43 @@ use crate::record::target;
 /// Whatever keeps the recording from starting. Once it has started, an error of writing ends it and is
 /// in the summary, while the program goes on.
 pub fn record(options: &RecordOptions, progress: Listener<'_>) -> Result<Summary, RecordError> {
+    let create = || PendingOutput::create(&options.output.path);
+    record_into(options, create, &mut |_| (), progress)
+}
+
+/// Records as [`record()`] does, into this open file, which has no name or is not to change it: whoever reads it
+/// meanwhile follows the recording. It is never compressed, and its reader may give up what it has read.
+///
+/// `started` is told when the program runs, with its process id, and before the first round: threads may be made then.
+///
+/// # Errors
+/// As [`record()`].
+pub fn record_to(
+    options: &RecordOptions,
+    file: File,
+    started: &mut dyn FnMut(Option<Pid>),
+    progress: Listener<'_>,
+) -> Result<Summary, RecordError> {
+    let mut options = options.clone();
+    options.output.compression_level = None;
+    let path = options.output.path.clone();
+    let mut summary =
+        record_into(&options, || Ok(PendingOutput::of_open_file(file, &path)), started, progress)?;
+    // A file in memory has no name that somebody could have taken from it.
+    summary.failure = summary.failure.filter(|failure| failure.kind() != io::ErrorKind::NotFound);
+    Ok(summary)
+}
+
+fn record_into(
+    options: &RecordOptions,
+    create: impl FnOnce() -> Result<PendingOutput, RecordError>,
+    on_start: &mut dyn FnMut(Option<Pid>),
+    progress: Listener<'_>,
+) -> Result<Summary, RecordError> {
     let RecordOptions { target, sampling, gpu, energy, output, duration } = options;
     let roots = Roots::default();
     let signals = Signals::take_over()?;
-    let mut file = PendingOutput::create(&output.path)?;
+    let mut file = create()?;
     let program = PreparedProgram::fork(target, gpu.cupti.as_ref(), signals.original_mask())?;
 
     let turn = MeterTurn::ask(energy.sharing, &Job::of_environment(|name| std::env::var(name).ok()));
@@ -76,6 +114,7 @@ pub fn record(options: &RecordOptions, progress: Listener<'_>) -> Result<Summary
     let started = monotonic_now();
     let (program, activity) = program.release()?;
     file.put_in_place()?;
+    on_start(program);
 
     let stop = StopConditions::new(signals, program, target::watched(&target.tasks), *duration, &roots);
     let gpu = GpuRecords::new(opened.kernel_names, activity);

@@ -1,5 +1,7 @@
 //! A module made ready for lookups, and the lookup of its addresses.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 use super::demangle::Demangler;
@@ -120,11 +122,12 @@ impl<'a> Search<'_, 'a> {
     /// Adds the frames of one address.
     fn add(&mut self, offset: u64) {
         let mut frames = std::mem::take(&mut self.frames);
-        let (mut symbol, mut within, mut unnamed) = (None, None, None);
+        let (mut symbol, mut within, mut unnamed, mut extent) = (None, None, None, None);
         if let Some(address) = self.map.address(offset) {
             unnamed = self.map.starts.start_of(address);
             let found = self.symbol(address);
             within = found.as_ref().map(|symbol| address.wrapping_sub(symbol.start));
+            extent = found.as_ref().and_then(|_| self.extent(offset, address));
             symbol = found.map(|symbol| self.symbol_function(&symbol));
             self.debug_frames(address.wrapping_sub(self.map.debug_shift), &mut frames);
         }
@@ -145,8 +148,19 @@ impl<'a> Search<'_, 'a> {
                 (None, None) => {}
             }
         }
-        self.found.end_address(within);
+        self.found.end_address(within, extent);
         self.frames = frames;
+    }
+
+    /// The profile's addresses around `offset` that the same symbol names as this `address` of the table. They are as far
+    /// from each other as the table's where they lie in one segment.
+    fn extent(&self, offset: u64, address: u64) -> Option<Range<u64>> {
+        let in_table = self.map.table.extent(address)?;
+        let start = offset.checked_sub(address - in_table.start)?;
+        let end = offset.checked_add(in_table.end - address)?;
+        let is_straight = self.map.address(start) == Some(in_table.start)
+            && self.map.address(end.checked_sub(1)?) == in_table.end.checked_sub(1);
+        is_straight.then_some(start..end)
     }
 
     fn debug_frames(&mut self, address: u64, frames: &mut Vec<NamedFrame>) {

@@ -6,6 +6,7 @@
 //! name, then the earlier one.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// Deepest nesting of symbols that is looked through.
 const NESTING_LIMIT: usize = 64;
@@ -103,6 +104,34 @@ impl<'a> SymbolTable<'a> {
             behind = first;
         }
         None
+    }
+}
+
+impl SymbolTable<'_> {
+    /// The addresses around `address` that [`SymbolTable::find`] gives the same symbol, as far as that is certain;
+    /// `None` where it gives none.
+    pub(crate) fn extent(&self, address: u64) -> Option<Range<u64>> {
+        let mut behind = self.symbols.partition_point(|symbol| symbol.start <= address);
+        let mut end = self.symbols.get(behind).map_or(u64::MAX, |next| next.start);
+        let (mut start, mut is_found) = (0, false);
+        for _ in 0..NESTING_LIMIT {
+            let Some(last) = behind.checked_sub(1).filter(|last| self.reach[*last] > address) else { break };
+            let its_start = self.symbols[last].start;
+            let first = self.symbols[..behind].partition_point(|symbol| symbol.start < its_start);
+            let ends = || self.symbols[first..behind].iter().map(|alias| alias.end);
+            end = ends().filter(|its| *its > address).fold(end, u64::min);
+            start = ends().filter(|its| *its <= address).fold(start, u64::max);
+            if ends().any(|its| its > address) {
+                is_found = true;
+                start = start.max(its_start);
+            }
+            // Where aliases end at different addresses, the best one may not reach here, and an outer symbol counts.
+            if ends().all(|its| its > address) {
+                break;
+            }
+            behind = first;
+        }
+        is_found.then_some(start..end)
     }
 }
 
@@ -209,6 +238,28 @@ mod tests {
         assert_eq!(best(&[global("one"), global("two")]).as_deref(), Some("one"));
         let unsized_global = symbol(0x100, 0, Binding::Global, "unsized");
         assert_eq!(best(&[unsized_global, weak("sized")]).as_deref(), Some("sized"));
+    }
+
+    #[test]
+    fn an_extent_holds_what_is_found_alike() {
+        let symbols = [
+            symbol(0x100, 0x100, Binding::Global, "outer"),
+            symbol(0x120, 0x10, Binding::Local, "inner"),
+            symbol(0x120, 0x08, Binding::Weak, "alias"),
+            symbol(0x300, 0, Binding::Global, "last"),
+        ];
+        let table = SymbolTable::new(symbols.to_vec(), Vec::new(), GapRule::NextSymbol);
+        let find = |address| table.find(address, |symbol| symbol.raw_name().into_owned());
+        for address in 0xf0..0x310 {
+            let Some(extent) = table.extent(address) else { continue };
+            assert!(extent.contains(&address), "{address:x}");
+            for other in extent {
+                assert_eq!(find(other), find(address), "{other:x} and {address:x}");
+            }
+        }
+        assert_eq!(table.extent(0x110), Some(0x100..0x120));
+        assert_eq!(table.extent(0x1f0), Some(0x130..0x200));
+        assert_eq!((table.extent(0xff), table.extent(0x200)), (None, None));
     }
 
     #[test]

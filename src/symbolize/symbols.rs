@@ -1,6 +1,7 @@
 //! The result of symbolizing: tables of functions and files, and for each address its frames.
 
 use std::iter;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -60,6 +61,8 @@ pub struct Symbols {
     spans: Vec<(u32, u32)>,
     /// Of each address, how far it lies behind the start of its symbol; [`NO_OFFSET`] without one.
     offsets: Vec<u64>,
+    /// Of each address, the addresses around it that have the same frames, as far as that is known; empty where it is not.
+    extents: Vec<Range<u64>>,
     /// What was not found or not used, and why.
     pub warnings: Vec<String>,
     /// What was not found here was asked for elsewhere ([`Debuginfod`](super::Debuginfod)).
@@ -106,6 +109,8 @@ impl Symbols {
         self.spans.extend(other.spans.into_iter().map(|(start, end)| (start + frames, end + frames)));
         self.offsets.resize(addresses, NO_OFFSET);
         self.offsets.extend(other.offsets);
+        self.extents.resize(addresses, 0..0);
+        self.extents.extend(other.extents);
         self.warnings.extend(other.warnings);
         self.asked_servers |= other.asked_servers;
     }
@@ -114,6 +119,11 @@ impl Symbols {
     /// no symbol does.
     pub fn offset(&self, address: AddressId) -> Option<u64> {
         self.offsets.get(address.0 as usize).copied().filter(|offset| *offset != NO_OFFSET)
+    }
+
+    /// The addresses around one that the same symbol names, as far as that is certain; `None` where no symbol does.
+    pub(crate) fn extent(&self, address: AddressId) -> Option<Range<u64>> {
+        self.extents.get(address.0 as usize).cloned().filter(|extent| !extent.is_empty())
     }
 
     /// All functions; a [`FunctionId`] is an index into them.
@@ -164,6 +174,8 @@ pub(crate) struct FoundFrames {
     pub(crate) ends: Vec<u32>,
     /// One per different address, in order: how far it lies behind the start of its symbol.
     pub(crate) offsets: Vec<u64>,
+    /// One per different address, in order: see [`Symbols::extent`].
+    pub(crate) extents: Vec<Range<u64>>,
 }
 
 impl FoundFrames {
@@ -176,9 +188,10 @@ impl FoundFrames {
         self.frames.push(frame);
     }
 
-    pub(crate) fn end_address(&mut self, offset: Option<u64>) {
+    pub(crate) fn end_address(&mut self, offset: Option<u64>, extent: Option<Range<u64>>) {
         self.ends.push(self.frames.len() as u32);
         self.offsets.push(offset.unwrap_or(NO_OFFSET));
+        self.extents.push(extent.unwrap_or(0..0));
     }
 }
 
@@ -194,6 +207,7 @@ impl SymbolsBuilder {
         let symbols = Symbols {
             spans: vec![(0, 0); addresses],
             offsets: vec![NO_OFFSET; addresses],
+            extents: vec![0..0; addresses],
             ..Symbols::default()
         };
         Self { symbols, strings: FxHashSet::default(), files: FxHashMap::default() }
@@ -226,10 +240,14 @@ impl SymbolsBuilder {
             }));
             let mut start = 0;
             let offsets = found.offsets.iter().copied().chain(iter::repeat(NO_OFFSET));
-            let ends = found.ends.iter().zip(offsets);
-            for (same_address, (&end, offset)) in items.chunk_by(|a, b| a.address == b.address).zip(ends) {
+            let extents = found.extents.iter().cloned().chain(iter::repeat(0..0));
+            let ends = found.ends.iter().zip(offsets.zip(extents));
+            for (same_address, (&end, (offset, extent))) in
+                items.chunk_by(|a, b| a.address == b.address).zip(ends)
+            {
                 for item in same_address {
                     self.symbols.offsets[item.index as usize] = offset;
+                    self.symbols.extents[item.index as usize] = extent.clone();
                     self.symbols.spans[item.index as usize] = (base + start, base + end);
                 }
                 start = end;

@@ -293,7 +293,7 @@ impl Builder {
                     });
                     found.add_frame(SourceFrame { function, file: None, line: None, inlined: depth > 0 });
                 }
-                found.end_address(None);
+                found.end_address(None, None);
             }
             let items: Vec<Item> =
                 places.iter().map(|(id, _)| Item { address: id.0.into(), index: id.0 }).collect();

@@ -2,6 +2,7 @@
 //! recorded by others on other machines; perf, where it is installed, is the judge of what comes out.
 
 mod error_bars;
+mod live_windows;
 mod perf_counts;
 mod power_choice;
 mod power_models;

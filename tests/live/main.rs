@@ -4,4 +4,5 @@
 mod real_programs;
 mod record;
 mod stat;
+mod top;
 mod tune_program;

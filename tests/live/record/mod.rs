@@ -2,11 +2,11 @@
 //!
 //! The programs that are recorded are mostly this test binary itself: see [`workload`].
 
-mod harness;
+pub mod harness;
 mod hidden_callers;
-mod workload;
+pub mod workload;
 
-mod attach;
+pub mod attach;
 mod cgroups;
 mod killed;
 mod launch;

@@ -1,0 +1,390 @@
+//! What of the windows is kept to be shown: the latest ones, and sums since the start.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use eprof::identity::Dimension;
+use eprof::label::Label;
+use eprof::live::{RowKey, RowTotals, RunningTotals, Window, join};
+use eprof::profile::{Balance, ProfileMethod};
+use eprof::recording::Recording;
+use eprof::report::{Grouping, Neighbours, Options, Report, ReportError, Selection, Side, SortKey};
+use eprof::units::{Joules, Nanoseconds};
+use regex::Regex;
+
+/// What a row stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    Function,
+    Module,
+    Process,
+    Thread,
+    Cgroup,
+    Core,
+}
+
+impl By {
+    pub const ALL: [Self; 6] =
+        [Self::Function, Self::Module, Self::Process, Self::Thread, Self::Cgroup, Self::Core];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Function => "function",
+            Self::Module => "module",
+            Self::Process => "process",
+            Self::Thread => "thread",
+            Self::Cgroup => "cgroup",
+            Self::Core => "core",
+        }
+    }
+
+    /// Several of them.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Function => "functions",
+            Self::Module => "modules",
+            Self::Process => "processes",
+            Self::Thread => "threads",
+            Self::Cgroup => "control groups",
+            Self::Core => "cores",
+        }
+    }
+
+    fn grouping(self) -> (Grouping, Vec<Dimension>) {
+        match self {
+            Self::Function => (Grouping::Function, Vec::new()),
+            Self::Module => (Grouping::Module, Vec::new()),
+            Self::Process => (Grouping::Process, Vec::new()),
+            Self::Thread => (Grouping::Thread, Vec::new()),
+            Self::Cgroup => (Grouping::Recording, vec![Dimension::Cgroup]),
+            Self::Core => (Grouping::Core, Vec::new()),
+        }
+    }
+}
+
+/// Over which time watts are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// The last window.
+    Last,
+    /// The windows of the last ten seconds.
+    Recent,
+    /// All.
+    Start,
+}
+
+impl Span {
+    pub fn next(self) -> Self {
+        match self {
+            Self::Last => Self::Recent,
+            Self::Recent => Self::Start,
+            Self::Start => Self::Last,
+        }
+    }
+}
+
+/// Windows of so long a time are kept.
+const RECENT: Nanoseconds = Nanoseconds::from_millis(10_000);
+/// Windows that sparklines show.
+const MOST_POINTS: usize = 120;
+/// More windows than this are never kept, however short.
+const MOST_WINDOWS: usize = 100;
+
+/// One row of a picture.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shown {
+    pub key: RowKey,
+    /// Watts of the span.
+    pub watts: f64,
+    /// One standard error of them.
+    pub error: f64,
+    /// With what it called.
+    pub total_watts: f64,
+    /// Of all functions' watts.
+    pub share: f64,
+    /// Since the start.
+    pub joules: f64,
+}
+
+impl Shown {
+    /// The row's name, with what tells it from others of the name.
+    pub fn name(&self) -> Label {
+        let RowKey { name, values, ids, .. } = &self.key;
+        match (ids, &values[..]) {
+            (_, [value, ..]) => value.clone(),
+            ((Some(pid), Some(tid)), []) => Label::new(&format!("{name} ({pid}/{tid})")),
+            ((Some(pid), None), []) => Label::new(&format!("{name} ({pid})")),
+            _ => name.clone(),
+        }
+    }
+
+    pub fn module(&self) -> &str {
+        self.key.module.as_ref().map_or("", Label::as_str)
+    }
+}
+
+/// A domain's watts, window by window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DomainWatts {
+    pub name: Label,
+    pub is_estimated: bool,
+    /// Contained in another one.
+    pub depth: usize,
+    /// Of the last windows.
+    pub watts: VecDeque<f64>,
+}
+
+/// What is shown at one time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Picture {
+    pub method: ProfileMethod,
+    /// Of the span.
+    pub balance: Balance,
+    pub seconds: f64,
+    /// Since the start.
+    pub all: Balance,
+    pub all_seconds: f64,
+    pub rows: Vec<Shown>,
+}
+
+/// What rows are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    Watts,
+    Total,
+    Joules,
+    Name,
+}
+
+/// The windows so far.
+pub struct History {
+    pub by: By,
+    pub filter: Option<Regex>,
+    /// Only this process, by its name, or thread.
+    pub zoom: Option<Zoom>,
+    recent: VecDeque<Kept>,
+    totals: RunningTotals,
+    domains: Vec<DomainWatts>,
+    windows: u64,
+    warnings: Vec<Label>,
+}
+
+/// What the rows are cut down to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Zoom {
+    Process(Label),
+    Thread(Label),
+}
+
+struct Kept {
+    window: Window,
+    report: Report,
+}
+
+impl History {
+    pub fn new(by: By, filter: Option<Regex>) -> Self {
+        Self {
+            by,
+            filter,
+            zoom: None,
+            recent: VecDeque::new(),
+            totals: RunningTotals::default(),
+            domains: Vec::new(),
+            windows: 0,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Windows that were seen.
+    pub fn windows(&self) -> u64 {
+        self.windows
+    }
+
+    /// The domains, with their latest watts.
+    pub fn domains(&self) -> &[DomainWatts] {
+        &self.domains
+    }
+
+    /// What the last window's reader must know.
+    pub fn warnings(&self) -> &[Label] {
+        &self.warnings
+    }
+
+    /// A window has come.
+    pub fn push(&mut self, window: Window) -> Result<(), ReportError> {
+        let report = Report::new(&window.profile, &window.symbols, &self.options())?;
+        self.windows += 1;
+        let seconds = window.profile.duration.as_secs_f64();
+        for (index, domain) in report.summary.domains.iter().enumerate() {
+            if self.domains.len() <= index {
+                self.domains.push(DomainWatts {
+                    name: domain.name.clone(),
+                    is_estimated: domain.method == eprof::hardware::Method::Estimated,
+                    depth: domain.depth,
+                    watts: VecDeque::new(),
+                });
+            }
+            let watts = &mut self.domains[index].watts;
+            watts.push_back(domain.balance.measured.as_joules() / seconds.max(1e-9));
+            if watts.len() > MOST_POINTS {
+                watts.pop_front();
+            }
+        }
+        self.warnings.clone_from(&report.warnings);
+        self.totals.add(&report);
+        self.recent.push_back(Kept { window, report });
+        let time = |kept: &Kept| kept.window.profile.duration;
+        while self.recent.len() > 1
+            && (self.recent.iter().skip(1).map(time).sum::<Nanoseconds>() >= RECENT
+                || self.recent.len() > MOST_WINDOWS)
+        {
+            self.recent.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Rows stand for something else now. Sums begin with the windows that are kept.
+    pub fn change(&mut self, by: By, zoom: Option<Zoom>) -> Result<(), ReportError> {
+        (self.by, self.zoom) = (by, zoom);
+        let options = self.options();
+        self.totals = RunningTotals::default();
+        for kept in &mut self.recent {
+            kept.report = Report::new(&kept.window.profile, &kept.window.symbols, &options)?;
+            self.totals.add(&kept.report);
+        }
+        Ok(())
+    }
+
+    /// What is to be shown; `None` before the first window.
+    pub fn picture(&self, span: Span, order: Order) -> Option<Picture> {
+        let last = self.recent.back()?;
+        let mut sums = RunningTotals::default();
+        let sums = match span {
+            Span::Start => &self.totals,
+            Span::Last => {
+                sums.add(&last.report);
+                &sums
+            }
+            Span::Recent => {
+                self.recent.iter().for_each(|kept| sums.add(&kept.report));
+                &sums
+            }
+        };
+        let seconds = sums.duration().as_secs_f64();
+        let watts = |joules: Joules| joules.as_joules() / seconds.max(1e-9);
+        let attributed = sums.balance().attributed.as_joules();
+        let shown = |(key, of): (&RowKey, &RowTotals)| Shown {
+            key: key.clone(),
+            watts: watts(of.own),
+            error: watts(of.error),
+            total_watts: watts(of.total),
+            share: if attributed > 0.0 { of.own.as_joules() / attributed } else { 0.0 },
+            joules: self.totals.of(key).own.as_joules(),
+        };
+        let mut rows: Vec<Shown> = sums.rows().map(shown).filter(|row| self.is_wanted(row)).collect();
+        sort(&mut rows, order);
+        Some(Picture {
+            method: last.report.summary.method,
+            balance: sums.balance(),
+            seconds,
+            all: self.totals.balance(),
+            all_seconds: self.totals.duration().as_secs_f64(),
+            rows,
+        })
+    }
+
+    /// Who called a function in the span, or what it called: names and watts, the largest first.
+    pub fn neighbours(&self, side: Side, function: &Label, span: Span) -> Vec<(Label, f64)> {
+        let options = Options {
+            neighbours: Some(Neighbours { side, function: function.as_str().to_owned() }),
+            ..self.options_by(By::Function)
+        };
+        let mut sums = RunningTotals::default();
+        let first = match span {
+            Span::Last => self.recent.len().saturating_sub(1),
+            Span::Recent | Span::Start => 0,
+        };
+        let mut seconds = 0.0;
+        for kept in self.recent.range(first..) {
+            seconds += kept.window.profile.duration.as_secs_f64();
+            // It did not run in each window.
+            if let Ok(report) = Report::new(&kept.window.profile, &kept.window.symbols, &options) {
+                sums.add(&report);
+            }
+        }
+        let watts = |of: &RowTotals| of.own.as_joules() / f64::max(seconds, 1e-9);
+        let mut rows: Vec<(Label, f64)> =
+            sums.rows().map(|(key, of)| (key.name.clone(), watts(of))).collect();
+        rows.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        rows
+    }
+
+    /// The kept windows as one recording's file, for the span: since the start is no more than what is kept.
+    pub fn recording(&self, span: Span) -> anyhow::Result<Vec<u8>> {
+        let first = match span {
+            Span::Last => self.recent.len().saturating_sub(1),
+            Span::Recent | Span::Start => 0,
+        };
+        let windows: Vec<Arc<Recording>> =
+            self.recent.range(first..).map(|kept| Arc::clone(&kept.window.recording)).collect();
+        Ok(join(&windows.iter().map(Arc::as_ref).collect::<Vec<_>>())?)
+    }
+
+    fn is_wanted(&self, row: &Shown) -> bool {
+        (row.watts != 0.0 || row.joules != 0.0 || row.total_watts != 0.0)
+            && self
+                .filter
+                .as_ref()
+                .is_none_or(|filter| filter.is_match(row.name().as_str()) || filter.is_match(row.module()))
+    }
+
+    fn options(&self) -> Options {
+        self.options_by(self.by)
+    }
+
+    fn options_by(&self, by: By) -> Options {
+        let (by, dimensions) = by.grouping();
+        let exactly = |name: &Label| Regex::new(&format!("^{}$", regex::escape(name.as_str()))).ok();
+        let selection = match &self.zoom {
+            None => Selection::default(),
+            Some(Zoom::Process(name)) => Selection { process: exactly(name), ..Selection::default() },
+            Some(Zoom::Thread(name)) => Selection { thread: exactly(name), ..Selection::default() },
+        };
+        Options { by, dimensions, selection, inline: false, sort: SortKey::Own, ..Options::default() }
+    }
+}
+
+/// Sorts rows. Equal ones keep an order that does not change from picture to picture.
+pub fn sort(rows: &mut [Shown], order: Order) {
+    rows.sort_by(|a, b| {
+        let by_size = match order {
+            Order::Watts => b.watts.total_cmp(&a.watts),
+            Order::Total => b.total_watts.total_cmp(&a.total_watts),
+            Order::Joules => b.joules.total_cmp(&a.joules),
+            Order::Name => std::cmp::Ordering::Equal,
+        };
+        by_size.then_with(|| a.key.cmp(&b.key))
+    });
+}
+
+/// How joules were found, as it stands in the balance.
+pub fn how(method: ProfileMethod) -> &'static str {
+    match method {
+        ProfileMethod::Measured => "measured",
+        ProfileMethod::Estimated => "ESTIMATED, not measured",
+        ProfileMethod::Mixed => "partly measured, partly ESTIMATED",
+        ProfileMethod::None => "no joules: no meter, and nothing to estimate by",
+    }
+}
+
+/// The parts of a balance, with their names here.
+pub fn parts(balance: &Balance) -> [(&'static str, Joules); 5] {
+    [
+        ("functions", balance.attributed),
+        ("static", balance.static_energy),
+        ("others", balance.other_processes),
+        ("eprof", balance.recorder),
+        ("lost", balance.lost),
+    ]
+}

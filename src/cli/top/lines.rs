@@ -1,0 +1,96 @@
+//! Pictures as lines of text.
+
+use std::io::{self, Write};
+use std::thread;
+use std::time::Duration;
+
+use eprof::label::padded;
+use eprof::live::Engine;
+use nix::sys::signal::Signal;
+
+use super::Shared;
+use super::history::{History, Order, Picture, Span, how, parts};
+
+/// How often the recording is looked at.
+const TICK: Duration = Duration::from_millis(100);
+/// Columns of names.
+const NAME: usize = 44;
+
+/// Writes a picture for each window, until the recording ends or there were enough.
+pub fn run(
+    mut engine: Engine,
+    mut history: History,
+    rows: usize,
+    iterations: Option<u64>,
+    shared: &Shared,
+) -> anyhow::Result<()> {
+    let enough = |history: &History| iterations.is_some_and(|most| history.windows() >= most);
+    let mut out = io::stdout().lock();
+    loop {
+        // Asked first: what was written until then is seen below.
+        let is_last = shared.is_recorded();
+        let windows = if is_last { engine.finish()? } else { engine.poll()? };
+        for window in windows {
+            if enough(&history) {
+                break;
+            }
+            history.push(window)?;
+            if let Some(picture) = history.picture(Span::Last, Order::Watts) {
+                write(&history, &picture, rows, &mut out)?;
+            }
+        }
+        if enough(&history) && !shared.has_left() {
+            shared.leave(Signal::SIGTERM);
+        }
+        if is_last || enough(&history) {
+            return Ok(());
+        }
+        thread::sleep(TICK);
+    }
+}
+
+fn write(history: &History, picture: &Picture, rows: usize, out: &mut impl Write) -> io::Result<()> {
+    let seconds = picture.seconds.max(1e-9);
+    let measured = picture.balance.measured.as_joules();
+    write!(
+        out,
+        "{}: {:.3} s, {:.3} W {}",
+        history.windows(),
+        picture.seconds,
+        measured / seconds,
+        how(picture.method)
+    )?;
+    for (name, joules) in parts(&picture.balance) {
+        write!(out, ", {name} {:.3} W", joules.as_joules() / seconds)?;
+    }
+    writeln!(out, "; since start {:.3} s {:.3} J", picture.all_seconds, picture.all.measured.as_joules())?;
+    for domain in history.domains() {
+        let method = if domain.is_estimated { "ESTIMATED" } else { "measured" };
+        let watts = domain.watts.back().copied().unwrap_or(0.0);
+        writeln!(out, "  {}{} {watts:.3} W {method}", "  ".repeat(domain.depth), domain.name)?;
+    }
+    writeln!(
+        out,
+        "{:>10} {:>9} {:>12} {:>7}  {} MODULE",
+        "WATTS",
+        "+-",
+        "JOULES",
+        "SHARE",
+        padded(&history.by.name().to_uppercase(), NAME)
+    )?;
+    for row in picture.rows.iter().take(rows) {
+        let name = row.name();
+        writeln!(
+            out,
+            "{:>10.3} {:>9.3} {:>12.3} {:>6.1}%  {} {}",
+            row.watts,
+            row.error,
+            row.joules,
+            row.share * 100.0,
+            padded(&name.shortened(NAME), NAME),
+            row.module()
+        )?;
+    }
+    writeln!(out)?;
+    out.flush()
+}

@@ -1,0 +1,267 @@
+//! `eprof top`: who takes the watts now, as a view of the terminal or as lines.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use eprof::analyze::{Dimensions, ModelChoice};
+use eprof::live::{CutOptions, Engine, EngineOptions, Follower};
+use eprof::machine::Roots;
+use eprof::machine::permissions::Permissions;
+use eprof::process::Outcome as HowItEnded;
+use eprof::record::{
+    self, CallGraph, ControlGroups, EnergyOptions, GpuOptions, OtherProcesses, OutputOptions, RecordError,
+    RecordOptions, SamplingOptions, SamplingRate, TargetOptions, TargetTasks,
+};
+use eprof::units::Nanoseconds;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use regex::Regex;
+
+use super::Outcome;
+use super::input::cache_folder;
+use super::meters::MeterArgs;
+use super::output::{say, warn};
+use super::record::{call_graph, hertz, model};
+use history::{By, History};
+
+mod history;
+mod keys;
+mod lines;
+mod screen;
+mod terminal;
+mod view;
+
+const EXAMPLES: &str = "\
+Examples:
+  eprof top                       everything on this machine, as far as you may see it
+  eprof top -p 1234               a process that runs
+  eprof top ./app input           a program, from its start to its end
+  eprof top --by process          processes instead of functions
+  eprof top --lines -d 5 -p 1234  as lines, every five seconds
+  eprof top --iterations 3        three times, and no more";
+
+/// Show where the watts go, while they do.
+///
+/// In the view, ? tells the keys. Where standard output is no terminal, lines are written instead.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct TopArgs {
+    /// Watch running processes, with all their threads, until they end.
+    #[arg(short, long, value_name = "PID", value_delimiter = ',')]
+    pid: Vec<u32>,
+
+    /// Watch everything on every CPU: the default without COMMAND and -p. With COMMAND, until it ends.
+    #[arg(short, long, conflicts_with = "pid")]
+    all_cpus: bool,
+
+    /// What a row stands for.
+    #[arg(long, value_enum, default_value_t = By::Function)]
+    by: By,
+
+    /// Seconds between two pictures: what is shown is the energy of this time.
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = delay)]
+    delay: Duration,
+
+    /// Rows [default: as many as fit; 10 as lines].
+    #[arg(short = 'n', long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
+    rows: Option<u32>,
+
+    /// Samples per second of each event; `max` is the highest rate that the kernel allows [default: as `eprof record`].
+    #[arg(short = 'F', long, value_name = "HERTZ", value_parser = hertz)]
+    freq: Option<u64>,
+
+    /// Events to sample, as perf names them.
+    #[arg(short, long, value_name = "EVENT")]
+    event: Vec<String>,
+
+    /// How to follow call paths, as for `eprof record`. Without copies of stacks (fp) the view takes least of the CPU's
+    /// time, and misses the direct callers of some small functions.
+    #[arg(long, value_name = "HOW", default_value = "fp", value_parser = call_graph)]
+    call_graph: CallGraph,
+
+    /// Show only rows whose name or module matches.
+    #[arg(long, value_name = "REGEX")]
+    filter: Option<Regex>,
+
+    /// Write lines instead of a view.
+    #[arg(long)]
+    lines: bool,
+
+    /// End after so many pictures; as lines.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    iterations: Option<u64>,
+
+    #[command(flatten)]
+    meters: MeterArgs,
+
+    /// The power model, as for `eprof record`: a file, `stored`, or `none`.
+    #[arg(long, value_name = "MODEL", default_value = "stored")]
+    model: PathBuf,
+
+    /// Run COMMAND as this user.
+    #[arg(long, value_name = "NAME")]
+    user: Option<String>,
+
+    /// Program to run, with its arguments.
+    #[arg(trailing_var_arg = true)]
+    command: Vec<OsString>,
+}
+
+/// What the picture's thread and the recorder's tell each other.
+#[derive(Clone, Default)]
+struct Shared {
+    /// The recorder has written all there is.
+    recorded: Arc<AtomicBool>,
+    /// The user has seen enough.
+    left: Arc<AtomicBool>,
+}
+
+impl Shared {
+    /// Ends the recording, as a signal would. The program, should there be one, gets the signal too.
+    fn leave(&self, signal: Signal) {
+        if !self.left.swap(true, Ordering::SeqCst) {
+            let _ = kill(Pid::this(), signal);
+        }
+    }
+
+    fn is_recorded(&self) -> bool {
+        self.recorded.load(Ordering::SeqCst)
+    }
+
+    fn has_left(&self) -> bool {
+        self.left.load(Ordering::SeqCst)
+    }
+}
+
+/// Runs the verb. The exit status is the program's own, or 0 where the user ended the view.
+pub fn run(args: TopArgs) -> Outcome {
+    let as_lines = args.lines || args.iterations.is_some() || !io::stdout().is_terminal();
+    let (by, filter, delay) = (args.by, args.filter.clone(), args.delay);
+    let (rows, iterations) = (args.rows.map(|rows| rows as usize), args.iterations);
+    let options = options(args)?;
+    let engine_options = EngineOptions {
+        cut: CutOptions { period: nanoseconds(delay), ..CutOptions::default() },
+        dimensions: Dimensions::ALL,
+        model: ModelChoice::Auto,
+        stored_model: options.sampling.model.clone(),
+        kernel_cache: cache_folder(),
+    };
+    let shows_program = options.target.program().is_some();
+    let (file, follower) = Follower::create().context("no file in memory can be made")?;
+    let shared = Shared::default();
+    let mut engine = Some(Engine::new(follower, engine_options));
+    let mut picture: Option<JoinHandle<anyhow::Result<()>>> = None;
+    let recorded = {
+        let mut started = |_: Option<Pid>| {
+            let Some(engine) = engine.take() else { return };
+            let shared = shared.clone();
+            let history = History::new(by, filter.clone());
+            let spawned = thread::Builder::new().name("eprof-top".into()).spawn(move || {
+                let shown = if as_lines {
+                    lines::run(engine, history, rows.unwrap_or(10), iterations, &shared)
+                } else {
+                    terminal::run(engine, history, rows, shows_program, &shared)
+                };
+                // Whatever ended the picture, nobody looks at the recording any more.
+                if !shared.is_recorded() {
+                    shared.leave(Signal::SIGTERM);
+                }
+                shown
+            });
+            picture =
+                spawned.map_err(|error| say(format_args!("error: no thread can be made: {error}"))).ok();
+        };
+        record::record_to(&options, file, &mut started, &mut |_| ())
+    };
+    shared.recorded.store(true, Ordering::SeqCst);
+    let shown = picture.map(|picture| picture.join());
+    let summary = match recorded {
+        Ok(summary) => summary,
+        Err(RecordError::Launch(error)) => {
+            say(&error);
+            return Ok(ExitCode::from(error.exit_status()));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    match shown {
+        Some(Ok(shown)) => shown?,
+        Some(Err(_)) => anyhow::bail!("the view broke off; this is a bug of eprof"),
+        None => {}
+    }
+    warn(&summary.warnings);
+    if let Some(failure) = summary.failure {
+        anyhow::bail!("the recording ended early: {failure}");
+    }
+    // Who leaves the view has not failed.
+    let left = matches!(summary.outcome, HowItEnded::Stopped(Signal::SIGTERM)) && shared.has_left();
+    let by_us = matches!(summary.outcome, HowItEnded::Killed(Signal::SIGTERM)) && shared.has_left();
+    Ok(ExitCode::from(if left || by_us { 0 } else { summary.outcome.exit_status() }))
+}
+
+fn options(args: TopArgs) -> anyhow::Result<RecordOptions> {
+    let command_line: Vec<String> =
+        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let command = (!args.command.is_empty()).then_some(args.command);
+    let is_everything = args.all_cpus || (command.is_none() && args.pid.is_empty());
+    if is_everything && !args.all_cpus && !Permissions::read(&Roots::default()).cpu_wide_events() {
+        anyhow::bail!(
+            "everything on this machine may be watched by root alone here, or with the right to sample it: `eprof doctor` \
+             says how to get that. A program of your own: eprof top -p PID, or eprof top ./app"
+        );
+    }
+    let (tasks, until) = match (command, is_everything) {
+        (command, true) => (TargetTasks::System(command), None),
+        (until, false) if !args.pid.is_empty() => (TargetTasks::Processes(args.pid), until),
+        (Some(command), false) => (TargetTasks::Command(command), None),
+        (None, false) => anyhow::bail!("nothing to watch: give a command, -p PID or -a"),
+    };
+    let cgroups = match tasks {
+        TargetTasks::System(_) => ControlGroups::IfPossible,
+        _ => ControlGroups::Never,
+    };
+    Ok(RecordOptions {
+        target: TargetOptions { tasks, until, others: OtherProcesses::Automatic, run_as: args.user },
+        sampling: SamplingOptions {
+            events: args.event,
+            rate: args.freq.map_or(SamplingRate::Default, SamplingRate::Frequency),
+            model: model(&args.model)?,
+            call_graph: args.call_graph,
+            user_only: false,
+            cgroups,
+        },
+        gpu: GpuOptions::default(),
+        energy: EnergyOptions {
+            meters: args.meters.options(),
+            interval: Duration::from_millis(10),
+            rest: Duration::from_millis(200),
+        },
+        output: OutputOptions {
+            path: PathBuf::from("(memory)"),
+            compression_level: None,
+            command_line,
+            labels: eprof::identity::Labels::default(),
+        },
+        duration: None,
+    })
+}
+
+/// Shorter times say nothing: meters and the kernel's CPU times move in steps.
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(3600);
+
+fn delay(text: &str) -> Result<Duration, String> {
+    let delay = super::record::seconds(text)?;
+    if (SHORTEST..=LONGEST).contains(&delay) { Ok(delay) } else { Err("0.1 to 3600 seconds".to_owned()) }
+}
+
+fn nanoseconds(duration: Duration) -> Nanoseconds {
+    Nanoseconds::from_nanos(duration.as_nanos() as u64)
+}

@@ -1,0 +1,308 @@
+//! Draws the view.
+
+use eprof::label::{Label, padded};
+use eprof::report::Side;
+use eprof::units::Joules;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span as Text};
+use ratatui::widgets::{Clear, Paragraph, Wrap};
+
+use super::history::{DomainWatts, History, Order, Picture, Span, Zoom, how, parts};
+use super::keys::HELP;
+use super::view::View;
+
+/// What the terminal can show.
+#[derive(Debug, Clone, Copy)]
+pub struct Abilities {
+    /// The user wants colors.
+    pub color: bool,
+    /// The locale has more letters than ASCII's.
+    pub unicode: bool,
+}
+
+/// Domains shown; more would leave no room for rows.
+const MOST_DOMAINS: usize = 6;
+const BARS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+const ASCII_BARS: [&str; 8] = [".", ".", ":", "-", "=", "+", "*", "#"];
+
+/// Draws all of it, in whatever room there is.
+pub fn draw(frame: &mut Frame<'_>, view: &View, history: &History, rows: Option<usize>, can: Abilities) {
+    let area = frame.area();
+    if area.width == 0 || area.height == 0 {
+        return;
+    }
+    let domains = history.domains().len().min(MOST_DOMAINS) as u16;
+    let below = view.neighbours.as_ref().map_or(0, |(_, _, all)| (all.len() as u16 + 1).min(area.height / 3));
+    // One line where there is room for it; of the narrowest terminals the rows take the rest.
+    let balance_lines = view.picture.as_ref().map_or(1, |picture| {
+        let text = balance_text(picture);
+        text.len().div_ceil(usize::from(area.width)).max(1)
+    });
+    let balance_height = (balance_lines as u16).min(area.height / 3).max(1);
+    let [head, meters, balance, table, neighbours, foot] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(domains),
+        Constraint::Length(balance_height),
+        Constraint::Min(0),
+        Constraint::Length(below),
+        Constraint::Length(1),
+    ])
+    .areas(area);
+    draw_head(frame, head, view, history, can);
+    for (index, domain) in history.domains().iter().take(MOST_DOMAINS).enumerate() {
+        let line = Rect { y: meters.y + index as u16, height: 1, ..meters };
+        if line.y < meters.bottom() {
+            draw_domain(frame, line, domain, can);
+        }
+    }
+    match &view.picture {
+        None => {
+            frame.render_widget(Paragraph::new("the first picture comes when its time has passed"), table)
+        }
+        Some(picture) => {
+            frame.render_widget(balance_of(picture, can), balance);
+            draw_rows(frame, table, view, history, rows, can);
+        }
+    }
+    if let Some((side, of, all)) = &view.neighbours {
+        draw_neighbours(frame, neighbours, *side, of, all, can);
+    }
+    draw_foot(frame, foot, view, history, can);
+    if view.shows_help {
+        draw_help(frame, area, can);
+    }
+}
+
+fn style(can: Abilities, color: Color, modifier: Modifier) -> Style {
+    let style = Style::default().add_modifier(modifier);
+    if can.color { style.fg(color) } else { style }
+}
+
+/// A text in the letters that the locale has.
+fn letters(text: &str, can: Abilities) -> String {
+    if can.unicode {
+        return text.to_owned();
+    }
+    text.chars()
+        .map(|letter| match letter {
+            '…' => '~',
+            '±' => '~',
+            letter if letter.is_ascii() => letter,
+            _ => '?',
+        })
+        .collect()
+}
+
+fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, can: Abilities) {
+    let span = match view.span {
+        Span::Last => "last picture",
+        Span::Recent => "last 10 s",
+        Span::Start => "since start",
+    };
+    let order = match view.order {
+        Order::Watts => "watts",
+        Order::Total => "total",
+        Order::Joules => "joules",
+        Order::Name => "name",
+    };
+    let zoom = match &history.zoom {
+        None => String::new(),
+        Some(Zoom::Process(name)) => format!("  only process {name}"),
+        Some(Zoom::Thread(name)) => format!("  only thread {name}"),
+    };
+    let filter = history.filter.as_ref().map_or(String::new(), |filter| format!("  /{filter}/"));
+    let held = if view.is_paused { "  HELD" } else { "" };
+    let text = format!("eprof top  {} by {order}, {span}{zoom}{filter}{held}", history.by.name());
+    frame.render_widget(
+        Paragraph::new(letters(&text, can)).style(style(can, Color::Cyan, Modifier::BOLD)),
+        area,
+    );
+}
+
+fn draw_domain(frame: &mut Frame<'_>, area: Rect, domain: &DomainWatts, can: Abilities) {
+    let watts = domain.watts.back().copied().unwrap_or(0.0);
+    let method = if domain.is_estimated { "ESTIMATED" } else { "measured" };
+    let name = format!("{}{}", "  ".repeat(domain.depth), domain.name);
+    let text = format!("{} {watts:>9.2} W {method} ", padded(&letters(&name, can), 18));
+    let room = usize::from(area.width).saturating_sub(text.len());
+    let first = domain.watts.len().saturating_sub(room);
+    let most = domain.watts.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let bars = if can.unicode { BARS } else { ASCII_BARS };
+    let bar = |watts: &f64| bars[((watts / most * 7.0).round().clamp(0.0, 7.0)) as usize];
+    let sparkline: String = domain.watts.iter().skip(first).map(bar).collect();
+    let spans = [Text::raw(text), Text::styled(sparkline, style(can, Color::Green, Modifier::empty()))];
+    frame.render_widget(Line::from_iter(spans), area);
+}
+
+/// Where all watts go.
+fn balance_text(picture: &Picture) -> String {
+    let seconds = picture.seconds.max(1e-9);
+    let part = |(name, joules): (&str, Joules)| format!("{name} {:.2}", joules.as_joules() / seconds);
+    let all = picture.balance.measured.as_joules() / seconds;
+    format!("{all:.2} W {} = {}", how(picture.method), parts(&picture.balance).map(part).join(" + "))
+}
+
+fn balance_of(picture: &Picture, can: Abilities) -> Paragraph<'static> {
+    let text = balance_text(picture);
+    Paragraph::new(text).style(style(can, Color::Reset, Modifier::BOLD)).wrap(Wrap { trim: true })
+}
+
+fn draw_rows(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    view: &View,
+    history: &History,
+    rows: Option<usize>,
+    can: Abilities,
+) {
+    let Some(room) = usize::from(area.height).checked_sub(1) else { return };
+    let room = rows.map_or(room, |rows| rows.min(room));
+    let numbers = 10 + 1 + 9 + 1 + 11 + 1 + 7 + 2;
+    let width = usize::from(area.width).saturating_sub(numbers).max(1);
+    let has_modules = view.rows().iter().any(|row| row.key.module.is_some()) && width > 40;
+    let (name_width, module_width) = if has_modules { (width * 3 / 5, width * 2 / 5) } else { (width, 0) };
+    let title = format!(
+        "{:>10} {:>9} {:>11} {:>7}  {}{}",
+        "WATTS",
+        "+-",
+        "JOULES",
+        "SHARE",
+        padded(&history.by.name().to_uppercase(), name_width),
+        if has_modules { " MODULE" } else { "" }
+    );
+    let mut lines = vec![Line::styled(title, style(can, Color::Reset, Modifier::REVERSED))];
+    // The selected row is always among those that are shown.
+    let first = (view.place() + 1).saturating_sub(room);
+    for (place, row) in view.rows().iter().enumerate().skip(first).take(room) {
+        let name = row.name();
+        let module = Label::new(row.module());
+        let text = format!(
+            "{:>10.3} {:>9.3} {:>11.3} {:>6.1}%  {} {}",
+            row.watts,
+            row.error,
+            row.joules,
+            row.share * 100.0,
+            padded(&letters(&name.shortened(name_width), can), name_width),
+            letters(&module.end_of(module_width.saturating_sub(1)), can),
+        );
+        let selected = if place == view.place() { Modifier::REVERSED } else { Modifier::empty() };
+        lines.push(Line::styled(text, style(can, Color::Reset, selected)));
+    }
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+fn draw_neighbours(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    side: Side,
+    of: &Label,
+    all: &[(Label, f64)],
+    can: Abilities,
+) {
+    let title = letters(&format!("{} of {of}", side.name()), can);
+    let mut lines = vec![Line::styled(title, style(can, Color::Yellow, Modifier::BOLD))];
+    lines.extend(all.iter().map(|(name, watts)| {
+        Line::raw(letters(
+            &format!("{watts:>10.3}  {}", name.shortened(usize::from(area.width).saturating_sub(12))),
+            can,
+        ))
+    }));
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+fn draw_foot(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, can: Abilities) {
+    let text = match (&view.typed, &view.message, history.warnings().first()) {
+        (Some(typed), ..) => format!("show only what matches: {typed}_"),
+        (None, message, _) if !message.is_empty() => message.clone(),
+        (None, _, Some(warning)) => format!("? help  q end  {warning}"),
+        (None, _, None) => {
+            "? help  q end  s sort  b rows  w span  / filter  c callers  e callees  Space hold  S save"
+                .to_owned()
+        }
+    };
+    frame.render_widget(
+        Paragraph::new(letters(&text, can)).style(style(can, Color::Cyan, Modifier::empty())),
+        area,
+    );
+}
+
+fn draw_help(frame: &mut Frame<'_>, area: Rect, can: Abilities) {
+    let lines: Vec<Line<'_>> =
+        HELP.iter().map(|(keys, what)| Line::raw(format!(" {} {what}", padded(keys, 30)))).collect();
+    let height = (lines.len() as u16 + 1).min(area.height);
+    let area = Rect { height, ..area };
+    frame.render_widget(Clear, area);
+    let mut all =
+        vec![Line::styled(" Keys (any key goes back)", style(can, Color::Cyan, Modifier::REVERSED))];
+    all.extend(lines);
+    frame.render_widget(Paragraph::new(all), area);
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::super::history::By;
+    use super::super::view::tests::picture;
+    use super::*;
+
+    fn drawn(width: u16, height: u16, view: &View, unicode: bool) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("memory");
+        let history = History::new(By::Function, None);
+        let can = Abilities { color: false, unicode };
+        terminal.draw(|frame| draw(frame, view, &history, None, can)).expect("memory");
+        let buffer = terminal.backend().buffer();
+        let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        (0..height).map(|y| line(y).trim_end().to_owned()).collect()
+    }
+
+    fn view() -> View {
+        let mut view = View::new();
+        view.show(picture(&[("hot", 7.5, 100.0), ("größer", 2.0, 30.0), ("cold", 0.5, 1.0)]));
+        view
+    }
+
+    #[test]
+    fn the_balance_and_the_rows_are_drawn() {
+        let lines = drawn(80, 24, &view(), true);
+        assert!(lines[0].starts_with("eprof top  functions by watts, last picture"), "{lines:#?}");
+        let balance = lines[1..3].join(" ");
+        let expected = "10.00 W ESTIMATED, not measured = functions 10.00 + static 0.00 + others 0.00 + eprof 0.00 + \
+                        lost 0.00";
+        assert_eq!(balance, expected);
+        assert_eq!(lines[4], "     7.500     0.100     100.000   75.0%  hot");
+        assert!(lines[5].ends_with("größer"), "{lines:#?}");
+        assert!(lines[23].starts_with("? help  q end"), "{lines:#?}");
+        assert!(drawn(80, 24, &view(), false)[5].ends_with("gr??er"), "no letter that the locale lacks");
+    }
+
+    #[test]
+    fn any_size_is_drawn_and_the_selected_row_is_seen() {
+        let mut view = view();
+        view.wish(super::super::keys::Wish::Last);
+        for width in [1, 2, 7, 40, 200] {
+            for height in [1, 2, 3, 5, 50] {
+                for help in [false, true] {
+                    view.shows_help = help;
+                    drawn(width, height, &view, true);
+                }
+            }
+        }
+        view.shows_help = false;
+        let lines = drawn(120, 5, &view, true);
+        assert!(lines[3].ends_with("cold"), "the only row there is room for: {lines:#?}");
+    }
+
+    #[test]
+    fn the_help_tells_all_keys() {
+        let mut view = view();
+        view.shows_help = true;
+        let lines = drawn(100, 30, &view, true);
+        for (keys, _) in HELP {
+            assert!(lines.iter().any(|line| line.contains(keys)), "{keys} in {lines:#?}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The view in a terminal, which is as it was before when the view ends, however that is.
+
+use std::io::{self, Stdout};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use eprof::live::Engine;
+use nix::sys::signal::Signal;
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use regex::Regex;
+
+use super::super::new_file::{NewFile, Readers};
+use super::super::output::Color;
+use super::Shared;
+use super::history::{By, History, Zoom};
+use super::keys::wish;
+use super::screen::{Abilities, draw};
+use super::view::{Task, View};
+
+/// How often the recording is looked at. Keys are answered at once.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Shows the view until the user or the recording ends it.
+pub fn run(
+    engine: Engine,
+    history: History,
+    rows: Option<usize>,
+    starts_program: bool,
+    shared: &Shared,
+) -> anyhow::Result<()> {
+    // Restores the terminal in a panic, too, before the panic is told.
+    let terminal = ratatui::try_init()?;
+    let shown = Session { engine, history, rows, starts_program, shared, view: View::new() }.run(terminal);
+    ratatui::restore();
+    shown
+}
+
+struct Session<'s> {
+    engine: Engine,
+    history: History,
+    rows: Option<usize>,
+    starts_program: bool,
+    shared: &'s Shared,
+    view: View,
+}
+
+impl Session<'_> {
+    fn run(&mut self, mut terminal: Terminal<CrosstermBackend<Stdout>>) -> anyhow::Result<()> {
+        let can = Abilities { color: Color::Auto.on_stdout(), unicode: has_unicode() };
+        loop {
+            // Asked first: what was written until then is seen below.
+            let is_last = self.shared.is_recorded();
+            let windows = if is_last { self.engine.finish()? } else { self.engine.poll()? };
+            let is_new = !windows.is_empty();
+            for window in windows {
+                self.history.push(window)?;
+            }
+            if is_new && !self.view.is_paused {
+                self.refresh();
+            }
+            if is_new && self.starts_program {
+                // What it has written lies over the picture.
+                terminal.clear()?;
+            }
+            terminal.draw(|frame| draw(frame, &self.view, &self.history, self.rows, can))?;
+            if is_last || self.shared.has_left() {
+                return Ok(());
+            }
+            let until = Instant::now() + TICK;
+            while event::poll(until.saturating_duration_since(Instant::now()))? {
+                match event::read()? {
+                    Event::Key(key) if key.kind != KeyEventKind::Release => self.key(&key),
+                    _ => {}
+                }
+                terminal.draw(|frame| draw(frame, &self.view, &self.history, self.rows, can))?;
+                if self.shared.has_left() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn refresh(&mut self) {
+        if let Some(picture) = self.history.picture(self.view.span, self.view.order) {
+            self.view.show(picture);
+        }
+        if let Some((side, of, _)) = self.view.neighbours.take() {
+            let all = self.history.neighbours(side, &of, self.view.span);
+            self.view.neighbours = Some((side, of, all));
+        }
+    }
+
+    fn key(&mut self, key: &KeyEvent) {
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let task = if self.view.typed.is_some() && !is_control {
+            match key.code {
+                KeyCode::Char(letter) => {
+                    self.view.type_letter(letter);
+                    None
+                }
+                KeyCode::Backspace => {
+                    self.view.untype();
+                    None
+                }
+                KeyCode::Enter => self.view.end_typing(),
+                KeyCode::Esc => {
+                    self.view.typed = None;
+                    None
+                }
+                _ => None,
+            }
+        } else {
+            let Some(wish) = wish(key) else { return };
+            let before = self.view.span;
+            let task = self.view.wish(wish);
+            if self.view.span != before {
+                self.refresh();
+            }
+            task
+        };
+        if let Some(task) = task
+            && let Err(error) = self.perform(task)
+        {
+            self.view.message = format!("{error:#}");
+        }
+    }
+
+    fn perform(&mut self, task: Task) -> anyhow::Result<()> {
+        match task {
+            Task::Quit => self.shared.leave(Signal::SIGTERM),
+            // In raw mode the terminal sends no signal itself. The recorder hands it on to a program.
+            Task::Interrupt => self.shared.leave(Signal::SIGINT),
+            Task::NextBy => {
+                let at = By::ALL.iter().position(|by| *by == self.history.by).unwrap_or(0);
+                let zoom = self.history.zoom.take();
+                self.history.change(By::ALL[(at + 1) % By::ALL.len()], zoom)?;
+                self.view.forget_selection();
+                self.refresh();
+            }
+            Task::ZoomIn(key) => {
+                let zoom = match self.history.by {
+                    By::Process => Zoom::Process(key.name),
+                    By::Thread => Zoom::Thread(key.name),
+                    _ => anyhow::bail!(
+                        "Enter shows the functions of a process or thread: press b for these rows"
+                    ),
+                };
+                self.history.change(By::Function, Some(zoom))?;
+                self.view.forget_selection();
+                self.refresh();
+            }
+            Task::ZoomOut => {
+                if self.history.zoom.is_some() {
+                    self.history.change(self.history.by, None)?;
+                    self.view.forget_selection();
+                }
+                self.refresh();
+            }
+            Task::Filter(text) => {
+                self.history.filter = match text.as_str() {
+                    "" => None,
+                    text => Some(Regex::new(text)?),
+                };
+                self.refresh();
+            }
+            Task::Save => {
+                let path = free_name();
+                let bytes = self.history.recording(self.view.span)?;
+                let mut file = NewFile::create(&path, Readers::Owner)?;
+                io::Write::write_all(&mut file, &bytes)?;
+                file.keep()?;
+                self.view.message = format!("saved: eprof report {}", path.display());
+            }
+            Task::Neighbours(side, of) => {
+                anyhow::ensure!(
+                    self.history.by == By::Function,
+                    "callers and callees are of functions: press b for these rows"
+                );
+                let all = self.history.neighbours(side, &of, self.view.span);
+                anyhow::ensure!(!all.is_empty(), "{of} did not run");
+                self.view.neighbours = Some((side, of, all));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A name for a recording that no file has.
+fn free_name() -> PathBuf {
+    let names = (1..).map(|number| PathBuf::from(format!("eprof-top-{number}.data")));
+    names.into_iter().find(|path| !path.exists()).unwrap_or_default()
+}
+
+/// Whether the locale has more letters than ASCII's, by the variables that say so, in their order.
+fn has_unicode() -> bool {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
+    let locale = locale.to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}

@@ -1,0 +1,155 @@
+//! Windows become profiles with names.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use perf_data::encode::RecordTooLong;
+
+use super::follow::Follower;
+use super::windows::{CutOptions, Windows};
+use crate::analyze::{self, Dimensions, ModelChoice, Options};
+use crate::power_model::stored::StoredModel;
+use crate::profile::Profile;
+use crate::recording::metadata::Metadata;
+use crate::recording::{Recording, RecordingError};
+use crate::symbolize::{SymbolCache, SymbolizeOptions, Symbols};
+
+/// What keeps a recording from being read while it is made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LiveError {
+    /// The file in memory cannot be read or written.
+    #[error("the recording in memory cannot be used: {0}")]
+    Read(#[source] io::Error),
+    /// It is no recording.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// Without eprof's own records there are no joules.
+    #[error("the recording is not eprof's")]
+    NotEprofs,
+    /// A record that is made does not fit.
+    #[error("a window cannot be written: {0}")]
+    TooLong(#[source] RecordTooLong),
+}
+
+/// How windows are made and analyzed.
+#[derive(Debug, Clone)]
+pub struct EngineOptions {
+    /// Where they are cut.
+    pub cut: CutOptions,
+    /// What is told apart in them.
+    pub dimensions: Dimensions,
+    /// How their joules are divided.
+    pub model: ModelChoice,
+    /// The model kept for this machine's CPU.
+    pub stored_model: Option<StoredModel>,
+    /// Folder in which the running kernel's symbols are kept.
+    pub kernel_cache: Option<PathBuf>,
+}
+
+/// A stretch of the recording, analyzed.
+#[derive(Debug)]
+pub struct Window {
+    /// Counted from 0.
+    pub number: u64,
+    /// Its profile.
+    pub profile: Profile,
+    /// The names of its code.
+    pub symbols: Symbols,
+    /// The recording that it is; writing its bytes saves it.
+    pub recording: Arc<Recording>,
+}
+
+/// Reads a recording while it is made. What `eprof top` shows and any other reader of windows are made from.
+pub struct Engine {
+    follower: Follower,
+    options: EngineOptions,
+    windows: Option<Windows>,
+    symbols: Option<SymbolCache>,
+    number: u64,
+    bytes: Vec<u8>,
+}
+
+impl Engine {
+    /// Reads what a recorder writes to the other end of `follower`.
+    pub fn new(follower: Follower, options: EngineOptions) -> Self {
+        Self { follower, options, windows: None, symbols: None, number: 0, bytes: Vec::new() }
+    }
+
+    /// What the recording says of itself, as soon as it does.
+    pub fn metadata(&self) -> Option<&Metadata> {
+        self.windows.as_ref().map(Windows::metadata)
+    }
+
+    /// Takes what was written since the last call, and gives the windows that are complete with it.
+    ///
+    /// # Errors
+    /// A file that cannot be read as it was written.
+    pub fn poll(&mut self) -> Result<Vec<Window>, LiveError> {
+        self.take()?;
+        let mut windows = Vec::new();
+        while let Some(recording) = self.windows.as_mut().map_or(Ok(None), Windows::next)? {
+            windows.push(self.analyze(recording));
+        }
+        Ok(windows)
+    }
+
+    /// The windows that are left when the recorder has ended.
+    ///
+    /// # Errors
+    /// As [`Engine::poll`].
+    pub fn finish(&mut self) -> Result<Vec<Window>, LiveError> {
+        let mut windows = self.poll()?;
+        if let Some(recording) = self.windows.as_mut().map_or(Ok(None), Windows::finish)? {
+            windows.push(self.analyze(recording));
+        }
+        Ok(windows)
+    }
+
+    fn take(&mut self) -> Result<(), LiveError> {
+        if self.windows.is_none() {
+            let Some(head) = self.follower.head()? else { return Ok(()) };
+            self.symbols = Some(SymbolCache::new(self.symbolize_options(&head)));
+            self.windows = Some(Windows::new(head, self.options.cut)?);
+        }
+        if let Some(windows) = &mut self.windows {
+            self.bytes.clear();
+            if self.follower.read(&mut self.bytes)? {
+                windows.push(&self.bytes);
+            }
+            self.bytes.shrink_to(1 << 20);
+        }
+        Ok(())
+    }
+
+    fn analyze(&mut self, recording: Recording) -> Window {
+        let options = Options {
+            dimensions: self.options.dimensions,
+            model: self.options.model.clone(),
+            stored_model: self.options.stored_model.clone(),
+            // A window is small, and what is measured should not be the analysis.
+            threads: Some(1),
+            ..Options::default()
+        };
+        let profile = analyze::analyze(&recording, &options);
+        let symbols = match &mut self.symbols {
+            Some(cache) => cache.symbolize(&profile.modules, &profile.addresses),
+            None => Symbols::default(),
+        };
+        let number = self.number;
+        self.number += 1;
+        Window { number, profile, symbols, recording: Arc::new(recording) }
+    }
+
+    fn symbolize_options(&self, head: &Recording) -> SymbolizeOptions {
+        SymbolizeOptions {
+            inlines: false,
+            lines: false,
+            kernel_release: head.metadata().map(|metadata| metadata.machine.kernel.clone()),
+            kernel_cache: self.options.kernel_cache.clone(),
+            threads: Some(1),
+            ..SymbolizeOptions::default()
+        }
+    }
+}

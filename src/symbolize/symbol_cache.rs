@@ -1,0 +1,223 @@
+//! Symbols of many profiles of the same programs, one after the other: what was looked up once is not looked up again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::options::SymbolizeOptions;
+use super::symbolizer::Symbolizer;
+use super::symbols::{FoundFrames, FoundFunction, FunctionId, Item, SourceFrame, Symbols, SymbolsBuilder};
+use crate::profile::{AddressId, CodeAddress, Module, ModuleId, ModuleKind};
+
+/// Functions and single addresses that are kept of all modules together; with more, those of modules that were not asked
+/// for lately go.
+const MOST_ENTRIES: usize = 500_000;
+
+/// Keeps what is known of functions. Without inlined functions and lines, all addresses of a function have the same name,
+/// so that one lookup tells it for all of them; and a module's file is only opened for functions that are new.
+#[derive(Debug)]
+pub struct SymbolCache {
+    symbolizer: Symbolizer,
+    modules: FxHashMap<Module, Known>,
+    entries: usize,
+    asked: u64,
+}
+
+/// What is known of a module.
+#[derive(Debug, Default)]
+struct Known {
+    /// By start: end and function.
+    functions: BTreeMap<u64, (u64, Arc<Named>)>,
+    /// Code that no symbol names, by address.
+    addresses: FxHashMap<u64, Arc<Named>>,
+    last_asked: u64,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Named {
+    name: Arc<str>,
+    raw_name: Arc<str>,
+    address: Option<u64>,
+    known: bool,
+}
+
+impl Known {
+    fn find(&self, address: u64) -> Option<&Arc<Named>> {
+        let (_, (end, function)) = self.functions.range(..=address).next_back()?;
+        if address < *end { Some(function) } else { None }
+    }
+
+    fn of(&self, address: u64) -> Option<&Arc<Named>> {
+        self.find(address).or_else(|| self.addresses.get(&address))
+    }
+
+    fn len(&self) -> usize {
+        self.functions.len() + self.addresses.len()
+    }
+}
+
+impl SymbolCache {
+    /// Nothing known yet. Inlined functions and lines are not looked for, whatever `options` say.
+    pub fn new(options: SymbolizeOptions) -> Self {
+        let options = SymbolizeOptions { inlines: false, lines: false, ..options };
+        Self { symbolizer: Symbolizer::new(options), modules: FxHashMap::default(), entries: 0, asked: 0 }
+    }
+
+    /// As [`Symbolizer::symbolize`]: the same functions, without their places in the source. Warnings are those of what
+    /// was looked up now.
+    pub fn symbolize(&mut self, modules: &[Module], addresses: &[CodeAddress]) -> Symbols {
+        self.asked += 1;
+        let mut unknown: Vec<CodeAddress> = Vec::new();
+        for code in addresses {
+            let Some(module) = modules.get(code.module.0 as usize) else { continue };
+            if is_kept(module) {
+                let known = self.modules.entry(module.clone()).or_default();
+                known.last_asked = self.asked;
+                if known.of(code.address).is_some() {
+                    continue;
+                }
+            }
+            unknown.push(*code);
+        }
+        let found = self.symbolizer.symbolize(modules, &unknown);
+        // Names of code that may have another one the next time are for this time only.
+        let mut now: FxHashMap<CodeAddress, Arc<Named>> = FxHashMap::default();
+        let mut named: FxHashMap<FunctionId, Arc<Named>> = FxHashMap::default();
+        for (index, code) in (0..).zip(&unknown) {
+            let Some(frame) = found.frames(AddressId(index)).first() else { continue };
+            let function = named.entry(frame.function).or_insert_with(|| {
+                let function = found.function(frame.function);
+                Arc::new(Named {
+                    name: Arc::clone(&function.name),
+                    raw_name: Arc::clone(&function.raw_name),
+                    address: function.address,
+                    known: function.known,
+                })
+            });
+            let module = modules.get(code.module.0 as usize).filter(|module| is_kept(module));
+            let Some(known) = module.and_then(|module| self.modules.get_mut(module)) else {
+                now.insert(*code, Arc::clone(function));
+                continue;
+            };
+            let before = known.len();
+            match found.extent(AddressId(index)) {
+                Some(extent) => {
+                    known.functions.insert(extent.start, (extent.end, Arc::clone(function)));
+                }
+                None => {
+                    known.addresses.insert(code.address, Arc::clone(function));
+                }
+            }
+            self.entries += known.len() - before;
+        }
+        let symbols = self.build(modules, addresses, &now, found.warnings);
+        self.forget();
+        symbols
+    }
+
+    /// Of each module's addresses, in ascending order, the functions that are known now.
+    fn build(
+        &self,
+        modules: &[Module],
+        addresses: &[CodeAddress],
+        now: &FxHashMap<CodeAddress, Arc<Named>>,
+        warnings: Vec<String>,
+    ) -> Symbols {
+        let items = (0..).zip(addresses);
+        let mut items: Vec<(ModuleId, Item, bool)> = items
+            .map(|(index, code)| (code.module, Item { address: code.address, index }, code.kernel))
+            .collect();
+        items.sort_unstable_by_key(|(module, item, _)| (*module, *item));
+        let mut builder = SymbolsBuilder::new(addresses.len());
+        for of_module in items.chunk_by(|a, b| a.0 == b.0) {
+            let id = of_module[0].0;
+            let known = modules.get(id.0 as usize).and_then(|module| self.modules.get(module));
+            let mut found = FoundFrames::default();
+            let mut functions: FxHashMap<*const Named, FunctionId> = FxHashMap::default();
+            for same in of_module.chunk_by(|a, b| a.1.address == b.1.address) {
+                let (_, Item { address, .. }, kernel) = same[0];
+                let code = CodeAddress { module: id, address, kernel };
+                let named = known.and_then(|known| known.of(address)).or_else(|| now.get(&code));
+                if let Some(named) = named {
+                    let function = *functions.entry(Arc::as_ptr(named)).or_insert_with(|| {
+                        let is_other = named.name != named.raw_name;
+                        found.add_function(FoundFunction {
+                            raw_name: Box::from(&*named.raw_name),
+                            name: is_other.then(|| Box::from(&*named.name)),
+                            address: named.address,
+                            known: named.known,
+                        })
+                    });
+                    found.add_frame(SourceFrame { function, file: None, line: None, inlined: false });
+                }
+                found.end_address(None, None);
+            }
+            let items: Vec<Item> = of_module.iter().map(|(_, item, _)| *item).collect();
+            builder.merge(id, &[(&items, &found)]);
+        }
+        builder.finish(warnings)
+    }
+
+    /// Makes room.
+    fn forget(&mut self) {
+        if self.entries <= MOST_ENTRIES {
+            return;
+        }
+        let asked = self.asked;
+        self.modules.retain(|_, known| known.last_asked == asked);
+        self.entries = self.modules.values().map(Known::len).sum();
+        if self.entries > MOST_ENTRIES {
+            self.modules.clear();
+            self.entries = 0;
+        }
+    }
+}
+
+/// The code of a file stays what it is; a just-in-time compiler's does not.
+fn is_kept(module: &Module) -> bool {
+    matches!(module.kind, ModuleKind::File | ModuleKind::Vdso | ModuleKind::Kernel | ModuleKind::KernelModule)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// This test's own file, and offsets of its code from end to end.
+    fn addresses() -> (Vec<Module>, Vec<CodeAddress>) {
+        let path = std::env::current_exe().expect("a path").display().to_string();
+        let file = |path| Module { kind: ModuleKind::File, path, build_id: None, inode: None, pid: None };
+        let nowhere = file("/nowhere/at/all".to_owned());
+        let size = std::fs::metadata(&path).expect("a file").len();
+        let of = |module, address| CodeAddress { module: ModuleId(module), address, kernel: false };
+        let mut all: Vec<CodeAddress> = (0..3_000).map(|step| of(0, step * (size / 3_000))).collect();
+        all.extend((0..10).map(|address| of(1, address)));
+        (vec![file(path), nowhere], all)
+    }
+
+    #[test]
+    fn what_is_kept_is_what_is_looked_up() {
+        let (modules, all) = addresses();
+        let options = SymbolizeOptions { inlines: false, lines: false, ..SymbolizeOptions::default() };
+        let expected = Symbolizer::new(options.clone()).symbolize(&modules, &all);
+        let mut cache = SymbolCache::new(options);
+        // Half of them first, then all: the others are partly in functions that are known then.
+        let half: Vec<CodeAddress> = all.iter().copied().step_by(2).collect();
+        cache.symbolize(&modules, &half);
+        let mut ranges = 0;
+        for round in 0..2 {
+            let found = cache.symbolize(&modules, &all);
+            for index in 0..all.len() as u32 {
+                let name = |symbols: &Symbols| {
+                    let frames = symbols.frames(AddressId(index));
+                    assert_eq!(frames.len(), 1);
+                    let function = symbols.function(frames[0].function);
+                    (function.name.clone(), function.raw_name.clone(), function.address, function.known)
+                };
+                assert_eq!(name(&found), name(&expected), "round {round}, {:?}", all[index as usize]);
+            }
+            ranges = cache.modules[&modules[0]].functions.len();
+        }
+        assert!(ranges > 100, "functions of this program are known by their extent: {ranges}");
+    }
+}

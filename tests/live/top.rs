@@ -1,0 +1,228 @@
+//! `eprof top`: as lines, and in a terminal, which tmux is.
+
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use eprof_testbed::{eprof, skip};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::record::attach::start;
+use super::record::harness::{Folder, can_record, stderr};
+use super::record::workload;
+
+fn lines(output: &Output) -> Vec<String> {
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+/// The heads of the pictures: `2: 1.002 s, 5.000 W ESTIMATED, not measured, functions ...`.
+fn heads(output: &Output) -> Vec<String> {
+    let is_head =
+        |line: &String| line.split_once(": ").is_some_and(|(number, _)| number.parse::<u64>().is_ok());
+    lines(output).into_iter().filter(is_head).collect()
+}
+
+/// The watts behind a word.
+fn watts(head: &str, part: &str) -> f64 {
+    let behind = head.split_once(part).unwrap_or_else(|| panic!("{part} in {head}")).1;
+    behind.split_whitespace().next().and_then(|number| number.parse().ok()).expect("a number")
+}
+
+#[test]
+fn a_programs_functions_are_told_until_it_ends_with_its_status() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let output = eprof()
+        .args(["top", "-d", "0.3", "--meter", "estimate", "--watts", "2:10", "--"])
+        .args(["sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 7"])
+        .current_dir(folder.path())
+        .output()
+        .expect("eprof runs");
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    let heads = heads(&output);
+    assert!(!heads.is_empty(), "{}", stderr(&output));
+    for head in &heads {
+        assert!(head.contains("ESTIMATED, not measured"), "{head}");
+        let all = watts(head, " s, ");
+        let parts = ["functions ", "static ", "others ", "eprof ", "lost "];
+        let sum: f64 = parts.into_iter().map(|part| watts(head, part)).sum();
+        // Each is rounded to a milliwatt.
+        assert!((sum - all).abs() < 0.004, "{sum} of {all} W: {head}");
+    }
+    assert!(lines(&output).iter().any(|line| line.contains("FUNCTION")));
+    assert!(std::fs::read_dir(folder.path()).expect("a folder").next().is_none(), "nothing is written");
+}
+
+#[test]
+fn a_running_process_is_watched_so_many_times_and_goes_on() {
+    if !can_record() {
+        return;
+    }
+    let program = start("spin:60000");
+    let output = eprof()
+        .args(["top", "--iterations", "2", "-d", "0.2", "--by", "process", "-p"])
+        .arg(program.id().to_string())
+        .output()
+        .expect("eprof runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(heads(&output).len(), 2);
+    assert!(lines(&output).iter().any(|line| line.contains(&format!("({})", program.id()))));
+    kill(Pid::from_raw(program.id() as i32), None::<Signal>).expect("it runs");
+}
+
+#[test]
+fn what_cannot_be_watched_is_an_error_with_its_status() {
+    if !can_record() {
+        return;
+    }
+    let status = |arguments: &[&str]| {
+        let output = eprof().arg("top").args(arguments).stdin(Stdio::null()).output().expect("eprof runs");
+        (output.status.code(), stderr(&output))
+    };
+    assert_eq!(status(&["--", "/nowhere/to/be/found"]).0, Some(127));
+    let (code, said) = status(&["-p", "4194304"]);
+    assert_eq!(code, Some(1));
+    assert!(said.contains("4194304"), "{said}");
+    assert_eq!(status(&["-d", "0"]).0, Some(2));
+    assert_eq!(status(&["--", "true"]).0, Some(0), "a program that ends at once");
+    assert_eq!(status(&["--", "sh", "-c", "kill -9 $$"]).0, Some(137));
+}
+
+/// A terminal of its own, gone with the value.
+struct Tmux {
+    socket: String,
+}
+
+impl Tmux {
+    /// Runs a shell's line in a terminal of this size; `None` without tmux.
+    fn start(name: &str, (columns, rows): (u16, u16), line: &str) -> Option<Self> {
+        if Command::new("tmux").arg("-V").stdout(Stdio::null()).status().is_err() {
+            skip("tmux is not installed");
+            return None;
+        }
+        let tmux = Self { socket: format!("eprof-test-{}-{name}", std::process::id()) };
+        let size = [columns.to_string(), rows.to_string()];
+        tmux.run(&["-f", "/dev/null", "new-session", "-d", "-x", &size[0], "-y", &size[1], line]);
+        Some(tmux)
+    }
+
+    fn run(&self, arguments: &[&str]) -> String {
+        let output = Command::new("tmux")
+            .args(["-L", &self.socket])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .expect("tmux runs");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn screen(&self) -> String {
+        self.run(&["capture-pane", "-p"])
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        self.run(&[&["send-keys"], keys].concat());
+    }
+
+    /// Waits until the screen has a text, a minute at most.
+    fn wait_for(&self, text: &str) -> String {
+        let started = Instant::now();
+        loop {
+            let screen = self.screen();
+            if screen.contains(text) {
+                return screen;
+            }
+            assert!(started.elapsed() < Duration::from_secs(60), "no {text:?} in\n{screen}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        self.run(&["kill-server"]);
+    }
+}
+
+fn line(folder: &Folder, variables: &str, arguments: &str) -> String {
+    let eprof = eprof().get_program().to_string_lossy().into_owned();
+    let folder = folder.path().display();
+    // The shell tells the terminal's settings before and after, and how the view ended.
+    format!(
+        "cd {folder}; stty -g > before; env {variables} {eprof} top {arguments}; echo ended: $?; stty -g > after; \
+         cat; sleep 60"
+    )
+}
+
+#[test]
+fn the_view_is_drawn_answers_keys_and_leaves_the_terminal_as_it_was() {
+    if !can_record() {
+        return;
+    }
+    let program = start("spin:60000");
+    let folder = Folder::new();
+    let arguments = format!("-d 0.3 --meter estimate --watts 2:10 -p {}", program.id());
+    let command = line(&folder, "LC_ALL=C.UTF-8", &arguments);
+    let Some(tmux) = Tmux::start("keys", (80, 24), &command) else { return };
+    let screen = tmux.wait_for("ESTIMATED, not measured = functions");
+    assert!(screen.starts_with("eprof top  functions by watts, last picture"), "{screen}");
+    assert!(screen.contains('█'), "a sparkline: {screen}");
+    tmux.keys(&["?"]);
+    tmux.wait_for("Keys (any key goes back)");
+    tmux.keys(&["x", "b", "b"]);
+    tmux.wait_for(&format!("({})", program.id()));
+    tmux.keys(&["Enter"]);
+    tmux.wait_for("only process");
+    tmux.keys(&["w"]);
+    tmux.wait_for("last 10 s");
+    tmux.keys(&["/", "n", "o", "n", "e", "Enter"]);
+    tmux.wait_for("/none/");
+    tmux.keys(&["/", "Enter", "Space"]);
+    tmux.wait_for("HELD");
+    tmux.keys(&["S"]);
+    tmux.wait_for("saved: eprof report eprof-top-1.data");
+    for (columns, rows) in [(1, 1), (200, 50), (80, 24)] {
+        tmux.run(&["resize-window", "-x", &columns.to_string(), "-y", &rows.to_string()]);
+        std::thread::sleep(Duration::from_millis(150));
+    }
+    tmux.wait_for("HELD");
+    tmux.keys(&["q"]);
+    tmux.wait_for("ended: 0");
+    let file = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+    super::record::harness::wait_until("the shell", || !file("after").is_empty());
+    assert_eq!(file("before"), file("after"), "the terminal is as it was");
+    let report = eprof()
+        .args(["report", "--format", "json", "-i"])
+        .arg(folder.path().join("eprof-top-1.data"))
+        .output()
+        .expect("eprof runs");
+    assert!(report.status.success(), "{}", stderr(&report));
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    let balance = &report["domains"][0]["balance"];
+    assert!(balance["attributed"].as_f64().is_some_and(|joules| joules > 0.0), "{balance}");
+}
+
+#[test]
+fn a_plain_terminal_gets_plain_letters_and_signals_restore_it() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    let words = workload::command("spin:60000");
+    let workload = words.join(std::ffi::OsStr::new(" ")).to_string_lossy().into_owned();
+    let command = line(&folder, "NO_COLOR=1 LC_ALL=en_US.ISO-8859-1", &format!("-d 0.3 -- {workload}"));
+    let Some(tmux) = Tmux::start("plain", (80, 24), &command) else { return };
+    tmux.wait_for("functions by watts");
+    let screen = tmux.wait_for("WATTS");
+    assert!(screen.is_ascii(), "{screen}");
+    let colored = tmux.run(&["capture-pane", "-p", "-e"]);
+    assert!(!colored.contains("\u{1b}[3"), "{colored:?}");
+    // The program is interrupted, and its end is the view's.
+    tmux.keys(&["C-c"]);
+    tmux.wait_for("ended: 130");
+    let file = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+    super::record::harness::wait_until("the shell", || !file("after").is_empty());
+    assert_eq!(file("before"), file("after"), "the terminal is as it was");
+}
