@@ -1,37 +1,17 @@
 //! Windows become profiles with names.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use perf_data::encode::RecordTooLong;
-
+use super::error::LiveError;
 use super::follow::Follower;
 use super::windows::{CutOptions, Windows};
 use crate::analyze::{self, Dimensions, ModelChoice, Options};
 use crate::power_model::stored::StoredModel;
 use crate::profile::Profile;
+use crate::recording::Recording;
 use crate::recording::metadata::Metadata;
-use crate::recording::{Recording, RecordingError};
 use crate::symbolize::{SymbolCache, SymbolizeOptions, Symbols};
-
-/// What keeps a recording from being read while it is made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LiveError {
-    /// The file in memory cannot be read or written.
-    #[error("the recording in memory cannot be used: {0}")]
-    Read(#[source] io::Error),
-    /// It is no recording.
-    #[error(transparent)]
-    Recording(#[from] RecordingError),
-    /// Without eprof's own records there are no joules.
-    #[error("the recording is not eprof's")]
-    NotEprofs,
-    /// A record that is made does not fit.
-    #[error("a window cannot be written: {0}")]
-    TooLong(#[source] RecordTooLong),
-}
 
 /// How windows are made and analyzed.
 #[derive(Debug, Clone)]
@@ -89,7 +69,7 @@ impl Engine {
     pub fn poll(&mut self) -> Result<Vec<Window>, LiveError> {
         self.take()?;
         let mut windows = Vec::new();
-        while let Some(recording) = self.windows.as_mut().map_or(Ok(None), Windows::next)? {
+        while let Some(recording) = self.windows.as_mut().map_or(Ok(None), Windows::next_window)? {
             windows.push(self.analyze(recording));
         }
         Ok(windows)

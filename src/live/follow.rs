@@ -9,7 +9,7 @@ use nix::fcntl::{FallocateFlags, fallocate};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use perf_data::format::{FILE_HEADER_SIZE, MAGIC};
 
-use super::engine::LiveError;
+use super::error::LiveError;
 use crate::recording::Recording;
 
 /// Where the header says where the records are, and how many bytes of them.

@@ -6,7 +6,7 @@ use perf_data::format::{RECORD_HEADER_SIZE, record_type};
 use perf_data::{PerfDataWriter, RawRecord, encode};
 use rustc_hash::FxHashSet;
 
-use super::engine::LiveError;
+use super::error::LiveError;
 use crate::recording::Recording;
 
 /// The file of one recording that has all records of these windows, in their order, each of them once: what lies around a

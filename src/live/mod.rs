@@ -18,6 +18,7 @@
 //! still live are known ([`Windows`]).
 
 mod engine;
+mod error;
 mod follow;
 mod join;
 mod known_tasks;
@@ -25,7 +26,8 @@ mod meter_curves;
 mod totals;
 mod windows;
 
-pub use engine::{Engine, EngineOptions, LiveError, Window};
+pub use engine::{Engine, EngineOptions, Window};
+pub use error::LiveError;
 pub use follow::Follower;
 pub use join::join;
 pub use totals::{RowKey, RowTotals, RunningTotals};

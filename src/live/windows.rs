@@ -8,7 +8,7 @@ use perf_data::format::{RECORD_HEADER_SIZE, record_type};
 use perf_data::record::Record;
 use perf_data::{EventDesc, Features, PerfDataWriter, RawRecord, RecordPosition, encode};
 
-use super::engine::LiveError;
+use super::error::LiveError;
 use super::known_tasks::KnownTasks;
 use super::meter_curves::MeterCurves;
 use crate::recording::energy::{EnergyReading, domain_of_event};
@@ -226,7 +226,7 @@ impl Windows {
     ///
     /// # Errors
     /// None but of what could not be read as it was written.
-    pub fn next(&mut self) -> Result<Option<Recording>, LiveError> {
+    pub fn next_window(&mut self) -> Result<Option<Recording>, LiveError> {
         let Some(begin) = self.begin() else { return Ok(None) };
         let Some(cut) = self.next_cut(begin) else { return Ok(None) };
         self.cut(begin, cut).map(Some)
@@ -235,7 +235,7 @@ impl Windows {
     /// What is left when the recording has ended: the last window, if there are joules or samples in it.
     ///
     /// # Errors
-    /// As [`Windows::next`].
+    /// As [`Windows::next_window`].
     pub fn finish(&mut self) -> Result<Option<Recording>, LiveError> {
         let Some(begin) = self.begin() else { return Ok(None) };
         let end = self.meters.last().unwrap_or(self.newest);

@@ -66,4 +66,5 @@ pub use options::{
 };
 pub use progress::{Listener, SoFar};
 pub use session::{record, record_to};
+pub use stop_conditions::StopRequest;
 pub use summary::Summary;

@@ -41,7 +41,7 @@ use crate::record::program::PreparedProgram;
 use crate::record::progress::Listener;
 use crate::record::recorder::Recorder;
 use crate::record::rest;
-use crate::record::stop_conditions::StopConditions;
+use crate::record::stop_conditions::{StopConditions, StopRequest};
 use crate::record::summary::Summary;
 use crate::record::target;
 
@@ -55,11 +55,11 @@ use crate::record::target;
 /// in the summary, while the program goes on.
 pub fn record(options: &RecordOptions, progress: Listener<'_>) -> Result<Summary, RecordError> {
     let create = || PendingOutput::create(&options.output.path);
-    record_into(options, create, &mut |_| (), progress)
+    record_into(options, create, StopRequest::default(), &mut |_| (), progress)
 }
 
 /// Records as [`record()`] does, into this open file, which has no name or is not to change it: whoever reads it
-/// meanwhile follows the recording. It is never compressed, and its reader may give up what it has read.
+/// meanwhile follows the recording. It is never compressed, and its reader may give up what it has read. `request` ends it.
 ///
 /// `started` is told when the program runs, with its process id, and before the first round: threads may be made then.
 ///
@@ -68,14 +68,15 @@ pub fn record(options: &RecordOptions, progress: Listener<'_>) -> Result<Summary
 pub fn record_to(
     options: &RecordOptions,
     file: File,
+    request: &StopRequest,
     started: &mut dyn FnMut(Option<Pid>),
     progress: Listener<'_>,
 ) -> Result<Summary, RecordError> {
     let mut options = options.clone();
     options.output.compression_level = None;
     let path = options.output.path.clone();
-    let mut summary =
-        record_into(&options, || Ok(PendingOutput::of_open_file(file, &path)), started, progress)?;
+    let create = || Ok(PendingOutput::of_open_file(file, &path));
+    let mut summary = record_into(&options, create, request.clone(), started, progress)?;
     // A file in memory has no name that somebody could have taken from it.
     summary.failure = summary.failure.filter(|failure| failure.kind() != io::ErrorKind::NotFound);
     Ok(summary)
@@ -84,6 +85,7 @@ pub fn record_to(
 fn record_into(
     options: &RecordOptions,
     create: impl FnOnce() -> Result<PendingOutput, RecordError>,
+    request: StopRequest,
     on_start: &mut dyn FnMut(Option<Pid>),
     progress: Listener<'_>,
 ) -> Result<Summary, RecordError> {
@@ -117,6 +119,7 @@ fn record_into(
     on_start(program);
 
     let stop = StopConditions::new(signals, program, target::watched(&target.tasks), *duration, &roots);
+    let stop = stop.or_asked(request);
     let gpu = GpuRecords::new(opened.kernel_names, activity);
     let recorder = Recorder::new(opened.sampling, opened.own_time, meters, gpu, drain, stop, &roots);
     Ok(close(recorder.run(progress)?, description, started, &output.path, &roots))

@@ -1,5 +1,7 @@
 //! Whatever may end a recording: the program, the watched tasks, the time, or a signal.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -9,6 +11,23 @@ use nix::unistd::Pid;
 use crate::machine::Roots;
 use crate::process::{self, Outcome, ReceivedSignal, Signals};
 use crate::record::process_state::ProcessState;
+
+/// Lets another thread end a recording as a signal would.
+#[derive(Debug, Clone, Default)]
+pub struct StopRequest(Arc<AtomicI32>);
+
+impl StopRequest {
+    /// Ends the recording within a tenth of a second, as if this signal had come: a program gets it, too. Only the first
+    /// request counts.
+    pub fn stop(&self, signal: Signal) {
+        let _ = self.0.compare_exchange(0, signal as i32, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// The signal that was asked for.
+    pub fn signal(&self) -> Option<Signal> {
+        Signal::try_from(self.0.load(Ordering::SeqCst)).ok()
+    }
+}
 
 /// Whatever may end a recording.
 pub struct StopConditions {
@@ -21,6 +40,8 @@ pub struct StopConditions {
     process_state: ProcessState,
     /// When the time is up.
     deadline: Option<Instant>,
+    /// What another thread wants.
+    request: StopRequest,
 }
 
 impl StopConditions {
@@ -33,7 +54,19 @@ impl StopConditions {
         roots: &Roots,
     ) -> Self {
         let deadline = duration.map(|duration| Instant::now() + duration);
-        Self { signals, program, watched, process_state: ProcessState::new(roots), deadline }
+        Self {
+            signals,
+            program,
+            watched,
+            process_state: ProcessState::new(roots),
+            deadline,
+            request: StopRequest::default(),
+        }
+    }
+
+    /// Another thread may end the recording, too.
+    pub fn or_asked(self, request: StopRequest) -> Self {
+        Self { request, ..self }
     }
 
     /// What becomes readable when a signal comes.
@@ -62,6 +95,9 @@ impl StopConditions {
                     return Some(Outcome::Stopped(signal));
                 }
             }
+        }
+        if let Some(signal) = self.request.signal() {
+            return Some(Outcome::Stopped(signal));
         }
         if with_tasks
             && !self.watched.is_empty()

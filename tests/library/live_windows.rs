@@ -37,7 +37,7 @@ fn windows(file: &[u8], piece: usize, millis: u64) -> Vec<Recording> {
     let mut all = Vec::new();
     for piece in data(file).chunks(piece) {
         windows.push(piece);
-        while let Some(window) = windows.next().expect("a window") {
+        while let Some(window) = windows.next_window().expect("a window") {
             all.push(window);
         }
     }

@@ -282,7 +282,7 @@ impl History {
             share: if attributed > 0.0 { of.own.as_joules() / attributed } else { 0.0 },
             joules: self.totals.of(key).own.as_joules(),
         };
-        let mut rows: Vec<Shown> = sums.rows().map(shown).filter(|row| self.is_wanted(row)).collect();
+        let mut rows: Vec<Shown> = sums.rows().map(shown).filter(|row| self.is_wanted(row, order)).collect();
         sort(&mut rows, order);
         Some(Picture {
             method: last.report.summary.method,
@@ -331,8 +331,10 @@ impl History {
         Ok(join(&windows.iter().map(Arc::as_ref).collect::<Vec<_>>())?)
     }
 
-    fn is_wanted(&self, row: &Shown) -> bool {
-        (row.watts != 0.0 || row.joules != 0.0 || row.total_watts != 0.0)
+    /// Functions that only called others have nothing of their own to show.
+    fn is_wanted(&self, row: &Shown, order: Order) -> bool {
+        let has_own = row.watts != 0.0 || row.joules != 0.0;
+        (has_own || (order == Order::Total && row.total_watts != 0.0))
             && self
                 .filter
                 .as_ref()

@@ -8,8 +8,8 @@ use eprof::label::padded;
 use eprof::live::Engine;
 use nix::sys::signal::Signal;
 
-use super::Shared;
 use super::history::{History, Order, Picture, Span, how, parts};
+use super::shared::Shared;
 
 /// How often the recording is looked at.
 const TICK: Duration = Duration::from_millis(100);

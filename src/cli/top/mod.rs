@@ -4,8 +4,6 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -21,7 +19,7 @@ use eprof::record::{
     RecordOptions, SamplingOptions, SamplingRate, TargetOptions, TargetTasks,
 };
 use eprof::units::Nanoseconds;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use regex::Regex;
 
@@ -31,11 +29,13 @@ use super::meters::MeterArgs;
 use super::output::{say, warn};
 use super::record::{call_graph, hertz, model};
 use history::{By, History};
+use shared::Shared;
 
 mod history;
 mod keys;
 mod lines;
 mod screen;
+mod shared;
 mod terminal;
 mod view;
 
@@ -115,32 +115,6 @@ pub struct TopArgs {
     command: Vec<OsString>,
 }
 
-/// What the picture's thread and the recorder's tell each other.
-#[derive(Clone, Default)]
-struct Shared {
-    /// The recorder has written all there is.
-    recorded: Arc<AtomicBool>,
-    /// The user has seen enough.
-    left: Arc<AtomicBool>,
-}
-
-impl Shared {
-    /// Ends the recording, as a signal would. The program, should there be one, gets the signal too.
-    fn leave(&self, signal: Signal) {
-        if !self.left.swap(true, Ordering::SeqCst) {
-            let _ = kill(Pid::this(), signal);
-        }
-    }
-
-    fn is_recorded(&self) -> bool {
-        self.recorded.load(Ordering::SeqCst)
-    }
-
-    fn has_left(&self) -> bool {
-        self.left.load(Ordering::SeqCst)
-    }
-}
-
 /// Runs the verb. The exit status is the program's own, or 0 where the user ended the view.
 pub fn run(args: TopArgs) -> Outcome {
     let as_lines = args.lines || args.iterations.is_some() || !io::stdout().is_terminal();
@@ -179,9 +153,9 @@ pub fn run(args: TopArgs) -> Outcome {
             picture =
                 spawned.map_err(|error| say(format_args!("error: no thread can be made: {error}"))).ok();
         };
-        record::record_to(&options, file, &mut started, &mut |_| ())
+        record::record_to(&options, file, shared.request(), &mut started, &mut |_| ())
     };
-    shared.recorded.store(true, Ordering::SeqCst);
+    shared.end();
     let shown = picture.map(|picture| picture.join());
     let summary = match recorded {
         Ok(summary) => summary,
@@ -201,9 +175,12 @@ pub fn run(args: TopArgs) -> Outcome {
         anyhow::bail!("the recording ended early: {failure}");
     }
     // Who leaves the view has not failed.
-    let left = matches!(summary.outcome, HowItEnded::Stopped(Signal::SIGTERM)) && shared.has_left();
-    let by_us = matches!(summary.outcome, HowItEnded::Killed(Signal::SIGTERM)) && shared.has_left();
-    Ok(ExitCode::from(if left || by_us { 0 } else { summary.outcome.exit_status() }))
+    let left = shared.request().signal() == Some(Signal::SIGTERM)
+        && matches!(
+            summary.outcome,
+            HowItEnded::Stopped(Signal::SIGTERM) | HowItEnded::Killed(Signal::SIGTERM)
+        );
+    Ok(ExitCode::from(if left { 0 } else { summary.outcome.exit_status() }))
 }
 
 fn options(args: TopArgs) -> anyhow::Result<RecordOptions> {

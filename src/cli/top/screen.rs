@@ -114,7 +114,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, 
     };
     let filter = history.filter.as_ref().map_or(String::new(), |filter| format!("  /{filter}/"));
     let held = if view.is_paused { "  HELD" } else { "" };
-    let text = format!("eprof top  {} by {order}, {span}{zoom}{filter}{held}", history.by.name());
+    let text = format!("eprof top  {} by {order}, {span}{zoom}{filter}{held}", history.by.plural());
     frame.render_widget(
         Paragraph::new(letters(&text, can)).style(style(can, Color::Cyan, Modifier::BOLD)),
         area,
@@ -165,7 +165,7 @@ fn draw_rows(
     let (name_width, module_width) = if has_modules { (width * 3 / 5, width * 2 / 5) } else { (width, 0) };
     let title = format!(
         "{:>10} {:>9} {:>11} {:>7}  {}{}",
-        "WATTS",
+        if view.order == Order::Total { "TOTAL W" } else { "WATTS" },
         "+-",
         "JOULES",
         "SHARE",
@@ -180,7 +180,7 @@ fn draw_rows(
         let module = Label::new(row.module());
         let text = format!(
             "{:>10.3} {:>9.3} {:>11.3} {:>6.1}%  {} {}",
-            row.watts,
+            if view.order == Order::Total { row.total_watts } else { row.watts },
             row.error,
             row.joules,
             row.share * 100.0,

@@ -13,10 +13,10 @@ use regex::Regex;
 
 use super::super::new_file::{NewFile, Readers};
 use super::super::output::Color;
-use super::Shared;
 use super::history::{By, History, Zoom};
 use super::keys::wish;
 use super::screen::{Abilities, draw};
+use super::shared::Shared;
 use super::view::{Task, View};
 
 /// How often the recording is looked at. Keys are answered at once.
@@ -112,10 +112,13 @@ impl Session<'_> {
                 _ => None,
             }
         } else {
-            let Some(wish) = wish(key) else { return };
-            let before = self.view.span;
+            let Some(wish) = wish(key) else {
+                self.view.shows_help = false;
+                return;
+            };
+            let before = (self.view.span, self.view.order);
             let task = self.view.wish(wish);
-            if self.view.span != before {
+            if (self.view.span, self.view.order) != before {
                 self.refresh();
             }
             task

@@ -20,6 +20,9 @@ pub enum Task {
     Neighbours(Side, Label),
 }
 
+/// Callers or callees of a function, with their watts.
+pub type Neighbours = (Side, Label, Vec<(Label, f64)>);
+
 /// A picture and the place in it.
 #[derive(Debug)]
 pub struct View {
@@ -32,7 +35,7 @@ pub struct View {
     /// What is said in the last line.
     pub message: String,
     /// Callers or callees of a function, in place of the lower rows.
-    pub neighbours: Option<(Side, Label, Vec<(Label, f64)>)>,
+    pub neighbours: Option<Neighbours>,
     pub picture: Option<Picture>,
     /// The selected row, wherever it moves.
     selected: Option<RowKey>,
