@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::error::LiveError;
 use super::follow::Follower;
@@ -12,6 +13,12 @@ use crate::profile::Profile;
 use crate::recording::Recording;
 use crate::recording::metadata::Metadata;
 use crate::symbolize::{SymbolCache, SymbolizeOptions, Symbols};
+use crate::units::Nanoseconds;
+
+/// A window is at least so many times as long as the analysis of the one before it took,
+const ANALYSIS_SHARE: u64 = 5;
+/// but no longer than this for that reason.
+const LONGEST_PERIOD: Nanoseconds = Nanoseconds::from_millis(10_000);
 
 /// How windows are made and analyzed.
 #[derive(Debug, Clone)]
@@ -103,7 +110,21 @@ impl Engine {
         Ok(())
     }
 
+    /// Makes the window's profile. Where that takes long, as with the symbols of large programs that are new, the next
+    /// windows are longer: the engine must not fall behind, nor take much of what it measures.
     fn analyze(&mut self, recording: Recording) -> Window {
+        let started = Instant::now();
+        let window = self.profile(recording);
+        let took = started.elapsed().as_nanos() as u64;
+        let longest = LONGEST_PERIOD.max(self.options.cut.period);
+        let period = Nanoseconds::from_nanos(took.saturating_mul(ANALYSIS_SHARE)).min(longest);
+        if let Some(windows) = &mut self.windows {
+            windows.set_period(period.max(self.options.cut.period));
+        }
+        window
+    }
+
+    fn profile(&mut self, recording: Recording) -> Window {
         let options = Options {
             dimensions: self.options.dimensions,
             model: self.options.model.clone(),

@@ -136,6 +136,11 @@ impl Windows {
         &self.metadata
     }
 
+    /// From now on windows are at least so long.
+    pub fn set_period(&mut self, period: Nanoseconds) {
+        self.options.period = period;
+    }
+
     /// Bytes of records that are held.
     pub fn held_bytes(&self) -> usize {
         self.bytes.len()
