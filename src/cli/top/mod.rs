@@ -219,6 +219,8 @@ fn options(args: TopArgs) -> anyhow::Result<RecordOptions> {
             meters: args.meters.options(),
             interval: Duration::from_millis(10),
             rest: Duration::from_millis(200),
+            // A view says nothing of the meters to recorders of jobs.
+            sharing: eprof::record::MeterSharing::Own,
         },
         output: OutputOptions {
             path: PathBuf::from("(memory)"),
