@@ -1,5 +1,6 @@
 //! `eprof top`: as lines, and in a terminal, which tmux is.
 
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -226,4 +227,23 @@ fn a_plain_terminal_gets_plain_letters_and_signals_restore_it() {
     let file = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
     super::record::harness::wait_until("the shell", || !file("after").is_empty());
     assert_eq!(file("before"), file("after"), "the terminal is as it was");
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_the_view() {
+    if !can_record() {
+        return;
+    }
+    let program = start("spin:60000");
+    let folder = Folder::new();
+    let eprof = eprof().get_program().to_string_lossy().into_owned();
+    let (id, path) = (program.id(), folder.path().display());
+    let command = format!("cd {path}; echo $$ > view; exec {eprof} top -d 0.3 -p {id}");
+    let Some(tmux) = Tmux::start("closed", (80, 24), &command) else { return };
+    tmux.wait_for("WATTS");
+    let view = std::fs::read_to_string(folder.path().join("view")).expect("its process id");
+    let view = Path::new("/proc").join(view.trim());
+    assert!(view.exists());
+    drop(tmux);
+    super::record::harness::wait_until("the view's end", || !view.exists());
 }

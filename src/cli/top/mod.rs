@@ -31,6 +31,7 @@ use super::record::{call_graph, hertz, model};
 use history::{By, History};
 use shared::Shared;
 
+mod closed_terminal;
 mod history;
 mod keys;
 mod lines;
@@ -156,7 +157,10 @@ pub fn run(args: TopArgs) -> Outcome {
         record::record_to(&options, file, shared.request(), &mut started, &mut |_| ())
     };
     shared.end();
-    let shown = picture.map(|picture| picture.join());
+    // What the terminal's end has caught reading keys ends with the process.
+    let is_caught =
+        |picture: &JoinHandle<_>| !as_lines && !picture.is_finished() && closed_terminal::is_closed();
+    let shown = picture.filter(|picture| !is_caught(picture)).map(JoinHandle::join);
     let summary = match recorded {
         Ok(summary) => summary,
         Err(RecordError::Launch(error)) => {
