@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes the README's pictures: a program recorded in the emulated machine (its counters and meters are simulated, what
 # eprof reads there is measured), by default options, and shown by eprof. Needs what the tests of the emulated machine need, and
-# Chromium (CHROMIUM names one) with Node for the page.
+# Chromium (CHROMIUM names one) with Node for the page. The report is printed: README has its watts beside what the machine was
+# told that the functions draw (the table of kinds in tests/guest/machine/README.md).
 #
 #     tests/pictures/make.sh [FOLDER]      the pictures, into fixtures/pictures unless FOLDER is named
 #
@@ -29,8 +30,7 @@ cp photos root/guest/
 
 show() { "$EPROF" "$@" -i photos.data --symfs root; }
 show flamegraph --colors watts -o "$pictures/energy.svg"
-show report --limit 12 > "$pictures/report.txt"
-show flamegraph --format text > "$pictures/flamegraph.txt"
+show report --limit 9
 mkdir -p src
 cp "$here/photos.c" .
 show view --no-open --source="$here" -o page.html
@@ -38,8 +38,6 @@ chromium=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || com
 if [ -n "$chromium" ]; then
     EPROF_PICTURES=$work node "$root/tests/browser/main.js" "$chromium" - bare page.html
     cp bare-desktop.png "$pictures/page.png"
-    cp bare-dark.png "$pictures/page-dark.png"
-    cp bare-phone.png "$pictures/page-phone.png"
 else
     echo "no Chromium: the pictures of the page are left as they are" >&2
 fi
