@@ -23,8 +23,9 @@
 //! # Which room may use which
 //!
 //! Dependencies point one way. A module may use those in its row, and all of these stand above it; `cli` and `main`
-//! are the binary's, `eprof-cupti-injection` is the crate that CUDA loads into programs, and [`perf_data`] the one that
-//! reads and writes perf.data files, which knows nothing of energy. A star marks arithmetic: values in, values out,
+//! are the binary's, `eprof-cupti-injection` is the crate that CUDA loads into programs, [`perf_data`] the one that
+//! reads and writes perf.data files, which knows nothing of energy, and `eprof-fleet` the program that asks the tables of
+//! many machines. A star marks arithmetic: values in, values out,
 //! without a file, clock, thread or process. A test parses the code and holds this table,
 //! and that the files of no folder need each other round about.
 //!
@@ -66,6 +67,7 @@
 //!                              power_model profile merge timeline symbolize text_profile gpu meter analyze
 //!                              record report live tune stat measure calibrate verify
 //!   main                    -> cli
+//!   eprof-fleet             -> label units identity profile report
 //! ```
 //!
 //! # Words
@@ -99,6 +101,8 @@
 //!
 //! - **An output format** for other tools: a file beside [`report::export`] with an `Exporter`, and a line in
 //!   `EXPORTERS`. Command line and help follow from the list.
+//! - **A column of the tables** for many machines: [`report::store::schema`], the row that it stands in (`report::store`), and
+//!   the page in kernel-notes that a test compares; a changed meaning is another version.
 //! - **A kind of energy meter**: a file in [`meter`], and its names in [`meter::Source`]; the compiler then asks in which
 //!   turn it is looked for (`meter::kinds`) and what repairs a refusal (`meter::rejected`).
 //! - **A role of events**: [`hardware::Role`], and what the compiler then asks for: its event by microarchitecture

@@ -21,6 +21,8 @@ use super::input::{self, InputArgs, Needed, SelectArgs};
 use super::new_file::{NewFile, Readers, keep_inputs};
 use super::output;
 
+mod tables;
+
 const EXAMPLES: &str = "\
 Examples:
   eprof export --format perf-data -o energy.data && perf report -i energy.data
@@ -29,7 +31,8 @@ Examples:
   eprof export --format pprof -o energy.pb.gz && pprof -http : energy.pb.gz
   eprof export --format firefox -o energy.json.gz   # open it in https://profiler.firefox.com
   eprof export --format otlp | curl --data-binary @- -H 'Content-Type: application/x-protobuf' \
-      http://localhost:4318/v1development/profiles";
+      http://localhost:4318/v1development/profiles
+  eprof export ranks/ --format parquet -o energy   # tables of all recordings, for SQL and `eprof fleet`";
 
 /// Write a recording's energy in the format of another tool.
 #[derive(Args)]
@@ -42,9 +45,14 @@ pub struct ExportArgs {
     #[arg(long, value_parser = formats())]
     format: Format,
 
-    /// File to write [default: energy.data for perf-data, else standard output].
+    /// File to write [default: energy.data for perf-data, else standard output]; for parquet the folder that the tables
+    /// are in or are added to.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Replace what the same recordings were exported to before (parquet).
+    #[arg(long)]
+    force: bool,
 
     /// What stands before the outermost functions (collapsed, speedscope).
     #[arg(long, value_enum, default_value_t = RootArg::Auto)]
@@ -66,11 +74,14 @@ pub struct ExportArgs {
 enum Format {
     /// A recording whose samples weigh their nanojoules.
     PerfData,
+    /// Tables for many machines: several files.
+    Parquet,
     /// One of the formats that are written from a profile.
     Of(&'static dyn Exporter),
 }
 
 const PERF_DATA: &str = "perf-data";
+const PARQUET: &str = "parquet";
 
 /// The formats by their names.
 fn formats() -> impl TypedValueParser<Value = Format> {
@@ -80,9 +91,16 @@ fn formats() -> impl TypedValueParser<Value = Format> {
          samples instead",
     );
     let others = EXPORTERS.iter().map(|exporter| PossibleValue::new(exporter.name()).help(exporter.about()));
-    PossibleValuesParser::new([perf_data].into_iter().chain(others)).try_map(|name| {
+    let parquet = PossibleValue::new(PARQUET).help(
+        "Tables for many machines, for `eprof fleet` and whatever speaks SQL: files in the folder that -o names",
+    );
+    PossibleValuesParser::new([perf_data].into_iter().chain(others).chain([parquet])).try_map(|name| {
         let of_name = || EXPORTERS.into_iter().find(|exporter| exporter.name() == name).map(Format::Of);
-        let format = if name == PERF_DATA { Some(Format::PerfData) } else { of_name() };
+        let format = match name.as_str() {
+            PERF_DATA => Some(Format::PerfData),
+            PARQUET => Some(Format::Parquet),
+            _ => of_name(),
+        };
         format.ok_or_else(|| format!("no format {name}"))
     })
 }
@@ -93,6 +111,7 @@ pub fn run(args: ExportArgs) -> Outcome {
     keep_inputs(args.output.as_deref(), &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
     let exporter = match args.format {
         Format::PerfData => return export_perf_data(&args, &paths),
+        Format::Parquet => return export_tables(&args, &paths),
         Format::Of(exporter) => exporter,
     };
     let needed = Needed { lines: exporter.needs_lines(), slices: exporter.needs_slices(), ..Needed::STACKS };
@@ -116,6 +135,21 @@ pub fn run(args: ExportArgs) -> Outcome {
     };
     output::write_to(args.output.as_deref(), |out| exporter.write(&exported, out))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn export_tables(args: &ExportArgs, paths: &[PathBuf]) -> Outcome {
+    let Some(folder) = args.output.as_deref().filter(|path| *path != Path::new("-")) else {
+        bail!("parquet is several files: name their folder with -o");
+    };
+    let selects = args.select.selects() || !args.by.is_empty() || args.whole;
+    if selects || !matches!(args.root, RootArg::Auto) {
+        bail!(
+            "the tables have all of a recording, or their sums would not hold: select when asking them (`eprof fleet \
+             report {} --where ...`)",
+            folder.display()
+        );
+    }
+    tables::export(&args.input, folder, args.force, paths)
 }
 
 fn export_perf_data(args: &ExportArgs, paths: &[PathBuf]) -> Outcome {

@@ -196,6 +196,13 @@ impl SelectArgs {
         }
     }
 
+    /// Whether anything is left out or weighed otherwise than usual.
+    pub fn selects(&self) -> bool {
+        let Self { weight, domain, event, thread, process, through } = self;
+        let of_names = domain.is_some() || event.is_some();
+        of_names || weight.is_some() || thread.is_some() || process.is_some() || through.is_some()
+    }
+
     /// Whether threads must be told apart.
     pub fn needs_threads(&self) -> bool {
         self.thread.is_some() || self.process.is_some()

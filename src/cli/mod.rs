@@ -14,6 +14,7 @@ mod demo;
 mod doctor;
 mod export;
 mod flamegraph;
+mod fleet;
 mod gpu;
 mod input;
 mod manual;
@@ -83,6 +84,7 @@ enum Verb {
     Demo(demo::DemoArgs),
     Script(script::ScriptArgs),
     Export(export::ExportArgs),
+    Fleet(fleet::FleetArgs),
     Calibrate(calibrate::CalibrateArgs),
     Verify(verify::VerifyArgs),
     Tune(Box<tune::TuneArgs>),
@@ -135,7 +137,9 @@ fn limit_rights(verb: &Verb) -> anyhow::Result<()> {
         | Verb::Flamegraph(_)
         | Verb::Export(_)
         | Verb::Script(_) => Ok(privileges::keep_unless_root(privileges::SYSLOG)?),
-        Verb::Gpu(_) | Verb::Completions(_) | Verb::Man(_) => Ok(privileges::drop_unless_root()?),
+        Verb::Fleet(_) | Verb::Gpu(_) | Verb::Completions(_) | Verb::Man(_) => {
+            Ok(privileges::drop_unless_root()?)
+        }
     }
 }
 
@@ -152,6 +156,7 @@ fn run(verb: Verb, paging: Paging) -> Outcome {
         Verb::View(args) => view::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args, paging),
         Verb::Export(args) => export::run(args),
+        Verb::Fleet(args) => fleet::run(args),
         Verb::Calibrate(args) => calibrate::run(args),
         Verb::Verify(args) => verify::run(args),
         Verb::Doctor(args) => doctor::run(args),

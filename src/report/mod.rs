@@ -50,6 +50,7 @@ mod scale;
 mod select;
 pub mod speedscope;
 mod stack_filter;
+pub mod store;
 mod style;
 mod summary;
 mod sums;

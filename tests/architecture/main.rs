@@ -24,6 +24,7 @@ const CRATES: &[(&str, &str)] = &[
     ("eprof", "lib.rs"),
     ("main", "main.rs"),
     ("eprof-cupti-injection", "cupti-injection/lib.rs"),
+    ("eprof-fleet", "fleet/main.rs"),
     ("perf-data", "perf-data/lib.rs"),
 ];
 

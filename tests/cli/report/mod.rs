@@ -6,6 +6,7 @@ mod estimates;
 mod firefox;
 mod otlp;
 mod outputs;
+mod parquet;
 pub mod recording;
 mod several;
 mod verified;

@@ -1,0 +1,208 @@
+//! The questions, as SQL that every engine understands: no arrays, no engine's own functions, one JOIN ... USING per SELECT.
+//!
+//! Texts are made of nothing but the names of known columns. What users select is in the views that these ask of.
+
+use anyhow::ensure;
+use eprof::profile::BALANCE_TOLERANCE;
+
+use crate::dimension::Dimension;
+use crate::rows::Columns;
+use crate::store::Store;
+
+/// One row of an answer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Function {
+    pub name: String,
+    pub module: String,
+    /// What tells it from others, by the dimensions that were asked for.
+    pub by: Vec<String>,
+    /// Joules of its own code.
+    pub own: f64,
+    /// Joules with all that it called.
+    pub total: f64,
+    /// CPU time of its own code in seconds.
+    pub seconds: f64,
+}
+
+/// Joules and CPU time of a group of samples.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Group {
+    pub by: Vec<String>,
+    pub joules: f64,
+    pub seconds: f64,
+    pub samples: i64,
+}
+
+/// One stack.
+pub struct Stack {
+    /// Outermost first; before them what tells samples apart.
+    pub frames: Vec<String>,
+    pub joules: f64,
+}
+
+fn listed(by: &[Dimension]) -> String {
+    let mut columns: Vec<&str> = Vec::new();
+    by.iter().map(Dimension::column).for_each(|column| {
+        if !columns.contains(&column) {
+            columns.push(column);
+        }
+    });
+    columns.iter().map(|column| format!("{column}, ")).collect()
+}
+
+/// Own and total joules by function.
+pub fn functions_sql(by: &[Dimension]) -> String {
+    let by = listed(by);
+    format!(
+        "SELECT {by}name, module, SUM(CASE WHEN is_leaf = 1 THEN j ELSE 0.0 END) AS own, \
+         SUM(CASE WHEN is_first = 1 THEN j ELSE 0.0 END) AS total, SUM(CASE WHEN is_leaf = 1 THEN ns ELSE 0 END) AS cpu \
+         FROM (SELECT {by}function_id, is_leaf, is_first, SUM(sj) AS j, SUM(sns) AS ns \
+         FROM (SELECT {by}stack_id, SUM(joules) AS sj, SUM(cpu_ns) AS sns FROM samples GROUP BY {by}stack_id) AS s \
+         INNER JOIN (SELECT stack_id, function_id, is_leaf, is_first FROM stack_frames \
+         WHERE is_leaf = 1 OR is_first = 1) AS sf USING (stack_id) GROUP BY {by}function_id, is_leaf, is_first) AS a \
+         INNER JOIN (SELECT function_id, name, module FROM functions) AS f USING (function_id) GROUP BY {by}name, module"
+    )
+}
+
+/// Joules by what tells samples apart.
+pub fn groups_sql(by: &[Dimension]) -> String {
+    let by = listed(by);
+    let columns = by.trim_end_matches(", ");
+    format!(
+        "SELECT {by}SUM(joules) AS j, SUM(cpu_ns) AS cpu, SUM(samples) AS n FROM samples GROUP BY {columns}"
+    )
+}
+
+/// Joules by stack.
+pub fn stacks_sql(by: &[Dimension]) -> String {
+    let by = listed(by);
+    format!("SELECT {by}stack_id, SUM(joules) AS j FROM samples GROUP BY {by}stack_id")
+}
+
+/// The frames of stacks, outermost first.
+pub const FRAMES_SQL: &str = "SELECT stack_id, depth, name FROM (SELECT stack_id, depth, function_id FROM stack_frames) AS sf \
+                              INNER JOIN (SELECT function_id, name FROM functions) AS f USING (function_id) \
+                              ORDER BY stack_id, depth";
+
+/// What tells rows apart, in words, in the order that was asked for.
+fn titles(columns: &mut Columns, by: &[Dimension]) -> anyhow::Result<Vec<Vec<String>>> {
+    let mut known: Vec<(&str, Vec<String>)> = Vec::new();
+    for dimension in by {
+        if !known.iter().any(|(column, _)| *column == dimension.column()) {
+            known.push((dimension.column(), columns.texts()?));
+        }
+    }
+    let values = |dimension: &Dimension| -> Vec<String> {
+        let of_column = known.iter().find(|(column, _)| *column == dimension.column());
+        of_column
+            .map(|(_, values)| values.iter().map(|value| dimension.title(value)).collect())
+            .unwrap_or_default()
+    };
+    let by_dimension: Vec<Vec<String>> = by.iter().map(values).collect();
+    let rows = by_dimension.first().map_or(0, Vec::len);
+    Ok((0..rows).map(|row| by_dimension.iter().map(|values| values[row].clone()).collect()).collect())
+}
+
+/// That rows which differ only in other labels are one.
+fn folded<T>(rows: Vec<T>, is_same: impl Fn(&T, &T) -> bool, add: impl Fn(&mut T, T)) -> Vec<T> {
+    let mut folded: Vec<T> = Vec::with_capacity(rows.len());
+    for row in rows {
+        match folded.last_mut().filter(|last| is_same(last, &row)) {
+            Some(last) => add(last, row),
+            None => folded.push(row),
+        }
+    }
+    folded
+}
+
+/// The rows of an answer must have the joules of the samples that it was made of.
+fn check(found: f64, of_samples: f64) -> anyhow::Result<()> {
+    ensure!(
+        (found - of_samples).abs() <= BALANCE_TOLERANCE * of_samples.abs().max(found.abs()),
+        "the answer has {found} J of {of_samples} J of samples: files of stack_frames or functions are missing or damaged; \
+         export the recordings again with --force"
+    );
+    Ok(())
+}
+
+/// Asks for joules by function.
+pub async fn functions(store: &Store, by: &[Dimension]) -> anyhow::Result<Vec<Function>> {
+    let answer = store.ask(&functions_sql(by)).await?;
+    let mut columns = Columns::of(&answer)?;
+    let titles = titles(&mut columns, by)?;
+    let (names, modules) = (columns.texts()?, columns.texts()?);
+    let (own, total, cpu) = (columns.doubles()?, columns.doubles()?, columns.ints()?);
+    let row = |at: usize| Function {
+        name: names[at].clone(),
+        module: modules[at].clone(),
+        by: titles.get(at).cloned().unwrap_or_default(),
+        own: own[at],
+        total: total[at],
+        seconds: cpu[at] as f64 * 1e-9,
+    };
+    let mut rows: Vec<Function> = (0..names.len()).map(row).collect();
+    check(rows.iter().map(|row| row.own).sum(), store.joules().await?)?;
+    rows.sort_by(|a, b| (&a.by, &a.name, &a.module).cmp(&(&b.by, &b.name, &b.module)));
+    let is_same = |a: &Function, b: &Function| (&a.by, &a.name, &a.module) == (&b.by, &b.name, &b.module);
+    Ok(folded(rows, is_same, |sum, row| {
+        sum.own += row.own;
+        sum.total += row.total;
+        sum.seconds += row.seconds;
+    }))
+}
+
+/// Asks for joules by what tells samples apart.
+pub async fn groups(store: &Store, by: &[Dimension]) -> anyhow::Result<Vec<Group>> {
+    let answer = store.ask(&groups_sql(by)).await?;
+    let mut columns = Columns::of(&answer)?;
+    let titles = titles(&mut columns, by)?;
+    let (joules, cpu, samples) = (columns.doubles()?, columns.ints()?, columns.ints()?);
+    let row = |at: usize| Group {
+        by: titles[at].clone(),
+        joules: joules[at],
+        seconds: cpu[at] as f64 * 1e-9,
+        samples: samples[at],
+    };
+    let mut rows: Vec<Group> = (0..joules.len()).map(row).collect();
+    check(rows.iter().map(|row| row.joules).sum(), store.joules().await?)?;
+    rows.sort_by(|a, b| a.by.cmp(&b.by));
+    Ok(folded(
+        rows,
+        |a, b| a.by == b.by,
+        |sum, row| {
+            sum.joules += row.joules;
+            sum.seconds += row.seconds;
+            sum.samples += row.samples;
+        },
+    ))
+}
+
+/// Asks for joules by stack.
+pub async fn stacks(store: &Store, by: &[Dimension]) -> anyhow::Result<Vec<Stack>> {
+    let answer = store.ask(&stacks_sql(by)).await?;
+    let mut columns = Columns::of(&answer)?;
+    let titles = titles(&mut columns, by)?;
+    let (ids, joules) = (columns.ints()?, columns.doubles()?);
+    let answer = store.ask(FRAMES_SQL).await?;
+    let mut columns = Columns::of(&answer)?;
+    let (of_stacks, depths, names) = (columns.ints()?, columns.ints()?, columns.texts()?);
+    let frames_of = |id: i64| {
+        let first = of_stacks.partition_point(|stack| *stack < id);
+        let count = of_stacks[first..].partition_point(|stack| *stack == id);
+        first..first + count
+    };
+    let mut stacks = Vec::new();
+    for (at, (&id, &joules)) in ids.iter().zip(&joules).enumerate() {
+        let range = frames_of(id);
+        let is_whole = !range.is_empty()
+            && depths[range.clone()].iter().zip(0..).all(|(depth, expected)| *depth == expected);
+        ensure!(
+            is_whole,
+            "stack {id} lacks frames: a file of stack_frames or functions is missing or damaged"
+        );
+        let by = titles.get(at).into_iter().flatten().cloned();
+        stacks.push(Stack { frames: by.chain(names[range].iter().cloned()).collect(), joules });
+    }
+    check(stacks.iter().map(|stack| stack.joules).sum(), store.joules().await?)?;
+    Ok(stacks)
+}

@@ -1,0 +1,187 @@
+//! Where all joules of the machines in question went.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::bail;
+use eprof::profile::{BALANCE_TOLERANCE, Balance};
+use eprof::units::Joules;
+
+/// One row of the table.
+#[derive(Debug, Clone, Default)]
+pub struct Row {
+    pub recording: i64,
+    pub node: String,
+    pub boot: String,
+    pub domain: String,
+    pub is_top: bool,
+    pub method: String,
+    /// The window, in microseconds.
+    pub start: i64,
+    pub end: i64,
+    pub balance: Balance,
+}
+
+/// The balance that is printed with an answer.
+#[derive(Debug, Clone, Default)]
+pub struct Whole {
+    pub balance: Balance,
+    /// What of the functions was asked for.
+    pub selected: Joules,
+    pub nodes: usize,
+    pub recordings: usize,
+    /// From the start of the first window to the end of the last, in microseconds.
+    pub span: Option<(i64, i64)>,
+    /// Some joules were estimated; or all.
+    pub method: &'static str,
+}
+
+/// Holds the joules of samples, by recording and domain, against the balance.
+///
+/// # Errors
+/// If they differ, or if one of both is missing.
+pub fn check(rows: &[Row], samples: &BTreeMap<(i64, String), f64>) -> anyhow::Result<()> {
+    let mut known = BTreeSet::new();
+    for row in rows {
+        let name = name(row);
+        // What is no number does not hold.
+        if !row.balance.holds() {
+            bail!(
+                "{name}: its parts are {} and {} were measured: the file of the table balance is damaged, or not eprof's; \
+                 export the recording again with --force",
+                row.balance.accounted(),
+                row.balance.measured
+            );
+        }
+        let key = (row.recording, row.domain.clone());
+        let found = samples.get(&key).copied().unwrap_or(0.0);
+        let functions = row.balance.attributed.as_joules();
+        let whole = row.balance.measured.as_joules().abs().max(functions.abs());
+        let is_equal = (found - functions).abs() <= BALANCE_TOLERANCE * whole;
+        if !is_equal {
+            bail!(
+                "{name}: its samples have {found} J, the balance has {functions} J of functions: a file of samples is \
+                 missing, damaged or there twice; export the recording again with --force"
+            );
+        }
+        if !known.insert(key) {
+            bail!("{name}: the balance has it twice: a file is there under two names");
+        }
+    }
+    match samples.keys().find(|key| !known.contains(key)) {
+        Some((recording, domain)) => bail!(
+            "samples/{:016x}.parquet has joules of {domain} of which there is no balance: the export was not finished; \
+             export the recording again",
+            *recording as u64
+        ),
+        None => Ok(()),
+    }
+}
+
+fn name(row: &Row) -> String {
+    format!("{} of {} in balance/{:016x}.parquet", row.domain, row.node, row.recording as u64)
+}
+
+/// Says which recordings tell of the same joules: of one boot and one time, but exported apart.
+pub fn overlaps(rows: &[Row]) -> Option<String> {
+    let mut windows: Vec<&Row> = rows.iter().filter(|row| row.is_top && !row.boot.is_empty()).collect();
+    windows.sort_by(|a, b| (&a.boot, &a.domain, a.start, a.end).cmp(&(&b.boot, &b.domain, b.start, b.end)));
+    let mut found = BTreeSet::new();
+    let mut last: Option<&Row> = None;
+    for row in windows {
+        match last {
+            Some(before) if (&before.boot, &before.domain) == (&row.boot, &row.domain) => {
+                if row.start < before.end {
+                    found.insert((before.recording, row.recording));
+                }
+                last = Some(if row.end > before.end { row } else { before });
+            }
+            _ => last = Some(row),
+        }
+    }
+    let (a, b) = found.first()?;
+    let count = found.len();
+    Some(format!(
+        "{count} pair(s) of recordings are of one boot and one time, but were exported apart (such as {:016x} and {:016x}): \
+         what their machine's meters counted is in the sums twice. Export them by one command",
+        *a as u64, *b as u64
+    ))
+}
+
+impl Whole {
+    /// The sum of these rows, of which so many joules were asked for.
+    pub fn of<'r>(rows: impl Iterator<Item = &'r Row> + Clone, selected: Joules) -> Self {
+        let balance = rows.clone().fold(Balance::default(), |sum, row| sum + row.balance);
+        let nodes: BTreeSet<(&str, &str)> =
+            rows.clone().map(|row| (row.node.as_str(), row.boot.as_str())).collect();
+        let recordings: BTreeSet<i64> = rows.clone().map(|row| row.recording).collect();
+        let start = rows.clone().map(|row| row.start).min();
+        let end = rows.clone().map(|row| row.end).max();
+        let methods: BTreeSet<&str> = rows.map(|row| row.method.as_str()).collect();
+        let method = match (methods.contains("measured"), methods.contains("estimated")) {
+            (true, true) => "partly estimated",
+            (false, true) => "estimated",
+            _ => "measured",
+        };
+        let (nodes, recordings) = (nodes.len(), recordings.len());
+        Self { balance, selected, nodes, recordings, span: start.zip(end), method }
+    }
+
+    /// The joules of functions that were not asked for.
+    pub fn not_selected(&self) -> Joules {
+        self.balance.attributed - self.selected
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(recording: i64, boot: &str, start: i64, end: i64) -> Row {
+        let joules = Joules::from_joules;
+        let balance = Balance {
+            measured: joules(10.0),
+            attributed: joules(4.0),
+            static_energy: joules(3.0),
+            other_processes: joules(2.0),
+            recorder: joules(0.5),
+            lost: joules(0.5),
+        };
+        let (domain, is_top, boot) = ("package-0".to_owned(), true, boot.to_owned());
+        Row { recording, boot, domain, is_top, start, end, balance, ..Row::default() }
+    }
+
+    fn samples(of: &[(i64, f64)]) -> BTreeMap<(i64, String), f64> {
+        of.iter().map(|(recording, joules)| ((*recording, "package-0".to_owned()), *joules)).collect()
+    }
+
+    #[test]
+    fn what_does_not_add_up_is_refused() {
+        let rows = [row(1, "a", 0, 10), row(2, "b", 0, 10)];
+        check(&rows, &samples(&[(1, 4.0), (2, 4.0)])).expect("as it should be");
+        check(&rows, &samples(&[(1, 4.0), (2, 4.0 + 9e-9)])).expect("within rounding");
+        for (wrong, why) in [
+            (samples(&[(1, 4.0), (2, 4.0 + 2e-8)]), "samples have"),
+            (samples(&[(1, 4.0), (2, 8.0)]), "there twice"),
+            (samples(&[(1, 4.0)]), "missing"),
+            (samples(&[(1, 4.0), (2, f64::NAN)]), "samples have"),
+            (samples(&[(1, 4.0), (2, 4.0), (3, 0.0)]), "no balance"),
+        ] {
+            let error = check(&rows, &wrong).expect_err(why).to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        let mut off = rows.clone();
+        off[1].balance.lost += Joules::from_joules(1e-6);
+        assert!(check(&off, &samples(&[(1, 4.0), (2, 4.0)])).is_err());
+        let twice = [rows[0].clone(), rows[0].clone()];
+        assert!(check(&twice, &samples(&[(1, 4.0)])).is_err());
+    }
+
+    #[test]
+    fn windows_of_one_boot_that_overlap_are_said() {
+        assert_eq!(overlaps(&[row(1, "a", 0, 10), row(2, "a", 10, 20), row(3, "b", 5, 15)]), None);
+        assert_eq!(overlaps(&[row(1, "", 0, 10), row(2, "", 5, 20)]), None, "who knows");
+        let said =
+            overlaps(&[row(1, "a", 0, 100), row(2, "a", 10, 20), row(3, "a", 50, 60)]).expect("two pairs");
+        assert!(said.starts_with("2 pair(s)"), "{said}");
+    }
+}

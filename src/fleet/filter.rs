@@ -1,0 +1,339 @@
+//! Conditions on samples.
+//!
+//! A condition never becomes text of SQL: it is parsed here, its columns are those of a list, and its values reach the engine
+//! as values. So no name of a program, pod or label can say more than that it is a name.
+
+use std::str::FromStr;
+
+use datafusion::logical_expr::{Expr, Operator, binary_expr, col, lit};
+use regex::Regex;
+
+use crate::dimension::Dimension;
+
+/// A condition.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Filter {
+    /// All of them hold.
+    All(Vec<Filter>),
+    /// One of them holds.
+    Any(Vec<Filter>),
+    /// A column compares with a value.
+    Is(Dimension, Comparison, String),
+}
+
+/// How a column compares with a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    Equal,
+    NotEqual,
+    Matches,
+    MatchesNot,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+/// The longest first, so that `<=` is not taken for `<`.
+const COMPARISONS: [(&str, Comparison); 8] = [
+    ("!=", Comparison::NotEqual),
+    ("!~", Comparison::MatchesNot),
+    ("<=", Comparison::LessOrEqual),
+    (">=", Comparison::GreaterOrEqual),
+    ("=", Comparison::Equal),
+    ("~", Comparison::Matches),
+    ("<", Comparison::Less),
+    (">", Comparison::Greater),
+];
+/// Parentheses in one another; more are no condition that anybody means.
+const DEEPEST: usize = 64;
+
+impl Filter {
+    /// Both hold.
+    pub fn and(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+        match (first, second) {
+            (Some(first), Some(second)) => Some(Self::All(vec![first, second])),
+            (first, second) => first.or(second),
+        }
+    }
+
+    /// It asks nothing but what the balance tells, too.
+    pub fn is_of_balance(&self) -> bool {
+        match self {
+            Self::All(of) | Self::Any(of) => of.iter().all(Self::is_of_balance),
+            Self::Is(dimension, ..) => dimension.is_of_balance(),
+        }
+    }
+
+    /// As the engine takes it.
+    pub fn expression(&self) -> Expr {
+        match self {
+            Self::All(of) => joined(of, Expr::and, true),
+            Self::Any(of) => joined(of, Expr::or, false),
+            Self::Is(Dimension::Label(key), comparison, value) => of_label(key, *comparison, value),
+            Self::Is(dimension, comparison, value) => {
+                let value = match value.parse::<i64>() {
+                    Ok(number) if dimension.is_number() => lit(number),
+                    _ => lit(value.as_str()),
+                };
+                binary_expr(col(dimension.column()), comparison.operator(), value)
+            }
+        }
+    }
+}
+
+impl Comparison {
+    fn operator(self) -> Operator {
+        match self {
+            Self::Equal => Operator::Eq,
+            Self::NotEqual => Operator::NotEq,
+            Self::Matches => Operator::RegexMatch,
+            Self::MatchesNot => Operator::RegexNotMatch,
+            Self::Less => Operator::Lt,
+            Self::LessOrEqual => Operator::LtEq,
+            Self::Greater => Operator::Gt,
+            Self::GreaterOrEqual => Operator::GtEq,
+        }
+    }
+}
+
+fn joined(of: &[Filter], join: fn(Expr, Expr) -> Expr, of_none: bool) -> Expr {
+    of.iter().map(Filter::expression).reduce(join).unwrap_or_else(|| lit(of_none))
+}
+
+/// Labels stand in one column as lines of KEY=VALUE.
+fn of_label(key: &str, comparison: Comparison, value: &str) -> Expr {
+    let key = regex::escape(key);
+    let (pattern, holds) = match comparison {
+        Comparison::Equal => (format!("\n{key}={}\n", regex::escape(value)), true),
+        Comparison::NotEqual => (format!("\n{key}={}\n", regex::escape(value)), false),
+        // The value is the rest of the line.
+        Comparison::MatchesNot => (format!("\n{key}={}", of_line(value)), false),
+        _ => (format!("\n{key}={}", of_line(value)), true),
+    };
+    let operator = if holds { Operator::RegexMatch } else { Operator::RegexNotMatch };
+    binary_expr(col("labels"), operator, lit(pattern))
+}
+
+/// A pattern as one of a whole value: `^` and `$` are its ends.
+fn of_line(pattern: &str) -> String {
+    let (start, pattern) = pattern.strip_prefix('^').map_or(("[^\n]*", pattern), |rest| ("", rest));
+    let (pattern, end) = match pattern.strip_suffix('$') {
+        Some(rest) if !rest.ends_with('\\') => (rest, "\n"),
+        _ => (pattern, "[^\n]*\n"),
+    };
+    format!("{start}(?:{pattern}){end}")
+}
+
+impl FromStr for Filter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parser = Parser { rest: text, depth: 0 };
+        let filter = parser.any()?;
+        match parser.rest.trim_start() {
+            "" => Ok(filter),
+            rest => Err(format!("expected `and` or `or` at {rest:?}")),
+        }
+    }
+}
+
+struct Parser<'t> {
+    rest: &'t str,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn any(&mut self) -> Result<Filter, String> {
+        let mut of = vec![self.all()?];
+        while self.word("or") {
+            of.push(self.all()?);
+        }
+        Ok(if of.len() == 1 { of.remove(0) } else { Filter::Any(of) })
+    }
+
+    fn all(&mut self) -> Result<Filter, String> {
+        let mut of = vec![self.one()?];
+        while self.word("and") {
+            of.push(self.one()?);
+        }
+        Ok(if of.len() == 1 { of.remove(0) } else { Filter::All(of) })
+    }
+
+    fn one(&mut self) -> Result<Filter, String> {
+        if self.token("(") {
+            self.depth += 1;
+            if self.depth > DEEPEST {
+                return Err("too many parentheses".to_owned());
+            }
+            let inner = self.any()?;
+            self.depth -= 1;
+            return if self.token(")") { Ok(inner) } else { Err(format!("expected `)` at {:?}", self.rest)) };
+        }
+        self.rest = self.rest.trim_start();
+        let is_of_name = |c: char| c.is_ascii_alphanumeric() || "_:./-".contains(c);
+        let end = self.rest.find(|c| !is_of_name(c)).unwrap_or(self.rest.len());
+        let (name, rest) = self.rest.split_at(end);
+        if name.is_empty() {
+            return Err(format!("expected COLUMN = VALUE at {rest:?}"));
+        }
+        let dimension: Dimension = name.parse()?;
+        self.rest = rest;
+        let comparison = COMPARISONS.into_iter().find(|(sign, _)| self.token(sign)).map(|(_, found)| found);
+        let comparison =
+            comparison.ok_or_else(|| format!("expected =, !=, ~, !~, <, <=, > or >= behind {name}"))?;
+        let value = self.value()?;
+        check(&dimension, comparison, &value)?;
+        Ok(Filter::Is(dimension, comparison, value))
+    }
+
+    /// A value in quotes, in which the same quote is doubled; or up to a space or parenthesis.
+    fn value(&mut self) -> Result<String, String> {
+        self.rest = self.rest.trim_start();
+        let Some(quote) = self.rest.chars().next().filter(|c| "'\"".contains(*c)) else {
+            let end = self.rest.find(|c: char| c.is_whitespace() || c == ')').unwrap_or(self.rest.len());
+            let (value, rest) = self.rest.split_at(end);
+            self.rest = rest;
+            return if value.is_empty() {
+                Err("a value is missing".to_owned())
+            } else {
+                Ok(value.to_owned())
+            };
+        };
+        let (mut value, mut rest) = (String::new(), &self.rest[1..]);
+        loop {
+            let (part, after) =
+                rest.split_once(quote).ok_or_else(|| format!("a quote {quote} is missing"))?;
+            value += part;
+            match after.strip_prefix(quote) {
+                Some(more) => {
+                    value.push(quote);
+                    rest = more;
+                }
+                None => {
+                    self.rest = after;
+                    return Ok(value);
+                }
+            }
+        }
+    }
+
+    fn token(&mut self, token: &str) -> bool {
+        let found = self.rest.trim_start().strip_prefix(token);
+        found.map(|rest| self.rest = rest).is_some()
+    }
+
+    /// A whole word, in capitals or not.
+    fn word(&mut self, word: &str) -> bool {
+        let text = self.rest.trim_start();
+        let Some((start, rest)) = text.split_at_checked(word.len()) else { return false };
+        let ends = rest.chars().next().is_none_or(|c| c.is_whitespace() || c == '(');
+        let found = ends && start.eq_ignore_ascii_case(word);
+        if found {
+            self.rest = rest;
+        }
+        found
+    }
+}
+
+fn check(dimension: &Dimension, comparison: Comparison, value: &str) -> Result<(), String> {
+    let is_pattern = matches!(comparison, Comparison::Matches | Comparison::MatchesNot);
+    let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+    if is_pattern {
+        let pattern =
+            if matches!(dimension, Dimension::Label(_)) { of_line(value) } else { value.to_owned() };
+        Regex::new(&pattern).map_err(|error| format!("{value:?} is no regular expression: {error}"))?;
+    }
+    match dimension {
+        _ if dimension.is_number() && is_pattern => {
+            Err(format!("{dimension} is a number: compare it by = or <"))
+        }
+        _ if dimension.is_number() => value
+            .parse::<i64>()
+            .map(|_| ())
+            .map_err(|_| format!("{dimension} is a number, and {value:?} is none")),
+        Dimension::Label(_) if !is_pattern && !is_equality => {
+            Err("labels are texts: compare them by =, !=, ~ or !~".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn is(column: &'static str, comparison: Comparison, value: &str) -> Filter {
+        Filter::Is(Dimension::Column(column), comparison, value.to_owned())
+    }
+
+    #[test]
+    fn conditions_are_what_they_say() {
+        let parsed = |text: &str| text.parse::<Filter>();
+        let (node, rank) = (is("node", Comparison::Equal, "n1"), is("rank", Comparison::GreaterOrEqual, "3"));
+        let comm = is("comm", Comparison::Matches, "^work");
+        assert_eq!(parsed("node=n1"), Ok(node.clone()));
+        assert_eq!(
+            parsed("node = n1 or rank >= 3 AND comm ~ ^work"),
+            Ok(Filter::Any(vec![node.clone(), Filter::All(vec![rank.clone(), comm.clone()])]))
+        );
+        assert_eq!(
+            parsed("(node = 'n1' or rank>=3) and comm ~ \"^work\""),
+            Ok(Filter::All(vec![Filter::Any(vec![node, rank]), comm]))
+        );
+        assert_eq!(parsed("pod = 'it''s; drop'"), Ok(is("pod", Comparison::Equal, "it's; drop")));
+        for wrong in [
+            "",
+            "node",
+            "node =",
+            "node = a b",
+            "password = 1",
+            "node = 'a",
+            "rank = x",
+            "rank ~ 1",
+            "comm ~ (",
+            "(node = a",
+            "node = a)",
+            "1 = 1",
+            "label: = x",
+            "label:v < 2",
+            "node = a and",
+            "node = a; drop table samples",
+        ] {
+            assert!(parsed(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(parsed(&"(".repeat(100_000)).is_err());
+    }
+
+    #[test]
+    fn patterns_of_labels_are_of_one_value() {
+        let matches = |pattern: &str, labels: &str| {
+            Regex::new(&format!("\nversion={}", of_line(pattern))).expect(pattern).is_match(labels)
+        };
+        let labels = "\nteam=2x\nversion=1.2\nzone=b\n";
+        for yes in ["1", "^1", "2$", "^1\\.2$", ".*"] {
+            assert!(matches(yes, labels), "{yes}");
+        }
+        for no in ["^2", "1$", "b", "x", "^$"] {
+            assert!(!matches(no, labels), "{no}");
+        }
+    }
+
+    proptest! {
+        /// Whatever a value is, in quotes it is that value and nothing else.
+        #[test]
+        fn any_value_stays_a_value(value in any::<String>()) {
+            let text = format!("node = '{}' and rank = 1", value.replace('\'', "''"));
+            let expected = Filter::All(vec![is("node", Comparison::Equal, &value), is("rank", Comparison::Equal, "1")]);
+            prop_assert_eq!(text.parse::<Filter>(), Ok(expected));
+        }
+
+        /// No text makes the parser fail otherwise than by saying why.
+        #[test]
+        fn any_text_is_parsed_or_refused(text in "[a-z()=~<>'\" !:]{0,40}") {
+            let _ = text.parse::<Filter>();
+        }
+    }
+}
