@@ -84,7 +84,7 @@ pub fn lines(ours: &str, theirs: &str, event: &str) -> anyhow::Result<String> {
 
 /// Samples by call path, outermost first, behind the command: `a;b;c 12`.
 pub fn stacks(ours: &str, theirs: &str) -> anyhow::Result<String> {
-    counts(&folded(ours, ""), &folded(theirs, ""), is_nameless_stack)
+    counts(&folded(ours), &folded(theirs), is_nameless_stack)
 }
 
 /// The same where the other one is perf, which writes the number first and leaves the command to its table.
@@ -100,7 +100,7 @@ pub fn perf_stacks(ours: &str, theirs: &str, event: &str) -> anyhow::Result<Stri
             _ => {}
         }
     }
-    counts(&folded(ours, ""), &theirs_by_stack, is_nameless_stack)
+    counts(&folded(ours), &theirs_by_stack, is_nameless_stack)
 }
 
 /// Samples one by one, as text: every frame of every sample.
@@ -174,13 +174,11 @@ fn counts(ours: &Counts, theirs: &Counts, is_nameless: impl Fn(&str) -> bool) ->
     })
 }
 
-/// Stacks in folded form, without the marks of the kernel's frames; calls from place to place inside what has no name
-/// are one frame.
-fn folded(text: &str, root: &str) -> Counts {
+/// Stacks in folded form, without the marks of the kernel's frames.
+fn folded(text: &str) -> Counts {
     let mut counts = Counts::new();
     for (stack, count) in text.lines().filter_map(|line| line.rsplit_once(' ')) {
-        let stack = stack.replace("_[k]", "");
-        *counts.entry(format!("{root}{stack}")).or_default() += count.parse::<u64>().unwrap_or(0);
+        *counts.entry(stack.replace("_[k]", "")).or_default() += count.parse::<u64>().unwrap_or(0);
     }
     counts
 }

@@ -12,9 +12,15 @@ use crate::recordings::{self, EPROF};
 use crate::run::{Output, Taken, command, is_installed, run};
 use crate::table::{head, median, median_seconds, megabytes, row, seconds};
 
-/// Words of programs in a pipeline: `EPROF` is eprof, `FILE` the recording, `OUT` a file to write and `EVENT` the
-/// sampled event. eprof's recordings hold its readings of meters, too, as samples of further events.
-type Pipeline = &'static [&'static [&'static str]];
+/// Programs with ` | ` between them, and blanks between their words: `EPROF` is eprof, `FILE` the recording, `OUT` a
+/// file to write and `EVENT` the sampled event. eprof's recordings hold its readings of meters, too, as samples of
+/// further events.
+type Pipeline = &'static str;
+
+/// The words of a pipeline's programs.
+fn programs(pipeline: Pipeline) -> Vec<Vec<&'static str>> {
+    pipeline.split(" | ").map(|program| program.split_whitespace().collect()).collect()
+}
 
 /// What is compared.
 struct Task {
@@ -47,127 +53,54 @@ enum Same {
 const TASKS: &[Task] = &[
     Task {
         name: "report, self",
-        eprof: &[&["EPROF", "report", "--limit", "0", "-i", "FILE"]],
-        other: &[&[
-            "perf",
-            "report",
-            "--stdio",
-            "--no-children",
-            "-g",
-            "none",
-            "--sort",
-            "dso,sym",
-            "-i",
-            "FILE",
-        ]],
+        eprof: "EPROF report --limit 0 -i FILE",
+        other: "perf report --stdio --no-children -g none --sort dso,sym -i FILE",
         same: Same::Functions { is_total: false },
     },
     Task {
         name: "report, totals",
-        eprof: &[&["EPROF", "report", "--children", "--limit", "0", "-i", "FILE"]],
-        other: &[&[
-            "perf",
-            "report",
-            "--stdio",
-            "--children",
-            "-g",
-            "none",
-            "--sort",
-            "dso,sym",
-            "-i",
-            "FILE",
-        ]],
+        eprof: "EPROF report --children --limit 0 -i FILE",
+        other: "perf report --stdio --children -g none --sort dso,sym -i FILE",
         same: Same::Functions { is_total: true },
     },
     Task {
         name: "all call paths",
-        eprof: &[&[
-            "EPROF",
-            "export",
-            "--format",
-            "collapsed",
-            "--root",
-            "command",
-            "--no-inline",
-            "-o",
-            "OUT",
-            "-i",
-            "FILE",
-        ]],
-        other: &[&[
-            "perf",
-            "report",
-            "--stdio",
-            "--no-children",
-            "-g",
-            "folded,0,caller,function,count",
-            "--no-inline",
-            "--max-stack",
-            "1024",
-            "--sort",
-            "comm",
-            "-i",
-            "FILE",
-        ]],
+        eprof: "EPROF export --format collapsed --root command --no-inline -o OUT -i FILE",
+        other: "perf report --stdio --no-children -g folded,0,caller,function,count --no-inline --max-stack 1024 \
+                --sort comm -i FILE",
         same: Same::PerfStacks,
     },
     Task {
         name: "flamegraph",
-        eprof: &[&["EPROF", "flamegraph", "--no-inline", "-o", "OUT", "-i", "FILE"]],
-        other: &[
-            &["perf", "script", "--no-inline", "--max-stack", "1024", "-i", "FILE"],
-            &["inferno-collapse-perf", "--event-filter", "EVENT"],
-            &["inferno-flamegraph"],
-        ],
+        eprof: "EPROF flamegraph --no-inline -o OUT -i FILE",
+        other: "perf script --no-inline --max-stack 1024 -i FILE | inferno-collapse-perf --event-filter EVENT \
+                | inferno-flamegraph",
         same: Same::Stacks,
     },
     Task {
         name: "script",
-        eprof: &[&["EPROF", "script", "--no-inline", "-F", SCRIPT_FIELDS, "-i", "FILE"]],
-        other: &[&[
-            "perf",
-            "script",
-            "--no-inline",
-            "--max-stack",
-            "1024",
-            "-F",
-            SCRIPT_FIELDS,
-            "-i",
-            "FILE",
-        ]],
+        eprof: "EPROF script --no-inline -F comm,tid,time,ip,sym -i FILE",
+        other: "perf script --no-inline --max-stack 1024 -F comm,tid,time,ip,sym -i FILE",
         same: Same::Texts,
     },
     Task {
         name: "first line of script",
-        eprof: &[&["EPROF", "script", "--no-inline", "-i", "FILE"], &["head", "-n", "1"]],
-        other: &[&["perf", "script", "--no-inline", "-i", "FILE"], &["head", "-n", "1"]],
+        eprof: "EPROF script --no-inline -i FILE | head -n 1",
+        other: "perf script --no-inline -i FILE | head -n 1",
         same: Same::Unchecked,
     },
     Task {
         name: "profile for Firefox, with names",
-        eprof: &[&["EPROF", "export", "--format", "firefox", "-o", "OUT", "-i", "FILE"]],
-        other: &[&["samply", "import", "--save-only", "--unstable-presymbolicate", "-o", "OUT", "FILE"]],
+        eprof: "EPROF export --format firefox -o OUT -i FILE",
+        other: "samply import --save-only --unstable-presymbolicate -o OUT FILE",
         same: Same::Firefox,
     },
 ];
 
-const SCRIPT_FIELDS: &str = "comm,tid,time,ip,sym";
-
 const LINES: Task = Task {
     name: "lines",
-    eprof: &[&["EPROF", "report", "--by", "line", "--limit", "0", "-i", "FILE"]],
-    other: &[&[
-        "perf",
-        "report",
-        "--stdio",
-        "--no-children",
-        "-g",
-        "none",
-        "--sort",
-        "srcline",
-        "-i",
-        "FILE",
-    ]],
+    eprof: "EPROF report --by line --limit 0 -i FILE",
+    other: "perf report --stdio --no-children -g none --sort srcline -i FILE",
     same: Same::Lines,
 };
 
@@ -206,12 +139,7 @@ pub fn compare_lines(folder: &Path, rounds: usize, longest: u64) -> anyhow::Resu
 }
 
 fn list_commands(task: &Task) {
-    let words = |pipeline: Pipeline| {
-        let programs: Vec<String> =
-            pipeline.iter().map(|words| words.join(" ").replace("EPROF", "eprof")).collect();
-        programs.join(" | ")
-    };
-    println!("- {}: `{}`; `{}`", task.name, words(task.eprof), words(task.other));
+    println!("- {}: `{}`; `{}`", task.name, task.eprof.replace("EPROF", "eprof"), task.other);
 }
 
 fn table_head() {
@@ -237,22 +165,22 @@ fn compare_task(
     rounds: usize,
     longest: u64,
 ) -> anyhow::Result<()> {
-    if let Some(words) = task.other.iter().find(|words| !is_installed(words[0])) {
+    let (eprof, other) = (programs(task.eprof), programs(task.other));
+    if let Some(words) = other.iter().find(|words| !is_installed(words[0])) {
         row([task.name, &format!("not compared: {} is not installed", words[0])]);
         return Ok(());
     }
     let longest = Duration::from_secs(longest);
     let out = folder.join("output");
     let places = Places { file: file.display().to_string(), out: out.display().to_string() };
-    let pipeline = |programs, before: &[&'static str]| places.pipeline(programs, before);
     let [mut ours, mut one_core, mut others]: [Vec<Taken>; 3] = Default::default();
     for _ in 0..rounds {
-        ours.push(run(pipeline(task.eprof, &[]), Output::Drop, longest)?);
+        ours.push(run(places.pipeline(&eprof, &[]), Output::Drop, longest)?);
         // Where the other one does not finish, once is enough.
         if !others.iter().any(|taken| taken.is_ended) {
-            others.push(run(pipeline(task.other, &[]), Output::Drop, longest)?);
+            others.push(run(places.pipeline(&other, &[]), Output::Drop, longest)?);
         }
-        one_core.push(run(pipeline(task.eprof, &["taskset", "-c", "0"]), Output::Drop, longest)?);
+        one_core.push(run(places.pipeline(&eprof, &["taskset", "-c", "0"]), Output::Drop, longest)?);
     }
     let equal = match others.iter().any(|taken| taken.is_ended) {
         true => "unknown: the other one did not finish".to_owned(),
@@ -284,8 +212,8 @@ struct Places {
 }
 
 impl Places {
-    fn pipeline(&self, programs: &[&[&str]], before: &[&str]) -> Vec<Command> {
-        let of = |words: &&[&str]| {
+    fn pipeline(&self, programs: &[Vec<&str>], before: &[&str]) -> Vec<Command> {
+        let of = |words: &Vec<&str>| {
             let words = words.iter().map(|word| match *word {
                 "EPROF" => EPROF,
                 "FILE" => self.file.as_str(),
@@ -299,12 +227,12 @@ impl Places {
     }
 
     /// What a pipeline prints.
-    fn output(&self, programs: &[&[&str]], longest: Duration) -> anyhow::Result<String> {
+    fn output(&self, programs: &[Vec<&str>], longest: Duration) -> anyhow::Result<String> {
         Ok(run(self.pipeline(programs, &[]), Output::Keep, longest)?.output)
     }
 
     /// What a program writes into `OUT`.
-    fn written(&self, programs: &[&[&str]], longest: Duration) -> anyhow::Result<Vec<u8>> {
+    fn written(&self, programs: &[Vec<&str>], longest: Duration) -> anyhow::Result<Vec<u8>> {
         run(self.pipeline(programs, &[]), Output::Drop, longest)?;
         Ok(std::fs::read(&self.out)?)
     }
@@ -319,33 +247,21 @@ impl Places {
         const JSON: &[&str] = &["--format", "json"];
         // Numbers of samples, and cells that a program can tell apart.
         const CELLS: &[&str] = &["-n", "-t", "|"];
-        let with = |words: &[&'static str], more: &[&'static str]| [words, more].concat();
-        let ours = |more| self.output(&[&with(task.eprof[0], more)], longest);
-        let theirs = |more| self.output(&[&with(task.other[0], more)], longest);
-        let collapsed = || {
-            let words = [
-                "EPROF",
-                "export",
-                "--format",
-                "collapsed",
-                "--root",
-                "command",
-                "--no-inline",
-                "-i",
-                "FILE",
-            ];
-            self.output(&[&with(&words, BY_SAMPLES)], longest)
-        };
+        const COLLAPSED: Pipeline = "EPROF export --format collapsed --root command --no-inline -i FILE";
+        let with = |pipeline: Pipeline, more: &[&'static str]| [&programs(pipeline)[0], more].concat();
+        let ours = |more| self.output(&[with(task.eprof, more)], longest);
+        let theirs = |more| self.output(&[with(task.other, more)], longest);
+        let collapsed = || self.output(&[with(COLLAPSED, BY_SAMPLES)], longest);
         let event = recordings::EVENT;
         let equal = match task.same {
             Same::Functions { is_total } => equal::functions(&ours(JSON)?, &theirs(CELLS)?, event, is_total),
             Same::Lines => equal::lines(&ours(JSON)?, &theirs(CELLS)?, event),
-            Same::Stacks => equal::stacks(&collapsed()?, &self.output(&task.other[..2], longest)?),
+            Same::Stacks => equal::stacks(&collapsed()?, &self.output(&programs(task.other)[..2], longest)?),
             Same::PerfStacks => equal::perf_stacks(&collapsed()?, &theirs(&[])?, event),
             Same::Texts => equal::texts(&ours(&[])?, &theirs(&[])?),
             Same::Firefox => {
-                let ours = self.written(&[&with(task.eprof[0], BY_SAMPLES)], longest)?;
-                equal::firefox(&ours, &self.written(task.other, longest)?)
+                let ours = self.written(&[with(task.eprof, BY_SAMPLES)], longest)?;
+                equal::firefox(&ours, &self.written(&programs(task.other), longest)?)
             }
             Same::Unchecked => Ok("not looked at".to_owned()),
         };

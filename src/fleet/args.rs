@@ -70,6 +70,17 @@ pub struct Selected {
     pub sql: bool,
 }
 
+/// How many rows, and how they are written.
+#[derive(Clone, Copy, Group)]
+pub struct Rows {
+    /// Most rows; 0 for all.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+    /// How rows are written.
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+}
+
 /// How rows are written.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -95,12 +106,8 @@ pub struct ReportArgs {
     /// Sort by joules with all that a function called.
     #[arg(long)]
     pub total: bool,
-    /// Most rows; 0 for all.
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub limit: usize,
-    /// How rows are written.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
+    #[command(flatten)]
+    pub rows: Rows,
 }
 
 /// `top`.
@@ -114,12 +121,8 @@ pub struct TopArgs {
     /// What tells rows apart.
     #[arg(long, value_name = "BY", value_delimiter = ',', default_value = "node")]
     pub by: Vec<Dimension>,
-    /// Most rows; 0 for all.
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub limit: usize,
-    /// How rows are written.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
+    #[command(flatten)]
+    pub rows: Rows,
 }
 
 /// `diff`.
@@ -142,12 +145,8 @@ pub struct DiffArgs {
     /// Scale the older joules to the newer ones' sum: compare shares, not amounts.
     #[arg(long)]
     pub normalize: bool,
-    /// Most rows; 0 for all.
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub limit: usize,
-    /// How rows are written.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
+    #[command(flatten)]
+    pub rows: Rows,
 }
 
 /// `flamegraph`.

@@ -65,7 +65,7 @@ async fn report(args: ReportArgs) -> anyhow::Result<()> {
     let selected: f64 = rows.iter().map(|row| row.own).sum();
     let by_joules = |row: &Function| if args.total { row.total } else { row.own };
     rows.sort_by(|a, b| by_joules(b).total_cmp(&by_joules(a)));
-    let cut = cut(&mut rows, args.limit);
+    let cut = cut(&mut rows, args.rows.limit);
     let columns = ["joules", "total_joules", "share", "watts", "seconds"].map(str::to_owned).into_iter();
     let columns =
         columns.chain(headings(&args.by)).chain(["function", "module"].map(str::to_owned)).collect();
@@ -82,7 +82,7 @@ async fn report(args: ReportArgs) -> anyhow::Result<()> {
     };
     let rows = rows.into_iter().map(cells).collect();
     let balances = vec![("", whole(&store, selected).await?)];
-    output::write(&Answer { columns, rows, cut, balances, warnings: store.warnings }, args.format)
+    output::write(&Answer { columns, rows, cut, balances, warnings: store.warnings }, args.rows.format)
 }
 
 async fn whole(store: &Store, selected: f64) -> anyhow::Result<Whole> {
@@ -111,7 +111,7 @@ async fn top(args: TopArgs) -> anyhow::Result<()> {
     rows.sort_by(|a, b| {
         (of(b), b.joules).partial_cmp(&(of(a), a.joules)).unwrap_or(std::cmp::Ordering::Equal)
     });
-    let cut = cut(&mut rows, args.limit);
+    let cut = cut(&mut rows, args.rows.limit);
     let first = of_machines.then(|| "measured".to_owned());
     let columns = ["joules", "share", "cpu_watts", "cpu_seconds", "samples"].map(str::to_owned);
     let columns = first.into_iter().chain(columns).chain(headings(&args.by)).collect();
@@ -128,7 +128,7 @@ async fn top(args: TopArgs) -> anyhow::Result<()> {
     };
     let rows = rows.into_iter().map(cells).collect();
     let balances = vec![("", Whole::of(balance.iter(), Joules::from_joules(selected)))];
-    output::write(&Answer { columns, rows, cut, balances, warnings: store.warnings }, args.format)
+    output::write(&Answer { columns, rows, cut, balances, warnings: store.warnings }, args.rows.format)
 }
 
 /// What was measured, by columns of the balance.
@@ -179,7 +179,7 @@ async fn diff(args: DiffArgs) -> anyhow::Result<()> {
     let difference = |[old, new]: [f64; 2]| new - old * scale;
     let mut rows: Vec<_> = both.into_iter().collect();
     rows.sort_by(|(_, a), (_, b)| difference(*b).abs().total_cmp(&difference(*a).abs()));
-    let cut = cut(&mut rows, args.limit);
+    let cut = cut(&mut rows, args.rows.limit);
     let columns = ["difference", "change", "old_joules", "new_joules", "function", "module"]
         .map(str::to_owned)
         .to_vec();
@@ -199,7 +199,7 @@ async fn diff(args: DiffArgs) -> anyhow::Result<()> {
     let mut warnings = old.warnings;
     warnings
         .extend(new.warnings.into_iter().filter(|warning| !warnings.contains(warning)).collect::<Vec<_>>());
-    output::write(&Answer { columns, rows, cut, balances, warnings }, args.format)
+    output::write(&Answer { columns, rows, cut, balances, warnings }, args.rows.format)
 }
 
 async fn draw(args: FlamegraphArgs) -> anyhow::Result<()> {

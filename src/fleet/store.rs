@@ -116,7 +116,7 @@ impl Store {
             Some(domain) => col("domain").eq(lit(domain.as_str())),
             None => col("is_top").eq(lit(1i32)),
         };
-        let mut samples = within(self.table("all_samples").await?, "time", selected)?.filter(of_domain)?;
+        let mut samples = self.table("timed_samples").await?.filter(of_domain)?;
         if let Some(filter) = &self.filter {
             samples = samples.filter(filter.expression())?;
         }

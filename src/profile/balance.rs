@@ -35,6 +35,13 @@ impl Balance {
         ]
     }
 
+    /// The whole and its parts, in the order in which every table has them: measured, functions, static, others, eprof,
+    /// lost.
+    pub fn columns(&self) -> [Joules; 6] {
+        let [static_energy, others, recorder, lost] = self.unattributed().map(|(_, joules)| joules);
+        [self.measured, self.attributed, static_energy, others, recorder, lost]
+    }
+
     /// The sum of all parts.
     pub fn accounted(&self) -> Joules {
         self.attributed + self.unattributed().into_iter().map(|(_, joules)| joules).sum()

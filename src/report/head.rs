@@ -122,7 +122,7 @@ fn write_balance(summary: &Summary, style: &Style, out: &mut impl Write) -> io::
     let titles: String = titles.iter().map(|title| right(title)).collect();
     writeln!(out, "{bold}{}{titles}{plain}", padded(&format!("balance, {}", scale.unit), NAME + 2))?;
     let line = |balance: &Balance| -> String {
-        parts(balance).iter().map(|part| right(&scale.show(*part))).collect()
+        balance.columns().into_iter().map(|part| right(&scale.show(part))).collect()
     };
     for domain in &summary.domains {
         writeln!(out, "  {}{}", name(domain), line(&domain.balance))?;
@@ -136,7 +136,7 @@ fn write_balance(summary: &Summary, style: &Style, out: &mut impl Write) -> io::
         writeln!(out, "  {}{}", padded(of, NAME), line(&summary.balance))?;
     }
     let share = |part: Joules| right(&format!("{:.1}%", 100.0 * (part / summary.balance.measured)));
-    let shares: String = parts(&summary.balance).into_iter().map(share).collect();
+    let shares: String = summary.balance.columns().into_iter().map(share).collect();
     writeln!(out, "  {}{shares}", padded("", NAME))?;
     let error = summary.domains.iter().map(|domain| domain.balance.error()).fold(0.0, f64::max);
     if summary.domains.iter().any(|domain| !domain.balance.holds()) {
@@ -147,17 +147,6 @@ fn write_balance(summary: &Summary, style: &Style, out: &mut impl Write) -> io::
     }
     let exactly = if error == 0.0 { "exactly".to_owned() } else { format!("to {error:.0e} of it") };
     writeln!(out, "functions + static + others + eprof + lost = {whole}, {exactly}")
-}
-
-fn parts(balance: &Balance) -> [Joules; 6] {
-    [
-        balance.measured,
-        balance.attributed,
-        balance.static_energy,
-        balance.other_processes,
-        balance.recorder,
-        balance.lost,
-    ]
 }
 
 /// A domain's name, indented by the domains that contain it.

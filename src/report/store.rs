@@ -66,14 +66,7 @@ fn write_balance<W: Write + Send>(
     let (start, end) = window(exported);
     let recording = recording_id(profile);
     let top: Vec<usize> = profile.top_domains().map(|(index, _)| index).collect();
-    let boot = |machine: usize| {
-        let origin = profile.recordings.iter().find(|origin| origin.machine as usize == machine);
-        origin.and_then(|origin| origin.identity.as_ref()?.boot.clone()).unwrap_or_default()
-    };
-    let node = |machine: usize| {
-        let origin = profile.recordings.iter().find(|origin| origin.machine as usize == machine);
-        origin.map(threads::node).unwrap_or_default()
-    };
+    let origin = |machine: usize| profile.recordings.iter().find(|origin| origin.machine as usize == machine);
     for (column, domain) in profile.domains.iter().enumerate() {
         let of_machines: Vec<(usize, Balance)> = if profile.machines.is_empty() {
             vec![(0, domain.balance)]
@@ -82,18 +75,15 @@ fn write_balance<W: Write + Send>(
             profile.machines.iter().enumerate().filter_map(of).collect()
         };
         for (machine, balance) in of_machines {
+            let origin = origin(machine);
+            let node = origin.map(threads::node).unwrap_or_default();
+            let boot =
+                origin.and_then(|origin| origin.identity.as_ref()?.boot.as_deref()).unwrap_or_default();
             let mut row = table.row();
-            row.int(recording).text(&node(machine)).text(&boot(machine));
+            row.int(recording).text(&node).text(boot);
             row.text(&threads::shown(&domain.info.name)).int(i64::from(top.contains(&column)));
             row.text(rows::method(domain)).int(start).int(end);
-            for joules in [
-                balance.measured,
-                balance.attributed,
-                balance.static_energy,
-                balance.other_processes,
-                balance.recorder,
-                balance.lost,
-            ] {
+            for joules in balance.columns() {
                 row.double(joules.as_joules());
             }
             row.end()?;
