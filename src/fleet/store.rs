@@ -71,7 +71,7 @@ impl Store {
                 .await?;
         }
         store.check(selected).await.with_context(|| format!("{} does not add up", folder.display()))?;
-        store.select(selected).await?;
+        store.select().await?;
         Ok(store)
     }
 
@@ -103,7 +103,7 @@ impl Store {
     }
 
     /// The views that questions are asked of.
-    async fn select(&mut self, selected: &Selected) -> anyhow::Result<()> {
+    async fn select(&mut self) -> anyhow::Result<()> {
         let domains: BTreeSet<&str> = self.balance.iter().map(|row| row.domain.as_str()).collect();
         if let Some(domain) = &self.domain {
             let known = domains.iter().copied().collect::<Vec<_>>().join(", ");
