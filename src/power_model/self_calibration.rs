@@ -148,6 +148,20 @@ impl SelfCalibration {
         self.std_error(self.joules_per_event.len() + term)
     }
 
+    /// Adds watts to a static term, and to all else what is to be expected beside that, by their covariance.
+    pub fn move_static(&mut self, term: usize, watts: f64) {
+        let events = self.joules_per_event.len();
+        let size = (self.covariance.len() as f64).sqrt().round() as usize;
+        let at = events + term;
+        let Some(&variance) = self.covariance.get(at * size + at).filter(|variance| **variance > 0.0) else {
+            return;
+        };
+        let values = self.joules_per_event.iter_mut().chain(self.static_watts.iter_mut().flatten());
+        for (value, with) in values.zip(&self.covariance[at * size..(at + 1) * size]) {
+            *value = (*value + with / variance * watts).max(0.0);
+        }
+    }
+
     /// The joules that the model gives an interval.
     pub fn joules(&self, interval: &Interval) -> f64 {
         let of_events: f64 =

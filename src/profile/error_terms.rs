@@ -13,6 +13,9 @@ pub struct ErrorTerms {
     pub sensitivities: Vec<f32>,
     /// Covariance of the parameters of each domain's model, row by row; empty where it is exact.
     pub covariances: Vec<Vec<f64>>,
+    /// By event: how many times the variance that a change of code brings is larger since samples came late, several at a
+    /// time. An event that is not in it has 1.
+    pub late: Vec<f64>,
     /// A part of the samples in the order of time.
     pub sequence: SampleSequence,
     /// In what pieces records were lost.

@@ -10,6 +10,8 @@
 //!   and two samples apart differ, `x = d2 / d1 - 1`, and the variance of the count against the truth is
 //!   `d1 / (2 (1 - x)) * ((1 + x) / (1 - x) + 2 / ln x)`, which goes from `d1 / 12` to `d1 / 2`. (The
 //!   variance of the sum of a sampled exponentially correlated process less its integral.)
+//!   Samples that came late, one right after another, are all taken to be of what ran then: they are wrong together
+//!   ([`ErrorTerms::late`]).
 //!   Code that comes back at nearly equal times may fall into step with the samples: then samples some
 //!   way apart agree more often than chance would have it, and each that does brings as much more.
 //! - **Lost records.** What they would have told is a row of its own. The other rows are as if a part of the time had not been
@@ -177,7 +179,8 @@ impl<'p> RecordingVariances<'p> {
         }
         let edges = meter_error(profile, &domains);
         let whole: f64 = sums.iter().flatten().flat_map(|sum| &sum.joules).sum();
-        let by_sampling = |sum: &RowSums| sum.by_sampling(terms.sequence.share(), transitions.pairs);
+        let by_sampling =
+            |sum: &RowSums| sum.by_sampling(terms.sequence.share(), &terms.late, transitions.pairs);
         let rows: Vec<RowOfCode<'_>> =
             sums.iter().flatten().map(|sum| sum.of_code(by_sampling(sum))).collect();
         let (difference, buckets) = (difference(&rows), Buckets::of(profile, &rows));
@@ -310,15 +313,17 @@ impl RowSums {
         self.in_sequence += transitions.samples;
     }
 
-    fn by_sampling(&self, share_of_sequence: f64, pairs: Pairs) -> f64 {
+    fn by_sampling(&self, share_of_sequence: f64, late: &[f64], pairs: Pairs) -> f64 {
         let all: f64 = self.transitions.iter().sum();
         let autocorrelation = self.autocorrelation();
         let in_step = self.in_step(&pairs, all, autocorrelation);
         let events =
             self.joules.iter().zip(&self.samples).zip(self.transitions.iter().zip(&self.second_transitions));
+        let late = late.iter().copied().chain(std::iter::repeat(1.0));
         events
-            .filter(|((_, samples), _)| **samples > 0.0)
-            .map(|((joules, samples), (transitions, second))| {
+            .zip(late)
+            .filter(|(((_, samples), _), _)| **samples > 0.0)
+            .map(|(((joules, samples), (transitions, second)), late)| {
                 // A rare event falls by chance into the runs that a frequent one follows; of few samples
                 // nothing is known but what holds for the others.
                 let correlation =
@@ -326,7 +331,7 @@ impl RowSums {
                 let share = weight_of_a_jump(correlation) + in_step;
                 // A row that no jump was seen of has at least begun and ended.
                 let transitions = (transitions / share_of_sequence.max(f64::MIN_POSITIVE)).max(1.0);
-                (joules / samples).powi(2) * share * transitions
+                (joules / samples).powi(2) * share * transitions * late
             })
             .sum()
     }
@@ -498,7 +503,7 @@ mod tests {
         // Every third sample for a while, then the ones beside them.
         let in_step = (0..30_000usize).map(|at| (at + at / 100 % 3) % 3 == 0);
         let (sums, pairs) = sums(in_step);
-        let variance = sums.by_sampling(1.0, pairs);
+        let variance = sums.by_sampling(1.0, &[], pairs);
         let count = pairs.samples;
         // By chance it would be n p (1 - p); agreements at distances 3 and 6 make it five times as much.
         let by_chance = count / 3.0 * 2.0 / 3.0;
@@ -514,7 +519,7 @@ mod tests {
             at < 15_000 && state >> 63 == 1
         });
         let (sums, pairs) = sums(phases);
-        let variance = sums.by_sampling(1.0, pairs);
+        let variance = sums.by_sampling(1.0, &[], pairs);
         let count = pairs.samples;
         // n p (1 - p) of the half in which it happens.
         assert!((0.8..=1.4).contains(&(variance / (count / 8.0))), "{}", variance / (count / 8.0));

@@ -311,6 +311,11 @@ impl IntervalGrid {
         Interval { static_term, follows: false, seconds: width as f64 * 1e-9, joules, counts, busy, guessed }
     }
 
+    /// See [`SpanTracker::lateness_of_changes`].
+    pub(crate) fn lateness_of_changes(&self, event: usize) -> f64 {
+        self.spans.lateness_of_changes(event)
+    }
+
     /// The variance of a count between two times: of both edges, and of each CPU; more where samples came late.
     fn add_noise(&self, group: usize, nanos: u64, intervals: &mut Intervals) {
         let total = |event: usize| self.between.total(event);

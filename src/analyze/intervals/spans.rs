@@ -10,6 +10,34 @@ pub struct SpanTracker {
     /// Last sample by event and CPU.
     streams: Vec<Vec<Option<Stream>>>,
     late: f64,
+    /// By event.
+    bursts: Vec<Bursts>,
+}
+
+/// Samples that came right after one another.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bursts {
+    samples: f64,
+    /// Sums of the second and the third powers of the bursts' samples.
+    squares: f64,
+    cubes: f64,
+}
+
+impl Bursts {
+    fn add(&mut self, samples: f64) {
+        self.samples += samples;
+        self.squares += samples.powi(2);
+        self.cubes += samples.powi(3);
+    }
+
+    /// See [`SpanTracker::lateness_of_changes`].
+    fn lateness_of_changes(&self) -> f64 {
+        if self.samples <= 0.0 {
+            return 1.0;
+        }
+        let (mean, mean_square) = (self.squares / self.samples, self.cubes / self.samples);
+        4.0 * mean_square - 3.0 * mean.powi(2)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -89,8 +117,13 @@ impl SpanTracker {
                     // square of what its end lacks, on average.
                     let missing = stream.burst as f64 * count as f64;
                     let lateness = stream.gap.as_nanos() as f64 * missing * missing / 3.0;
+                    let together = stream.burst as f64 + 1.0;
                     (stream.gap, stream.burst) = (gap, 0);
                     self.late += lateness;
+                    if self.bursts.len() <= event as usize {
+                        self.bursts.resize(event as usize + 1, Bursts::default());
+                    }
+                    self.bursts[event as usize].add(together);
                 }
                 Span { start: before(time, running), running }
             }
@@ -110,6 +143,17 @@ impl SpanTracker {
     /// square of the cycles that are missing at a point in time, summed over nanoseconds.
     pub fn lateness(&self) -> f64 {
         self.late
+    }
+
+    /// How many times the variance that a change of code brings is larger than where samples come one by one.
+    ///
+    /// All of a burst's `k` samples are taken to be of what runs when they come, though it ran for a part of the time only, which
+    /// is uniform: what begins in a burst has `u k` samples too many, what ends in another `u' k'` too few. The variance of the
+    /// difference is `k² / 12` twice where all bursts are equal, and else a third of the mean square less a quarter of the
+    /// square of the mean: a long one is not made up for by a short one. Means are over changes, which a burst sees
+    /// the more likely, the longer it took.
+    pub fn lateness_of_changes(&self, event: usize) -> f64 {
+        self.bursts.get(event).map_or(1.0, Bursts::lateness_of_changes)
     }
 
     fn stream(&mut self, event: u32, cpu: Option<u32>) -> Option<&mut Option<Stream>> {
@@ -264,6 +308,28 @@ mod tests {
         }
         let later: u64 = (0..20).map(|_| running(1000)).sum();
         assert!(later > 17_000_000, "20 ms of running at 3 GHz, of which {later} ns were found");
+    }
+
+    #[test]
+    fn samples_that_come_together_are_wrong_together() {
+        let mut even = Bursts::default();
+        (0..20).for_each(|_| even.add(3.0));
+        assert!((even.lateness_of_changes() - 9.0).abs() < 1e-9);
+        let mut spans = SpanTracker::default();
+        let mut time = 1000;
+        assert_eq!(spans.lateness_of_changes(0), 1.0);
+        // Every tenth gap is four milliseconds long, and three samples come right after it.
+        for _ in 0..50 {
+            for gap in [1000, 1000, 1000, 1000, 1000, 1000, 4000, 1, 1, 1] {
+                time += gap;
+                spans.span(0, Some(2), EventUnit::Cycles, at(time), 3_000_000);
+            }
+        }
+        // Six of 1 and one of 4.
+        let expected = 4.0 * (6.0 + 64.0) / 10.0 - 3.0 * ((6.0 + 16.0) / 10.0_f64).powi(2);
+        let found = spans.lateness_of_changes(0);
+        assert!((found / expected - 1.0).abs() < 0.05, "{found} instead of {expected}");
+        assert_eq!(spans.lateness_of_changes(1), 1.0);
     }
 
     #[test]

@@ -55,6 +55,13 @@ impl Survey {
         }
     }
 
+    /// The same per second; `None` where there are no two readings.
+    pub fn mean_watts(&self, domain: usize) -> Option<f64> {
+        let [(first, _), (last, _)] = (*self.readings.get(domain)?)?;
+        let seconds = last.since(first).as_secs_f64();
+        (seconds > 0.0).then(|| self.measured(domain).as_joules() / seconds)
+    }
+
     /// What is to be said of domains that were read too seldom.
     pub(crate) fn read_too_late<'a>(
         &'a self,

@@ -2,5 +2,7 @@
 
 pub(crate) mod bucket_size;
 pub(crate) mod choice;
+mod domain_set;
 pub(crate) mod estimate;
+mod nested;
 pub(crate) mod plan;

@@ -6,6 +6,8 @@ use crate::analyze::events::EventRoles;
 use crate::analyze::intervals::survey::Survey;
 use crate::analyze::model::bucket_size::bucket_size;
 use crate::analyze::model::choice::BaseModel;
+use crate::analyze::model::domain_set::DomainSet;
+use crate::analyze::model::nested;
 use crate::analyze::options::ModelChoice;
 use crate::analyze::options::{Options, StaticEnergy};
 use crate::attribute::{EventWeights, Sharing};
@@ -13,7 +15,7 @@ use crate::hardware::{DomainInfo, DomainKind, Method, RestPower};
 use crate::power_model::event_set::{self, EventSet};
 use crate::power_model::prior::Prior;
 use crate::power_model::self_calibration::SelfCalibration;
-use crate::profile::{BucketReason, Division, DomainDivision, UnexplainedPower};
+use crate::profile::{BucketReason, Division};
 use crate::recording::metadata::{EventInfo, Metadata};
 use crate::units::{Joules, Nanoseconds, Watts};
 
@@ -66,8 +68,8 @@ impl Plan {
             plan.weights = weights(&sets, &plan.weights);
         }
         for (power, domain) in plan.static_power.iter_mut().zip(&sets) {
-            if let Some(watts) = domain.as_ref().and_then(DomainSet::static_power) {
-                *power = watts;
+            if let Some(watts) = domain.as_ref().and_then(DomainSet::static_watts) {
+                *power = Watts::from_watts(watts);
             }
         }
         plan.covariances =
@@ -87,35 +89,6 @@ impl Plan {
             )
         }));
         plan
-    }
-}
-
-/// What was found for the kind of a domain, and which of its static terms is the domain's.
-#[derive(Debug, Clone)]
-struct DomainSet {
-    set: EventSet,
-    static_term: usize,
-    /// What is believed where the recording does not tell.
-    unexplained: f64,
-}
-
-impl DomainSet {
-    fn static_power(&self) -> Option<Watts> {
-        let watts = self.set.calibration.static_watts.as_ref()?.get(self.static_term)?;
-        Some(Watts::from_watts(*watts))
-    }
-}
-
-impl DomainSet {
-    /// Covariance of the events' coefficients and of this domain's own static power.
-    fn covariance(&self) -> Vec<f64> {
-        let model = &self.set.calibration;
-        let events = model.joules_per_event.len();
-        let size = (model.covariance.len() as f64).sqrt().round() as usize;
-        let own: Vec<usize> = (0..events).chain([events + self.static_term]).collect();
-        let at =
-            |row: usize, column: usize| model.covariance.get(row * size + column).copied().unwrap_or(0.0);
-        own.iter().flat_map(|&row| own.iter().map(move |&column| at(row, column))).collect()
     }
 }
 
@@ -154,9 +127,10 @@ fn sets_by_domain(
         let terms = set.calibration.static_watts.as_ref().map_or(1, Vec::len);
         for (position, index) in indices.into_iter().enumerate() {
             let static_term = if terms > 1 { position } else { 0 };
-            sets[index] = Some(DomainSet { set: set.clone(), static_term, unexplained: prior.unexplained });
+            sets[index] = Some(DomainSet::new(set.clone(), static_term, prior.unexplained));
         }
     }
+    nested::reconcile(&mut sets, &metadata.domains, survey);
     sets
 }
 
@@ -250,32 +224,12 @@ fn division(
     Division {
         left_out: left_out.collect(),
         is_exact: base.is_none_or(|base| !base.is_correctable),
-        domains: sets.iter().map(|domain| domain.as_ref().map(domain_division)).collect(),
+        domains: sets.iter().map(|domain| domain.as_ref().map(DomainSet::division)).collect(),
         model: if used || base.is_none() { model } else { "time".to_owned() },
         source: if used || base.is_none() { source } else { "no sampled event has a known cost".to_owned() },
         bucket,
         bucket_reason,
         is_by_time: options.model == ModelChoice::Time,
         static_is_spread: options.static_energy == StaticEnergy::Spread,
-    }
-}
-
-fn domain_division(domain: &DomainSet) -> DomainDivision {
-    let model = &domain.set.calibration;
-    DomainDivision {
-        joules_per_event: model.joules_per_event.clone(),
-        std_errors: (0..model.joules_per_event.len()).map(|event| model.std_error(event)).collect(),
-        static_power: domain.static_power(),
-        static_std_error: Watts::from_watts(model.static_std_error(domain.static_term)),
-        is_calibrated: model.is_calibrated,
-        explained: model.explained,
-        mean_error: model.mean_error,
-        unexplained: model.unexplained.map(|seen| UnexplainedPower {
-            of_difference: seen.of_difference,
-            of_joules: seen.of_joules,
-            seconds: seen.seconds,
-        }),
-        believed_unexplained: domain.unexplained,
-        intervals: model.intervals,
     }
 }

@@ -113,6 +113,9 @@ impl<'r> Attributing<'r> {
         let errors = ErrorTerms {
             parameters: roles.sampled().len() + 1,
             covariances: plan.covariances,
+            late: (0..roles.sampled().len())
+                .map(|event| survey.intervals.lateness_of_changes(event))
+                .collect(),
             lost: LostStretches::of(&survey.lost_stretches),
             ..ErrorTerms::default()
         };
