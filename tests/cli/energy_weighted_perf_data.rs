@@ -1,12 +1,12 @@
 //! perf's table of an energy-weighted recording is eprof's report.
 //!
-//! Needs `perf` and the recordings in `../shared/data`; skips, and says why, where either is missing.
+//! Needs `perf` and recordings that others published; skips, and says why, where either is missing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use eprof_testbed::{eprof, has_program, shared_data, skip};
+use eprof_testbed::{eprof, has_program, published_data, skip};
 
 /// Nanojoules by shared object and address or symbol.
 type Energy = BTreeMap<(String, String), f64>;
@@ -17,7 +17,7 @@ const NO_SYMBOLS: [&str; 2] = ["--symfs", "/nonexistent"];
 
 #[test]
 fn perf_shows_the_same_energy_per_function() {
-    let Some(data) = shared_data() else { return };
+    let Some(data) = published_data() else { return };
     if !has_program("perf", &["--version"]) {
         return skip("perf is not installed");
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use eprof_testbed::{run_or_skip, skip};
+use eprof_testbed::{published_data, run_or_skip, skip};
 
 /// A sample as both print it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,7 +102,7 @@ const EXCEPTIONS: [(&str, &str); 4] = [
 ];
 
 fn recordings() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data");
+    let Some(root) = published_data() else { return Vec::new() };
     let mut found: Vec<PathBuf> = ["autofdo", "hotspot", "linux-perf-data", "perf_data_converter"]
         .iter()
         .flat_map(|folder| fs::read_dir(root.join(folder)).into_iter().flatten().flatten())

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use eprof_testbed::{Started, eprof, has_program, shared_data, skip};
+use eprof_testbed::{Started, eprof, has_program, published, published_data, skip};
 use regex::Regex;
 
 fn text(bytes: &[u8]) -> String {
@@ -94,7 +94,7 @@ fn unmarked(folded: &str) -> String {
 
 /// The texts of `perf script` that this machine has, by name.
 fn scripts() -> Vec<(String, String)> {
-    let Some(data) = shared_data() else { return Vec::new() };
+    let Some(data) = published_data() else { return Vec::new() };
     let folder = data.join("FlameGraph");
     let mut scripts: Vec<(String, String)> = Vec::new();
     for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
@@ -131,7 +131,7 @@ fn scripts_of_others_fold_as_flamegraph_folds_them() {
     let mut compared = 0;
     for (name, script) in scripts() {
         let expected = |style: &str| {
-            let results = shared_data().expect("there").join("FlameGraph/results");
+            let results = published_data().expect("there").join("FlameGraph/results");
             fs::read_to_string(results.join(format!("{name}-collapsed-{style}.txt"))).ok()
         };
         // Names of Rust are not its business; see below.
@@ -194,10 +194,8 @@ fn scripts_of_others_fold_as_inferno_folds_them() {
 /// simpleperf's imitation of `perf script` parts its fields by tabs.
 #[test]
 fn scripts_of_simpleperf_are_read_too() {
-    let Some(data) = shared_data() else { return };
-    let Ok(packed) = fs::File::open(data.join("firefox-profiler/simple-perf.txt.gz")) else {
-        return skip("the text of simpleperf is not here");
-    };
+    let Some(packed) = published("firefox-profiler/simple-perf.txt.gz") else { return };
+    let packed = fs::File::open(packed).expect("readable");
     let mut script = String::new();
     flate2::read::GzDecoder::new(packed).read_to_string(&mut script).expect("text");
     let folder = tempfile::tempdir().expect("a folder");

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Output, Stdio};
 
-use eprof_testbed::{eprof, shared_data};
+use eprof_testbed::{eprof, published_data};
 
 fn tune(table: &str, options: &[&str]) -> (String, String, bool) {
     let mut child = eprof()
@@ -165,7 +165,7 @@ fn what_is_wrong_is_said() {
 
 #[test]
 fn published_tables_are_read_as_they_are() {
-    let Some(data) = shared_data() else { return };
+    let Some(data) = published_data() else { return };
     let run = |options: &[&str]| texts(&eprof().arg("tune").args(options).output().expect("eprof runs"));
     let path = |file: &str| data.join(file).to_string_lossy().into_owned();
 

@@ -1,24 +1,13 @@
 //! How wrong GPU power models are about kernels and applications that they never saw, on published
 //! measurements. The figures are those reached, with little room: a change that makes them worse is seen.
 
-use std::path::{Path, PathBuf};
-
 use eprof::gpu::model::choose::Allowed;
 use eprof::gpu::model::table::{Roles, Table};
 use eprof::gpu::model::validate::{Validation, leave_group_out};
-use eprof_testbed::skip;
-
-fn data(file: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data").join(file);
-    if !path.is_file() {
-        skip(&format!("{} is not there", path.display()));
-        return None;
-    }
-    Some(path)
-}
+use eprof_testbed::{published, skip};
 
 fn read(file: &str) -> Option<String> {
-    data(file).map(|path| std::fs::read_to_string(path).expect("readable"))
+    published(file).map(|path| std::fs::read_to_string(path).expect("readable"))
 }
 
 #[track_caller]

@@ -1,7 +1,5 @@
 //! Sensors of real GPUs against an external power meter (recordings of the GPU Power Benchmark by
-//! Yang, Adamek and Armour, MIT) and without one. Skipped where `../shared/data` is not there.
-
-use std::path::PathBuf;
+//! Yang, Adamek and Armour, MIT) and without one.
 
 use eprof::gpu::correct::correct;
 use eprof::gpu::curve::PowerCurve;
@@ -10,14 +8,10 @@ use eprof::gpu::sensor::{SensorKind, SensorModel};
 use eprof::gpu::trace::PowerTrace;
 use eprof::gpu::trace_csv;
 use eprof::units::{Nanoseconds, Timestamp, Watts};
+use eprof_testbed::published;
 
 fn data(name: &str) -> Option<String> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data").join(name);
-    let text = std::fs::read_to_string(&path);
-    if text.is_err() {
-        eprof_testbed::skip(&format!("{} is missing", path.display()));
-    }
-    text.ok()
+    published(name).map(|path| std::fs::read_to_string(path).expect("readable"))
 }
 
 fn column(text: &str, name: &str) -> PowerTrace {

@@ -1,7 +1,7 @@
 //! perf is the judge: for every file that perf reads, the number of samples of each (event, function) is
 //! the same here.
 //!
-//! Needs `perf` and the recordings in `../shared/data`; skips, and says why, where either is missing.
+//! Needs `perf` and recordings that others published; skips, and says why, where either is missing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::process::Command;
 use eprof::analyze::{Dimensions, Options, analyze};
 use eprof::profile::ModuleKind;
 use eprof::recording::Recording;
-use eprof_testbed::{has_program, shared_data, skip};
+use eprof_testbed::{has_program, published_data, skip};
 
 /// Samples by event, shared object and symbol (an address where there is no symbol).
 type Counts = BTreeMap<(String, String, String), u64>;
@@ -19,7 +19,7 @@ const FOLDERS: [&str; 5] = ["perf_data_converter", "perfparser", "hotspot", "lin
 
 #[test]
 fn every_function_has_as_many_samples_as_perf_says() {
-    let Some(data) = shared_data() else { return };
+    let Some(data) = published_data() else { return };
     if !has_program("perf", &["--version"]) {
         return skip("perf is not installed");
     }

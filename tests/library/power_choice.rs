@@ -12,7 +12,7 @@ use eprof::power_model::estimator::{Estimator, EstimatorOptions};
 use eprof::power_model::observations::perf_stat::{self, PerfStatLog};
 use eprof::power_model::observations::table::TableColumns;
 use eprof::power_model::validate::{Protocol, Validation, validate};
-use eprof_testbed::shared_data;
+use eprof_testbed::{published, published_data};
 use nalgebra::{DMatrix, DVector};
 
 use crate::published::{csv_below, observe, read, stem, strings};
@@ -62,7 +62,17 @@ fn all(data: &Path) -> Vec<(String, Dataset, Protocol)> {
         let how = if matches!(blocks, Protocol::Blocks(_)) { "blocks" } else { "forward" };
         all.push((format!("kepler {path}, {how}"), observe(&[file], &columns), blocks));
     }
-    let totals = data.join("rapl_validation/derived_run_totals.given.csv");
+    all.extend(haswells().unwrap_or_default());
+    all.extend(rome().unwrap_or_default());
+    all
+}
+
+/// Two machines with RAPL, if they are here.
+fn haswells() -> Option<Vec<(String, Dataset, Protocol)>> {
+    let mut all = Vec::new();
+    let workloads = Protocol::LeaveOneWorkloadOut;
+    let data = published("rapl_validation")?;
+    let totals = data.join("derived_run_totals.given.csv");
     for (machine, power) in [
         ("haswell-ep", "e_pkg_j"),
         ("haswell-i5", "e_pkg_j"),
@@ -84,7 +94,7 @@ fn all(data: &Path) -> Vec<(String, Dataset, Protocol)> {
             workloads,
         ));
     }
-    let phases = data.join("rapl_validation/phase_plots/haswellian-i5");
+    let phases = data.join("phase_plots/haswellian-i5");
     let logs: Vec<PerfStatLog> =
         ["hpl_mkl/hpl_mkl", "hpl_atlas/hpl_atlas", "sleep/sleep", "gpu_ksp/kerbal", "gpu_sleep/gpu_sleep"]
             .iter()
@@ -95,17 +105,23 @@ fn all(data: &Path) -> Vec<(String, Dataset, Protocol)> {
         let observed = perf_stat::observe(&logs, Some(power), None, &[]).expect("rows");
         all.push((format!("haswell-i5 logs {power}"), observed.data, workloads));
     }
-    for group in ["experiment", "thread_count", "frequency", "cstate"] {
+    Some(all)
+}
+
+/// Two packages of 32 cores, if they are here.
+fn rome() -> Option<Vec<(String, Dataset, Protocol)>> {
+    let file = published("2021-rome-ee/roco2_conway.given.tsv")?;
+    let by = |group: &str| {
         let columns = TableColumns {
             power: "'elab.conway.power'".into(),
             except: strings(&["begin", "end", "experiment"]),
             workload: vec![group.into()],
             ..TableColumns::default()
         };
-        let file = data.join("2021-rome-ee/roco2_conway.given.tsv");
-        all.push((format!("roco2 by {group}"), observe(&[file], &columns), workloads));
-    }
-    all
+        let observed = observe(std::slice::from_ref(&file), &columns);
+        (format!("roco2 by {group}"), observed, Protocol::LeaveOneWorkloadOut)
+    };
+    Some(["experiment", "thread_count", "frequency", "cstate"].map(by).into())
 }
 
 /// Plain least squares in watts over all columns that vary, those that repeat others left out.
@@ -154,7 +170,7 @@ fn watts(model: &[f64], rates: &[f64]) -> f64 {
 #[test]
 #[ignore = "five minutes: the models of 34 tables, each fitted hundreds of times"]
 fn the_estimator_is_never_much_worse_than_least_squares() {
-    let Some(data) = shared_data() else { return };
+    let Some(data) = published_data() else { return };
     println!(
         "{:<42} {:>5} {:>4}  {:>15} {:>15} {:>15} {:>6}",
         "percent: mean and median fold", "rows", "out", "least squares", "non-negative", "eprof", "ratio"

@@ -9,13 +9,13 @@ use eprof::power_model::estimator::{Estimator, EstimatorOptions};
 use eprof::power_model::observations::perf_stat::{self, PerfStatLog};
 use eprof::power_model::observations::table::TableColumns;
 use eprof::power_model::validate::{Protocol, Validation, validate};
-use eprof_testbed::shared_data;
+use eprof_testbed::published;
 
 use crate::published::{read, rows_of, stem};
 
 /// A folder of the published data; `None`, with the reason said, if they are not here.
 fn data(folder: &str) -> Option<PathBuf> {
-    Some(shared_data()?.join(folder))
+    published(folder)
 }
 
 fn estimate(data: &Dataset, protocol: Protocol) -> Validation {

@@ -13,11 +13,11 @@ use eprof::tune::formula::Formula;
 use eprof::tune::hold_out::hold_out;
 use eprof::tune::runs::{AXES, Measurements, Run};
 use eprof::tune::table::{RunsTable, TableOptions, read_runs};
-use eprof_testbed::shared_data;
+use eprof_testbed::published;
 
 /// 5 clocks and 7 caps of a program whose time and energy were both published.
 fn a100(data: &Path, program: &str) -> RunsTable {
-    let folder = data.join(format!("gpu-power-frequency-benchmarks/{program}-benchmarks/cricket-a100"));
+    let folder = data.join(format!("{program}-benchmarks/cricket-a100"));
     let mut csv = String::from("cap_W,clock_MHz,time_s,energy_Wh\n");
     for mhz in [1005, 1110, 1200, 1305, 1410] {
         for watts in [150, 175, 200, 225, 250, 275, 300] {
@@ -111,7 +111,7 @@ fn print(title: &str, figures: &Figures) {
 /// 12 of 35 settings, evenly spread and 20 times at random.
 #[test]
 fn clocks_and_caps_of_an_a100_from_twelve_runs() {
-    let Some(data) = shared_data() else { return };
+    let Some(data) = published("gpu-power-frequency-benchmarks") else { return };
     println!("{:<44} {:>13}  {:>13}  {:>13}", "percent", "error t, E", "front t, E", "held, +-");
     for program in ["babelstream", "pi-solver", "waterlily"] {
         let table = a100(&data, program);

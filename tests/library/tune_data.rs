@@ -11,7 +11,7 @@ use eprof::tune::model::LogModel;
 use eprof::tune::runs::{AXES, Axis, Measurements, Responses, Run};
 use eprof::tune::space::Space;
 use eprof::tune::table::{TableOptions, read_runs};
-use eprof_testbed::shared_data;
+use eprof_testbed::{published, published_data};
 
 struct Table {
     space: Space,
@@ -62,7 +62,7 @@ fn percent(share: f64) -> String {
 /// From a quarter of the core counts (five at least) the others are predicted.
 #[test]
 fn core_counts_of_four_machines() {
-    let Some(data) = shared_data() else { return };
+    let Some(data) = published_data() else { return };
     println!("percent: root mean square and worst error of the core counts left out, time then energy");
     for (machine, limits) in [
         ("amd", Some([0.03, 0.045])),
@@ -118,8 +118,7 @@ fn core_counts_of_four_machines() {
 /// An A100 at 35 combinations of clock and power cap: 12 of them predict the others.
 #[test]
 fn clocks_and_power_caps_of_a_gpu() {
-    let Some(data) = shared_data() else { return };
-    let folder = data.join("gpu-power-frequency-benchmarks");
+    let Some(folder) = published("gpu-power-frequency-benchmarks") else { return };
     println!("percent: root mean square and worst error of 23 settings from 12, and one left out of the 12");
     for program in ["babelstream", "pi-solver", "waterlily", "breeze"] {
         let folder = folder.join(format!("{program}-benchmarks/cricket-a100"));
@@ -164,8 +163,7 @@ fn clocks_and_power_caps_of_a_gpu() {
 /// 23 languages x 5 power caps, about 19 repeats: two caps of each predict the other three.
 #[test]
 fn languages_and_power_caps() {
-    let Some(data) = shared_data() else { return };
-    let path = data.join("Energy-Languages-PowerCap/measurements.csv");
+    let Some(path) = published("Energy-Languages-PowerCap/measurements.csv") else { return };
     println!("percent: root mean square and worst error of the settings left out, time then energy");
     let mut means = [0.0; 2];
     let programs = [

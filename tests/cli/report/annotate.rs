@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use eprof_testbed::{eprof, shared_data, skip};
+use eprof_testbed::{eprof, published};
 use serde_json::Value;
 
 use super::recording::Recorded;
@@ -106,10 +106,10 @@ fn sums_are_the_reports_joules_to_the_last_digit() {
 
 #[test]
 fn sums_of_other_tools_recordings_are_the_reports_too() {
-    let Some(data) = shared_data() else { return skip("recordings of other tools are not here") };
+    let Some(data) = published("perf_data_converter") else { return };
     let mut tried = 0;
     for name in ["multi-event-single-process.perf.data", "single-event-multi-process.perf.data"] {
-        let recording = data.join("perf_data_converter").join(name);
+        let recording = data.join(name);
         tried += agrees_with_report(&recording, &["--watts", "10:60"]);
     }
     assert!(tried >= 6, "{tried} functions");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use eprof_testbed::{eprof, has_program, shared_data, skip};
+use eprof_testbed::{eprof, has_program, published, skip};
 
 use super::recording::Recorded;
 use super::{Folder, row};
@@ -126,7 +126,7 @@ fn a_recording_without_its_end_says_so() {
 /// Of files that tell of branches, `perf report` counts these, and shows no joules.
 #[test]
 fn perf_shows_nanojoules_of_branch_recordings() {
-    let Some(data) = shared_data() else { return };
+    let Some(data) = published("perf_data_converter") else { return };
     if !has_program("perf", &["--version"]) {
         return skip("perf is not installed");
     }
@@ -134,7 +134,7 @@ fn perf_shows_nanojoules_of_branch_recordings() {
     for name in ["perf.data.branch-4.14", "perf.data.callgraph_and_branch-3.4"] {
         let mut export = eprof();
         export.args(["export", "--watts", "5:20", "--format", "perf-data", "-o", "energy.data", "-i"]);
-        export.arg(data.join("perf_data_converter").join(name)).current_dir(folder.path());
+        export.arg(data.join(name)).current_dir(folder.path());
         let said = String::from_utf8_lossy(&export.output().expect("eprof runs").stderr).into_owned();
         let mut perf = std::process::Command::new("perf");
         perf.args(["report", "--stdio", "-i", "energy.data"]).current_dir(folder.path());

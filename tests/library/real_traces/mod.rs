@@ -12,7 +12,7 @@ mod traces;
 use eprof::analyze::{self, ModelChoice};
 use eprof::profile::{Profile, standard_errors, top_level};
 use eprof::units::{Joules, Nanoseconds};
-use eprof_testbed::shared_data;
+use eprof_testbed::published_data;
 use eprof_testbed::simulate::{PROGRAM_PATH, Scenario, Truth, function_at};
 
 use crate::simulated::support::{Errors, QUICK, options, play};
@@ -124,7 +124,7 @@ const HELD: f64 = 0.85;
 
 #[test]
 fn programs_measured_alone_on_real_machines_take_turns() {
-    let Some(data) = shared_data() else { return };
+    let Some(data) = published_data() else { return };
     println!(
         "\n{:<42} {:>8} {:>7} {:>16} {:>8} {:>11} {:>16} {:>16}",
         "percent of joules beyond rest",

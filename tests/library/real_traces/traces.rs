@@ -6,6 +6,7 @@ use eprof::hardware::{DomainKind, Role};
 use eprof::power_model::dataset::Dataset;
 use eprof::power_model::observations::perf_stat::{self, PerfStatLog};
 use eprof::power_model::observations::table::TableColumns;
+use eprof_testbed::published;
 
 use crate::published::{csv_below, observe, read, stem, strings};
 
@@ -111,8 +112,11 @@ fn by_workload(data: &Dataset, row: usize) -> String {
 
 /// All machines, of the folder of published data.
 pub fn all(data: &Path) -> Vec<Trace> {
-    let mut all = vec![haswell_logs(data)];
-    all.extend(haswell_totals(data));
+    let mut all = Vec::new();
+    if let Some(data) = published("rapl_validation") {
+        all.push(haswell_logs(&data));
+        all.extend(haswell_totals(&data));
+    }
     let graphics = |program: &Program| BY_GRAPHICS.contains(&program.name.as_str());
     let mut without: Vec<Trace> = Vec::new();
     for trace in &mut all {
@@ -132,7 +136,7 @@ pub fn all(data: &Path) -> Vec<Trace> {
 
 /// Four cores at 3.2 GHz, RAPL every 100 ms: 25 to 78 s of each of three programs.
 fn haswell_logs(data: &Path) -> Trace {
-    let folder = data.join("rapl_validation/phase_plots/haswellian-i5");
+    let folder = data.join("phase_plots/haswellian-i5");
     let log = |name: &str| {
         let path = folder.join(format!("{name}.perf"));
         PerfStatLog::parse(&stem(&path), &stem(&path), &read(&path)).expect("a log")
@@ -153,7 +157,7 @@ fn haswell_logs(data: &Path) -> Trace {
 
 /// Means of whole runs of the same machine and of two sockets of eight cores.
 fn haswell_totals(data: &Path) -> Vec<Trace> {
-    let file = data.join("rapl_validation/derived_run_totals.given.csv");
+    let file = data.join("derived_run_totals.given.csv");
     let of = |machine: &str, power: &str| {
         let columns = TableColumns {
             power: power.into(),

@@ -1,13 +1,13 @@
 //! Recordings of other recorders on other machines, of fourteen years: each opens and is read whole, with as
 //! many samples of each event as perf counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use eprof_testbed::skip;
+use eprof_testbed::{published_data, skip};
 use perf_data::format::feature;
 use perf_data::record::Record;
 use perf_data::{PerfData, ReadError};
@@ -24,7 +24,7 @@ fn project() -> &'static Path {
 
 /// All recordings, by their names below the folder of data; none if it is not there.
 fn recordings() -> BTreeMap<String, PathBuf> {
-    let root = project().join("../shared/data");
+    let Some(root) = published_data() else { return BTreeMap::new() };
     let mut found = BTreeMap::new();
     let mut folders: Vec<PathBuf> = FOLDERS.iter().map(|folder| root.join(folder)).collect();
     while let Some(folder) = folders.pop() {
@@ -38,8 +38,8 @@ fn recordings() -> BTreeMap<String, PathBuf> {
             }
         }
     }
-    if found.is_empty() {
-        skip(&format!("there are no recordings below {}", root.display()));
+    for folder in FOLDERS.iter().filter(|folder| !root.join(folder).exists()) {
+        skip(&format!("the recordings of {folder} are not here"));
     }
     found
 }
@@ -86,19 +86,19 @@ fn every_recording_opens_and_reads_to_its_end() {
         }
         .expect("a string takes all");
     }
-    if recordings.is_empty() {
-        return;
-    }
     println!("{table}");
     let expected = project().join(EXPECTED);
     if std::env::var_os("EPROF_BLESS").is_some() {
         fs::write(&expected, &table).expect("writable");
     }
     let expected = fs::read_to_string(&expected).expect("the expected table");
-    for (line, expected) in table.lines().zip(expected.lines()) {
-        assert_eq!(line, expected);
+    let folders: BTreeSet<&str> = recordings.keys().filter_map(|name| name.split('/').next()).collect();
+    let is_here = |line: &&str| line.split('/').next().is_some_and(|folder| folders.contains(folder));
+    let expected: Vec<&str> = expected.lines().filter(is_here).collect();
+    for (line, expected) in table.lines().zip(&expected) {
+        assert_eq!(line, *expected);
     }
-    assert_eq!(table.lines().count(), expected.lines().count());
+    assert_eq!(table.lines().count(), expected.len());
 }
 
 /// What perf's `script` counts; `None` if perf cannot read the file.
@@ -136,7 +136,7 @@ fn as_many_samples_of_each_event_as_perf_counts() {
     }
     println!("{compared} of {} recordings compared with perf", recordings.len());
     // perf 6.1 reads all but five that are too new for it and two that are damaged.
-    assert!(recordings.is_empty() || compared >= 37, "perf read only {compared}");
+    assert!(compared + 7 >= recordings.len(), "perf read only {compared}");
 }
 
 #[test]

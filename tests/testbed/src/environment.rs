@@ -26,19 +26,9 @@ pub fn skip_quietly(reason: &str) {
 }
 
 /// The folder of eprof's sources.
-fn project() -> &'static Path {
+pub(crate) fn project() -> &'static Path {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.ancestors().nth(2).expect("the testbed lies two folders below")
-}
-
-/// The folder of recordings made by others, if this machine has it.
-pub fn shared_data() -> Option<PathBuf> {
-    let folder = project().join("../shared/data");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    skip("the recordings of other machines (../shared/data) are not here");
-    None
 }
 
 /// Can this program be run?

@@ -9,6 +9,7 @@
 //!   programs            sources of programs to record
 //!   table_styles        one table in all the styles that programs write tables in
 //!   started             programs that end with the test that started them
+//!   published           measurements and recordings of others
 //!   environment         the eprof to run, and what else this machine has
 //! ```
 //!
@@ -23,11 +24,13 @@ pub mod environment;
 pub mod fakes;
 pub mod gpu;
 pub mod programs;
+mod published;
 pub mod recording_builder;
 pub mod repeat;
 pub mod simulate;
 mod started;
 pub mod table_styles;
 
-pub use environment::{eprof, has_program, run_or_skip, shared_data, skip, skip_quietly};
+pub use environment::{eprof, has_program, run_or_skip, skip, skip_quietly};
+pub use published::{published, published_data};
 pub use started::Started;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use eprof_testbed::{eprof, shared_data, skip};
+use eprof_testbed::{eprof, published_data};
 use flate2::read::GzDecoder;
 use format::{faults, rows};
 use serde_json::Value;
@@ -189,7 +189,7 @@ fn names_that_would_break_a_terminal_are_made_safe() {
 
 #[test]
 fn recordings_of_perf_are_read_with_and_without_watts() {
-    let Some(data) = shared_data() else { return skip("recordings of other tools are not here") };
+    let Some(data) = published_data() else { return };
     let folders = ["perf_data_converter", "linux-perf-data"].map(|name| std::fs::read_dir(data.join(name)));
     let files = folders.into_iter().flat_map(|folder| folder.expect("a folder"));
     let mut recordings: Vec<PathBuf> = files.filter_map(|entry| Some(entry.ok()?.path())).collect();
