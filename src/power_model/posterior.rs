@@ -17,10 +17,6 @@ const TOLERATED: f64 = 1.5;
 /// No meter and no model is better than this share of an interval's joules.
 const LEAST_NOISE: f64 = 0.001;
 
-/// No model tells the power of a piece of code to less than this share of it. A few pieces of code are explained without any
-/// error by as many coefficients, which says nothing of how near those are.
-const LEAST_OF_CODE: f64 = 0.01;
-
 /// What counts hide is known to a factor of about this: where it matters, it widens the errors by what half of it more or
 /// less would change.
 const NOISE_UNSURE: f64 = 0.5;
@@ -85,15 +81,12 @@ impl<'g> Given<'g> {
         let Some(pieces) = self.intervals.pieces_of_code else { return 0.0 };
         let again = self.intervals.rows.len() as f64 / pieces;
         let costs = &solution[..self.raw.events.len()];
-        let of_events =
-            |row: &Interval| costs.iter().zip(&row.counts).map(|(cost, count)| cost * count).sum::<f64>();
         let model = |row: &Interval| {
+            let of_events: f64 = costs.iter().zip(&row.counts).map(|(cost, count)| cost * count).sum();
             let watts = solution.get(self.raw.events.len() + row.static_term);
-            of_events(row) + watts.copied().unwrap_or(0.0) * row.seconds
+            of_events + watts.copied().unwrap_or(0.0) * row.seconds
         };
-        let rows = &self.intervals.rows;
-        let least = (LEAST_OF_CODE * rows.iter().map(of_events).sum::<f64>() / rows.len() as f64).powi(2);
-        let variance = unexplained_variance(self.intervals, costs, model).unwrap_or(0.0).max(least);
+        let variance = unexplained_variance(self.intervals, costs, model).unwrap_or(0.0);
         variance / whitening.within() * (again - 1.0).max(0.0)
     }
 

@@ -144,28 +144,3 @@ fn a_few_wild_intervals_make_no_event_dearer() {
         assert!(moved.abs() < 0.03, "event {event}: {moved:+.3}");
     }
 }
-
-/// Four pieces of code, one of which draws 1 % more than its events say, are explained without any error by three
-/// coefficients and a static power, all of them wrong.
-#[test]
-fn as_many_pieces_of_code_as_coefficients_prove_nothing() {
-    let kind = |at: u32| 10 + at % 40;
-    let mut few = intervals(400, |at| phases(kind(at)));
-    few.count_noise = vec![0.0; 3];
-    for (at, row) in (0..).zip(&mut few.rows) {
-        row.counts = phases(kind(at)).map(|rate| rate * row.seconds).to_vec();
-        let of_events: f64 = row.counts.iter().zip(TRUTH).map(|(count, cost)| count * cost).sum();
-        let hidden = if kind(at) / 10 == 3 { 1.01 } else { 1.0 };
-        row.joules = STATIC * row.seconds + of_events * hidden;
-    }
-    let found_of = |pieces: Option<f64>| {
-        let few = Intervals { pieces_of_code: pieces, ..few.clone() };
-        SelfCalibration::new(&few, &prior([1.0, 1.0, 1.0], Some((STATIC, 0.13))))
-    };
-    let error = |found: &SelfCalibration| found.static_watts.as_ref().expect("known")[0] - STATIC;
-    let found = found_of(Some(4.0));
-    assert!(error(&found).abs() < found.static_std_error(0) && found.static_std_error(0) > 0.1, "{found:?}");
-    // Where each interval were of code of its own, it would be so.
-    let sure = found_of(None);
-    assert!(error(&sure).abs() > 2.0 * sure.static_std_error(0), "{sure:?}");
-}
