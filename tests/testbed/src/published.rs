@@ -66,7 +66,13 @@ fn unpack(archive: &Path, source: &str, all: &Path) -> io::Result<()> {
     let (folder, link) = (all.join(&unpacked), all.join(source));
     if !folder.exists() {
         let new = tempfile::tempdir_in(all)?;
-        let output = Command::new("tar").arg("-xJf").arg(archive).arg("-C").arg(new.path()).output()?;
+        // Tests take each file of a folder of recordings for one.
+        let output = Command::new("tar")
+            .args(["--exclude", "LICENSE", "-xJf"])
+            .arg(archive)
+            .arg("-C")
+            .arg(new.path())
+            .output()?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
             return Err(io::Error::other(format!("{said} (needs tar and xz)")));
