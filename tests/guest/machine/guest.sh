@@ -34,7 +34,7 @@
 # apt-get, which needs root, as does adding the arm64 architecture; everything else does not.
 # Exit status: the command's; 125 when the guest gave none (panic, timeout); 2 for usage; 77 when
 # packages or tools that it needs cannot be had here.
-set -euo pipefail
+set -eEuo pipefail
 HERE=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")" && pwd)
 CACHE=${EPROF_GUEST_CACHE:-$HOME/.cache/eprof-guest}
 ARCH=x86_64 FLAV=cloud ICOUNT=default CPU= SMP= MEM=1024 TMO=120 PARANOID=-1 PERF=0 PHASES=0 VERB=0 QUIET=0 GUSER=root
@@ -66,6 +66,8 @@ if [ -z "$SMP" ]; then if [ $ARCH = x86_64 ] && [ -n "$ICOUNT" ]; then SMP=1; el
 mkdir -p "$CACHE/deb" "$CACHE/$ARCH"; CACHE=$(cd "$CACHE" && pwd); AC=$CACHE/$ARCH
 exec 9> "$CACHE/lock"; flock 9        # one preparation at a time; released before the guest boots
 
+# Nothing fails without a word.
+trap 'echo "guest.sh: line $LINENO: status $? of: $BASH_COMMAND" >&2' ERR
 # Up to the boot, what fails is what is missing here.
 trap 'rc=$?; [ $rc = 0 ] || [ $rc = 2 ] || { echo "guest.sh: this host lacks what the guest is made of (see above)" >&2; exit 77; }' EXIT
 command -v apt-get >/dev/null || { echo "guest.sh: packages come from Debian, by apt-get, which is not here" >&2; exit 77; }
@@ -90,10 +92,12 @@ known() {       # known FILE: says where it is another version than the one that
     echo "guest.sh: $name is not the package that this was tested with" >&2
 }
 unpack() {      # unpack DIR PKG:ARCH...
-  local dir=$1 p n a; shift; mkdir -p "$dir"
-  for p in "$@"; do n=${p%:*} a=${p##*:}
-    p=$(ls -t "$CACHE/deb/${n}"_*_"$a".deb "$CACHE/deb/${n}"_*_all.deb 2>/dev/null | head -1)
-    known "$p"; dpkg -x "$p" "$dir"; done
+  local dir=$1 p n a newest file; shift; mkdir -p "$dir"
+  for p in "$@"; do n=${p%:*} a=${p##*:} newest=
+    for file in "$CACHE/deb/${n}"_*_"$a".deb "$CACHE/deb/${n}"_*_all.deb; do
+      [ ! -f "$file" ] || [ "$newest" -nt "$file" ] || newest=$file; done
+    [ -n "$newest" ] || { echo "guest.sh: $p was not downloaded into $CACHE/deb" >&2; return 77; }
+    known "$newest"; dpkg -x "$newest" "$dir"; done
 }
 get() { local dir=$1; shift; set -- "${@/%/:$DARCH}"; fetch "$@"; unpack "$dir" "$@"; }
 pack() { (cd "$1" && find . -mindepth 1 | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0); }
@@ -235,11 +239,12 @@ args+=(-cpu "$CPU" -smp "$SMP" -m "$MEM" -nodefaults -no-reboot -nographic -seri
        -kernel "$KERNEL" -initrd "$T/initrd")
 [ -z "$ICOUNT" ] || args+=(-icount "$ICOUNT")
 t0=$(date +%s.%N)
-set +e
+set +e; trap - ERR
 timeout -k 5 "$TMO" $QEMU "${args[@]}" < /dev/null 2>"$T/qemu.err" | tr -d '\r' | tee "$T/log" |
   { if [ $VERB = 1 ]; then cat; else awk '/^@@GUEST-EXIT/{exit} p{print; fflush()} /@@GUEST-START/{p=1}'; cat >/dev/null; fi; }
 q=${PIPESTATUS[0]}
 set -e
+trap 'echo "guest.sh: line $LINENO: status $? of: $BASH_COMMAND" >&2' ERR
 t1=$(date +%s.%N)
 for f in ${BRING[@]+"${BRING[@]}"}; do
   awk -v f="$f" '$0=="@@END"{p=0} p{print} $0=="@@FILE " f{p=1}' "$T/log" | base64 -d > "$(basename "$f")"; done
