@@ -1,5 +1,10 @@
 //! How far joules per function are off, over many recordings of many kinds: `cargo test --release --test guest
 //! accuracy_table -- --ignored --nocapture`, more than an hour; `EPROF_RECORDINGS` of each kind instead of 20.
+//!
+//! With `EPROF_KEEP=DIR`, recordings are kept there, and those that are there are analysed again instead of being made
+//! anew: what a change of the analysis does is seen on the same recordings, within minutes.
+
+use std::path::PathBuf;
 
 use crate::bench::{Run, STEADY, run};
 use crate::six_functions::{AS_THE_PRESET, CALIBRATE, Comparison, drawn, root_with_program, take_model};
@@ -108,6 +113,13 @@ fn comparisons(run: &Run, kind: &Kind, recordings: usize) -> Vec<Comparison> {
     (0..recordings).map(of).collect()
 }
 
+/// Where the recordings of a boot are kept, if they are to be.
+fn kept_in(kind: &Kind, recordings: usize, first: usize) -> Option<PathBuf> {
+    let folder = PathBuf::from(std::env::var_os("EPROF_KEEP")?);
+    let name = kind.name.replace(|char: char| !char.is_alphanumeric(), "-");
+    Some(folder.join(format!("{name}.{first}.{recordings}")))
+}
+
 #[test]
 #[ignore = "a bench of an hour, run by .ci/long: EPROF_RECORDINGS=3 makes it shorter"]
 fn accuracy_table() {
@@ -126,11 +138,22 @@ fn accuracy_table() {
             let bring: Vec<&str> = bring.iter().map(String::as_str).collect();
             let parameters = kind.machine.parameters(all.len() as u64);
             println!("{}: {parameters}", kind.name);
-            let options = [kind.guest, &["--sim", &parameters]].concat();
-            let Some(run) = run(&options, &script(kind, recordings), &bring) else {
-                return;
+            let kept = kept_in(kind, recordings, all.len());
+            let run = if let Some(run) = kept.as_deref().and_then(Run::kept) {
+                run
+            } else {
+                let options = [kind.guest, &["--sim", &parameters]].concat();
+                let Some(run) = run(&options, &script(kind, recordings), &bring) else {
+                    return;
+                };
+                if let Some(kept) = kept {
+                    run.keep(&kept, &bring);
+                }
+                run
             };
-            all.extend(comparisons(&run, kind, recordings));
+            let comparisons = comparisons(&run, kind, recordings);
+            comparisons.iter().for_each(|comparison| comparison.print(kind.name));
+            all.extend(comparisons);
         }
         let mean = all.iter().map(Comparison::mean).sum::<f64>() / all.len() as f64;
         let worst = all.iter().map(Comparison::worst).fold(0.0, f64::max);

@@ -11,7 +11,9 @@ use tempfile::TempDir;
 
 /// What came back from a guest.
 pub struct Run {
-    folder: TempDir,
+    folder: PathBuf,
+    /// Removes the folder, unless it is kept.
+    _temporary: Option<TempDir>,
     /// All that was printed.
     pub said: String,
 }
@@ -133,7 +135,7 @@ fn boot(
     }
     let said = String::from_utf8_lossy(&output.stdout).replace('\r', "");
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    Some(Run { folder, said })
+    Some(Run { folder: folder.path().to_owned(), _temporary: Some(folder), said })
 }
 
 /// The binary without its debug information, which would take most of the guest's memory.
@@ -148,7 +150,26 @@ fn stripped_eprof(folder: &Path) -> PathBuf {
     eprof
 }
 
+/// What a kept run printed, in its folder.
+const SAID: &str = "said";
+
 impl Run {
+    /// A run that was kept in `folder`, if there is one.
+    pub fn kept(folder: &Path) -> Option<Self> {
+        let said = fs::read_to_string(folder.join(SAID)).ok()?;
+        Some(Self { folder: folder.to_owned(), _temporary: None, said })
+    }
+
+    /// Keeps these files of the run, and what was printed, in `folder`.
+    pub fn keep(&self, folder: &Path, files: &[&str]) {
+        fs::create_dir_all(folder).expect("a folder");
+        for file in files {
+            fs::copy(self.file(file), folder.join(file)).expect("copied");
+        }
+        // The last one: with it the run is whole.
+        fs::write(folder.join(SAID), &self.said).expect("written");
+    }
+
     /// What was printed between the lines `== name` and the next such line.
     pub fn section(&self, name: &str) -> &str {
         let mark = format!("== {name}\n");
@@ -159,7 +180,7 @@ impl Run {
 
     /// A file that was brought back.
     pub fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.join(name)
     }
 }
 
