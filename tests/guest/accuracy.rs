@@ -68,7 +68,7 @@ fn a_calibrated_machine_by_default() {
     let options = [STEADY, AS_THE_PRESET].concat();
     let Some(run) = run(&options, &script, &["e.data", "model.json", "phases"]) else { return };
     let root = root_with_program(&run);
-    take_model(&run, &root);
+    assert!(take_model(&run, &root), "the calibration was refused");
     let said_by = |model: &str| Comparison::new(&run.said, &run.file("e.data"), root.path(), model);
     let (auto, stored) = (said_by("auto"), said_by("stored"));
     auto.print("calibrated, six functions in turns of 5 ms, whole system");

@@ -103,8 +103,8 @@ fn script(kind: &Kind, recordings: usize) -> String {
 
 fn comparisons(run: &Run, kind: &Kind, recordings: usize) -> Vec<Comparison> {
     let root = root_with_program(run);
-    if kind.calibrated {
-        take_model(run, &root);
+    if kind.calibrated && !take_model(run, &root) {
+        println!("{}: the calibration was refused", kind.name);
     }
     let of = |recording: usize| {
         let section = run.section(&recording.to_string());

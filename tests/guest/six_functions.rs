@@ -92,13 +92,18 @@ pub fn root_with_program(run: &Run) -> TempDir {
     root
 }
 
-/// Keeps the model of a guest's calibration where reports look that are told that folder.
-pub fn take_model(run: &Run, root: &TempDir) {
+/// Keeps the model of a guest's calibration where reports look that are told that folder; `false` where the calibration
+/// kept none.
+pub fn take_model(run: &Run, root: &TempDir) -> bool {
+    if fs::metadata(run.file("model.json")).is_ok_and(|file| file.len() == 0) {
+        return false;
+    }
     let models = root.path().join("eprof/models");
     fs::create_dir_all(&models).expect("a folder");
     let model = folder::read(&run.file("model.json")).expect("a model");
     fs::copy(run.file("model.json"), models.join(StoredModel::file_name(&model.cpu_identity)))
         .expect("copied");
+    true
 }
 
 /// All six beside the truth: joules, not only shares.

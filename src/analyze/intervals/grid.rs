@@ -1,6 +1,7 @@
 //! Joules and event counts over equal intervals of time, gathered in one pass over a recording of any
 //! length.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::analyze::events::EventUnit;
@@ -32,6 +33,9 @@ const READINGS: f64 = 3.0;
 /// triangle's height over all places of change and edge.
 const SPREAD: f64 = 0.055;
 
+/// A recorder's records are written within so long.
+const LONGEST_ROUND: Nanoseconds = Nanoseconds::from_millis(10_000);
+
 /// What happened in each interval of a recording.
 #[derive(Debug, Clone, Default)]
 pub struct IntervalGrid {
@@ -48,12 +52,29 @@ pub struct IntervalGrid {
     /// By interval and domain.
     joules: Vec<f64>,
     most: usize,
+    /// The first sample of each event on each CPU; see [`FirstSample`].
+    first_samples: Vec<FirstSample>,
+    /// Those of which the second sample is not seen yet, by event and CPU: their places.
+    alone: BTreeMap<(u32, Option<u32>), usize>,
     /// The interval that was added to last, and its times.
     latest: (usize, Range<u64>),
     spans: SpanTracker,
     /// The event that counts cycles.
     cycles: Option<usize>,
     between: BetweenSamples,
+}
+
+/// The first sample of an event on a CPU. Its events began nobody knows when: no earlier than counting did, and, as far as
+/// the next sample tells, not much longer ago than that one's. So it waits until both are known. If its events were taken
+/// to happen at its time, the first interval, which often is the one without the program, would have too many.
+#[derive(Debug, Clone, Copy)]
+struct FirstSample {
+    event: usize,
+    cpu: Option<u32>,
+    time: u64,
+    count: u64,
+    /// From it to the next one.
+    gap: Option<u64>,
 }
 
 /// CPUs that a domain feeds.
@@ -117,9 +138,35 @@ impl IntervalGrid {
         if unit == EventUnit::Cycles {
             self.cycles.get_or_insert(event as usize);
         }
+        let is_first = unit != EventUnit::Nanoseconds && !self.spans.knows(event, cpu);
         let span = self.spans.span(event, cpu, unit, time, count);
         self.between.sample(event, cpu, span, time, count);
+        if is_first {
+            self.alone.insert((event, cpu), self.first_samples.len());
+            let (event, time) = (event as usize, time.as_nanos());
+            self.first_samples.push(FirstSample { event, cpu, time, count, gap: None });
+            return;
+        }
+        if !self.alone.is_empty()
+            && let Some(at) = self.alone.remove(&(event, cpu))
+        {
+            let first = &mut self.first_samples[at];
+            first.gap = Some(time.as_nanos().saturating_sub(first.time));
+        }
         self.spread_count(event as usize, cpu, (span.start, time), count);
+    }
+
+    /// There are no more samples and readings: what waited for them is put where it was.
+    pub fn end(&mut self) {
+        self.alone.clear();
+        let first_reading = self.domains.iter().filter_map(|domain| domain.first).min();
+        let Some(begin) = first_reading else { return };
+        for first in std::mem::take(&mut self.first_samples) {
+            let start = first.gap.map_or(begin, |gap| first.time.saturating_sub(gap).max(begin));
+            let (start, end) = (start.min(first.time), first.time);
+            let times = (Timestamp::from_nanos(start), Timestamp::from_nanos(end));
+            self.spread_count(first.event, first.cpu, times, first.count);
+        }
     }
 
     /// Events whose samples were lost between two times, and how long their CPU ran.
@@ -180,6 +227,9 @@ impl IntervalGrid {
         state.first.get_or_insert(time);
         state.readings += 1;
         let previous = state.last.replace((time, energy));
+        if previous.is_none() {
+            self.reach_back(time);
+        }
         let Some((from, before)) = previous else { return };
         let more = (energy - before).as_joules();
         if time > from && more >= 0.0 {
@@ -188,6 +238,27 @@ impl IntervalGrid {
                 grid.joules[interval * columns + domain] += part;
             });
         }
+    }
+
+    /// Lets the grid begin no later than a meter's first reading, which a file may have behind samples that were taken later.
+    fn reach_back(&mut self, time: u64) {
+        let origin = *self.origin.get_or_insert(time);
+        // A time that is far off is damaged.
+        if origin <= time || origin - time > LONGEST_ROUND.as_nanos() {
+            return;
+        }
+        while (origin - time) / self.width >= self.most as u64 / 2 {
+            self.merge_pairs();
+        }
+        let more = (origin - time).div_ceil(self.width);
+        let prepend = |values: &mut Vec<f64>, columns: usize| {
+            drop(values.splice(..0, std::iter::repeat_n(0.0, more as usize * columns)));
+        };
+        prepend(&mut self.counts, self.groups.len() * self.events);
+        prepend(&mut self.lost, self.groups.len());
+        prepend(&mut self.joules, self.domains.len());
+        self.origin = Some(origin.saturating_sub(more * self.width));
+        self.latest = (0, 0..0);
     }
 
     /// Spreads an amount evenly over the time from `from` to `to`.

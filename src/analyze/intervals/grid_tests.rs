@@ -15,7 +15,49 @@ fn grid(seconds: u64) -> IntervalGrid {
         }
         grid.sample(0, Some(0), EventUnit::Other, at(milli * 1000), 1_000_000);
     }
+    grid.end();
     grid
+}
+
+/// The recorder begins to count at its first reading, and writes samples before the readings of their time.
+#[test]
+fn the_first_interval_has_no_events_of_the_time_before_it() {
+    let metadata = metadata();
+    let mut grid = IntervalGrid::new(Some(&metadata), 2);
+    for round in 0..100u64 {
+        for milli in round * 10..(round + 1) * 10 {
+            grid.sample(0, Some(0), EventUnit::Cycles, at(milli * 1000 + 1700), 1_000_000);
+        }
+        // A rarer event, whose first sample comes late in the first interval.
+        grid.sample(1, Some(0), EventUnit::Other, at(round * 10_000 + 9900), 10_000_000);
+        grid.reading(0, at(round * 10_000), Joules::from_joules(0.2 * round as f64));
+    }
+    grid.end();
+    let rows = grid.of_domains(&[0], Nanoseconds::from_millis(1)).rows;
+    for event in 0..2 {
+        let rates: Vec<f64> = rows.iter().take(3).map(|row| row.counts[event] / row.seconds / 1e9).collect();
+        assert!(rates.iter().all(|rate| (rate - 1.0).abs() < 0.01), "{event}: {rates:?}");
+    }
+}
+
+/// A CPU that was idle counts nothing before its first sample but what came right before it.
+#[test]
+fn a_first_sample_after_idle_time_is_not_spread_over_it() {
+    let metadata = metadata();
+    let mut grid = IntervalGrid::new(Some(&metadata), 1);
+    for milli in 0..=1000u64 {
+        if milli % 10 == 0 {
+            grid.reading(0, at(milli * 1000), Joules::from_joules(0.02 * milli as f64));
+        }
+        if milli > 500 {
+            grid.sample(0, Some(0), EventUnit::Cycles, at(milli * 1000), 1_000_000);
+        }
+    }
+    grid.end();
+    let rows = grid.of_domains(&[0], Nanoseconds::from_millis(1)).rows;
+    let idle = rows.iter().filter(|row| row.counts[0] == 0.0).count() as f64;
+    assert!((idle / rows.len() as f64 - 0.5).abs() < 0.05, "{idle} of {}", rows.len());
+    assert!(rows[rows.len() / 4].counts[0] == 0.0);
 }
 
 #[test]

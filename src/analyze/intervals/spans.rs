@@ -72,6 +72,12 @@ impl Span {
 }
 
 impl SpanTracker {
+    /// Whether there was a sample of the event on the CPU, so that it is known when the next one's events began.
+    pub fn knows(&self, event: u32, cpu: Option<u32>) -> bool {
+        let stream = |slot| self.streams.get(event as usize).and_then(|streams| streams.get(slot));
+        slot_of(cpu).and_then(stream).is_some_and(Option::is_some)
+    }
+
     /// The span of a sample of `count` events. Call in time order.
     pub fn span(
         &mut self,

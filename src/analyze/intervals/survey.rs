@@ -110,6 +110,7 @@ pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
         }
     }
     lent.for_each(|reading| survey.lent(&ranges, reading));
+    survey.intervals.end();
     survey
 }
 
