@@ -33,6 +33,8 @@ pub struct EngineOptions {
     pub stored_model: Option<StoredModel>,
     /// Folder in which the running kernel's symbols are kept.
     pub kernel_cache: Option<PathBuf>,
+    /// Source lines are looked up, which costs more.
+    pub lines: bool,
 }
 
 /// A stretch of the recording, analyzed.
@@ -69,6 +71,24 @@ impl Engine {
         self.windows.as_ref().map(Windows::metadata)
     }
 
+    /// From now on lines are looked up, or not any more.
+    pub fn set_lines(&mut self, lines: bool) {
+        if self.options.lines != lines {
+            self.options.lines = lines;
+            self.symbols = self
+                .windows
+                .as_ref()
+                .map(|windows| SymbolCache::new(self.symbolize_options(windows.metadata())));
+        }
+    }
+
+    /// Looks up a window's names anew, as windows are named now.
+    pub fn name_again(&mut self, window: &mut Window) {
+        if let Some(cache) = &mut self.symbols {
+            window.symbols = cache.symbolize(&window.profile.modules, &window.profile.addresses);
+        }
+    }
+
     /// Takes what was written since the last call, and gives the windows that are complete with it.
     ///
     /// # Errors
@@ -97,8 +117,9 @@ impl Engine {
     fn take(&mut self) -> Result<(), LiveError> {
         if self.windows.is_none() {
             let Some(head) = self.follower.head()? else { return Ok(()) };
-            self.symbols = Some(SymbolCache::new(self.symbolize_options(&head)));
-            self.windows = Some(Windows::new(head, self.options.cut)?);
+            let windows = Windows::new(head, self.options.cut)?;
+            self.symbols = Some(SymbolCache::new(self.symbolize_options(windows.metadata())));
+            self.windows = Some(windows);
         }
         if let Some(windows) = &mut self.windows {
             self.bytes.clear();
@@ -143,11 +164,11 @@ impl Engine {
         Window { number, profile, symbols, recording: Arc::new(recording) }
     }
 
-    fn symbolize_options(&self, head: &Recording) -> SymbolizeOptions {
+    fn symbolize_options(&self, metadata: &Metadata) -> SymbolizeOptions {
         SymbolizeOptions {
             inlines: false,
-            lines: false,
-            kernel_release: head.metadata().map(|metadata| metadata.machine.kernel.clone()),
+            lines: self.options.lines,
+            kernel_release: Some(metadata.machine.kernel.clone()),
             kernel_cache: self.options.kernel_cache.clone(),
             threads: Some(1),
             ..SymbolizeOptions::default()

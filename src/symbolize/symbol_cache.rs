@@ -7,7 +7,9 @@ use rustc_hash::FxHashMap;
 
 use super::options::SymbolizeOptions;
 use super::symbolizer::Symbolizer;
-use super::symbols::{FoundFrames, FoundFunction, FunctionId, Item, SourceFrame, Symbols, SymbolsBuilder};
+use super::symbols::{
+    FileId, FoundFrames, FoundFunction, FunctionId, Item, SourceFrame, Symbols, SymbolsBuilder,
+};
 use crate::profile::{AddressId, CodeAddress, Module, ModuleId, ModuleKind};
 
 /// Functions and single addresses that are kept of all modules together; with more, those of modules that were not asked
@@ -15,10 +17,12 @@ use crate::profile::{AddressId, CodeAddress, Module, ModuleId, ModuleKind};
 const MOST_ENTRIES: usize = 500_000;
 
 /// Keeps what is known of functions. Without inlined functions and lines, all addresses of a function have the same name,
-/// so that one lookup tells it for all of them; and a module's file is only opened for functions that are new.
+/// so that one lookup tells it for all of them; and a module's file is only opened for functions that are new. Where lines
+/// are asked for, it is opened for addresses that are new.
 #[derive(Debug)]
 pub struct SymbolCache {
     symbolizer: Symbolizer,
+    tells_lines: bool,
     modules: FxHashMap<Module, Known>,
     entries: usize,
     asked: u64,
@@ -27,11 +31,19 @@ pub struct SymbolCache {
 /// What is known of a module.
 #[derive(Debug, Default)]
 struct Known {
-    /// By start: end and function.
-    functions: BTreeMap<u64, (u64, Arc<Named>)>,
-    /// Code that no symbol names, by address.
-    addresses: FxHashMap<u64, Arc<Named>>,
+    /// By start: end and function; empty where lines are told.
+    functions: BTreeMap<u64, (u64, Place)>,
+    /// Code that no symbol names, or of which the line is told, by address.
+    addresses: FxHashMap<u64, Place>,
     last_asked: u64,
+}
+
+/// Where code is, as far as it is told.
+#[derive(Debug, Clone)]
+struct Place {
+    function: Arc<Named>,
+    file: Option<Arc<str>>,
+    line: Option<u32>,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -43,12 +55,12 @@ struct Named {
 }
 
 impl Known {
-    fn find(&self, address: u64) -> Option<&Arc<Named>> {
-        let (_, (end, function)) = self.functions.range(..=address).next_back()?;
-        if address < *end { Some(function) } else { None }
+    fn find(&self, address: u64) -> Option<&Place> {
+        let (_, (end, place)) = self.functions.range(..=address).next_back()?;
+        if address < *end { Some(place) } else { None }
     }
 
-    fn of(&self, address: u64) -> Option<&Arc<Named>> {
+    fn of(&self, address: u64) -> Option<&Place> {
         self.find(address).or_else(|| self.addresses.get(&address))
     }
 
@@ -58,14 +70,20 @@ impl Known {
 }
 
 impl SymbolCache {
-    /// Nothing known yet. Inlined functions and lines are not looked for, whatever `options` say.
+    /// Nothing known yet. Inlined functions are not looked for, whatever `options` say.
     pub fn new(options: SymbolizeOptions) -> Self {
-        let options = SymbolizeOptions { inlines: false, lines: false, ..options };
-        Self { symbolizer: Symbolizer::new(options), modules: FxHashMap::default(), entries: 0, asked: 0 }
+        let options = SymbolizeOptions { inlines: false, ..options };
+        let tells_lines = options.lines;
+        let symbolizer = Symbolizer::new(options);
+        Self { symbolizer, tells_lines, modules: FxHashMap::default(), entries: 0, asked: 0 }
     }
 
-    /// As [`Symbolizer::symbolize`]: the same functions, without their places in the source. Warnings are those of what
-    /// was looked up now.
+    /// Whether lines are told.
+    pub fn tells_lines(&self) -> bool {
+        self.tells_lines
+    }
+
+    /// As [`Symbolizer::symbolize`]. Warnings are those of what was looked up now.
     pub fn symbolize(&mut self, modules: &[Module], addresses: &[CodeAddress]) -> Symbols {
         self.asked += 1;
         let mut unknown: Vec<CodeAddress> = Vec::new();
@@ -82,7 +100,7 @@ impl SymbolCache {
         }
         let found = self.symbolizer.symbolize(modules, &unknown);
         // Names of code that may have another one the next time are for this time only.
-        let mut now: FxHashMap<CodeAddress, Arc<Named>> = FxHashMap::default();
+        let mut now: FxHashMap<CodeAddress, Place> = FxHashMap::default();
         let mut named: FxHashMap<FunctionId, Arc<Named>> = FxHashMap::default();
         for (index, code) in (0..).zip(&unknown) {
             let Some(frame) = found.frames(AddressId(index)).first() else { continue };
@@ -95,18 +113,20 @@ impl SymbolCache {
                     known: function.known,
                 })
             });
+            let file = frame.file.and_then(|file| found.files().get(file.0 as usize));
+            let place = Place { function: Arc::clone(function), file: file.cloned(), line: frame.line };
             let module = modules.get(code.module.0 as usize).filter(|module| is_kept(module));
             let Some(known) = module.and_then(|module| self.modules.get_mut(module)) else {
-                now.insert(*code, Arc::clone(function));
+                now.insert(*code, place);
                 continue;
             };
             let before = known.len();
-            match found.extent(AddressId(index)) {
+            match found.extent(AddressId(index)).filter(|_| !self.tells_lines) {
                 Some(extent) => {
-                    known.functions.insert(extent.start, (extent.end, Arc::clone(function)));
+                    known.functions.insert(extent.start, (extent.end, place));
                 }
                 None => {
-                    known.addresses.insert(code.address, Arc::clone(function));
+                    known.addresses.insert(code.address, place);
                 }
             }
             self.entries += known.len() - before;
@@ -116,12 +136,12 @@ impl SymbolCache {
         symbols
     }
 
-    /// Of each module's addresses, in ascending order, the functions that are known now.
+    /// Of each module's addresses, in ascending order, the places that are known now.
     fn build(
         &self,
         modules: &[Module],
         addresses: &[CodeAddress],
-        now: &FxHashMap<CodeAddress, Arc<Named>>,
+        now: &FxHashMap<CodeAddress, Place>,
         warnings: Vec<String>,
     ) -> Symbols {
         let items = (0..).zip(addresses);
@@ -135,11 +155,12 @@ impl SymbolCache {
             let known = modules.get(id.0 as usize).and_then(|module| self.modules.get(module));
             let mut found = FoundFrames::default();
             let mut functions: FxHashMap<*const Named, FunctionId> = FxHashMap::default();
+            let mut files: FxHashMap<Arc<str>, FileId> = FxHashMap::default();
             for same in of_module.chunk_by(|a, b| a.1.address == b.1.address) {
                 let (_, Item { address, .. }, kernel) = same[0];
                 let code = CodeAddress { module: id, address, kernel };
-                let named = known.and_then(|known| known.of(address)).or_else(|| now.get(&code));
-                if let Some(named) = named {
+                let place = known.and_then(|known| known.of(address)).or_else(|| now.get(&code));
+                if let Some(Place { function: named, file, line }) = place {
                     let function = *functions.entry(Arc::as_ptr(named)).or_insert_with(|| {
                         let is_other = named.name != named.raw_name;
                         found.add_function(FoundFunction {
@@ -149,7 +170,10 @@ impl SymbolCache {
                             known: named.known,
                         })
                     });
-                    found.add_frame(SourceFrame { function, file: None, line: None, inlined: false });
+                    let file = file.as_ref().map(|path| {
+                        *files.entry(Arc::clone(path)).or_insert_with(|| found.add_file(Box::from(&**path)))
+                    });
+                    found.add_frame(SourceFrame { function, file, line: *line, inlined: false });
                 }
                 found.end_address(None, None);
             }
@@ -197,14 +221,25 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_what_is_looked_up() {
+        let functions = kept_is_looked_up(false);
+        assert!(functions > 100, "functions of this program are known by their extent: {functions}");
+    }
+
+    #[test]
+    fn lines_are_kept_by_address() {
+        assert_eq!(kept_is_looked_up(true), 0);
+    }
+
+    /// How many functions are kept by their extent.
+    fn kept_is_looked_up(lines: bool) -> usize {
         let (modules, all) = addresses();
-        let options = SymbolizeOptions { inlines: false, lines: false, ..SymbolizeOptions::default() };
+        let options = SymbolizeOptions { inlines: false, lines, ..SymbolizeOptions::default() };
         let expected = Symbolizer::new(options.clone()).symbolize(&modules, &all);
         let mut cache = SymbolCache::new(options);
         // Half of them first, then all: the others are partly in functions that are known then.
         let half: Vec<CodeAddress> = all.iter().copied().step_by(2).collect();
         cache.symbolize(&modules, &half);
-        let mut ranges = 0;
+        let mut with_lines = 0;
         for round in 0..2 {
             let found = cache.symbolize(&modules, &all);
             for index in 0..all.len() as u32 {
@@ -212,12 +247,21 @@ mod tests {
                     let frames = symbols.frames(AddressId(index));
                     assert_eq!(frames.len(), 1);
                     let function = symbols.function(frames[0].function);
-                    (function.name.clone(), function.raw_name.clone(), function.address, function.known)
+                    let place = (frames[0].file.map(|file| symbols.file(file).to_owned()), frames[0].line);
+                    (
+                        function.name.clone(),
+                        function.raw_name.clone(),
+                        function.address,
+                        function.known,
+                        place,
+                    )
                 };
-                assert_eq!(name(&found), name(&expected), "round {round}, {:?}", all[index as usize]);
+                let said = name(&found);
+                assert_eq!(said, name(&expected), "round {round}, {:?}", all[index as usize]);
+                with_lines += usize::from(said.4.1.is_some());
             }
-            ranges = cache.modules[&modules[0]].functions.len();
         }
-        assert!(ranges > 100, "functions of this program are known by their extent: {ranges}");
+        assert_eq!(with_lines > 100, lines, "{with_lines}");
+        cache.modules[&modules[0]].functions.len()
     }
 }

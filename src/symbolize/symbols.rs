@@ -184,6 +184,11 @@ impl FoundFrames {
         FunctionId(self.functions.len() as u32 - 1)
     }
 
+    pub(crate) fn add_file(&mut self, path: Box<str>) -> FileId {
+        self.files.push(path);
+        FileId(self.files.len() as u32 - 1)
+    }
+
     pub(crate) fn add_frame(&mut self, frame: SourceFrame) {
         self.frames.push(frame);
     }

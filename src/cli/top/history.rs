@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use eprof::identity::Dimension;
 use eprof::label::Label;
-use eprof::live::{RowKey, RowTotals, RunningTotals, Window, join};
+use eprof::live::{Engine, RowKey, RowTotals, RunningTotals, Window, join};
 use eprof::profile::{Balance, ProfileMethod};
 use eprof::recording::Recording;
 use eprof::report::{Grouping, Neighbours, Options, Report, ReportError, Selection, Side, SortKey};
@@ -17,6 +17,7 @@ use regex::Regex;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum By {
     Function,
+    Line,
     Module,
     Process,
     Thread,
@@ -25,12 +26,13 @@ pub enum By {
 }
 
 impl By {
-    pub const ALL: [Self; 6] =
-        [Self::Function, Self::Module, Self::Process, Self::Thread, Self::Cgroup, Self::Core];
+    pub const ALL: [Self; 7] =
+        [Self::Function, Self::Line, Self::Module, Self::Process, Self::Thread, Self::Cgroup, Self::Core];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Function => "function",
+            Self::Line => "line",
             Self::Module => "module",
             Self::Process => "process",
             Self::Thread => "thread",
@@ -43,6 +45,7 @@ impl By {
     pub fn plural(self) -> &'static str {
         match self {
             Self::Function => "functions",
+            Self::Line => "lines",
             Self::Module => "modules",
             Self::Process => "processes",
             Self::Thread => "threads",
@@ -51,9 +54,15 @@ impl By {
         }
     }
 
+    /// Whether source lines are to be looked up.
+    pub fn tells_lines(self) -> bool {
+        self == Self::Line
+    }
+
     fn grouping(self) -> (Grouping, Vec<Dimension>) {
         match self {
             Self::Function => (Grouping::Function, Vec::new()),
+            Self::Line => (Grouping::Line, Vec::new()),
             Self::Module => (Grouping::Module, Vec::new()),
             Self::Process => (Grouping::Process, Vec::new()),
             Self::Thread => (Grouping::Thread, Vec::new()),
@@ -244,8 +253,13 @@ impl History {
         Ok(())
     }
 
-    /// Rows stand for something else now. Sums begin with the windows that are kept.
-    pub fn change(&mut self, by: By, zoom: Option<Zoom>) -> Result<(), ReportError> {
+    /// Rows stand for something else now, of which the engine may have to find names. Sums begin with the windows that are
+    /// kept.
+    pub fn change(&mut self, by: By, zoom: Option<Zoom>, engine: &mut Engine) -> Result<(), ReportError> {
+        if by.tells_lines() != self.by.tells_lines() {
+            engine.set_lines(by.tells_lines());
+            self.recent.iter_mut().for_each(|kept| engine.name_again(&mut kept.window));
+        }
         (self.by, self.zoom) = (by, zoom);
         let options = self.options();
         self.totals = RunningTotals::default();

@@ -128,6 +128,7 @@ pub fn run(args: TopArgs) -> Outcome {
         model: ModelChoice::Auto,
         stored_model: options.sampling.model.clone(),
         kernel_cache: cache_folder(),
+        lines: by.tells_lines(),
     };
     let shows_program = options.target.program().is_some();
     let (file, follower) = Follower::create().context("no file in memory can be made")?;

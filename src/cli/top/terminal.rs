@@ -138,7 +138,7 @@ impl Session<'_> {
             Task::NextBy => {
                 let at = By::ALL.iter().position(|by| *by == self.history.by).unwrap_or(0);
                 let zoom = self.history.zoom.take();
-                self.history.change(By::ALL[(at + 1) % By::ALL.len()], zoom)?;
+                self.history.change(By::ALL[(at + 1) % By::ALL.len()], zoom, &mut self.engine)?;
                 self.view.forget_selection();
                 self.refresh();
             }
@@ -150,13 +150,13 @@ impl Session<'_> {
                         "Enter shows the functions of a process or thread: press b for these rows"
                     ),
                 };
-                self.history.change(By::Function, Some(zoom))?;
+                self.history.change(By::Function, Some(zoom), &mut self.engine)?;
                 self.view.forget_selection();
                 self.refresh();
             }
             Task::ZoomOut => {
                 if self.history.zoom.is_some() {
-                    self.history.change(self.history.by, None)?;
+                    self.history.change(self.history.by, None, &mut self.engine)?;
                     self.view.forget_selection();
                 }
                 self.refresh();
