@@ -250,17 +250,17 @@ impl<'a> CallTree<'a> {
         }
     }
 
-    /// The cells of a part of the profile that the tree is made of, their weights, and the frames that each ends a
+    /// The cells of a part of the profile that the tree is made of, what each had, and the frames that it ends a
     /// path of.
     pub(super) fn cells<'p>(
         &'p self,
         part: &'p Profile,
-    ) -> impl Iterator<Item = (usize, f64, CellPath)> + 'p {
+    ) -> impl Iterator<Item = (usize, Totals, CellPath)> + 'p {
         let taken = self.filter.taken(part, &self.selected);
         let cells = self.selected.cells(part).filter(move |(_, cell, _)| taken[cell.stack.0 as usize]);
         cells.map(|(index, cell, totals)| {
             let root = self.root_of_thread[cell.thread.0 as usize];
-            (index, totals.weight(self.weight), CellPath { root, stack: cell.stack })
+            (index, totals, CellPath { root, stack: cell.stack })
         })
     }
 

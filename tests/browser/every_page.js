@@ -2,6 +2,9 @@
 'use strict';
 const assert = require('assert');
 
+// Beside the two of the page, those of the empty one before, and of what tests ask for.
+const MOST_LAYOUTS = 4;
+
 module.exports = async (page, data, axe, kind) => {
   const picture = async (name) => {
     if (process.env.EPROF_PICTURES) await page.picture(`${process.env.EPROF_PICTURES}/${kind}-${name}.png`);
@@ -16,6 +19,11 @@ module.exports = async (page, data, axe, kind) => {
     return new Set(pixels).size;
   })()`);
   const looks = [['desktop', 1400, 900, false], ['dark', 1400, 900, true], ['phone', 390, 844, false], ['phone-dark', 390, 844, true]];
+  // Laid out once when it is made and once with the pictures in it, and drawn once.
+  const { metrics } = await page.send('Performance.getMetrics');
+  const layouts = metrics.find(({ name }) => name === 'LayoutCount').value;
+  assert.ok(layouts <= MOST_LAYOUTS, `${layouts} layouts until it is seen`);
+  assert.strictEqual(await page.run('main.drawn'), 1, 'it is drawn once');
   const backgrounds = new Set();
   for (const [name, width, height, dark] of looks) {
     await page.size(width, height, width < 700);

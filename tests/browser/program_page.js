@@ -2,6 +2,7 @@
 'use strict';
 const assert = require('assert');
 const { paths, sum } = require('./sums.js');
+const partOfTime = require('./part_of_time.js');
 
 module.exports = async (page, data, url) => {
   const slices = data.slices.own.length;
@@ -44,6 +45,8 @@ module.exports = async (page, data, url) => {
     assert.ok(Math.abs(drawn - measured) < 1e-3 * measured, `by ${stack} ${drawn} J are drawn of ${measured}`);
   }
   await page.run("eprof.choose({ stack: 'function' })");
+
+  await partOfTime(page, data);
 
   // A stretch of time by the pointer.
   const chart = await page.box('#chart');

@@ -75,7 +75,7 @@ const flame = {
 
   draw(app) {
     const canvas = look.byId('flame');
-    const width = canvas.clientWidth;
+    const width = look.widths.flame;
     const needsFunction = app.state.view === 'sandwich' && app.state.fn === null;
     look.byId('choose').hidden = !needsFunction;
     const [rows, places] = flame.arrange(app, width);
@@ -94,7 +94,7 @@ const flame = {
       context.fillRect(x, y + 1, Math.max(w - 0.6, 0.4), flame.row - 1);
       context.globalAlpha = 1;
       if (isMatch) {
-        context.fillStyle = look.color('mark');
+        context.fillStyle = look.colors.mark;
         context.fillRect(x, y + flame.row - 3, Math.max(w - 0.6, 0.4), 3);
       }
       if (box.chain.length > 1) {
@@ -106,7 +106,7 @@ const flame = {
       }
       const letters = Math.floor((w - 8) / letter);
       if (letters >= 3) {
-        context.fillStyle = app.found.any && !isMatch ? look.color('dim') : look.on(color);
+        context.fillStyle = app.found.any && !isMatch ? look.colors.dim : look.on(color);
         context.fillText(flame.label(app, place, letters), x + 4, y + 13);
       }
     }
@@ -123,7 +123,7 @@ const flame = {
       || flame.places[0] || null;
     if (!flame.focused) return;
     const { x, y, w } = flame.focused;
-    context.strokeStyle = look.color('text');
+    context.strokeStyle = look.colors.text;
     context.lineWidth = 2;
     context.strokeRect(x + 1, y + 1, Math.max(w - 2, 2), flame.row - 1);
   },
@@ -151,7 +151,7 @@ const flame = {
 
   describe(app, { box, tree, fn, part }) {
     const { model, sums } = app;
-    const { name, module, error, watts } = model.data.functions;
+    const { name, module } = model.data.functions;
     if (box.chain.length > 1) {
       const names = box.chain.map((node) => name[tree.fn[node]]);
       const more = names.length > 12 ? [`… ${names.length - 12} more`] : [];
@@ -161,8 +161,8 @@ const flame = {
     const lines = [`${app.amount(box.weight)}, ${format.percent(box.weight / sums.all)} ${part === 'tree' ? 'here, with all that it called' : part === 'callers' ? 'of the middle by these callers' : 'in what the middle called'}`];
     if (fn !== 0) {
       const own = sums.functions.own[fn];
-      const draws = app.isWhole() && watts[fn] > 0 ? `, ${format.quantity(watts[fn], 'W')} while it runs` : '';
-      lines.push(`itself, wherever it is: ${app.amount(own, app.isWhole() ? error[fn] : 0)}, ${format.percent(own / sums.all)}${draws}`);
+      const draws = sums.watts[fn] > 0 ? `, ${format.quantity(sums.watts[fn], 'W')} while it ran` : '';
+      lines.push(`itself, wherever it is: ${app.amount(own, sums.errors[fn])}, ${format.percent(own / sums.all)}${draws}`);
       if (module[fn]) lines.push(model.data.modules[module[fn] - 1]);
     }
     const change = app.change(fn);
@@ -178,8 +178,9 @@ const flame = {
     if (chosen.color === 'module') return look.tinted(functions.module[fn] ? (functions.module[fn] * 137.5 + 20) % 360 : null, shade);
     if (chosen.color === 'watts') {
       const { low, high } = app.watts;
-      if (!(functions.watts[fn] > 0)) return look.tinted(null, 0);
-      return look.between(look.heat(), high > low ? (functions.watts[fn] - low) / (high - low) : 0.5);
+      const watts = app.sums.watts[fn];
+      if (!(watts > 0)) return look.tinted(null, 0);
+      return look.between(look.heat(), high > low ? (watts - low) / (high - low) : 0.5);
     }
     if (chosen.color === 'change') {
       const { largest, of } = app.changes;

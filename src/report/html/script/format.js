@@ -39,7 +39,7 @@ const format = {
   },
 
   count(number) {
-    return Math.round(number).toLocaleString('en');
+    return String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',');
   },
 
   // Round numbers from 0 to at most `highest`, about as many as wanted.

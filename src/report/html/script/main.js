@@ -17,7 +17,8 @@ const main = {
     table.begin(app);
     main.keys(app);
     const redraw = () => main.draw(app);
-    new ResizeObserver(redraw).observe(look.byId('main'));
+    // An observer tells the size that was drawn already, too.
+    new ResizeObserver(() => { if (look.byId('flame').clientWidth !== look.widths.flame || innerHeight !== table.screen) redraw(); }).observe(look.byId('main'));
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
     matchMedia('print').addEventListener('change', (event) => main.print(app, event.matches));
     window.addEventListener('hashchange', () => {
@@ -51,7 +52,9 @@ const main = {
       app.computed = key;
       const leaves = profile.leaves(model, chosen.from, chosen.to, chosen.thread);
       const nodes = profile.nodes(model, leaves);
-      app.sums = { leaves, nodes, functions: profile.functions(model, leaves, nodes), all: nodes.total[0] };
+      const functions = profile.functions(model, leaves, nodes);
+      const chosenPart = [model, chosen.from, chosen.to, chosen.thread, functions.own];
+      app.sums = { leaves, nodes, functions, all: nodes.total[0], errors: part.errors(...chosenPart), watts: part.watts(...chosenPart) };
       app.changes = main.changes(app);
     }
     const { matches, isPattern } = profile.matches(model, chosen.find);
@@ -86,7 +89,12 @@ const main = {
     main.remember(app);
   },
 
+  // How often it was drawn.
+  drawn: 0,
+
   draw(app) {
+    main.drawn += 1;
+    look.measure();
     timeline.draw(app);
     flame.draw(app);
     table.draw(app);
@@ -221,5 +229,5 @@ const main = {
   },
 };
 
-if (typeof document === 'undefined') module.exports = { format, profile, layout, state };
+if (typeof document === 'undefined') module.exports = { format, profile, part, layout, state };
 else window.eprof = main.start();

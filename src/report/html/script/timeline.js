@@ -138,7 +138,7 @@ const timeline = {
     const x = (time) => timeline.x(app, time, width);
     const y = (watts) => bottom - (bottom - margin.top) * (watts / highest);
     context.font = look.sans;
-    context.fillStyle = context.strokeStyle = look.color('dim');
+    context.fillStyle = context.strokeStyle = look.colors.dim;
     context.textAlign = 'right';
     context.lineWidth = 1;
     for (const watts of format.ticks(highest, 4)) {
