@@ -65,6 +65,8 @@ pub struct Profile {
     pub cell_variances: Vec<f64>,
     /// The recording in pieces of time, in order, without gaps. Only kept on request.
     pub slices: Vec<TimeSlice>,
+    /// Of a merged profile, nanoseconds of its slices before each gap in which nobody recorded. Gaps are left out.
+    pub gaps: Vec<u64>,
     /// How joules were divided among samples; `None` where there are none.
     pub division: Option<Division>,
     /// What the errors of sums of cells follow from; `None` where it is not known.

@@ -65,7 +65,8 @@ impl BucketReport {
     /// [`ReportError::NoJoules`] if there are no buckets.
     pub fn new(parts: &dyn ProfileParts, symbols: &Symbols) -> Result<Self, ReportError> {
         let profile = parts.profile();
-        let division = profile.division.as_ref().filter(|_| !profile.slices.is_empty());
+        let has_buckets = !profile.slices.is_empty() && profile.merged.is_empty();
+        let division = profile.division.as_ref().filter(|_| has_buckets);
         let Some(division) = division else {
             return Err(ReportError::NoJoules(MissingJoules::in_profile(profile)));
         };

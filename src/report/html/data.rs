@@ -48,6 +48,9 @@ pub struct Page<'a> {
     cpus: Vec<Label>,
     leaves: LeafTable,
     slices: Slices,
+    /// Seconds from the start to each gap between recordings, which is left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    gaps: Vec<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<Lines>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,6 +147,7 @@ impl<'a> Page<'a> {
             threads: places.threads.names,
             cpus: places.cpus.names,
             slices,
+            gaps: tree.parts().profile().gaps.iter().map(|nanos| *nanos as f64 / 1e9).collect(),
             lines,
             older,
         })

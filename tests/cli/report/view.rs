@@ -85,6 +85,11 @@ fn a_page_holds_in_a_browser() {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recordings/guest-neighbours.data");
     let fixture = fixture.to_str().expect("a path");
     folder.output(&["view", "--no-open", "-o", "simple.html"]);
+    // Two machines, one after the other: their power stands on one axis.
+    let other = fixture.replace("guest-neighbours", "guest-program-only");
+    folder.output(&["view", fixture, &other, "--no-open", "-o", "several.html"]);
+    let page = fs::read_to_string(folder.path().join("several.html")).expect("the page");
+    assert!(page.contains("\"gaps\":[0."), "there is time between them");
     // Three domains, one inside another, and what neighbours, eprof and the machine at rest took.
     folder.output(&["view", fixture, "--no-open", "--source", "-o", "measured.html"]);
     Recorded { heavy_of_four: 2, ..Recorded::default() }.write(&folder.path().join("older.data"));
@@ -105,6 +110,7 @@ fn a_page_holds_in_a_browser() {
     let pages = [
         ("program", "simple.html"),
         ("program", "measured.html"),
+        ("program", "several.html"),
         ("difference", "difference.html"),
         ("hostile", "hostile.html"),
         ("many", "many.html"),

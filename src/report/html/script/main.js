@@ -145,6 +145,7 @@ const main = {
     const notes = [...data.warnings];
     if (data.lightest > 0) notes.push(`call paths with less than ${format.percent(data.lightest).replace('0.0 %', '0.1 %')} of all are drawn as part of their callers; what functions took themselves is exact`);
     if (data.slices.untimed.length > 0 && slices > 1) notes.push('some of it is not known by time (GPU kernels): it is part of the whole, and of no chosen stretch of time');
+    if (data.gaps && slices > 1) notes.push(`time in which nobody recorded is left out; ${data.gaps.length === 1 ? 'a dashed line stands' : 'dashed lines stand'} in its place`);
     look.byId('notes').hidden = notes.length === 0;
     look.byId('notes').querySelector('summary').textContent = `${notes.length} note${notes.length === 1 ? '' : 's'}`;
     look.byId('warnings').replaceChildren(...notes.map((note) => look.element('li', {}, note)));

@@ -171,6 +171,11 @@ const timeline = {
       });
     }
     context.globalAlpha = 1;
+    // Between recordings nobody knows.
+    context.fillStyle = look.colors.text;
+    for (const gap of model.data.gaps || []) {
+      for (let top = margin.top; top < bottom; top += 6) context.fillRect(onPixel(x(edges[0] + gap)), top, 1, 3);
+    }
     timeline.place(app, x, bottom);
     timeline.legend(app);
   },
