@@ -20,7 +20,7 @@ use crate::identity::Dimension;
 use crate::label::Label;
 use crate::profile::{AddressId, Profile, ProfileParts, StackId, Thread};
 use crate::symbolize::Symbols;
-use crate::units::Watts;
+use crate::units::{Joules, Watts};
 
 /// What a call tree is made of.
 #[derive(Debug, Clone, Default)]
@@ -334,9 +334,9 @@ impl<'a> CallTree<'a> {
         })
     }
 
-    /// What each frame's own code draws while it runs; nothing where joules follow time alone, so that all code draws
-    /// the same.
-    pub(super) fn own_watts(&self) -> FxHashMap<TreeFrame, Watts> {
+    /// What each frame's own code took, and draws while it runs; nothing where joules follow time alone, so that all code
+    /// draws the same.
+    pub(super) fn own_watts(&self) -> FxHashMap<TreeFrame, (Joules, Watts)> {
         if self.weight != Weight::Joules || self.summary.is_by_time {
             return FxHashMap::default();
         }
@@ -347,7 +347,8 @@ impl<'a> CallTree<'a> {
                 *sum += of_part;
             }
         });
-        let watts = |(key, totals): (u32, Totals)| Some((TreeFrame::Key(key), totals.watts()?));
+        let watts =
+            |(key, totals): (u32, Totals)| Some((TreeFrame::Key(key), (totals.joules, totals.watts()?)));
         (0..).zip(own).filter_map(watts).collect()
     }
 
