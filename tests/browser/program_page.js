@@ -139,6 +139,17 @@ module.exports = async (page, data, url) => {
   assert.ok(await page.run('flame.places.some(({ part }) => part === "callees")'));
   await page.run("eprof.choose({ view: 'icicle', fn: null })");
 
+  // Wherever a picture grows to, what it begins with is in sight.
+  for (const view of ['flame', 'icicle', 'flame']) {
+    await page.run(`document.getElementById('scroll').style.maxHeight = '40px', eprof.choose({ view: '${view}' })`);
+    const [top, height, row] = await page.run(`(() => {
+      const { scrollTop, clientHeight } = document.getElementById('scroll');
+      return [scrollTop, clientHeight, flame.places.find(({ box }) => box.node === eprof.state.zoom).y];
+    })()`);
+    assert.ok(row >= top - 1 && row + 18 <= top + height + 3, `${view}: the root at ${row} is not within ${height} from ${top} on`);
+  }
+  await page.run("document.getElementById('scroll').style.maxHeight = '', eprof.choose({ view: 'icicle' })");
+
   // Every order, by every group, has all of it.
   for (const group of ['function', 'module', 'thread', 'cpu']) {
     await page.run(`eprof.choose({ group: '${group}' })`);

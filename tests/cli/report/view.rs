@@ -107,7 +107,11 @@ fn a_page_holds_in_a_browser() {
     folder.output(&["view", "hostile.data", "--root", "thread", "--no-open", "-o", "hostile.html"]);
     fs::write(folder.path().join("many.folded"), many_functions()).expect("written");
     folder.output(&["view", "many.folded", "--no-open", "-o", "many.html"]);
+    fs::write(folder.path().join("fewer.folded"), "main;outer::module_0::call;inner::function_00000 7000\n")
+        .expect("written");
+    folder.output(&["view", "many.folded", "--diff", "fewer.folded", "--no-open", "-o", "samples.html"]);
     let pages = [
+        ("difference", "samples.html"),
         ("program", "simple.html"),
         ("program", "measured.html"),
         ("program", "several.html"),

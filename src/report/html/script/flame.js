@@ -4,6 +4,8 @@ const flame = {
   // Pixels.
   thinnest: 0.6,
   focused: null,
+  // What was drawn last.
+  seen: null,
   places: [],
 
   begin(app) {
@@ -111,8 +113,21 @@ const flame = {
       }
     }
     flame.drawFocus(app, context);
+    flame.showRoot(app, rows);
     flame.trail(app);
     flame.scale(app);
+  },
+
+  // Another picture is seen from where it begins: at its upper end, at its lower one, or around the middle.
+  showRoot({ state: { view, zoom, fn } }, rows) {
+    const seen = view === 'sandwich' ? `${view} ${fn}` : `${view} ${zoom}`;
+    const before = flame.seen;
+    flame.seen = seen;
+    // What was opened with the page is at its upper end already.
+    if (seen === before || (before === null && view === 'icicle')) return;
+    const scroll = look.byId('scroll');
+    const middle = flame.places.find(({ part, box }) => part === 'callees' && box.node === 0);
+    scroll.scrollTop = view === 'flame' ? rows * flame.row : view === 'sandwich' && middle ? middle.y + flame.row - scroll.clientHeight / 2 : 0;
   },
 
   // The box that keys move, where the canvas has the focus.
@@ -158,11 +173,14 @@ const flame = {
       return [`${box.chain.length} callers in a row: ${app.amount(box.weight)}, ${format.percent(box.weight / sums.all)}; a click opens them`, [...names.slice(0, 12), ...more]];
     }
     const title = fn === 0 ? 'the whole program' : name[fn];
-    const lines = [`${app.amount(box.weight)}, ${format.percent(box.weight / sums.all)} ${part === 'tree' ? 'here, with all that it called' : part === 'callers' ? 'of the middle by these callers' : 'in what the middle called'}`];
+    const lines = [];
+    const own = fn === 0 ? 0 : sums.functions.own[fn];
+    const draws = sums.watts[fn] > 0 ? `, ${format.quantity(sums.watts[fn], 'W')}` : '';
+    // Of a box that is all of its function, and calls nothing, everything is said in one line.
+    const isAll = fn !== 0 && box.weight === own;
+    if (!isAll) lines.push(`${app.amount(box.weight)}, ${format.percent(box.weight / sums.all)} ${part === 'tree' ? 'here, with all that it called' : part === 'callers' ? 'of the middle by these callers' : 'in what the middle called'}`);
     if (fn !== 0) {
-      const own = sums.functions.own[fn];
-      const draws = sums.watts[fn] > 0 ? `, ${format.quantity(sums.watts[fn], 'W')} while it ran` : '';
-      lines.push(`itself, wherever it is: ${app.amount(own, sums.errors[fn])}, ${format.percent(own / sums.all)}${draws}`);
+      lines.push(`${isAll ? '' : 'itself, wherever it is: '}${app.amount(own, sums.errors[fn])}, ${format.percent(own / sums.all)}${draws}`);
       if (module[fn]) lines.push(model.data.modules[module[fn] - 1]);
     }
     const change = app.change(fn);

@@ -12,6 +12,7 @@ const format = {
 
   // A number in a unit, to four digits; with the prefix of `like`, where several numbers are to be compared.
   quantity(value, unit, like = value) {
+    if (value === 0 && like === 0) return `0 ${unit}`;
     const [prefix, factor] = format.prefix(Math.abs(like));
     return `${format.digits(value / factor, like / factor)} ${prefix}${unit}`;
   },

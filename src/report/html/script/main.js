@@ -134,12 +134,12 @@ const main = {
     const all = data.balance.reduce((sum, [, joules]) => sum + joules, 0);
     const facts = data.weight === 'joules'
       ? `${format.quantity(all, 'J')} in ${format.quantity(data.seconds, 's')}${data.seconds > 0 ? `, ${format.quantity(all / data.seconds, 'W')}` : ''}: ${data.how}`
-      : `${data.heading}: ${data.how}`;
+      : data.subject ? `${data.heading}: ${data.how}` : data.how;
     look.byId('facts').textContent = facts;
     look.byId('facts').classList.toggle('estimate', Boolean(data.estimate));
     if (app.older) {
       const { older } = data;
-      look.byId('older').textContent = `compared with ${older.subject || 'an older recording'}: ${app.amount(older.total)} of the program in ${format.quantity(older.seconds, 's')}, now ${app.amount(data.functions.total[0])}; ${older.how}`;
+      look.byId('older').textContent = `compared with ${older.subject || 'an older recording'}: ${app.amount(older.total)} of the program${older.seconds > 0 ? ` in ${format.quantity(older.seconds, 's')}` : ''}, now ${app.amount(data.functions.total[0])}; ${older.how}`;
     }
     main.balance(data, all);
     const notes = [...data.warnings];

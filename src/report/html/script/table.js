@@ -37,7 +37,7 @@ const table = {
     const columns = [weight('own', byFunction || chosen.group === 'module' ? 'self' : data.weight === 'joules' ? 'energy' : data.weight)];
     const like = largest('own') / data.unit;
     const [, factor] = format.prefix(like);
-    const same = (value) => format.digits(value / data.unit / factor, like / factor);
+    const same = (value) => (isJoules ? format.digits(value / data.unit / factor, like / factor) : format.count(value));
     if (byFunction && isJoules) {
       columns.push({ key: 'error', title: '±', text: (row) => (row.error > 0 ? same(row.error) : ''), hint: 'one standard error' });
     }

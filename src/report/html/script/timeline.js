@@ -216,10 +216,10 @@ const timeline = {
         look.element('b', {}, format.quantity(joules[index], 'J')), look.element('span', { class: 'mean' }, seconds > 0 ? format.quantity(joules[index] / seconds, 'W') : '')];
       const choose = chosen.stack === 'thread' ? () => app.choose({ thread: chosen.thread === row.key ? null : row.key })
         : chosen.stack === 'function' ? () => app.choose({ fn: row.key }) : null;
-      if (row.key === undefined || !choose) return look.element('li', {}, look.element('span', { class: 'item', title: row.name }, ...text));
+      if (row.key === undefined || !choose) return look.element('li', {}, look.element('span', { class: 'item', title: `${row.name}: joules, and mean watts over the chosen time` }, ...text));
       const isChosen = chosen.stack === 'thread' ? chosen.thread === row.key : chosen.fn === row.key;
       return look.element('li', {}, look.element('button', {
-        type: 'button', class: 'item', title: row.name, 'aria-pressed': String(isChosen), on: { click: choose },
+        type: 'button', class: 'item', title: `${row.name}: joules, and mean watts over the chosen time`, 'aria-pressed': String(isChosen), on: { click: choose },
       }, ...text));
     }));
     const [start, end] = [model.edges[chosen.from], model.edges[chosen.to]];
