@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::LazyLock;
 
-use inferno::flamegraph::color::{Color, PaletteMap};
+use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{self, Direction as Growth, TextTruncateDirection};
 use regex::{Captures, Regex};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -161,6 +161,8 @@ fn draw(
     };
     look.subtitle = Some(subtitle);
     look.count_name = unit.name.to_owned();
+    // Yellow is the color of the lowest power, and of some code.
+    look.bgcolors = Some(BackgroundColor::Flat(Color { r: 255, g: 255, b: 255 }));
     look.deterministic = true;
     look.palette_map = palette.as_mut();
     look.min_width = THINNEST * 100.0;
@@ -283,7 +285,9 @@ impl Heat {
     /// From pale yellow to red, through orange.
     fn shade(&self, watts: Watts) -> Color {
         let range = (self.highest - self.lowest).as_watts();
-        let heat = if range > 0.0 { ((watts - self.lowest).as_watts() / range).clamp(0.0, 1.0) } else { 0.5 };
+        // What adding up in another order leaves is no difference.
+        let differs = range > 1e-6 * self.highest.as_watts();
+        let heat = if differs { ((watts - self.lowest).as_watts() / range).clamp(0.0, 1.0) } else { 0.5 };
         let between = |cold: f64, hot: f64| (cold + (hot - cold) * heat).round() as u8;
         Color { r: between(250.0, 215.0), g: between(230.0, 40.0), b: between(140.0, 30.0) }
     }

@@ -48,6 +48,13 @@ module.exports = async (page, data, axe, kind) => {
     await page.run('document.getElementById("help").click()');
     await check(page, axe, 'with the keys shown');
   }
+  // Whoever reads in the dark prints on white paper, with what must be known.
+  await page.media('print', true);
+  await page.settle();
+  const [text, back] = await page.run("[getComputedStyle(document.documentElement).getPropertyValue('--warn'), getComputedStyle(document.body).backgroundColor]");
+  assert.deepStrictEqual([text, back], ['#8a4b00', 'rgb(255, 255, 255)']);
+  assert.ok(await page.run("document.getElementById('notes').hidden || document.getElementById('notes').open"), 'notes are printed');
+  await page.media('screen', false);
   const paper = await page.paper();
   assert.ok(paper.subarray(0, 5).toString() === '%PDF-' && paper.length > 5000, 'it is printed');
 };

@@ -223,9 +223,10 @@ const main = {
     tip.style.transform = `translate(${Math.max(x, 4)}px, ${Math.max(y, 4)}px)`;
   },
 
-  // On paper: dark on light, and the table's first rows instead of those in sight.
+  // On paper: dark on light, the table's first rows instead of those in sight, and what the reader must know.
   print(app, isPrinted) {
     look.isPrinted = isPrinted;
+    if (isPrinted) look.byId('notes').open = true;
     main.draw(app);
   },
 };
