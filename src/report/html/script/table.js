@@ -52,7 +52,7 @@ const table = {
     if (byFunction && data.threads.length > 1) columns.push({ key: 'threads', title: 'threads', text: (row) => (row.threads ? String(row.threads) : '') });
     columns.push({ key: 'name', title: chosen.group === 'cpu' ? 'CPU' : chosen.group, text: (row) => row.name, isText: true });
     if (byFunction) {
-      if (data.lines && Object.keys(data.lines.functions).length > 0) columns.push({ key: 'line', title: 'hottest line', text: (row) => row.line, isText: true, fixed: true });
+      if (data.lines && Object.keys(data.lines.functions).length > 0) columns.push({ key: 'line', title: 'line', text: (row) => row.line, isText: true, fixed: true, hint: 'the line of the source that took most' });
       columns.push({ key: 'module', title: 'module', text: (row) => row.module.split('/').pop(), isText: true });
     }
     return columns;
