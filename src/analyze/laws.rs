@@ -62,7 +62,9 @@ fn variances(parts: &dyn ProfileParts) -> Vec<f64> {
             Summed { profile: part, domains: &[0, 2], takes: &|_, cell| cell.thread != ThreadIndex(7) };
         sums.add(&summed, |cell| Some(part.cells[cell].thread.0 as usize));
     });
-    sums.finish(profile.threads.len())
+    let found = sums.finish(profile.threads.len());
+    assert!(found.iter().all(|of| 0.0 <= of.by_chance && of.by_chance <= of.all), "{found:?}");
+    found.iter().flat_map(|of| [of.all, of.by_chance]).collect()
 }
 
 #[test]
@@ -151,8 +153,8 @@ proptest! {
             analysis.for_each_part(&mut |part| {
                 for slice in &part.slices {
                     let at = profile.slices.iter().position(|whole| whole.start == slice.start).expect("a slice");
-                    assert!(slice.by_cell.iter().all(|(cell, _)| (*cell as usize) < part.cells.len()));
-                    by_slice[at] += slice.by_cell.iter().map(|(_, joules)| f64::from(*joules)).sum::<f64>();
+                    assert!(slice.by_cell.iter().all(|of| (of.cell as usize) < part.cells.len()));
+                    by_slice[at] += slice.by_cell.iter().map(|of| f64::from(of.joules)).sum::<f64>();
                 }
             });
             by_slice

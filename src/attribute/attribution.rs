@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::energy_bucket::Bucket;
-use crate::profile::Balance;
+use crate::profile::{Balance, InSlice};
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// How to attribute.
@@ -67,7 +67,7 @@ pub struct TakenCells {
     /// As in [`Attribution::sensitivities`].
     pub sensitivities: Vec<f32>,
     /// What they had in each bucket, by its index, if buckets are kept; those without any are left out.
-    pub by_bucket: Vec<(usize, Vec<(u32, f32)>)>,
+    pub by_bucket: Vec<(usize, Vec<InSlice>)>,
 }
 
 impl Attribution {
@@ -91,18 +91,19 @@ impl Attribution {
         TakenCells { joules, sensitivities, by_bucket }
     }
 
-    fn take_from_buckets(&mut self, cells: u32) -> Vec<(usize, Vec<(u32, f32)>)> {
+    fn take_from_buckets(&mut self, cells: u32) -> Vec<(usize, Vec<InSlice>)> {
         let first = self.first_cell;
-        let is_taken = |&(cell, _): &(u32, f32)| cell < first + cells;
+        let is_taken = |entry: &InSlice| entry.cell < first + cells;
         let mut by_bucket = Vec::new();
         for (index, bucket) in self.buckets.iter_mut().enumerate().skip(self.emptied_buckets) {
-            let taken: Vec<(u32, f32)> = bucket.by_cell.iter().copied().filter(is_taken).collect();
+            let taken: Vec<InSlice> = bucket.by_cell.iter().copied().filter(is_taken).collect();
             if taken.is_empty() {
                 continue;
             }
             bucket.by_cell = bucket.by_cell.iter().copied().filter(|entry| !is_taken(entry)).collect();
             self.kept_entries -= taken.len();
-            by_bucket.push((index, taken.into_iter().map(|(cell, joules)| (cell - first, joules)).collect()));
+            let renumbered = |entry: InSlice| InSlice { cell: entry.cell - first, ..entry };
+            by_bucket.push((index, taken.into_iter().map(renumbered).collect()));
         }
         let left = |bucket: &Bucket| !bucket.by_cell.is_empty();
         let skipped = self.emptied_buckets;

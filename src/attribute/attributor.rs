@@ -10,7 +10,7 @@ use super::quantum::{Charge, Pending, Quantum, Window};
 use super::recorder_time::RecorderTime;
 use super::weights::EventWeights;
 use crate::hardware::DomainInfo;
-use crate::profile::Balance;
+use crate::profile::{Balance, InSlice};
 use crate::recording::energy::CpuTimes;
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
@@ -464,9 +464,9 @@ impl Attributor {
         (0..).map_while(|event| self.weights.of_event(event).get(domain)).any(|weight| *weight > 0.0)
     }
 
-    /// Gives every quantum its joules; returns those of the cells, of all top-level domains together, if
+    /// Gives every quantum its joules; returns those of the cells, of all top-level domains together, and their time, if
     /// buckets are kept.
-    fn distribute(&mut self) -> Vec<(u32, f32)> {
+    fn distribute(&mut self) -> Vec<InSlice> {
         let columns = self.domains.len();
         let (weights, factor) = (&self.weights, &self.scratch.factor);
         let groups = self.cpu_groups.groups();
@@ -488,7 +488,7 @@ impl Attributor {
             balance.lost += Joules::from_joules(lost[index]);
         }
         let mut kept = Vec::new();
-        for (cell, row) in self.by_cell.cells() {
+        for (cell, row, running) in self.by_cell.cells() {
             let Some(rows) = self.result.rows_of(cell, columns) else { continue };
             let (joules, model) = row.split_at(columns);
             let first = rows.start;
@@ -510,7 +510,8 @@ impl Attributor {
             }
             if self.options.keep_buckets {
                 let top_level = self.domains.iter().zip(joules).filter(|(domain, _)| domain.parent.is_none());
-                kept.push((cell, top_level.map(|(_, joules)| joules).sum::<f64>() as f32));
+                let joules = top_level.map(|(_, joules)| joules).sum::<f64>() as f32;
+                kept.push(InSlice { cell, joules, seconds: (running / 1e9) as f32 });
             }
         }
         self.by_cell.clear();

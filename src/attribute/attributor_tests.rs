@@ -303,8 +303,11 @@ fn balances_of_buckets_add_up_to_that_of_the_whole() {
     for (sum, whole) in parts(sum).into_iter().zip(parts(whole)) {
         assert!((sum - whole).abs() < Joules::from_joules(1e-9), "{sum} and {whole}");
     }
+    // A hundred samples of 10 ms, whichever buckets they lie in.
+    let seconds = result.buckets.iter().flat_map(|bucket| &bucket.by_cell).map(|of| f64::from(of.seconds));
+    assert!((seconds.sum::<f64>() - 1.0).abs() < 1e-6);
     for bucket in &result.buckets {
-        let by_cell: f64 = bucket.by_cell.iter().map(|(_, joules)| f64::from(*joules)).sum();
+        let by_cell: f64 = bucket.by_cell.iter().map(|of| f64::from(of.joules)).sum();
         assert!((by_cell - bucket.balance.attributed.as_joules()).abs() < 1e-6, "{bucket:?}");
         assert!((bucket.balance.measured - bucket.balance.accounted()).abs() < Joules::from_joules(1e-9));
     }

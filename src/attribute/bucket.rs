@@ -24,6 +24,8 @@ pub(super) struct BucketSums {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
     pub events: f64,
+    /// CPU nanoseconds.
+    pub running: f64,
     pub group: u32,
     pub event: u32,
     pub charge: Charge,
@@ -52,9 +54,10 @@ impl BucketSums {
             let (group, event) = (quantum.group as usize, quantum.event as usize);
             let events = quantum.count * overlap;
             self.counts[group * self.events + event] += events;
-            self.running[group] += quantum.running * overlap;
+            let running = quantum.running * overlap;
+            self.running[group] += running;
             let (group, event, charge) = (quantum.group, quantum.event, quantum.charge);
-            self.parts.push(Part { events, group, event, charge });
+            self.parts.push(Part { events, running, group, event, charge });
         }
     }
 
@@ -129,6 +132,8 @@ pub(super) struct CellSums {
     cells: Vec<u32>,
     /// First those of [`Charge`]s that are no cells, then those of the cells.
     rows: Vec<f64>,
+    /// CPU nanoseconds of each row.
+    running: Vec<f64>,
 }
 
 const NO_ROW: u32 = u32::MAX;
@@ -139,7 +144,8 @@ impl CellSums {
     /// For rows of so many columns.
     pub fn new(columns: usize) -> Self {
         let rows = vec![0.0; OTHERS * columns];
-        Self { columns, first_cell: 0, row_of: Vec::new(), cells: Vec::new(), rows }
+        let running = vec![0.0; OTHERS];
+        Self { columns, first_cell: 0, row_of: Vec::new(), cells: Vec::new(), rows, running }
     }
 
     /// Makes room for the cells from `first` to `last`; no others come any more. Only between buckets.
@@ -160,10 +166,12 @@ impl CellSums {
                     *row = (OTHERS + self.cells.len()) as u32;
                     self.cells.push(cell);
                     self.rows.resize(self.rows.len() + self.columns, 0.0);
+                    self.running.push(0.0);
                 }
                 *row as usize
             }
         };
+        self.running[row] += part.running;
         let row = &mut self.rows[row * self.columns..][..self.columns];
         for (column, joules) in rates.of(part) {
             row[column] += joules * part.events;
@@ -175,9 +183,11 @@ impl CellSums {
         [0, 1, 2].map(|row| &self.rows[row * self.columns..][..self.columns])
     }
 
-    /// Joules of the cells, by column.
-    pub fn cells(&self) -> impl Iterator<Item = (u32, &[f64])> {
-        self.cells.iter().copied().zip(self.rows.chunks_exact(self.columns.max(1)).skip(OTHERS))
+    /// Joules of the cells, by column, and their CPU nanoseconds.
+    pub fn cells(&self) -> impl Iterator<Item = (u32, &[f64], f64)> {
+        let rows = self.rows.chunks_exact(self.columns.max(1)).skip(OTHERS);
+        let rows = rows.zip(self.running.iter().copied().skip(OTHERS));
+        self.cells.iter().copied().zip(rows).map(|(cell, (row, running))| (cell, row, running))
     }
 
     /// Before the next bucket.
@@ -186,5 +196,7 @@ impl CellSums {
         self.cells.drain(..).for_each(|cell| self.row_of[(cell - first) as usize] = NO_ROW);
         self.rows.truncate(OTHERS * self.columns);
         self.rows.fill(0.0);
+        self.running.truncate(OTHERS);
+        self.running.fill(0.0);
     }
 }

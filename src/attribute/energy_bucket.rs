@@ -1,6 +1,6 @@
 //! Stretches of time of equal energy.
 
-use crate::profile::Balance;
+use crate::profile::{Balance, InSlice};
 use crate::units::{Joules, Timestamp};
 
 /// A stretch of time in which the meters counted the target energy.
@@ -18,6 +18,6 @@ pub struct Bucket {
     pub balance: Balance,
     /// Number of quanta that ended in it.
     pub quanta: u32,
-    /// Joules by cell, of all top-level domains together. Only kept on request.
-    pub by_cell: Vec<(u32, f32)>,
+    /// Joules and time by cell. Only kept on request.
+    pub by_cell: Vec<InSlice>,
 }

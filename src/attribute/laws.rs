@@ -7,6 +7,7 @@ use super::attributor::Attributor;
 use super::quantum::{Charge, Quantum};
 use super::weights::EventWeights;
 use crate::hardware::{DomainInfo, DomainKind, Method};
+use crate::profile::InSlice;
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 /// Four CPUs in two packages.
@@ -224,7 +225,7 @@ proptest! {
             found.joules.extend(cells.joules);
             found.sensitivities.extend(cells.sensitivities);
             for (bucket, by_cell) in cells.by_bucket {
-                let by_cell = by_cell.into_iter().map(|(cell, joules)| (cell + first, joules));
+                let by_cell = by_cell.into_iter().map(|of| InSlice { cell: of.cell + first, ..of });
                 found.by_bucket.push((bucket, by_cell.collect()));
             }
         };
@@ -261,12 +262,12 @@ proptest! {
             prop_assert!((*a - *b).abs().as_joules() <= 1e-12, "{} and {}", a, b);
         }
         prop_assert_eq!(&found.sensitivities, &kept.sensitivities);
-        let mut by_bucket: Vec<Vec<(u32, f32)>> = vec![Vec::new(); kept.buckets.len()];
+        let mut by_bucket: Vec<Vec<InSlice>> = vec![Vec::new(); kept.buckets.len()];
         found.by_bucket.into_iter().for_each(|(bucket, by_cell)| by_bucket[bucket].extend(by_cell));
         for (mut found, bucket) in by_bucket.into_iter().zip(&kept.buckets) {
             let mut expected = bucket.by_cell.clone();
-            found.sort_by_key(|(cell, _)| *cell);
-            expected.sort_by_key(|(cell, _)| *cell);
+            found.sort_by_key(|of| of.cell);
+            expected.sort_by_key(|of| of.cell);
             prop_assert_eq!(found, expected);
         }
 

@@ -114,7 +114,9 @@ pub fn run(args: ExportArgs) -> Outcome {
         Format::Parquet => return export_tables(&args, &paths),
         Format::Of(exporter) => exporter,
     };
-    let needed = Needed { lines: exporter.needs_lines(), slices: exporter.needs_slices(), ..Needed::STACKS };
+    // Exports place samples at their times, of which those of several recordings are a picture without gaps.
+    let slices = exporter.needs_slices() && paths.len() == 1;
+    let needed = Needed { lines: exporter.needs_lines(), slices, ..Needed::STACKS };
     let loaded = args.input.load_all(&paths, needed, args.input.memory())?;
     output::warn(&loaded.profile().warnings);
     let options = TreeOptions {

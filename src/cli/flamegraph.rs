@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use eprof::identity::Dimension;
 use eprof::report::flamegraph::{self, FlamegraphOptions};
 use eprof::report::tree::{CallTree, Direction, Root, TreeOptions};
-use eprof::report::{Style, flamegraph_text};
+use eprof::report::{Style, flamegraph_png, flamegraph_text};
 
 use super::Outcome;
 use super::by;
@@ -22,8 +22,9 @@ const EXAMPLES: &str = "\
 Examples:
   eprof flamegraph                            energy.svg, to be opened in a browser
   eprof flamegraph x.data -o x.svg            of another recording
+  eprof flamegraph -o energy.png              a picture of pixels, for where no SVG is shown
   eprof flamegraph --format text              its widest frames in the terminal
-  eprof flamegraph --colors watts             energy-dense code is red
+  eprof flamegraph --colors kind              native, inlined, kernel code and the like, also where watts are measured
   eprof flamegraph --root thread              each thread apart
   eprof flamegraph --diff before.data         red: spends more than before.data
   eprof flamegraph --weight samples -o t.svg  time instead of joules";
@@ -35,11 +36,11 @@ pub struct FlamegraphArgs {
     #[command(flatten)]
     input: InputArgs,
 
-    /// A picture for a browser, or text for a terminal.
-    #[arg(long, value_enum, default_value_t = Format::Svg)]
-    format: Format,
+    /// A picture for a browser, one of pixels, or text for a terminal [default: png if the output's name ends so, else svg].
+    #[arg(long, value_enum)]
+    format: Option<Format>,
 
-    /// File to write; `-` is standard output [default: energy.svg for svg, else standard output].
+    /// File to write; `-` is standard output [default: energy.svg, energy.png, and of text standard output].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -55,9 +56,9 @@ pub struct FlamegraphArgs {
     #[arg(long)]
     title: Option<String>,
 
-    /// What the colors of a picture tell.
-    #[arg(long, value_enum, default_value_t = Colors::Kind, conflicts_with = "diff")]
-    colors: Colors,
+    /// What the colors of a picture tell [default: watts where they are measured and code differs in them, else kind].
+    #[arg(long, value_enum, conflicts_with = "diff")]
+    colors: Option<Colors>,
 
     /// What stands below (before) the outermost functions.
     #[arg(long, value_enum, default_value_t = RootArg::Auto)]
@@ -101,6 +102,8 @@ enum Colors {
 enum Format {
     /// A picture that zooms and searches.
     Svg,
+    /// A picture of pixels, for where no SVG is shown.
+    Png,
     /// The widest frames as a tree with bars.
     Text,
 }
@@ -131,11 +134,13 @@ impl RootArg {
 
 /// Runs the verb.
 pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
-    let path = match args.format {
+    let format = args.format();
+    let path = match format {
         Format::Svg => Some(args.output.as_deref().unwrap_or(Path::new("energy.svg"))),
+        Format::Png => Some(args.output.as_deref().unwrap_or(Path::new("energy.png"))),
         Format::Text => args.output.as_deref(),
     };
-    if args.format == Format::Text && args.diff.is_some() {
+    if format == Format::Text && args.diff.is_some() {
         bail!(
             "text shows one recording: leave out --diff, or leave out --format text for a picture of the difference"
         );
@@ -147,7 +152,11 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
     let look = FlamegraphOptions {
         title: args.title.clone(),
         normalize: args.normalize,
-        by_watts: args.colors == Colors::Watts,
+        colors: match args.colors {
+            None => flamegraph::Colors::Telling,
+            Some(Colors::Kind) => flamegraph::Colors::Kind,
+            Some(Colors::Watts) => flamegraph::Colors::Watts,
+        },
         ..FlamegraphOptions::default()
     };
     let memory = args.input.memory().shared_by(1 + usize::from(older.is_some()));
@@ -155,7 +164,7 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
     output::warn(&newer.profile().warnings);
     let tree = args.tree(&newer)?;
     match &older {
-        _ if args.format == Format::Text => {
+        _ if format == Format::Text => {
             let to_stdout = path.is_none_or(|path| path == Path::new("-"));
             let style = Style {
                 width: args.width.unwrap_or_else(|| output::table_width(to_stdout)),
@@ -165,21 +174,42 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
             paging.write_to(path, |out| flamegraph_text::write(&tree, &style, out))?;
             return Ok(ExitCode::SUCCESS);
         }
+        None if format == Format::Png => {
+            output::write_to(path, |out| flamegraph_png::write(&tree, None, &look, out))?;
+        }
         None => output::write_to(path, |out| flamegraph::write(&tree, &look, out))?,
         Some(older) => {
             let older = args.input.load_all(older, Needed::STACKS, memory)?;
             let older = args.tree(&older)?;
-            output::write_to(path, |out| flamegraph::write_difference(&older, &tree, &look, out))?;
+            match format {
+                Format::Png => {
+                    output::write_to(path, |out| flamegraph_png::write(&tree, Some(&older), &look, out))?;
+                }
+                _ => output::write_to(path, |out| flamegraph::write_difference(&older, &tree, &look, out))?,
+            }
         }
     }
     if let Some(path) = path.filter(|path| *path != Path::new("-")) {
         let path = path.display();
-        output::say(format_args!("{path} is written; a browser shows it, and zooms where you click"));
+        match format {
+            Format::Png => output::say(format_args!("{path} is written")),
+            _ => {
+                output::say(format_args!("{path} is written; a browser shows it, and zooms where you click"))
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 impl FlamegraphArgs {
+    /// How it is to be written, by its name where nothing else says.
+    fn format(&self) -> Format {
+        let name = self.output.as_deref().and_then(Path::extension);
+        let by_name =
+            if name.is_some_and(|name| name.eq_ignore_ascii_case("png")) { Format::Png } else { Format::Svg };
+        self.format.unwrap_or(by_name)
+    }
+
     fn tree<'a>(&self, loaded: &'a Loaded) -> anyhow::Result<CallTree<'a>> {
         let options = TreeOptions {
             subject: loaded.subject.clone(),

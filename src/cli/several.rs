@@ -26,8 +26,7 @@ impl InputArgs {
     fn load_several(&self, paths: &[PathBuf], needed: Needed, memory: MemoryLimit) -> anyhow::Result<Loaded> {
         // Threads tell whose samples are of which recording. Each profile is there twice in the end, as it is and as
         // a part of the whole.
-        let needed =
-            Needed { dimensions: Dimensions { threads: true, ..needed.dimensions }, slices: false, ..needed };
+        let needed = Needed { dimensions: Dimensions { threads: true, ..needed.dimensions }, ..needed };
         let memory = memory.shared_by(2 * paths.len());
         let meters = node_meters(paths);
         let (mut profiles, mut symbols, mut subjects) = (Vec::new(), Vec::new(), Vec::new());

@@ -3,8 +3,8 @@
 use crate::hardware::{DomainInfo, DomainKind, Method};
 use crate::identity::{Identity, Job};
 use crate::profile::{
-    AddressId, Balance, CallersId, Cell, CodeAddress, DomainEnergy, EventTotals, MeterCurve, Module,
-    ModuleId, ModuleKind, Origin, Profile, RecordingId, StackTable, Thread, ThreadIndex,
+    AddressId, Balance, CallersId, Cell, CodeAddress, DomainEnergy, EventTotals, InSlice, MeterCurve, Module,
+    ModuleId, ModuleKind, Origin, Profile, RecordingId, StackTable, Thread, ThreadIndex, TimeSlice,
 };
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
@@ -49,6 +49,32 @@ impl World {
     /// Joules of the machine in some ticks.
     pub fn measured(&self, ticks: (usize, usize)) -> f64 {
         self.spent[ticks.0..ticks.1].iter().map(|tick| self.static_joules + tick.iter().sum::<f64>()).sum()
+    }
+
+    /// A tick of what a perfect recorder makes of it.
+    fn slice(&self, recorder: &Recorder, tick: usize) -> TimeSlice {
+        let joules = |process: &usize| self.of_process(*process, (tick, tick + 1));
+        let attributed: f64 = recorder.of.iter().map(joules).sum();
+        let measured = self.measured((tick, tick + 1));
+        let in_slice = |(cell, process): (u32, &usize)| InSlice {
+            cell,
+            joules: joules(process) as f32,
+            seconds: TICK.as_secs_f64() as f32,
+        };
+        TimeSlice {
+            start: at(tick),
+            end: at(tick + 1),
+            measured: vec![Joules::from_joules(measured)],
+            modelled: Joules::ZERO,
+            balance: Balance {
+                measured: Joules::from_joules(measured),
+                attributed: Joules::from_joules(attributed),
+                static_energy: Joules::from_joules(self.static_joules),
+                other_processes: Joules::from_joules(measured - attributed - self.static_joules),
+                ..Balance::default()
+            },
+            by_cell: (0..).zip(&recorder.of).map(in_slice).collect(),
+        }
     }
 
     /// What a perfect recorder makes of it.
@@ -127,6 +153,7 @@ impl World {
             threads,
             cells,
             cell_joules: joules.into_iter().map(Joules::from_joules).collect(),
+            slices: (from..to).map(|tick| self.slice(recorder, tick)).collect(),
             recordings: vec![Origin {
                 name: Some(format!("{}.data", recorder.pid)),
                 hostname: "host".to_owned(),

@@ -63,6 +63,21 @@ fn cells_are_the_balances(profile: &Profile) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Pieces of time add up to the balance, part by part.
+fn time_adds_up(profile: &Profile) -> Result<(), TestCaseError> {
+    let of_domains = profile.domains.iter().fold(Balance::default(), |sum, domain| sum + domain.balance);
+    let in_time = profile.slices.iter().fold(Balance::default(), |sum, slice| sum + slice.balance);
+    for (sum, whole) in numbers(&in_time).into_iter().zip(numbers(&of_domains)) {
+        prop_assert!(same(sum, whole), "{} {}", sum, whole);
+    }
+    // Joules of cells are told in fewer digits.
+    let of_cells: f64 =
+        profile.slices.iter().flat_map(|slice| &slice.by_cell).map(|of| f64::from(of.joules)).sum();
+    let attributed = of_domains.attributed.as_joules();
+    prop_assert!((of_cells - attributed).abs() <= 1e-5 * attributed.max(1.0), "{} {}", of_cells, attributed);
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn a_split_by_process_changes_nothing(
@@ -77,6 +92,7 @@ proptest! {
         let parts: Vec<Profile> = pids.iter().map(|owner| world.record(&recorder(owner))).collect();
         let merged = merge(parts).profile;
         alike(&merged, &whole(&world, (0, TICKS)))?;
+        time_adds_up(&merged)?;
         prop_assert_eq!(&merged.warnings, &Vec::<String>::new());
     }
 
@@ -88,6 +104,7 @@ proptest! {
         });
         let merged = merge(parts.collect()).profile;
         alike(&merged, &whole(&world, (0, TICKS)))?;
+        time_adds_up(&merged)?;
         prop_assert_eq!(&merged.warnings, &Vec::<String>::new());
     }
 
@@ -98,6 +115,7 @@ proptest! {
         let functions: Vec<f64> =
             by_function(&of_a).iter().zip(by_function(&of_b)).map(|(a, b)| a.1 + b.1).collect();
         let merged = merge(vec![of_a, of_b]).profile;
+        time_adds_up(&merged)?;
         prop_assert_eq!(merged.machines.len(), 2);
         let pairs = numbers(&merged.domains[0].balance).into_iter().zip(numbers(&expected));
         prop_assert!(pairs.clone().all(|(a, b)| same(a, b)), "{:?}", pairs.collect::<Vec<_>>());

@@ -21,13 +21,17 @@
 //! Both is said, with the other things that cannot be known: recordings without a boot id, which may or may not be of one
 //! machine; processes that more than one recording has, which are taken from one of them.
 //!
+//! Where recordings tell their joules in time, and when they began, the merged profile tells its own ([`in_time`]).
+//!
 //! The order of the profiles makes no difference. A merged profile keeps the profiles it was made of ([`Profile::merged`]),
 //! whose error bars add up to its own.
 
+mod axis;
 mod columns;
 mod division;
 mod duplicates;
 mod duration;
+mod in_time;
 mod machines;
 mod notes;
 mod tables;
@@ -93,6 +97,12 @@ pub fn merge(profiles: Vec<Profile>) -> Merged {
     profile.division = division::of(&parts, columns.infos.len(), &profile.events);
     profile.copies_stacks = parts.iter().any(|part| part.copies_stacks);
     profile.is_partial = parts.iter().any(|part| part.is_partial);
+    let top: Vec<usize> = profile.top_domains().map(|(column, _)| column).collect();
+    match in_time::of(&parts, &machines, &columns, &profile.machines, &top) {
+        Ok(in_time) => (profile.slices, profile.gaps) = (in_time.slices, in_time.gaps),
+        Err(sentence) => warnings.push(sentence),
+    }
+    parts.iter_mut().for_each(|part| part.slices = Vec::new());
     profile.hidden_callers =
         parts.iter().map(|part| part.hidden_callers).fold(HiddenCallers::default(), both);
     profile.warnings = [warnings, notes::of(&parts)].concat();

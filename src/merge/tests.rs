@@ -1,9 +1,9 @@
 //! Merges that were worked out by hand.
 
-use super::fixture::{Recorder, World, by_function};
+use super::fixture::{Recorder, TICK, World, by_function};
 use super::merge;
 use crate::hardware::Method;
-use crate::profile::{Balance, Profile};
+use crate::profile::{Balance, Profile, TimeSlice};
 use crate::units::Joules;
 
 fn joules(joules: f64) -> Joules {
@@ -168,4 +168,82 @@ fn functions_that_are_more_than_was_measured_are_scaled() {
     let balance = merged.domains[0].balance;
     assert!(balance.holds() && (balance.static_energy - joules(17.0)).abs() < joules(1e-9), "{balance:?}");
     assert!(merged.warnings[0].contains("static"), "{:?}", merged.warnings);
+}
+
+/// Pieces of a merged profile, and what each measured, gave to functions and to others.
+fn in_time(profile: &Profile) -> Vec<[f64; 3]> {
+    let of_slice = |slice: &TimeSlice| {
+        assert!((slice.balance.measured - slice.measured[0]).abs().as_joules() < 1e-9);
+        assert!((slice.balance.measured - slice.balance.accounted()).abs().as_joules() < 1e-6, "{slice:?}");
+        let functions: f32 = slice.by_cell.iter().map(|of| of.joules).sum();
+        [slice.measured[0].as_joules(), f64::from(functions), slice.balance.other_processes.as_joules()]
+    };
+    profile.slices.iter().map(of_slice).collect()
+}
+
+fn assert_near(found: &[[f64; 3]], expected: &[[f64; 3]]) {
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+        assert!((found - expected).abs() < 1e-4, "{found} for {expected}");
+    }
+}
+
+/// Pieces that follow each other as one.
+fn together(pieces: &[[f64; 3]], count: usize) -> Vec<[f64; 3]> {
+    let sum = |pieces: &[[f64; 3]]| [0, 1, 2].map(|part| pieces.iter().map(|piece| piece[part]).sum());
+    pieces.chunks(count).map(sum).collect()
+}
+
+#[test]
+fn power_over_time_counts_a_meter_once() {
+    let world = world();
+    let (first, second) =
+        (world.record(&recorder(1, &[0], (0, 20))), world.record(&recorder(2, &[1], (10, 30))));
+    // Forty slices on an axis of thirty ticks; four pieces are three ticks.
+    let merged = merge(vec![second, first]).profile;
+    let pieces = in_time(&merged);
+    assert_eq!((pieces.len(), merged.gaps.len()), (40, 0));
+    // 5.5 J a tick, of which 4 are rank 0's and a half nobody's, then 6.5, of which 5 are both ranks'.
+    let thirds = [[16.5, 12.0, 1.5], [19.5, 15.0, 1.5]];
+    let found = together(&pieces, 4);
+    assert_near(&found[..3], &[thirds[0]; 3]);
+    assert_near(&found[7..], &[thirds[1]; 3]);
+    assert_near(&together(&pieces, 40), &[[185.0, 140.0, 15.0]]);
+    assert_eq!(merged.slices[39].end.since(merged.slices[0].start), merged.duration);
+}
+
+#[test]
+fn time_in_which_nobody_recorded_is_left_out() {
+    let world = world();
+    let parts =
+        vec![world.record(&recorder(1, &[0, 1], (0, 10))), world.record(&recorder(2, &[0, 1], (25, 30)))];
+    let merged = merge(parts).profile;
+    let found = in_time(&merged);
+    assert_near(&found[..10], &[[5.5, 4.0, 0.5]; 10]);
+    assert_near(&found[10..], &[[6.5, 5.0, 0.5]; 5]);
+    assert_eq!(merged.gaps, [100_000_000]);
+    assert_eq!(merged.slices[14].end.since(merged.slices[0].start), merged.duration);
+}
+
+#[test]
+fn machines_stand_on_one_axis_by_their_wall_clocks() {
+    let world = world();
+    let mut there = World { boot: "b", ..world.clone() }.record(&recorder(2, &[1], (10, 30)));
+    let here = world.record(&recorder(1, &[0], (0, 20)));
+    // Its clock has another beginning; on the wall it began ten ticks later.
+    let later = TICK.as_nanos() * 10;
+    there.recordings[0].started_unix_ns = here.recordings[0].started_unix_ns.map(|wall| wall + later);
+    let merged = merge(vec![here.clone(), there.clone()]).profile;
+    let found = together(&in_time(&merged), 4);
+    // 16.5 J in three ticks here; both from tick 10 to 20; then 19.5 J there.
+    assert_near(&found[..3], &[[16.5, 12.0, 1.5]; 3]);
+    assert_near(&found[7..], &[[19.5, 15.0, 1.5]; 3]);
+    // Both know of 65 J between ticks 10 and 20.
+    assert_near(&together(&in_time(&merged), 40), &[[250.0, 140.0, 70.0]]);
+    // Where one does not tell when it began, there is no such axis, and it is said.
+    there.recordings[0].started_unix_ns = None;
+    let merged = merge(vec![here, there]).profile;
+    assert!(merged.slices.is_empty());
+    let said = |sentence: &String| sentence.starts_with("2.data does not tell when it was recorded");
+    assert!(merged.warnings.iter().any(said), "{:?}", merged.warnings);
 }

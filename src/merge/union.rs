@@ -105,30 +105,53 @@ pub(super) fn balance(windows: &[Window<'_>]) -> Found {
     found
 }
 
+/// What a meter counted between two times, by all windows on it: the mean of those that cover each stretch.
+pub(super) fn measured_between(windows: &[Window<'_>], from: Timestamp, to: Timestamp) -> Joules {
+    between(windows.iter(), from, to, &metered)
+}
+
+/// The same of static energy.
+pub(super) fn static_between(windows: &[Window<'_>], from: Timestamp, to: Timestamp) -> Joules {
+    between(windows.iter(), from, to, &taken_anyway)
+}
+
+fn metered(window: &Window<'_>, from: Timestamp, to: Timestamp) -> Joules {
+    window.balance.measured * window.share_of_energy(from, to)
+}
+
+fn taken_anyway(window: &Window<'_>, from: Timestamp, to: Timestamp) -> Joules {
+    window.balance.static_energy * window.share_of_time(from, to)
+}
+
+/// The mean of what the windows that cover each stretch of time say of it, added up between two times.
+fn between<'w, 'p: 'w>(
+    windows: impl Iterator<Item = &'w Window<'p>> + Clone,
+    from: Timestamp,
+    to: Timestamp,
+    of: &dyn Fn(&Window<'_>, Timestamp, Timestamp) -> Joules,
+) -> Joules {
+    let ends = windows.clone().flat_map(|window| [window.time.0, window.time.1]);
+    let mut edges: Vec<Timestamp> = ends.map(|edge| edge.clamp(from, to)).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    let of_stretch = |stretch: &[Timestamp]| {
+        let (from, to) = (stretch[0], stretch[1]);
+        let covering = || windows.clone().filter(|window| window.time.0 <= from && window.time.1 >= to);
+        let count = covering().count().max(1) as f64;
+        covering().map(|window| of(window, from, to)).sum::<Joules>() / count
+    };
+    edges.windows(2).map(of_stretch).sum()
+}
+
 /// Of windows that overlap, one or more.
 fn of_overlapping(windows: &[&Window<'_>]) -> (Balance, Option<Conflict>) {
     if let [window] = windows {
         return (window.balance, None);
     }
-    let mut edges: Vec<Timestamp> =
-        windows.iter().flat_map(|window| [window.time.0, window.time.1]).collect();
-    edges.sort_unstable();
-    edges.dedup();
-    let (mut measured, mut static_energy) = (Joules::ZERO, Joules::ZERO);
-    for stretch in edges.windows(2) {
-        let (from, to) = (stretch[0], stretch[1]);
-        let covering = || windows.iter().filter(|window| window.time.0 <= from && window.time.1 >= to);
-        let count = covering().count();
-        if count > 0 {
-            let share = 1.0 / count as f64;
-            let of_meter =
-                covering().map(|window| window.balance.measured * window.share_of_energy(from, to));
-            measured += of_meter.sum::<Joules>() * share;
-            let of_static =
-                covering().map(|window| window.balance.static_energy * window.share_of_time(from, to));
-            static_energy += of_static.sum::<Joules>() * share;
-        }
-    }
+    let (start, end) = (Timestamp::default(), Timestamp::from_nanos(u64::MAX));
+    let of_windows = || windows.iter().copied();
+    let measured = between(of_windows(), start, end, &metered);
+    let static_energy = between(of_windows(), start, end, &taken_anyway);
     let sum = |part: &dyn Fn(&Balance) -> Joules| {
         windows.iter().map(|window| part(&window.balance)).sum::<Joules>()
     };

@@ -28,8 +28,8 @@ pub use meter_curve::MeterCurve;
 pub use origin::Origin;
 pub use parts::ProfileParts;
 pub use stacks::{ByCallers, CallersId, StackId, StackTable};
-pub use standard_errors::{EQUAL_WATTS_ERROR, Summed};
-pub use variance_sums::{VarianceSums, standard_errors, variances};
+pub use standard_errors::{EQUAL_WATTS_ERROR, Summed, USUAL_REFRESH, meter_error};
+pub use variance_sums::{Variance, VarianceSums, standard_errors, variances};
 
 /// Name of the event in [`Profile::events`] that stands for launches of GPU kernels. Its cells' stacks
 /// end in kernels, and their time is time of the GPU.
@@ -65,6 +65,8 @@ pub struct Profile {
     pub cell_variances: Vec<f64>,
     /// The recording in pieces of time, in order, without gaps. Only kept on request.
     pub slices: Vec<TimeSlice>,
+    /// Of a merged profile, nanoseconds of its slices before each gap in which nobody recorded. Gaps are left out.
+    pub gaps: Vec<u64>,
     /// How joules were divided among samples; `None` where there are none.
     pub division: Option<Division>,
     /// What the errors of sums of cells follow from; `None` where it is not known.
@@ -206,8 +208,19 @@ pub struct TimeSlice {
     pub modelled: Joules,
     /// Where the joules of all top-level domains together went.
     pub balance: Balance,
-    /// Joules of cells, of all top-level domains together; cells without any are left out.
-    pub by_cell: Vec<(u32, f32)>,
+    /// What cells had of it; those without anything are left out.
+    pub by_cell: Vec<InSlice>,
+}
+
+/// What a cell had of a stretch of time. There are as many as cells and stretches together have, hence small numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct InSlice {
+    /// The cell, by its place in the profile's table.
+    pub cell: u32,
+    /// Its joules, of all top-level domains together.
+    pub joules: f32,
+    /// CPU seconds that its samples stand for there; zero of events that do not tell time.
+    pub seconds: f32,
 }
 
 /// The energy of one domain: measured, and where it went.

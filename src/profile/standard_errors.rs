@@ -58,6 +58,8 @@ impl Summed<'_> {
 
 /// The correlation of all events counts as much as so many transitions of one.
 const OF_ALL_EVENTS: f64 = 2.0;
+/// Of meters whose refresh is not known.
+pub const USUAL_REFRESH: Nanoseconds = Nanoseconds::from_millis(1);
 /// What a row is off by however many samples there are, as a share of its joules: in simulated recordings of
 /// 40 s, where sampling would leave 0.03 % of error, 0.1 to 0.2 % are found.
 const BETWEEN_READINGS: f64 = 0.0015;
@@ -219,7 +221,11 @@ impl<'p> RecordingVariances<'p> {
             let by_meter = (edges * share).powi(2) + (BETWEEN_READINGS * joules).powi(2);
             let of_chance = by_sampling(sum) + by_losses(row, sum);
             let own = of_chance + by_model(sum, terms, &domains) + by_meter + (by_code * of_others).powi(2);
-            RowVariance { own, common: [EQUAL_WATTS_ERROR * sum.estimated, sum.by_watts] }
+            RowVariance {
+                own,
+                by_chance: of_chance,
+                common: [EQUAL_WATTS_ERROR * sum.estimated, sum.by_watts],
+            }
         };
         sums.iter().enumerate().map(variance).collect()
     }
@@ -244,6 +250,8 @@ fn lost(profile: &Profile, domains: &[usize]) -> f64 {
 pub(super) struct RowVariance {
     /// Of what goes wrong in each recording by itself, in square joules.
     pub own: f64,
+    /// The part of `own` that comes of chance from sample to sample, and of lost records.
+    pub by_chance: f64,
     /// Joules that a row is off by, one standard error, of causes that all recordings share: code that differs from the
     /// average in power does so in all of them, and what was assumed of one machine was assumed of the others.
     pub common: [f64; 2],
@@ -398,8 +406,8 @@ fn by_model(sum: &RowSums, terms: &ErrorTerms, domains: &[usize]) -> f64 {
     domains.iter().enumerate().filter_map(of_domain).sum()
 }
 
-/// Standard error of all measured joules: each end is wrong by a uniform part of what flows in a refresh.
-fn meter_error(profile: &Profile, domains: &[usize]) -> f64 {
+/// Standard error of all measured joules, in joules: each end is wrong by a uniform part of what flows in a refresh.
+pub fn meter_error(profile: &Profile, domains: &[usize]) -> f64 {
     if profile.duration == Nanoseconds::ZERO {
         return 0.0;
     }
@@ -407,7 +415,7 @@ fn meter_error(profile: &Profile, domains: &[usize]) -> f64 {
         .iter()
         .map(|&domain| {
             let domain = &profile.domains[domain];
-            let refresh = domain.info.refresh.unwrap_or(Nanoseconds::from_millis(1));
+            let refresh = domain.info.refresh.unwrap_or(USUAL_REFRESH);
             let step = (domain.balance.measured / profile.duration * refresh)
                 .max(domain.info.resolution.unwrap_or(Joules::ZERO))
                 .as_joules();

@@ -30,7 +30,17 @@ pub fn standard_errors(
 pub fn variances(summed: &Summed, rows: usize, row_of: impl Fn(usize) -> Option<usize>) -> Option<Vec<f64>> {
     let mut sums = VarianceSums::new(summed.profile, summed.domains)?;
     sums.add(summed, row_of);
-    Some(sums.finish(rows))
+    Some(sums.finish(rows).iter().map(|variance| variance.all).collect())
+}
+
+/// The variance of a row's joules, in square joules.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Variance {
+    /// All of it.
+    pub all: f64,
+    /// The part of it that comes of chance from sample to sample, and of what was lost: it grows as the joules do. The rest
+    /// is wrong by a share, and its square root grows as they do, but for the ends of meters.
+    pub by_chance: f64,
 }
 
 /// What the variances of rows follow from, added up part by part.
@@ -80,17 +90,20 @@ impl<'p> VarianceSums<'p> {
         }
     }
 
-    /// The variance of each of `rows` rows, in square joules.
-    pub fn finish(self, rows: usize) -> Vec<f64> {
+    /// The variance of each of `rows` rows.
+    pub fn finish(self, rows: usize) -> Vec<Variance> {
         let mut all = vec![RowVariance::default(); rows];
         for OfRecording { sums, .. } in self.of {
             for (sum, found) in all.iter_mut().zip(sums.finish(rows)) {
                 sum.own += found.own;
+                sum.by_chance += found.by_chance;
                 sum.common.iter_mut().zip(found.common).for_each(|(sum, joules)| *sum += joules);
             }
         }
-        let variance =
-            |row: &RowVariance| row.common.iter().fold(row.own, |sum, joules| sum + joules.powi(2));
+        let variance = |row: &RowVariance| Variance {
+            all: row.common.iter().fold(row.own, |sum, joules| sum + joules.powi(2)),
+            by_chance: row.by_chance,
+        };
         all.iter().map(variance).collect()
     }
 }

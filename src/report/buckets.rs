@@ -65,7 +65,8 @@ impl BucketReport {
     /// [`ReportError::NoJoules`] if there are no buckets.
     pub fn new(parts: &dyn ProfileParts, symbols: &Symbols) -> Result<Self, ReportError> {
         let profile = parts.profile();
-        let division = profile.division.as_ref().filter(|_| !profile.slices.is_empty());
+        let has_buckets = !profile.slices.is_empty() && profile.merged.is_empty();
+        let division = profile.division.as_ref().filter(|_| has_buckets);
         let Some(division) = division else {
             return Err(ReportError::NoJoules(MissingJoules::in_profile(profile)));
         };
@@ -229,7 +230,7 @@ mod tests {
     use super::*;
     use crate::hardware::Method;
     use crate::profile::{Balance, BucketReason, Division, DomainDivision};
-    use crate::report::fixture::{Divided, Fixture, Spent};
+    use crate::report::fixture::{Divided, Fixture, Spent, in_slice};
     use crate::units::Watts;
 
     fn report(modelled: [f64; 4]) -> BucketReport {
@@ -273,7 +274,7 @@ mod tests {
                 measured: vec![Joules::from_joules(measured[at])],
                 modelled: Joules::from_joules(modelled[at]),
                 balance: Balance::default(),
-                by_cell: vec![(0, 0.1 * at as f32), (1, 0.25)],
+                by_cell: in_slice(&[(0, 0.1 * at as f32), (1, 0.25)]),
             })
             .collect();
         let report = BucketReport::new(&profile, &symbols).expect("buckets");

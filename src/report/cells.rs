@@ -87,8 +87,10 @@ impl<'a> CellSums<'a> {
         let Self { mut rows, variances, .. } = self;
         if let Some(variances) = variances.map(|variances| variances.finish(rows.len())) {
             for (row, variance) in rows.iter_mut().zip(variances) {
-                row.own.variance += variance;
-                row.total.variance += variance;
+                for sum in [&mut row.own, &mut row.total] {
+                    sum.variance += variance.all;
+                    sum.by_chance += variance.by_chance;
+                }
             }
         }
         rows.retain(|row| !row.total.is_empty());
@@ -218,7 +220,7 @@ impl<'a> DomainSums<'a> {
     pub fn finish(self) -> Vec<Row> {
         let Self { profile, selected, mut totals, variances } = self;
         for (sum, variances) in totals.iter_mut().zip(variances) {
-            sum.variance += variances.map_or(0.0, |variances| variances.finish(1)[0]);
+            sum.variance += variances.map_or(0.0, |variances| variances.finish(1)[0].all);
         }
         let row = |domain: usize| {
             let info = &profile.domains[domain].info;

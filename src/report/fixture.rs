@@ -4,7 +4,7 @@ use super::exporter::Exported;
 use super::tree::TreeOptions;
 use crate::hardware::{CoreKind, CpuInfo, DomainInfo, DomainKind, Method};
 use crate::profile::{
-    AddressId, Balance, CallersId, Cell, CodeAddress, DomainEnergy, EventTotals, Module, ModuleId,
+    AddressId, Balance, CallersId, Cell, CodeAddress, DomainEnergy, EventTotals, InSlice, Module, ModuleId,
     ModuleKind, Profile, ProfileParts, RecordingId, Thread, ThreadIndex, TimeSlice,
 };
 use crate::symbolize::{FileId, FoundFrames, FoundFunction, Item, SourceFrame, Symbols, SymbolsBuilder};
@@ -17,6 +17,11 @@ pub(crate) fn exported<'p>(
     options: &'p TreeOptions,
 ) -> Exported<'p> {
     Exported { profile, symbols, options, started: None, warn: &|_| () }
+}
+
+/// What cells had of a stretch of time: cell and joules, and a second of CPU time for each four joules.
+pub(crate) fn in_slice(joules: &[(u32, f32)]) -> Vec<InSlice> {
+    joules.iter().map(|&(cell, joules)| InSlice { cell, joules, seconds: joules / 4.0 }).collect()
 }
 
 /// A profile whose cells come in parts.
@@ -51,7 +56,8 @@ impl Divided {
             }
             let of_part = |slice: &TimeSlice| {
                 let by_cell = slice.by_cell.iter();
-                let by_cell = by_cell.filter_map(|(cell, joules)| Some((moved[*cell as usize]?, *joules)));
+                let by_cell =
+                    by_cell.filter_map(|of| Some(InSlice { cell: moved[of.cell as usize]?, ..*of }));
                 TimeSlice { by_cell: by_cell.collect(), measured: Vec::new(), ..slice.clone() }
             };
             part.slices =

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::LazyLock;
 
-use inferno::flamegraph::color::{Color, PaletteMap};
+use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{self, Direction as Growth, TextTruncateDirection};
 use regex::{Captures, Regex};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -20,12 +20,25 @@ use super::tree::{CallTree, Direction};
 use super::walk::TreeFrame;
 use super::{ReportError, Weight};
 use crate::label::Label;
+use crate::profile::ProfileMethod;
 use crate::units::{Joules, Watts};
 
 /// Frames narrower than this share of the picture are not drawn: a tenth of a pixel.
 const THINNEST: f64 = 1e-4;
 /// In a differential flamegraph both sides are cut finer, so that both cut the same places.
 const THINNEST_OF_DIFFERENCE: f64 = 1e-5;
+
+/// What colors tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Colors {
+    /// Watts, where they are measured and code differs in them; else the kind of code.
+    #[default]
+    Telling,
+    /// The kind of code.
+    Kind,
+    /// What a frame's own code draws while it runs, where that is known.
+    Watts,
+}
 
 /// How a flamegraph looks.
 #[derive(Debug, Clone, Default)]
@@ -35,9 +48,11 @@ pub struct FlamegraphOptions {
     /// In a differential flamegraph: scale the older profile to the newer one's total, to compare
     /// shares instead of amounts.
     pub normalize: bool,
-    /// Color frames by what their own code draws while it runs, where that is known, and not by the kind of code.
-    pub by_watts: bool,
-    /// Readable XML without script, for tests.
+    /// What frames' colors tell.
+    pub colors: Colors,
+    /// Pixels from left to right; by default inferno's.
+    pub width: Option<usize>,
+    /// Readable XML without script, for tests and for what reads it back.
     pub plain: bool,
 }
 
@@ -54,7 +69,14 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
     palette.insert("", Color { r: 225, g: 225, b: 200 });
     let names = tree.names();
     let mut colored = FxHashSet::default();
-    let heat = Some(tree).filter(|_| options.by_watts).and_then(Heat::of);
+    let heat = match options.colors {
+        Colors::Kind => None,
+        Colors::Watts => Heat::of(tree),
+        Colors::Telling if tree.summary.method == ProfileMethod::Measured => {
+            Heat::of(tree).filter(Heat::tells)
+        }
+        Colors::Telling => None,
+    };
     tree.for_each_own(tree.total() * THINNEST, |path, weight| {
         for &frame in path {
             if colored.insert(frame) {
@@ -139,11 +161,14 @@ fn draw(
     };
     look.subtitle = Some(subtitle);
     look.count_name = unit.name.to_owned();
+    // Yellow is the color of the lowest power, and of some code.
+    look.bgcolors = Some(BackgroundColor::Flat(Color { r: 255, g: 255, b: 255 }));
     look.deterministic = true;
     look.palette_map = palette.as_mut();
     look.min_width = THINNEST * 100.0;
     look.no_javascript = options.plain;
     look.pretty_xml = options.plain;
+    look.image_width = options.width;
     if tree.direction() == Direction::FromInnermost {
         look.direction = Growth::Inverted;
     }
@@ -210,24 +235,47 @@ fn legend(heat: &Option<Heat>) -> String {
 
 /// Frames by the power of their own code.
 struct Heat {
-    watts: FxHashMap<TreeFrame, Watts>,
+    /// Joules and watts of frames' own code.
+    watts: FxHashMap<TreeFrame, (Joules, Watts)>,
     lowest: Watts,
     highest: Watts,
+}
+
+/// From so many times the lowest power on, the highest is another.
+const LEAST_TELLING: f64 = 1.1;
+/// This share of all joules at each end of the scale is of code that ran too shortly to tell its power.
+const BEYOND_THE_SCALE: f64 = 0.005;
+
+/// The power at which more joules than those have been passed.
+fn edge<'w>(mut order: impl Iterator<Item = &'w (Joules, Watts)>, all: Joules) -> Option<Watts> {
+    let mut sum = Joules::ZERO;
+    let found = order.find(|(joules, _)| {
+        sum += *joules;
+        sum > all * BEYOND_THE_SCALE
+    });
+    found.map(|(_, watts)| *watts)
 }
 
 impl Heat {
     /// `None` where no power is known of any code.
     fn of(tree: &CallTree<'_>) -> Option<Self> {
         let watts = tree.own_watts();
-        let order = |a: &Watts, b: &Watts| a.as_watts().total_cmp(&b.as_watts());
-        let lowest = watts.values().copied().min_by(order)?;
-        let highest = watts.values().copied().max_by(order)?;
+        let mut sorted: Vec<(Joules, Watts)> = watts.values().copied().collect();
+        sorted.sort_by(|(_, a), (_, b)| a.as_watts().total_cmp(&b.as_watts()));
+        let all: Joules = sorted.iter().map(|(joules, _)| *joules).sum();
+        let lowest = edge(sorted.iter(), all)?;
+        let highest = edge(sorted.iter().rev(), all)?;
         Some(Self { watts, lowest, highest })
+    }
+
+    /// Code differs so much in power that it is to be seen at first sight.
+    fn tells(&self) -> bool {
+        self.highest > self.lowest * LEAST_TELLING
     }
 
     fn color(&self, palette: &mut PaletteMap, frame: TreeFrame, name: &str) {
         const NOTHING: Color = Color { r: 200, g: 200, b: 200 };
-        let known = self.watts.get(&frame).map(|watts| self.shade(*watts));
+        let known = self.watts.get(&frame).map(|(_, watts)| self.shade(*watts));
         // Of several frames of one name the first that has power of its own.
         if known.is_some() || palette.get(name).is_none() {
             palette.insert(name, known.unwrap_or(NOTHING));
@@ -237,7 +285,9 @@ impl Heat {
     /// From pale yellow to red, through orange.
     fn shade(&self, watts: Watts) -> Color {
         let range = (self.highest - self.lowest).as_watts();
-        let heat = if range > 0.0 { (watts - self.lowest).as_watts() / range } else { 0.5 };
+        // What adding up in another order leaves is no difference.
+        let differs = range > 1e-6 * self.highest.as_watts();
+        let heat = if differs { ((watts - self.lowest).as_watts() / range).clamp(0.0, 1.0) } else { 0.5 };
         let between = |cold: f64, hot: f64| (cold + (hot - cold) * heat).round() as u8;
         Color { r: between(250.0, 215.0), g: between(230.0, 40.0), b: between(140.0, 30.0) }
     }
@@ -279,7 +329,7 @@ mod tests {
     fn code_of_more_power_is_redder() {
         let (profile, symbols) = sample_profile();
         let tree = CallTree::new(&profile, &symbols, &TreeOptions::default()).expect("a tree");
-        let look = FlamegraphOptions { by_watts: true, plain: true, ..FlamegraphOptions::default() };
+        let look = FlamegraphOptions { colors: Colors::Watts, plain: true, ..FlamegraphOptions::default() };
         let mut out = Vec::new();
         write(&tree, &look, &mut out).expect("a vector takes all");
         let svg = String::from_utf8(out).expect("text");

@@ -23,9 +23,10 @@ pub use extras::Extras;
 const TEMPLATE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/page.css");
 /// Each has one purpose, and uses those before it.
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 11] = [
     include_str!("html/script/format.js"),
     include_str!("html/script/profile.js"),
+    include_str!("html/script/part.js"),
     include_str!("html/script/layout.js"),
     include_str!("html/script/state.js"),
     include_str!("html/script/look.js"),

@@ -326,7 +326,7 @@ proptest! {
         let tree = CallTree::new(&profile, &symbols, &options).expect("there are samples");
         let threshold = threshold * tree.total();
         let paths: Vec<(Vec<TreeFrame>, f64)> =
-            tree.cells(&profile).map(|(_, weight, path)| (tree.frames_of(&profile, path), weight)).collect();
+            tree.cells(&profile).map(|(_, totals, path)| (tree.frames_of(&profile, path), totals.weight(tree.weight))).collect();
         let all: Vec<(&[TreeFrame], f64)> = paths.iter().map(|(path, weight)| (&path[..], *weight)).collect();
         let mut expected = Vec::new();
         divide(&mut Vec::new(), &all, threshold, &mut expected);

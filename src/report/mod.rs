@@ -21,6 +21,7 @@ mod firefox;
 #[cfg(test)]
 mod fixture;
 pub mod flamegraph;
+pub mod flamegraph_png;
 pub mod flamegraph_text;
 pub mod folded;
 mod frames;

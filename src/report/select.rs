@@ -54,6 +54,9 @@ pub struct Totals {
     pub joules: Joules,
     /// Variance of `joules` in square joules.
     pub variance: f64,
+    /// The part of `variance` that comes of chance, from sample to sample: it grows as the joules do, and not as their
+    /// square.
+    pub by_chance: f64,
     /// Number of samples.
     pub samples: u64,
     /// Sum of the samples' periods.
@@ -66,6 +69,7 @@ impl std::ops::AddAssign for Totals {
     fn add_assign(&mut self, other: Self) {
         self.joules += other.joules;
         self.variance += other.variance;
+        self.by_chance += other.by_chance;
         self.samples += other.samples;
         self.count = self.count.saturating_add(other.count);
         self.time += other.time;

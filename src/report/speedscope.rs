@@ -13,7 +13,7 @@ use super::folded::WholeNumbers;
 use super::tree::{CallTree, CellPath};
 use super::walk::TreeFrame;
 use super::{ReportError, Weight};
-use crate::profile;
+use crate::profile::{self, InSlice};
 
 #[derive(Serialize)]
 struct File<'a> {
@@ -147,7 +147,8 @@ impl<'a> ByTime<'a> {
         let mut number_of: FxHashMap<CellPath, u32> = FxHashMap::default();
         let mut paths: Vec<(CellPath, f64)> = Vec::new();
         let mut path_of_cell = vec![None; profile.cells.len()];
-        for (cell, weight, path) in tree.cells(profile) {
+        for (cell, totals, path) in tree.cells(profile) {
+            let weight = totals.weight(tree.weight);
             let number = *number_of.entry(path).or_insert_with(|| {
                 paths.push((path, 0.0));
                 paths.len() as u32 - 1
@@ -159,7 +160,7 @@ impl<'a> ByTime<'a> {
         let mut begin = profile.slices[0].start;
         let mut stretch: BTreeMap<u32, f64> = BTreeMap::new();
         for (index, slice) in profile.slices.iter().enumerate() {
-            for &(cell, joules) in &slice.by_cell {
+            for &InSlice { cell, joules, .. } in &slice.by_cell {
                 if let Some(Some(path)) = path_of_cell.get(cell as usize) {
                     *stretch.entry(*path).or_default() += f64::from(joules);
                 }
@@ -301,13 +302,13 @@ mod tests {
         profile.slices = [(3, 0.25), (0, 1.0), (3, 0.125)]
             .into_iter()
             .zip(0..)
-            .map(|(by_cell, at)| TimeSlice {
+            .map(|((cell, joules), at)| TimeSlice {
                 start: start + Nanoseconds::from_millis(600 * at),
                 end: start + Nanoseconds::from_millis(600 * (at + 1)),
                 measured: Vec::new(),
                 modelled: Joules::ZERO,
                 balance: Balance::default(),
-                by_cell: vec![by_cell],
+                by_cell: vec![InSlice { cell, joules, seconds: 0.0 }],
             })
             .collect();
         let options = TreeOptions { whole: true, ..TreeOptions::default() };

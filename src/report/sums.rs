@@ -167,6 +167,7 @@ pub(super) fn beyond(all: Totals, chosen: Totals) -> Totals {
     Totals {
         joules: (all.joules - chosen.joules).max(Joules::ZERO),
         variance: (all.variance - chosen.variance).max(0.0),
+        by_chance: (all.by_chance - chosen.by_chance).max(0.0),
         samples: all.samples.saturating_sub(chosen.samples),
         count: all.count.saturating_sub(chosen.count),
         time: Nanoseconds::from_nanos(time),

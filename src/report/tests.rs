@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use super::fixture::{Fixture, Spent, sample_profile};
+use super::fixture::{Fixture, Spent, in_slice, sample_profile};
 use super::flamegraph::FlamegraphOptions;
 use super::style::Style;
 use super::tree::{CallTree, Direction, Root, TreeOptions};
@@ -136,7 +136,7 @@ fn a_page_has_the_joules_of_every_time() {
             measured: joules([10.0, 5.0, 1.0]),
             modelled: Joules::ZERO,
             balance: Balance::default(),
-            by_cell: vec![(0, 0.5), (1, 4.0)],
+            by_cell: in_slice(&[(0, 0.5), (1, 4.0)]),
         },
         TimeSlice {
             start: time(500),
@@ -144,7 +144,7 @@ fn a_page_has_the_joules_of_every_time() {
             measured: joules([20.0, 12.0, 3.0]),
             modelled: Joules::ZERO,
             balance: Balance::default(),
-            by_cell: vec![(1, 5.5), (2, 2.75), (3, 1.25), (4, 4.0)],
+            by_cell: in_slice(&[(1, 5.5), (2, 2.75), (3, 1.25), (4, 4.0)]),
         },
     ];
     let tree = CallTree::new(&profile, &symbols, &TreeOptions::default()).expect("there are samples");

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::frames::{FrameTable, UNKNOWN};
 use crate::label::Label;
-use crate::profile::{Profile, ProfileParts, TimeSlice};
+use crate::profile::{InSlice, Profile, ProfileParts, TimeSlice};
 
 /// The sum of a function in a slice: 16 bytes in a table of which three eighths are taken.
 const BYTES_PER_SUM: usize = 48;
@@ -74,7 +74,7 @@ struct FunctionSums {
 
 impl FunctionSums {
     fn add(&mut self, profile: &Profile, frames: &FrameTable, slice: &TimeSlice) {
-        for (cell, joules) in &slice.by_cell {
+        for InSlice { cell, joules, .. } in &slice.by_cell {
             let Some(cell) = profile.cells.get(*cell as usize) else { continue };
             let key = frames.of_stack(profile, cell.stack).next().unwrap_or(UNKNOWN);
             *self.by_key.entry(key).or_default() += f64::from(*joules);

@@ -20,7 +20,7 @@ use crate::identity::Dimension;
 use crate::label::Label;
 use crate::profile::{AddressId, Profile, ProfileParts, StackId, Thread};
 use crate::symbolize::Symbols;
-use crate::units::Watts;
+use crate::units::{Joules, Watts};
 
 /// What a call tree is made of.
 #[derive(Debug, Clone, Default)]
@@ -250,17 +250,17 @@ impl<'a> CallTree<'a> {
         }
     }
 
-    /// The cells of a part of the profile that the tree is made of, their weights, and the frames that each ends a
+    /// The cells of a part of the profile that the tree is made of, what each had, and the frames that it ends a
     /// path of.
     pub(super) fn cells<'p>(
         &'p self,
         part: &'p Profile,
-    ) -> impl Iterator<Item = (usize, f64, CellPath)> + 'p {
+    ) -> impl Iterator<Item = (usize, Totals, CellPath)> + 'p {
         let taken = self.filter.taken(part, &self.selected);
         let cells = self.selected.cells(part).filter(move |(_, cell, _)| taken[cell.stack.0 as usize]);
         cells.map(|(index, cell, totals)| {
             let root = self.root_of_thread[cell.thread.0 as usize];
-            (index, totals.weight(self.weight), CellPath { root, stack: cell.stack })
+            (index, totals, CellPath { root, stack: cell.stack })
         })
     }
 
@@ -334,9 +334,9 @@ impl<'a> CallTree<'a> {
         })
     }
 
-    /// What each frame's own code draws while it runs; nothing where joules follow time alone, so that all code draws
-    /// the same.
-    pub(super) fn own_watts(&self) -> FxHashMap<TreeFrame, Watts> {
+    /// What each frame's own code took, and draws while it runs; nothing where joules follow time alone, so that all code
+    /// draws the same.
+    pub(super) fn own_watts(&self) -> FxHashMap<TreeFrame, (Joules, Watts)> {
         if self.weight != Weight::Joules || self.summary.is_by_time {
             return FxHashMap::default();
         }
@@ -347,7 +347,8 @@ impl<'a> CallTree<'a> {
                 *sum += of_part;
             }
         });
-        let watts = |(key, totals): (u32, Totals)| Some((TreeFrame::Key(key), totals.watts()?));
+        let watts =
+            |(key, totals): (u32, Totals)| Some((TreeFrame::Key(key), (totals.joules, totals.watts()?)));
         (0..).zip(own).filter_map(watts).collect()
     }
 

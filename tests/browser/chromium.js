@@ -44,7 +44,7 @@ class Browser {
     const { targetId } = await this.send('Target.createTarget', { url: 'about:blank' });
     const { sessionId } = await this.send('Target.attachToTarget', { targetId, flatten: true });
     const page = new Page(this, sessionId);
-    for (const domain of ['Page', 'Runtime', 'Log', 'Network']) await page.send(`${domain}.enable`);
+    for (const domain of ['Page', 'Runtime', 'Log', 'Network', 'Performance']) await page.send(`${domain}.enable`);
     return page;
   }
 

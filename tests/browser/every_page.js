@@ -2,6 +2,9 @@
 'use strict';
 const assert = require('assert');
 
+// Beside the two of the page, those of the empty one before, and of what tests ask for.
+const MOST_LAYOUTS = 4;
+
 module.exports = async (page, data, axe, kind) => {
   const picture = async (name) => {
     if (process.env.EPROF_PICTURES) await page.picture(`${process.env.EPROF_PICTURES}/${kind}-${name}.png`);
@@ -16,6 +19,11 @@ module.exports = async (page, data, axe, kind) => {
     return new Set(pixels).size;
   })()`);
   const looks = [['desktop', 1400, 900, false], ['dark', 1400, 900, true], ['phone', 390, 844, false], ['phone-dark', 390, 844, true]];
+  // Laid out once when it is made and once with the pictures in it, and drawn once.
+  const { metrics } = await page.send('Performance.getMetrics');
+  const layouts = metrics.find(({ name }) => name === 'LayoutCount').value;
+  assert.ok(layouts <= MOST_LAYOUTS, `${layouts} layouts until it is seen`);
+  assert.strictEqual(await page.run('main.drawn'), 1, 'it is drawn once');
   const backgrounds = new Set();
   for (const [name, width, height, dark] of looks) {
     await page.size(width, height, width < 700);
@@ -40,6 +48,13 @@ module.exports = async (page, data, axe, kind) => {
     await page.run('document.getElementById("help").click()');
     await check(page, axe, 'with the keys shown');
   }
+  // Whoever reads in the dark prints on white paper, with what must be known.
+  await page.media('print', true);
+  await page.settle();
+  const [text, back] = await page.run("[getComputedStyle(document.documentElement).getPropertyValue('--warn'), getComputedStyle(document.body).backgroundColor]");
+  assert.deepStrictEqual([text, back], ['#8a4b00', 'rgb(255, 255, 255)']);
+  assert.ok(await page.run("document.getElementById('notes').hidden || document.getElementById('notes').open"), 'notes are printed');
+  await page.media('screen', false);
   const paper = await page.paper();
   assert.ok(paper.subarray(0, 5).toString() === '%PDF-' && paper.length > 5000, 'it is printed');
 };

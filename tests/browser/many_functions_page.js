@@ -30,6 +30,37 @@ module.exports = async (page, data) => {
   await page.run("document.querySelector('#body tr[tabindex=\"0\"]').focus()");
   await page.key('End');
   assert.strictEqual(await page.run('document.activeElement.getAttribute("aria-rowindex")'), String(rows + 1));
+  await searchWhereItIsScrolled(page, data);
   const drawn = await page.run('(() => { const begin = performance.now(); eprof.computed = null; main.update(eprof); return performance.now() - begin; })()');
   console.log(`  everything anew in ${drawn.toFixed(1)} ms`);
 };
+
+// What is found is seen, wherever the table was scrolled to before.
+async function searchWhereItIsScrolled(page, data) {
+  const names = () => page.run(`(() => {
+    const { top, bottom } = document.getElementById('rows').getBoundingClientRect();
+    const isSeen = (row) => { const box = row.getBoundingClientRect(); return box.top >= top && box.bottom <= bottom + 1; };
+    return [...document.querySelectorAll('#body tr[aria-rowindex]')].filter(isSeen).map((row) => row.querySelector('td.name').textContent);
+  })()`);
+  const wanted = data.functions.name.filter((name) => name.startsWith('inner::function_0123'));
+  assert.strictEqual(wanted.length, 10);
+  for (const from of [1, 0.5, 0.01]) {
+    await page.run(`(() => { const box = document.getElementById('rows'); box.scrollTop = (box.scrollHeight - box.clientHeight) * ${from}; })()`);
+    await page.settle();
+    await page.run("document.getElementById('find').focus()");
+    await page.type('function_0123');
+    assert.deepStrictEqual((await names()).sort(), wanted.sort(), `found from ${from}`);
+    await page.key('Escape');
+    assert.ok((await names()).length > 5, 'all are there again');
+    await page.run("document.getElementById('find').blur()");
+  }
+  // Fewer rows than before, without another search: of a part that has few functions.
+  await page.run("document.getElementById('rows').scrollTop = 1e9");
+  await page.settle();
+  const last = await page.run(`(() => {
+    table.rows = table.rows.slice(0, 40);
+    table.show(eprof, true);
+    return document.querySelector('#body tr[aria-rowindex="41"]') !== null;
+  })()`);
+  assert.ok(last, 'the last of fewer rows is drawn');
+}

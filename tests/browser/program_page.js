@@ -2,6 +2,7 @@
 'use strict';
 const assert = require('assert');
 const { paths, sum } = require('./sums.js');
+const partOfTime = require('./part_of_time.js');
 
 module.exports = async (page, data, url) => {
   const slices = data.slices.own.length;
@@ -44,6 +45,8 @@ module.exports = async (page, data, url) => {
     assert.ok(Math.abs(drawn - measured) < 1e-3 * measured, `by ${stack} ${drawn} J are drawn of ${measured}`);
   }
   await page.run("eprof.choose({ stack: 'function' })");
+
+  await partOfTime(page, data);
 
   // A stretch of time by the pointer.
   const chart = await page.box('#chart');
@@ -135,6 +138,17 @@ module.exports = async (page, data, url) => {
   await page.run("eprof.choose({ view: 'sandwich' })");
   assert.ok(await page.run('flame.places.some(({ part }) => part === "callees")'));
   await page.run("eprof.choose({ view: 'icicle', fn: null })");
+
+  // Wherever a picture grows to, what it begins with is in sight.
+  for (const view of ['flame', 'icicle', 'flame']) {
+    await page.run(`document.getElementById('scroll').style.maxHeight = '40px', eprof.choose({ view: '${view}' })`);
+    const [top, height, row] = await page.run(`(() => {
+      const { scrollTop, clientHeight } = document.getElementById('scroll');
+      return [scrollTop, clientHeight, flame.places.find(({ box }) => box.node === eprof.state.zoom).y];
+    })()`);
+    assert.ok(row >= top - 1 && row + 18 <= top + height + 3, `${view}: the root at ${row} is not within ${height} from ${top} on`);
+  }
+  await page.run("document.getElementById('scroll').style.maxHeight = '', eprof.choose({ view: 'icicle' })");
 
   // Every order, by every group, has all of it.
   for (const group of ['function', 'module', 'thread', 'cpu']) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::gpu::launches::Outstanding;
-use crate::profile::TimeSlice;
+use crate::profile::{InSlice, TimeSlice};
 use crate::units::Joules;
 
 /// Puts what owners of launches took of a GPU into the pieces of time in which their launches ran, as those counted
@@ -43,7 +43,7 @@ pub fn put_in_time(
             match cell(owner) {
                 Some(cell) => {
                     slice.balance.attributed += taken;
-                    slice.by_cell.push((cell, part.as_joules() as f32));
+                    slice.by_cell.push(InSlice { cell, joules: part.as_joules() as f32, seconds: 0.0 });
                 }
                 None => slice.balance.other_processes += taken,
             }
@@ -87,8 +87,10 @@ mod tests {
         let cell = |owner| (owner != u32::MAX).then_some(owner);
         put_in_time(&mut slices, 1, &launches, spent.into_iter(), cell);
         // Half of 1 J and half of 3 J: a quarter, and three quarters.
-        assert_eq!(slices[0].by_cell, [(7, 0.25)]);
-        assert_eq!(slices[1].by_cell, [(7, 0.75), (9, 0.9)]);
+        let of =
+            |slice: usize| slices[slice].by_cell.iter().map(|of| (of.cell, of.joules)).collect::<Vec<_>>();
+        assert_eq!(of(0), [(7, 0.25)]);
+        assert_eq!(of(1), [(7, 0.75), (9, 0.9)]);
         assert!(slices[2].by_cell.is_empty());
         let close = |a: Joules, b: f64| assert!((a.as_joules() - b).abs() < 1e-9, "{a} and {b} J");
         close(slices[2].balance.other_processes, 0.2);

@@ -16,7 +16,7 @@ use crate::analyze::passes::parts::{Part, PartsMaker};
 use crate::analyze::steps::StepChunks;
 use crate::attribute::TakenCells;
 use crate::hardware::DomainKind;
-use crate::profile::{Balance, Profile, SampleSequence, TimeSlice};
+use crate::profile::{Balance, InSlice, Profile, SampleSequence, TimeSlice};
 use crate::recording::Recording;
 use crate::units::Joules;
 
@@ -116,7 +116,7 @@ impl<'h> View<'h> {
             }
             (errors.sensitivities, errors.sequence) = (sensitivities, SampleSequence::of_part(sequence));
         }
-        let slice = |(bucket, by_cell): (usize, Vec<(u32, f32)>)| {
+        let slice = |(bucket, by_cell): (usize, Vec<InSlice>)| {
             let whole = self.head.slices.get(bucket)?;
             let (measured, modelled, balance) = (Vec::new(), Joules::ZERO, Balance::default());
             Some(TimeSlice { start: whole.start, end: whole.end, measured, modelled, balance, by_cell })

@@ -3,7 +3,7 @@
 
 use super::Attributor;
 use crate::attribute::attribution::TakenCells;
-use crate::profile::Balance;
+use crate::profile::{Balance, InSlice};
 use crate::units::{Joules, Timestamp};
 
 impl Attributor {
@@ -30,7 +30,7 @@ impl Attributor {
 
     /// Bytes that cells take in buckets, if these are kept.
     pub fn bytes_in_buckets(&self) -> usize {
-        self.result.kept_entries * size_of::<(u32, f32)>()
+        self.result.kept_entries * size_of::<InSlice>()
     }
 
     /// Nothing can come any more to what ended by then.

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::code::{Code, Frame};
 use super::tables::Tables;
 use super::timeline::{Stretch, Timeline};
-use crate::profile::{Profile, ProfileParts, StackId};
+use crate::profile::{InSlice, Profile, ProfileParts, StackId};
 use crate::report::ReportError;
 use crate::report::folded::WholeNumbers;
 use crate::report::select::{Selected, Selection, Weight};
@@ -204,7 +204,7 @@ impl Collector<'_> {
         // What a cell has for each of its joules in slices, which are those of all domains.
         let mut in_slices = vec![0.0; part.cells.len()];
         for slice in &part.slices {
-            for &(cell, joules) in &slice.by_cell {
+            for &InSlice { cell, joules, .. } in &slice.by_cell {
                 in_slices[cell as usize] += f64::from(joules.max(0.0));
             }
         }
@@ -231,7 +231,7 @@ impl Collector<'_> {
                 self.flush(part, current, &mut spent, &mut nodes);
                 current = stretch;
             }
-            for &(cell, joules) in &slice.by_cell {
+            for &InSlice { cell, joules, .. } in &slice.by_cell {
                 let joules = f64::from(joules.max(0.0));
                 let Spent { weight, busy } = per_joule[cell as usize];
                 if joules * weight > 0.0 {

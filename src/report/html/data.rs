@@ -8,8 +8,9 @@ use super::functions::Functions;
 use super::leaves::{LeafTable, MOST_LEAVES, Places};
 use super::lines::Lines;
 use super::nodes::Nodes;
-use super::timeline::Slices;
+use super::timeline::{Slices, Units};
 use crate::label::Label;
+use crate::profile::USUAL_REFRESH;
 use crate::report::heading::{heading, provenance};
 use crate::report::summary::{method_name, whole_title};
 use crate::report::tree::CallTree;
@@ -30,6 +31,8 @@ pub struct Page<'a> {
     unit: f64,
     weight: &'static str,
     seconds: f64,
+    /// Units of the slices' CPU time per second; 0 if times tell of no power.
+    time_unit: f64,
     /// Branches lighter than this share are part of their callers.
     lightest: f64,
     warnings: Vec<Label>,
@@ -45,6 +48,9 @@ pub struct Page<'a> {
     cpus: Vec<Label>,
     leaves: LeafTable,
     slices: Slices,
+    /// Seconds from the start to each gap between recordings, which is left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    gaps: Vec<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<Lines>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,6 +66,9 @@ struct Domain<'a> {
     depth: usize,
     /// It is part of the sums.
     counted: bool,
+    /// Seconds from one reading of the meter to the next, and joules that it tells apart.
+    refresh: f64,
+    resolution: Joules,
     method: &'static str,
 }
 
@@ -72,15 +81,16 @@ impl<'a> Page<'a> {
     ) -> Result<Self, ReportError> {
         let has_joules = tree.weight == Weight::Joules;
         let unit = if has_joules { unit(tree.total()) } else { 1.0 };
+        let units = Units { weight: unit, seconds: time_unit(tree) };
         let places = Places::new(tree);
         let mut nodes = Nodes::new(tree, 0.0);
-        let (mut slices, mut leaves) = Slices::new(tree, &mut nodes, &places, false, unit);
+        let (mut slices, mut leaves) = Slices::new(tree, &mut nodes, &places, false, units);
         while leaves.all.len() > MOST_LEAVES {
             if leaves.are_apart {
                 let Some(fewer) = nodes.with_fewer(tree) else { break };
                 nodes = fewer;
             }
-            (slices, leaves) = Slices::new(tree, &mut nodes, &places, true, unit);
+            (slices, leaves) = Slices::new(tree, &mut nodes, &places, true, units);
         }
         let older =
             extras.older.map(|older| difference::Older::new(older, tree, &mut nodes, unit)).transpose()?;
@@ -105,6 +115,7 @@ impl<'a> Page<'a> {
             unit,
             weight: tree.weight.name(),
             seconds: tree.summary.duration.as_secs_f64(),
+            time_unit: units.seconds,
             lightest: nodes.lightest,
             warnings: report
                 .warnings
@@ -117,11 +128,14 @@ impl<'a> Page<'a> {
                 .summary
                 .domains
                 .iter()
-                .map(|domain| Domain {
+                .zip(&tree.parts().profile().domains)
+                .map(|(domain, energy)| Domain {
                     name: &domain.name,
                     parent: place_of(&tree.summary.domains, domain.parent.as_ref()),
                     depth: domain.depth,
                     counted: domain.counted,
+                    refresh: energy.info.refresh.unwrap_or(USUAL_REFRESH).as_secs_f64(),
+                    resolution: energy.info.resolution.unwrap_or(Joules::ZERO),
                     method: method_name(crate::profile::ProfileMethod::of([domain.method].into_iter())),
                 })
                 .collect(),
@@ -133,6 +147,7 @@ impl<'a> Page<'a> {
             threads: places.threads.names,
             cpus: places.cpus.names,
             slices,
+            gaps: tree.parts().profile().gaps.iter().map(|nanos| *nanos as f64 / 1e9).collect(),
             lines,
             older,
         })
@@ -141,6 +156,17 @@ impl<'a> Page<'a> {
 
 fn place_of(domains: &[DomainSummary], name: Option<&Label>) -> Option<usize> {
     domains.iter().position(|domain| Some(&domain.name) == name)
+}
+
+/// Units per second of CPU time, which has five digits or more; 0 where all code draws the same.
+fn time_unit(tree: &CallTree<'_>) -> f64 {
+    match tree.summary.duration.as_secs_f64() {
+        _ if tree.weight != Weight::Joules || tree.summary.is_by_time => 0.0,
+        ..0.5 => 1e6,
+        ..50.0 => 1e5,
+        ..5e3 => 1e4,
+        _ => 1e3,
+    }
 }
 
 /// Units per joule: of so much energy they are whole numbers of six digits or more, and no more than need be.

@@ -20,6 +20,9 @@ pub struct Functions<'a> {
     /// Weights of the whole recording, and one standard error of the first.
     own: Vec<u64>,
     error: Vec<u64>,
+    /// The part of the error that comes of chance: of a part of the weight it is the root of that part as large, and the
+    /// rest is that part as large.
+    chance: Vec<u64>,
     total: Vec<u64>,
     /// While its own code ran; 0 where nobody knows.
     watts: Vec<f64>,
@@ -52,6 +55,7 @@ impl<'a> Functions<'a> {
             table.total.push(whole(total.weight(tree.weight)));
             let has_joules = tree.weight == Weight::Joules;
             table.error.push(if has_joules { whole(own.standard_error().as_joules()) } else { 0 });
+            table.chance.push(if has_joules { whole(own.by_chance.max(0.0).sqrt()) } else { 0 });
             let watts = own.watts().filter(|_| has_joules && !tree.summary.is_by_time);
             table.watts.push(watts.map_or(0.0, |watts| four_digits(watts.as_watts())));
         }
@@ -68,6 +72,7 @@ impl<'a> Functions<'a> {
     fn of_whole(&mut self, total: f64) {
         self.own.push(0);
         self.error.push(0);
+        self.chance.push(0);
         self.total.push(total.round() as u64);
         self.watts.push(0.0);
     }

@@ -1,6 +1,7 @@
 //! Where the weight of a page lies: at places of the call tree, in threads, on CPUs, in time.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -121,8 +122,8 @@ impl Places {
     pub fn new(tree: &CallTree<'_>) -> Self {
         let (mut threads, mut cpus) = (BTreeMap::new(), BTreeMap::new());
         tree.parts().for_each_part(&mut |part| {
-            for (cell, weight, _) in tree.cells(part) {
-                let cell = &part.cells[cell];
+            for (cell, totals, _) in tree.cells(part) {
+                let (cell, weight) = (&part.cells[cell], totals.weight(tree.weight));
                 *threads.entry(cell.thread).or_default() += weight;
                 *cpus.entry(cell.cpu).or_default() += weight;
             }
@@ -146,10 +147,31 @@ pub struct PlacedCells {
     pub of_cell: Vec<Option<Placed>>,
 }
 
+/// What was spent somewhere.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Spent {
+    pub weight: f64,
+    /// Of CPUs, where that is told.
+    pub seconds: f64,
+}
+
+impl Spent {
+    pub fn is_nothing(&self) -> bool {
+        self.weight <= 0.0 && self.seconds <= 0.0
+    }
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.weight += other.weight;
+        self.seconds += other.seconds;
+    }
+}
+
 /// A cell, as the page has it.
 #[derive(Debug, Clone, Copy)]
 pub struct Placed {
-    pub weight: f64,
+    pub spent: Spent,
     pub leaves: [Option<u32>; 2],
     pub cpu: u32,
 }
@@ -164,16 +186,17 @@ impl PlacedCells {
     ) -> Self {
         let mut of_path: FxHashMap<CellPath, (u32, u32)> = FxHashMap::default();
         let mut of_cell = vec![None; part.cells.len()];
-        for (index, weight, path) in tree.cells(part) {
+        for (index, totals, path) in tree.cells(part) {
+            let spent = Spent { weight: totals.weight(tree.weight), seconds: totals.time.as_secs_f64() };
             let (node, frame) = *of_path.entry(path).or_insert_with(|| {
                 let frames: Vec<TreeFrame> = tree.frames_of(part, path);
                 let node = nodes.of(&frames);
                 (node, frames.last().map_or(0, |&frame| nodes.frame(frame)))
             });
-            if weight > 0.0 {
+            if !spent.is_nothing() {
                 let cell = &part.cells[index];
                 let leaves = leaves.of(nodes, node, frame, places.threads.of(cell.thread));
-                of_cell[index] = Some(Placed { weight, leaves, cpu: places.cpus.of(cell.cpu) });
+                of_cell[index] = Some(Placed { spent, leaves, cpu: places.cpus.of(cell.cpu) });
             }
         }
         Self { of_cell }

@@ -3,9 +3,9 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::leaves::{Leaves, Placed, PlacedCells, Places};
+use super::leaves::{Leaves, Placed, PlacedCells, Places, Spent};
 use super::nodes::Nodes;
-use crate::profile::{Balance, Profile};
+use crate::profile::{Balance, InSlice, Profile};
 use crate::report::tree::CallTree;
 use crate::units::{Joules, Timestamp};
 
@@ -33,10 +33,23 @@ pub struct Slices {
     lost: Vec<Joules>,
     /// Pairs of leaf (its distance to the one before) and weight.
     own: Vec<Vec<u64>>,
+    /// CPU time of each pair of `own`; of the last of them that have any.
+    times: Vec<Vec<u64>>,
     /// Pairs of CPU and weight.
     cpus: Vec<Vec<u64>>,
     /// Weights of which nobody knows when they were spent: pairs as in `own`.
     untimed: Vec<u64>,
+    /// CPU times of `untimed`.
+    untimed_times: Vec<u64>,
+}
+
+/// Whole numbers of what a page tells.
+#[derive(Clone, Copy)]
+pub struct Units {
+    /// Units of weight: per joule, or 1.
+    pub weight: f64,
+    /// Units of CPU time per second.
+    pub seconds: f64,
 }
 
 impl Slices {
@@ -46,7 +59,7 @@ impl Slices {
         nodes: &mut Nodes,
         places: &Places,
         are_apart: bool,
-        unit: f64,
+        units: Units,
     ) -> (Self, Leaves) {
         let parts = tree.parts();
         let profile = parts.profile();
@@ -62,7 +75,7 @@ impl Slices {
             let placed = PlacedCells::new(tree, part, nodes, places, &mut leaves);
             gathered.add_part(part, &placed, parts.whole().is_some());
         });
-        (gathered.finish(unit), leaves)
+        (gathered.finish(units), leaves)
     }
 }
 
@@ -73,7 +86,7 @@ struct Piece {
     end: f64,
     measured: Vec<Joules>,
     balance: Balance,
-    own: FxHashMap<u32, f64>,
+    own: FxHashMap<u32, Spent>,
     cpus: FxHashMap<u32, f64>,
 }
 
@@ -93,7 +106,7 @@ struct Gathered {
     /// The piece of each of the profile's slices, and when these start.
     piece_of: Vec<usize>,
     starts: Vec<Timestamp>,
-    untimed: FxHashMap<u32, f64>,
+    untimed: FxHashMap<u32, Spent>,
     weights: usize,
     most_weights: usize,
 }
@@ -148,13 +161,13 @@ impl Gathered {
     fn add_part(&mut self, part: &Profile, placed: &PlacedCells, is_whole: bool) {
         if self.starts.is_empty() {
             for placed in placed.of_cell.iter().flatten() {
-                self.add(0, placed, placed.weight);
+                self.add(0, placed, placed.spent);
             }
             return;
         }
-        let mut in_slices = vec![0.0; part.cells.len()];
-        for &(cell, joules) in part.slices.iter().flat_map(|slice| &slice.by_cell) {
-            in_slices[cell as usize] += f64::from(joules.max(0.0));
+        let mut in_slices = vec![Spent::default(); part.cells.len()];
+        for of_cell in part.slices.iter().flat_map(|slice| &slice.by_cell) {
+            in_slices[of_cell.cell as usize] += spent(of_cell);
         }
         for (index, slice) in part.slices.iter().enumerate() {
             let index =
@@ -162,34 +175,36 @@ impl Gathered {
             let Some(&piece) = self.piece_of.get(index) else { continue };
             // Pieces become fewer while they are filled.
             let (mut piece, mut pieces) = (piece, self.pieces.len());
-            for &(cell, joules) in &slice.by_cell {
-                let Some(placed) = placed.of_cell[cell as usize] else { continue };
-                let share = f64::from(joules.max(0.0)) / in_slices[cell as usize].max(f64::MIN_POSITIVE);
-                self.add(piece, &placed, placed.weight * share);
+            for of_cell in &slice.by_cell {
+                let cell = of_cell.cell as usize;
+                let Some(placed) = placed.of_cell[cell] else { continue };
+                self.add(piece, &placed, placed.spent.in_proportion(spent(of_cell), in_slices[cell]));
                 while pieces != self.pieces.len() {
                     (piece, pieces) = (piece / 2, pieces.div_ceil(2));
                 }
             }
         }
         for (placed, in_slices) in placed.of_cell.iter().zip(&in_slices) {
-            if let Some(placed) = placed.as_ref().filter(|_| *in_slices <= 0.0) {
+            let Some(placed) = placed else { continue };
+            let untimed = placed.spent.where_none(*in_slices);
+            if !untimed.is_nothing() {
                 for leaf in placed.leaves.into_iter().flatten() {
-                    *self.untimed.entry(leaf).or_default() += placed.weight;
+                    *self.untimed.entry(leaf).or_default() += untimed;
                 }
             }
         }
     }
 
-    fn add(&mut self, piece: usize, placed: &Placed, weight: f64) {
-        if weight <= 0.0 {
+    fn add(&mut self, piece: usize, placed: &Placed, spent: Spent) {
+        if spent.is_nothing() {
             return;
         }
         let piece = &mut self.pieces[piece];
         let before = piece.own.len() + piece.cpus.len();
         for leaf in placed.leaves.into_iter().flatten() {
-            *piece.own.entry(leaf).or_default() += weight;
+            *piece.own.entry(leaf).or_default() += spent;
         }
-        *piece.cpus.entry(placed.cpu).or_default() += weight;
+        *piece.cpus.entry(placed.cpu).or_default() += spent.weight;
         self.weights += piece.own.len() + piece.cpus.len() - before;
         if self.weights > self.most_weights && self.pieces.len() >= 2 * FEWEST_SLICES {
             self.halve();
@@ -209,8 +224,12 @@ impl Gathered {
         self.weights = self.pieces.iter().map(|piece| piece.own.len() + piece.cpus.len()).sum();
     }
 
-    fn finish(self, unit: f64) -> Slices {
-        let (mut own, mut cpus) = (Rounded::new(unit), Rounded::new(unit));
+    fn finish(self, units: Units) -> Slices {
+        let mut own =
+            RoundedSpent { weight: Rounded::new(units.weight), seconds: Rounded::new(units.seconds) };
+        let mut cpus = Rounded::new(units.weight);
+        let (all, times) = self.pieces.iter().map(|piece| own.lists(&piece.own)).unzip();
+        let (untimed, untimed_times) = own.lists(&self.untimed);
         let mut edges: Vec<f64> = self.pieces.first().map(|first| first.start).into_iter().collect();
         edges.extend(self.pieces.iter().map(|piece| piece.end));
         let parts =
@@ -220,8 +239,10 @@ impl Gathered {
             others: parts(|balance| balance.other_processes),
             eprof: parts(|balance| balance.recorder),
             lost: parts(|balance| balance.lost),
-            own: self.pieces.iter().map(|piece| from_before(own.pairs(&piece.own))).collect(),
-            untimed: from_before(own.pairs(&self.untimed)),
+            own: all,
+            times,
+            untimed,
+            untimed_times,
             cpus: self.pieces.iter().map(|piece| flat(cpus.pairs(&piece.cpus))).collect(),
             measured: self.pieces.into_iter().map(|piece| piece.measured).collect(),
             edges,
@@ -244,14 +265,61 @@ impl Rounded {
     fn pairs(&mut self, weights: &FxHashMap<u32, f64>) -> Vec<(u32, u64)> {
         let mut sorted: Vec<(u32, f64)> = weights.iter().map(|(&key, &weight)| (key, weight)).collect();
         sorted.sort_unstable_by_key(|(key, _)| *key);
-        let whole = |(key, weight): (u32, f64)| {
-            let rest = self.rests.entry(key).or_default();
-            let sum = *rest + weight * self.unit;
-            let whole = sum.round().max(0.0);
-            *rest = sum - whole;
-            (whole >= 1.0).then_some((key, whole as u64))
+        let whole = |(key, weight): (u32, f64)| (key, self.next(key, weight));
+        sorted.into_iter().map(whole).filter(|(_, whole)| *whole > 0).collect()
+    }
+
+    /// The next weight of a key.
+    fn next(&mut self, key: u32, weight: f64) -> u64 {
+        let rest = self.rests.entry(key).or_default();
+        let sum = *rest + weight * self.unit;
+        let whole = sum.round().max(0.0);
+        *rest = sum - whole;
+        whole as u64
+    }
+}
+
+/// Weights and times of leaves in whole units.
+struct RoundedSpent {
+    weight: Rounded,
+    seconds: Rounded,
+}
+
+impl RoundedSpent {
+    /// Pairs of leaf (its distance to the one before) and weight, and the time of each, without the last that have none.
+    fn lists(&mut self, spent: &FxHashMap<u32, Spent>) -> (Vec<u64>, Vec<u64>) {
+        let mut sorted: Vec<(u32, Spent)> = spent.iter().map(|(&leaf, &spent)| (leaf, spent)).collect();
+        sorted.sort_unstable_by_key(|(leaf, _)| *leaf);
+        let whole = |(leaf, spent): (u32, Spent)| {
+            (leaf, self.weight.next(leaf, spent.weight), self.seconds.next(leaf, spent.seconds))
         };
-        sorted.into_iter().filter_map(whole).collect()
+        let whole: Vec<(u32, u64, u64)> =
+            sorted.into_iter().map(whole).filter(|(_, weight, time)| weight + time > 0).collect();
+        let mut times: Vec<u64> = whole.iter().map(|(.., time)| *time).collect();
+        times.truncate(times.iter().rposition(|time| *time > 0).map_or(0, |last| last + 1));
+        (from_before(whole.into_iter().map(|(leaf, weight, _)| (leaf, weight)).collect()), times)
+    }
+}
+
+/// What slices say of a cell, which is how what it had lies in time.
+fn spent(of_cell: &InSlice) -> Spent {
+    Spent { weight: f64::from(of_cell.joules.max(0.0)), seconds: f64::from(of_cell.seconds.max(0.0)) }
+}
+
+impl Spent {
+    /// The part of it that a slice has, of which `part` is there of `whole`.
+    fn in_proportion(self, part: Self, whole: Self) -> Self {
+        let of = |spent: f64, part: f64, whole: f64| if whole > 0.0 { spent * (part / whole) } else { 0.0 };
+        Self {
+            weight: of(self.weight, part.weight, whole.weight),
+            seconds: of(self.seconds, part.seconds, whole.seconds),
+        }
+    }
+
+    /// What of it lies in no slice, where these have `in_slices` together.
+    fn where_none(self, in_slices: Self) -> Self {
+        let of = |spent: f64, in_slices: f64| if in_slices > 0.0 { 0.0 } else { spent };
+        Self { weight: of(self.weight, in_slices.weight), seconds: of(self.seconds, in_slices.seconds) }
     }
 }
 
@@ -274,12 +342,13 @@ fn from_before(pairs: Vec<(u32, u64)>) -> Vec<u64> {
 mod tests {
     use super::*;
     use crate::profile::{ProfileParts, TimeSlice};
-    use crate::report::fixture::{Divided, sample_profile};
+    use crate::report::fixture::{Divided, in_slice, sample_profile};
     use crate::report::tree::TreeOptions;
     use crate::symbolize::Symbols;
     use crate::units::Nanoseconds;
 
     const MICROJOULES: f64 = 1e6;
+    const UNITS: Units = Units { weight: MICROJOULES, seconds: 1e6 };
 
     /// The five cells in slices that are too short to be drawn one by one.
     fn many_slices() -> (Profile, Symbols) {
@@ -292,7 +361,9 @@ mod tests {
                 measured: vec![Joules::from_joules(0.03), Joules::ZERO, Joules::from_joules(0.004)],
                 modelled: Joules::ZERO,
                 balance: Balance { static_energy: Joules::from_joules(0.001), ..Balance::default() },
-                by_cell: (0..5).map(|cell| (cell, 0.001 * ((at + u64::from(cell)) % 4) as f32)).collect(),
+                by_cell: in_slice(
+                    &[0, 1, 2, 3, 4].map(|cell| (cell, 0.001 * ((at + u64::from(cell)) % 4) as f32)),
+                ),
             })
             .collect();
         (profile, symbols)
@@ -302,7 +373,7 @@ mod tests {
         let tree = CallTree::new(parts, symbols, &TreeOptions::default()).expect("a tree");
         let mut nodes = Nodes::new(&tree, 0.0);
         let places = Places::new(&tree);
-        (Slices::new(&tree, &mut nodes, &places, false, MICROJOULES).0, tree.total() * MICROJOULES)
+        (Slices::new(&tree, &mut nodes, &places, false, UNITS).0, tree.total() * MICROJOULES)
     }
 
     /// What each slice weighs.
@@ -323,6 +394,10 @@ mod tests {
         // Three slices each, of 1 mJ.
         assert!((whole.static_energy[7].as_joules() - 0.003).abs() < 1e-12);
         assert_eq!((whole.edges.len(), whole.edges[0]), (335, 0.0));
+        // All CPU time that cells tell of.
+        let times: u64 = whole.times.iter().flatten().sum();
+        let expected = profile.cells.iter().map(|cell| cell.time.as_secs_f64()).sum::<f64>() * UNITS.seconds;
+        assert!(expected > 1e4 && (times as f64 - expected).abs() <= 5.0, "{times} and {expected}");
     }
 
     #[test]
@@ -354,7 +429,7 @@ mod tests {
     #[test]
     fn what_no_slice_has_is_told_without_time() {
         let (mut profile, symbols) = many_slices();
-        profile.slices.iter_mut().for_each(|slice| slice.by_cell.retain(|(cell, _)| *cell != 1));
+        profile.slices.iter_mut().for_each(|slice| slice.by_cell.retain(|of| of.cell != 1));
         let (found, total) = slices(&profile, &symbols);
         let untimed: u64 = found.untimed.chunks(2).map(|pair| pair[1]).sum();
         assert!(untimed > 0);

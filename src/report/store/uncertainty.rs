@@ -20,7 +20,7 @@ pub(super) fn variances(
     let rest = cells.len();
     let summed = Summed { profile: part, domains: &domains, takes: &|_, _| true };
     sums.add(&summed, |cell| Some(if cells.contains(&cell) { cell - cells.start } else { rest }));
-    let mut variances = sums.finish(rest + 1);
+    let mut variances: Vec<f64> = sums.finish(rest + 1).iter().map(|variance| variance.all).collect();
     variances.truncate(rest);
     let columns = part.domains.len();
     for (variance, cell) in variances.iter_mut().zip(cells) {

@@ -206,12 +206,35 @@ fn a_flamegraph_is_drawn_and_compared() {
     assert_eq!(svg, folder.output(&["flamegraph", "-o", "-"]), "two runs draw two pictures");
 
     let by_watts = folder.output(&["flamegraph", "--colors", "watts", "-o", "-"]);
-    assert!(by_watts.contains("own code: yellow ") && !svg.contains("own code: yellow "), "no legend");
+    let by_kind = folder.output(&["flamegraph", "--colors", "kind", "-o", "-"]);
+    assert!(by_watts.contains("own code: yellow ") && !by_kind.contains("own code: yellow "), "no legend");
+    // They are measured, but all functions draw the same.
+    assert_eq!(svg, by_kind);
 
     Recorded { heavy_of_four: 1, ..Recorded::default() }.write(&folder.path().join("before.data"));
     let svg = folder.output(&["flamegraph", "--diff", "before.data", "-o", "-"]);
     let title = svg.split("<title>").find(|title| title.contains("heavy (")).expect("a frame of heavy");
     assert!(title.contains("%; +4") || title.contains("%; +5"), "{}", &title[..80]);
+}
+
+#[test]
+fn a_flamegraph_is_also_a_picture_of_pixels() {
+    let folder = Folder::with(&Recorded::default());
+    Recorded { heavy_of_four: 2, ..Recorded::default() }.write(&folder.path().join("before.data"));
+    let picture = |arguments: &[&str], name: &str| {
+        folder.output(&[&["flamegraph"], arguments].concat());
+        let file = std::fs::read(folder.path().join(name)).expect("a picture");
+        assert_eq!(file[..8], *b"\x89PNG\r\n\x1a\n");
+        let number = |at: usize| file[at..at + 4].iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte));
+        assert_eq!(number(16), 1600, "its width");
+        assert!(number(20) > 80, "rows of frames below the title");
+        file
+    };
+    let by_name = picture(&["-o", "a.png"], "a.png");
+    assert_eq!(by_name, picture(&["--format", "png"], "energy.png"), "two runs draw two pictures");
+    assert_ne!(by_name, picture(&["-o", "b.png", "--diff", "before.data"], "b.png"));
+    assert_ne!(by_name, picture(&["-o", "c.png", "--title", "Another"], "c.png"));
+    assert!(folder.output(&["flamegraph", "-o", "-", "--format", "svg"]).contains("<svg"));
 }
 
 #[test]

@@ -85,6 +85,11 @@ fn a_page_holds_in_a_browser() {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recordings/guest-neighbours.data");
     let fixture = fixture.to_str().expect("a path");
     folder.output(&["view", "--no-open", "-o", "simple.html"]);
+    // Two machines, one after the other: their power stands on one axis.
+    let other = fixture.replace("guest-neighbours", "guest-program-only");
+    folder.output(&["view", fixture, &other, "--no-open", "-o", "several.html"]);
+    let page = fs::read_to_string(folder.path().join("several.html")).expect("the page");
+    assert!(page.contains("\"gaps\":[0."), "there is time between them");
     // Three domains, one inside another, and what neighbours, eprof and the machine at rest took.
     folder.output(&["view", fixture, "--no-open", "--source", "-o", "measured.html"]);
     Recorded { heavy_of_four: 2, ..Recorded::default() }.write(&folder.path().join("older.data"));
@@ -102,9 +107,14 @@ fn a_page_holds_in_a_browser() {
     folder.output(&["view", "hostile.data", "--root", "thread", "--no-open", "-o", "hostile.html"]);
     fs::write(folder.path().join("many.folded"), many_functions()).expect("written");
     folder.output(&["view", "many.folded", "--no-open", "-o", "many.html"]);
+    fs::write(folder.path().join("fewer.folded"), "main;outer::module_0::call;inner::function_00000 7000\n")
+        .expect("written");
+    folder.output(&["view", "many.folded", "--diff", "fewer.folded", "--no-open", "-o", "samples.html"]);
     let pages = [
+        ("difference", "samples.html"),
         ("program", "simple.html"),
         ("program", "measured.html"),
+        ("program", "several.html"),
         ("difference", "difference.html"),
         ("hostile", "hostile.html"),
         ("many", "many.html"),

@@ -12,7 +12,7 @@ const details = {
     const { functions, modules, threads } = model.data;
     const own = sums.functions.own[fn];
     const total = app.isWhole() ? functions.total[fn] : sums.functions.total[fn];
-    const draws = app.isWhole() && functions.watts[fn] > 0 ? `, ${format.quantity(functions.watts[fn], 'W')} while it ran` : '';
+    const draws = sums.watts[fn] > 0 ? `, ${format.quantity(sums.watts[fn], 'W')} while it ran` : '';
     const change = app.change(fn);
     const button = (text, act) => look.element('button', { type: 'button', on: { click: act } }, text);
     const ofThreads = profile.threads(model, sums.leaves);
@@ -20,7 +20,7 @@ const details = {
     const parts = [
       look.element('h3', {}, functions.name[fn]),
       look.element('p', { class: 'dim' }, functions.module[fn] ? modules[functions.module[fn] - 1] : ''),
-      look.element('p', {}, 'itself ', look.element('b', {}, app.amount(own, app.isWhole() ? functions.error[fn] : 0)), `, ${format.percent(own / (sums.all || 1))}${draws}`),
+      look.element('p', {}, 'itself ', look.element('b', {}, app.amount(own, sums.errors[fn])), `, ${format.percent(own / (sums.all || 1))}${draws}`),
       look.element('p', {}, 'with all that it called ', look.element('b', {}, app.amount(total)), `, ${format.percent(total / (sums.all || 1))}`),
       change ? look.element('p', {}, change) : null,
       look.element('p', { class: 'acts' },

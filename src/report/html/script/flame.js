@@ -4,6 +4,8 @@ const flame = {
   // Pixels.
   thinnest: 0.6,
   focused: null,
+  // What was drawn last.
+  seen: null,
   places: [],
 
   begin(app) {
@@ -75,7 +77,7 @@ const flame = {
 
   draw(app) {
     const canvas = look.byId('flame');
-    const width = canvas.clientWidth;
+    const width = look.widths.flame;
     const needsFunction = app.state.view === 'sandwich' && app.state.fn === null;
     look.byId('choose').hidden = !needsFunction;
     const [rows, places] = flame.arrange(app, width);
@@ -94,7 +96,7 @@ const flame = {
       context.fillRect(x, y + 1, Math.max(w - 0.6, 0.4), flame.row - 1);
       context.globalAlpha = 1;
       if (isMatch) {
-        context.fillStyle = look.color('mark');
+        context.fillStyle = look.colors.mark;
         context.fillRect(x, y + flame.row - 3, Math.max(w - 0.6, 0.4), 3);
       }
       if (box.chain.length > 1) {
@@ -106,13 +108,26 @@ const flame = {
       }
       const letters = Math.floor((w - 8) / letter);
       if (letters >= 3) {
-        context.fillStyle = app.found.any && !isMatch ? look.color('dim') : look.on(color);
+        context.fillStyle = app.found.any && !isMatch ? look.colors.dim : look.on(color);
         context.fillText(flame.label(app, place, letters), x + 4, y + 13);
       }
     }
     flame.drawFocus(app, context);
+    flame.showRoot(app, rows);
     flame.trail(app);
     flame.scale(app);
+  },
+
+  // Another picture is seen from where it begins: at its upper end, at its lower one, or around the middle.
+  showRoot({ state: { view, zoom, fn } }, rows) {
+    const seen = view === 'sandwich' ? `${view} ${fn}` : `${view} ${zoom}`;
+    const before = flame.seen;
+    flame.seen = seen;
+    // What was opened with the page is at its upper end already.
+    if (seen === before || (before === null && view === 'icicle')) return;
+    const scroll = look.byId('scroll');
+    const middle = flame.places.find(({ part, box }) => part === 'callees' && box.node === 0);
+    scroll.scrollTop = view === 'flame' ? rows * flame.row : view === 'sandwich' && middle ? middle.y + flame.row - scroll.clientHeight / 2 : 0;
   },
 
   // The box that keys move, where the canvas has the focus.
@@ -123,7 +138,7 @@ const flame = {
       || flame.places[0] || null;
     if (!flame.focused) return;
     const { x, y, w } = flame.focused;
-    context.strokeStyle = look.color('text');
+    context.strokeStyle = look.colors.text;
     context.lineWidth = 2;
     context.strokeRect(x + 1, y + 1, Math.max(w - 2, 2), flame.row - 1);
   },
@@ -151,18 +166,21 @@ const flame = {
 
   describe(app, { box, tree, fn, part }) {
     const { model, sums } = app;
-    const { name, module, error, watts } = model.data.functions;
+    const { name, module } = model.data.functions;
     if (box.chain.length > 1) {
       const names = box.chain.map((node) => name[tree.fn[node]]);
       const more = names.length > 12 ? [`… ${names.length - 12} more`] : [];
       return [`${box.chain.length} callers in a row: ${app.amount(box.weight)}, ${format.percent(box.weight / sums.all)}; a click opens them`, [...names.slice(0, 12), ...more]];
     }
     const title = fn === 0 ? 'the whole program' : name[fn];
-    const lines = [`${app.amount(box.weight)}, ${format.percent(box.weight / sums.all)} ${part === 'tree' ? 'here, with all that it called' : part === 'callers' ? 'of the middle by these callers' : 'in what the middle called'}`];
+    const lines = [];
+    const own = fn === 0 ? 0 : sums.functions.own[fn];
+    const draws = sums.watts[fn] > 0 ? `, ${format.quantity(sums.watts[fn], 'W')}` : '';
+    // Of a box that is all of its function, and calls nothing, everything is said in one line.
+    const isAll = fn !== 0 && box.weight === own;
+    if (!isAll) lines.push(`${app.amount(box.weight)}, ${format.percent(box.weight / sums.all)} ${part === 'tree' ? 'here, with all that it called' : part === 'callers' ? 'of the middle by these callers' : 'in what the middle called'}`);
     if (fn !== 0) {
-      const own = sums.functions.own[fn];
-      const draws = app.isWhole() && watts[fn] > 0 ? `, ${format.quantity(watts[fn], 'W')} while it runs` : '';
-      lines.push(`itself, wherever it is: ${app.amount(own, app.isWhole() ? error[fn] : 0)}, ${format.percent(own / sums.all)}${draws}`);
+      lines.push(`${isAll ? '' : 'itself, wherever it is: '}${app.amount(own, sums.errors[fn])}, ${format.percent(own / sums.all)}${draws}`);
       if (module[fn]) lines.push(model.data.modules[module[fn] - 1]);
     }
     const change = app.change(fn);
@@ -178,8 +196,9 @@ const flame = {
     if (chosen.color === 'module') return look.tinted(functions.module[fn] ? (functions.module[fn] * 137.5 + 20) % 360 : null, shade);
     if (chosen.color === 'watts') {
       const { low, high } = app.watts;
-      if (!(functions.watts[fn] > 0)) return look.tinted(null, 0);
-      return look.between(look.heat(), high > low ? (functions.watts[fn] - low) / (high - low) : 0.5);
+      const watts = app.sums.watts[fn];
+      if (!(watts > 0)) return look.tinted(null, 0);
+      return look.between(look.heat(), high > low ? (watts - low) / (high - low) : 0.5);
     }
     if (chosen.color === 'change') {
       const { largest, of } = app.changes;

@@ -12,6 +12,7 @@ const format = {
 
   // A number in a unit, to four digits; with the prefix of `like`, where several numbers are to be compared.
   quantity(value, unit, like = value) {
+    if (value === 0 && like === 0) return `0 ${unit}`;
     const [prefix, factor] = format.prefix(Math.abs(like));
     return `${format.digits(value / factor, like / factor)} ${prefix}${unit}`;
   },
@@ -39,7 +40,7 @@ const format = {
   },
 
   count(number) {
-    return Math.round(number).toLocaleString('en');
+    return String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',');
   },
 
   // Round numbers from 0 to at most `highest`, about as many as wanted.

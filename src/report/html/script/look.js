@@ -19,20 +19,23 @@ const look = {
   },
 
   isPrinted: false,
+  isDark: false,
+  colors: {},
+  widths: {},
 
-  isDark() {
-    return !look.isPrinted && matchMedia('(prefers-color-scheme: dark)').matches;
-  },
-
-  // A colour of the style sheet.
-  color(name) {
-    return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  // Everything that is asked of the document before it is drawn, at once: what is asked after the first change is laid out
+  // anew each time.
+  measure() {
+    look.isDark = !look.isPrinted && matchMedia('(prefers-color-scheme: dark)').matches;
+    const style = getComputedStyle(document.documentElement);
+    for (const name of ['dim', 'text', 'mark']) look.colors[name] = style.getPropertyValue(`--${name}`).trim();
+    for (const id of ['chart', 'flame']) look.widths[id] = look.byId(id).clientWidth;
   },
 
   // A canvas as sharp as the screen.
   prepare(canvas, height) {
     const scale = window.devicePixelRatio || 1;
-    const width = canvas.clientWidth;
+    const width = look.widths[canvas.id];
     canvas.style.height = `${height}px`;
     canvas.width = Math.max(Math.round(width * scale), 1);
     canvas.height = Math.max(Math.round(height * scale), 1);
@@ -85,17 +88,17 @@ const look = {
   },
 
   tinted(hue, shade) {
-    const lightness = look.isDark() ? 0.30 + shade * 0.08 : 0.74 + shade * 0.10;
-    if (hue === null) return look.hsl(210, 0.08, look.isDark() ? 0.30 : 0.86);
-    return look.hsl(hue, look.isDark() ? 0.42 : 0.72, lightness);
+    const lightness = look.isDark ? 0.30 + shade * 0.08 : 0.74 + shade * 0.10;
+    if (hue === null) return look.hsl(210, 0.08, look.isDark ? 0.30 : 0.86);
+    return look.hsl(hue, look.isDark ? 0.42 : 0.72, lightness);
   },
 
   heat() {
-    return look.isDark() ? [[72, 66, 48], [150, 92, 30], [214, 60, 38]] : [[250, 236, 160], [249, 168, 72], [214, 44, 34]];
+    return look.isDark ? [[72, 66, 48], [150, 92, 30], [214, 60, 38]] : [[250, 236, 160], [249, 168, 72], [214, 44, 34]];
   },
 
   changes() {
-    return look.isDark()
+    return look.isDark
       ? [[50, 110, 200], [44, 66, 100], [58, 62, 66], [104, 56, 50], [206, 62, 48]]
       : [[62, 124, 214], [178, 206, 240], [232, 234, 236], [246, 192, 180], [222, 72, 54]];
   },
@@ -103,12 +106,12 @@ const look = {
   // The colours of a few things that are told apart, the heaviest first, and of what is none of them.
   series(index) {
     const hues = [212, 28, 150, 340, 268, 56, 186, 8];
-    const dark = look.isDark();
+    const dark = look.isDark;
     return look.hsl(hues[index % hues.length], dark ? 0.50 : 0.62, dark ? 0.52 : 0.56);
   },
 
   rest(part) {
-    const dark = look.isDark();
+    const dark = look.isDark;
     // Others of the program, static, other processes, eprof, lost.
     return look.hsl(212, 0.10, (dark ? [0.62, 0.30, 0.42, 0.52, 0.70] : [0.68, 0.88, 0.80, 0.72, 0.50])[part]);
   },

@@ -17,7 +17,8 @@ const main = {
     table.begin(app);
     main.keys(app);
     const redraw = () => main.draw(app);
-    new ResizeObserver(redraw).observe(look.byId('main'));
+    // An observer tells the size that was drawn already, too.
+    new ResizeObserver(() => { if (look.byId('flame').clientWidth !== look.widths.flame || innerHeight !== table.screen) redraw(); }).observe(look.byId('main'));
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
     matchMedia('print').addEventListener('change', (event) => main.print(app, event.matches));
     window.addEventListener('hashchange', () => {
@@ -51,7 +52,9 @@ const main = {
       app.computed = key;
       const leaves = profile.leaves(model, chosen.from, chosen.to, chosen.thread);
       const nodes = profile.nodes(model, leaves);
-      app.sums = { leaves, nodes, functions: profile.functions(model, leaves, nodes), all: nodes.total[0] };
+      const functions = profile.functions(model, leaves, nodes);
+      const chosenPart = [model, chosen.from, chosen.to, chosen.thread, functions.own];
+      app.sums = { leaves, nodes, functions, all: nodes.total[0], errors: part.errors(...chosenPart), watts: part.watts(...chosenPart) };
       app.changes = main.changes(app);
     }
     const { matches, isPattern } = profile.matches(model, chosen.find);
@@ -86,7 +89,12 @@ const main = {
     main.remember(app);
   },
 
+  // How often it was drawn.
+  drawn: 0,
+
   draw(app) {
+    main.drawn += 1;
+    look.measure();
     timeline.draw(app);
     flame.draw(app);
     table.draw(app);
@@ -126,17 +134,18 @@ const main = {
     const all = data.balance.reduce((sum, [, joules]) => sum + joules, 0);
     const facts = data.weight === 'joules'
       ? `${format.quantity(all, 'J')} in ${format.quantity(data.seconds, 's')}${data.seconds > 0 ? `, ${format.quantity(all / data.seconds, 'W')}` : ''}: ${data.how}`
-      : `${data.heading}: ${data.how}`;
+      : data.subject ? `${data.heading}: ${data.how}` : data.how;
     look.byId('facts').textContent = facts;
     look.byId('facts').classList.toggle('estimate', Boolean(data.estimate));
     if (app.older) {
       const { older } = data;
-      look.byId('older').textContent = `compared with ${older.subject || 'an older recording'}: ${app.amount(older.total)} of the program in ${format.quantity(older.seconds, 's')}, now ${app.amount(data.functions.total[0])}; ${older.how}`;
+      look.byId('older').textContent = `compared with ${older.subject || 'an older recording'}: ${app.amount(older.total)} of the program${older.seconds > 0 ? ` in ${format.quantity(older.seconds, 's')}` : ''}, now ${app.amount(data.functions.total[0])}; ${older.how}`;
     }
     main.balance(data, all);
     const notes = [...data.warnings];
     if (data.lightest > 0) notes.push(`call paths with less than ${format.percent(data.lightest).replace('0.0 %', '0.1 %')} of all are drawn as part of their callers; what functions took themselves is exact`);
     if (data.slices.untimed.length > 0 && slices > 1) notes.push('some of it is not known by time (GPU kernels): it is part of the whole, and of no chosen stretch of time');
+    if (data.gaps && slices > 1) notes.push(`time in which nobody recorded is left out; ${data.gaps.length === 1 ? 'a dashed line stands' : 'dashed lines stand'} in its place`);
     look.byId('notes').hidden = notes.length === 0;
     look.byId('notes').querySelector('summary').textContent = `${notes.length} note${notes.length === 1 ? '' : 's'}`;
     look.byId('warnings').replaceChildren(...notes.map((note) => look.element('li', {}, note)));
@@ -214,12 +223,13 @@ const main = {
     tip.style.transform = `translate(${Math.max(x, 4)}px, ${Math.max(y, 4)}px)`;
   },
 
-  // On paper: dark on light, and the table's first rows instead of those in sight.
+  // On paper: dark on light, the table's first rows instead of those in sight, and what the reader must know.
   print(app, isPrinted) {
     look.isPrinted = isPrinted;
+    if (isPrinted) look.byId('notes').open = true;
     main.draw(app);
   },
 };
 
-if (typeof document === 'undefined') module.exports = { format, profile, layout, state };
+if (typeof document === 'undefined') module.exports = { format, profile, part, layout, state };
 else window.eprof = main.start();

@@ -25,23 +25,23 @@ const profile = {
       isApart: inTree.includes(0),
       edges: Float64Array.from(data.slices.edges),
       slices: data.slices.own.length,
-      own: data.slices.own.map(profile.pairs),
-      untimed: profile.pairs(data.slices.untimed),
+      own: data.slices.own.map((list, slice) => profile.pairs(list, data.slices.times[slice])),
+      untimed: profile.pairs(data.slices.untimed, data.slices.untimed_times),
       functions: data.functions.name.length,
     };
     profile.markOutermost(model);
     return model;
   },
 
-  // Pairs of leaf and weight, of leaves that are told by their distances.
-  pairs(list) {
+  // Pairs of leaf and weight, of leaves that are told by their distances, and the CPU times of the first of them.
+  pairs(list, times) {
     const leaf = new Uint32Array(list.length / 2);
     const weight = new Float64Array(list.length / 2);
     for (let at = 0, before = 0; at < leaf.length; at++) {
       leaf[at] = before += list[2 * at];
       weight[at] = list[2 * at + 1];
     }
-    return { leaf, weight };
+    return { leaf, weight, time: Float64Array.from(times) };
   },
 
   // A function that calls itself counts once: where it is not below itself.
@@ -51,9 +51,12 @@ const profile = {
       while (node !== 0 && fn[node] !== wanted) node = parent[node];
       return node !== 0;
     };
-    model.outermost = Uint8Array.from(fn, (own, node) => (node !== 0 && !isBelow(parent[node], own) ? 1 : 0));
+    // A function that has one node alone is not below itself.
+    const nodes = new Uint32Array(model.functions);
+    for (let node = 1; node < model.count; node++) nodes[fn[node]] += 1;
+    model.outermost = Uint8Array.from(fn, (own, node) => (node !== 0 && (nodes[own] < 2 || !isBelow(parent[node], own)) ? 1 : 0));
     // Of leaves whose own branch is too light to be drawn.
-    model.leafAdds = Uint8Array.from(leaves.fn, (own, leaf) => (isBelow(leaves.node[leaf], own) ? 0 : 1));
+    model.leafAdds = Uint8Array.from(leaves.fn, (own, leaf) => (nodes[own] > 0 && isBelow(leaves.node[leaf], own) ? 0 : 1));
   },
 
   isWhole(model, from, to) {

@@ -4,11 +4,19 @@ const table = {
   spare: 12,
   rows: [],
   focused: 0,
+  // How far it is scrolled, and the screen's height.
+  top: 0,
+  screen: 0,
+  // What the rows follow from.
+  listed: null,
   printed: 60,
 
   begin(app) {
     const box = look.byId('rows');
-    box.addEventListener('scroll', () => table.show(app));
+    box.addEventListener('scroll', () => {
+      table.top = box.scrollTop;
+      table.show(app);
+    });
     box.addEventListener('keydown', (event) => table.key(app, event));
     look.byId('group').addEventListener('change', (event) => app.choose({ group: event.target.value }));
   },
@@ -19,7 +27,6 @@ const table = {
     const { data } = model;
     const isJoules = data.weight === 'joules';
     const byFunction = chosen.group === 'function';
-    const isWhole = app.isWhole();
     const largest = (key) => table.rows.reduce((most, row) => Math.max(most, Math.abs(row[key] || 0)), 0);
     const weight = (key, title, more = {}) => {
       const like = largest(key) / data.unit;
@@ -30,14 +37,14 @@ const table = {
     const columns = [weight('own', byFunction || chosen.group === 'module' ? 'self' : data.weight === 'joules' ? 'energy' : data.weight)];
     const like = largest('own') / data.unit;
     const [, factor] = format.prefix(like);
-    const same = (value) => format.digits(value / data.unit / factor, like / factor);
+    const same = (value) => (isJoules ? format.digits(value / data.unit / factor, like / factor) : format.count(value));
     if (byFunction && isJoules) {
-      columns.push({ key: 'error', title: '±', text: (row) => (isWhole && row.error > 0 ? same(row.error) : ''), hint: 'one standard error, of the whole recording' });
+      columns.push({ key: 'error', title: '±', text: (row) => (row.error > 0 ? same(row.error) : ''), hint: 'one standard error' });
     }
     columns.push({ key: 'share', title: 'share', text: (row) => format.percent(row.share), bar: (row) => row.share });
     if (byFunction) columns.push(weight('total', 'total', { hint: 'with all that it called' }));
     if (byFunction && isJoules && app.watts.high > 0) {
-      columns.push({ key: 'watts', title: 'W', text: (row) => (isWhole && row.watts > 0 ? format.digits(row.watts) : ''), hint: 'while its own code ran, of the whole recording' });
+      columns.push({ key: 'watts', title: 'W', text: (row) => (row.watts > 0 ? format.digits(row.watts) : ''), hint: 'while its own code ran' });
     }
     if (byFunction && app.older) {
       columns.push({ key: 'change', title: 'change', text: (row) => (row.change === null ? '' : (row.change > 0 ? '+' : row.change < 0 ? '−' : '') + same(Math.abs(row.change)) + (row.changeError > 0 ? ` ± ${same(row.changeError)}` : '')), className: (row) => (row.change > 2 * row.changeError ? 'more' : row.change < -2 * row.changeError ? 'less' : '') });
@@ -45,7 +52,7 @@ const table = {
     if (byFunction && data.threads.length > 1) columns.push({ key: 'threads', title: 'threads', text: (row) => (row.threads ? String(row.threads) : '') });
     columns.push({ key: 'name', title: chosen.group === 'cpu' ? 'CPU' : chosen.group, text: (row) => row.name, isText: true });
     if (byFunction) {
-      if (data.lines && Object.keys(data.lines.functions).length > 0) columns.push({ key: 'line', title: 'hottest line', text: (row) => row.line, isText: true, fixed: true });
+      if (data.lines && Object.keys(data.lines.functions).length > 0) columns.push({ key: 'line', title: 'line', text: (row) => row.line, isText: true, fixed: true, hint: 'the line of the source that took most' });
       columns.push({ key: 'module', title: 'module', text: (row) => row.module.split('/').pop(), isText: true });
     }
     return columns;
@@ -84,7 +91,7 @@ const table = {
       if (functions.class[fn] === 'a' || (own === 0 && total[fn] === 0 && !app.older?.functions.has(fn))) continue;
       const change = app.changes.of(fn);
       rows.push({
-        key: fn, own, share: own / all, error: functions.error[fn], total: total[fn], watts: functions.watts[fn], change,
+        key: fn, own, share: own / all, error: sums.errors[fn], total: total[fn], watts: sums.watts[fn], change,
         changeError: change === null ? 0 : app.changes.error(fn), threads: threads[fn], name: functions.name[fn],
         line: line(fn), module: functions.module[fn] ? modules[functions.module[fn] - 1] : '',
       });
@@ -121,9 +128,15 @@ const table = {
     table.sort(chosen);
     table.used = table.columns(app);
     table.head(app);
+    // Other rows, or the same in another order, are read from the first one on.
+    const listed = [chosen.find, chosen.group, chosen.sort, chosen.rises].join('\n');
+    if (table.listed !== listed) {
+      if (table.top > 0) look.byId('rows').scrollTop = 0;
+      [table.listed, table.focused, table.top] = [listed, 0, 0];
+    }
     table.focused = Math.min(table.focused, Math.max(table.rows.length - 1, 0));
     const own = table.rows.reduce((sum, row) => sum + row.own, 0);
-    look.byId('count').textContent = `${format.count(table.rows.length)}${table.rows.length < found.length ? ` of ${format.count(found.length)}` : ''} ${chosen.group === 'cpu' ? 'CPU' : chosen.group}${table.rows.length === 1 ? '' : 's'}: ${app.amount(own)}, ${format.percent(own / (app.sums.all || 1))}${app.isWhole() ? '' : '; ± and W are of the whole recording, and not shown of a part'}`;
+    look.byId('count').textContent = `${format.count(table.rows.length)}${table.rows.length < found.length ? ` of ${format.count(found.length)}` : ''} ${chosen.group === 'cpu' ? 'CPU' : chosen.group}${table.rows.length === 1 ? '' : 's'}: ${app.amount(own)}, ${format.percent(own / (app.sums.all || 1))}`;
     table.show(app, true);
   },
 
@@ -156,11 +169,15 @@ const table = {
   },
 
   show(app, isNew = false) {
-    const box = look.byId('rows');
     const { rows, rowHeight } = table;
-    const first = look.isPrinted ? 0 : Math.max(Math.floor(box.scrollTop / rowHeight) - table.spare, 0);
+    table.screen = innerHeight;
+    // Not higher than the style sheet lets it be; how high it is will be known only when it has rows.
+    const height = Math.min(table.screen * 0.6, 640);
+    // A box that is scrolled farther than there are rows by now will be scrolled back only after this.
+    const top = Math.min(table.top, Math.max(rows.length * rowHeight - height, 0));
+    const first = look.isPrinted ? 0 : Math.max(Math.floor(top / rowHeight) - table.spare, 0);
     const last = look.isPrinted ? Math.min(rows.length, table.printed)
-      : Math.min(Math.ceil((box.scrollTop + box.clientHeight) / rowHeight) + table.spare, rows.length);
+      : Math.min(Math.ceil((top + height) / rowHeight) + table.spare, rows.length);
     if (!isNew && table.first === first && table.last === last) return;
     [table.first, table.last] = [first, last];
     const body = look.byId('body');
@@ -220,6 +237,7 @@ const table = {
     const head = table.rowHeight + 4;
     if (moves && top < box.scrollTop) box.scrollTop = top;
     if (moves && top + table.rowHeight + head > box.scrollTop + box.clientHeight) box.scrollTop = top + table.rowHeight + head - box.clientHeight;
+    table.top = box.scrollTop;
     if (moves) table.show(app, true);
     const row = look.byId('body').querySelector(`tr[data-index="${table.focused}"]`);
     if (row && row !== document.activeElement) row.focus({ preventScroll: true });

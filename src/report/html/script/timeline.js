@@ -138,7 +138,7 @@ const timeline = {
     const x = (time) => timeline.x(app, time, width);
     const y = (watts) => bottom - (bottom - margin.top) * (watts / highest);
     context.font = look.sans;
-    context.fillStyle = context.strokeStyle = look.color('dim');
+    context.fillStyle = context.strokeStyle = look.colors.dim;
     context.textAlign = 'right';
     context.lineWidth = 1;
     for (const watts of format.ticks(highest, 4)) {
@@ -171,6 +171,11 @@ const timeline = {
       });
     }
     context.globalAlpha = 1;
+    // Between recordings nobody knows.
+    context.fillStyle = look.colors.text;
+    for (const gap of model.data.gaps || []) {
+      for (let top = margin.top; top < bottom; top += 6) context.fillRect(onPixel(x(edges[0] + gap)), top, 1, 3);
+    }
     timeline.place(app, x, bottom);
     timeline.legend(app);
   },
@@ -211,10 +216,10 @@ const timeline = {
         look.element('b', {}, format.quantity(joules[index], 'J')), look.element('span', { class: 'mean' }, seconds > 0 ? format.quantity(joules[index] / seconds, 'W') : '')];
       const choose = chosen.stack === 'thread' ? () => app.choose({ thread: chosen.thread === row.key ? null : row.key })
         : chosen.stack === 'function' ? () => app.choose({ fn: row.key }) : null;
-      if (row.key === undefined || !choose) return look.element('li', {}, look.element('span', { class: 'item', title: row.name }, ...text));
+      if (row.key === undefined || !choose) return look.element('li', {}, look.element('span', { class: 'item', title: `${row.name}: joules, and mean watts over the chosen time` }, ...text));
       const isChosen = chosen.stack === 'thread' ? chosen.thread === row.key : chosen.fn === row.key;
       return look.element('li', {}, look.element('button', {
-        type: 'button', class: 'item', title: row.name, 'aria-pressed': String(isChosen), on: { click: choose },
+        type: 'button', class: 'item', title: `${row.name}: joules, and mean watts over the chosen time`, 'aria-pressed': String(isChosen), on: { click: choose },
       }, ...text));
     }));
     const [start, end] = [model.edges[chosen.from], model.edges[chosen.to]];

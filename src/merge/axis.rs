@@ -1,0 +1,88 @@
+//! When several recordings ran, on one axis.
+
+use super::machines::{Machines, times};
+use crate::profile::Profile;
+use crate::units::Timestamp;
+
+/// The time in which at least one recording ran: nanoseconds from 0 on, without the gaps in which nobody recorded.
+pub(super) struct Axis {
+    /// Stretches of time without gaps, in order, on the clock that all recordings are placed on.
+    covered: Vec<(u64, u64)>,
+    /// Of each part, what is added to its clock.
+    shifts: Vec<i128>,
+}
+
+impl Axis {
+    /// Of these profiles. Those of one boot are compared by its clock, boots by the wall clock at the start of their first
+    /// recording; `Err` has the number of a profile whose place is not known.
+    pub fn of(parts: &[Profile], machines: &Machines) -> Result<Self, usize> {
+        let is_one_machine = machines.of_part.iter().all(|machine| *machine == machines.of_part[0]);
+        let mut shifts = vec![0i128; parts.len()];
+        for machine in 0..parts.len() {
+            let Some(first) = machines.parts(machine).next() else { continue };
+            let started = parts[first].recordings.first().and_then(|origin| origin.started_unix_ns);
+            let shift = match started {
+                Some(wall) => i128::from(wall) - i128::from(parts[first].start.as_nanos()),
+                None if is_one_machine => 0,
+                None => return Err(first),
+            };
+            machines.parts(machine).for_each(|part| shifts[part] = shift);
+        }
+        let placed = parts.iter().zip(&shifts).map(|(part, &shift)| {
+            let (start, end) = times(part);
+            (moved(start, shift), moved(end, shift))
+        });
+        let mut stretches: Vec<(u64, u64)> = placed.collect();
+        stretches.sort_unstable();
+        let mut covered: Vec<(u64, u64)> = Vec::new();
+        for (start, end) in stretches {
+            match covered.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => covered.push((start, end)),
+            }
+        }
+        Ok(Self { covered, shifts })
+    }
+
+    /// How long it is, in nanoseconds.
+    pub fn length(&self) -> u64 {
+        self.covered.iter().map(|(start, end)| end - start).sum()
+    }
+
+    /// Gaps that it leaves out: their places on the axis.
+    pub fn gaps(&self) -> Vec<u64> {
+        let mut at = 0;
+        let ends = self.covered.iter().map(|(start, end)| {
+            at += end - start;
+            at
+        });
+        let mut ends: Vec<u64> = ends.collect();
+        ends.pop();
+        ends
+    }
+
+    /// Where a time of a part's clock lies on the axis; in a gap, where that was left out.
+    pub fn place(&self, part: usize, time: Timestamp) -> u64 {
+        let time = moved(time, self.shifts[part]);
+        let before = |&(start, end): &(u64, u64)| time.clamp(start, end) - start;
+        self.covered.iter().map(before).sum()
+    }
+
+    /// The time of a part's clock at a place on the axis.
+    pub fn time(&self, part: usize, place: u64) -> Timestamp {
+        let mut left = place;
+        let mut at = self.covered.last().map_or(0, |(_, end)| *end);
+        for &(start, end) in &self.covered {
+            if left <= end - start {
+                at = start + left;
+                break;
+            }
+            left -= end - start;
+        }
+        Timestamp::from_nanos(u64::try_from(i128::from(at) - self.shifts[part]).unwrap_or(0))
+    }
+}
+
+fn moved(time: Timestamp, shift: i128) -> u64 {
+    u64::try_from(i128::from(time.as_nanos()) + shift).unwrap_or(0)
+}
