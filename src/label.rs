@@ -134,6 +134,13 @@ fn take_columns(chars: impl Iterator<Item = char>, columns: usize) -> String {
         .collect()
 }
 
+/// A text as a shell takes it for one word: in quotes, unless it is plain.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%".contains(c);
+    let all_plain = !text.is_empty() && text.chars().all(is_plain);
+    if all_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
 /// Replaces what cannot be seen, or acts instead of being seen, by a visible escape.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
@@ -276,5 +283,12 @@ mod tests {
             prop_assert_eq!(name.trim(), &*name);
             prop_assert!(name.rsplit_once(' ').is_none_or(|(_, tail)| !is_number(tail)));
         }
+    }
+
+    #[test]
+    fn a_word_of_a_shell_is_quoted_where_it_must_be() {
+        assert_eq!(shell_word("run/77-1.data"), "run/77-1.data");
+        assert_eq!(shell_word("it's"), r"'it'\''s'");
+        assert_eq!(shell_word(""), "''");
     }
 }

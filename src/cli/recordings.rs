@@ -7,8 +7,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
+use super::output::warn;
+
 /// What every perf.data file begins with, as a machine of either byte order writes it.
 const MAGIC: [&[u8; 8]; 2] = [b"PERFILE2", b"2ELIFREP"];
+/// What recordings are called. A file of that name that is none was to become one.
+const RECORDED: &str = "data";
 /// What the recorder calls a recording that a new one took the place of.
 const REPLACED: &str = "old";
 
@@ -39,14 +43,26 @@ pub fn expand(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 
 fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let cannot = || format!("cannot read the folder {}", folder.display());
-    let mut found = Vec::new();
+    let (mut found, mut left_out) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(folder).with_context(cannot)? {
         let path = entry.with_context(cannot)?.path();
         let is_replaced = path.extension().is_some_and(|extension| extension == REPLACED);
-        if !is_replaced && path.is_file() && is_recording(&path) {
+        if is_replaced || !path.is_file() {
+            continue;
+        }
+        if is_recording(&path) {
             found.push(path);
+        } else if path.extension().is_some_and(|extension| extension == RECORDED) {
+            let is_empty = fs::metadata(&path).is_ok_and(|metadata| metadata.len() == 0);
+            let why = if is_empty { "it is empty" } else { "it does not begin as recordings do" };
+            left_out.push(format!(
+                "{} was left out: {why}, as what a recorder leaves that was killed at once",
+                path.display()
+            ));
         }
     }
+    left_out.sort();
+    warn(left_out);
     found.sort();
     if found.is_empty() {
         bail!("no recording is in the folder {}: make one there with `eprof record -o`", folder.display());

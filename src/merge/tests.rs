@@ -71,6 +71,19 @@ fn one_profile_stays_as_it_is() {
 }
 
 #[test]
+fn a_recording_without_joules_is_named_among_others() {
+    let world = world();
+    let with = world.record(&recorder(1, &[0], (0, 20)));
+    let mut without = world.record(&recorder(2, &[1], (10, 30)));
+    without.domains.clear();
+    without.cell_joules.clear();
+    without.recordings[0].name = Some("of-perf.data".to_owned());
+    let said = |profiles| merge(profiles).profile.warnings.join("\n");
+    assert!(said(vec![with, without.clone()]).contains("of-perf.data has no joules"));
+    assert!(!said(vec![without.clone(), without]).contains("has no joules"), "there are none at all");
+}
+
+#[test]
 fn a_recording_that_is_given_twice_counts_once() {
     let world = world();
     let [a, b] = [world.record(&recorder(1, &[0], (0, 30))), world.record(&recorder(2, &[1], (0, 30)))];

@@ -27,7 +27,7 @@ pub(super) struct Estimate {
     domains: Vec<DomainInfo>,
     parts: Vec<Part>,
     started: Instant,
-    busy_at_start: BTreeMap<u32, u64>,
+    busy: BusyTime,
 }
 
 struct Part {
@@ -35,7 +35,39 @@ struct Part {
     idle: Watts,
     /// What one busy CPU adds.
     per_busy_cpu: Watts,
-    highest: Joules,
+}
+
+/// How long each CPU was busy. The kernel counts in steps of a tick, and no CPU is busy for longer than time has passed:
+/// what a step has too much is given to the time after it. Else a short recording would have more watts than the machine.
+#[derive(Default)]
+struct BusyTime {
+    until: Nanoseconds,
+    cpus: BTreeMap<u32, BusyCpu>,
+}
+
+struct BusyCpu {
+    /// Ticks when it was seen first.
+    start: u64,
+    given: Nanoseconds,
+}
+
+impl BusyTime {
+    /// The ticks of each CPU so long after the start.
+    fn advance(&mut self, elapsed: Nanoseconds, ticks: &BTreeMap<u32, u64>) {
+        let passed = elapsed.as_nanos().saturating_sub(self.until.as_nanos());
+        self.until = elapsed;
+        for (cpu, &ticks) in ticks {
+            let cpu = self.cpus.entry(*cpu).or_insert(BusyCpu { start: ticks, given: Nanoseconds::ZERO });
+            let counted = ticks.saturating_sub(cpu.start).saturating_mul(1_000_000_000 / TICKS_PER_SECOND);
+            let due = counted.saturating_sub(cpu.given.as_nanos());
+            cpu.given += Nanoseconds::from_nanos(due.min(passed));
+        }
+    }
+
+    /// Of these CPUs together, never less than before.
+    fn of(&self, cpus: &[u32]) -> Nanoseconds {
+        cpus.iter().filter_map(|cpu| self.cpus.get(cpu)).map(|cpu| cpu.given).sum()
+    }
 }
 
 impl Estimate {
@@ -45,7 +77,8 @@ impl Estimate {
     /// If `/proc/stat` cannot be read.
     pub fn start(roots: &Roots, machine: &MachineInfo, watts: AssumedWatts) -> io::Result<Self> {
         let stat = roots.procfs.join("stat");
-        let busy_at_start = parse_busy_ticks(&fs::read_to_string(&stat)?);
+        let mut busy = BusyTime::default();
+        busy.advance(Nanoseconds::ZERO, &parse_busy_ticks(&fs::read_to_string(&stat)?));
         let share = 1.0 / machine.cpus.len().max(1) as f64;
         let (mut domains, mut parts) = (Vec::new(), Vec::new());
         for package in machine.packages() {
@@ -64,9 +97,9 @@ impl Estimate {
                     &Source::Estimate.to_string(),
                 )
             });
-            parts.push(Part { cpus, idle, per_busy_cpu, highest: Joules::ZERO });
+            parts.push(Part { cpus, idle, per_busy_cpu });
         }
-        Ok(Self { stat, domains, parts, started: Instant::now(), busy_at_start })
+        Ok(Self { stat, domains, parts, started: Instant::now(), busy })
     }
 }
 
@@ -119,20 +152,14 @@ impl EnergyMeter for Estimate {
     }
 
     fn read(&mut self, readings: &mut Vec<Option<CounterReading>>) -> io::Result<()> {
-        let busy = parse_busy_ticks(&fs::read_to_string(&self.stat)?);
+        let ticks = parse_busy_ticks(&fs::read_to_string(&self.stat)?);
         let elapsed = Nanoseconds::from_nanos(self.started.elapsed().as_nanos() as u64);
+        self.busy.advance(elapsed, &ticks);
         readings.clear();
-        for part in &mut self.parts {
-            let ticks = |cpu: &u32| {
-                let start = self.busy_at_start.get(cpu).or(busy.get(cpu)).copied().unwrap_or(0);
-                busy.get(cpu).copied().unwrap_or(start).saturating_sub(start)
-            };
-            let ticks: u64 = part.cpus.iter().map(ticks).sum();
-            let energy = energy(part, elapsed, ticks);
-            // A CPU that goes offline takes its ticks along; energy that was spent stays spent.
-            part.highest = part.highest.max(energy);
-            readings.push(Some(CounterReading { energy: part.highest, raw: ticks }));
-        }
+        readings.extend(self.parts.iter().map(|part| {
+            let busy = self.busy.of(&part.cpus);
+            Some(CounterReading { energy: energy(part, elapsed, busy), raw: busy.as_nanos() })
+        }));
         Ok(())
     }
 
@@ -141,8 +168,7 @@ impl EnergyMeter for Estimate {
     }
 }
 
-fn energy(part: &Part, elapsed: Nanoseconds, busy_ticks: u64) -> Joules {
-    let busy = Nanoseconds::from_nanos(busy_ticks.saturating_mul(1_000_000_000 / TICKS_PER_SECOND));
+fn energy(part: &Part, elapsed: Nanoseconds, busy: Nanoseconds) -> Joules {
     part.idle * elapsed + part.per_busy_cpu * busy
 }
 
@@ -207,15 +233,29 @@ mod tests {
 
     #[test]
     fn idle_all_the_time_and_busy_as_the_cpus_are() {
-        let part = Part {
-            cpus: vec![0, 1],
-            idle: Watts::from_watts(10.0),
-            per_busy_cpu: Watts::from_watts(20.0),
-            highest: Joules::ZERO,
-        };
+        let part =
+            Part { cpus: vec![0, 1], idle: Watts::from_watts(10.0), per_busy_cpu: Watts::from_watts(20.0) };
         // Two seconds, in which one CPU was busy for one: 20 J and 20 J.
-        let joules = energy(&part, Nanoseconds::from_millis(2000), 100);
+        let joules = energy(&part, Nanoseconds::from_millis(2000), Nanoseconds::from_millis(1000));
         assert!((joules.as_joules() - 40.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn no_cpu_is_busy_for_longer_than_time_has_passed() {
+        let mut busy = BusyTime::default();
+        let mut at = |millis: u64, ticks: &[(u32, u64)]| {
+            busy.advance(Nanoseconds::from_millis(millis), &ticks.iter().copied().collect());
+            busy.of(&[0, 1]).as_nanos() / 1_000_000
+        };
+        assert_eq!(at(0, &[(0, 70), (1, 500)]), 0);
+        // A tick of 10 ms comes after 4 ms: 4 ms now, and the rest when there is time for it.
+        assert_eq!(at(4, &[(0, 71), (1, 500)]), 4);
+        assert_eq!(at(6, &[(0, 71), (1, 500)]), 6);
+        assert_eq!(at(100, &[(0, 71), (1, 500)]), 10, "it was idle since");
+        assert_eq!(at(110, &[(0, 72), (1, 501)]), 30);
+        // A CPU that goes offline takes its ticks along; what was spent stays spent. One that comes begins anew.
+        assert_eq!(at(200, &[(1, 3)]), 30);
+        assert_eq!(at(300, &[(0, 1), (1, 502)]), 40);
     }
 
     #[test]
@@ -225,6 +265,8 @@ mod tests {
         let mut meter =
             Estimate::start(&Roots::under(files.path()), &machine("x86_64", 2), watts).expect("started");
         assert_eq!(EnergyMeter::domains(&meter)[0].method, Method::Estimated);
+        // The meter has been open for as long as the CPUs were busy.
+        meter.started -= std::time::Duration::from_secs(2);
         let mut joules = |ticks: u32| {
             files.write("proc/stat", &format!("cpu0 {ticks} 0 0 0 0 0 0 0 0 0\n"));
             let mut readings = Vec::new();

@@ -2,12 +2,16 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::hardware::Method;
+use crate::label::{shell_word, visible};
 use crate::process::Outcome;
 use crate::record::energy_log::EnergySummary;
 use crate::recording::metadata::MetersRead;
+
+/// The recording that is written and read where none is named.
+const DEFAULT_OUTPUT: &str = "eprof.data";
 
 /// A finished recording.
 #[derive(Debug)]
@@ -47,7 +51,13 @@ impl fmt::Display for Summary {
             }
             None => f.write_str("energy unknown")?,
         }
-        write!(f, ", {} {}; eprof report ]", self.output.display(), size(self.file_size))
+        let file = visible(&self.output.to_string_lossy()).into_owned();
+        write!(f, ", {file} {}; eprof report", size(self.file_size))?;
+        // What the report opens by itself need not be named.
+        if self.output != Path::new(DEFAULT_OUTPUT) {
+            write!(f, " {}", shell_word(&file))?;
+        }
+        f.write_str(" ]")
     }
 }
 

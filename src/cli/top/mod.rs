@@ -51,7 +51,7 @@ Examples:
 
 /// Show where the watts go, while they do.
 ///
-/// In the view, ? tells the keys. Where standard output is no terminal, lines are written instead.
+/// In the view, ? tells the keys. Where standard output is no terminal, or a dumb one, lines are written instead.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TopArgs {
@@ -118,7 +118,9 @@ pub struct TopArgs {
 
 /// Runs the verb. The exit status is the program's own, or 0 where the user ended the view.
 pub fn run(args: TopArgs) -> Outcome {
-    let as_lines = args.lines || args.iterations.is_some() || !io::stdout().is_terminal();
+    // A terminal that says of itself that it can do nothing cannot place a cursor.
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    let as_lines = args.lines || args.iterations.is_some() || is_dumb || !io::stdout().is_terminal();
     let (by, filter, delay) = (args.by, args.filter.clone(), args.delay);
     let (rows, iterations) = (args.rows.map(|rows| rows as usize), args.iterations);
     let options = options(args)?;

@@ -228,9 +228,32 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, 
     );
 }
 
+/// Columns of the names of keys in the help.
+const KEYS: usize = 30;
+
+/// Words in lines of so many columns.
+fn folded(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 fn draw_help(frame: &mut Frame<'_>, area: Rect, can: Abilities) {
-    let lines: Vec<Line<'_>> =
-        HELP.iter().map(|(keys, what)| Line::raw(format!(" {} {what}", padded(keys, 30)))).collect();
+    let columns = usize::from(area.width).saturating_sub(KEYS + 2).max(10);
+    let of_key = |(keys, what): &(&str, &str)| {
+        let mut keys = *keys;
+        let line = |text: String| Line::raw(format!(" {} {text}", padded(std::mem::take(&mut keys), KEYS)));
+        folded(what, columns).into_iter().map(line).collect::<Vec<_>>()
+    };
+    let lines: Vec<Line<'_>> = HELP.iter().flat_map(of_key).collect();
     let height = (lines.len() as u16 + 1).min(area.height);
     let area = Rect { height, ..area };
     frame.render_widget(Clear, area);
@@ -303,6 +326,11 @@ mod tests {
         let lines = drawn(100, 30, &view, true);
         for (keys, _) in HELP {
             assert!(lines.iter().any(|line| line.contains(keys)), "{keys} in {lines:#?}");
+        }
+        // All of it in the usual terminal.
+        let said = drawn(80, 24, &view, true).join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        for word in HELP.iter().flat_map(|(_, what)| what.split(' ')) {
+            assert!(said.contains(word), "{word} in {said}");
         }
     }
 }

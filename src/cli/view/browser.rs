@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use eprof::label::shell_word;
 use nix::unistd::geteuid;
 
 use crate::cli::output::say;
@@ -54,9 +55,10 @@ pub fn show(page: &Path) {
             }
         },
         Display::OverSsh => say(format_args!("{written}. {}", over_ssh(&absolute, &hostname()))),
-        Display::OfAnotherUser => {
-            say(format_args!("{written}; open it as yourself: xdg-open {}", quoted(page)))
-        }
+        Display::OfAnotherUser => say(format_args!(
+            "{written}; open it as yourself: xdg-open {}",
+            shell_word(&page.to_string_lossy())
+        )),
         Display::None => say(format_args!("{written}; there is no display here: open it in a browser")),
     }
 }
@@ -68,17 +70,10 @@ fn over_ssh(page: &Path, host: &str) -> String {
         "On your own machine, fetch it:\n  scp {host}:{page} .\nor leave it here and look at \
          http://localhost:8000/{name} while this runs:\n  ssh -L 8000:localhost:8000 {host} \
          python3 -m http.server --bind 127.0.0.1 --directory {folder} 8000",
-        page = quoted(page),
-        folder = quoted(folder),
+        page = shell_word(&page.to_string_lossy()),
+        folder = shell_word(&folder.to_string_lossy()),
         name = name.to_string_lossy(),
     )
-}
-
-/// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%".contains(c);
-    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 fn hostname() -> String {
@@ -127,6 +122,5 @@ mod tests {
         let text = over_ssh(Path::new("/home/a b/energy.html"), "node7");
         assert!(text.contains("scp node7:'/home/a b/energy.html' ."), "{text}");
         assert!(text.contains("--directory '/home/a b' 8000"), "{text}");
-        assert_eq!(quoted(Path::new("it's")), r"'it'\''s'");
     }
 }

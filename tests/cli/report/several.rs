@@ -60,6 +60,20 @@ fn meters_count_once_for_each_boot() {
 }
 
 #[test]
+fn what_a_killed_rank_left_is_named() {
+    let folder = ranks();
+    for (name, bytes) in [("d.data", &b""[..]), ("e.data", b"no recording"), ("notes.txt", b"no recording")] {
+        std::fs::write(folder.path().join("ranks").join(name), bytes).expect("writable");
+    }
+    let output = eprof().arg("report").arg(folder.path().join("ranks")).output().expect("eprof runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("d.data was left out: it is empty"), "{said}");
+    assert!(said.contains("e.data was left out: it does not begin as recordings do"), "{said}");
+    assert!(!said.contains("notes.txt"), "{said}");
+}
+
+#[test]
 fn rows_are_told_apart_by_what_recordings_say() {
     let folder = ranks();
     let names = |by: &str| -> Vec<String> {
