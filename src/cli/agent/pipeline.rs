@@ -20,6 +20,8 @@ use super::{own_memory, reread};
 
 /// A meter that fell silent is not looked for more often than this.
 const BETWEEN_SEARCHES: Duration = Duration::from_secs(300);
+/// In what analysis says of them.
+const LOST_RECORDS: &str = " records were lost (event ";
 /// A window in which a meter has to move.
 const LONG_ENOUGH: Duration = Duration::from_millis(900);
 
@@ -96,6 +98,7 @@ pub struct Pipeline {
     /// Domains that have counted something in this recording.
     counted: BTreeSet<String>,
     warned: BTreeSet<String>,
+    told_lost: u64,
 }
 
 impl Pipeline {
@@ -106,7 +109,7 @@ impl Pipeline {
         shared: Arc<Mutex<Shared>>,
         log: Arc<Log>,
     ) -> Self {
-        Self { kept, back, shared, log, counted: BTreeSet::new(), warned: BTreeSet::new() }
+        Self { kept, back, shared, log, counted: BTreeSet::new(), warned: BTreeSet::new(), told_lost: 0 }
     }
 
     /// Gives back what is kept.
@@ -121,6 +124,7 @@ impl Pipeline {
     /// Takes a window. `true`: the recording is to begin anew, since a meter fell silent.
     pub fn take(&mut self, window: &Window) -> bool {
         self.tell_warnings(window);
+        self.tell_lost();
         let started = self.place(window);
         let was_written = self.write(window, started);
         match WindowJoules::of(window) {
@@ -140,11 +144,31 @@ impl Pipeline {
         const MOST: usize = 200;
         let Window { profile, symbols, .. } = window;
         for warning in profile.warnings.iter().chain(&symbols.warnings) {
+            // Told below by what the kernel says; between stretches of the duty nothing was lost by a full ring.
+            if warning.contains(LOST_RECORDS) {
+                continue;
+            }
             let kind: String = warning.chars().filter(|letter| !letter.is_ascii_digit()).take(60).collect();
             if self.warned.len() < MOST && self.warned.insert(kind) {
                 self.log.is_over("window");
                 self.log.say("window", format_args!("warning: {warning}"));
             }
+        }
+    }
+
+    /// Records that the kernel had no room for.
+    fn tell_lost(&mut self) {
+        let lost = self.shared().metrics.lost_records;
+        if lost > self.told_lost {
+            self.log.say(
+                "lost",
+                format_args!(
+                    "warning: {} records were lost, {lost} so far: the rings were full; lower the rate (--frequency), or raise \
+                     kernel.perf_event_mlock_kb",
+                    lost - self.told_lost
+                ),
+            );
+            self.told_lost = lost;
         }
     }
 

@@ -11,7 +11,7 @@ use eprof::profile::{Balance, DomainEnergy, Profile};
 use eprof::report::{Grouping, Options, Report, ReportError, Row, RowKind, Selection};
 use eprof::symbolize::Symbols;
 
-use self::series::{BoundedSeries, above_zero};
+use self::series::{BoundedSeries, Part, above_zero};
 
 mod page;
 mod series;
@@ -161,7 +161,7 @@ struct OfDomain {
     balance: Balance,
     parent: Option<String>,
     source: String,
-    rows: Option<(Vec<(FunctionKey, f64)>, Vec<(Arc<str>, f64)>)>,
+    rows: Option<FunctionsAndGroups>,
 }
 
 impl WindowJoules {
@@ -208,7 +208,7 @@ fn counted(balance: Balance) -> Balance {
     }
 }
 
-type FunctionsAndGroups = (Vec<(FunctionKey, f64)>, Vec<(Arc<str>, f64)>);
+type FunctionsAndGroups = (Vec<Part<FunctionKey>>, Vec<Part<Arc<str>>>);
 
 /// A domain's joules by function and by control group.
 fn rows(
@@ -223,18 +223,20 @@ fn rows(
         report.rows.retain(|row| row.kind == RowKind::Samples);
         Ok::<_, ReportError>(report.rows)
     };
-    let own = |row: &Row| row.own.joules.as_joules();
+    fn part<K>(key: K, row: &Row) -> Part<K> {
+        Part { key, joules: row.own.joules.as_joules(), samples: row.own.samples }
+    }
     let short = |text: &str| Arc::<str>::from(text.chars().take(LONGEST_LABEL).collect::<String>());
     let functions = report(Grouping::Function, Vec::new())?;
     let functions = functions.iter().map(|row| {
         // Without a module is what stands for all others.
         let module = row.module.as_ref().map(|module| module.as_str()).filter(|module| !module.is_empty());
-        ((short(row.name.as_str()), short(module.unwrap_or("[none]"))), own(row))
+        part((short(row.name.as_str()), short(module.unwrap_or("[none]"))), row)
     });
     let cgroups = report(Grouping::Recording, vec![Dimension::Cgroup])?;
     let cgroups = cgroups.iter().map(|row| {
         let group = row.values.first().unwrap_or(&row.name).as_str();
-        (short(if group == page::OTHER { "/other" } else { group }), own(row))
+        part(short(if group == page::OTHER { "/other" } else { group }), row)
     });
     Ok((functions.collect(), cgroups.collect()))
 }

@@ -180,7 +180,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::cli::agent::metrics::series::Part;
     use crate::cli::agent::metrics::{Bounds, OfDomain, WindowJoules};
+
+    fn part<K>(key: K, joules: f64) -> Part<K> {
+        Part { key, joules, samples: 50 }
+    }
 
     fn window(functions: &[(u8, f64)], groups: &[(u8, f64)]) -> WindowJoules {
         let sum: f64 = functions.iter().map(|(_, joules)| joules).sum();
@@ -200,8 +205,11 @@ mod tests {
                 parent: None,
                 source: "power".into(),
                 rows: Some((
-                    functions.iter().map(|(id, joules)| ((name("f", *id), "m".into()), *joules)).collect(),
-                    groups.iter().map(|(id, joules)| (name("/g", *id), *joules)).collect(),
+                    functions
+                        .iter()
+                        .map(|(id, joules)| part((name("f", *id), "m".into()), *joules))
+                        .collect(),
+                    groups.iter().map(|(id, joules)| part(name("/g", *id), *joules)).collect(),
                 )),
             }],
         }
