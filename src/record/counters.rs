@@ -198,6 +198,14 @@ impl Counters {
         self.sampling().for_each(|open| drop(open.counter.disable()));
     }
 
+    /// CPU and id of each of those.
+    pub fn sampled_ids(&self) -> impl Iterator<Item = (u32, u64)> {
+        let samples = |open: &&OpenCounter| {
+            self.attrs.get(open.event).is_none_or(|attr| !is_dummy(attr.kind, attr.config))
+        };
+        self.counters.iter().filter(samples).map(|open| (open.cpu, open.id()))
+    }
+
     fn sampling(&mut self) -> impl Iterator<Item = &mut OpenCounter> {
         let attrs = &self.attrs;
         self.counters

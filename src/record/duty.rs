@@ -1,9 +1,10 @@
 //! Sampling in a part of the time.
 //!
 //! In each cycle there is one stretch in which samples are taken; where in the cycle is drawn anew each time, so that
-//! it does not fall into step with what a machine does every ten seconds. At its end the samples of each CPU are told to be
-//! lost until the next stretch begins, as the kernel tells of a ring that was full: attribution then knows that something
-//! ran there of which nothing is known, and books the joules to what was lost, and not to whatever was sampled last.
+//! it does not fall into step with what a machine does every ten seconds. Until the next stretch begins the samples of each
+//! CPU are told to be lost, as the kernel tells of a ring that was full: attribution then knows that something ran there of
+//! which nothing is known, and books the joules to what was lost, and neither to whatever was sampled last nor to a machine at
+//! rest. That is told many times a second, since attribution does not wait long for what happened.
 
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,9 @@ use crate::units::Timestamp;
 /// Samples a second that an event is taken to have missed, where nobody said how often it is sampled.
 const USUAL_RATE: f64 = 999.0;
 
+/// Between two tellings of what was missed.
+const TELLING: Duration = Duration::from_millis(90);
+
 /// Turns sampling on and off.
 #[derive(Debug)]
 pub struct Duty {
@@ -31,8 +35,8 @@ pub struct Duty {
     next: Instant,
     /// When the next cycle starts.
     cycle_end: Instant,
-    /// When sampling was turned off.
-    off_since: Timestamp,
+    /// Until when it was told what was missed, or when sampling was turned off.
+    told: Timestamp,
 }
 
 impl Duty {
@@ -50,7 +54,7 @@ impl Duty {
             is_on: true,
             next: started + cycle.on,
             cycle_end: started + cycle.cycle,
-            off_since: now,
+            told: now,
         }
     }
 
@@ -69,17 +73,23 @@ impl Duty {
         counters: &mut Counters,
         out: &mut Vec<u8>,
     ) -> Result<(), RecordTooLong> {
-        if now < self.next {
-            return Ok(());
-        }
+        let is_over = now >= self.next;
+        let time = monotonic_now();
         if self.is_on {
-            counters.pause_sampling();
-            self.off_since = monotonic_now();
-        } else {
-            self.tell_missed(monotonic_now(), counters, out)?;
-            counters.resume_sampling();
+            if is_over {
+                counters.pause_sampling();
+                self.told = time;
+            }
+        } else if is_over || time.since(self.told).as_nanos() >= TELLING.as_nanos() as u64 {
+            self.tell_missed(time, counters, out)?;
+            self.told = time;
+            if is_over {
+                counters.resume_sampling();
+            }
         }
-        self.turn(now);
+        if is_over {
+            self.turn(now);
+        }
         Ok(())
     }
 
@@ -98,18 +108,20 @@ impl Duty {
         self.cycle_end = start + self.cycle.cycle;
     }
 
-    /// At most one record of each CPU: as many samples as it would have had, had it been busy.
+    /// A record of each CPU: as many samples as it would have had, had it been busy.
     fn tell_missed(
         &self,
         now: Timestamp,
         counters: &Counters,
         out: &mut Vec<u8>,
     ) -> Result<(), RecordTooLong> {
-        let missed = (now.since(self.off_since).as_secs_f64() * self.rate).ceil().max(1.0) as u64;
-        for ring in &counters.rings {
-            let Some(owner) = counters.counters.get(ring.owner) else { continue };
-            let id = SampleId { pid: 0, tid: 0, time: now, cpu: ring.cpu, id: owner.id() };
-            encode::lost(missed, &id, out)?;
+        let missed = (now.since(self.told).as_secs_f64() * self.rate).ceil().max(1.0) as u64;
+        let mut last = None;
+        for (cpu, id) in counters.sampled_ids() {
+            // Those of a CPU stand together, and one event speaks for all.
+            if last.replace(cpu) != Some(cpu) {
+                encode::lost(missed, &SampleId { pid: 0, tid: 0, time: now, cpu, id }, out)?;
+            }
         }
         Ok(())
     }
