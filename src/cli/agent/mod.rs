@@ -11,7 +11,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use clap::Args;
@@ -28,7 +28,7 @@ use log::Log;
 use metrics::Bounds;
 use pipeline::{Kept, Pipeline, Shared, listen};
 use session::End;
-use settings::{Choices, Listen, Settings};
+use settings::{Asked, Choices, Listen, Settings};
 use units::Manager;
 
 mod clocks;
@@ -71,15 +71,6 @@ pub struct AgentArgs {
     print_unit: Option<Manager>,
 }
 
-/// What settings are made from, again at each SIGHUP.
-static ASKED: OnceLock<(Choices, Option<PathBuf>)> = OnceLock::new();
-
-/// The settings as they are now.
-fn reread() -> anyhow::Result<Settings> {
-    let (choices, config) = ASKED.get().context("no settings")?;
-    Settings::of(choices, config.as_deref())
-}
-
 /// Runs the verb until a signal ends it.
 pub fn run(args: AgentArgs) -> Outcome {
     if let Some(manager) = args.print_unit {
@@ -88,8 +79,8 @@ pub fn run(args: AgentArgs) -> Outcome {
     }
     // A path that is not absolute would mean another file should a service manager change the folder.
     let config = args.config.map(std::path::absolute).transpose()?;
-    let _ = ASKED.set((args.choices, config));
-    let settings = reread()?;
+    let asked = Asked { options: args.choices, file: config };
+    let settings = asked.settings()?;
     if !Permissions::read(&Roots::default()).cpu_wide_events() {
         anyhow::bail!(
             "the whole machine may be sampled by root alone here, or with the right to do so: `eprof doctor` says how to get \
@@ -110,11 +101,11 @@ pub fn run(args: AgentArgs) -> Outcome {
     let shared = Arc::new(Mutex::new(Shared::new(bounds)));
     let back: Arc<Mutex<Option<Kept>>> = Arc::default();
     let mut sampled = settings.sampled.clone();
-    let mut first = Some(settings);
+    let mut first = Some((asked, settings));
     loop {
         let mut opened = |_: &eprof::record::StopRequest| {
             let kept = match first.take() {
-                Some(settings) => begin(settings, &shared, &log)?,
+                Some((asked, settings)) => begin(asked, settings, &shared, &log)?,
                 None => {
                     let kept = back.lock().unwrap_or_else(PoisonError::into_inner).take();
                     kept.context("the recording before left nothing; this is a bug of eprof")?
@@ -144,7 +135,7 @@ pub fn run(args: AgentArgs) -> Outcome {
 }
 
 /// What is done once, when events and meters are open for the first time.
-fn begin(settings: Settings, shared: &Arc<Mutex<Shared>>, log: &Log) -> anyhow::Result<Kept> {
+fn begin(asked: Asked, settings: Settings, shared: &Arc<Mutex<Shared>>, log: &Log) -> anyhow::Result<Kept> {
     rights::when_open(settings.user.as_deref())?;
     let folder = Folder::open(&settings.output)?;
     let server = listen(settings.listen, shared, log);
@@ -161,7 +152,7 @@ fn begin(settings: Settings, shared: &Arc<Mutex<Shared>>, log: &Log) -> anyhow::
         settings.output.display(),
         settings.sampled.frequency
     ));
-    Ok(Kept::new(settings, folder, server))
+    Ok(Kept::new(asked, settings, folder, server))
 }
 
 /// A folder that root makes for another user is that user's.
@@ -174,12 +165,4 @@ fn give_folder(settings: &Settings) -> anyhow::Result<()> {
         credentials.give(&settings.output).with_context(cannot)?;
     }
     Ok(())
-}
-
-/// Memory of this process, as the kernel tells it.
-fn own_memory() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kilobytes * 1024)
 }

@@ -1,6 +1,7 @@
 //! What becomes of each window: counters, tables, and room for the next one.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -15,8 +16,7 @@ use super::folder::Folder;
 use super::http::Server;
 use super::log::Log;
 use super::metrics::{Bounds, Format, MakePage, Metrics, OwnCost, WindowJoules, render};
-use super::settings::{Listen, Settings};
-use super::{own_memory, reread};
+use super::settings::{Asked, Listen, Settings};
 
 /// A meter that fell silent is not looked for more often than this.
 const BETWEEN_SEARCHES: Duration = Duration::from_secs(300);
@@ -73,6 +73,7 @@ pub fn page(shared: &Arc<Mutex<Shared>>) -> MakePage {
 
 /// What is kept from one recording to the next one: everything but the recording.
 pub struct Kept {
+    asked: Asked,
     pub settings: Settings,
     pub folder: Folder,
     pub server: Option<Server>,
@@ -83,8 +84,8 @@ pub struct Kept {
 
 impl Kept {
     /// Of a folder that is open.
-    pub fn new(settings: Settings, folder: Folder, server: Option<Server>) -> Self {
-        Self { settings, folder, server, wall: WallClock::new(Clocks::now()), searched: None }
+    pub fn new(asked: Asked, settings: Settings, folder: Folder, server: Option<Server>) -> Self {
+        Self { asked, settings, folder, server, wall: WallClock::new(Clocks::now()), searched: None }
     }
 }
 
@@ -280,7 +281,7 @@ impl Pipeline {
 
     /// Reads the configuration again. `true`: the recording is to begin anew.
     pub fn reload(&mut self) -> bool {
-        let new = match reread() {
+        let new = match self.kept.asked.settings() {
             Ok(new) => new,
             Err(error) => {
                 self.shared().metrics.failed_reloads += 1;
@@ -325,4 +326,12 @@ pub fn listen(address: Listen, shared: &Arc<Mutex<Shared>>, log: &Log) -> Option
             None
         }
     }
+}
+
+/// Memory of this process, as the kernel tells it.
+fn own_memory() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kilobytes * 1024)
 }

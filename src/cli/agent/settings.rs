@@ -92,6 +92,26 @@ pub struct Choices {
     pub user: Option<String>,
 }
 
+/// What settings are made from, again at each SIGHUP.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The options.
+    pub options: Choices,
+    /// The configuration file for what they leave open.
+    pub file: Option<PathBuf>,
+}
+
+impl Asked {
+    /// The settings as they are now.
+    ///
+    /// # Errors
+    /// What is wrong with options or file, in a sentence.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        let file = self.file.as_deref().map(Choices::read).transpose()?.unwrap_or_default();
+        Settings::new(self.options.clone().or(file))
+    }
+}
+
 /// Where to listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listen {
@@ -218,15 +238,6 @@ impl Choices {
 }
 
 impl Settings {
-    /// Of the options, and of a configuration file for what they leave open.
-    ///
-    /// # Errors
-    /// What is wrong with either, in a sentence.
-    pub fn of(options: &Choices, file: Option<&Path>) -> anyhow::Result<Self> {
-        let file = file.map(Choices::read).transpose()?.unwrap_or_default();
-        Self::new(options.clone().or(file))
-    }
-
     fn new(choices: Choices) -> anyhow::Result<Self> {
         let Some(output) = choices.output.clone() else {
             bail!(

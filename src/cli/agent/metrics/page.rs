@@ -2,11 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::series::OTHER;
 use super::text::{Format, Kind, Page};
-use super::{DomainKey, DomainTotals, Metrics};
-
-/// What stands for all that has no counter of its own.
-pub(super) const OTHER: &str = "other";
+use super::totals::{DomainKey, DomainTotals, Metrics};
 
 /// What the agent takes itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -181,7 +179,7 @@ mod tests {
 
     use super::*;
     use crate::cli::agent::metrics::series::Part;
-    use crate::cli::agent::metrics::{Bounds, OfDomain, WindowJoules};
+    use crate::cli::agent::metrics::totals::{Bounds, OfDomain, WindowJoules};
 
     fn part<K>(key: K, joules: f64) -> Part<K> {
         Part { key, joules, samples: 50 }

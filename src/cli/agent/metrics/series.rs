@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+/// What stands for all that has no counter of its own.
+pub const OTHER: &str = "other";
 /// With fewer samples nothing is known to be heavy.
 const FEWEST_SAMPLES: u64 = 5;
 /// The last place is for what has so many fair shares more.
