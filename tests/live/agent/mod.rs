@@ -220,3 +220,70 @@ fn on_a_full_disk_windows_are_dropped_and_it_goes_on() {
     sums(&disk.join("tables"));
     drop(small);
 }
+
+/// The effective capabilities of each thread of a process, by its name.
+fn capabilities(process: u32) -> Vec<(String, u64)> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
+    let of_task = |entry: std::io::Result<fs::DirEntry>| {
+        let path = entry.expect("readable").path();
+        let status = fs::read_to_string(path.join("status")).expect("readable");
+        let line = status.lines().find_map(|line| line.strip_prefix("CapEff:")).expect("told");
+        let name = fs::read_to_string(path.join("comm")).expect("readable");
+        (name.trim().to_owned(), u64::from_str_radix(line.trim(), 16).expect("a set"))
+    };
+    tasks.map(of_task).collect()
+}
+
+#[test]
+fn root_gives_up_what_is_not_needed_and_can_begin_anew_as_another_user() {
+    if !can_sample_all() {
+        return;
+    }
+    if !nix::unistd::geteuid().is_root() {
+        skip_quietly("only root has rights to give up");
+        return;
+    }
+    // CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_SYSLOG and CAP_PERFMON.
+    const KEPT: u64 = 1 << 2 | 1 << 19 | 1 << 34 | 1 << 38;
+    let folder = Folder::new();
+    let open = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+    fs::set_permissions(folder.path(), open).expect("mode");
+    let (tables, file) = (folder.path().join("tables"), folder.path().join("agent.json"));
+    fs::write(&file, "{}").expect("written");
+    let mut agent = Agent::start(&tables, &["--user", "65534", "--config", file.to_str().expect("UTF-8")]);
+    agent.wait_for_windows(1.0);
+    let process = agent.child().id();
+    for (name, rights) in capabilities(process) {
+        assert_eq!(rights & !KEPT, 0, "{name} has {rights:x}");
+        let is_trusted = name != "eprof-http" && name != "eprof-meter";
+        assert!(is_trusted || rights == 0, "{name} has {rights:x}");
+    }
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    assert!(status.lines().any(|line| line.starts_with("Uid:\t65534\t65534\t65534")), "{status}");
+    fs::write(&file, r#"{"frequency": 37}"#).expect("written");
+    agent.signal(Signal::SIGHUP);
+    wait_until("a new recording", || agent.counter("eprof_agent_restarts_total") >= 1.0);
+    let windows = agent.counter("eprof_agent_windows_written_total");
+    agent.wait_for_windows(windows + 1.0);
+    let (status, said) = agent.end(Signal::SIGTERM);
+    assert_eq!(status, Some(0), "{said}");
+    sums(&tables);
+}
+
+#[test]
+fn thousands_of_short_processes_are_borne() {
+    if !can_sample_all() {
+        return;
+    }
+    let folder = Folder::new();
+    let tables = folder.path().join("tables");
+    let agent = Agent::start(&tables, &[]);
+    let mut forks = start("forks:4000");
+    agent.wait_for_windows(1.0);
+    assert!(forks.wait().expect("ends").success());
+    let windows = agent.counter("eprof_agent_windows_written_total");
+    agent.wait_for_windows(windows + 1.0);
+    let (status, said) = agent.end(Signal::SIGTERM);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(sums(&tables)["functions"] > 0.0);
+}
