@@ -79,6 +79,11 @@ impl Engine {
         self.windows.as_ref().map(Windows::metadata)
     }
 
+    /// Whether new control groups stay without a name: see [`Windows::is_full`].
+    pub fn is_full(&self) -> bool {
+        self.windows.as_ref().is_some_and(Windows::is_full)
+    }
+
     /// Takes what was written since the last call, and gives the windows that are complete with it.
     ///
     /// # Errors

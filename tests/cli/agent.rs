@@ -30,7 +30,7 @@ fn wrong_options_are_refused_with_what_is_right() {
         (&["-o", "x", "--max-disk", "much"], 2, "10G"),
         (&["-o", "x", "--listen", "9753"], 2, "127.0.0.1:9753"),
         (&["-o", "x", "--meter", "crystal"], 1, "powercap"),
-        (&["-o", "x", "--label", "rack"], 1, "rack"),
+        (&["-o", "x", "--label", "rack"], 1, "KEY=VALUE"),
         (&["-o", "x", "--config", "missing.json"], 1, "missing.json"),
         (&["--print-unit", "initd"], 2, "systemd"),
         (&["-o", "x", "program"], 2, "unexpected argument"),
@@ -76,7 +76,8 @@ fn the_service_has_the_least_rights() {
     let file = folder.path().join("eprof-agent.service");
     let own = eprof().get_program().to_string_lossy().into_owned();
     std::fs::write(&file, unit.replace("/usr/local/bin/eprof", &own)).expect("written");
-    let output = Command::new("systemd-analyze").arg("verify").arg(&file).output().expect("it runs");
+    let output =
+        Command::new("systemd-analyze").args(["--man=no", "verify"]).arg(&file).output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!said.contains("eprof-agent.service:"), "{said}");
 }

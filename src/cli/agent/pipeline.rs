@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use eprof::hardware::Method;
 use eprof::live::Window;
+use eprof::machine::{Roots, topology};
 use eprof::report::export::Exported;
 use eprof::report::tree::TreeOptions;
 use eprof::units::Joules;
@@ -22,6 +23,8 @@ use super::settings::{Asked, Listen, Settings};
 const BETWEEN_SEARCHES: Duration = Duration::from_secs(300);
 /// In what analysis says of them.
 const LOST_RECORDS: &str = " records were lost (event ";
+/// A machine that has so many control groups at once has no more room an hour later.
+const BETWEEN_ROOM: Duration = Duration::from_secs(3_600);
 /// A window in which a meter has to move.
 const LONG_ENOUGH: Duration = Duration::from_millis(900);
 
@@ -80,12 +83,22 @@ pub struct Kept {
     pub wall: WallClock,
     /// When a silent meter was last looked for.
     searched: Option<Instant>,
+    /// When a recording began anew for want of room for names.
+    made_room: Option<Instant>,
 }
 
 impl Kept {
     /// Of a folder that is open.
     pub fn new(asked: Asked, settings: Settings, folder: Folder, server: Option<Server>) -> Self {
-        Self { asked, settings, folder, server, wall: WallClock::new(Clocks::now()), searched: None }
+        Self {
+            asked,
+            settings,
+            folder,
+            server,
+            wall: WallClock::new(Clocks::now()),
+            searched: None,
+            made_room: None,
+        }
     }
 }
 
@@ -100,6 +113,8 @@ pub struct Pipeline {
     counted: BTreeSet<String>,
     warned: BTreeSet<String>,
     told_lost: u64,
+    /// CPUs when the recording began.
+    online: Option<Vec<u32>>,
 }
 
 impl Pipeline {
@@ -110,7 +125,16 @@ impl Pipeline {
         shared: Arc<Mutex<Shared>>,
         log: Arc<Log>,
     ) -> Self {
-        Self { kept, back, shared, log, counted: BTreeSet::new(), warned: BTreeSet::new(), told_lost: 0 }
+        Self {
+            kept,
+            back,
+            shared,
+            log,
+            counted: BTreeSet::new(),
+            warned: BTreeSet::new(),
+            told_lost: 0,
+            online: topology::online(&Roots::default()).ok(),
+        }
     }
 
     /// Gives back what is kept.
@@ -122,8 +146,8 @@ impl Pipeline {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a window. `true`: the recording is to begin anew, since a meter fell silent.
-    pub fn take(&mut self, window: &Window) -> bool {
+    /// Takes a window; `is_full`: names of what is new find no room. `true`: the recording is to begin anew.
+    pub fn take(&mut self, window: &Window, is_full: bool) -> bool {
         self.tell_warnings(window);
         self.tell_lost();
         let started = self.place(window);
@@ -137,7 +161,7 @@ impl Pipeline {
             Err(error) => self.log.say("counting", format_args!("error: a window is not counted: {error}")),
         }
         self.prune();
-        self.lacks_a_meter(window)
+        self.lacks_a_meter(window) || self.has_other_cpus() || (is_full && self.wants_room())
     }
 
     /// What a window warns of is said once in the agent's life, of its first words: figures differ.
@@ -276,6 +300,27 @@ impl Pipeline {
                 info.source, info.name
             ),
         );
+        true
+    }
+
+    /// Whether CPUs came or went since the recording began.
+    fn has_other_cpus(&mut self) -> bool {
+        let online = topology::online(&Roots::default()).ok();
+        let is_other = online != self.online && online.is_some();
+        if is_other {
+            self.log.say("cpus", "CPUs came or went: the recording begins anew");
+        }
+        is_other
+    }
+
+    /// Whether the recording may begin anew for want of room for names.
+    fn wants_room(&mut self) -> bool {
+        if self.kept.made_room.is_some_and(|made| made.elapsed() < BETWEEN_ROOM) {
+            return false;
+        }
+        self.kept.made_room = Some(Instant::now());
+        self.log
+            .say("names", "there were more control groups than are remembered: the recording begins anew");
         true
     }
 

@@ -123,7 +123,7 @@ fn follow(
             let looked = Instant::now();
             let windows = if is_last { engine.finish()? } else { engine.poll()? };
             for window in windows {
-                if pipeline.take(&window) && !is_last {
+                if pipeline.take(&window, engine.is_full()) && !is_last {
                     request.stop(ANEW);
                 }
             }
