@@ -1,9 +1,9 @@
 //! Which rights the agent needs, and which it gives up.
 //!
 //! To begin with: to sample all processes (`CAP_PERFMON`, or `CAP_SYS_ADMIN` before Linux 5.8), to read where the kernel's
-//! functions are (`CAP_SYSLOG`), and meters and programs that only their owners may read (`CAP_DAC_READ_SEARCH`), some of them
-//! within other processes' mounts (`CAP_SYS_PTRACE`); the MSR meter wants `CAP_SYS_RAWIO`. All others go before
-//! anything is opened, root's too.
+//! functions are (`CAP_SYSLOG`), which code the processes of others have mapped that run already (`CAP_SYS_PTRACE`), and
+//! meters and programs that only their owners may read (`CAP_DAC_READ_SEARCH`); the MSR meter wants `CAP_SYS_RAWIO`. All
+//! others go before anything is opened, root's too.
 //!
 //! Afterwards it keeps what it needs for as long as it runs: events and meters are opened again when settings change or a
 //! meter falls silent, and there are always new programs, whose names are in files. None of that lets it
