@@ -53,7 +53,7 @@
 //!   meter                   -> units hardware machine process gpu
 //!   analyze                 -> eprof-cupti-injection perf-data units hardware recording power_model profile
 //!                              timeline attribute symbolize gpu
-//!   record                  -> eprof-cupti-injection perf-data units hardware identity recording machine process
+//!   record                  -> eprof-cupti-injection numerics perf-data units hardware identity recording machine process
 //!                              power_model meter
 //!   report                  -> markup label perf-data units hardware identity recording profile symbolize
 //!   live                    -> label perf-data units power_model profile recording symbolize analyze report

@@ -14,6 +14,7 @@
 
 mod aggregate;
 mod build_ids;
+mod earlier;
 mod events;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -38,6 +39,7 @@ pub use aggregate::collect::{Frame, frames_of};
 pub use aggregate::replay::{Replay, ReplayEnd};
 pub use aggregate::unwind::SampleUnwinder;
 pub use build_ids::add_build_ids;
+pub use earlier::EarlierIntervals;
 pub use events::EventRoles;
 pub use intervals::survey::{Survey, survey};
 pub use memory::{MemoryLimit, TooLittleMemory};

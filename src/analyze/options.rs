@@ -3,6 +3,7 @@
 use std::num::NonZero;
 use std::thread;
 
+use crate::analyze::earlier::EarlierIntervals;
 use crate::power_model::model::PowerModel;
 use crate::power_model::stored::StoredModel;
 use crate::symbolize::SymbolizeOptions;
@@ -21,6 +22,8 @@ pub struct Options {
     pub keep_buckets: bool,
     /// How joules are divided among samples.
     pub model: ModelChoice,
+    /// What recordings just before this one saw of the machine: its model is fitted to all of them.
+    pub earlier: Option<EarlierIntervals>,
     /// The model kept for the recorded CPU, for [`ModelChoice::Auto`].
     pub stored_model: Option<StoredModel>,
     /// What becomes of the energy that no program causes.
@@ -96,6 +99,7 @@ impl Default for Options {
             bucket: None,
             keep_buckets: false,
             model: ModelChoice::default(),
+            earlier: None,
             stored_model: None,
             static_energy: StaticEnergy::default(),
             symbolize: SymbolizeOptions::default(),

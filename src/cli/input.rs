@@ -432,6 +432,7 @@ impl InputArgs {
             bucket: self.bucket,
             keep_buckets: needed.slices,
             model,
+            earlier: None,
             stored_model,
             static_energy: match self.static_energy {
                 StaticArg::Row => StaticEnergy::Row,

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use eprof::process::privileges;
 
+mod agent;
 mod annotate;
 mod bus_error;
 mod by;
@@ -54,6 +55,7 @@ Examples:
   eprof flamegraph                   and as a picture, energy.svg
   eprof stat ./app                   only the joules, without samples
   eprof top                          who takes the watts now
+  eprof agent -o DIR                 all of a machine, day and night
   eprof doctor                       what this machine can measure, and how to get what is missing
 
 `eprof VERB --help` has more of each.";
@@ -80,6 +82,7 @@ enum Verb {
     Annotate(annotate::AnnotateArgs),
     Stat(stat::StatArgs),
     Top(top::TopArgs),
+    Agent(Box<agent::AgentArgs>),
     Doctor(doctor::DoctorArgs),
     Demo(demo::DemoArgs),
     Script(script::ScriptArgs),
@@ -123,6 +126,7 @@ fn limit_rights(verb: &Verb) -> anyhow::Result<()> {
         // They open counters and meters, and give the rights up when they are open.
         Verb::Record(_)
         | Verb::Top(_)
+        | Verb::Agent(_)
         | Verb::Stat(_)
         | Verb::Doctor(_)
         | Verb::Calibrate(_)
@@ -153,6 +157,7 @@ fn run(verb: Verb, paging: Paging) -> Outcome {
         Verb::Annotate(args) => annotate::run(args, paging),
         Verb::Stat(args) => stat::run(args),
         Verb::Top(args) => top::run(args),
+        Verb::Agent(args) => agent::run(*args),
         Verb::View(args) => view::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args, paging),
         Verb::Export(args) => export::run(args),

@@ -343,6 +343,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
             call_graph: args.call_graph,
             user_only: args.user_only,
             cgroups,
+            duty: None,
         },
         gpu: GpuOptions {
             launches: LaunchOptions {
@@ -368,6 +369,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         },
         output: OutputOptions { path: output, compression_level: args.compress, command_line, labels },
         duration: args.duration,
+        kept_rights: 0,
     })
 }
 

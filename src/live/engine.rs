@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::error::LiveError;
 use super::follow::Follower;
 use super::windows::{CutOptions, Windows};
-use crate::analyze::{self, Dimensions, ModelChoice, Options};
+use crate::analyze::{self, Dimensions, EarlierIntervals, ModelChoice, Options};
 use crate::power_model::stored::StoredModel;
 use crate::profile::Profile;
 use crate::recording::Recording;
@@ -58,12 +58,22 @@ pub struct Engine {
     symbols: Option<SymbolCache>,
     number: u64,
     bytes: Vec<u8>,
+    /// A window alone says too little of the machine's power.
+    earlier: EarlierIntervals,
 }
 
 impl Engine {
     /// Reads what a recorder writes to the other end of `follower`.
     pub fn new(follower: Follower, options: EngineOptions) -> Self {
-        Self { follower, options, windows: None, symbols: None, number: 0, bytes: Vec::new() }
+        Self {
+            follower,
+            options,
+            windows: None,
+            symbols: None,
+            number: 0,
+            bytes: Vec::new(),
+            earlier: EarlierIntervals::default(),
+        }
     }
 
     /// What the recording says of itself, as soon as it does.
@@ -87,6 +97,11 @@ impl Engine {
         if let Some(cache) = &mut self.symbols {
             window.symbols = cache.symbolize(&window.profile.modules, &window.profile.addresses);
         }
+    }
+
+    /// Whether new control groups stay without a name: see [`Windows::is_full`].
+    pub fn is_full(&self) -> bool {
+        self.windows.as_ref().is_some_and(Windows::is_full)
     }
 
     /// Takes what was written since the last call, and gives the windows that are complete with it.
@@ -149,6 +164,7 @@ impl Engine {
         let options = Options {
             dimensions: self.options.dimensions,
             model: self.options.model.clone(),
+            earlier: Some(self.earlier.clone()),
             stored_model: self.options.stored_model.clone(),
             // A window is small, and what is measured should not be the analysis.
             threads: Some(1),

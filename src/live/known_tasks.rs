@@ -51,6 +51,12 @@ impl KnownTasks {
         Self { targets: targets.into_iter().collect(), ..Self::default() }
     }
 
+    /// Whether control groups and functions of the kernel that are new find no room. Those that are gone are not told, and
+    /// keep theirs.
+    pub fn is_full(&self) -> bool {
+        self.kernel.len() >= MOST_OF_KERNEL
+    }
+
     /// The number of processes that are known.
     #[cfg(test)]
     pub fn len(&self) -> usize {

@@ -141,6 +141,11 @@ impl Windows {
         self.options.period = period;
     }
 
+    /// Whether what is new is not told by name any more, since there were too many names: a recording that begins anew has room.
+    pub fn is_full(&self) -> bool {
+        self.tasks.is_full()
+    }
+
     /// Bytes of records that are held.
     pub fn held_bytes(&self) -> usize {
         self.bytes.len()

@@ -91,6 +91,19 @@ impl Credentials {
         unistd::chown(folder, Some(self.uid), Some(self.gid))
     }
 
+    /// Makes this process this user's for good, all threads of it, which keeps these capabilities in the calling thread and in
+    /// those that are made from it.
+    ///
+    /// # Errors
+    /// If it may not become this user.
+    pub fn become_keeping(&self, kept: u64) -> io::Result<()> {
+        privileges::keep_when_user_changes()?;
+        unistd::setgroups(&self.groups)?;
+        unistd::setresgid(self.gid, self.gid, self.gid)?;
+        unistd::setresuid(self.uid, self.uid, self.uid)?;
+        privileges::use_capabilities(kept)
+    }
+
     /// Becomes this user for good.
     fn assume(&self) -> nix::Result<()> {
         unistd::setgroups(&self.groups)?;

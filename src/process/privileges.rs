@@ -95,10 +95,36 @@ pub fn keep_capabilities(kept: u64) -> io::Result<()> {
         // What is not inheritable cannot be ambient either.
         *set = Sets { effective: set.effective & kept, permitted: set.permitted & kept, inheritable: 0 };
     }
+    set_capabilities(&sets)
+}
+
+fn set_capabilities(sets: &[Sets; 2]) -> io::Result<()> {
     let mut header = Header { version: VERSION_3, pid: 0 };
     // SAFETY: both pointers are to live values in the kernel's layout; of this version it reads two elements of
     // `sets`, and it writes nothing but a header's unknown version.
     checked(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, sets.as_ptr()) })
+}
+
+/// The next change of this thread's user leaves its capabilities permitted, as it does not by itself.
+///
+/// # Errors
+/// If the kernel was told to refuse that (securebits).
+pub fn keep_when_user_changes() -> io::Result<()> {
+    // SAFETY: this option takes a number and changes a flag of the thread alone.
+    checked(unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, 1, 0, 0, 0) }.into())
+}
+
+/// Takes those capabilities of a set into use that are permitted to this thread, and gives up all others.
+///
+/// # Errors
+/// What the kernel says.
+pub fn use_capabilities(wanted: u64) -> io::Result<()> {
+    let mut sets = capabilities()?;
+    for (set, wanted) in sets.iter_mut().zip([wanted as u32, (wanted >> 32) as u32]) {
+        let permitted = set.permitted & wanted;
+        *set = Sets { effective: permitted, permitted, inheritable: 0 };
+    }
+    set_capabilities(&sets)
 }
 
 /// The capabilities of this thread.

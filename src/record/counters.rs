@@ -13,7 +13,7 @@ use perf_event::{Builder, Counter};
 
 use crate::record::attr::{self, AttrSettings};
 use crate::record::ring::Ring;
-use crate::record::sampled_event::SampledEvent;
+use crate::record::sampled_event::{SampledEvent, is_dummy};
 use crate::units::Nanoseconds;
 
 mod ioctl {
@@ -188,6 +188,31 @@ impl Counters {
         untied.into_iter().try_for_each(|open| open.counter.enable())
     }
 
+    /// Starts those that sample, beside others that follow tasks all the time. One whose CPU went away stays as it is.
+    pub fn resume_sampling(&mut self) {
+        self.sampling().for_each(|open| drop(open.counter.enable()));
+    }
+
+    /// Stops those that sample; tasks and mappings are followed by [an event that never happens](SampledEvent::never_happens).
+    pub fn pause_sampling(&mut self) {
+        self.sampling().for_each(|open| drop(open.counter.disable()));
+    }
+
+    /// CPU and id of each of those.
+    pub fn sampled_ids(&self) -> impl Iterator<Item = (u32, u64)> {
+        let samples = |open: &&OpenCounter| {
+            self.attrs.get(open.event).is_none_or(|attr| !is_dummy(attr.kind, attr.config))
+        };
+        self.counters.iter().filter(samples).map(|open| (open.cpu, open.id()))
+    }
+
+    fn sampling(&mut self) -> impl Iterator<Item = &mut OpenCounter> {
+        let attrs = &self.attrs;
+        self.counters
+            .iter_mut()
+            .filter(|open| attrs.get(open.event).is_none_or(|attr| !is_dummy(attr.kind, attr.config)))
+    }
+
     /// Stops all counters. One whose CPU went away is stopped already.
     pub fn disable(&mut self) {
         for open in &mut self.counters {
@@ -237,9 +262,13 @@ impl Scope {
     }
 }
 
-/// On each CPU the first of its events tells of tasks and mappings.
+/// On each CPU the event that never happens tells of tasks and mappings, or else the first of its events.
 fn is_tracking(events: &[SampledEvent], index: usize, cpus: &[u32]) -> bool {
-    cpus.iter().any(|&cpu| events.iter().position(|event| event.spec.counts_on(cpu)) == Some(index))
+    cpus.iter().any(|&cpu| {
+        let of_cpu = |event: &&SampledEvent| event.spec.counts_on(cpu);
+        let never = events.iter().position(|event| event.never_happens() && of_cpu(&event));
+        never.or_else(|| events.iter().position(|event| of_cpu(&event))) == Some(index)
+    })
 }
 
 fn open_one(builder: &Builder<'_>, scope: &Scope, task: Option<u32>, cpu: u32) -> io::Result<Counter> {

@@ -21,6 +21,7 @@ mod counters;
 mod cpu_times;
 mod description;
 mod drain;
+mod duty;
 mod energy_log;
 mod error;
 mod event_totals;
@@ -60,7 +61,7 @@ pub use error::RecordError;
 pub use frequency::highest as highest_frequency;
 pub use gpu::activity::COST as CUPTI_COST;
 pub use options::{
-    CallGraph, ControlGroups, CuptiOptions, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions,
+    CallGraph, ControlGroups, CuptiOptions, DutyCycle, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions,
     MeterSharing, OtherProcesses, OutputOptions, RecordOptions, SamplingOptions, SamplingRate, TargetOptions,
     TargetTasks,
 };

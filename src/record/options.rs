@@ -23,6 +23,8 @@ pub struct RecordOptions {
     pub output: OutputOptions,
     /// End after this time, whatever still runs.
     pub duration: Option<Duration>,
+    /// Capabilities that a recorder other than root's keeps when all is open, as a set: 0 for none.
+    pub kept_rights: u64,
 }
 
 /// Whose samples to take.
@@ -101,6 +103,18 @@ pub struct SamplingOptions {
     pub user_only: bool,
     /// Whether samples tell the control groups of their tasks.
     pub cgroups: ControlGroups,
+    /// Samples are taken in a part of the time only; `None`: always.
+    pub duty: Option<DutyCycle>,
+}
+
+/// Samples are taken for a while at some moment of each cycle. The meters are read all the time; what was spent between is said to be
+/// lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DutyCycle {
+    /// How long samples are taken.
+    pub on: Duration,
+    /// From one cycle's start to the next.
+    pub cycle: Duration,
 }
 
 /// Whether samples tell the control groups of their tasks.

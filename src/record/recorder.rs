@@ -14,6 +14,7 @@ use crate::record::cgroup_names::CgroupNames;
 use crate::record::counters::Counters;
 use crate::record::cpu_times::CpuTimesReader;
 use crate::record::drain::Drain;
+use crate::record::duty::Duty;
 use crate::record::energy_log::{EnergyLog, EnergySummary};
 use crate::record::error::RecordError;
 use crate::record::event_totals::EventTotals;
@@ -54,6 +55,8 @@ pub struct Recorder {
     totals: EventTotals,
     /// What ends the recording.
     stop: StopConditions,
+    /// When samples are taken, if not always.
+    duty: Option<Duty>,
     /// The first error of writing; nothing is recorded after it.
     failure: Option<io::Error>,
 }
@@ -91,7 +94,12 @@ impl Recorder {
     ) -> Self {
         let cpu_times = CpuTimesReader::open(roots).ok();
         let (totals, failure) = (EventTotals::default(), None);
-        Self { sampling, own_time, cpu_times, energy, gpu, drain, totals, stop, failure }
+        Self { sampling, own_time, cpu_times, energy, gpu, drain, totals, stop, duty: None, failure }
+    }
+
+    /// Samples are taken only when `duty` says so.
+    pub fn in_duty_cycles(self, duty: Option<Duty>) -> Self {
+        Self { duty, ..self }
     }
 
     /// Records until the program, the watched tasks, the time or somebody's patience ends, and takes what is left
@@ -127,6 +135,7 @@ impl Recorder {
         let mut next_progress = started + BETWEEN_TELLING;
         loop {
             let until = self.stop.deadline().map_or(next_tick, |deadline| deadline.min(next_tick));
+            let until = self.duty.as_ref().map_or(until, |duty| duty.next().min(until));
             let count = epoll.wait(&mut ready, timeout_until(until)).unwrap_or(0);
             for event in &ready[..count] {
                 self.forget_if_ended(&epoll, event);
@@ -185,6 +194,9 @@ impl Recorder {
     fn try_round(&mut self, with_cpu_times: bool) -> io::Result<()> {
         let mut own = Vec::new();
         self.energy.collect(&mut own).map_err(io::Error::other)?;
+        if let Some(duty) = &mut self.duty {
+            duty.step(Instant::now(), &mut self.sampling.counters, &mut own).map_err(io::Error::other)?;
+        }
         if let (true, Some(reader)) = (with_cpu_times, &mut self.cpu_times) {
             let time = monotonic_now();
             let times = reader.read()?;

@@ -43,6 +43,8 @@ const DEFAULT_FREQUENCY: u64 = 999;
 /// `config` of cpu-clock and task-clock.
 const CPU_CLOCK: u64 = 0;
 const TASK_CLOCK: u64 = 1;
+/// `config` of the event that never happens.
+const DUMMY: u64 = 9;
 
 impl SampledEvent {
     /// An event that is sampled as its own terms say, or else the rate, or else as suits it.
@@ -73,6 +75,11 @@ impl SampledEvent {
         is_clock(&self.spec)
     }
 
+    /// Counts nothing, and is there to tell of tasks and mappings.
+    pub fn never_happens(&self) -> bool {
+        is_dummy(self.spec.perf_type, self.spec.config)
+    }
+
     /// Takes no samples of the idle task.
     pub fn leave_out_idle(&mut self) {
         self.spec.modifiers.exclude_idle = true;
@@ -88,6 +95,11 @@ impl SampledEvent {
             core_kind: self.spec.core_kind,
         }
     }
+}
+
+/// Whether this is the kernel's software event that never happens.
+pub fn is_dummy(perf_type: u32, config: u64) -> bool {
+    perf_type == event_type::SOFTWARE && config == DUMMY
 }
 
 fn is_clock(spec: &EventSpec) -> bool {

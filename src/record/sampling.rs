@@ -57,6 +57,8 @@ struct Opener<'a> {
     settings: AttrSettings,
     /// Probes, in addition to what is sampled.
     probes: &'a [SampledEvent],
+    /// Tasks and mappings are followed while nothing is sampled, too.
+    follows_apart: bool,
 }
 
 /// What an [`Opener`] opened.
@@ -68,12 +70,12 @@ struct Opened {
 
 impl Opener<'_> {
     fn open(&self, mut events: Vec<SampledEvent>, warnings: &mut Vec<String>) -> Result<Opened, RecordError> {
-        let Self { roots, cpus, scope, settings, probes } = *self;
+        let Self { roots, cpus, scope, settings, probes, follows_apart } = *self;
         if matches!(scope, Scope::System) {
             // A clock goes on while nothing runs; samples of the idle task would tell nothing and cost energy.
             events.iter_mut().filter(|event| event.is_clock()).for_each(SampledEvent::leave_out_idle);
         }
-        add_tracking_event(roots, &mut events, cpus)?;
+        add_tracking_event(roots, &mut events, cpus, follows_apart)?;
         events.extend(probes.iter().cloned());
         allow_files(&events, scope, cpus)?;
         let is_online = |cpu| topology::online(roots).is_ok_and(|online| online.contains(&cpu));
@@ -122,7 +124,8 @@ impl Sampling {
             cgroups: options.cgroups != ControlGroups::Never && support.cgroups,
             support,
         };
-        let opener = Opener { roots, cpus: &cpus, scope, settings, probes };
+        let follows_apart = options.duty.is_some();
+        let opener = Opener { roots, cpus: &cpus, scope, settings, probes, follows_apart };
         let (mut warnings, mut notes) = (Vec::new(), notes);
         if !support.cgroups {
             match options.cgroups {
@@ -171,13 +174,15 @@ impl Sampling {
     }
 }
 
-/// Where no event counts on some CPU, an event that never happens tells of tasks and mappings there.
+/// Where no event counts on some CPU, an event that never happens tells of tasks and mappings there; everywhere, if it is to
+/// go on while others rest.
 fn add_tracking_event(
     roots: &Roots,
     events: &mut Vec<SampledEvent>,
     cpus: &[u32],
+    everywhere: bool,
 ) -> Result<(), RecordError> {
-    let counted = |cpu: &&u32| events.iter().any(|event| event.spec.counts_on(**cpu));
+    let counted = |cpu: &&u32| !everywhere && events.iter().any(|event| event.spec.counts_on(**cpu));
     let silent: Vec<u32> = cpus.iter().filter(|cpu| !counted(cpu)).copied().collect();
     if !silent.is_empty() {
         for mut spec in resolve_event(roots, "dummy:u")? {

@@ -30,6 +30,7 @@ use crate::process::{Signals, privileges};
 use crate::record::cgroup_names::CgroupNames;
 use crate::record::closing::close;
 use crate::record::description::Description;
+use crate::record::duty::Duty;
 use crate::record::energy_log::EnergyLog;
 use crate::record::error::RecordError;
 use crate::record::gpu::gpu_records::GpuRecords;
@@ -89,7 +90,7 @@ fn record_into(
     on_start: &mut dyn FnMut(Option<Pid>),
     progress: Listener<'_>,
 ) -> Result<Summary, RecordError> {
-    let RecordOptions { target, sampling, gpu, energy, output, duration } = options;
+    let RecordOptions { target, sampling, gpu, energy, output, duration, kept_rights } = options;
     let roots = Roots::default();
     let signals = Signals::take_over()?;
     let mut file = create()?;
@@ -107,7 +108,7 @@ fn record_into(
     let mut drain = description.write(&mut file, compression, &opened, program.tells_activity(), &roots)?;
 
     let meters = EnergyLog::start(opened.meters, energy.interval, &description.metadata, turn)?;
-    privileges::drop_unless_root().map_err(RecordError::system("giving up capabilities"))?;
+    privileges::keep_unless_root(*kept_rights).map_err(RecordError::system("giving up capabilities"))?;
     opened.sampling.start(opened.starts_on_exec)?;
     let running = target::describe_running(target, &roots, opened.sampling.first_id());
     running.and_then(|records| drain.round(&mut [], &records)).map_err(|cause| file.failed(cause))?;
@@ -121,6 +122,8 @@ fn record_into(
     let stop = StopConditions::new(signals, program, target::watched(&target.tasks), *duration, &roots);
     let stop = stop.or_asked(request);
     let gpu = GpuRecords::new(opened.kernel_names, activity);
+    let duty = sampling.duty.map(|cycle| Duty::new(cycle, sampling.rate, monotonic_now()));
     let recorder = Recorder::new(opened.sampling, opened.own_time, meters, gpu, drain, stop, &roots);
+    let recorder = recorder.in_duty_cycles(duty);
     Ok(close(recorder.run(progress)?, description, started, &output.path, &roots))
 }

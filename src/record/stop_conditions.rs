@@ -1,7 +1,7 @@
 //! Whatever may end a recording: the program, the watched tasks, the time, or a signal.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -14,18 +14,36 @@ use crate::record::process_state::ProcessState;
 
 /// Lets another thread end a recording as a signal would.
 #[derive(Debug, Clone, Default)]
-pub struct StopRequest(Arc<AtomicI32>);
+pub struct StopRequest(Arc<Asked>);
+
+#[derive(Debug, Default)]
+struct Asked {
+    signal: AtomicI32,
+    /// A hang-up is no end, but a message to the other thread.
+    takes_hang_ups: bool,
+    hung_up: AtomicBool,
+}
 
 impl StopRequest {
     /// Ends the recording within a tenth of a second, as if this signal had come: a program gets it, too. Only the first
     /// request counts.
     pub fn stop(&self, signal: Signal) {
-        let _ = self.0.compare_exchange(0, signal as i32, Ordering::SeqCst, Ordering::SeqCst);
+        let _ = self.0.signal.compare_exchange(0, signal as i32, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// One with which SIGHUP does not end the recording: the other thread is told of it, as services take it.
+    pub fn that_takes_hang_ups() -> Self {
+        Self(Arc::new(Asked { takes_hang_ups: true, ..Asked::default() }))
+    }
+
+    /// Whether SIGHUP has come since the last call.
+    pub fn take_hang_up(&self) -> bool {
+        self.0.hung_up.swap(false, Ordering::SeqCst)
     }
 
     /// The signal that was asked for.
     pub fn signal(&self) -> Option<Signal> {
-        Signal::try_from(self.0.load(Ordering::SeqCst)).ok()
+        Signal::try_from(self.0.signal.load(Ordering::SeqCst)).ok()
     }
 }
 
@@ -91,6 +109,9 @@ impl StopConditions {
                 }
                 // The program has got it too, and decides what it means.
                 ReceivedSignal::FromTerminal(_) if self.program.is_some() => {}
+                ReceivedSignal::Stop(Signal::SIGHUP) if self.request.0.takes_hang_ups => {
+                    self.request.0.hung_up.store(true, Ordering::SeqCst);
+                }
                 ReceivedSignal::FromTerminal(signal) | ReceivedSignal::Stop(signal) => {
                     return Some(Outcome::Stopped(signal));
                 }

@@ -98,11 +98,38 @@ impl SymbolCache {
             }
             unknown.push(*code);
         }
-        let found = self.symbolizer.symbolize(modules, &unknown);
         // Names of code that may have another one the next time are for this time only.
         let mut now: FxHashMap<CodeAddress, Place> = FxHashMap::default();
+        let mut warnings: Vec<String> = Vec::new();
+        // One file after the other: who watches a machine has not the memory for all of its programs at once. What is not in
+        // files of its own, as the kernel's modules are not, is looked up together.
+        let file = |code: &CodeAddress| {
+            let module = modules.get(code.module.0 as usize);
+            module.filter(|module| module.kind == ModuleKind::File).map(|_| code.module)
+        };
+        unknown.sort_by_key(file);
+        for of_file in unknown.chunk_by(|a, b| file(a) == file(b)) {
+            let found = self.symbolizer.symbolize(modules, of_file);
+            self.learn(modules, of_file, &found, &mut now);
+            let new = |warning: &String| !warnings.contains(warning);
+            let new: Vec<String> = found.warnings.into_iter().filter(new).collect();
+            warnings.extend(new);
+        }
+        let symbols = self.build(modules, addresses, &now, warnings);
+        self.forget();
+        symbols
+    }
+
+    /// Keeps what was found of these addresses, or puts it into `now` if it may be otherwise the next time.
+    fn learn(
+        &mut self,
+        modules: &[Module],
+        unknown: &[CodeAddress],
+        found: &Symbols,
+        now: &mut FxHashMap<CodeAddress, Place>,
+    ) {
         let mut named: FxHashMap<FunctionId, Arc<Named>> = FxHashMap::default();
-        for (index, code) in (0..).zip(&unknown) {
+        for (index, code) in (0..).zip(unknown) {
             let Some(frame) = found.frames(AddressId(index)).first() else { continue };
             let function = named.entry(frame.function).or_insert_with(|| {
                 let function = found.function(frame.function);
@@ -131,9 +158,6 @@ impl SymbolCache {
             }
             self.entries += known.len() - before;
         }
-        let symbols = self.build(modules, addresses, &now, found.warnings);
-        self.forget();
-        symbols
     }
 
     /// Of each module's addresses, in ascending order, the places that are known now.

@@ -1,5 +1,6 @@
 //! The binary as a person runs it, on files that are given to it: what it prints, writes and refuses.
 
+mod agent;
 mod doctor;
 mod energy_weighted_perf_data;
 mod inputs_are_kept;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use eprof::analyze::{self, Dimensions, Options};
+use eprof::analyze::{self, Dimensions, EarlierIntervals, ModelChoice, Options};
 use eprof::live::{CutOptions, RunningTotals, Windows, join};
+use eprof::power_model::presets::Preset;
 use eprof::profile::Profile;
 use eprof::recording::Recording;
 use eprof::recording::energy::{EnergyReading, domain_of_event};
@@ -157,4 +158,46 @@ fn windows_that_are_joined_are_one_recording_again() {
     let samples = |profile: &Profile| profile.events.iter().map(|event| event.samples).sum::<u64>();
     let (all, found) = (samples(&whole), samples(&joined));
     assert!(all.abs_diff(found) <= all / 200, "each sample once: {found} of {all}");
+}
+
+/// Joules that functions have of each domain that counts: of windows, one after the other.
+fn functions(windows: &[Recording], options: &Options) -> Vec<f64> {
+    let of = |recording| -> f64 {
+        let profile = analyze::analyze(recording, options);
+        profile.top_domains().map(|(_, domain)| domain.balance.attributed.as_joules()).sum()
+    };
+    windows.iter().map(of).collect()
+}
+
+#[test]
+fn what_the_machine_draws_at_rest_is_learnt_from_the_windows_before() {
+    // Nobody told the static power, and proportions from elsewhere say nothing of it.
+    let alternation = Alternation {
+        duration: Nanoseconds::from_millis(30_000),
+        turn: Nanoseconds::from_millis(60),
+        busy: 3,
+        joules_per_sample: Joules::from_joules(0.01),
+        static_power_known: false,
+        ..Alternation::default()
+    };
+    let file = simulate(&scenario(&alternation)).expect("a scenario that fits together").recording;
+    let options = || Options {
+        dimensions: Dimensions { stacks: false, ..Dimensions::ALL },
+        model: ModelChoice::Exactly(Preset::Generic.model()),
+        ..Options::default()
+    };
+    let whole = functions(&[Recording::from_bytes(file.clone()).expect("a recording")], &options())[0];
+    let windows = windows(&file, 1 << 16, 1_000);
+    // A window's share of the whole, to compare them one by one.
+    let share = whole / windows.len() as f64;
+    let off = |joules: &[f64]| {
+        let late = &joules[joules.len() / 3..];
+        late.iter().map(|joules| (joules / share - 1.0).abs()).sum::<f64>() / late.len() as f64
+    };
+    let alone = functions(&windows, &options());
+    let together = functions(&windows, &Options { earlier: Some(EarlierIntervals::default()), ..options() });
+    println!("whole {whole}, alone {alone:?}, together {together:?}");
+    let sum: f64 = together.iter().sum();
+    assert!((sum / whole - 1.0).abs() < 0.04, "{sum} of {whole} J");
+    assert!(off(&together) < 0.05 && off(&together) < 0.7 * off(&alone), "{alone:?}, {together:?}");
 }

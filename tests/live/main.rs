@@ -1,6 +1,7 @@
 //! The binary on programs that run here, on this kernel. What the machine lacks, or this user may not do, is skipped
 //! and said; with `EPROF_REQUIRE_LIVE=1` it is a failure.
 
+mod agent;
 mod real_programs;
 mod record;
 mod stat;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use perf_data::RecordPosition;
 use perf_data::record::{Record, RecordContext, Sample};
+use rustc_hash::FxHashMap;
 
 use crate::analyze::aggregate::collect::{Collected, Collector};
 use crate::analyze::aggregate::jit::JitFunctions;
@@ -109,6 +110,8 @@ struct Gatherer<'r, F> {
     launched: u32,
     launch_cells: Vec<u32>,
     sampled: Option<(Timestamp, Timestamp)>,
+    /// By CPU, until when it was told what was lost.
+    lost_until: FxHashMap<Option<u32>, Timestamp>,
     samples: Option<SampleList>,
     room: Room<'r>,
     /// Call paths were given up.
@@ -171,6 +174,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             launched: 0,
             launch_cells: Vec::new(),
             sampled: None,
+            lost_until: FxHashMap::default(),
             samples,
             room,
             is_too_large: false,
@@ -417,8 +421,13 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         let Some(totals) = self.totals.get_mut(event) else { return };
         totals.lost = totals.lost.saturating_add(count);
         let Some(time) = context.time else { return };
-        let mean = totals.count.checked_div(totals.samples).unwrap_or(0);
-        let since = self.sampled.map_or(time, |(first, _)| first.min(time));
+        // Without a sample to go by, a loss weighs next to nothing beside samples, and is all there is where there are none.
+        let about = self.roles.sampled().get(event);
+        let usual = || about.and_then(|about| about.fixed_period).unwrap_or(1);
+        let mean = totals.count.checked_div(totals.samples).unwrap_or_else(usual);
+        // What was lost before has been told.
+        let told = self.lost_until.insert(context.cpu, time);
+        let since = told.or(self.sampled.map(|(first, _)| first)).map_or(time, |since| since.min(time));
         let (cpu, event) = (context.cpu, event as u32);
         (self.tell)(Step::Lost(Box::new(LostStep { end: time, cpu, records: count, event, mean, since })));
     }

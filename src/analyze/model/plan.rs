@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::analyze::earlier::EarlierIntervals;
 use crate::analyze::events::EventRoles;
 use crate::analyze::intervals::survey::Survey;
 use crate::analyze::model::bucket_size::bucket_size;
@@ -60,7 +61,7 @@ impl Plan {
             BaseModel::choose(&options.model, options.stored_model.as_ref(), metadata, &mut plan.warnings);
         let sets = base.as_ref().map_or_else(
             || domains.iter().map(|_| None).collect(),
-            |base| sets_by_domain(base, metadata, roles, survey),
+            |base| sets_by_domain(base, metadata, roles, survey, options.earlier.as_ref()),
         );
         if options.model == ModelChoice::Time {
             plan.sharing = Sharing::Whole;
@@ -99,6 +100,7 @@ fn sets_by_domain(
     metadata: &Metadata,
     roles: &EventRoles,
     survey: &Survey,
+    earlier: Option<&EarlierIntervals>,
 ) -> Vec<Option<DomainSet>> {
     let events: Vec<Option<&EventInfo>> = roles
         .sampled()
@@ -120,7 +122,8 @@ fn sets_by_domain(
         if prior.joules_per_event.iter().all(|cost| *cost <= 0.0) {
             continue;
         }
-        let set = set_of(base, &prior, &indices, &metadata.domains, survey);
+        let domains = (kind, &indices[..]);
+        let set = set_of(base, &prior, domains, &metadata.domains, survey, earlier);
         if set.calibration.joules_per_event.iter().all(|cost| *cost <= 0.0) {
             continue;
         }
@@ -147,9 +150,10 @@ fn at_rest(indices: &[usize], domains: &[DomainInfo]) -> Option<RestPower> {
 fn set_of(
     base: &BaseModel,
     prior: &Prior,
-    indices: &[usize],
+    (kind, indices): (DomainKind, &[usize]),
     domains: &[DomainInfo],
     survey: &Survey,
+    earlier: Option<&EarlierIntervals>,
 ) -> EventSet {
     let refresh = indices.iter().filter_map(|&index| domains[index].refresh).max();
     let refresh = refresh.unwrap_or(Nanoseconds::from_millis(1));
@@ -159,9 +163,13 @@ fn set_of(
         intervals.static_terms = 1;
         intervals.rows.iter_mut().for_each(|row| row.static_term = 0);
     }
+    let (intervals, samples) = match earlier {
+        Some(earlier) => earlier.join(kind, intervals, &survey.samples),
+        None => (intervals, survey.samples.clone()),
+    };
     let is_incomplete = prior.static_watts.is_none_or(|(_, error)| error.is_infinite());
     if base.is_correctable || is_incomplete {
-        return event_set::choose(&intervals, prior, &survey.samples);
+        return event_set::choose(&intervals, prior, &samples);
     }
     EventSet {
         left_out: vec![None; prior.joules_per_event.len()],

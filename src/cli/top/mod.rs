@@ -220,6 +220,7 @@ fn options(args: TopArgs) -> anyhow::Result<RecordOptions> {
             call_graph: args.call_graph,
             user_only: false,
             cgroups,
+            duty: None,
         },
         gpu: GpuOptions::default(),
         energy: EnergyOptions {
@@ -236,6 +237,7 @@ fn options(args: TopArgs) -> anyhow::Result<RecordOptions> {
             labels: eprof::identity::Labels::default(),
         },
         duration: None,
+        kept_rights: 0,
     })
 }
 

@@ -1,0 +1,271 @@
+//! A server of two pages, for scrapers.
+//!
+//! One request a connection, and little of everything: bytes, time, connections at once. Requests are parsed by httparse;
+//! what else a server of the web does is not wanted here.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use eprof::process::privileges;
+
+use super::metrics::{Format, MakePage};
+
+/// Bytes of a request up to its empty line.
+const MOST_BYTES: usize = 8 << 10;
+const MOST_HEADERS: usize = 64;
+/// Connections that are answered at once.
+const MOST_CONNECTIONS: usize = 8;
+/// From a connection's start to its end.
+const MOST_TIME: Duration = Duration::from_secs(5);
+
+/// A server that runs until it is dropped.
+pub struct Server {
+    address: SocketAddr,
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Listens there.
+    ///
+    /// # Errors
+    /// An address that is not this machine's, or is taken.
+    pub fn start(address: SocketAddr, page: MakePage) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        let ends = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&ends);
+        let run = move || {
+            // Whoever speaks to this thread speaks to one without rights.
+            let _ = privileges::keep_capabilities(0);
+            serve(&listener, &ended, &page);
+        };
+        let thread = thread::Builder::new().name("eprof-http".into()).spawn(run)?;
+        Ok(Self { address, ends, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::SeqCst);
+        // Wakes the one who waits for connections.
+        let mut here = self.address;
+        if here.ip().is_unspecified() {
+            here.set_ip(match here {
+                SocketAddr::V4(_) => [127, 0, 0, 1].into(),
+                SocketAddr::V6(_) => [0, 0, 0, 0, 0, 0, 0, 1].into(),
+            });
+        }
+        let woken = TcpStream::connect_timeout(&here, Duration::from_secs(1)).is_ok();
+        if let Some(thread) = self.thread.take().filter(|_| woken) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(listener: &TcpListener, ends: &AtomicBool, page: &MakePage) {
+    let open = Arc::new(AtomicUsize::new(0));
+    for connection in listener.incoming() {
+        if ends.load(Ordering::SeqCst) {
+            return;
+        }
+        let Ok(connection) = connection else {
+            // Without descriptors nothing gets better by asking at once.
+            thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        if open.load(Ordering::SeqCst) >= MOST_CONNECTIONS {
+            continue;
+        }
+        open.fetch_add(1, Ordering::SeqCst);
+        let (closing, page) = (Arc::clone(&open), Arc::clone(page));
+        let answer = move || {
+            // Who went away is not missed.
+            let _ = answer(connection, &page);
+            closing.fetch_sub(1, Ordering::SeqCst);
+        };
+        if thread::Builder::new().name("eprof-http".into()).stack_size(256 << 10).spawn(answer).is_err() {
+            open.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// What is answered.
+struct Answer {
+    status: &'static str,
+    content_type: &'static str,
+    text: String,
+}
+
+impl Answer {
+    fn plain(status: &'static str, text: &str) -> Self {
+        Self { status, content_type: "text/plain; charset=utf-8", text: format!("{text}\n") }
+    }
+}
+
+fn answer(mut connection: TcpStream, page: &MakePage) -> io::Result<()> {
+    let deadline = Instant::now() + MOST_TIME;
+    let mut request = Vec::new();
+    let (answer, with_text) = loop {
+        if let Some(answered) = parsed(&request, page) {
+            break answered;
+        }
+        if request.len() >= MOST_BYTES {
+            break (Answer::plain("431 Request Header Fields Too Large", "the request is too long"), true);
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break (Answer::plain("408 Request Timeout", "the request took too long"), true);
+        }
+        connection.set_read_timeout(Some(left))?;
+        let mut buffer = [0; 1024];
+        match connection.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => request.extend(&buffer[..count]),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    };
+    let Answer { status, content_type, text } = answer;
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n\
+         X-Content-Type-Options: nosniff\r\n\r\n",
+        text.len()
+    );
+    let body = if with_text { text.as_str() } else { "" };
+    for mut part in [head.as_bytes(), body.as_bytes()] {
+        while !part.is_empty() {
+            // A page is taken in time as a request is given.
+            let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+            connection.set_write_timeout(Some(left))?;
+            let written = connection.write(part)?;
+            part = &part[written..];
+            if Instant::now() >= deadline && !part.is_empty() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+        }
+    }
+    connection.shutdown(Shutdown::Write)
+}
+
+/// The answer to a request that is all there, and whether its text is wanted.
+fn parsed(request: &[u8], page: &MakePage) -> Option<(Answer, bool)> {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut parsed = httparse::Request::new(&mut headers);
+    match parsed.parse(request) {
+        Ok(httparse::Status::Partial) => return None,
+        Ok(httparse::Status::Complete(_)) => {}
+        Err(httparse::Error::TooManyHeaders) => {
+            return Some((Answer::plain("431 Request Header Fields Too Large", "too many headers"), true));
+        }
+        Err(error) => return Some((Answer::plain("400 Bad Request", &error.to_string()), true)),
+    }
+    let with_text = match parsed.method {
+        Some("GET") => true,
+        Some("HEAD") => false,
+        _ => return Some((Answer::plain("405 Method Not Allowed", "only GET and HEAD"), true)),
+    };
+    let path = parsed.path.and_then(|path| path.split('?').next()).unwrap_or_default();
+    let answer = match path {
+        "/metrics" => {
+            let accept = parsed.headers.iter().find(|header| header.name.eq_ignore_ascii_case("accept"));
+            let format = Format::accepted(accept.and_then(|header| std::str::from_utf8(header.value).ok()));
+            match page(format) {
+                Some(text) => Answer { status: "200 OK", content_type: format.content_type(), text },
+                None => Answer::plain("503 Service Unavailable", "the agent does not record"),
+            }
+        }
+        "/healthz" => match page(Format::Prometheus) {
+            Some(_) => Answer::plain("200 OK", "ok"),
+            None => Answer::plain("503 Service Unavailable", "the agent does not record"),
+        },
+        "/" => Answer::plain("200 OK", "eprof agent: /metrics, /healthz"),
+        _ => Answer::plain("404 Not Found", "there are /metrics and /healthz"),
+    };
+    Some((answer, with_text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server() -> Server {
+        let page: MakePage = Arc::new(|format| Some(format!("page of {}\n", format.content_type())));
+        Server::start(([127, 0, 0, 1], 0).into(), page).expect("a port")
+    }
+
+    /// Sends bytes and reads all that comes back.
+    fn ask(server: &Server, request: &[u8]) -> String {
+        let mut connection = TcpStream::connect(server.address()).expect("connected");
+        connection.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+        connection.write_all(request).expect("sent");
+        let mut answer = Vec::new();
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = connection.read(&mut buffer) {
+            answer.extend(&buffer[..count]);
+        }
+        String::from_utf8(answer).expect("text")
+    }
+
+    #[test]
+    fn pages_are_given_in_the_format_that_is_asked_for() {
+        let server = server();
+        let plain = ask(&server, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert!(
+            plain.starts_with("HTTP/1.1 200 OK\r\n")
+                && plain.ends_with("\r\n\r\npage of text/plain; version=0.0.4; charset=utf-8\n"),
+            "{plain}"
+        );
+        let open = ask(&server, b"GET /metrics?x=1 HTTP/1.1\r\naccept: application/openmetrics-text\r\n\r\n");
+        assert!(open.contains("Content-Type: application/openmetrics-text; version=1.0.0"), "{open}");
+        let head = ask(&server, b"HEAD /metrics HTTP/1.0\r\n\r\n");
+        assert!(head.ends_with("\r\n\r\n") && !head.contains("Content-Length: 0"), "{head}");
+        assert!(ask(&server, b"GET /healthz HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nok\n"));
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let server = server();
+        let status = |request: &[u8]| ask(&server, request).split(' ').nth(1).unwrap_or("none").to_owned();
+        assert_eq!(status(b"GET /etc/passwd HTTP/1.1\r\n\r\n"), "404");
+        assert_eq!(status(b"POST /metrics HTTP/1.1\r\n\r\n"), "405");
+        assert_eq!(status(b"\x16\x03\x01 hello\r\n\r\n"), "400");
+        let many: String = (0..100).map(|index| format!("a{index}: b\r\n")).collect();
+        assert_eq!(status(format!("GET / HTTP/1.1\r\n{many}\r\n").as_bytes()), "431");
+        let long = [b"GET /".as_slice(), &[b'x'; MOST_BYTES]].concat();
+        assert_eq!(status(&long), "431");
+    }
+
+    #[test]
+    fn whoever_is_slow_or_many_does_not_keep_others_out_for_ever() {
+        let server = server();
+        let idle: Vec<TcpStream> = (0..MOST_CONNECTIONS + 4)
+            .map(|_| TcpStream::connect(server.address()).expect("connected"))
+            .collect();
+        let started = Instant::now();
+        // All places are taken until their time is over.
+        while !ask(&server, b"GET /healthz HTTP/1.1\r\n\r\n").ends_with("ok\n") {
+            assert!(started.elapsed() < Duration::from_secs(60), "nobody is answered");
+            thread::sleep(Duration::from_millis(50));
+        }
+        drop(idle);
+    }
+
+    #[test]
+    fn the_end_leaves_the_port_free() {
+        let server = server();
+        let address = server.address();
+        drop(server);
+        assert!(TcpListener::bind(address).is_ok());
+    }
+}

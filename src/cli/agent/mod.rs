@@ -1,0 +1,168 @@
+//! `eprof agent`: the continuous recorder of a machine.
+//!
+//! ```text
+//!   session    a recording of everything, in memory ──► windows ──► pipeline ─┬─► folder   tables, the oldest removed
+//!   settings   options and a file                                             └─► metrics ──► http   for scrapers
+//! ```
+//!
+//! The recorder runs in the first thread, the windows are made in a second one: `session`. When settings change or a meter falls
+//! silent, the recording ends with a last window and the next one begins.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context;
+use clap::Args;
+use eprof::machine::Roots;
+use eprof::machine::permissions::Permissions;
+use eprof::process::Credentials;
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::Uid;
+
+use super::Outcome;
+use super::output::say;
+use folder::Folder;
+use log::Log;
+use metrics::Bounds;
+use pipeline::{Kept, Pipeline, Shared, listen};
+use session::End;
+use settings::{Asked, Choices, Listen, Settings};
+use units::Manager;
+
+mod clocks;
+mod folder;
+mod http;
+mod log;
+mod metrics;
+mod pipeline;
+mod rights;
+mod session;
+mod settings;
+mod units;
+mod values;
+
+const EXAMPLES: &str = "\
+Examples:
+  eprof agent -o /var/lib/eprof                     windows of a minute, and /metrics on 127.0.0.1:9753
+  eprof agent -o /var/lib/eprof --listen 10.0.0.5:9753   scraped from elsewhere: whoever reaches it may read
+  eprof agent -o /var/lib/eprof --duty 1% --keep 30d     cheaper, and for longer
+  eprof agent --config /etc/eprof-agent.json        {\"output\": \"/var/lib/eprof\", \"window\": \"60s\", ...}
+  eprof agent --print-unit systemd                  what a service manager needs
+  eprof fleet report /var/lib/eprof                 where the joules went, of all windows
+
+SIGTERM and SIGINT end it with a last window; SIGHUP reads the configuration again.";
+
+/// Record a machine for as long as it runs: energy by function and control group, as tables and as counters for
+/// Prometheus.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct AgentArgs {
+    #[command(flatten)]
+    choices: Choices,
+
+    /// Read what the options leave open from this file: JSON with the options' names as keys. Read again at SIGHUP.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Print what a service manager needs to run the agent with the least rights, and end.
+    #[arg(long, value_name = "MANAGER")]
+    print_unit: Option<Manager>,
+}
+
+/// Runs the verb until a signal ends it.
+pub fn run(args: AgentArgs) -> Outcome {
+    if let Some(manager) = args.print_unit {
+        super::output::write_to(None, |out| out.write_all(manager.unit().as_bytes()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // A path that is not absolute would mean another file should a service manager change the folder.
+    let config = args.config.map(std::path::absolute).transpose()?;
+    let asked = Asked { options: args.choices, file: config };
+    let settings = asked.settings()?;
+    if !Permissions::read(&Roots::default()).cpu_wide_events() {
+        anyhow::bail!(
+            "the whole machine may be sampled by root alone here, or with the right to do so: `eprof doctor` says how to get \
+             that, and `eprof agent --print-unit systemd` has it"
+        );
+    }
+    // Between two recordings they wait for the next one.
+    let mut mine = SigSet::empty();
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP] {
+        mine.add(signal);
+    }
+    mine.thread_block().context("blocking signals")?;
+    give_folder(&settings)?;
+    rights::before_opening().context("cannot give up rights")?;
+
+    let log = Arc::new(Log::default());
+    let bounds = Bounds { functions: settings.functions, cgroups: settings.cgroups };
+    let shared = Arc::new(Mutex::new(Shared::new(bounds)));
+    let back: Arc<Mutex<Option<Kept>>> = Arc::default();
+    let mut sampled = settings.sampled.clone();
+    let mut first = Some((asked, settings));
+    loop {
+        let mut opened = |_: &eprof::record::StopRequest| {
+            let kept = match first.take() {
+                Some((asked, settings)) => begin(asked, settings, &shared, &log)?,
+                None => {
+                    let kept = back.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    kept.context("the recording before left nothing; this is a bug of eprof")?
+                }
+            };
+            let (back, shared, log) = (Arc::clone(&back), Arc::clone(&shared), Arc::clone(&log));
+            let mut pipeline = Pipeline::new(kept, back, shared, log);
+            pipeline.prune();
+            Ok(pipeline)
+        };
+        let end = session::run(&sampled, &shared, &mut opened)?;
+        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if end == End::Stopped {
+            shared.is_recording = false;
+            let metrics = &shared.metrics;
+            say(format_args!(
+                "agent ends: {} windows written, {} dropped, {} removed",
+                metrics.windows_written, metrics.windows_dropped, metrics.windows_removed
+            ));
+            return Ok(ExitCode::SUCCESS);
+        }
+        shared.metrics.restarts += 1;
+        if let Some(kept) = &*back.lock().unwrap_or_else(PoisonError::into_inner) {
+            sampled = kept.settings.sampled.clone();
+        }
+    }
+}
+
+/// What is done once, when events and meters are open for the first time.
+fn begin(asked: Asked, settings: Settings, shared: &Arc<Mutex<Shared>>, log: &Log) -> anyhow::Result<Kept> {
+    rights::when_open(settings.user.as_deref())?;
+    let folder = Folder::open(&settings.output)?;
+    let server = listen(settings.listen, shared, log);
+    // Who starts an agent wants to know at once that nobody can scrape it.
+    anyhow::ensure!(
+        server.is_some() || settings.listen == Listen::Nowhere,
+        "the counters cannot be offered: choose another address with --listen, or none"
+    );
+    let every = settings.sampled.window.as_secs_f64();
+    let counters =
+        server.as_ref().map_or("none".to_owned(), |server| format!("http://{}/metrics", server.address()));
+    say(format_args!(
+        "agent: windows of {every} s into {}, {} samples a second, counters: {counters}",
+        settings.output.display(),
+        settings.sampled.frequency
+    ));
+    Ok(Kept::new(asked, settings, folder, server))
+}
+
+/// A folder that root makes for another user is that user's.
+fn give_folder(settings: &Settings) -> anyhow::Result<()> {
+    let Some(user) = settings.user.as_deref().filter(|_| Uid::effective().is_root()) else { return Ok(()) };
+    let credentials = Credentials::of_user(user)?;
+    if !settings.output.exists() {
+        let cannot = || format!("cannot make the folder {}", settings.output.display());
+        fs::create_dir_all(&settings.output).with_context(cannot)?;
+        credentials.give(&settings.output).with_context(cannot)?;
+    }
+    Ok(())
+}
