@@ -141,8 +141,11 @@ mod tests {
 
     use super::*;
 
+    /// A metric's name, its labels and its value.
+    type Sample = (String, Vec<(String, String)>, f64);
+
     /// Reads a line of a sample as a scraper does.
-    fn parse(line: &str) -> Option<(String, Vec<(String, String)>, f64)> {
+    fn parse(line: &str) -> Option<Sample> {
         let end = line.find(['{', ' '])?;
         let (name, mut rest) = line.split_at(end);
         let mut labels = Vec::new();
