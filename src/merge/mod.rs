@@ -21,7 +21,7 @@
 //! Both is said, with the other things that cannot be known: recordings without a boot id, which may or may not be of one
 //! machine; processes that more than one recording has, which are taken from one of them.
 //!
-//! Where recordings tell their joules in time, and when they began, the merged profile tells its own ([`in_time`]).
+//! Where recordings tell their joules in time, and when they began, the merged profile tells its own.
 //!
 //! The order of the profiles makes no difference. A merged profile keeps the profiles it was made of ([`Profile::merged`]),
 //! whose error bars add up to its own.
