@@ -53,19 +53,19 @@
 //!   meter                   -> units hardware machine process gpu
 //!   analyze                 -> eprof-cupti-injection perf-data units hardware recording power_model profile
 //!                              timeline attribute symbolize gpu
-//!   record                  -> eprof-cupti-injection numerics perf-data units hardware identity recording machine process
-//!                              power_model meter
+//!   record                  -> label numerics eprof-cupti-injection perf-data units hardware identity
+//!                              recording machine process power_model meter
 //!   report                  -> markup label perf-data units hardware identity recording profile symbolize
-//!   live                    -> label perf-data units power_model profile recording symbolize analyze report
+//!   live                    -> label perf-data units recording power_model profile symbolize analyze report
 //!   tune *                  -> markup label numerics tables units
 //!   stat *                  -> label numerics units hardware
 //!   measure                 -> units hardware machine process gpu meter tune stat
 //!   calibrate               -> numerics units hardware machine process power_model meter measure
-//!   verify                  -> label numerics hardware machine process power_model profile recording meter analyze
-//!                              symbolize report measure calibrate
-//!   cli                     -> label numerics tables perf-data units hardware identity recording machine process
-//!                              power_model profile merge timeline symbolize text_profile gpu meter analyze
-//!                              record report live tune stat measure calibrate verify
+//!   verify                  -> label numerics hardware recording machine process power_model profile
+//!                              symbolize meter analyze report measure calibrate
+//!   cli                     -> label numerics tables perf-data units hardware identity recording machine
+//!                              process power_model profile merge timeline symbolize text_profile gpu meter
+//!                              analyze record report live tune stat measure calibrate verify
 //!   main                    -> cli
 //!   eprof-fleet             -> label units identity profile report
 //! ```
