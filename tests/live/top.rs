@@ -74,6 +74,23 @@ fn a_running_process_is_watched_so_many_times_and_goes_on() {
 }
 
 #[test]
+fn rows_may_be_lines() {
+    if !can_record() {
+        return;
+    }
+    let program = start("spin:60000");
+    let output = eprof()
+        .args(["top", "--iterations", "2", "-d", "0.3", "--by", "line", "-p"])
+        .arg(program.id().to_string())
+        .output()
+        .expect("eprof runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    let lines = lines(&output);
+    assert!(lines.iter().any(|line| line.contains("SHARE  LINE")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.contains(".rs:")), "{lines:#?}");
+}
+
+#[test]
 fn what_cannot_be_watched_is_an_error_with_its_status() {
     if !can_record() {
         return;
@@ -176,6 +193,12 @@ fn the_view_is_drawn_answers_keys_and_leaves_the_terminal_as_it_was() {
     tmux.wait_for(&format!("({})", program.id()));
     tmux.keys(&["Enter"]);
     tmux.wait_for("only process");
+    // The windows that are there already get lines, too.
+    tmux.keys(&["b"; 6]);
+    tmux.wait_for("lines by watts");
+    tmux.wait_for(".rs:");
+    tmux.keys(&["b"]);
+    tmux.wait_for("functions by watts");
     tmux.keys(&["w"]);
     tmux.wait_for("last 10 s");
     tmux.keys(&["/", "n", "o", "n", "e", "Enter"]);

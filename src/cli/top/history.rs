@@ -17,17 +17,17 @@ use regex::Regex;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum By {
     Function,
-    Line,
     Module,
     Process,
     Thread,
     Cgroup,
     Core,
+    Line,
 }
 
 impl By {
     pub const ALL: [Self; 7] =
-        [Self::Function, Self::Line, Self::Module, Self::Process, Self::Thread, Self::Cgroup, Self::Core];
+        [Self::Function, Self::Module, Self::Process, Self::Thread, Self::Cgroup, Self::Core, Self::Line];
 
     pub fn name(self) -> &'static str {
         match self {
