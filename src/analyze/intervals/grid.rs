@@ -1,12 +1,11 @@
 //! Joules and event counts over equal intervals of time, gathered in one pass over a recording of any
 //! length.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::analyze::events::EventUnit;
 use crate::analyze::intervals::cpu_set::CpuSet;
-use crate::analyze::intervals::spans::{Span, SpanTracker};
+use crate::analyze::intervals::spans::{FirstSample, Span, SpanTracker, before};
 use crate::analyze::intervals::unseen::BetweenSamples;
 use crate::hardware::DomainInfo;
 use crate::power_model::intervals::{Interval, Intervals};
@@ -52,29 +51,12 @@ pub struct IntervalGrid {
     /// By interval and domain.
     joules: Vec<f64>,
     most: usize,
-    /// The first sample of each event on each CPU; see [`FirstSample`].
-    first_samples: Vec<FirstSample>,
-    /// Those of which the second sample is not seen yet, by event and CPU: their places.
-    alone: BTreeMap<(u32, Option<u32>), usize>,
     /// The interval that was added to last, and its times.
     latest: (usize, Range<u64>),
     spans: SpanTracker,
     /// The event that counts cycles.
     cycles: Option<usize>,
     between: BetweenSamples,
-}
-
-/// The first sample of an event on a CPU. Its events began nobody knows when: no earlier than counting did, and, as far as
-/// the next sample tells, not much longer ago than that one's. So it waits until both are known. If its events were taken
-/// to happen at its time, the first interval, which often is the one without the program, would have too many.
-#[derive(Debug, Clone, Copy)]
-struct FirstSample {
-    event: usize,
-    cpu: Option<u32>,
-    time: u64,
-    count: u64,
-    /// From it to the next one.
-    gap: Option<u64>,
 }
 
 /// CPUs that a domain feeds.
@@ -138,34 +120,24 @@ impl IntervalGrid {
         if unit == EventUnit::Cycles {
             self.cycles.get_or_insert(event as usize);
         }
-        let is_first = unit != EventUnit::Nanoseconds && !self.spans.knows(event, cpu);
         let span = self.spans.span(event, cpu, unit, time, count);
         self.between.sample(event, cpu, span, time, count);
-        if is_first {
-            self.alone.insert((event, cpu), self.first_samples.len());
-            let (event, time) = (event as usize, time.as_nanos());
-            self.first_samples.push(FirstSample { event, cpu, time, count, gap: None });
-            return;
+        // A first sample's events are spread in the end.
+        if span.start < time || !self.spans.is_alone(event, cpu) {
+            self.spread_count(event as usize, cpu, (span.start, time), count);
         }
-        if !self.alone.is_empty()
-            && let Some(at) = self.alone.remove(&(event, cpu))
-        {
-            let first = &mut self.first_samples[at];
-            first.gap = Some(time.as_nanos().saturating_sub(first.time));
-        }
-        self.spread_count(event as usize, cpu, (span.start, time), count);
     }
 
-    /// There are no more samples and readings: what waited for them is put where it was.
+    /// There are no more samples and readings; to be called once. Events of first samples began nobody knows when: no earlier
+    /// than counting did, and, as far as the next sample tells, not much longer ago than that one's. If they were taken to
+    /// happen at their sample's time, the first interval, which often is the one without the program, would have too many.
     pub fn end(&mut self) {
-        self.alone.clear();
         let first_reading = self.domains.iter().filter_map(|domain| domain.first).min();
-        let Some(begin) = first_reading else { return };
-        for first in std::mem::take(&mut self.first_samples) {
-            let start = first.gap.map_or(begin, |gap| first.time.saturating_sub(gap).max(begin));
-            let (start, end) = (start.min(first.time), first.time);
-            let times = (Timestamp::from_nanos(start), Timestamp::from_nanos(end));
-            self.spread_count(first.event, first.cpu, times, first.count);
+        let Some(begin) = first_reading.map(Timestamp::from_nanos) else { return };
+        let firsts: Vec<(u32, Option<u32>, FirstSample)> = self.spans.first_samples().collect();
+        for (event, cpu, FirstSample { time, count, gap }) in firsts {
+            let start = gap.map_or(begin, |gap| before(time, gap).max(begin)).min(time);
+            self.spread_count(event as usize, cpu, (start, time), count);
         }
     }
 

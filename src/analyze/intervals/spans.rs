@@ -40,9 +40,20 @@ impl Bursts {
     }
 }
 
+/// The first sample of an event on a CPU.
+#[derive(Debug, Clone, Copy)]
+pub struct FirstSample {
+    pub time: Timestamp,
+    pub count: u64,
+    /// From it to the next one.
+    pub gap: Option<Nanoseconds>,
+}
+
 #[derive(Debug, Clone)]
 struct Stream {
     last: Timestamp,
+    /// `None` of events that tell how long their first sample took.
+    first: Option<FirstSample>,
     /// Events per nanosecond while the CPU runs; only for cycles.
     clock: ClockRate,
     /// The latest gap of at least the usual length, and the samples that came right after it.
@@ -72,10 +83,21 @@ impl Span {
 }
 
 impl SpanTracker {
-    /// Whether there was a sample of the event on the CPU, so that it is known when the next one's events began.
-    pub fn knows(&self, event: u32, cpu: Option<u32>) -> bool {
-        let stream = |slot| self.streams.get(event as usize).and_then(|streams| streams.get(slot));
-        slot_of(cpu).and_then(stream).is_some_and(Option::is_some)
+    /// Whether there was one sample of the event on the CPU so far, whose events began nobody knows when.
+    pub fn is_alone(&self, event: u32, cpu: Option<u32>) -> bool {
+        let first = |slot: usize| self.streams.get(event as usize)?.get(slot)?.as_ref()?.first;
+        slot_of(cpu).and_then(first).is_some_and(|first| first.gap.is_none())
+    }
+
+    /// The first samples of each event on each CPU, of which nobody knows when their events began.
+    pub fn first_samples(&self) -> impl Iterator<Item = (u32, Option<u32>, FirstSample)> {
+        let of_event = |(event, streams): (u32, &'_ Vec<Option<Stream>>)| {
+            let firsts = streams.iter().enumerate();
+            let firsts = firsts.filter_map(|(slot, stream)| Some((slot, stream.as_ref()?.first?)));
+            let cpu = |slot: usize| slot.checked_sub(1).map(|cpu| cpu as u32);
+            firsts.map(|(slot, first)| (event, cpu(slot), first)).collect::<Vec<_>>()
+        };
+        (0..).zip(&self.streams).flat_map(of_event)
     }
 
     /// The span of a sample of `count` events. Call in time order.
@@ -93,6 +115,7 @@ impl SpanTracker {
         let Some(stream) = slot else {
             *slot = Some(Stream {
                 last: time,
+                first: (unit != EventUnit::Nanoseconds).then_some(FirstSample { time, count, gap: None }),
                 clock: ClockRate::default(),
                 gap: Nanoseconds::ZERO,
                 burst: 0,
@@ -107,6 +130,9 @@ impl SpanTracker {
         };
         let last = std::mem::replace(&mut stream.last, time);
         let gap = time.since(last);
+        if let Some(first) = &mut stream.first {
+            first.gap.get_or_insert(gap);
+        }
         match unit {
             EventUnit::Nanoseconds => {
                 let running = Nanoseconds::from_nanos(count);
@@ -184,7 +210,8 @@ pub(super) fn slot_of(cpu: Option<u32>) -> Option<usize> {
     Some(cpu.map_or(0, |cpu| cpu as usize + 1)).filter(|slot| *slot <= MOST_CPUS)
 }
 
-fn before(time: Timestamp, span: Nanoseconds) -> Timestamp {
+/// So long before a time.
+pub(super) fn before(time: Timestamp, span: Nanoseconds) -> Timestamp {
     Timestamp::from_nanos(time.as_nanos().saturating_sub(span.as_nanos()))
 }
 
