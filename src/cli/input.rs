@@ -36,7 +36,7 @@ use super::reading_progress::ReadingProgress;
 use super::recordings;
 
 /// The recording that verbs read if they are told no other.
-pub const DEFAULT_RECORDING: &str = "eprof.data";
+pub const DEFAULT_RECORDING: &str = eprof::record::DEFAULT_OUTPUT;
 
 /// What is to be said of a recording that was meant to be reported together with others.
 const LEFT_TO_ANOTHER: &str = "another recorder of this machine read its meters closely, and this one at its ends and now and then, if at all: joules \

@@ -33,6 +33,11 @@ impl Color {
     }
 }
 
+/// Whether the terminal says of itself that it can do nothing, as one that is not named.
+pub fn is_dumb_terminal() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term == "dumb")
+}
+
 /// Columns of the terminal that standard output is, if it is one.
 pub fn terminal_width() -> Option<usize> {
     let (terminal_size::Width(width), _) = terminal_size::terminal_size_of(io::stdout())?;

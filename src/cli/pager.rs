@@ -51,8 +51,7 @@ impl Paging {
 
     /// Starts the pager, if there is a terminal and a pager for it.
     fn begin(self) -> Option<Child> {
-        let is_dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
-        if self == Self::Never || is_dumb || !io::stdout().is_terminal() {
+        if self == Self::Never || output::is_dumb_terminal() || !io::stdout().is_terminal() {
             return None;
         }
         let line = pager_of([env::var_os("EPROF_PAGER"), env::var_os("PAGER")])?;

@@ -293,9 +293,13 @@ fn value_taken_for_program(arguments: &[String]) -> Option<String> {
     arguments.windows(2).find(is_apart).map(|pair| format!("{}={}", pair[0], pair[1]))
 }
 
+/// What this process was started with, as recordings tell it.
+pub fn command_line() -> Vec<String> {
+    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
+}
+
 fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
-    let command_line: Vec<String> =
-        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let command_line = command_line();
     // Behind the program's name stand its own options.
     let own = command_line.len() - args.command.len().saturating_sub(1).min(command_line.len());
     if let Some(meant) = value_taken_for_program(&command_line[..own]) {

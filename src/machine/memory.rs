@@ -26,6 +26,11 @@ impl FreeMemory {
     }
 }
 
+/// Memory that the calling process has now, in bytes; `None` where the kernel does not tell.
+pub fn resident(roots: &Roots) -> Option<u64> {
+    kibibytes(&read_trimmed(&roots.procfs.join("self/status")).ok()?, "VmRSS")
+}
+
 /// The least that is free in the process's control groups, from its own to the outermost.
 fn of_control_groups(roots: &Roots) -> Option<u64> {
     let groups = read_trimmed(&roots.procfs.join("self/cgroup")).ok()?;

@@ -32,21 +32,12 @@ impl Axis {
             let (start, end) = times(part);
             (moved(start, shift), moved(end, shift))
         });
-        let mut stretches: Vec<(u64, u64)> = placed.collect();
-        stretches.sort_unstable();
-        let mut covered: Vec<(u64, u64)> = Vec::new();
-        for (start, end) in stretches {
-            match covered.last_mut() {
-                Some(last) if start <= last.1 => last.1 = last.1.max(end),
-                _ => covered.push((start, end)),
-            }
-        }
-        Ok(Self { covered, shifts })
+        Ok(Self { covered: joined(placed.collect()), shifts })
     }
 
     /// How long it is, in nanoseconds.
     pub fn length(&self) -> u64 {
-        self.covered.iter().map(|(start, end)| end - start).sum()
+        length(&self.covered)
     }
 
     /// Gaps that it leaves out: their places on the axis.
@@ -81,6 +72,24 @@ impl Axis {
         }
         Timestamp::from_nanos(u64::try_from(i128::from(at) - self.shifts[part]).unwrap_or(0))
     }
+}
+
+/// What lies in at least one of these stretches: stretches without gaps, in order.
+pub(super) fn joined(mut stretches: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    stretches.sort_unstable();
+    let mut joined: Vec<(u64, u64)> = Vec::new();
+    for (start, end) in stretches {
+        match joined.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => joined.push((start, end)),
+        }
+    }
+    joined
+}
+
+/// How long stretches are together.
+pub(super) fn length(stretches: &[(u64, u64)]) -> u64 {
+    stretches.iter().fold(0, |sum: u64, (start, end)| sum.saturating_add(end.saturating_sub(*start)))
 }
 
 fn moved(time: Timestamp, shift: i128) -> u64 {

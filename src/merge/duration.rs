@@ -1,5 +1,6 @@
 //! How long several recordings took together.
 
+use super::axis::{joined, length};
 use super::machines::{Machines, times};
 use crate::profile::Profile;
 use crate::units::{Nanoseconds, Timestamp};
@@ -30,14 +31,8 @@ pub(super) fn of(parts: &[Profile], machines: &Machines) -> Nanoseconds {
 }
 
 /// How much lies in at least one of these stretches.
-fn covered(mut stretches: Vec<(u64, u64)>) -> u64 {
-    stretches.sort_unstable();
-    let (mut sum, mut until) = (0u64, 0u64);
-    for (start, end) in stretches {
-        sum = sum.saturating_add(end.saturating_sub(start.max(until)));
-        until = until.max(end);
-    }
-    sum
+fn covered(stretches: Vec<(u64, u64)>) -> u64 {
+    length(&joined(stretches))
 }
 
 #[cfg(test)]

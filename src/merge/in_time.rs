@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use super::axis::Axis;
 use super::columns::Columns;
 use super::machines::Machines;
+use super::notes::title;
 use super::union::{Window, measured_between, static_between};
 use crate::profile::{Balance, InSlice, MachineEnergy, Profile, TimeSlice};
 use crate::units::{Joules, Nanoseconds};
@@ -42,7 +43,7 @@ pub(super) fn of(
         return Ok(nothing);
     }
     let unplaced = |part: usize| {
-        let title = parts[part].recordings.first().map_or("a recording", |origin| origin.title());
+        let title = title(&parts[part]);
         format!(
             "{title} does not tell when it was recorded: power over time is not drawn of it and the other recordings. Look at \
              it alone"
@@ -75,9 +76,7 @@ pub(super) fn of(
                 }
             }
             if is_top {
-                let sum: Joules = of_static.iter().sum();
-                pieces
-                    .share_out(&of_static, sum, balance.static_energy, |balance| &mut balance.static_energy);
+                pieces.share_out_static(&of_static, balance.static_energy);
             }
         }
     }
@@ -145,20 +144,13 @@ impl<'e> Pieces<'e> {
         }
     }
 
-    /// Gives each piece its part of `joules`, as `shares` of `sum` are.
-    fn share_out(
-        &mut self,
-        shares: &[Joules],
-        sum: Joules,
-        joules: Joules,
-        of: impl Fn(&mut Balance) -> &mut Joules,
-    ) {
+    /// Gives each piece its part of a machine's static energy, as `shares` are.
+    fn share_out_static(&mut self, shares: &[Joules], static_energy: Joules) {
+        let sum: Joules = shares.iter().sum();
         if sum > Joules::ZERO {
-            let factor = joules / sum;
-            self.all
-                .iter_mut()
-                .zip(shares)
-                .for_each(|(piece, share)| *of(&mut piece.balance) += *share * factor);
+            let factor = static_energy / sum;
+            let pieces = self.all.iter_mut().zip(shares);
+            pieces.for_each(|(piece, share)| piece.balance.static_energy += *share * factor);
         }
     }
 

@@ -105,7 +105,7 @@ pub fn merge(profiles: Vec<Profile>) -> Merged {
     parts.iter_mut().for_each(|part| part.slices = Vec::new());
     profile.hidden_callers =
         parts.iter().map(|part| part.hidden_callers).fold(HiddenCallers::default(), both);
-    warnings.extend(without_joules(&parts));
+    warnings.extend(notes::without_joules(&parts));
     profile.warnings = [warnings, notes::of(&parts)].concat();
     let mut first_cell = 0;
     for (part, columns) in parts.into_iter().zip(columns.of_part) {
@@ -114,21 +114,6 @@ pub fn merge(profiles: Vec<Profile>) -> Merged {
         first_cell += cells;
     }
     Merged { profile, order }
-}
-
-/// Recordings that have no joules among others that do, such as perf's.
-fn without_joules(parts: &[Profile]) -> Vec<String> {
-    let name = |part: &Profile| part.recordings.first().and_then(|origin| origin.name.clone());
-    let (with, without): (Vec<&Profile>, Vec<&Profile>) =
-        parts.iter().partition(|part| !part.domains.is_empty());
-    let is_mixed = !with.is_empty();
-    let warning = |part: &&Profile| {
-        let name = name(part).unwrap_or_else(|| "a recording".to_owned());
-        format!(
-            "{name} has no joules: its functions have none, and watts are those of the others' joules over the time of all"
-        )
-    };
-    without.iter().filter(|_| is_mixed).map(warning).collect()
 }
 
 /// The balance of each machine, domain by domain; functions that are more than what was measured are scaled.

@@ -9,7 +9,7 @@ pub(super) fn of(parts: &[Profile]) -> Vec<String> {
     let mut found: Vec<(String, &str, usize)> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for part in parts {
-        let title = part.recordings.first().map_or("a recording", |origin| origin.title());
+        let title = title(part);
         let mut own: Vec<usize> = Vec::new();
         for warning in &part.warnings {
             let shape: String = warning.chars().filter(|letter| !letter.is_ascii_digit()).collect();
@@ -29,4 +29,24 @@ pub(super) fn of(parts: &[Profile]) -> Vec<String> {
         _ => format!("{title} and {} more: {warning}", count - 1),
     };
     found.into_iter().map(sentence).collect()
+}
+
+/// Recordings that have no joules among others that do, such as perf's.
+pub(super) fn without_joules(parts: &[Profile]) -> Vec<String> {
+    let has_joules = |part: &&Profile| !part.domains.is_empty();
+    if !parts.iter().any(|part| has_joules(&part)) {
+        return Vec::new();
+    }
+    let warning = |part| {
+        format!(
+            "{} has no joules: its functions have none, and watts are those of the others' joules over the time of all",
+            title(part)
+        )
+    };
+    parts.iter().filter(|part| !has_joules(part)).map(warning).collect()
+}
+
+/// What a recording is called.
+pub(super) fn title(part: &Profile) -> &str {
+    part.recordings.first().map_or("a recording", |origin| origin.title())
 }

@@ -98,17 +98,19 @@ impl Credentials {
     /// If it may not become this user.
     pub fn become_keeping(&self, kept: u64) -> io::Result<()> {
         privileges::keep_when_user_changes()?;
+        self.change_user()?;
+        privileges::use_capabilities(kept)
+    }
+
+    fn change_user(&self) -> nix::Result<()> {
         unistd::setgroups(&self.groups)?;
         unistd::setresgid(self.gid, self.gid, self.gid)?;
-        unistd::setresuid(self.uid, self.uid, self.uid)?;
-        privileges::use_capabilities(kept)
+        unistd::setresuid(self.uid, self.uid, self.uid)
     }
 
     /// Becomes this user for good.
     fn assume(&self) -> nix::Result<()> {
-        unistd::setgroups(&self.groups)?;
-        unistd::setresgid(self.gid, self.gid, self.gid)?;
-        unistd::setresuid(self.uid, self.uid, self.uid)?;
+        self.change_user()?;
         // The kernel takes root's capabilities from who is not root any more, but not the inheritable ones, and
         // none if it was told so (securebits) or if eprof was not root but had CAP_SETUID.
         if !self.uid.is_root() {

@@ -200,17 +200,13 @@ impl Counters {
 
     /// CPU and id of each of those.
     pub fn sampled_ids(&self) -> impl Iterator<Item = (u32, u64)> {
-        let samples = |open: &&OpenCounter| {
-            self.attrs.get(open.event).is_none_or(|attr| !is_dummy(attr.kind, attr.config))
-        };
-        self.counters.iter().filter(samples).map(|open| (open.cpu, open.id()))
+        let sampling = self.counters.iter().filter(|open| samples(&self.attrs, open));
+        sampling.map(|open| (open.cpu, open.id()))
     }
 
     fn sampling(&mut self) -> impl Iterator<Item = &mut OpenCounter> {
         let attrs = &self.attrs;
-        self.counters
-            .iter_mut()
-            .filter(|open| attrs.get(open.event).is_none_or(|attr| !is_dummy(attr.kind, attr.config)))
+        self.counters.iter_mut().filter(|open| samples(attrs, open))
     }
 
     /// Stops all counters. One whose CPU went away is stopped already.
@@ -260,6 +256,11 @@ impl Scope {
         };
         tasks.iter().copied().map(Some).chain(all)
     }
+}
+
+/// Whether a counter takes samples, and is not there to tell of tasks and mappings alone.
+fn samples(attrs: &[EventAttr], open: &OpenCounter) -> bool {
+    attrs.get(open.event).is_none_or(|attr| !is_dummy(attr.kind, attr.config))
 }
 
 /// On each CPU the event that never happens tells of tasks and mappings, or else the first of its events.

@@ -68,4 +68,4 @@ pub use options::{
 pub use progress::{Listener, SoFar};
 pub use session::{record, record_to};
 pub use stop_conditions::StopRequest;
-pub use summary::Summary;
+pub use summary::{DEFAULT_OUTPUT, Summary};

@@ -11,7 +11,7 @@ use crate::record::energy_log::EnergySummary;
 use crate::recording::metadata::MetersRead;
 
 /// The recording that is written and read where none is named.
-const DEFAULT_OUTPUT: &str = "eprof.data";
+pub const DEFAULT_OUTPUT: &str = "eprof.data";
 
 /// A finished recording.
 #[derive(Debug)]

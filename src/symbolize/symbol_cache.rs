@@ -78,11 +78,6 @@ impl SymbolCache {
         Self { symbolizer, tells_lines, modules: FxHashMap::default(), entries: 0, asked: 0 }
     }
 
-    /// Whether lines are told.
-    pub fn tells_lines(&self) -> bool {
-        self.tells_lines
-    }
-
     /// As [`Symbolizer::symbolize`]. Warnings are those of what was looked up now.
     pub fn symbolize(&mut self, modules: &[Module], addresses: &[CodeAddress]) -> Symbols {
         self.asked += 1;

@@ -1,12 +1,12 @@
 //! What becomes of each window: counters, tables, and room for the next one.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use eprof::hardware::Method;
 use eprof::live::Window;
+use eprof::machine::memory::resident;
 use eprof::machine::{Roots, topology};
 use eprof::report::export::Exported;
 use eprof::report::tree::TreeOptions;
@@ -63,7 +63,7 @@ impl Shared {
 pub fn page(shared: &Arc<Mutex<Shared>>) -> MakePage {
     let shared = Arc::clone(shared);
     Arc::new(move |format: Format| {
-        let resident_bytes = own_memory();
+        let resident_bytes = resident(&Roots::default());
         let shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
         let cost = OwnCost {
             cpu_seconds: eprof::process::clocks::own_cpu_time().as_secs_f64(),
@@ -371,12 +371,4 @@ pub fn listen(address: Listen, shared: &Arc<Mutex<Shared>>, log: &Log) -> Option
             None
         }
     }
-}
-
-/// Memory of this process, as the kernel tells it.
-fn own_memory() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-    Some(kilobytes * 1024)
 }

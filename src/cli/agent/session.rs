@@ -19,7 +19,7 @@ use super::pipeline::{Pipeline, Shared};
 use super::rights;
 use super::settings::Sampled;
 use crate::cli::input::cache_folder;
-use crate::cli::record::model;
+use crate::cli::record::{command_line, model};
 
 /// How often the recording is looked at.
 const TICK: Duration = Duration::from_millis(200);
@@ -176,7 +176,7 @@ fn options(sampled: &Sampled) -> anyhow::Result<RecordOptions> {
         output: OutputOptions {
             path: PathBuf::from("(memory)"),
             compression_level: None,
-            command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+            command_line: command_line(),
             labels: sampled.labels.clone(),
         },
         duration: None,

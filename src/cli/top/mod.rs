@@ -26,8 +26,8 @@ use regex::Regex;
 use super::Outcome;
 use super::input::cache_folder;
 use super::meters::MeterArgs;
-use super::output::{say, warn};
-use super::record::{call_graph, hertz, model};
+use super::output::{is_dumb_terminal, say, warn};
+use super::record::{call_graph, command_line, hertz, model};
 use history::{By, History};
 use shared::Shared;
 
@@ -118,9 +118,9 @@ pub struct TopArgs {
 
 /// Runs the verb. The exit status is the program's own, or 0 where the user ended the view.
 pub fn run(args: TopArgs) -> Outcome {
-    // A terminal that says of itself that it can do nothing cannot place a cursor.
-    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    let as_lines = args.lines || args.iterations.is_some() || is_dumb || !io::stdout().is_terminal();
+    // A dumb one cannot place a cursor.
+    let has_view = io::stdout().is_terminal() && !is_dumb_terminal();
+    let as_lines = args.lines || args.iterations.is_some() || !has_view;
     let (by, filter, delay) = (args.by, args.filter.clone(), args.delay);
     let (rows, iterations) = (args.rows.map(|rows| rows as usize), args.iterations);
     let options = options(args)?;
@@ -191,8 +191,7 @@ pub fn run(args: TopArgs) -> Outcome {
 }
 
 fn options(args: TopArgs) -> anyhow::Result<RecordOptions> {
-    let command_line: Vec<String> =
-        std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let command_line = command_line();
     let command = (!args.command.is_empty()).then_some(args.command);
     let is_everything = args.all_cpus || (command.is_none() && args.pid.is_empty());
     if is_everything && !args.all_cpus && !Permissions::read(&Roots::default()).cpu_wide_events() {

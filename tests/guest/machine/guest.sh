@@ -67,7 +67,8 @@ mkdir -p "$CACHE/deb" "$CACHE/$ARCH"; CACHE=$(cd "$CACHE" && pwd); AC=$CACHE/$AR
 exec 9> "$CACHE/lock"; flock 9        # one preparation at a time; released before the guest boots
 
 # Nothing fails without a word.
-trap 'echo "guest.sh: line $LINENO: status $? of: $BASH_COMMAND" >&2' ERR
+on_error='echo "guest.sh: line $LINENO: status $? of: $BASH_COMMAND" >&2'
+trap "$on_error" ERR
 # Up to the boot, what fails is what is missing here.
 trap 'rc=$?; [ $rc = 0 ] || [ $rc = 2 ] || { echo "guest.sh: this host lacks what the guest is made of (see above)" >&2; exit 77; }' EXIT
 command -v apt-get >/dev/null || { echo "guest.sh: packages come from Debian, by apt-get, which is not here" >&2; exit 77; }
@@ -244,7 +245,7 @@ timeout -k 5 "$TMO" $QEMU "${args[@]}" < /dev/null 2>"$T/qemu.err" | tr -d '\r' 
   { if [ $VERB = 1 ]; then cat; else awk '/^@@GUEST-EXIT/{exit} p{print; fflush()} /@@GUEST-START/{p=1}'; cat >/dev/null; fi; }
 q=${PIPESTATUS[0]}
 set -e
-trap 'echo "guest.sh: line $LINENO: status $? of: $BASH_COMMAND" >&2' ERR
+trap "$on_error" ERR
 t1=$(date +%s.%N)
 for f in ${BRING[@]+"${BRING[@]}"}; do
   awk -v f="$f" '$0=="@@END"{p=0} p{print} $0=="@@FILE " f{p=1}' "$T/log" | base64 -d > "$(basename "$f")"; done
