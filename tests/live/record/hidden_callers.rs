@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::harness::{Folder, can_record, stderr};
 
-/// Three quarters of the work are done for `heavy`, in turns that are far shorter than the time between two samples. That
-/// `spin` calls none is all that it needs to go without a frame.
+/// Three quarters of the work are done for `heavy`, in turns that are far shorter than the time between two samples, and
+/// of lengths drawn by chance: turns of one length may keep step with the clock that samples, and then some parts of
+/// them are seen more often than they last. That `spin` calls none is all that it needs to go without a frame.
 const SOURCE: &str = r"
 #include <stdint.h>
 static volatile uint64_t sink;
@@ -20,7 +21,13 @@ __attribute__((noinline)) uint64_t spin(uint64_t rounds, uint64_t value) {
 __attribute__((noinline)) void heavy(uint64_t rounds) { sink += spin(3 * rounds, sink); sink += 1; }
 __attribute__((noinline)) void light(uint64_t rounds) { sink += spin(rounds, sink); sink += 1; }
 int main(void) {
-    for (int turn = 0; turn < 60000; turn++) { heavy(1000); light(1000); }
+    uint64_t drawn = 1;
+    for (int turn = 0; turn < 60000; turn++) {
+        drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+        uint64_t rounds = 500 + (drawn >> 33) % 1000;
+        heavy(rounds);
+        light(rounds);
+    }
 }
 ";
 
