@@ -1,5 +1,8 @@
 //! The binary as a person runs it, on files that are given to it: what it prints, writes and refuses.
 
+#[macro_use(println, test)]
+extern crate eprof_testbed;
+
 mod agent;
 mod doctor;
 mod energy_weighted_perf_data;
@@ -14,3 +17,5 @@ mod table_verbs;
 mod text_profiles;
 mod tune_table;
 mod verify;
+
+eprof_testbed::harness!();

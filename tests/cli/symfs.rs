@@ -1,10 +1,11 @@
 //! `--symfs` and modules without build-id: a copy of a recorded program stands for it, as it does for perf.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use eprof_testbed::run_or_skip;
+use eprof_testbed::{run_or_skip, skip_quietly};
 use tempfile::TempDir;
 
 /// Recursion 40 deep without frame pointers, so that nothing but the program's own unwind tables tells its callers.
@@ -70,12 +71,18 @@ fn a_copy_in_the_named_folder_is_unwound_and_named_as_perf_does() {
     let ours = script(env!("CARGO_BIN_EXE_eprof"), folder.path(), &symfs);
     let theirs = script("perf", folder.path(), &symfs);
     let said = text(&ours.stderr);
+    // Some of perf's 6.1 smash their stack over a program without build-id: then nobody is there to compare with.
+    let crashes = theirs.status.signal().is_some();
     let (ours, theirs) = (stacks(&ours), stacks(&theirs));
     let is_deep = |stack: &&Vec<String>| stack.iter().filter(|symbol| *symbol == "down").count() == 41;
     assert!(ours.iter().filter(is_deep).count() > 20, "{said}");
-    let equal = ours.iter().zip(&theirs).filter(|(ours, theirs)| ours == theirs).count();
-    assert_eq!(ours.len(), theirs.len());
-    assert!(equal * 100 >= ours.len() * 95, "{equal} of {} stacks are perf's", ours.len());
+    if crashes {
+        skip_quietly("perf script crashes here over a program without build-id");
+    } else {
+        let equal = ours.iter().zip(&theirs).filter(|(ours, theirs)| ours == theirs).count();
+        assert_eq!(ours.len(), theirs.len());
+        assert!(equal * 100 >= ours.len() * 95, "{equal} of {} stacks are perf's", ours.len());
+    }
     assert!(said.contains("unchecked: the recording has no build-id to compare with"), "{said}");
 
     let mut report = Command::new(env!("CARGO_BIN_EXE_eprof"));

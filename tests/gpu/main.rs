@@ -1,6 +1,9 @@
 //! GPUs: sensors, models and instructions by arithmetic alone, and NVIDIA's libraries by fakes of the testbed that are
 //! loaded in their place.
 
+#[macro_use(println, test)]
+extern crate eprof_testbed;
+
 mod calibrate;
 mod cli;
 mod cupti;
@@ -12,3 +15,5 @@ mod nvml;
 mod ptx;
 mod rc_sensors;
 mod real_sensors;
+
+eprof_testbed::harness!();

@@ -4,6 +4,9 @@
 //! thread chooses in `/proc/simhw`, and tells there what every thread really did. Where QEMU or the guest's packages
 //! cannot be had these tests skip.
 
+#[macro_use(println, test)]
+extern crate eprof_testbed;
+
 mod aarch64;
 mod bench;
 mod six_functions;
@@ -17,3 +20,5 @@ mod record;
 mod stat;
 mod tune;
 mod verify;
+
+eprof_testbed::harness!();

@@ -1,6 +1,9 @@
 //! The library called as a library: values in, values out. What goes in is made up, simulated, compiled here or was
 //! recorded by others on other machines; perf, where it is installed, is the judge of what comes out.
 
+#[macro_use(println, test)]
+extern crate eprof_testbed;
+
 mod error_bars;
 mod live_windows;
 mod perf_counts;
@@ -17,3 +20,5 @@ mod tables;
 mod tune_accuracy;
 mod tune_choice;
 mod tune_data;
+
+eprof_testbed::harness!();

@@ -1,9 +1,14 @@
 //! The binary on programs that run here, on this kernel. What the machine lacks, or this user may not do, is skipped
 //! and said; with `EPROF_REQUIRE_LIVE=1` it is a failure.
 
+#[macro_use(println, test)]
+extern crate eprof_testbed;
+
 mod agent;
 mod real_programs;
 mod record;
 mod stat;
 mod top;
 mod tune_program;
+
+eprof_testbed::harness!();

@@ -6,8 +6,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Says why a test cannot run here. With `EPROF_REQUIRE_LIVE=1` that is a failure. The test and the reason are added to the
-/// file that `EPROF_SKIPS` names, since nobody sees what a test prints that passes.
+/// Says why a test cannot run here: it ends as ignored, with this reason. With `EPROF_REQUIRE_LIVE=1` that is a failure.
+/// The test and the reason are added to the file that `EPROF_SKIPS` names, so that a script can hold them against a list.
 #[track_caller]
 pub fn skip(reason: &str) {
     assert!(env::var_os("EPROF_REQUIRE_LIVE").is_none_or(|value| value != "1"), "cannot run: {reason}");
@@ -16,10 +16,9 @@ pub fn skip(reason: &str) {
 
 /// The same of what few machines have: it is not demanded of one that runs all live tests.
 pub fn skip_quietly(reason: &str) {
-    println!("skipped: {reason}");
+    crate::harness::skipped(reason);
     let Some(list) = env::var_os("EPROF_SKIPS") else { return };
-    let thread = std::thread::current();
-    let line = format!("{}\t{}\n", thread.name().unwrap_or("?"), reason.replace('\n', "; "));
+    let line = format!("{}\t{}\n", crate::harness::name(), reason.replace('\n', "; "));
     let file = OpenOptions::new().create(true).append(true).open(list);
     // One write, so that lines of tests that run at the same time do not mix.
     file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the list of skips is kept");

@@ -10,6 +10,7 @@
 //!   table_styles        one table in all the styles that programs write tables in
 //!   started             programs that end with the test that started them
 //!   published           measurements and recordings of others
+//!   harness             runs tests, and says of those that cannot run here that they were ignored
 //!   environment         the eprof to run, and what else this machine has
 //! ```
 //!
@@ -23,6 +24,7 @@
 pub mod environment;
 pub mod fakes;
 pub mod gpu;
+pub mod harness;
 pub mod programs;
 mod published;
 pub mod recording_builder;
@@ -30,6 +32,11 @@ pub mod repeat;
 pub mod simulate;
 mod started;
 pub mod table_styles;
+
+pub use eprof_testbed_macros::test;
+// What `#[test]` and its harness are written by.
+#[doc(hidden)]
+pub use inventory;
 
 pub use environment::{eprof, has_program, run_or_skip, skip, skip_quietly};
 pub use published::{published, published_data};
