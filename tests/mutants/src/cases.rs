@@ -140,7 +140,7 @@ pub fn find(programs: &[Program], copy: &Path, folder: &Path, jobs: usize) -> Re
                 }
                 let mut found = found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 found.push((Case { program: *program, name: name.clone(), takes }, end, passed));
-                if found.len() % 200 == 0 {
+                if found.len().is_multiple_of(200) {
                     eprintln!("{} of {} tests were run alone", found.len(), names.len());
                 }
             }

@@ -93,7 +93,7 @@ impl Judge<'_> {
                     told(*fault, self.judge(*fault)?);
                     let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     *done += 1;
-                    if *done % 500 == 0 {
+                    if done.is_multiple_of(500) {
                         eprintln!("{} of {} faults were tried", *done, faults.len());
                     }
                 }
