@@ -2,6 +2,7 @@
 'use strict';
 const assert = require('assert');
 const { paths, sum } = require('./sums.js');
+const instructions = require('./instructions.js');
 const partOfTime = require('./part_of_time.js');
 
 module.exports = async (page, data, url) => {
@@ -47,6 +48,7 @@ module.exports = async (page, data, url) => {
   await page.run("eprof.choose({ stack: 'function' })");
 
   await partOfTime(page, data);
+  await instructions(page, data);
 
   // A stretch of time by the pointer.
   const chart = await page.box('#chart');

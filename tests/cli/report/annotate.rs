@@ -120,13 +120,10 @@ fn source_and_instructions_stand_beside_their_joules() {
     let folder = Folder::with(&Recorded::default());
     let text = folder.output(&["annotate", "heavy", "--color", "never"]);
     assert!(text.contains("recording.rs") && text.contains("pub extern \"C\" fn heavy() -> u32 {"), "{text}");
-    assert!(
-        text.contains(": ret") && text.contains("hottest: ") && text.contains("cpu-clock: a timer"),
-        "{text}"
-    );
+    assert!(text.contains(": ret") && text.contains("cpu-clock: a timer"), "{text}");
     assert!(text.contains("10.00 W while it ran"), "{text}");
     let instructions = folder.output(&["annotate", "heavy", "--by", "instruction", "--syntax", "intel"]);
-    assert!(instructions.contains("     0: ") && !instructions.contains("pub extern"), "{instructions}");
+    assert!(instructions.contains("│ 0: ") && !instructions.contains("pub extern"), "{instructions}");
     let lines = folder.output(&["annotate", "heavy", "--by", "line"]);
     assert!(lines.contains("pub extern") && !lines.contains(": ret"), "{lines}");
     assert!(!text.contains('\u{1b}'));
@@ -135,6 +132,105 @@ fn source_and_instructions_stand_beside_their_joules() {
     let narrow = folder.output(&["annotate", "heavy", "--width", "60"]);
     let widest = narrow.lines().filter(|line| line.contains('│')).map(|line| line.chars().count()).max();
     assert!(widest.is_some_and(|widest| widest <= 60), "{widest:?}: {narrow}");
+}
+
+/// Of rows by line of a report, joules and their standard errors by file and line.
+fn lines_of_report(recording: &str, function: &str) -> Vec<(String, f64, f64)> {
+    let report =
+        output(&["report", recording, "--by", "line", "--no-inline", "--limit", "0", "--format", "json"]);
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let rows = report["rows"].as_array().expect("rows").iter();
+    let of_function = rows.filter(|row| row["function"] == function);
+    of_function
+        .map(|row| {
+            let name = row["name"].as_str().expect("a name").rsplit('/').next().expect("one").to_owned();
+            (name, number(&row["self_joules"]), number(&row["stderr_joules"]))
+        })
+        .collect()
+}
+
+#[test]
+fn the_hottest_come_first_and_errors_are_the_reports() {
+    let recording = fixture("guest-neighbours.data");
+    let path = recording.to_str().expect("a path");
+    let report: Value = serde_json::from_str(&output(&["report", path, "--format", "json"])).expect("JSON");
+    let function = report["rows"][0]["name"].as_str().expect("a name").to_owned();
+    let error = number(&report["rows"][0]["stderr_joules"]);
+    let text = output(&["annotate", "-i", path, "--by", "instruction", "--hottest", "3", "--", &function]);
+    let head = text.lines().find(|line| line.contains(" itself, ")).expect("a head");
+    let mut words = head.split_whitespace();
+    let (joules, plus, said, unit) = (words.next(), words.next(), words.next(), words.next());
+    assert_eq!((plus, unit), (Some("±"), Some("J")), "{head}");
+    let said: f64 = said.and_then(|said| said.parse().ok()).expect("a number");
+    assert!((said - error).abs() <= 0.000_51 && joules.is_some(), "{head}: reported is ± {error}");
+    // Rows under the first title are sorted, and the heaviest of those below.
+    let hot: Vec<f64> = rows_below(&text, "hottest instructions");
+    assert!((2..=3).contains(&hot.len()), "{text}");
+    let mut all = rows_below(&text, "samples\n");
+    assert!(all.len() > hot.len(), "{text}");
+    all.sort_by(|a, b| b.total_cmp(a));
+    assert_eq!(hot[..], all[..hot.len()], "{text}");
+    assert!(text.contains(&format!("{} more instructions: ", all.len() - hot.len())), "{text}");
+    let none = output(&["annotate", "-i", path, "--by", "instruction", "--hottest", "0", "--", &function]);
+    assert!(!none.contains("hottest"), "{none}");
+}
+
+/// Joules of the rows below a title, up to the next blank line or rule.
+fn rows_below(text: &str, title: &str) -> Vec<f64> {
+    let (_, below) = text.split_once(title).expect("a title");
+    let rows = below.lines().skip_while(|line| line.is_empty());
+    let rows = rows.take_while(|line| !line.is_empty() && !line.starts_with('─'));
+    rows.filter_map(|line| Some(joules_of(line.split_once(" │ ")?.0, "joules")?.0)).collect()
+}
+
+#[test]
+fn errors_of_lines_are_those_of_the_report_by_line() {
+    let folder = Folder::with(&Recorded::default());
+    let path = folder.path().join("eprof.data");
+    let path = path.to_str().expect("a path");
+    let text = folder.output(&["annotate", "::heavy$", "--by", "line"]);
+    let name = text.lines().find(|line| line.contains("::heavy  ")).expect("a head");
+    let name = name.split_whitespace().next().expect("a name");
+    let lines = lines_of_report(path, name);
+    assert!(lines.len() == 1 && lines[0].2 > 0.0, "{lines:?}");
+    let row = text.lines().find(|line| line.contains("pub extern")).expect("the line");
+    let numbers: Vec<f64> =
+        row.split_whitespace().skip(1).take(2).map(|word| word.parse().expect("a number")).collect();
+    assert!(
+        (numbers[0] - lines[0].1).abs() <= 5.1e-4 && (numbers[1] - lines[0].2).abs() <= 5.1e-4,
+        "{row}: {lines:?}"
+    );
+}
+
+#[test]
+fn of_several_functions_the_heaviest_come_first_as_many_as_are_wanted() {
+    let folder = Folder::with(&Recorded::default());
+    let text = folder.output(&["annotate", "heavy|light", "--by", "instruction"]);
+    let (heavy, light) = (text.find("sum of ").expect("a sum"), text.rfind("sum of ").expect("a sum"));
+    assert!(text[heavy..].lines().next().is_some_and(|line| line.ends_with("heavy")), "{text}");
+    assert!(text[light..].lines().next().is_some_and(|line| line.ends_with("light")), "{text}");
+    assert!(text.contains("2 functions: the heaviest comes first\n"), "{text}");
+    let one = folder.output(&["annotate", "heavy|light", "--by", "instruction", "--limit", "1"]);
+    assert!(one.contains("not shown: 1, 2") && one.matches("sum of ").count() == 1, "{one}");
+    let all = folder.output(&["annotate", ".", "--limit", "0"]);
+    assert!(all.matches("sum of ").count() > 2, "{all}");
+}
+
+#[test]
+fn eighty_columns_are_enough() {
+    let recording = fixture("guest-neighbours.data");
+    let path = recording.to_str().expect("a path");
+    for by in ["source", "line", "instruction"] {
+        let text = output(&["annotate", "-i", path, "--by", by, "--width", "80", "--limit", "3", "--", "."]);
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains('│')).collect();
+        assert!(rows.len() > 3 && rows.iter().all(|row| row.chars().count() <= 80), "{text}");
+        // Half of them are the code's.
+        assert!(
+            rows.iter()
+                .all(|row| row.split_once('│').is_some_and(|(margin, _)| margin.chars().count() <= 42)),
+            "{text}"
+        );
+    }
 }
 
 #[test]
@@ -154,8 +250,6 @@ fn a_wrong_name_is_answered_with_similar_ones() {
     );
     let error = folder.error(&["annotate", "entirely_else"]);
     assert!(!error.contains("similar") && error.contains("eprof report --limit 0"), "{error}");
-    let error = folder.error(&["annotate", "heavy|light"]);
-    assert!(error.contains("several functions match") && error.contains("light"), "{error}");
     let error = folder.error(&["annotate", "heavy", "--module", "elsewhere"]);
     assert!(error.contains("heavy"), "{error}");
     let error = folder.error(&["annotate", "heavy", "nothing.data"]);
