@@ -35,11 +35,11 @@ impl Depths {
         let all: f64 = self.0.iter().sum();
         let deepest = self.deepest();
         let mut deeper = 0.0;
-        let needed = (0..=deepest).rev().find(|&depth| {
-            deeper += self.0[depth];
+        let needed = self.0.iter().enumerate().rev().find(|(_, weight)| {
+            deeper += **weight;
             deeper >= all * RARE
         });
-        let most = needed? + SPARE_ROWS;
+        let most = needed?.0 + SPARE_ROWS;
         (deepest >= most + FEWEST_SAVED).then_some(most)
     }
 }

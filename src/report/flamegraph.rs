@@ -100,10 +100,12 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
     let lines: Vec<String> =
         stacks.iter().map(|(stack, number)| format!("{} {number}", cut(stack, most))).collect();
     let folded = tree.folded_share().map(|share| format!("; {:.1} % folded", share * 100.0));
+    let deeper = most.map(|most| format!("; {DEEPER}: beyond {most} frames"));
     let subtitle = format!(
-        "{}{}; {}",
+        "{}{}{}; {}",
         provenance(&tree.summary, tree.weight),
         folded.unwrap_or_default(),
+        deeper.unwrap_or_default(),
         legend(&heat)
     );
     draw(tree, &unit, options, subtitle, Some(palette), &lines, out)

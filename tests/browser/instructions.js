@@ -36,9 +36,14 @@ module.exports = async (page, data) => {
       const hottest = Math.max(...columns(heaviest.taken, 5, 1));
       const at = heaviest.taken[5 * columns(heaviest.taken, 5, 1).indexOf(hottest)];
       await page.run(`document.querySelector('[aria-label="instructions that took most"] button').click()`);
+      const [top, height, above, below] = await page.run(`(() => {
+        const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+        return [box('.machine .shown').top, box('.machine .shown').height, box('.instructions').top, box('.instructions').bottom];
+      })()`);
+      assert.ok(top >= above - 1 && top + height <= below + 1, `the row at ${top} is not within ${above} and ${below}`);
       assert.strictEqual(await page.run(`[...document.querySelectorAll('.machine tbody tr:not(.gap):not(.inlined)')].findIndex((row) => row.classList.contains('shown'))`), at);
     }
-    await page.run('eprof.choose({ fn: null })');
+    await page.run('eprof.choose({ fn: null }), scrollTo(0, 0)');
   }
   // An inlined function has its own instructions alone.
   const inlined = data.functions.name.findIndex((name, at) => data.functions.class[at] === 'i' && all.functions.some((of) => columns(of.inlined, 2, 1).some((said) => text(said) === name)));

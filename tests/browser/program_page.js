@@ -106,7 +106,7 @@ module.exports = async (page, data, url) => {
   // The call tree by keys.
   await page.run("document.getElementById('flame').focus()");
   for (let step = 0; step < 3; step++) await page.key('ArrowDown');
-  assert.match(await text('said'), / J, [0-9.]+ %/);
+  assert.match(await text('said'), / [mµ]?J, [0-9.]+ %/);
   await page.key('Enter');
   const { zoom, opened } = await chosen();
   assert.ok(zoom > 0 || opened.length > 0, 'Enter widens a function or opens a row of callers');

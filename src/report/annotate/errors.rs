@@ -3,25 +3,32 @@
 //! Errors do not add up from instructions to lines: what samples of neighbours took from each other cancels out in their
 //! sum, and what the power model is off by does not. So each line and each function is a row of its own.
 
+use super::annotation::AnnotatedFunction;
 use super::code::Placed;
-use crate::profile::{Profile, ProfileParts, VarianceSums};
+use crate::profile::{AddressId, Profile, ProfileParts, VarianceSums};
+use crate::report::frames::{FrameTable, UNKNOWN};
 use crate::report::select::{Selected, Totals};
 use crate::report::stack_filter::StackFilter;
 
-use super::annotation::AnnotatedFunction;
-
-/// The rows that an address is part of: its function, its line and its instruction among all that are annotated.
-#[derive(Clone, Copy)]
-struct Rows([u32; 3]);
-
-const NO_ROW: u32 = u32::MAX;
+/// The rows that an address is part of, of each of three kinds: functions, lines and instructions. Those that are annotated
+/// come first. All others have rows as well, as in a report: how sure a row is depends on what took turns with it.
+struct Rows {
+    /// By address.
+    of: Vec<[usize; 3]>,
+    /// How many are annotated, of each kind.
+    annotated: [usize; 3],
+    /// How many there are.
+    all: [usize; 3],
+}
 
 /// Adds to the variances of these functions, and of their lines and instructions, what follows from sampling, from the
-/// model and from the meters. `placed` are the addresses of each one's instructions.
+/// model and from the meters. `placed` are the addresses of each one's instructions; `by_function` and `by_line` the
+/// frames of all addresses.
 pub fn add_errors(
     parts: &dyn ProfileParts,
     selected: &Selected,
     filter: &StackFilter,
+    [by_function, by_line]: [&FrameTable; 2],
     placed: &[Placed],
     functions: &mut [AnnotatedFunction],
 ) {
@@ -30,16 +37,16 @@ pub fn add_errors(
     if sums.iter().any(Option::is_none) {
         return;
     }
-    let rows = rows(profile, placed, functions);
+    let rows = Rows::new(profile, by_function, by_line, placed, functions);
     parts.for_each_part(&mut |part| {
         let stacks = filter.totals(part, selected);
         for (kind, sums) in sums.iter_mut().enumerate() {
             let row_of = |cell: usize| {
                 let stack = part.cells[cell].stack;
-                let address =
-                    part.stacks.innermost(stack).filter(|_| !stacks[stack.0 as usize].is_empty())?;
-                let row = rows.get(address.0 as usize)?.0[kind];
-                (row != NO_ROW).then_some(row as usize)
+                let counts = !stacks[stack.0 as usize].is_empty();
+                let innermost = || part.stacks.frames(stack).next();
+                let row = || rows.of.get(innermost()?.0 as usize).map(|rows| rows[kind]);
+                counts.then(|| row().unwrap_or(rows.annotated[kind]))
             };
             if let Some(sums) = sums {
                 selected.add_variances(part, &selected.domains, row_of, sums);
@@ -47,13 +54,11 @@ pub fn add_errors(
         }
     });
     let [of_functions, of_lines, of_instructions] = sums;
-    let lines = functions.iter().map(|function| function.lines.len()).sum();
-    let instructions = functions.iter().map(|function| function.instructions.len()).sum();
-    add(of_functions, functions.len(), functions.iter_mut().map(|function| &mut function.own));
-    let all_lines = functions.iter_mut().flat_map(|function| &mut function.lines);
-    add(of_lines, lines, all_lines.map(|line| &mut line.own));
-    let all_instructions = functions.iter_mut().flat_map(|function| &mut function.instructions);
-    add(of_instructions, instructions, all_instructions.map(|instruction| &mut instruction.own));
+    add(of_functions, rows.all[0], functions.iter_mut().map(|function| &mut function.own));
+    let lines = functions.iter_mut().flat_map(|function| &mut function.lines);
+    add(of_lines, rows.all[1], lines.map(|line| &mut line.own));
+    let instructions = functions.iter_mut().flat_map(|function| &mut function.instructions);
+    add(of_instructions, rows.all[2], instructions.map(|instruction| &mut instruction.own));
 }
 
 fn add<'t>(sums: Option<VarianceSums<'_>>, rows: usize, totals: impl Iterator<Item = &'t mut Totals>) {
@@ -64,22 +69,41 @@ fn add<'t>(sums: Option<VarianceSums<'_>>, rows: usize, totals: impl Iterator<It
     }
 }
 
-/// By address.
-fn rows(profile: &Profile, placed: &[Placed], functions: &[AnnotatedFunction]) -> Vec<Rows> {
-    let mut rows = vec![Rows([NO_ROW; 3]); profile.addresses.len()];
-    let (mut first_line, mut first_instruction) = (0, 0);
-    for (number, (function, placed)) in functions.iter().zip(placed).enumerate() {
-        let mut line_of = vec![NO_ROW; function.instructions.len()];
-        for (line, of_line) in function.lines.iter().enumerate() {
-            of_line.instructions.iter().for_each(|&at| line_of[at] = (first_line + line) as u32);
-        }
-        for &(address, at) in &placed.addresses {
-            if let Some(row) = rows.get_mut(address.0 as usize) {
-                *row = Rows([number as u32, line_of[at], (first_instruction + at) as u32]);
+impl Rows {
+    fn new(
+        profile: &Profile,
+        by_function: &FrameTable,
+        by_line: &FrameTable,
+        placed: &[Placed],
+        functions: &[AnnotatedFunction],
+    ) -> Self {
+        let lines: usize = functions.iter().map(|function| function.lines.len()).sum();
+        let instructions: usize = functions.iter().map(|function| function.instructions.len()).sum();
+        let annotated = [functions.len(), lines, instructions];
+        let addresses = profile.addresses.len();
+        let others = [by_function.functions.len(), by_line.keys.len(), addresses];
+        let other = |address: usize| {
+            let innermost = |frames: &FrameTable| {
+                frames.of_address(AddressId(address as u32)).last().copied().unwrap_or(UNKNOWN)
+            };
+            let function = by_function.keys[innermost(by_function) as usize].function as usize;
+            [annotated[0] + function, lines + innermost(by_line) as usize, instructions + address]
+        };
+        let mut of: Vec<[usize; 3]> = (0..addresses).map(other).collect();
+        let (mut first_line, mut first_instruction) = (0, 0);
+        for (number, (function, placed)) in functions.iter().zip(placed).enumerate() {
+            let mut line_of = vec![0; function.instructions.len()];
+            for (line, of_line) in function.lines.iter().enumerate() {
+                of_line.instructions.iter().for_each(|&at| line_of[at] = first_line + line);
             }
+            for &(address, at) in &placed.addresses {
+                if let Some(rows) = of.get_mut(address.0 as usize) {
+                    *rows = [number, line_of[at], first_instruction + at];
+                }
+            }
+            first_line += function.lines.len();
+            first_instruction += function.instructions.len();
         }
-        first_line += function.lines.len();
-        first_instruction += function.instructions.len();
+        Self { of, annotated, all: [0, 1, 2].map(|kind| annotated[kind] + others[kind]) }
     }
-    rows
 }

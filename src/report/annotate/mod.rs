@@ -165,7 +165,9 @@ impl<'a> OwnCode<'a> {
             }
         };
         let mut functions: Vec<AnnotatedFunction> = found.iter().zip(&mut placed).map(function).collect();
-        add_errors(self.parts, &self.selected, &self.filter, &placed, &mut functions);
+        let by_line = FrameTable::new(profile, self.symbols, Detail::Line, options.inline);
+        let frames = [&self.frames, &by_line];
+        add_errors(self.parts, &self.selected, &self.filter, frames, &placed, &mut functions);
         let summary = Summary::new(profile, &self.selected, None);
         Annotation {
             functions,

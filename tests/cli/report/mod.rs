@@ -398,7 +398,13 @@ fn one_garbage_stack_pushes_nothing_out_of_sight() {
     let (_, height) = svg.split_once(" height=\"").expect("a height");
     let height: f64 = height.split('"').next().and_then(|height| height.parse().ok()).expect("a number");
     assert!(height < 500.0, "{height} pixels");
-    for drawn in ["work::first (500", "work::second (300", "work::third (199", "[deeper] (1 "] {
+    for drawn in [
+        "work::first (500",
+        "work::second (300",
+        "work::third (199",
+        "[deeper] (1 ",
+        "[deeper]: beyond 11 frames",
+    ] {
         assert!(svg.contains(drawn), "{drawn}");
     }
     // A recursion that takes its share is the program's own, and is drawn.

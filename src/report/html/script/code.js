@@ -66,13 +66,14 @@ const code = {
     if (here < of.all) notes.push(`${format.count(here)} of ${format.count(of.all)} are in this page: those that took most, and what stands around them`);
     const digits = code.address(rows.reduce((most, { at }) => Math.max(most, at), 0), 0).length;
     const hasErrors = rows.some(({ error }) => error > 0);
+    const hasSamples = app.model.data.weight !== 'samples';
     const hasWatts = rows.some(({ watts }) => watts > 0);
     const most = rows.reduce((heaviest, { weight }) => Math.max(heaviest, weight), 0);
     const made = new Map();
     let [place, callee] = ['', 0];
     const body = [];
     for (const row of rows) {
-      const columns = 3 + (hasWatts ? 1 : 0);
+      const columns = 2 + (hasWatts ? 1 : 0) + (hasSamples ? 1 : 0);
       if (row.gap) body.push(look.element('tr', { class: 'gap' }, look.element('td', { colspan: columns + 1 }, '⋯')));
       if (inlined === 0 && row.callee !== callee && row.callee > 0) {
         body.push(look.element('tr', { class: 'inlined' }, look.element('td', { colspan: columns - 1 }), look.element('td', { colspan: 2 }, `↳ inlined ${row.inlined}`)));
@@ -82,7 +83,7 @@ const code = {
       const line = look.element('tr', {},
         cell('number', row.weight ? app.amount(row.weight, row.error) : ''),
         ...(hasWatts ? [cell('number', row.watts > 0 ? format.quantity(row.watts, 'W') : '')] : []),
-        cell('number', row.weight ? format.count(row.samples) : ''),
+        ...(hasSamples ? [cell('number', row.weight ? format.count(row.samples) : '')] : []),
         cell('code', `${inlined === 0 && callee > 0 ? '  ' : ''}${code.address(row.at, digits)}: ${row.text}`),
         cell('place', row.place === place ? '' : row.place));
       place = row.place;
@@ -90,7 +91,7 @@ const code = {
       made.set(row, line);
       body.push(line);
     }
-    const head = [app.model.data.weight === 'joules' ? (hasErrors ? 'joules ±' : 'joules') : '', ...(hasWatts ? ['watts'] : []), 'samples', 'instruction', 'line'];
+    const head = [hasErrors ? 'joules ±' : app.model.data.weight, ...(hasWatts ? ['watts'] : []), ...(hasSamples ? ['samples'] : []), 'instruction', 'line'];
     const table = look.element('table', { class: 'source machine' },
       look.element('thead', {}, look.element('tr', {}, ...head.map((text) => look.element('th', { scope: 'col' }, text)))),
       look.element('tbody', {}, ...body));
@@ -105,8 +106,10 @@ const code = {
     const all = hot.reduce((sum, { weight }) => sum + weight, 0);
     const item = (row) => {
       const show = () => {
-        made.get(row).scrollIntoView({ block: 'center' });
-        for (const line of made.values()) line.classList.toggle('shown', line === made.get(row));
+        const [shown, region] = [made.get(row), made.get(row).closest('.instructions')];
+        for (const line of made.values()) line.classList.toggle('shown', line === shown);
+        region.scrollTop = shown.offsetTop - region.clientHeight / 2;
+        region.scrollIntoView({ block: 'nearest' });
       };
       const button = look.element('button', { type: 'button', class: 'bar', on: { click: show } },
         look.element('span', { class: 'amount' }, app.amount(row.weight)), look.element('span', { class: 'amount' }, format.percent(row.weight / all)),
