@@ -32,6 +32,8 @@ const SHELL: u32 = 10;
 const SERVER: u32 = 11;
 /// Process ids begin anew behind this one, as Linux has them.
 const MOST_PIDS: u64 = 4_000_000;
+/// Windows of so long a time are kept.
+const RECENT: Nanoseconds = Nanoseconds::from_millis(10_000);
 const CODE: u64 = 0x40_0000;
 
 /// A machine's stream, second by second.
@@ -254,7 +256,9 @@ impl Watcher {
                     totals.add(&Report::new(&window.profile, &window.symbols, &options).expect("a report"));
                 }
                 self.windows.push_back(window);
-                while self.windows.len() > 10 {
+                // Where the analysis takes long, windows are longer.
+                let time = |window: &Window| window.profile.duration;
+                while self.windows.iter().skip(1).map(time).sum::<Nanoseconds>() >= RECENT {
                     self.windows.pop_front();
                 }
             }
