@@ -7,7 +7,9 @@ use clap::{Args, ValueEnum};
 use eprof::analyze::Dimensions;
 use eprof::label::Label;
 use eprof::report::Style;
-use eprof::report::annotate::{AnnotateOptions, Sources, Syntax, View, annotate, precision_of_event, write};
+use eprof::report::annotate::{
+    AnnotateOptions, CodeOptions, Sources, Syntax, TextOptions, View, annotate, precision_of_event, write,
+};
 use regex::Regex;
 
 use super::Outcome;
@@ -15,21 +17,25 @@ use super::input::{InputArgs, Needed, SelectArgs};
 use super::new_file::keep_inputs;
 use super::output::{self, Color};
 use super::pager::Paging;
+use super::work_progress::WorkProgress;
 
 const EXAMPLES: &str = "\
 Examples:
-  eprof annotate sort_all                      its source, and the instructions of each hot line
+  eprof annotate sort_all                      its hottest lines, then its source with their instructions
   eprof annotate sort_all --by instruction     its disassembly alone
+  eprof annotate . --limit 3                   the three functions that took most themselves
   eprof annotate memcpy --module libc          of several functions of one name, libc's
   eprof annotate push --inline                 an inlined function, wherever it was put
   eprof annotate sort_all --source ~/src/app   with the source from there";
 
-/// Show what each line and instruction of a function took.
+/// Show what each line and instruction of a function took: the hottest first, then all in their order.
+///
+/// In the margin stand the share of the function, joules with one standard error (±), watts while it ran, and samples.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct AnnotateArgs {
-    /// The function: its name, the end of its path (`sort` for `std::sort`), or a regular expression that only it
-    /// matches.
+    /// The function: its name, the end of its path (`sort` for `std::sort`), or a regular expression. Of several, those
+    /// that took most come first.
     #[arg(value_name = "FUNCTION")]
     function: String,
 
@@ -52,6 +58,14 @@ pub struct AnnotateArgs {
     /// Lines shown around each line that took something.
     #[arg(long, value_name = "LINES", default_value_t = 2)]
     context: usize,
+
+    /// Lines or instructions that stand above all others, those that took most.
+    #[arg(long, value_name = "ROWS", default_value_t = 5)]
+    hottest: usize,
+
+    /// Functions shown where several are meant; 0 for all.
+    #[arg(long, value_name = "FUNCTIONS", default_value_t = 10)]
+    limit: usize,
 
     /// How x86 instructions are written.
     #[arg(long, value_enum, default_value_t = SyntaxArg::Att)]
@@ -114,13 +128,18 @@ pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
         function: args.function.clone(),
         module: args.module.clone(),
         selection: args.select.selection(),
-        inline: args.input.inline(false),
-        syntax: match args.syntax {
-            SyntaxArg::Att => Syntax::Att,
-            SyntaxArg::Intel => Syntax::Intel,
+        code: CodeOptions {
+            inline: args.input.inline(false),
+            syntax: match args.syntax {
+                SyntaxArg::Att => Syntax::Att,
+                SyntaxArg::Intel => Syntax::Intel,
+            },
         },
+        limit: (args.limit > 0).then_some(args.limit),
     };
+    let progress = WorkProgress::of("looking at the code");
     let annotation = annotate(loaded.analysis.as_ref(), &loaded.symbols, &mut loaded.symbolizer, &options)?;
+    drop(progress);
     let to_stdout = args.output.is_none();
     let style = Style {
         width: args.width.unwrap_or_else(|| output::table_width(to_stdout)),
@@ -143,7 +162,8 @@ pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
             writeln!(out, "{}: {}", Label::new(name), precision_of_event(attr))?;
         }
         writeln!(out)?;
-        write(&annotation, view, args.context, &style, &mut sources, out)
+        let options = TextOptions { view, context: args.context, hottest: args.hottest, style };
+        write(&annotation, options, &mut sources, out)
     })?;
     output::warn(&profile.warnings);
     Ok(ExitCode::SUCCESS)

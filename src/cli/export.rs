@@ -20,6 +20,7 @@ use super::flamegraph::RootArg;
 use super::input::{self, InputArgs, Needed, SelectArgs};
 use super::new_file::{NewFile, Readers, keep_inputs};
 use super::output;
+use super::work_progress::WorkProgress;
 
 mod tables;
 
@@ -160,7 +161,9 @@ fn export_perf_data(args: &ExportArgs, paths: &[PathBuf]) -> Outcome {
     };
     let recording = input::open(input)?;
     let options = args.input.analyze_options(&recording, input, Needed::STACKS)?;
+    let progress = WorkProgress::of(format!("dividing the joules of {}", input.display()));
     let mut energies = SampleEnergies::new(&recording, &options, args.input.memory());
+    drop(progress);
     output::warn(energies.warnings());
     let columns = columns(&energies, &args.select.selection())?;
     let method = ProfileMethod::of(columns.iter().map(|&column| energies.domains()[column].info.method));
@@ -175,7 +178,9 @@ fn export_perf_data(args: &ExportArgs, paths: &[PathBuf]) -> Outcome {
         let row: &[Joules] = energies.at(position)?;
         Some(columns.iter().map(|&column| row[column]).sum())
     };
+    let progress = WorkProgress::of(format!("writing {}", path.display()));
     let exported = perf_data::write(&recording, method, joules, &mut file).with_context(cannot)?;
+    drop(progress);
     file.keep().with_context(cannot)?;
     let (joules, samples) = (exported.joules, exported.samples);
     let how = match method {

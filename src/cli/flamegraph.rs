@@ -17,6 +17,7 @@ use super::new_file::keep_inputs;
 use super::output::{self, Color};
 use super::pager::Paging;
 use super::recordings;
+use super::work_progress::WorkProgress;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -220,7 +221,9 @@ impl FlamegraphArgs {
             direction: if self.reverse { Direction::FromInnermost } else { Direction::FromOutermost },
             whole: self.whole,
         };
+        let progress = WorkProgress::of("adding up");
         let tree = CallTree::new(loaded.analysis.as_ref(), &loaded.symbols, &options)?;
+        drop(progress);
         output::warn(tree.warning());
         output::warn(tree.warning_of_paths());
         Ok(tree)

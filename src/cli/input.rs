@@ -32,8 +32,8 @@ use regex::Regex;
 use super::memory;
 use super::model::folders;
 use super::output::say;
-use super::reading_progress::ReadingProgress;
 use super::recordings;
+use super::work_progress::WorkProgress;
 
 /// The recording that verbs read if they are told no other.
 pub const DEFAULT_RECORDING: &str = eprof::record::DEFAULT_OUTPUT;
@@ -311,7 +311,7 @@ impl InputArgs {
             |attr: &EventAttr| attr.samples(sample_type::IP) && !attr.has(flag::EXCLUDE_KERNEL);
         let has_kernel_code = recording.events().iter().any(|event| has_kernel_code(&event.attr));
         let kernel_list = has_kernel_code.then(|| KernelListAhead::begin(&symbolize)).flatten();
-        let progress = ReadingProgress::begin(&recording);
+        let progress = WorkProgress::reading(&recording);
         let mut analysis = Analysis::new(&recording, &options, memory);
         drop(progress);
         let profile = analysis.profile_mut();
@@ -330,7 +330,10 @@ impl InputArgs {
         // Beside what follows: a large file takes the kernel a while to unmap.
         let _ = thread::Builder::new().spawn(move || drop(recording));
         let mut symbolizer = Symbolizer::new(symbolize).with_kernel_list(kernel_list);
+        let progress =
+            WorkProgress::of(format!("finding the names of {} addresses", profile.addresses.len()));
         let symbols = symbolizer.symbolize(&profile.modules, &profile.addresses);
+        drop(progress);
         profile.warnings.extend(symbols.warnings.iter().cloned());
         if self.watts.is_some() && has_meter {
             profile.warnings.push("--watts was not used: the recording has joules of its own".to_owned());
@@ -351,6 +354,7 @@ impl InputArgs {
     /// Reads what another tool printed.
     fn read_text(&self, path: &Path, text: impl io::Read, needed: Needed) -> anyhow::Result<Loaded<Found>> {
         let options = TextOptions { cpus: needed.dimensions.cpus };
+        let _progress = WorkProgress::of(format!("reading {}", input_name(path)));
         let TextProfile { mut profile, symbols, cpus, .. } =
             text_profile::read(text, options).with_context(|| format!("cannot read {}", input_name(path)))?;
         if let Some(watts) = self.watts {

@@ -27,7 +27,6 @@ mod outcome;
 mod output;
 mod pager;
 mod progress_line;
-mod reading_progress;
 mod record;
 mod recordings;
 mod report;
@@ -42,6 +41,7 @@ mod top;
 mod tune;
 mod verify;
 mod view;
+mod work_progress;
 
 use outcome::Outcome;
 use pager::Paging;

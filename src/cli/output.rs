@@ -10,6 +10,7 @@ use eprof::label::{Label, visible_lines};
 use eprof::report::said_once;
 
 use super::new_file::{NewFile, Readers};
+use super::work_progress::WorkProgress;
 
 /// When to use color.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -83,6 +84,7 @@ where
         Some(path) => {
             let cannot = || format!("cannot write {}", path.display());
             let mut file = NewFile::create(path, Readers::ByMask).with_context(cannot)?;
+            let _progress = WorkProgress::of(format!("writing {}", path.display()));
             write(&mut file).with_context(cannot)?;
             file.keep().with_context(cannot)?;
         }

@@ -24,6 +24,7 @@ use super::input::{InputArgs, Loaded, Needed, SelectArgs};
 use super::new_file::keep_inputs;
 use super::output::{self, Color};
 use super::pager::Paging;
+use super::work_progress::WorkProgress;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -187,19 +188,23 @@ pub fn run(args: ReportArgs, paging: Paging) -> Outcome {
         };
         CallTree::new(analysis, symbols, &options)
     };
-    paging.write_to(args.output.as_deref(), |out| match args.format {
-        Format::Table => table::write(&report()?, &args.style(), out),
-        Format::Json => json::write(&report()?, out),
-        Format::Csv => csv::write(&report()?, out),
-        Format::Collapsed => {
+    let has_rows = matches!(args.format, Format::Table | Format::Json | Format::Csv);
+    let progress = WorkProgress::of("adding up");
+    let rows = has_rows.then(report).transpose()?;
+    drop(progress);
+    paging.write_to(args.output.as_deref(), |out| match (&rows, args.format) {
+        (Some(report), Format::Json) => json::write(report, out),
+        (Some(report), Format::Csv) => csv::write(report, out),
+        (Some(report), _) => table::write(report, &args.style(), out),
+        (None, Format::Html) => {
+            let extras = Extras { symbols: Some(symbols), ..Extras::default() };
+            html::write_with(&tree(false)?, &report()?, extras, out)
+        }
+        (None, _) => {
             let tree = tree(args.whole)?;
             output::warn(tree.warning());
             output::warn(tree.warning_of_paths());
             folded::write(&tree, out)
-        }
-        Format::Html => {
-            let extras = Extras { symbols: Some(symbols), ..Extras::default() };
-            html::write_with(&tree(false)?, &report()?, extras, out)
         }
     })?;
     // The other formats have a place for them.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use eprof::analyze::Dimensions;
 use eprof::identity::Dimension;
-use eprof::report::annotate::Sources;
+use eprof::report::annotate::{Annotation, Sources, annotate_heaviest};
 use eprof::report::html::{self, Extras};
 use eprof::report::tree::{CallTree, TreeOptions};
 use eprof::report::{Options, Report};
@@ -18,6 +18,7 @@ use super::input::{InputArgs, Loaded, Needed, SelectArgs};
 use super::new_file::keep_inputs;
 use super::output;
 use super::recordings;
+use super::work_progress::WorkProgress;
 
 mod browser;
 
@@ -61,6 +62,10 @@ pub struct ViewArgs {
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
     source: Option<Option<PathBuf>>,
 
+    /// Leave out the instructions of the functions that took most.
+    #[arg(long)]
+    no_code: bool,
+
     /// What stands above the outermost functions.
     #[arg(long, value_enum, default_value_t = RootArg::Auto)]
     root: RootArg,
@@ -80,13 +85,17 @@ pub fn run(args: ViewArgs) -> Outcome {
     let inputs: Vec<&Path> = paths.iter().chain(older.iter().flatten()).map(PathBuf::as_path).collect();
     keep_inputs(Some(&args.output), &inputs)?;
     let memory = args.input.memory().shared_by(1 + usize::from(older.is_some()));
-    let newer = args.input.load_all(&paths, needed(), memory)?;
+    let mut newer = args.input.load_all(&paths, needed(), memory)?;
     let older = older.map(|paths| args.input.load_all(&paths, needed(), memory)).transpose()?;
+    let progress = WorkProgress::of("adding up");
+    let code = args.code(&mut newer)?;
     let tree = args.tree(&newer)?;
     let older_tree = older.as_ref().map(|older| args.tree(older)).transpose()?;
     let report = Report::new(newer.analysis.as_ref(), &newer.symbols, &args.report_options(&newer))?;
+    drop(progress);
     let sources = args.source.as_ref().map(|folder| Sources::new(folder.iter().cloned().collect()));
-    let extras = Extras { symbols: Some(&newer.symbols), sources, older: older_tree.as_ref() };
+    let extras =
+        Extras { symbols: Some(&newer.symbols), sources, code: code.as_ref(), older: older_tree.as_ref() };
     output::write_to(Some(&args.output), |out| html::write_with(&tree, &report, extras, out))?;
     if args.output != Path::new("-") {
         if args.no_open {
@@ -105,6 +114,17 @@ pub fn needed() -> Needed {
 }
 
 impl ViewArgs {
+    /// The code of the functions that took most, if it is wanted; files of several recordings may differ.
+    fn code(&self, loaded: &mut Loaded) -> anyhow::Result<Option<Annotation>> {
+        if self.no_code || loaded.profile().recordings.len() > 1 {
+            return Ok(None);
+        }
+        let Loaded { analysis, symbols, symbolizer, .. } = loaded;
+        let selection = self.select.selection();
+        let most = html::MOST_FUNCTIONS_WITH_CODE;
+        Ok(Some(annotate_heaviest(analysis.as_ref(), symbols, symbolizer, &selection, most)?))
+    }
+
     fn tree<'a>(&self, loaded: &'a Loaded) -> anyhow::Result<CallTree<'a>> {
         let options = TreeOptions {
             subject: loaded.subject.clone(),

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::error::LiveError;
 use super::follow::Follower;
+use super::footprint::Footprint;
 use super::windows::{CutOptions, Windows};
 use crate::analyze::{self, Dimensions, EarlierIntervals, ModelChoice, Options};
 use crate::power_model::stored::StoredModel;
@@ -102,6 +103,13 @@ impl Engine {
     /// Whether new control groups stay without a name: see [`Windows::is_full`].
     pub fn is_full(&self) -> bool {
         self.windows.as_ref().is_some_and(Windows::is_full)
+    }
+
+    /// What is kept from window to window.
+    pub fn footprint(&self) -> Footprint {
+        let of_windows = self.windows.as_ref().map(Windows::footprint).unwrap_or_default();
+        let symbols = self.symbols.as_ref().map_or(0, SymbolCache::len);
+        Footprint { symbols, ..of_windows }
     }
 
     /// Takes what was written since the last call, and gives the windows that are complete with it.

@@ -17,6 +17,8 @@ const IDS_AT: usize = 8;
 const TRAILER: usize = 32;
 /// Mappings of a process that are kept. Just-in-time compilers map for ever, and nobody tells what was unmapped.
 const MOST_MAPPINGS: usize = 8_192;
+/// Names of threads of a process that are kept: where the ends of threads are lost, nobody tells that they are gone.
+const MOST_NAMES: usize = 16_384;
 /// Processes that are kept; with more, those that ended unseen make room first.
 const MOST_PROCESSES: usize = 65_536;
 /// Longest chain of parents.
@@ -57,10 +59,11 @@ impl KnownTasks {
         self.kernel.len() >= MOST_OF_KERNEL
     }
 
-    /// The number of processes that are known.
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
-        self.processes.len()
+    /// How much is known: of processes, of their threads' names, and of mappings and what else lies in them.
+    pub fn sizes(&self) -> [usize; 3] {
+        let names = self.processes.values().map(|process| process.names.len()).sum();
+        let mappings = self.processes.values().map(|process| process.mappings.len()).sum::<usize>();
+        [self.processes.len(), names, mappings + self.kernel.len()]
     }
 
     /// A record that says something of tasks, in the order of time; `bytes` are all of it.
@@ -144,7 +147,7 @@ impl KnownTasks {
             process.mappings.clear();
             process.names.clear();
         }
-        process.names.insert(tid, Arc::from(name));
+        process.name(pid, tid, Arc::from(name));
     }
 
     fn fork(&mut self, change: &TaskChange) {
@@ -162,7 +165,9 @@ impl KnownTasks {
         let seen = self.clock;
         let process = self.process(pid);
         process.seen = seen;
-        process.names.extend(name.map(|name| (tid, name)));
+        if let Some(name) = name {
+            process.name(pid, tid, name);
+        }
     }
 
     fn exit(&mut self, change: &TaskChange) {
@@ -193,6 +198,15 @@ impl KnownTasks {
 }
 
 impl Process {
+    /// The name of a thread. The main one's is never given up for others.
+    fn name(&mut self, pid: u32, tid: u32, name: Arc<[u8]>) {
+        self.names.insert(tid, name);
+        if self.names.len() > MOST_NAMES {
+            let lowest = self.names.keys().copied().find(|known| *known != pid && *known != tid);
+            lowest.and_then(|lowest| self.names.remove(&lowest));
+        }
+    }
+
     fn describe(&self, pid: u32, with_code: bool, id: u64, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
         let sample_id = |tid| SampleId { pid, tid, time: Timestamp::default(), cpu: 0, id };
         encode::fork((pid, pid), (self.parent, self.parent), &sample_id(pid), out)?;
@@ -288,7 +302,7 @@ mod tests {
         encode::fork((30, 30), (20, 20), &id(20), &mut records).expect("short");
         tell(&mut tasks, &recording, &records);
         tasks.exit(&TaskChange { pid: 20, tid: 20, parent_pid: 10, parent_tid: 10 });
-        assert_eq!(tasks.len(), 2, "the target and the grandchild");
+        assert_eq!(tasks.sizes()[0], 2, "the target and the grandchild");
 
         let mut described = Vec::new();
         tasks.describe(&BTreeSet::from([30]), 1, &mut described).expect("short");
@@ -324,7 +338,19 @@ mod tests {
             tasks.exit(&TaskChange { pid, tid: pid, parent_pid: 10, parent_tid: 10 });
         }
         // A child without a name ends as well.
-        assert!(tasks.len() <= 2, "{} processes", tasks.len());
+        assert!(tasks.sizes()[0] <= 2, "{:?}", tasks.sizes());
         assert_eq!(tasks.processes[&10].mappings.len(), 7);
+    }
+
+    #[test]
+    fn threads_whose_ends_were_lost_do_not_pile_up() {
+        let mut tasks = KnownTasks::new([10]);
+        tasks.rename(10, 10, b"main", false);
+        for tid in 11..3 * MOST_NAMES as u32 {
+            tasks.rename(10, tid, b"worker", false);
+        }
+        let names = &tasks.processes[&10].names;
+        assert_eq!(names.len(), MOST_NAMES);
+        assert!(names.contains_key(&10) && names.contains_key(&(3 * MOST_NAMES as u32 - 1)));
     }
 }

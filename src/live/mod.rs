@@ -20,6 +20,7 @@
 mod engine;
 mod error;
 mod follow;
+mod footprint;
 mod join;
 mod known_tasks;
 mod meter_curves;
@@ -29,6 +30,7 @@ mod windows;
 pub use engine::{Engine, EngineOptions, Window};
 pub use error::LiveError;
 pub use follow::Follower;
+pub use footprint::Footprint;
 pub use join::join;
 pub use totals::{RowKey, RowTotals, RunningTotals};
 pub use windows::{CutOptions, Windows};

@@ -9,6 +9,7 @@ use perf_data::record::Record;
 use perf_data::{EventDesc, Features, PerfDataWriter, RawRecord, RecordPosition, encode};
 
 use super::error::LiveError;
+use super::footprint::Footprint;
 use super::known_tasks::KnownTasks;
 use super::meter_curves::MeterCurves;
 use crate::recording::energy::{EnergyReading, domain_of_event};
@@ -149,6 +150,12 @@ impl Windows {
     /// Bytes of records that are held.
     pub fn held_bytes(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// What is kept of tasks, and of records: see [`Footprint`].
+    pub(super) fn footprint(&self) -> Footprint {
+        let [processes, names, mappings] = self.tasks.sizes();
+        Footprint { processes, names, mappings, bytes: self.bytes.len(), ..Footprint::default() }
     }
 
     /// What all meters of a domain counted between two instants, as far as both are still known.

@@ -47,14 +47,6 @@ pub enum ReportError {
         /// Its name.
         name: String,
     },
-    /// Several functions match a name.
-    #[error("several functions match {name:?}: name one of {known}")]
-    AmbiguousFunction {
-        /// What was asked for.
-        name: String,
-        /// The heaviest that match.
-        known: String,
-    },
     /// Joules were asked for where there are none.
     #[error("there are no joules in this recording: {0}; {repair}; or take `--weight samples`", repair = .0.repair())]
     NoJoules(MissingJoules),

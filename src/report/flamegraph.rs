@@ -13,6 +13,7 @@ use inferno::flamegraph::{self, Direction as Growth, TextTruncateDirection};
 use regex::{Captures, Regex};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::deepest::{DEEPER, Depths, cut};
 use super::folded::WholeNumbers;
 use super::heading::{heading, provenance};
 use super::scale::grouped;
@@ -63,7 +64,7 @@ pub struct FlamegraphOptions {
 pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) -> Result<(), ReportError> {
     let unit = Unit::of(tree);
     let mut whole = WholeNumbers::new(unit.per_weight);
-    let mut lines = Vec::new();
+    let (mut stacks, mut depths) = (Vec::new(), Depths::default());
     let mut palette = PaletteMap::default();
     // inferno's frame below all others.
     palette.insert("", Color { r: 225, g: 225, b: 200 });
@@ -87,17 +88,24 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
             }
         }
         // What is too little for a unit makes no frame wider; those around it are known by what they call.
+        depths.add(path.len(), weight);
         match whole.next(weight) {
             0 => {}
-            number => lines.push(format!("{} {number}", names.join(path))),
+            number => stacks.push((names.join(path), number)),
         }
         Ok::<(), ReportError>(())
     })?;
+    let most = depths.most();
+    palette.insert(DEEPER, NOTHING);
+    let lines: Vec<String> =
+        stacks.iter().map(|(stack, number)| format!("{} {number}", cut(stack, most))).collect();
     let folded = tree.folded_share().map(|share| format!("; {:.1} % folded", share * 100.0));
+    let deeper = most.map(|most| format!("; {DEEPER}: beyond {most} frames"));
     let subtitle = format!(
-        "{}{}; {}",
+        "{}{}{}; {}",
         provenance(&tree.summary, tree.weight),
         folded.unwrap_or_default(),
+        deeper.unwrap_or_default(),
         legend(&heat)
     );
     draw(tree, &unit, options, subtitle, Some(palette), &lines, out)
@@ -120,16 +128,26 @@ pub fn write_difference(
     let scale = if options.normalize { newer.total() / older.total() } else { 1.0 };
     // Sorted by path, so that the picture is always the same.
     let mut paths: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    let mut depths = [Depths::default(), Depths::default()];
     for (side, (tree, scale)) in [(older, scale), (newer, 1.0)].into_iter().enumerate() {
         let mut whole = WholeNumbers::new(unit.per_weight * scale);
         let names = tree.names();
         tree.for_each_own(tree.total() * THINNEST_OF_DIFFERENCE, |path, weight| {
+            depths[side].add(path.len(), weight);
             paths.entry(names.join(path)).or_default()[side] += whole.next(weight);
             Ok::<(), ReportError>(())
         })?;
     }
+    // As deep as either of them.
+    let [older_most, newer_most] = depths.map(|depths| depths.most().unwrap_or(depths.deepest()));
+    let most = Some(older_most.max(newer_most));
+    let mut drawn: BTreeMap<Cow<'_, str>, [u64; 2]> = BTreeMap::new();
+    for (path, numbers) in &paths {
+        let sums = drawn.entry(cut(path, most)).or_default();
+        sums.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number);
+    }
     let lines: Vec<String> =
-        paths.into_iter().map(|(path, [older, newer])| format!("{path} {older} {newer}")).collect();
+        drawn.into_iter().map(|(path, [older, newer])| format!("{path} {older} {newer}")).collect();
     let (unit_name, is) =
         (unit.name, if options.normalize { " after scaling to the same total" } else { "" });
     let how = [older, newer].map(|tree| provenance(&tree.summary, tree.weight));
@@ -233,6 +251,9 @@ fn legend(heat: &Option<Heat>) -> String {
     }
 }
 
+/// The color of frames that have no power of their own.
+const NOTHING: Color = Color { r: 200, g: 200, b: 200 };
+
 /// Frames by the power of their own code.
 struct Heat {
     /// Joules and watts of frames' own code.
@@ -274,7 +295,6 @@ impl Heat {
     }
 
     fn color(&self, palette: &mut PaletteMap, frame: TreeFrame, name: &str) {
-        const NOTHING: Color = Color { r: 200, g: 200, b: 200 };
         let known = self.watts.get(&frame).map(|(_, watts)| self.shade(*watts));
         // Of several frames of one name the first that has power of its own.
         if known.is_some() || palette.get(name).is_none() {

@@ -18,6 +18,11 @@ const NARROWEST: f64 = 0.01;
 /// A frame that takes more than this share of its caller is all that the caller does: an arrow says so, and it stands no
 /// deeper, so that chains of callers leave room for names.
 const ALL_OF_CALLER: f64 = 0.995;
+/// A chain of more frames is shown by so many at each of its ends.
+const LONGEST_CHAIN: usize = 32;
+const SHOWN_OF_CHAIN: usize = 8;
+/// Columns of the numbers before a bar.
+const NUMBERS: usize = 21;
 /// Columns of a bar: of all, and of narrow terminals.
 const BAR: usize = 20;
 const SHORT_BAR: usize = 10;
@@ -53,20 +58,20 @@ pub fn write(tree: &CallTree<'_>, style: &Style, mut out: impl Write) -> Result<
     let bar = if style.width < NARROW { SHORT_BAR } else { BAR };
     let page = Page { tree, total, scale, bar, style: *style };
     let mut left_out = 0.0;
-    // Depth, frame, and whether it is all that its caller does; the next one last.
-    let mut open: Vec<(usize, usize, bool)> =
-        nodes.roots.iter().rev().map(|&root| (0, root, false)).collect();
-    while let Some((depth, index, continues)) = open.pop() {
-        let node = &nodes.list[index];
-        if node.weight < total * NARROWEST {
-            left_out += node.weight;
+    // Depth and frame; the next one last.
+    let mut open: Vec<(usize, usize)> = nodes.roots.iter().rev().map(|&root| (0, root)).collect();
+    while let Some((depth, top)) = open.pop() {
+        if nodes.list[top].weight < total * NARROWEST {
+            left_out += nodes.list[top].weight;
             continue;
         }
-        page.row(depth, continues, node, &mut out)?;
-        for &child in node.children.iter().rev() {
-            let is_all = nodes.list[child].weight > node.weight * ALL_OF_CALLER;
+        let chain = nodes.chain(top);
+        page.chain(depth, &chain, &nodes.list, &mut out)?;
+        for (at, &caller) in chain.iter().enumerate() {
+            let next = chain.get(at + 1);
+            let beside = nodes.list[caller].children.iter().filter(|child| next != Some(child));
             // Below a chain, one step deeper than the chain.
-            open.push((if is_all { depth } else { depth + 1 }, child, is_all));
+            open.extend(beside.rev().map(|&child| (depth + 1, child)));
         }
     }
     if left_out > 0.0 {
@@ -106,6 +111,19 @@ impl Nodes {
         }
     }
 
+    /// A frame and those below it of which each is all that its caller does.
+    fn chain(&self, top: usize) -> Vec<usize> {
+        let mut chain = vec![top];
+        let mut node = &self.list[top];
+        while let Some(&widest) = node.children.first()
+            && self.list[widest].weight > node.weight * ALL_OF_CALLER
+        {
+            chain.push(widest);
+            node = &self.list[widest];
+        }
+        chain
+    }
+
     /// The widest first.
     fn sort(&mut self) {
         let weights: Vec<f64> = self.list.iter().map(|node| node.weight).collect();
@@ -127,6 +145,32 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
+    /// A chain of frames; of a long one, as a damaged stack makes it, its two ends.
+    fn chain(
+        &self,
+        depth: usize,
+        chain: &[usize],
+        nodes: &[Node],
+        out: &mut impl Write,
+    ) -> Result<(), ReportError> {
+        let hidden =
+            if chain.len() > LONGEST_CHAIN { SHOWN_OF_CHAIN..chain.len() - SHOWN_OF_CHAIN } else { 0..0 };
+        for (at, &index) in chain.iter().enumerate() {
+            if !hidden.contains(&at) {
+                self.row(depth, at > 0, &nodes[index], out)?;
+            } else if at == hidden.start {
+                let indent = " ".repeat(NUMBERS + self.bar + 2 + (2 * depth).min(self.room() / 2));
+                writeln!(out, "{indent}⋮ {} more frames", hidden.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Columns for names. However deep: a name of a few letters is seen.
+    fn room(&self) -> usize {
+        self.style.width.saturating_sub(NUMBERS + self.bar + 2).max(12)
+    }
+
     fn row(
         &self,
         depth: usize,
@@ -148,9 +192,7 @@ impl Page<'_> {
         let bar = bar(share, self.bar);
         let numbers = format!("{:>5.1}%  {amount:>11}  ", share * 100.0);
         let (name, _) = self.tree.label(node.frame);
-        let used = numbers.chars().count() + self.bar + 2;
-        // However deep: a name of a few letters is seen.
-        let room = self.style.width.saturating_sub(used).max(12);
+        let room = self.room().saturating_sub(numbers.chars().count() - NUMBERS).max(12);
         let indent = (2 * depth).min(room / 2);
         let arrow = if continues { "↳ " } else { "" };
         let name = name.shortened(room - indent - arrow.chars().count());

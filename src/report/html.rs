@@ -1,6 +1,7 @@
 //! One HTML file with everything in it: power over time, and the flamegraph and table of the time that
 //! is marked in it. It loads nothing from anywhere and runs only its own script.
 
+mod code;
 mod data;
 mod difference;
 mod extras;
@@ -17,13 +18,14 @@ use super::table;
 use super::tree::CallTree;
 use super::{Report, ReportError, Weight};
 use crate::markup::escape;
+pub use code::MOST_FUNCTIONS as MOST_FUNCTIONS_WITH_CODE;
 use data::Page;
 pub use extras::Extras;
 
 const TEMPLATE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/page.css");
 /// Each has one purpose, and uses those before it.
-const SCRIPTS: [&str; 11] = [
+const SCRIPTS: [&str; 12] = [
     include_str!("html/script/format.js"),
     include_str!("html/script/profile.js"),
     include_str!("html/script/part.js"),
@@ -33,6 +35,7 @@ const SCRIPTS: [&str; 11] = [
     include_str!("html/script/timeline.js"),
     include_str!("html/script/flame.js"),
     include_str!("html/script/table.js"),
+    include_str!("html/script/code.js"),
     include_str!("html/script/details.js"),
     include_str!("html/script/main.js"),
 ];

@@ -13,6 +13,7 @@ mod by_group;
 mod call_path_check;
 mod cells;
 pub mod csv;
+mod deepest;
 mod division;
 mod error;
 pub mod export;

@@ -30,11 +30,12 @@ pub struct MachineCode {
 }
 
 impl MachineCode {
-    pub(super) fn read(
+    /// Of functions of one module, each of which is known by an address in it. The file is opened once for all.
+    pub(super) fn read_all(
         options: &SymbolizeOptions,
         module: &Module,
-        address: u64,
-    ) -> Result<Self, SymbolizeError> {
+        addresses: &[u64],
+    ) -> Result<Vec<Result<Self, SymbolizeError>>, SymbolizeError> {
         let missing = |why| SymbolizeError::NoCode { path: PathBuf::from(&module.path), why };
         match module.kind {
             ModuleKind::File | ModuleKind::Vdso => {}
@@ -55,16 +56,20 @@ impl MachineCode {
         };
         let dwos = DwoArena::default();
         let map = files.code_map(&dwos)?;
-        let of_symbol = map.table.find(address, |symbol: &Symbol<'_>| symbol.raw_name().into_owned());
-        let extent = of_symbol.map(|symbol| (symbol.start, symbol.end));
-        let (start, end) = extent
-            .or_else(|| map.starts.extent_of(address))
-            .ok_or_else(|| missing("nothing tells where the function begins"))?;
-        let outside = || missing("the function lies outside of the file's code");
-        let (offset, in_segment) = Segments::of(&parsed).offset_of(start).ok_or_else(outside)?;
-        let length = end.saturating_sub(start).min(in_segment).min(LARGEST);
-        let from = usize::try_from(offset).map_err(|_| outside())?;
-        let bytes = image.data().get(from..).and_then(|rest| rest.get(..length as usize));
-        Ok(Self { architecture, address: start, offset, bytes: bytes.ok_or_else(outside)?.to_vec() })
+        let segments = Segments::of(&parsed);
+        let read = |&address: &u64| {
+            let of_symbol = map.table.find(address, |symbol: &Symbol<'_>| symbol.raw_name().into_owned());
+            let extent = of_symbol.map(|symbol| (symbol.start, symbol.end));
+            let (start, end) = extent
+                .or_else(|| map.starts.extent_of(address))
+                .ok_or_else(|| missing("nothing tells where the function begins"))?;
+            let outside = || missing("the function lies outside of the file's code");
+            let (offset, in_segment) = segments.offset_of(start).ok_or_else(outside)?;
+            let length = end.saturating_sub(start).min(in_segment).min(LARGEST);
+            let from = usize::try_from(offset).map_err(|_| outside())?;
+            let bytes = image.data().get(from..).and_then(|rest| rest.get(..length as usize));
+            Ok(Self { architecture, address: start, offset, bytes: bytes.ok_or_else(outside)?.to_vec() })
+        };
+        Ok(addresses.iter().map(read).collect())
     }
 }

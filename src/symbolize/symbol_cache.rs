@@ -13,8 +13,9 @@ use super::symbols::{
 use crate::profile::{AddressId, CodeAddress, Module, ModuleId, ModuleKind};
 
 /// Functions and single addresses that are kept of all modules together; with more, those of modules that were not asked
-/// for lately go.
+/// for lately go. A module itself takes as much as some entries do: programs that are built, run once and gone are many.
 const MOST_ENTRIES: usize = 500_000;
+const ENTRIES_OF_MODULE: usize = 4;
 
 /// Keeps what is known of functions. Without inlined functions and lines, all addresses of a function have the same name,
 /// so that one lookup tells it for all of them; and a module's file is only opened for functions that are new. Where lines
@@ -76,6 +77,12 @@ impl SymbolCache {
         let tells_lines = options.lines;
         let symbolizer = Symbolizer::new(options);
         Self { symbolizer, tells_lines, modules: FxHashMap::default(), entries: 0, asked: 0 }
+    }
+
+    /// How much is kept: functions, single addresses, and modules.
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks whether nothing is kept")]
+    pub fn len(&self) -> usize {
+        self.entries + self.modules.len()
     }
 
     /// As [`Symbolizer::symbolize`]. Warnings are those of what was looked up now.
@@ -204,13 +211,15 @@ impl SymbolCache {
 
     /// Makes room.
     fn forget(&mut self) {
-        if self.entries <= MOST_ENTRIES {
+        let is_too_much =
+            |cache: &Self| cache.entries + cache.modules.len() * ENTRIES_OF_MODULE > MOST_ENTRIES;
+        if !is_too_much(self) {
             return;
         }
         let asked = self.asked;
         self.modules.retain(|_, known| known.last_asked == asked);
         self.entries = self.modules.values().map(Known::len).sum();
-        if self.entries > MOST_ENTRIES {
+        if is_too_much(self) {
             self.modules.clear();
             self.entries = 0;
         }

@@ -123,12 +123,17 @@ impl Symbolizer {
         symbols
     }
 
-    /// The machine code of the function at an address of a module's own: see [`Function::address`](super::Function).
+    /// The machine code of the functions at addresses of a module's own: see [`Function::address`](super::Function). Of
+    /// each that its file does not have, why.
     ///
     /// # Errors
-    /// If the module's file is not here or not the recorded one, or has no such code.
-    pub fn machine_code(&self, module: &Module, address: u64) -> Result<MachineCode, SymbolizeError> {
-        MachineCode::read(&self.options, module, address)
+    /// If the module's file is not here or not the recorded one.
+    pub fn machine_code(
+        &self,
+        module: &Module,
+        addresses: &[u64],
+    ) -> Result<Vec<Result<MachineCode, SymbolizeError>>, SymbolizeError> {
+        MachineCode::read_all(&self.options, module, addresses)
     }
 
     /// Looks up all runs. A thread keeps the units that it parsed until it comes to another module.

@@ -2,6 +2,7 @@
 'use strict';
 const assert = require('assert');
 const { paths, sum } = require('./sums.js');
+const instructions = require('./instructions.js');
 const partOfTime = require('./part_of_time.js');
 
 module.exports = async (page, data, url) => {
@@ -47,6 +48,7 @@ module.exports = async (page, data, url) => {
   await page.run("eprof.choose({ stack: 'function' })");
 
   await partOfTime(page, data);
+  await instructions(page, data);
 
   // A stretch of time by the pointer.
   const chart = await page.box('#chart');
@@ -104,7 +106,7 @@ module.exports = async (page, data, url) => {
   // The call tree by keys.
   await page.run("document.getElementById('flame').focus()");
   for (let step = 0; step < 3; step++) await page.key('ArrowDown');
-  assert.match(await text('said'), / J, [0-9.]+ %/);
+  assert.match(await text('said'), / [mµ]?J, [0-9.]+ %/);
   await page.key('Enter');
   const { zoom, opened } = await chosen();
   assert.ok(zoom > 0 || opened.length > 0, 'Enter widens a function or opens a row of callers');

@@ -5,6 +5,7 @@
 extern crate eprof_testbed;
 
 mod error_bars;
+mod live_memory;
 mod live_windows;
 mod perf_counts;
 mod power_choice;

@@ -1,13 +1,15 @@
-//! What an annotated function is: a plain value, which the text only writes.
+//! What an annotated function is: a plain value, which the text and the page only write.
 
 use crate::label::Label;
 use crate::report::select::{Totals, Weight};
 
-/// Functions with what each of their instructions took.
+/// Functions with what each of their lines and instructions took.
 #[derive(Debug, Clone)]
 pub struct Annotation {
-    /// The functions of that name, the heaviest first.
+    /// The functions, the heaviest first.
     pub functions: Vec<AnnotatedFunction>,
+    /// Those that were meant too, and for which there was no room: how many, and what they took.
+    pub left_out: (usize, Totals),
     /// What weighs.
     pub weight: Weight,
     /// All that was selected.
@@ -18,7 +20,7 @@ pub struct Annotation {
     pub estimate_mark: Option<&'static str>,
 }
 
-/// A function with what each of its instructions took.
+/// A function with what each of its lines and instructions took.
 #[derive(Debug, Clone)]
 pub struct AnnotatedFunction {
     /// Its name.
@@ -29,8 +31,21 @@ pub struct AnnotatedFunction {
     pub own: Totals,
     /// Its instructions by address; without code only those that took something.
     pub instructions: Vec<AnnotatedInstruction>,
+    /// The lines that these are of, by file and line; those of no line come first.
+    pub lines: Vec<AnnotatedLine>,
     /// Why there is no code.
     pub no_code: Option<Label>,
+}
+
+/// A line of the source, and what it took.
+#[derive(Debug, Clone)]
+pub struct AnnotatedLine {
+    /// File and line; `None` for instructions of which neither is known.
+    pub place: Option<(Label, u32)>,
+    /// What it took.
+    pub own: Totals,
+    /// Its instructions, by their places in the function's list.
+    pub instructions: Vec<usize>,
 }
 
 /// An instruction and what it took.

@@ -5,12 +5,12 @@ use regex::Regex;
 use crate::report::error::ReportError;
 use crate::report::frames::FrameTable;
 
-/// So many names are offered where none or several fit.
+/// So many names are offered where none fits.
 const MOST_OFFERED: usize = 5;
 
-/// The functions of a name, by their index in the table: those named so, or else those whose path ends so, or else those
-/// that match it as a regular expression. `weights` are their own, by index; those without any are not meant. `is_module`
-/// tells whether a function's module is wanted.
+/// The functions of a name, by their index in the table, the heaviest first: those named so, or else those whose path ends
+/// so, or else those that match it as a regular expression. `weights` are their own, by index; those without any are not
+/// meant. `is_module` tells whether a function's module is wanted.
 pub fn functions_named(
     frames: &FrameTable,
     weights: &[f64],
@@ -37,26 +37,13 @@ pub fn functions_named(
         Ok(pattern) if by_end.is_empty() => those(&|known| pattern.is_match(known)),
         _ => by_end,
     };
-    let mut names: Vec<&str> = Vec::new();
-    for &index in &found {
-        if !names.contains(&label(index)) {
-            names.push(label(index));
-        }
+    if found.is_empty() {
+        let similar = similar(heavy.iter().map(|&index| label(index)), name);
+        let similar =
+            if similar.is_empty() { String::new() } else { format!("; similar: {}", similar.join(", ")) };
+        return Err(ReportError::NothingToAnnotate { name: name.to_owned(), similar });
     }
-    match names.len() {
-        0 => {
-            let similar = similar(heavy.iter().map(|&index| label(index)), name);
-            let similar =
-                if similar.is_empty() { String::new() } else { format!("; similar: {}", similar.join(", ")) };
-            Err(ReportError::NothingToAnnotate { name: name.to_owned(), similar })
-        }
-        1 => Ok(found),
-        count => {
-            let rest = if count > MOST_OFFERED { ", …" } else { "" };
-            let known = format!("{}{rest}", names[..count.min(MOST_OFFERED)].join(", "));
-            Err(ReportError::AmbiguousFunction { name: name.to_owned(), known })
-        }
-    }
+    Ok(found)
 }
 
 /// `sort` for `core::slice::sort` and for `std::sort(int*)`.

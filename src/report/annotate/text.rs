@@ -1,15 +1,13 @@
-//! An annotated function as text: what each line or instruction took stands in the margin.
+//! Annotated functions as text: what took most first, then all of it in its order, with the numbers in the margin.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use unicode_width::UnicodeWidthStr;
-
-use super::annotation::{AnnotatedFunction, AnnotatedInstruction, Annotation};
+use super::annotation::{AnnotatedFunction, AnnotatedInstruction, AnnotatedLine, Annotation};
+use super::margin::Margin;
 use super::source::Sources;
 use crate::label::Label;
 use crate::report::error::ReportError;
-use crate::report::scale::{Scale, grouped};
 use crate::report::select::{Totals, Weight};
 use crate::report::style::Style;
 
@@ -24,197 +22,215 @@ pub enum View {
     Instruction,
 }
 
-/// So many are named above all others.
-const HOTTEST: usize = 5;
+/// How functions are shown.
+#[derive(Debug, Clone, Copy)]
+pub struct TextOptions {
+    /// What is shown of each.
+    pub view: View,
+    /// Lines around each that took something.
+    pub context: usize,
+    /// So many lines or instructions stand above all others, those that took most.
+    pub hottest: usize,
+    /// How it looks.
+    pub style: Style,
+}
+
 /// Shares from which on a number is red, or green: as in perf annotate.
 const HOT: f64 = 0.05;
 const WARM: f64 = 0.005;
+/// Before instructions below a line.
+const INDENT: &str = "      ";
 
-/// Writes functions and what took what. `context` is the number of lines shown around each that took something.
+/// Writes functions and what took what.
 ///
 /// # Errors
 /// If writing fails.
 pub fn write(
     annotation: &Annotation,
-    view: View,
-    context: usize,
-    style: &Style,
+    options: TextOptions,
     sources: &mut Sources,
     mut out: impl Write,
 ) -> Result<(), ReportError> {
-    if annotation.functions.len() > 1 {
-        let count = annotation.functions.len();
-        let modules: Vec<&str> = annotation.functions.iter().map(|found| found.module.file_name()).collect();
-        writeln!(
-            out,
-            "{count} functions have this name, in {}: the heaviest comes first; --module chooses\n",
-            modules.join(", ")
-        )?;
+    if let Some(several) = several(annotation) {
+        writeln!(out, "{several}\n")?;
     }
     for (index, function) in annotation.functions.iter().enumerate() {
         if index > 0 {
             writeln!(out)?;
         }
-        let page = Page::new(annotation, function, *style);
-        page.write(view, context, sources, &mut out)?;
+        Page::new(annotation, function, options).write(sources, &mut out)?;
     }
     Ok(())
 }
 
-/// The instructions of each line, by file and line; those of none under nothing.
-type ByLine<'a> = BTreeMap<Option<(&'a Label, u32)>, Vec<&'a AnnotatedInstruction>>;
+/// What is said of several functions.
+fn several(annotation: &Annotation) -> Option<String> {
+    let Annotation { functions, left_out: (more, took), .. } = annotation;
+    let [first, others @ ..] = &functions[..] else { return None };
+    let count = functions.len() + more;
+    if count < 2 {
+        return None;
+    }
+    let have_one_name = *more == 0 && others.iter().all(|other| other.name == first.name);
+    let mut said = if have_one_name {
+        let modules: Vec<&str> = functions.iter().map(|found| found.module.file_name()).collect();
+        format!(
+            "{count} functions have this name, in {}: the heaviest comes first; --module chooses",
+            modules.join(", ")
+        )
+    } else {
+        format!("{count} functions: the heaviest comes first")
+    };
+    if *more > 0 {
+        let whole = annotation.whole.weight(annotation.weight).max(f64::MIN_POSITIVE);
+        let share = took.weight(annotation.weight) / whole * 100.0;
+        said += &format!("; not shown: {more}, {share:.1}% of all (--limit 0 shows them)");
+    }
+    Some(said)
+}
 
 /// A function on its way to the reader.
 struct Page<'a> {
     function: &'a AnnotatedFunction,
+    margin: Margin,
     weight: Weight,
     /// Of all that was selected.
     share: f64,
-    scale: Option<Scale>,
-    has_watts: bool,
     estimate_mark: Option<&'static str>,
-    style: Style,
+    /// Digits of the largest offset of an instruction.
+    digits: usize,
+    options: TextOptions,
 }
 
 impl<'a> Page<'a> {
-    fn new(annotation: &'a Annotation, function: &'a AnnotatedFunction, style: Style) -> Self {
+    fn new(annotation: &'a Annotation, function: &'a AnnotatedFunction, options: TextOptions) -> Self {
         let weight = annotation.weight;
-        let whole = annotation.whole.weight(weight);
-        let share = if whole > 0.0 { function.own.weight(weight) / whole } else { 0.0 };
-        let has_joules = weight == Weight::Joules;
-        let has_watts = has_joules && !annotation.is_by_time && function.own.watts().is_some();
-        let estimate_mark = annotation.estimate_mark.filter(|_| has_joules);
-        let scale = has_joules.then(|| Scale::for_largest(function.own.joules));
-        Self { function, weight, share, scale, has_watts, estimate_mark, style }
+        let whole = annotation.whole.weight(weight).max(f64::MIN_POSITIVE);
+        let largest = function.instructions.iter().map(|instruction| instruction.at).max().unwrap_or(0);
+        Self {
+            function,
+            margin: Margin::new(annotation, function),
+            weight,
+            share: function.own.weight(weight) / whole,
+            estimate_mark: annotation.estimate_mark.filter(|_| weight == Weight::Joules),
+            digits: format!("{largest:x}").len(),
+            options,
+        }
     }
 
-    fn write(
-        &self,
-        view: View,
-        context: usize,
-        sources: &mut Sources,
-        out: &mut impl Write,
-    ) -> io::Result<()> {
+    fn write(&self, sources: &mut Sources, out: &mut impl Write) -> io::Result<()> {
         let (bold, plain) = self.escapes("\x1b[1m");
         let function = self.function;
-        let took = match self.weight {
-            Weight::Joules => function.own.joules.to_string(),
-            Weight::Samples => format!("{} samples", grouped(function.own.samples)),
-            Weight::Count => format!("{} events", grouped(function.own.count)),
-        };
-        let watts = function.own.watts().filter(|_| self.has_watts);
+        let watts = function.own.watts().filter(|_| self.margin.has_watts());
         let watts = watts.map(|watts| format!(", {watts} while it ran")).unwrap_or_default();
         writeln!(out, "{bold}{}{plain}  {}", function.name, function.module)?;
         let mark = self.estimate_mark.map(|mark| format!(" ({mark})")).unwrap_or_default();
+        let took = self.margin.amount(&function.own);
         writeln!(out, "{took}{mark} itself, {:.1}% of all{watts}", self.share * 100.0)?;
         if let Some(why) = &function.no_code {
             writeln!(out, "note: without instructions: {why}")?;
         }
-        let lines = self.by_line();
-        self.hottest(view, &lines, out)?;
-        writeln!(out, "\n{bold}{}{plain}", self.titles())?;
-        let has_lines = lines.keys().any(|place| place.is_some());
-        match view {
-            View::Source | View::Line if has_lines => {
-                self.source(&lines, view == View::Source, context, sources, out)?;
-            }
-            _ => self.instructions(function.instructions.iter().collect(), "", out)?,
+        let by_line =
+            self.options.view != View::Instruction && function.lines.iter().any(|line| line.place.is_some());
+        self.hottest(by_line, sources, out)?;
+        writeln!(out, "\n{bold}{}{plain}", self.margin.titles())?;
+        if by_line {
+            self.source(sources, out)?;
+        } else {
+            self.instructions(&mut function.instructions.iter(), "", out)?;
         }
         let sum: Totals = function.instructions.iter().map(|instruction| instruction.own).sum();
+        let sum = Totals { variance: function.own.variance, ..sum };
         let (dim, plain) = self.escapes("\x1b[2m");
-        writeln!(out, "{dim}{}{plain}", "─".repeat(self.titles().width()))?;
-        writeln!(out, "{}  sum of {}", self.margin(&sum), function.name)
+        writeln!(out, "{dim}{}{plain}", "─".repeat(self.margin.width()))?;
+        let room = self.options.style.width.saturating_sub(self.margin.width() + 9).max(20);
+        writeln!(out, "{}  sum of {}", self.margin.of(&sum), function.name.shortened(room))
     }
 
-    fn by_line(&self) -> ByLine<'a> {
-        let mut lines: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for instruction in &self.function.instructions {
-            let place = instruction.place.as_ref().map(|(file, line)| (file, *line));
-            lines.entry(place).or_default().push(instruction);
-        }
-        lines
-    }
-
-    /// Names what took most.
-    fn hottest(&self, view: View, lines: &ByLine<'a>, out: &mut impl Write) -> io::Result<()> {
-        let weigh = |totals: &Totals| totals.weight(self.weight);
-        let mut found: Vec<(f64, String)> = match view {
-            View::Source | View::Line if lines.keys().any(|place| place.is_some()) => lines
-                .iter()
-                .map(|(place, instructions)| {
-                    let name = match place {
-                        Some((file, line)) => format!("{}:{line}", file.file_name()),
-                        None => "[no line]".to_owned(),
-                    };
-                    (weigh(&sum(instructions)), name)
-                })
-                .collect(),
-            _ => {
-                let of = |one: &AnnotatedInstruction| (weigh(&one.own), format!("+{:#x}", one.at));
-                self.function.instructions.iter().map(of).collect()
-            }
+    /// What took most, the heaviest first.
+    fn hottest(&self, by_line: bool, sources: &mut Sources, out: &mut impl Write) -> io::Result<()> {
+        let mut found: Vec<(&Totals, String)> = if by_line {
+            let line = |line: &'a AnnotatedLine| {
+                let name = match &line.place {
+                    Some((file, number)) => {
+                        let text =
+                            sources.lines(file.as_str()).and_then(|text| text.get(*number as usize - 1));
+                        let text = text.map(|text| format!("  {}", text.trim())).unwrap_or_default();
+                        format!("{}:{number}{text}", file.file_name())
+                    }
+                    None => "[no line]".to_owned(),
+                };
+                (&line.own, name)
+            };
+            self.function.lines.iter().map(line).collect()
+        } else {
+            let instruction = |one: &'a AnnotatedInstruction| {
+                let inlined = one.inlined.as_ref().map(|callee| format!("  ↳ {callee}")).unwrap_or_default();
+                (&one.own, self.instruction(one) + &inlined)
+            };
+            self.function.instructions.iter().map(instruction).collect()
         };
-        found.retain(|(weight, _)| *weight > 0.0);
-        found.sort_by(|(a, a_name), (b, b_name)| b.total_cmp(a).then_with(|| a_name.cmp(b_name)));
-        let whole = weigh(&self.function.own).max(f64::MIN_POSITIVE);
-        let shown: Vec<String> = found
-            .iter()
-            .take(HOTTEST)
-            .map(|(weight, name)| format!("{:.1}% {name}", weight / whole * 100.0))
-            .collect();
-        writeln!(out, "hottest: {}", shown.join(", "))
+        found.retain(|(own, _)| !own.is_empty());
+        // One alone is all that follows.
+        if found.len() < 2 || self.options.hottest == 0 {
+            return Ok(());
+        }
+        // Stable: what is equally hot stays in its order.
+        found.sort_by(|(a, _), (b, _)| b.weight(self.weight).total_cmp(&a.weight(self.weight)));
+        let (bold, plain) = self.escapes("\x1b[1m");
+        let what = if by_line { "lines" } else { "instructions" };
+        writeln!(out, "\n{bold}{}   hottest {what}{plain}", self.margin.titles())?;
+        for (own, name) in found.iter().take(self.options.hottest) {
+            self.row(own, name, out)?;
+        }
+        if let Some(rest) = found.get(self.options.hottest..).filter(|rest| !rest.is_empty()) {
+            let share: f64 = rest.iter().map(|(own, _)| self.margin.share(own)).sum();
+            let blank = " ".repeat(self.margin.width());
+            writeln!(out, "{blank}   {} more {what}: {:.1}%", rest.len(), share * 100.0)?;
+        }
+        Ok(())
     }
 
     /// Lines of each file, the heaviest file first.
-    fn source(
-        &self,
-        lines: &ByLine<'a>,
-        with_instructions: bool,
-        context: usize,
-        sources: &mut Sources,
-        out: &mut impl Write,
-    ) -> io::Result<()> {
-        let mut files: BTreeMap<&Label, BTreeMap<u32, &Vec<&AnnotatedInstruction>>> = BTreeMap::new();
-        for (place, instructions) in lines {
-            if let Some((file, line)) = place {
-                files.entry(file).or_default().insert(*line, instructions);
+    fn source(&self, sources: &mut Sources, out: &mut impl Write) -> io::Result<()> {
+        let mut files: BTreeMap<&Label, BTreeMap<u32, &'a AnnotatedLine>> = BTreeMap::new();
+        for line in &self.function.lines {
+            if let Some((file, number)) = &line.place {
+                files.entry(file).or_default().insert(*number, line);
             }
         }
-        let weigh = |lines: &BTreeMap<u32, &Vec<&AnnotatedInstruction>>| -> f64 {
-            lines.values().map(|instructions| sum(instructions).weight(self.weight)).sum()
+        let weigh = |lines: &BTreeMap<u32, &AnnotatedLine>| -> f64 {
+            lines.values().map(|line| line.own.weight(self.weight)).sum()
         };
         let mut files: Vec<_> = files.into_iter().filter(|(_, lines)| weigh(lines) > 0.0).collect();
         files.sort_by(|(_, a), (_, b)| weigh(b).total_cmp(&weigh(a)));
         for (file, lines) in files {
             let text = sources.lines(file.as_str());
-            let missing = if text.is_none() { "  (not here: --source FOLDER)" } else { "" };
-            self.row(&Totals::default(), &format!("{}{missing}", file.end_of(self.room())), out)?;
-            self.lines_of_file(&lines, text, with_instructions, context, out)?;
-        }
-        if let Some(instructions) = lines.get(&None)
-            && !sum(instructions).is_empty()
-        {
-            self.row(&sum(instructions), "[no line]", out)?;
-            if with_instructions {
-                self.instructions(instructions.clone(), "       ", out)?;
+            self.row(&Totals::default(), &file.end_of(self.room()), out)?;
+            if text.is_none() {
+                self.row(&Totals::default(), "(not here: --source FOLDER)", out)?;
             }
+            self.lines_of_file(&lines, text, out)?;
+        }
+        let nowhere = self.function.lines.iter().find(|line| line.place.is_none());
+        if let Some(line) = nowhere.filter(|line| !line.own.is_empty()) {
+            self.row(&line.own, "[no line]", out)?;
+            self.instructions_of(line, out)?;
         }
         Ok(())
     }
 
     fn lines_of_file(
         &self,
-        lines: &BTreeMap<u32, &Vec<&AnnotatedInstruction>>,
+        lines: &BTreeMap<u32, &AnnotatedLine>,
         text: Option<&[String]>,
-        with_instructions: bool,
-        context: usize,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        let hot: Vec<u32> =
-            lines.iter().filter(|(_, all)| !sum(all).is_empty()).map(|(line, _)| *line).collect();
+        let hot = lines.iter().filter(|(_, line)| !line.own.is_empty());
+        let hot: Vec<u32> = hot.map(|(number, _)| *number).collect();
         let mut shown = 0;
         for &line in &hot {
-            let around = u32::try_from(context).unwrap_or(u32::MAX);
+            let around = u32::try_from(self.options.context).unwrap_or(u32::MAX);
             let first = line.saturating_sub(around).max(shown + 1).max(1);
             let is_apart = shown > 0 && first > shown + 1;
             if is_apart {
@@ -228,11 +244,10 @@ impl<'a> Page<'a> {
                     continue;
                 }
                 let code = of_line.flatten().map_or("", String::as_str);
-                let own = lines.get(&number).map(|all| sum(all)).unwrap_or_default();
+                let own = lines.get(&number).map(|line| line.own).unwrap_or_default();
                 self.row(&own, &format!("{number:>5}  {code}"), out)?;
-                if number == line && with_instructions {
-                    let all = lines.get(&number).map(|all| all.to_vec()).unwrap_or_default();
-                    self.instructions(all, "       ", out)?;
+                if let Some(its) = lines.get(&number).filter(|_| number == line) {
+                    self.instructions_of(its, out)?;
                 }
                 shown = number;
             }
@@ -240,9 +255,18 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
+    /// The instructions of a line, where they are wanted.
+    fn instructions_of(&self, line: &AnnotatedLine, out: &mut impl Write) -> io::Result<()> {
+        if self.options.view != View::Source {
+            return Ok(());
+        }
+        let mut its = line.instructions.iter().map(|&index| &self.function.instructions[index]);
+        self.instructions(&mut its, INDENT, out)
+    }
+
     fn instructions(
         &self,
-        instructions: Vec<&AnnotatedInstruction>,
+        instructions: &mut dyn Iterator<Item = &AnnotatedInstruction>,
         indent: &str,
         out: &mut impl Write,
     ) -> io::Result<()> {
@@ -254,68 +278,39 @@ impl<'a> Page<'a> {
                     self.row(&Totals::default(), &format!("{indent}↳ inlined {callee}"), out)?;
                 }
             }
-            let text = instruction.text.as_ref().map_or("", Label::as_str);
             let deeper = if inlined.is_some() { "  " } else { "" };
-            self.row(&instruction.own, &format!("{indent}{deeper}{:>6x}: {text}", instruction.at), out)?;
+            let text = format!("{indent}{deeper}{}", self.instruction(instruction));
+            self.row(&instruction.own, &text, out)?;
         }
         Ok(())
+    }
+
+    fn instruction(&self, instruction: &AnnotatedInstruction) -> String {
+        let text = instruction.text.as_ref().map_or("", Label::as_str);
+        format!("{:>digits$x}: {text}", instruction.at, digits = self.digits)
     }
 
     fn row(&self, own: &Totals, text: &str, out: &mut impl Write) -> io::Result<()> {
         let text = text.trim_end();
         let cut = Label::new(text);
         let shown = cut.shortened(self.room());
-        let share = own.weight(self.weight) / self.function.own.weight(self.weight).max(f64::MIN_POSITIVE);
-        let color = match share {
+        let color = match self.margin.share(own) {
             share if share >= HOT => "\x1b[31m",
             share if share >= WARM => "\x1b[32m",
             _ => "",
         };
         let (on, off) = if color.is_empty() { ("", "") } else { self.escapes(color) };
         // Leading blanks are part of the text, which labels keep.
-        writeln!(out, "{}", format!("{on}{}{off} │ {shown}", self.margin(own)).trim_end())
+        writeln!(out, "{}", format!("{on}{}{off} │ {shown}", self.margin.of(own)).trim_end())
     }
 
     /// Columns for the text.
     fn room(&self) -> usize {
-        self.style.width.saturating_sub(self.titles().width() + 3).max(20)
-    }
-
-    fn titles(&self) -> String {
-        let mut titles = " share".to_owned();
-        if let Some(scale) = &self.scale {
-            titles += &format!("  {:>9}", if scale.unit == "J" { "joules" } else { scale.unit });
-        }
-        if self.has_watts {
-            titles += &format!("  {:>7}", "watts");
-        }
-        titles + &format!("  {:>8}", if self.weight == Weight::Count { "count" } else { "samples" })
-    }
-
-    /// What something took, or as many blanks if nothing.
-    fn margin(&self, own: &Totals) -> String {
-        if own.is_empty() {
-            return " ".repeat(self.titles().width());
-        }
-        let whole = self.function.own.weight(self.weight).max(f64::MIN_POSITIVE);
-        let mut margin = format!("{:>5.1}%", own.weight(self.weight) / whole * 100.0);
-        if let Some(scale) = &self.scale {
-            margin += &format!("  {:>9}", scale.show(own.joules));
-        }
-        if self.has_watts {
-            let watts = own.watts().map(|watts| format!("{:.2}", watts.as_watts())).unwrap_or_default();
-            margin += &format!("  {watts:>7}");
-        }
-        let count = if self.weight == Weight::Count { own.count } else { own.samples };
-        margin + &format!("  {:>8}", grouped(count))
+        self.options.style.width.saturating_sub(self.margin.width() + 3).max(20)
     }
 
     /// Switches a color on and off, where there is color.
     fn escapes(&self, on: &'static str) -> (&'static str, &'static str) {
-        if self.style.color { (on, "\x1b[0m") } else { ("", "") }
+        if self.options.style.color { (on, "\x1b[0m") } else { ("", "") }
     }
-}
-
-fn sum(instructions: &[&AnnotatedInstruction]) -> Totals {
-    instructions.iter().map(|instruction| instruction.own).sum()
 }

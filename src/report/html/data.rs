@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::code::Code;
 use super::difference;
 use super::extras::Extras;
 use super::functions::Functions;
@@ -10,12 +11,17 @@ use super::lines::Lines;
 use super::nodes::Nodes;
 use super::timeline::{Slices, Units};
 use crate::label::Label;
-use crate::profile::USUAL_REFRESH;
+use crate::profile::{BucketReason, Profile, USUAL_REFRESH};
 use crate::report::heading::{heading, provenance};
 use crate::report::summary::{method_name, whole_title};
 use crate::report::tree::CallTree;
 use crate::report::{DomainSummary, Report, ReportError, Weight};
 use crate::units::Joules;
+
+/// So few pieces of time are seen one by one.
+const FEW_PIECES: usize = 100;
+/// A bucket so many times smaller still has some moves of the meters.
+const FINER: f64 = 8.0;
 
 /// The page's data. All weights are whole numbers of `unit`s, or samples.
 #[derive(Serialize)]
@@ -53,6 +59,8 @@ pub struct Page<'a> {
     gaps: Vec<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<Lines>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<Code>,
     #[serde(skip_serializing_if = "Option::is_none")]
     older: Option<difference::Older>,
 }
@@ -122,6 +130,7 @@ impl<'a> Page<'a> {
                 .iter()
                 .cloned()
                 .chain(tree.warning().map(|it| Label::new(&it)))
+                .chain(coarse_time(tree.parts().profile(), slices.pieces()))
                 .collect(),
             balance: if has_joules { parts } else { Vec::new() },
             domains: tree
@@ -149,9 +158,27 @@ impl<'a> Page<'a> {
             slices,
             gaps: tree.parts().profile().gaps.iter().map(|nanos| *nanos as f64 / 1e9).collect(),
             lines,
+            code: extras.code.map(|code| Code::new(code, unit)),
             older,
         })
     }
+}
+
+/// What a reader must know of pieces of time that are longer than what runs in them.
+fn coarse_time(profile: &Profile, pieces: usize) -> Option<Label> {
+    let division = profile.division.as_ref()?;
+    let is_coarse =
+        division.bucket_reason == BucketReason::MeterResolution && (2..FEW_PIECES).contains(&pieces);
+    let smaller = match division.bucket.as_joules() / FINER {
+        joules @ 1.0.. => format!("{joules:.0}J"),
+        joules => format!("{:.0}mJ", (joules * 1e3).max(1.0)),
+    };
+    let said = format!(
+        "time is in few pieces, of {}: what meters that move so seldom tell to 5 %. A smaller bucket shows more of time, \
+         and more noise: --bucket {smaller}",
+        division.bucket
+    );
+    is_coarse.then(|| Label::new(&said))
 }
 
 fn place_of(domains: &[DomainSummary], name: Option<&Label>) -> Option<usize> {

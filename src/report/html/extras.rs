@@ -1,6 +1,6 @@
 //! What a page may have beside the call tree.
 
-use crate::report::annotate::Sources;
+use crate::report::annotate::{Annotation, Sources};
 use crate::report::tree::CallTree;
 use crate::symbolize::Symbols;
 
@@ -11,6 +11,8 @@ pub struct Extras<'a> {
     pub symbols: Option<&'a Symbols>,
     /// Where the text of these lines is found.
     pub sources: Option<Sources>,
+    /// The functions that took most, with their machine code.
+    pub code: Option<&'a Annotation>,
     /// An older recording to compare with.
     pub older: Option<&'a CallTree<'a>>,
 }

@@ -53,6 +53,11 @@ pub struct Units {
 }
 
 impl Slices {
+    /// How many pieces of time there are.
+    pub fn pieces(&self) -> usize {
+        self.own.len()
+    }
+
     /// Those of a call tree. Where a profile has none, there is one, and everything is in it.
     pub fn new(
         tree: &CallTree<'_>,

@@ -12,7 +12,7 @@ use super::{Folder, number};
 fn printed(number: &str, unit: &str) -> Option<(f64, f64)> {
     let factor = match unit {
         "kJ" => 1e3,
-        "joules" => 1.0,
+        "joules" | "J" => 1.0,
         "mJ" => 1e-3,
         "µJ" => 1e-6,
         "nJ" => 1e-9,
@@ -120,13 +120,10 @@ fn source_and_instructions_stand_beside_their_joules() {
     let folder = Folder::with(&Recorded::default());
     let text = folder.output(&["annotate", "heavy", "--color", "never"]);
     assert!(text.contains("recording.rs") && text.contains("pub extern \"C\" fn heavy() -> u32 {"), "{text}");
-    assert!(
-        text.contains(": ret") && text.contains("hottest: ") && text.contains("cpu-clock: a timer"),
-        "{text}"
-    );
+    assert!(text.contains(": ret") && text.contains("cpu-clock: a timer"), "{text}");
     assert!(text.contains("10.00 W while it ran"), "{text}");
     let instructions = folder.output(&["annotate", "heavy", "--by", "instruction", "--syntax", "intel"]);
-    assert!(instructions.contains("     0: ") && !instructions.contains("pub extern"), "{instructions}");
+    assert!(instructions.contains("│ 0: ") && !instructions.contains("pub extern"), "{instructions}");
     let lines = folder.output(&["annotate", "heavy", "--by", "line"]);
     assert!(lines.contains("pub extern") && !lines.contains(": ret"), "{lines}");
     assert!(!text.contains('\u{1b}'));
@@ -135,6 +132,90 @@ fn source_and_instructions_stand_beside_their_joules() {
     let narrow = folder.output(&["annotate", "heavy", "--width", "60"]);
     let widest = narrow.lines().filter(|line| line.contains('│')).map(|line| line.chars().count()).max();
     assert!(widest.is_some_and(|widest| widest <= 60), "{widest:?}: {narrow}");
+}
+
+#[test]
+fn the_hottest_come_first_and_errors_are_the_reports() {
+    let folder = Folder::with(&Recorded { at_return_of_three: 2, ..Recorded::default() });
+    let report = folder.json(&["--limit", "0"]);
+    let rows = report["rows"].as_array().expect("rows").iter();
+    let heavy = rows.clone().find(|row| row["name"].as_str().is_some_and(|name| name.ends_with("::heavy")));
+    let error = number(&heavy.expect("it has samples")["stderr_joules"]);
+    let text = folder.output(&["annotate", "heavy", "--by", "instruction"]);
+    let head = text.lines().find(|line| line.contains(" itself, ")).expect("a head");
+    let mut words = head.split_whitespace().skip(1);
+    assert_eq!(words.next(), Some("±"), "{head}");
+    let (said, half) =
+        printed(words.next().expect("a number"), words.next().expect("a unit")).expect("joules");
+    assert!((said - error).abs() <= half * 1.01, "{head}: reported is ± {error}");
+    // What took most is above, and below all stands in its order.
+    let (hottest, below) =
+        text.split_once("hottest instructions\n").expect("a title").1.split_once("\n\n").expect("two tables");
+    let code = |line: &str| line.split_once("│ ").map(|(_, code)| code.to_owned());
+    let [first, second] =
+        hottest.lines().filter_map(code).collect::<Vec<_>>().try_into().expect("two instructions");
+    assert!(first.starts_with("5: ret") && second.starts_with("0: mov"), "{text}");
+    assert_eq!(below.lines().filter_map(code).collect::<Vec<_>>(), [second, first], "{text}");
+    let one = folder.output(&["annotate", "heavy", "--by", "instruction", "--hottest", "1"]);
+    assert!(one.contains("1 more instructions: 3"), "{one}");
+    let none = folder.output(&["annotate", "heavy", "--by", "instruction", "--hottest", "0"]);
+    assert!(!none.contains("hottest"), "{none}");
+}
+
+#[test]
+fn errors_of_lines_are_those_of_the_report_by_line() {
+    let folder = Folder::with(&Recorded { at_return_of_three: 1, ..Recorded::default() });
+    let report = folder.json(&["--by", "line", "--no-inline", "--limit", "0"]);
+    let text = folder.output(&["annotate", "heavy", "--by", "line", "--hottest", "0"]);
+    let mut lines = 0;
+    for row in report["rows"].as_array().expect("rows") {
+        if !row["function"].as_str().is_some_and(|name| name.ends_with("::heavy")) {
+            continue;
+        }
+        let line = row["line"].as_u64().expect("a line");
+        let is_it = |shown: &&str| {
+            let code = shown.split_once("│ ").map_or("", |(_, code)| code);
+            shown.contains('%') && code.split_whitespace().next() == Some(&line.to_string())
+        };
+        let shown = text.lines().find(is_it).unwrap_or_else(|| panic!("no line {line}: {text}"));
+        let numbers: Vec<f64> =
+            shown.split_whitespace().skip(1).take(2).map(|word| word.parse().expect("a number")).collect();
+        let reported = [number(&row["self_joules"]), number(&row["stderr_joules"])];
+        assert!(numbers.iter().zip(reported).all(|(a, b)| (a - b).abs() <= 5.1e-4), "{shown}: {reported:?}");
+        lines += 1;
+    }
+    assert!(lines > 0, "{text}");
+}
+
+#[test]
+fn of_several_functions_the_heaviest_come_first_as_many_as_are_wanted() {
+    let folder = Folder::with(&Recorded::default());
+    let text = folder.output(&["annotate", "heavy|light", "--by", "instruction"]);
+    let (heavy, light) = (text.find("sum of ").expect("a sum"), text.rfind("sum of ").expect("a sum"));
+    assert!(text[heavy..].lines().next().is_some_and(|line| line.ends_with("heavy")), "{text}");
+    assert!(text[light..].lines().next().is_some_and(|line| line.ends_with("light")), "{text}");
+    assert!(text.contains("2 functions: the heaviest comes first\n"), "{text}");
+    let one = folder.output(&["annotate", "heavy|light", "--by", "instruction", "--limit", "1"]);
+    assert!(one.contains("not shown: 1, 2") && one.matches("sum of ").count() == 1, "{one}");
+    let all = folder.output(&["annotate", ".", "--limit", "0"]);
+    assert!(all.matches("sum of ").count() > 2, "{all}");
+}
+
+#[test]
+fn eighty_columns_are_enough() {
+    let recording = fixture("guest-neighbours.data");
+    let path = recording.to_str().expect("a path");
+    for by in ["source", "line", "instruction"] {
+        let text = output(&["annotate", "-i", path, "--by", by, "--width", "80", "--limit", "3", "--", "."]);
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains('│')).collect();
+        assert!(rows.len() >= 3 && rows.iter().all(|row| row.chars().count() <= 80), "{text}");
+        // Half of them are the code's.
+        assert!(
+            rows.iter()
+                .all(|row| row.split_once('│').is_some_and(|(margin, _)| margin.chars().count() <= 42)),
+            "{text}"
+        );
+    }
 }
 
 #[test]
@@ -154,8 +235,6 @@ fn a_wrong_name_is_answered_with_similar_ones() {
     );
     let error = folder.error(&["annotate", "entirely_else"]);
     assert!(!error.contains("similar") && error.contains("eprof report --limit 0"), "{error}");
-    let error = folder.error(&["annotate", "heavy|light"]);
-    assert!(error.contains("several functions match") && error.contains("light"), "{error}");
     let error = folder.error(&["annotate", "heavy", "--module", "elsewhere"]);
     assert!(error.contains("heavy"), "{error}");
     let error = folder.error(&["annotate", "heavy", "nothing.data"]);

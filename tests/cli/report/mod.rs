@@ -57,6 +57,16 @@ impl Folder {
     }
 }
 
+/// A program of three functions, and one sample of five hundred frames without names.
+fn with_a_garbage_stack() -> String {
+    let frames: Vec<String> =
+        (0..500).map(|number| format!("[unknown] {:x}", 0x7f00_0000_0000_u64 + number)).collect();
+    format!(
+        "main;work::run;work::first 500\nmain;work::run;work::second 300\nmain;work::third 199\n{} 1\n",
+        frames.join(";")
+    )
+}
+
 fn row<'a>(report: &'a serde_json::Value, name: &str) -> &'a serde_json::Value {
     let rows = report["rows"].as_array().expect("rows");
     let named = |row: &&serde_json::Value| row["name"].as_str().is_some_and(|text| text.ends_with(name));
@@ -376,4 +386,38 @@ fn hostile_names_stay_names_in_every_format() {
     }
     let svg = folder.output(&["flamegraph", "-o", "-", "--root", "thread"]);
     assert_eq!(svg.matches("<script").count(), 1, "only inferno's own");
+}
+
+/// However deep a damaged stack is, the rest of the program is on the first screen.
+#[test]
+fn one_garbage_stack_pushes_nothing_out_of_sight() {
+    let folder = Folder::with(&Recorded::default());
+    std::fs::write(folder.path().join("garbage.folded"), with_a_garbage_stack()).expect("written");
+    folder.output(&["flamegraph", "garbage.folded", "-o", "garbage.svg"]);
+    let svg = std::fs::read_to_string(folder.path().join("garbage.svg")).expect("a picture");
+    let (_, height) = svg.split_once(" height=\"").expect("a height");
+    let height: f64 = height.split('"').next().and_then(|height| height.parse().ok()).expect("a number");
+    assert!(height < 500.0, "{height} pixels");
+    for drawn in [
+        "work::first (500",
+        "work::second (300",
+        "work::third (199",
+        "[deeper] (1 ",
+        "[deeper]: beyond 11 frames",
+    ] {
+        assert!(svg.contains(drawn), "{drawn}");
+    }
+    // A recursion that takes its share is the program's own, and is drawn.
+    let recursion = with_a_garbage_stack().replace(" 1\n", " 100\n");
+    std::fs::write(folder.path().join("deep.folded"), recursion).expect("written");
+    folder.output(&["flamegraph", "deep.folded", "-o", "deep.svg"]);
+    let svg = std::fs::read_to_string(folder.path().join("deep.svg")).expect("a picture");
+    assert!(!svg.contains("[deeper]") && svg.matches("<title>").count() > 500, "all of it is drawn");
+    // In a terminal the two ends of it are.
+    let text = folder.output(&["flamegraph", "deep.folded", "--format", "text"]);
+    assert!(text.lines().count() < 40 && text.contains("⋮ 484 more frames"), "{text}");
+    // What is cut in both is compared as one.
+    folder.output(&["flamegraph", "garbage.folded", "--diff", "deep.folded", "-o", "diff.svg"]);
+    let svg = std::fs::read_to_string(folder.path().join("diff.svg")).expect("a picture");
+    assert!(svg.contains("work::first"), "{svg}");
 }

@@ -48,6 +48,8 @@ pub struct Recorded<'a> {
     pub strange_file: &'a str,
     /// How many of four samples are in `heavy`.
     pub heavy_of_four: u64,
+    /// How many of three samples in `heavy` are at its second instruction, which returns.
+    pub at_return_of_three: u64,
     /// Addresses that lie nowhere, behind the last frame of each sample in `light`.
     pub astray: &'a [u64],
     /// No meter counted: what assumed watts may be off by.
@@ -69,6 +71,7 @@ impl Default for Recorded<'_> {
             domain: "package-0",
             strange_file: "/nonexistent/libstrange.so",
             heavy_of_four: 3,
+            at_return_of_three: 0,
             astray: &[],
             watts_error: None,
             identity: None,
@@ -133,7 +136,12 @@ impl Recorded<'_> {
         let caller = Recorded::write as fn(&Self, &Path) as usize as u64 + 8;
         let ip = match millis {
             SAMPLES => STRANGE_ADDRESS,
-            _ if millis % 4 < self.heavy_of_four => heavy as extern "C" fn() -> u32 as usize as u64,
+            _ if millis % 4 < self.heavy_of_four => {
+                // Behind `mov $3,%eax`, or one instruction of Arm's.
+                let first = if cfg!(target_arch = "x86_64") { 5 } else { 4 };
+                let at = if millis % 3 < self.at_return_of_three { first } else { 0 };
+                heavy as extern "C" fn() -> u32 as usize as u64 + at
+            }
             _ => light as extern "C" fn() -> u32 as usize as u64,
         };
         let mut callchain = vec![CONTEXT_USER, ip, caller];

@@ -9,8 +9,8 @@ use std::process::Command;
 
 use eprof_testbed::{eprof, has_program, skip_quietly};
 
-use super::Folder;
 use super::recording::Recorded;
+use super::{Folder, with_a_garbage_stack};
 
 /// What runs the checks of a page; see tests/browser.
 struct Checker {
@@ -107,6 +107,8 @@ fn a_page_holds_in_a_browser() {
     folder.output(&["view", "hostile.data", "--root", "thread", "--no-open", "-o", "hostile.html"]);
     fs::write(folder.path().join("many.folded"), many_functions()).expect("written");
     folder.output(&["view", "many.folded", "--no-open", "-o", "many.html"]);
+    fs::write(folder.path().join("garbage.folded"), with_a_garbage_stack()).expect("written");
+    folder.output(&["view", "garbage.folded", "--no-open", "-o", "garbage.html"]);
     fs::write(folder.path().join("fewer.folded"), "main;outer::module_0::call;inner::function_00000 7000\n")
         .expect("written");
     folder.output(&["view", "many.folded", "--diff", "fewer.folded", "--no-open", "-o", "samples.html"]);
@@ -118,6 +120,7 @@ fn a_page_holds_in_a_browser() {
         ("difference", "difference.html"),
         ("hostile", "hostile.html"),
         ("many", "many.html"),
+        ("garbage", "garbage.html"),
     ];
     checker.check(folder.path(), &pages);
 }

@@ -31,6 +31,7 @@ const details = {
       ...details.bars(app, 'calls', layout.neighbours(layout.callees(model, sums.nodes.total, fn)), total),
       ...(threads.length > 1 ? details.list('in threads', profile.heaviest(inThread).slice(0, details.most).map((thread) => [threads[thread], inThread[thread], own, `${format.percent(inThread[thread] / (ofThreads[thread] || 1))} of the thread`]), app) : []),
       ...details.lines(app, fn),
+      ...code.parts(app, fn),
     ];
     panel.replaceChildren(...parts.filter((part) => part !== null));
   },

@@ -1,40 +1,54 @@
-//! How much of a recording is read, on a terminal, where that takes long.
+//! What is being done, on a terminal, where that takes long.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use eprof::recording::Recording;
 
 use super::progress_line::ProgressLine;
 
-/// What is read faster has no line.
+/// What is done faster has no line.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often the line changes.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Shows how far the reading of a recording is until this is dropped.
-pub struct ReadingProgress {
+/// Shows what is being done until this is dropped. Nothing is to be written to the terminal meanwhile.
+pub struct WorkProgress {
     /// Dropped to end the thread.
     ends: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl ReadingProgress {
+impl WorkProgress {
+    /// How far the reading of a recording is.
+    pub fn reading(recording: &Arc<Recording>) -> Self {
+        let recording = Arc::clone(recording);
+        Self::begin(move |_| {
+            Read { bytes: recording.bytes_read(), of: recording.perf_data().size() }.to_string()
+        })
+    }
+
+    /// Work of which nobody knows how much there is: what it is, and for how long it has gone on.
+    pub fn of(what: impl Into<String>) -> Self {
+        let what = what.into();
+        Self::begin(move |time| format!("{what} ({} s)", time.as_secs()))
+    }
+
     /// Nothing is shown before it has taken a second, and where stderr is no terminal.
-    pub fn begin(recording: &Arc<Recording>) -> Self {
+    fn begin(text: impl Fn(Duration) -> String + Send + 'static) -> Self {
         let line = ProgressLine::new(false, false);
         if !line.is_shown() {
             return Self { ends: None, thread: None };
         }
-        let recording = Arc::clone(recording);
         let (ends, ended) = mpsc::channel::<()>();
         let thread = thread::Builder::new().name("progress".to_owned()).spawn(move || {
+            let began = Instant::now();
             let mut pause = PATIENCE;
             while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                line.show(Read { bytes: recording.bytes_read(), of: recording.perf_data().size() });
+                line.show(text(began.elapsed()));
                 pause = INTERVAL;
             }
             line.clear();
@@ -44,7 +58,7 @@ impl ReadingProgress {
     }
 }
 
-impl Drop for ReadingProgress {
+impl Drop for WorkProgress {
     /// The line is gone when this returns.
     fn drop(&mut self) {
         self.ends = None;

@@ -1,0 +1,109 @@
+//! How sure the joules of functions, lines and instructions are: by the same rules as those of a report's rows.
+//!
+//! Errors do not add up from instructions to lines: what samples of neighbours took from each other cancels out in their
+//! sum, and what the power model is off by does not. So each line and each function is a row of its own.
+
+use super::annotation::AnnotatedFunction;
+use super::code::Placed;
+use crate::profile::{AddressId, Profile, ProfileParts, VarianceSums};
+use crate::report::frames::{FrameTable, UNKNOWN};
+use crate::report::select::{Selected, Totals};
+use crate::report::stack_filter::StackFilter;
+
+/// The rows that an address is part of, of each of three kinds: functions, lines and instructions. Those that are annotated
+/// come first. All others have rows as well, as in a report: how sure a row is depends on what took turns with it.
+struct Rows {
+    /// By address.
+    of: Vec<[usize; 3]>,
+    /// How many are annotated, of each kind.
+    annotated: [usize; 3],
+    /// How many there are.
+    all: [usize; 3],
+}
+
+/// Adds to the variances of these functions, and of their lines and instructions, what follows from sampling, from the
+/// model and from the meters. `placed` are the addresses of each one's instructions; `by_function` and `by_line` the
+/// frames of all addresses.
+pub fn add_errors(
+    parts: &dyn ProfileParts,
+    selected: &Selected,
+    filter: &StackFilter,
+    [by_function, by_line]: [&FrameTable; 2],
+    placed: &[Placed],
+    functions: &mut [AnnotatedFunction],
+) {
+    let profile = parts.profile();
+    let mut sums = [(); 3].map(|()| VarianceSums::new(profile, &selected.domains));
+    if sums.iter().any(Option::is_none) {
+        return;
+    }
+    let rows = Rows::new(profile, by_function, by_line, placed, functions);
+    parts.for_each_part(&mut |part| {
+        let stacks = filter.totals(part, selected);
+        for (kind, sums) in sums.iter_mut().enumerate() {
+            let row_of = |cell: usize| {
+                let stack = part.cells[cell].stack;
+                let counts = !stacks[stack.0 as usize].is_empty();
+                let innermost = || part.stacks.frames(stack).next();
+                let row = || rows.of.get(innermost()?.0 as usize).map(|rows| rows[kind]);
+                counts.then(|| row().unwrap_or(rows.annotated[kind]))
+            };
+            if let Some(sums) = sums {
+                selected.add_variances(part, &selected.domains, row_of, sums);
+            }
+        }
+    });
+    let [of_functions, of_lines, of_instructions] = sums;
+    add(of_functions, rows.all[0], functions.iter_mut().map(|function| &mut function.own));
+    let lines = functions.iter_mut().flat_map(|function| &mut function.lines);
+    add(of_lines, rows.all[1], lines.map(|line| &mut line.own));
+    let instructions = functions.iter_mut().flat_map(|function| &mut function.instructions);
+    add(of_instructions, rows.all[2], instructions.map(|instruction| &mut instruction.own));
+}
+
+fn add<'t>(sums: Option<VarianceSums<'_>>, rows: usize, totals: impl Iterator<Item = &'t mut Totals>) {
+    let variances = sums.map(|sums| sums.finish(rows)).unwrap_or_default();
+    for (own, variance) in totals.zip(variances) {
+        own.variance += variance.all;
+        own.by_chance += variance.by_chance;
+    }
+}
+
+impl Rows {
+    fn new(
+        profile: &Profile,
+        by_function: &FrameTable,
+        by_line: &FrameTable,
+        placed: &[Placed],
+        functions: &[AnnotatedFunction],
+    ) -> Self {
+        let lines: usize = functions.iter().map(|function| function.lines.len()).sum();
+        let instructions: usize = functions.iter().map(|function| function.instructions.len()).sum();
+        let annotated = [functions.len(), lines, instructions];
+        let addresses = profile.addresses.len();
+        let others = [by_function.functions.len(), by_line.keys.len(), addresses];
+        let other = |address: usize| {
+            let innermost = |frames: &FrameTable| {
+                frames.of_address(AddressId(address as u32)).last().copied().unwrap_or(UNKNOWN)
+            };
+            let function = by_function.keys[innermost(by_function) as usize].function as usize;
+            [annotated[0] + function, lines + innermost(by_line) as usize, instructions + address]
+        };
+        let mut of: Vec<[usize; 3]> = (0..addresses).map(other).collect();
+        let (mut first_line, mut first_instruction) = (0, 0);
+        for (number, (function, placed)) in functions.iter().zip(placed).enumerate() {
+            let mut line_of = vec![0; function.instructions.len()];
+            for (line, of_line) in function.lines.iter().enumerate() {
+                of_line.instructions.iter().for_each(|&at| line_of[at] = first_line + line);
+            }
+            for &(address, at) in &placed.addresses {
+                if let Some(rows) = of.get_mut(address.0 as usize) {
+                    *rows = [number, line_of[at], first_instruction + at];
+                }
+            }
+            first_line += function.lines.len();
+            first_instruction += function.instructions.len();
+        }
+        Self { of, annotated, all: [0, 1, 2].map(|kind| annotated[kind] + others[kind]) }
+    }
+}
