@@ -15,7 +15,7 @@
 //!
 //!   measure ► repeated runs, tuning, GPU experiments    calibrate ► this machine's power model
 //!   verify  ► how wrong all of this is on this machine  merge     ► profiles of ranks, nodes, times: one
-//!   live    ► a recording read while it is made
+//!   live    ► a recording read while it is made         push  ► tables and profiles on their way to others
 //!   meter   ► every kind of energy meter                process   ► programs: launch, end, signals, rights
 //!   stat, tune, gpu, power_model ► arithmetic           hardware, identity, units, numerics, tables, ... ► ground
 //! ```
@@ -56,6 +56,7 @@
 //!   record                  -> label numerics eprof-cupti-injection perf-data units hardware identity
 //!                              recording machine process power_model meter
 //!   report                  -> markup label perf-data units hardware identity recording profile symbolize
+//!   push                    -> label process report
 //!   live                    -> label perf-data units recording power_model profile symbolize analyze report
 //!   tune *                  -> markup label numerics tables units
 //!   stat *                  -> label numerics units hardware
@@ -65,7 +66,7 @@
 //!                              symbolize meter analyze report measure calibrate
 //!   cli                     -> label numerics tables perf-data units hardware identity recording machine
 //!                              process power_model profile merge timeline symbolize text_profile gpu meter
-//!                              analyze record report live tune stat measure calibrate verify
+//!                              analyze record report push live tune stat measure calibrate verify
 //!   main                    -> cli
 //!   eprof-fleet             -> label units identity profile report
 //! ```
@@ -129,6 +130,7 @@ pub mod power_model;
 
 pub mod meter;
 pub mod process;
+pub mod push;
 
 pub mod record;
 pub mod recording;

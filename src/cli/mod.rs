@@ -27,6 +27,7 @@ mod outcome;
 mod output;
 mod pager;
 mod progress_line;
+mod push;
 mod record;
 mod recordings;
 mod report;
@@ -87,6 +88,7 @@ enum Verb {
     Demo(demo::DemoArgs),
     Script(script::ScriptArgs),
     Export(export::ExportArgs),
+    Push(push::PushArgs),
     Fleet(fleet::FleetArgs),
     Calibrate(calibrate::CalibrateArgs),
     Verify(verify::VerifyArgs),
@@ -141,7 +143,7 @@ fn limit_rights(verb: &Verb) -> anyhow::Result<()> {
         | Verb::Flamegraph(_)
         | Verb::Export(_)
         | Verb::Script(_) => Ok(privileges::keep_unless_root(privileges::SYSLOG)?),
-        Verb::Fleet(_) | Verb::Gpu(_) | Verb::Completions(_) | Verb::Man(_) => {
+        Verb::Push(_) | Verb::Fleet(_) | Verb::Gpu(_) | Verb::Completions(_) | Verb::Man(_) => {
             Ok(privileges::drop_unless_root()?)
         }
     }
@@ -161,6 +163,7 @@ fn run(verb: Verb, paging: Paging) -> Outcome {
         Verb::View(args) => view::run(args),
         Verb::Flamegraph(args) => flamegraph::run(args, paging),
         Verb::Export(args) => export::run(args),
+        Verb::Push(args) => push::run(args),
         Verb::Fleet(args) => fleet::run(args),
         Verb::Calibrate(args) => calibrate::run(args),
         Verb::Verify(args) => verify::run(args),

@@ -8,7 +8,7 @@
 pub use super::exporter::{Exported, Exporter};
 use super::firefox::Firefox;
 use super::folded::Collapsed;
-use super::otlp::Otlp;
+pub use super::otlp::Otlp;
 use super::pprof::Pprof;
 use super::speedscope::Speedscope;
 

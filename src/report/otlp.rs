@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::UNIX_EPOCH;
 
+use sha2::{Digest, Sha256};
+
 use self::attributes::resource;
 use self::dictionary::Dictionary;
 use super::error::ReportError;
@@ -20,6 +22,7 @@ use super::folded::WholeNumbers;
 use super::protobuf::{Message, length_with_head};
 use super::select::{Selected, Totals};
 use super::stack_filter::StackFilter;
+use super::store::recording_id;
 use crate::label::Label;
 use crate::profile::{Cell, DomainEnergy, Origin, Profile, ProfileMethod, ProfileParts, StackId};
 
@@ -29,6 +32,8 @@ mod field;
 
 /// Units per joule of the values: nanojoules.
 const NANOJOULES: f64 = 1e9;
+/// Bytes of a profile's id.
+const PROFILE_ID_BYTES: usize = 16;
 /// Bytes of samples that are gathered before they are written.
 const WRITTEN_AT_ONCE: u64 = 1 << 16;
 
@@ -61,13 +66,17 @@ impl Exporter for Otlp {
         // Several recordings have no one command.
         let subject = exported.options.subject.as_deref().filter(|_| origins.len() == 1);
         let lengths = walk.measure(&kinds, origins.len(), &dictionary);
+        let whole = exported
+            .started
+            .and_then(|started| u64::try_from(started.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok());
         for (recording, (origin, lengths)) in origins.iter().zip(&lengths.profiles).enumerate() {
-            let started = origin.started_unix_ns.or_else(|| {
-                let since = exported.started?.duration_since(UNIX_EPOCH).ok()?;
-                u64::try_from(since.as_nanos()).ok()
-            });
-            let heads: Vec<Message> =
-                kinds.iter().map(|kind| kind.head(profile, started, &mut dictionary)).collect();
+            // What is exported may be a window of a longer recording.
+            let started = match origins.len() {
+                1 => whole.or(origin.started_unix_ns),
+                _ => origin.started_unix_ns.or(whole),
+            };
+            let head = |kind: &Kind| kind.head(profile, recording, started, &mut dictionary);
+            let heads: Vec<Message> = kinds.iter().map(head).collect();
             let of_profiles: Vec<u64> =
                 heads.iter().zip(lengths).map(|(head, samples)| head.len() + samples).collect();
             let scope = scope();
@@ -157,7 +166,13 @@ impl Kind {
     }
 
     /// A profile of this kind but for its samples.
-    fn head(&self, profile: &Profile, started: Option<u64>, dictionary: &mut Dictionary) -> Message {
+    fn head(
+        &self,
+        profile: &Profile,
+        recording: usize,
+        started: Option<u64>,
+        dictionary: &mut Dictionary,
+    ) -> Message {
         let (name, unit) = match self {
             Self::Energy(name, _) => (name.as_str(), "nanojoules"),
             Self::Cpu => ("cpu", "nanoseconds"),
@@ -170,6 +185,12 @@ impl Kind {
         head.message(field::profile::SAMPLE_TYPE, &value_type);
         head.fixed(field::profile::TIME_UNIX_NANO, started.unwrap_or(0));
         head.number(field::profile::DURATION_NANO, profile.duration.as_nanos());
+        // The same whenever it is sent, so that a receiver can tell a profile that it has from another.
+        let mut id = Sha256::new();
+        id.update(recording_id(profile).to_le_bytes());
+        id.update((recording as u64).to_le_bytes());
+        id.update(name);
+        head.bytes(field::profile::PROFILE_ID, &id.finalize()[..PROFILE_ID_BYTES]);
         head
     }
 

@@ -75,7 +75,8 @@ impl Message {
         &self.0
     }
 
-    fn bytes(&mut self, field: u64, bytes: &[u8]) -> &mut Self {
+    /// Bytes, also none.
+    pub fn bytes(&mut self, field: u64, bytes: &[u8]) -> &mut Self {
         push_varint(&mut self.0, field << 3 | LENGTH_DELIMITED);
         push_varint(&mut self.0, bytes.len() as u64);
         self.0.extend(bytes);

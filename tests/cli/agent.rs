@@ -68,6 +68,7 @@ fn the_service_has_the_least_rights() {
     let rights = "CAP_PERFMON CAP_SYSLOG CAP_DAC_READ_SEARCH CAP_SYS_PTRACE";
     assert_eq!([value("AmbientCapabilities"), value("CapabilityBoundingSet")], [rights, rights]);
     assert_eq!([value("NoNewPrivileges"), value("ProtectSystem")], ["yes", "strict"]);
+    assert!(unit.contains("LoadCredential=password:") && unit.contains("--push-password-file %d/password"));
     if !has_program("systemd-analyze", &["--version"]) {
         skip_quietly("there is no systemd-analyze to read the unit");
         return;
@@ -115,4 +116,8 @@ fn the_manifest_is_what_kubernetes_takes() {
     let config = documents[1]["data"]["agent.json"].as_str().expect("a text");
     let config: serde_json::Value = serde_json::from_str(config).expect("JSON");
     assert_eq!(config["output"], "/var/lib/eprof");
+    let volumes = documents[2]["spec"]["template"]["spec"]["volumes"].as_array().expect("volumes");
+    let secrets = volumes.iter().find(|volume| volume["name"] == "secrets").expect("secrets");
+    assert_eq!(secrets["secret"]["optional"], true);
+    assert_eq!(secrets["secret"]["defaultMode"], 0o400);
 }

@@ -8,6 +8,7 @@ mod doctor;
 mod energy_weighted_perf_data;
 mod inputs_are_kept;
 mod manual;
+mod push;
 mod reflexes;
 mod report;
 mod script_like_perf;

@@ -1,8 +1,9 @@
 //! `eprof agent`: the continuous recorder of a machine.
 //!
 //! ```text
-//!   session    a recording of everything, in memory ──► windows ──► pipeline ─┬─► folder   tables, the oldest removed
-//!   settings   options and a file                                             └─► metrics ──► http   for scrapers
+//!   session    a recording of everything, in memory ──► windows ──► pipeline ─┬─► folder   tables, the oldest removed ─┐
+//!   settings   options and a file                                             ├─► metrics ──► http   for scrapers     │
+//!                                                                             └─► push     to databases, collectors ◄─┘
 //! ```
 //!
 //! The recorder runs in the first thread, the windows are made in a second one: `session`. When settings change or a meter falls
@@ -26,10 +27,13 @@ use super::output::say;
 use folder::Folder;
 use log::Log;
 use metrics::Bounds;
-use pipeline::{Kept, Pipeline, Shared, listen};
+use pipeline::{Kept, Pipeline, listen};
+use push::Pushing;
 use session::End;
 use settings::{Asked, Choices, Listen, Settings};
+use shared::Shared;
 use units::Manager;
+pub use values::Span;
 
 mod clocks;
 mod folder;
@@ -37,9 +41,12 @@ mod http;
 mod log;
 mod metrics;
 mod pipeline;
+mod push;
+mod receivers;
 mod rights;
 mod session;
 mod settings;
+mod shared;
 mod units;
 mod values;
 
@@ -48,6 +55,8 @@ Examples:
   eprof agent -o /var/lib/eprof                     windows of a minute, and /metrics on 127.0.0.1:9753
   eprof agent -o /var/lib/eprof --listen 10.0.0.5:9753   scraped from elsewhere: whoever reaches it may read
   eprof agent -o /var/lib/eprof --duty 1% --keep 30d     cheaper, and for longer
+  eprof agent -o /var/lib/eprof --push clickhouses://eprof@db/energy --push-password-file /etc/eprof/password
+  eprof agent -o /var/lib/eprof --otlp https://collector:4318 --otlp-token-file /etc/eprof/token
   eprof agent --config /etc/eprof-agent.json        {\"output\": \"/var/lib/eprof\", \"window\": \"60s\", ...}
   eprof agent --print-unit systemd                  what a service manager needs
   eprof fleet report /var/lib/eprof                 where the joules went, of all windows
@@ -117,6 +126,12 @@ pub fn run(args: AgentArgs) -> Outcome {
             Ok(pipeline)
         };
         let end = session::run(&sampled, &shared, &mut opened)?;
+        if end == End::Stopped {
+            let kept = back.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(kept) = kept {
+                kept.pushing.finish();
+            }
+        }
         let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
         if end == End::Stopped {
             shared.is_recording = false;
@@ -135,7 +150,12 @@ pub fn run(args: AgentArgs) -> Outcome {
 }
 
 /// What is done once, when events and meters are open for the first time.
-fn begin(asked: Asked, settings: Settings, shared: &Arc<Mutex<Shared>>, log: &Log) -> anyhow::Result<Kept> {
+fn begin(
+    asked: Asked,
+    settings: Settings,
+    shared: &Arc<Mutex<Shared>>,
+    log: &Arc<Log>,
+) -> anyhow::Result<Kept> {
     rights::when_open(settings.user.as_deref())?;
     let folder = Folder::open(&settings.output)?;
     let server = listen(settings.listen, shared, log);
@@ -144,6 +164,7 @@ fn begin(asked: Asked, settings: Settings, shared: &Arc<Mutex<Shared>>, log: &Lo
         server.is_some() || settings.listen == Listen::Nowhere,
         "the counters cannot be offered: choose another address with --listen, or none"
     );
+    let pushing = Pushing::start(&settings.receivers, &settings.output, shared, log)?;
     let every = settings.sampled.window.as_secs_f64();
     let counters =
         server.as_ref().map_or("none".to_owned(), |server| format!("http://{}/metrics", server.address()));
@@ -152,7 +173,8 @@ fn begin(asked: Asked, settings: Settings, shared: &Arc<Mutex<Shared>>, log: &Lo
         settings.output.display(),
         settings.sampled.frequency
     ));
-    Ok(Kept::new(asked, settings, folder, server))
+    pushing.tell();
+    Ok(Kept::new(asked, settings, folder, server, pushing))
 }
 
 /// A folder that root makes for another user is that user's.

@@ -9,15 +9,18 @@ use eprof::live::Window;
 use eprof::machine::memory::resident;
 use eprof::machine::{Roots, topology};
 use eprof::report::export::Exported;
+use eprof::report::store::recording_id;
 use eprof::report::tree::TreeOptions;
 use eprof::units::Joules;
 
-use super::clocks::{Clocks, Event, WallClock, end};
+use super::clocks::{Clocks, Event, WallClock, end, unix_seconds};
 use super::folder::Folder;
 use super::http::Server;
 use super::log::Log;
-use super::metrics::{Bounds, Format, MakePage, Metrics, OwnCost, WindowJoules, render};
+use super::metrics::{Bounds, Format, MakePage, OwnCost, WindowJoules, render};
+use super::push::Pushing;
 use super::settings::{Asked, Listen, Settings};
+use super::shared::Shared;
 
 /// A meter that fell silent is not looked for more often than this.
 const BETWEEN_SEARCHES: Duration = Duration::from_secs(300);
@@ -27,37 +30,6 @@ const LOST_RECORDS: &str = " records were lost (event ";
 const BETWEEN_ROOM: Duration = Duration::from_secs(3_600);
 /// A window in which a meter has to move.
 const LONG_ENOUGH: Duration = Duration::from_millis(900);
-
-/// What the agent's threads know of each other.
-#[derive(Debug)]
-pub struct Shared {
-    /// The counters.
-    pub metrics: Metrics,
-    /// Of this recording.
-    lost_so_far: u64,
-    /// Windows are taken.
-    pub is_recording: bool,
-    /// When the agent began.
-    started: SystemTime,
-}
-
-impl Shared {
-    /// Nothing counted yet.
-    pub fn new(bounds: Bounds) -> Self {
-        Self { metrics: Metrics::new(bounds), lost_so_far: 0, is_recording: true, started: SystemTime::now() }
-    }
-
-    /// So many records were lost in this recording.
-    pub fn lost(&mut self, records: u64) {
-        self.metrics.lost_records += records.saturating_sub(self.lost_so_far);
-        self.lost_so_far = self.lost_so_far.max(records);
-    }
-
-    /// The next one counts anew.
-    pub fn recording_ended(&mut self) {
-        self.lost_so_far = 0;
-    }
-}
 
 /// The page of the counters, for the server.
 pub fn page(shared: &Arc<Mutex<Shared>>) -> MakePage {
@@ -80,6 +52,7 @@ pub struct Kept {
     pub settings: Settings,
     pub folder: Folder,
     pub server: Option<Server>,
+    pub pushing: Pushing,
     pub wall: WallClock,
     /// When a silent meter was last looked for.
     searched: Option<Instant>,
@@ -89,12 +62,19 @@ pub struct Kept {
 
 impl Kept {
     /// Of a folder that is open.
-    pub fn new(asked: Asked, settings: Settings, folder: Folder, server: Option<Server>) -> Self {
+    pub fn new(
+        asked: Asked,
+        settings: Settings,
+        folder: Folder,
+        server: Option<Server>,
+        pushing: Pushing,
+    ) -> Self {
         Self {
             asked,
             settings,
             folder,
             server,
+            pushing,
             wall: WallClock::new(Clocks::now()),
             searched: None,
             made_room: None,
@@ -160,6 +140,7 @@ impl Pipeline {
             }
             Err(error) => self.log.say("counting", format_args!("error: a window is not counted: {error}")),
         }
+        self.kept.pushing.tell();
         self.prune();
         self.lacks_a_meter(window) || self.has_other_cpus() || (is_full && self.wants_room())
     }
@@ -236,6 +217,13 @@ impl Pipeline {
             options: &TreeOptions::default(),
             warn: &|warning| log.say("sums", format_args!("warning: {warning}")),
         };
+        let id = format!("{:010}-{:016x}", unix_seconds(started), recording_id(&window.profile));
+        match self.kept.pushing.add(&id, &exported) {
+            Ok(0) => {}
+            Ok(removed) => self.given_up(removed as u64, "the oldest had to make room (--otlp-spool)"),
+            Err(error) => self.given_up(1, &format!("{error:#}")),
+        }
+        let log = &self.log;
         match self.kept.folder.write(&exported) {
             Ok(()) => {
                 if self.warned.remove("disk") {
@@ -256,6 +244,13 @@ impl Pipeline {
                 false
             }
         }
+    }
+
+    /// Profiles that the collector will not get.
+    fn given_up(&self, windows: u64, why: &str) {
+        self.shared().metrics.sent("otlp").given_up += windows;
+        self.log
+            .say("unsent", format_args!("error: {windows} window(s) are not sent to the collector: {why}"));
     }
 
     /// Makes room, and says what all windows take.
@@ -335,14 +330,19 @@ impl Pipeline {
             }
         };
         let old = &self.kept.settings;
-        if new.output != old.output || new.user != old.user {
+        if new.output != old.output || new.user != old.user || new.receivers != old.receivers {
             self.log.say(
                 "fixed",
-                "warning: another folder or user (output, user) wants another agent: they stay",
+                "warning: another folder, user or receiver (output, user, push, otlp) wants another agent: they stay",
             );
         }
         let is_same = new.sampled.is_as(&old.sampled);
-        let new = Settings { output: old.output.clone(), user: old.user.clone(), ..new };
+        let new = Settings {
+            output: old.output.clone(),
+            user: old.user.clone(),
+            receivers: old.receivers.clone(),
+            ..new
+        };
         if new.listen != old.listen {
             // The old address may be a part of the new one.
             self.kept.server = None;

@@ -15,9 +15,10 @@ use eprof::record::{
 };
 use nix::sys::signal::Signal;
 
-use super::pipeline::{Pipeline, Shared};
+use super::pipeline::Pipeline;
 use super::rights;
 use super::settings::Sampled;
+use super::shared::Shared;
 use crate::cli::input::cache_folder;
 use crate::cli::record::{command_line, model};
 

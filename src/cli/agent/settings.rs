@@ -1,6 +1,5 @@
 //! What the agent is asked to do: by options, by a configuration file with the same keys, or as usual.
 
-use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -10,11 +9,14 @@ use anyhow::{Context, bail, ensure};
 use clap::Args;
 use eprof::identity::Labels;
 use eprof::meter::{AssumedWatts, MeterOptions, Source};
+use eprof::process::privileges;
+use eprof::push::{SecretSource, Trust, clickhouse, otlp};
 use eprof::record::{CallGraph, DutyCycle};
 use eprof::units::Nanoseconds;
 use serde::Deserialize;
 
 use super::super::record::call_graph;
+use super::receivers::Receivers;
 use super::values::{Bytes, Share, Span};
 
 /// What may be chosen, by options and by the configuration file.
@@ -87,6 +89,36 @@ pub struct Choices {
     #[arg(long, value_name = "KEY=VALUE")]
     pub label: Vec<String>,
 
+    /// Put each window into this database of ClickHouse, by its HTTP: clickhouse://[USER@]HOST[:PORT]/DATABASE, with TLS
+    /// clickhouses://. What it has not acknowledged is sent again, and counts once.
+    #[arg(long, value_name = "URL")]
+    pub push: Option<String>,
+
+    /// The file that has that user's password; without it the variable EPROF_PUSH_PASSWORD may have it.
+    #[arg(long, value_name = "FILE")]
+    pub push_password_file: Option<PathBuf>,
+
+    /// Send each window as a profile to this collector of OpenTelemetry, by HTTP: http(s)://HOST[:PORT], and
+    /// /v1development/profiles if no other path is named.
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
+
+    /// The file that has the collector's token (bearer); without it the variable EPROF_OTLP_TOKEN may have it.
+    #[arg(long, value_name = "FILE")]
+    pub otlp_token_file: Option<PathBuf>,
+
+    /// What profiles that wait for the collector may take on disk [default: 256M].
+    #[arg(long, value_name = "SIZE")]
+    pub otlp_spool: Option<Bytes>,
+
+    /// Of receivers with TLS believe the authorities in this file (PEM) alone, instead of those that this machine trusts.
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+
+    /// Send password and token without TLS also to other machines: everybody on the way can read them.
+    #[arg(long)]
+    pub allow_plain_http: bool,
+
     /// Become this user when all is open (with root's rights alone).
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
@@ -156,6 +188,7 @@ pub struct Settings {
     pub functions: usize,
     pub cgroups: usize,
     pub user: Option<String>,
+    pub receivers: Receivers,
     pub sampled: Sampled,
 }
 
@@ -185,6 +218,7 @@ const LONGEST_WINDOW: Duration = Duration::from_secs(3_600);
 const KEEP: Duration = Duration::from_secs(7 * 86_400);
 const MAX_DISK: u64 = 10 << 30;
 const LISTEN: Listen = Listen::At(SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9_753));
+const OTLP_SPOOL: u64 = 256 << 20;
 const FUNCTIONS: usize = 100;
 const CGROUPS: usize = 200;
 /// Series that a scraper and this process can be asked to bear.
@@ -199,15 +233,10 @@ impl Choices {
     /// A file that cannot be read, is no JSON, or has keys or values that nobody knows.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let cannot = || format!("cannot read the configuration {}", path.display());
-        let size = fs::metadata(path).with_context(cannot)?.len();
-        ensure!(
-            size <= MOST_BYTES,
-            "{}: it has {size} bytes, and no configuration is so long",
-            path.display()
-        );
-        let text = fs::read_to_string(path).with_context(cannot)?;
+        // What is wrong with it is told with its own words.
+        let text = privileges::read_unaided(path, MOST_BYTES).with_context(cannot)?;
         let wrong = || format!("{} is wrong: keys are those of the options", path.display());
-        serde_json::from_str(&text).with_context(wrong)
+        serde_json::from_slice(&text).with_context(wrong)
     }
 
     /// These, and what they leave open from `others`.
@@ -232,6 +261,13 @@ impl Choices {
             meter: listed(self.meter, others.meter),
             nvml_lib: self.nvml_lib.or(others.nvml_lib),
             label: listed(self.label, others.label),
+            push: self.push.or(others.push),
+            push_password_file: self.push_password_file.or(others.push_password_file),
+            otlp: self.otlp.or(others.otlp),
+            otlp_token_file: self.otlp_token_file.or(others.otlp_token_file),
+            otlp_spool: self.otlp_spool.or(others.otlp_spool),
+            ca: self.ca.or(others.ca),
+            allow_plain_http: self.allow_plain_http || others.allow_plain_http,
             user: self.user.or(others.user),
         }
     }
@@ -268,6 +304,7 @@ impl Settings {
             functions: count("--functions", choices.functions.unwrap_or(FUNCTIONS))?,
             cgroups: count("--cgroups", choices.cgroups.unwrap_or(CGROUPS))?,
             user: choices.user.clone(),
+            receivers: receivers(&choices)?,
             sampled: Sampled {
                 frequency,
                 duty: choices
@@ -296,6 +333,13 @@ impl Sampled {
             listen: None,
             functions: None,
             cgroups: None,
+            push: None,
+            push_password_file: None,
+            otlp: None,
+            otlp_token_file: None,
+            otlp_spool: None,
+            ca: None,
+            allow_plain_http: false,
             user: None,
             ..choices.clone()
         };
@@ -321,6 +365,32 @@ fn meters(choices: &Choices) -> anyhow::Result<MeterOptions> {
         only: (!only.is_empty()).then_some(only),
         nvml_library: choices.nvml_lib.clone(),
         ..MeterOptions::default()
+    })
+}
+
+/// Where windows are sent. Files that are named are read later, without rights.
+fn receivers(choices: &Choices) -> anyhow::Result<Receivers> {
+    let clickhouse = choices.push.as_deref().map(clickhouse::Target::parse).transpose().context("--push")?;
+    let otlp = choices.otlp.as_deref().map(otlp::Target::parse).transpose().context("--otlp")?;
+    let absolute = |path: &Option<PathBuf>| path.as_deref().map(std::path::absolute).transpose();
+    let secret = |is_wanted: bool, path: &Option<PathBuf>, option: &str, variable| {
+        ensure!(is_wanted || path.is_none(), "{option} is of no use without an address to send to");
+        let source = SecretSource::choose(absolute(path)?.as_deref(), variable);
+        anyhow::Ok(source.filter(|_| is_wanted))
+    };
+    Ok(Receivers {
+        password: secret(
+            clickhouse.is_some(),
+            &choices.push_password_file,
+            "--push-password-file",
+            clickhouse::PASSWORD_VARIABLE,
+        )?,
+        token: secret(otlp.is_some(), &choices.otlp_token_file, "--otlp-token-file", otlp::TOKEN_VARIABLE)?,
+        clickhouse,
+        otlp,
+        trust: absolute(&choices.ca)?.map_or(Trust::System, Trust::File),
+        allow_plain_http: choices.allow_plain_http,
+        spool_bytes: choices.otlp_spool.map_or(OTLP_SPOOL, |bytes| bytes.0),
     })
 }
 

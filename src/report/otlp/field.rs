@@ -34,6 +34,7 @@ pub mod profile {
     pub const SAMPLES: u64 = 2;
     pub const TIME_UNIX_NANO: u64 = 3;
     pub const DURATION_NANO: u64 = 4;
+    pub const PROFILE_ID: u64 = 7;
 }
 pub mod value_type {
     pub const TYPE: u64 = 1;

@@ -52,6 +52,10 @@ impl Agent {
         &mut self.child
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn said(&self) -> String {
         self.said.lock().expect("no panic").join("\n")
     }

@@ -12,6 +12,7 @@ use super::record::attach::start;
 use super::record::harness::{Folder, wait_until};
 
 mod harness;
+mod push;
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()

@@ -9,6 +9,8 @@
 //!   programs            sources of programs to record
 //!   table_styles        one table in all the styles that programs write tables in
 //!   started             programs that end with the test that started them
+//!   receiver            a server of HTTP that answers as a test wants, also by TLS
+//!   clickhouse          servers of ClickHouse
 //!   published           measurements and recordings of others
 //!   harness             runs tests, and says of those that cannot run here that they were ignored
 //!   environment         the eprof to run, and what else this machine has
@@ -21,12 +23,14 @@
 //! All of it is for tests: what goes wrong panics, with a message that says what was expected, unless a caller could
 //! do something about it.
 
+pub mod clickhouse;
 pub mod environment;
 pub mod fakes;
 pub mod gpu;
 pub mod harness;
 pub mod programs;
 mod published;
+pub mod receiver;
 pub mod recording_builder;
 pub mod repeat;
 pub mod simulate;

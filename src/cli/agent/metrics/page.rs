@@ -4,7 +4,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::series::OTHER;
 use super::text::{Format, Kind, Page};
-use super::totals::{DomainKey, DomainTotals, Metrics};
+use super::totals::{DomainKey, DomainTotals, Metrics, Sent};
+
+/// A figure of what is sent.
+type SentValue = fn(&Sent) -> u64;
 
 /// What the agent takes itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -163,6 +166,29 @@ fn of_agent(metrics: &Metrics, cost: &OwnCost, page: &mut Page) {
     }
     let help = "When the agent began.";
     one("eprof_agent_start_time_seconds", Kind::Gauge, "seconds", help, seconds(cost.started));
+    let of_receivers: [(&str, Kind, &str, SentValue); 4] = [
+        ("eprof_agent_sent_windows", counter, "Windows that a receiver has acknowledged.", |sent| {
+            sent.windows
+        }),
+        (
+            "eprof_agent_send_failures",
+            counter,
+            "Times that a receiver was away or did not take windows.",
+            |sent| sent.failures,
+        ),
+        ("eprof_agent_unsent_windows", counter, "Windows that a receiver will not get.", |sent| {
+            sent.given_up
+        }),
+        ("eprof_agent_waiting_windows", Kind::Gauge, "Windows that wait for a receiver.", |sent| {
+            sent.waiting
+        }),
+    ];
+    for (name, kind, help, value) in of_receivers.into_iter().filter(|_| !metrics.sent.is_empty()) {
+        page.family(name, kind, "", help);
+        for (receiver, sent) in &metrics.sent {
+            page.sample(&[("receiver", receiver)], value(sent) as f64);
+        }
+    }
     page.family("eprof_build", Kind::Info, "", "The agent's version.");
     page.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
 }

@@ -73,6 +73,21 @@ pub struct Metrics {
     pub failed_reloads: u64,
     /// Recordings that were begun anew.
     pub restarts: u64,
+    /// What was sent elsewhere, by kind of receiver.
+    pub(super) sent: BTreeMap<&'static str, Sent>,
+}
+
+/// What became of windows that are sent to a receiver.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// Windows that it has.
+    pub windows: u64,
+    /// Times that it was away or did not take them.
+    pub failures: u64,
+    /// Windows that it will not get.
+    pub given_up: u64,
+    /// Windows that wait.
+    pub waiting: u64,
 }
 
 impl Metrics {
@@ -93,7 +108,13 @@ impl Metrics {
             reloads: 0,
             failed_reloads: 0,
             restarts: 0,
+            sent: BTreeMap::new(),
         }
+    }
+
+    /// What is sent to this kind of receiver.
+    pub fn sent(&mut self, kind: &'static str) -> &mut Sent {
+        self.sent.entry(kind).or_default()
     }
 
     /// Other bounds. Counters that there are stay.

@@ -1,0 +1,72 @@
+//! What can go wrong before anything is sent.
+
+use std::io;
+use std::path::PathBuf;
+
+/// What keeps something from being pushed, other than the receiver.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PushError {
+    /// An address that nothing can be sent to.
+    #[error("{0}")]
+    Address(String),
+    /// A secret that cannot be had.
+    #[error("{0}")]
+    Secret(String),
+    /// A secret would go over the network for everybody to read.
+    #[error(
+        "the {what} would go to {host} for everybody on the way to read: use {repair}, or allow it with --allow-plain-http"
+    )]
+    PlainSecret {
+        /// What kind of secret it is.
+        what: &'static str,
+        /// Where it would go.
+        host: String,
+        /// The address with TLS.
+        repair: &'static str,
+    },
+    /// Certificates of authorities that cannot be read.
+    #[error("{path}: {why}", path = .path.display())]
+    Authority {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No authority is trusted here.
+    #[error(
+        "this machine has no certificates of authorities ({0}): install them (Debian: apt-get install ca-certificates), or name \
+         the receiver's authority with --ca FILE"
+    )]
+    NoAuthorities(String),
+    /// A file of tables that is not what it should be.
+    #[error("{path}: {why}", path = .path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The same, found while it was being sent.
+    #[error("{0}")]
+    Unreadable(String),
+    /// A file or folder that cannot be read or written.
+    #[error("cannot {action} {path}: {source}", path = .path.display())]
+    File {
+        /// What was to be done.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl PushError {
+    /// For files.
+    pub(super) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { action, path, source }
+    }
+}

@@ -1,0 +1,135 @@
+//! Folders of tables: which windows or recordings are whole in them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
+
+use super::error::PushError;
+use crate::report::store::schema::{BALANCE, TABLES, Table};
+
+/// What was exported together and has one name in all tables: a window of an agent, or a recording.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Window {
+    /// The name of its files, without a folder.
+    pub name: String,
+    /// Bytes of its balance, and when that was written, in nanoseconds: a window that was written anew is another one.
+    pub(super) bytes: u64,
+    pub(super) written: i128,
+}
+
+impl Window {
+    /// What tells it from others in a line of a text.
+    pub(super) fn key(&self) -> String {
+        format!("{} {} {}", self.name, self.bytes, self.written)
+    }
+
+    /// Whether its files of all tables are there: who copies folders may have copied its balance first.
+    pub(super) fn is_whole(&self, folder: &Path) -> bool {
+        TABLES.iter().all(|table| self.path(folder, table).exists())
+    }
+
+    /// Its file of a table.
+    pub(super) fn path(&self, folder: &Path, table: &Table) -> PathBuf {
+        folder.join(table.name).join(&self.name)
+    }
+
+    /// Opens its file of a table: the file itself, and no link that somebody put in its place.
+    pub(super) fn open(&self, folder: &Path, table: &Table) -> Result<File, PushError> {
+        let path = self.path(folder, table);
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC).bits());
+        let file = options.open(&path).map_err(PushError::file("read", &path))?;
+        let metadata = file.metadata().map_err(PushError::file("read", &path))?;
+        if !metadata.is_file() {
+            return Err(PushError::Table { path, why: "it is no file".to_owned() });
+        }
+        Ok(file)
+    }
+}
+
+/// The windows of a folder that have a balance, sorted by name: an agent's by time. eprof gives that its name last, so that these
+/// are whole where eprof alone wrote.
+///
+/// # Errors
+/// A folder that cannot be read, or is none of tables.
+pub fn windows(folder: &Path) -> Result<Vec<Window>, PushError> {
+    let balances = folder.join(BALANCE.name);
+    let entries = match fs::read_dir(&balances) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(PushError::Table {
+                path: folder.to_owned(),
+                why: "there are no tables in it: make them by `eprof export RECORDINGS --format parquet -o DIR` or `eprof agent`"
+                    .to_owned(),
+            });
+        }
+        Err(error) => return Err(PushError::file("read", &balances)(error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(PushError::file("read", &balances))?;
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if name.starts_with('.') || !name.ends_with(".parquet") || name.contains(char::is_control) {
+            continue;
+        }
+        let metadata = match entry.metadata() {
+            Ok(metadata) if metadata.is_file() => metadata,
+            Ok(_) => continue,
+            // An agent has removed it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(PushError::file("read", entry.path())(error)),
+        };
+        let written = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+        let window = Window { name, bytes: metadata.len(), written };
+        found.push(window);
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(folder: &Path, tables: &[&Table], name: &str) {
+        for table in tables {
+            fs::create_dir_all(folder.join(table.name)).expect("a folder");
+            fs::write(folder.join(table.name).join(name), "x").expect("written");
+        }
+    }
+
+    #[test]
+    fn windows_are_whole_and_in_order() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path();
+        let said = windows(path).expect_err("no tables").to_string();
+        assert!(said.contains("eprof export"), "{said}");
+        for name in ["2.parquet", "1.parquet", ".3.parquet.77", "4.txt", ".5.parquet"] {
+            put(path, &TABLES, name);
+        }
+        put(path, &[&BALANCE], "6.parquet");
+        let found = windows(path).expect("read");
+        let names: Vec<(&str, bool)> =
+            found.iter().map(|window| (&*window.name, window.is_whole(path))).collect();
+        assert_eq!(names, [("1.parquet", true), ("2.parquet", true), ("6.parquet", false)]);
+    }
+
+    #[test]
+    fn links_and_pipes_are_not_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path();
+        put(path, &TABLES, "1.parquet");
+        let [window] = &windows(path).expect("read")[..] else { panic!("one") };
+        let samples = window.path(path, TABLES[2]);
+        fs::remove_file(&samples).expect("removed");
+        std::os::unix::fs::symlink("/etc/passwd", &samples).expect("linked");
+        assert!(window.open(path, TABLES[2]).is_err());
+        fs::remove_file(&samples).expect("removed");
+        nix::unistd::mkfifo(&samples, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        let said = window.open(path, TABLES[2]).expect_err("a pipe").to_string();
+        assert!(said.contains("no file"), "{said}");
+    }
+}
