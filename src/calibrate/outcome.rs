@@ -140,6 +140,7 @@ fn domain_model(fit: &Fit, left_out: Option<&Validation>) -> DomainModel {
             r_squared: fit.r_squared,
             left_out_error: left_out.map(Validation::median_over_folds),
             left_out_worst: left_out.map(|of| of.worst_fold().mean),
+            workloads: fit.workloads,
             condition: fit.condition,
             rows: fit.rows,
         }),

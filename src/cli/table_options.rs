@@ -33,3 +33,9 @@ pub fn condition(text: &str) -> Result<(String, String), String> {
     let (column, value) = text.split_once('=').ok_or("write COLUMN=VALUE")?;
     Ok((column.trim().to_owned(), value.trim().to_owned()))
 }
+
+/// Reads a level of confidence in percent.
+pub fn level(text: &str) -> Result<f64, String> {
+    let level: f64 = text.parse().map_err(|_| "a number of percent, as 95".to_owned())?;
+    if level > 0.0 && level < 100.0 { Ok(level) } else { Err("more than 0 and less than 100".to_owned()) }
+}

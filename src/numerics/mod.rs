@@ -14,6 +14,7 @@
 //! | the mean of a sample and its standard error | [`mean`] |
 //! | how wide an interval is from few values | [`student`] |
 //! | rows to hold out in turn | [`folds`] |
+//! | how wide an interval is by what was held out | [`left_out`] |
 //! | the least of a function of one argument | [`search`] |
 //! | numbers that look random and repeat | [`random`] |
 //!
@@ -21,6 +22,7 @@
 
 pub mod folds;
 pub mod least_squares;
+pub mod left_out;
 pub mod line;
 pub mod mean;
 pub mod nnls;

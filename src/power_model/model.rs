@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::hardware::{CoreKind, DomainKind, Role};
+use crate::numerics::student::t_quantile;
 use crate::units::{Joules, Watts};
 
 /// Watts from event rates, for one kind of CPU.
@@ -103,6 +104,15 @@ pub struct DomainModel {
     pub quality: Option<FitQuality>,
 }
 
+/// Watts that a model says, and how far they may be off.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prediction {
+    /// The power.
+    pub watts: f64,
+    /// Lowest and highest power of an interval; `None` where nothing tells.
+    pub interval: Option<(f64, f64)>,
+}
+
 /// How well a model describes what it was fitted to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FitQuality {
@@ -115,6 +125,9 @@ pub struct FitQuality {
     /// That of the workload that is furthest off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out_worst: Option<f64>,
+    /// Workloads that were left out in turn; `None` in files of earlier versions, or with too few.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workloads: Option<usize>,
     /// Condition number of the column-scaled design.
     pub condition: f64,
     /// Observations fitted.
@@ -157,6 +170,35 @@ impl PowerModel {
         Some(domain.static_power + Watts::from_watts(dynamic))
     }
 
+    /// The power as by [`PowerModel::watts`] with static power of so many packages, and between which watts a measurement
+    /// of a program that the model does not know lies with probability `level` (0..1).
+    ///
+    /// Two things are uncertain: how far off the model is for what was left out when it was made, a share of the power;
+    /// and what each event costs, so that rates far beyond those of the calibration are less certain. The interval is
+    /// `None` where the model has no such errors: of presets, and of too few workloads.
+    pub fn predict(&self, kind: DomainKind, rates: &[f64], packages: u32, level: f64) -> Option<Prediction> {
+        /// A median of absolute errors is this share of their standard deviation, where they are normal.
+        const MEDIAN_OF_NORMAL: f64 = 0.6745;
+        /// As many degrees of freedom as make Student's distribution normal.
+        const MANY: usize = 1000;
+        let packages = f64::from(packages);
+        let domain = self.domain(kind)?;
+        let extra = domain.static_power.as_watts() * (packages - 1.0);
+        let watts = self.watts(kind, rates)?.as_watts() + extra;
+        let interval = || {
+            let quality = domain.quality?;
+            let misfit = quality.left_out_error? / MEDIAN_OF_NORMAL;
+            let of_static = domain.static_std_error.map_or(0.0, |error| error.as_watts() * packages);
+            let of_events: f64 =
+                domain.std_errors.iter().zip(rates).map(|(error, rate)| (error * rate).powi(2)).sum();
+            let share = (misfit.powi(2) + (of_static.powi(2) + of_events) / watts.powi(2)).sqrt();
+            let freedom = quality.workloads.map_or(MANY, |workloads| workloads.saturating_sub(1).max(1));
+            let distance = t_quantile(level, freedom)? * share;
+            (watts > 0.0).then(|| (watts * (-distance).exp(), watts * distance.exp()))
+        };
+        Some(Prediction { watts, interval: interval() })
+    }
+
     /// Whether the numbers make sense: as many as events, none negative, none infinite.
     pub fn is_sound(&self) -> bool {
         let sound = |value: f64| value.is_finite() && value >= 0.0;
@@ -169,5 +211,123 @@ impl PowerModel {
                 && (domain.sampled_by.is_empty() || domain.sampled_by.len() == self.events.len())
                 && domain.sampled_by.iter().all(|value| sound(*value))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::random::Random;
+    use crate::power_model::dataset::{Dataset, Observation};
+    use crate::power_model::error::ModelError;
+    use crate::power_model::fit::{Fit, FitOptions};
+    use crate::power_model::validate::{Protocol, validate};
+
+    fn model(domain: DomainModel) -> PowerModel {
+        let event = |role: Role| ModelEvent {
+            role: Some(role),
+            name: role.to_string(),
+            encoding: role.to_string(),
+            core_kind: CoreKind::Performance,
+        };
+        PowerModel {
+            name: "test".into(),
+            source: "test".into(),
+            scale: Scale::Joules,
+            events: vec![event(Role::Clk), event(Role::Inst)],
+            domains: BTreeMap::from([(DomainKind::Package, domain)]),
+        }
+    }
+
+    fn domain(quality: Option<FitQuality>) -> DomainModel {
+        DomainModel {
+            static_power: Watts::from_watts(10.0),
+            static_std_error: Some(Watts::from_watts(3.0)),
+            joules_per_event: vec![1e-9, 2e-9],
+            sampled_by: Vec::new(),
+            std_errors: vec![0.2e-9, 0.0],
+            quality,
+        }
+    }
+
+    /// Two packages: 20 W static with 6 W of error, 20 W of cycles with 4 W, 10 W of instructions; 5 W of misfit.
+    #[test]
+    fn an_interval_by_hand() {
+        let quality = FitQuality {
+            r_squared: 1.0,
+            left_out_error: Some(0.06745),
+            left_out_worst: None,
+            workloads: Some(2),
+            condition: 1.0,
+            rows: 10,
+        };
+        let of = |quality| model(domain(quality)).predict(DomainKind::Package, &[20e9, 5e9], 2, 0.5);
+        let found = of(Some(quality)).expect("a domain");
+        assert!((found.watts - 50.0).abs() < 1e-9);
+        // Student's t of one degree at 50 % is 1.
+        let share = (0.1f64.powi(2) + (36.0 + 16.0) / 2500.0).sqrt();
+        let (low, high) = found.interval.expect("errors are known");
+        assert!((high / 50.0 - share.exp()).abs() < 1e-6 && (low / 50.0 - (-share).exp()).abs() < 1e-6);
+        assert_eq!(of(None).expect("a domain").interval, None);
+        assert_eq!(
+            of(Some(FitQuality { left_out_error: None, ..quality })).expect("a domain").interval,
+            None
+        );
+        assert_eq!(model(domain(None)).predict(DomainKind::Dram, &[0.0; 2], 1, 0.95), None);
+    }
+
+    /// Kernels that are each off by a share of their own, 5 %; a program of its own kind is off as well.
+    #[test]
+    fn intervals_of_what_was_stored_hold_what_they_say() {
+        let mut random = Random::seeded(12);
+        let mut normal = move || (0..12).map(|_| random.uniform()).sum::<f64>() - 6.0;
+        let mut other = Random::seeded(13);
+        let watts = |rates: &[f64; 2]| 10.0 + 1e-9 * rates[0] + 2e-9 * rates[1];
+        let (mut held, mut width, trials) = (0, 0.0, 400);
+        for _ in 0..trials {
+            let mut data = Dataset::new(vec!["clk".into(), "inst".into()]);
+            for kernel in 0..9 {
+                let (off, level) = (0.05 * normal(), [other.uniform(), other.uniform()]);
+                for core in 1..=4 {
+                    let rates = level.map(|level| 1e9 * level * f64::from(core));
+                    let watts = watts(&rates) * (off + 0.002 * normal()).exp();
+                    let workload = format!("k{kernel}");
+                    data.push(Observation { rates: &rates, watts, workload: &workload, frequency: None });
+                }
+            }
+            let options = FitOptions::default();
+            let fit = Fit::new(&data, &options).expect("determined");
+            let train = |data: &Dataset| -> Result<Fit, ModelError> { Fit::new(data, &options) };
+            let left_out =
+                validate(&data, Protocol::LeaveOneWorkloadOut, train, Fit::watts).expect("nine kernels");
+            let stored = model(DomainModel {
+                static_power: Watts::from_watts(fit.constant.value),
+                static_std_error: fit.constant.std_error.map(Watts::from_watts),
+                joules_per_event: fit.coefficients.iter().map(|of_event| of_event.value).collect(),
+                sampled_by: Vec::new(),
+                std_errors: fit
+                    .coefficients
+                    .iter()
+                    .map(|of_event| of_event.std_error.unwrap_or(0.0))
+                    .collect(),
+                quality: Some(FitQuality {
+                    r_squared: fit.r_squared,
+                    left_out_error: Some(left_out.median_over_folds()),
+                    left_out_worst: None,
+                    workloads: fit.workloads,
+                    condition: fit.condition,
+                    rows: fit.rows,
+                }),
+            });
+            let rates = [0, 1].map(|_| 4e9 * other.uniform());
+            let found = stored.predict(DomainKind::Package, &rates, 1, 0.95).expect("a domain");
+            let (low, high) = found.interval.expect("errors are known");
+            held += u32::from((low..=high).contains(&(watts(&rates) * (0.05 * normal()).exp())));
+            width += (high / low).ln() / 2.0 / f64::from(trials);
+        }
+        let share = f64::from(held) / f64::from(trials);
+        println!("{share:.3} held, +-{:.1} %", 100.0 * width);
+        assert!((0.92..=0.995).contains(&share), "{share}");
+        assert!(width < 0.3, "{width}");
     }
 }

@@ -1,31 +1,23 @@
 //! Intervals around estimates of power, from how far measurements lay from estimates of workloads left out.
 //!
-//! What a model says of its own rows is no measure of what it says of others. So each workload is left out in turn,
-//! the whole way from data to model is gone again without it, and how far its rows lie from their estimates tells how
-//! wide an interval must be for the rows of yet another workload. Distances are those of logarithms: shares of the
-//! power, and no interval reaches below zero.
+//! Each workload is left out in turn, the whole way from data to model is gone again without it, and how far its rows
+//! lie from their estimates tells how wide an interval must be for the rows of yet another workload
+//! ([`LeftOutDistances`]).
 
 use super::dataset::Dataset;
 use super::error::ModelError;
-use crate::numerics::folds::{Fold, Part, dealt, spans};
-use crate::numerics::quantiles;
-use crate::numerics::student::t_quantile;
+use crate::numerics::folds::{Fold, dealt, spans};
+use crate::numerics::left_out::LeftOutDistances;
 
 /// Most groups that workloads are dealt into to be left out: each is another training.
 const MOST_GROUPS: usize = 24;
 /// Spans of rows that are left out where there is one workload only.
 const SPANS: usize = 8;
-/// An estimate of no power at all is as wrong as one of this share.
-const LEAST_SHARE: f64 = 1e-3;
 
 /// How far measurements lay from estimates that did not know them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeftOutErrors {
-    /// `|ln(measured / estimated)|` and the row's weight, ascending. Each workload weighs 1.
-    distances: Vec<(f64, f64)>,
-    mean_square: f64,
-    mean: f64,
-    groups: usize,
+    distances: LeftOutDistances,
     kind: LeftOutKind,
 }
 
@@ -58,65 +50,32 @@ impl LeftOutErrors {
         } else {
             (workloads.clone(), dealt(workloads, MOST_GROUPS), LeftOutKind::Workloads)
         };
-        let mut distance = vec![0.0; data.len()];
-        let mut error = vec![0.0; data.len()];
+        let mut estimated = vec![0.0; data.len()];
         for part in &folds {
             let Fold { held_out, kept } = Fold::holding_out(part, data.len());
             let model = train(&data.only(&kept))?;
             for row in held_out {
-                let estimated = watts(&model, data.rates(row));
-                let share = (estimated / data.watts(row)).max(LEAST_SHARE);
-                distance[row] = share.ln().abs();
-                error[row] = (estimated / data.watts(row) - 1.0).abs();
+                estimated[row] = watts(&model, data.rates(row));
             }
         }
-        Ok(Self::of(&distance, &error, &parts, kind))
-    }
-
-    fn of(distance: &[f64], error: &[f64], parts: &[Part], kind: LeftOutKind) -> Self {
-        let groups = parts.len();
-        let mut distances = Vec::with_capacity(distance.len());
-        let (mut mean_square, mut mean) = (0.0, 0.0);
-        for part in parts {
-            let weight = 1.0 / part.len() as f64;
-            for &row in part {
-                distances.push((distance[row], weight));
-                mean_square += distance[row].powi(2) * weight / groups as f64;
-                mean += error[row] * weight / groups as f64;
-            }
-        }
-        distances.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Self { distances, mean_square, mean, groups, kind }
+        let measured: Vec<f64> = (0..data.len()).map(|row| data.watts(row)).collect();
+        Ok(Self { distances: LeftOutDistances::new(&estimated, &measured, &parts), kind })
     }
 
     /// Lowest and highest power, in watts, between which a measurement lies with this probability (0..1) where a
-    /// model of all the data says `watts`; `None` for a level that is none, or an estimate that is not positive.
-    ///
-    /// With enough workloads the interval is the share of what was left out that lay as near; with few, no share is
-    /// that large, and Student's t at the root mean square of the distances takes its place.
+    /// model of all the data says `watts`; see [`LeftOutDistances::interval`].
     pub fn interval(&self, watts: f64, level: f64) -> Option<(f64, f64)> {
-        let distance = self.distance(level)?;
-        (watts > 0.0).then(|| (watts * (-distance).exp(), watts * distance.exp()))
-    }
-
-    fn distance(&self, level: f64) -> Option<f64> {
-        let groups = self.groups as f64;
-        let by_students_t =
-            t_quantile(level, self.groups - 1)? * (self.mean_square * (1.0 + 1.0 / groups)).sqrt();
-        // As many as there are and one more that is farther than all: the workload to come.
-        let share = level * (groups + 1.0) / groups;
-        let by_share = || quantiles::weighted(&self.distances, |(_, weight)| *weight, share);
-        if share < 1.0 { by_share().map(|(distance, _)| *distance) } else { Some(by_students_t) }
+        self.distances.interval(watts, level)
     }
 
     /// Mean of |estimate - measured| / measured, each workload counted once.
     pub fn mean_error(&self) -> f64 {
-        self.mean
+        self.distances.mean_error()
     }
 
     /// How many were left out in turn.
     pub fn groups(&self) -> usize {
-        self.groups
+        self.distances.parts()
     }
 
     /// What they were.

@@ -1,6 +1,7 @@
 //! From runs to a recommendation: model, front, zone, choice, and how far to trust them.
 
 use super::TuneError;
+use super::best_form::{best_forms, fit};
 use super::choice::{Goal, choose};
 use super::formula::Formula;
 use super::front::{Cost, pareto_front};
@@ -104,7 +105,7 @@ impl Analysis {
         let measured = Measurements::gather(responses, runs)?;
         let models = match &question.formula {
             Some(text) => fit(&Formula::parse(text, &space)?, &space, &measured)?,
-            None => fit_best(&space, &measured)?,
+            None => best_forms(&space, &measured)?,
         };
         let default = space.position(&question.default).ok_or_else(|| TuneError::Setting {
             text: space.show(&question.default),
@@ -255,55 +256,6 @@ impl Validation {
     }
 }
 
-fn fit(formula: &Formula, space: &Space, measured: &Measurements) -> Result<[LogModel; 2], TuneError> {
-    formula.check_size()?;
-    let [speed, energy] = AXES.map(|axis| LogModel::fit(formula, space, measured, axis));
-    Ok([speed?, energy?])
-}
-
-/// The first formula, unless another predicts settings that it has not seen clearly better: by the runs alone, each
-/// setting predicted by the others.
-fn fit_best(space: &Space, measured: &Measurements) -> Result<[LogModel; 2], TuneError> {
-    const CLEARLY: f64 = 0.9;
-    /// With fewer settings to spare, a form that suits them is one that suits their noise, and a degree of freedom for
-    /// having chosen would leave intervals that say nothing.
-    const SPARE: usize = 4;
-    /// Cells of a design matrix beyond which a second formula is not worth its time.
-    const MOST_CELLS: usize = 2_000_000;
-    let error = |models: &[LogModel; 2]| {
-        let squares: f64 = models
-            .iter()
-            .map(|model| {
-                let errors = leave_one_out(model);
-                match errors.undetermined {
-                    0 => errors.root_mean_square().map_or(f64::INFINITY, |error| error.powi(2)),
-                    _ => f64::INFINITY,
-                }
-            })
-            .sum();
-        squares.sqrt()
-    };
-    let mut formulas = Formula::candidates(space).into_iter();
-    let mut best = fit(&formulas.next().unwrap_or_else(|| Formula::usual(space)), space, measured)?;
-    let usual = best[0].formula().coefficients();
-    for formula in formulas {
-        let settings = measured.settings().len();
-        let is_other_form = formula.coefficients() <= usual;
-        if formula.coefficients() * settings > MOST_CELLS
-            || (is_other_form && settings < formula.coefficients() + SPARE)
-        {
-            continue;
-        }
-        // A formula that the runs do not determine is no candidate.
-        if let Ok(models) = fit(&formula, space, measured)
-            && error(&models) < CLEARLY * error(&best)
-        {
-            best = if is_other_form { models.map(LogModel::chosen_among_others) } else { models };
-        }
-    }
-    Ok(best)
-}
-
 fn measured_limits(measured: &Measurements, question: &Question) -> Limits {
     if let Some(given) = question.limits.measured {
         return Limits { values: [given; 2], source: LimitSource::Given };
@@ -319,11 +271,10 @@ fn predicted_limits(space: &Space, models: &[LogModel; 2], question: &Question) 
     if let Some(given) = question.limits.predicted {
         return Limits { values: [given; 2], source: LimitSource::Given };
     }
-    // Both models have the same rows, so the leverages are the same.
-    let leverage: f64 =
-        space.settings().map(|setting| models[0].leverage_of(&setting)).sum::<f64>() / space.size() as f64;
     let limit = |model: &LogModel| {
         let (variance, freedom) = model.variance()?;
+        let leverage: f64 =
+            space.settings().map(|setting| model.leverage_of(&setting)).sum::<f64>() / space.size() as f64;
         Some((t_quantile(question.level, freedom)? * (variance * leverage).sqrt()).exp_m1())
     };
     match [limit(&models[0]), limit(&models[1])] {
@@ -335,6 +286,7 @@ fn predicted_limits(space: &Space, models: &[LogModel; 2], question: &Question) 
 #[cfg(test)]
 mod tests {
     use super::super::levels::parse_named_variable;
+    use super::super::space::Level;
     use super::*;
 
     fn question(space: &Space, goal: Goal) -> Question {
@@ -425,6 +377,36 @@ mod tests {
         assert!(error(&analysis) < 0.5 * error(&simple));
     }
 
+    /// A tenth of the work is serial, and 20 W are drawn however many cores work: seven of 48 settings tell the law, and it is
+    /// right between them, where curves are not.
+    #[test]
+    fn a_law_is_found_where_it_holds() {
+        let space = Space::new(vec![parse_named_variable("threads=1..48").expect("valid")]).expect("valid");
+        let runs: Vec<Run> = [1.0, 2.0, 5.0, 12.0, 20.0, 30.0, 48.0]
+            .into_iter()
+            .map(|threads: f64| {
+                let ripple = 1.0 + 0.004 * (threads * 7.0 % 5.0 - 2.0);
+                let time = 100.0 * (0.1 + 0.9 / threads) * ripple;
+                let energy = 20.0 * time + 900.0;
+                Run { setting: Setting(vec![Level::Number(threads)]), values: [time, energy] }
+            })
+            .collect();
+        let asked = question(&space, Goal::EnergyDelay);
+        let analysis = Analysis::new(space.clone(), Responses::Totals, &runs, asked).expect("determined");
+        for axis in AXES {
+            let formula = analysis.model(axis).formula().to_string();
+            assert!(formula.starts_with("amdahl(threads, serial=0."), "{formula}");
+        }
+        for (position, setting) in space.settings().enumerate() {
+            let threads = setting.0[0].number().expect("a number");
+            let truth = 100.0 * (0.1 + 0.9 / threads);
+            let found = analysis.predict(Axis::Speed, position);
+            assert!((found.value / truth - 1.0).abs() < 0.04, "{threads}: {found:?}, truth {truth}");
+            let (low, high) = found.interval.expect("runs to spare");
+            assert!(low < truth && truth < high && high / low < 1.3, "{threads}: {found:?}, truth {truth}");
+        }
+    }
+
     #[test]
     fn limits_that_nothing_tells_are_assumed() {
         let space = Space::new(vec![parse_named_variable("threads=1..2").expect("valid")]).expect("valid");
@@ -439,7 +421,7 @@ mod tests {
     fn a_default_outside_of_the_space_is_refused() {
         let (space, runs) = saturating(1);
         let mut question = question(&space, Goal::LeastEnergy);
-        question.default = Setting(vec![super::super::space::Level::Number(99.0)]);
+        question.default = Setting(vec![Level::Number(99.0)]);
         assert!(matches!(
             Analysis::new(space, Responses::Totals, &runs, question),
             Err(TuneError::Setting { .. })

@@ -43,6 +43,10 @@ enum Basis {
     Linear,
     /// `bs(x)` or `bs(log(x))`: as many columns as the spline has functions.
     Spline(Scale, BSplineBasis),
+    /// `amdahl(x, serial=s)`: the logarithm of the time that Amdahl's law gives `x` cores, of which one alone works for the
+    /// share `s` of what it would take without the others (G. M. Amdahl, "Validity of the single processor approach to
+    /// achieving large scale computing capabilities", AFIPS 1967): `ln(s + (1 - s) / x)`.
+    Amdahl(f64),
     /// `C(x)`: one column for every level but the first.
     Categories(Vec<Level>),
 }
@@ -59,7 +63,7 @@ struct Factor {
 impl Factor {
     fn width(&self) -> usize {
         match &self.basis {
-            Basis::Linear => 1,
+            Basis::Linear | Basis::Amdahl(_) => 1,
             Basis::Spline(_, basis) => basis.dimension(),
             Basis::Categories(levels) => levels.len(),
         }
@@ -70,6 +74,7 @@ impl Factor {
         let number = level.and_then(Level::number).unwrap_or(0.0);
         match &self.basis {
             Basis::Linear => vec![number],
+            Basis::Amdahl(serial) => vec![(serial + (1.0 - serial) / number).ln()],
             Basis::Spline(scale, basis) => basis.evaluate(scale.apply(number)),
             Basis::Categories(levels) => {
                 levels.iter().map(|own| f64::from(level.is_some_and(|level| level.same(own)))).collect()
@@ -79,7 +84,7 @@ impl Factor {
 
     fn column_names(&self) -> Vec<String> {
         match &self.basis {
-            Basis::Linear => vec![self.text.clone()],
+            Basis::Linear | Basis::Amdahl(_) => vec![self.text.clone()],
             Basis::Spline(_, basis) => {
                 (1..=basis.dimension()).map(|n| format!("{}[{n}]", self.text)).collect()
             }
@@ -252,6 +257,14 @@ fn linear(index: usize, variable: &Variable) -> Factor {
     Factor { variable: index, basis: Basis::Linear, text: variable.name.clone() }
 }
 
+/// Amdahl's law over a number of cores; `None` where there are fewer than one of them, or names.
+fn amdahl(index: usize, variable: &Variable, serial: f64) -> Option<Factor> {
+    let is_count = |level: &Level| level.number().is_some_and(|number| number >= 1.0);
+    let can_be = variable.levels().iter().all(is_count) && (0.0..1.0).contains(&serial);
+    let text = format!("amdahl({}, serial={serial})", variable.name);
+    can_be.then_some(Factor { variable: index, basis: Basis::Amdahl(serial), text })
+}
+
 fn categories(index: usize, variable: &Variable) -> Factor {
     let others = variable.levels().get(1..).unwrap_or_default().to_vec();
     Factor { variable: index, basis: Basis::Categories(others), text: format!("C({})", variable.name) }
@@ -341,7 +354,10 @@ mod tests {
         assert_eq!(Formula::parse(&usual.to_string(), &space).expect("valid"), usual);
         let finer = Formula::parse("bs(threads, df=5)", &space).expect("valid");
         assert_eq!(finer.coefficients(), 6);
-        for formula in Formula::candidates(&space).into_iter().chain([finer]) {
+        let laws = Formula::scaling_laws(&space);
+        assert_eq!(laws[4].to_string(), "amdahl(threads, serial=0.04) + bs(log(freq), df=2)");
+        assert_eq!((laws[4].coefficients(), laws[4].levels_needed()), (4, vec![(0, 2), (1, 3)]));
+        for formula in Formula::candidates(&space).into_iter().chain(laws).chain([finer]) {
             assert_eq!(Formula::parse(&formula.to_string(), &space).expect("valid"), formula);
         }
     }
@@ -370,6 +386,25 @@ mod tests {
         assert_eq!(formulas(&["tile=1..8"]), ["bs(log(tile))", "bs(log(tile), df=2)", "bs(tile)"]);
     }
 
+    /// One core does a tenth alone: five cores take 0.1 + 0.9 / 5 of the time of one.
+    #[test]
+    fn amdahls_law_by_hand() {
+        let space = space(&["threads=1..8"]);
+        let formula = Formula::parse("amdahl(threads, serial = 0.1)", &space).expect("valid");
+        let of = |threads: f64| formula.row(&Setting(vec![Level::Number(threads)]));
+        assert_eq!(of(1.0), [1.0, 0.0]);
+        assert!((of(5.0)[1] - 0.28f64.ln()).abs() < 1e-12);
+        for wrong in [
+            "amdahl(threads)",
+            "amdahl(threads, serial=1)",
+            "amdahl(threads, df=2)",
+            "amdahl(threads, serial=x)",
+        ] {
+            let error = Formula::parse(wrong, &space).expect_err(wrong).to_string();
+            assert!(error.contains("as in amdahl(threads, serial=0.05)"), "{error}");
+        }
+    }
+
     #[test]
     fn a_name_for_every_run_is_refused() {
         let names: Vec<String> = (0..400).map(|n| format!("run{n}")).collect();
@@ -381,9 +416,16 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_refused() {
         let space = space(&["threads=4..44:4", "flags=a,b"]);
-        for text in
-            ["bs(cores)", "sin(threads)", "bs(flags)", "bs(threads", "bs(threads, df=1)", "threads + ", "a*"]
-        {
+        for text in [
+            "bs(cores)",
+            "amdahl(flags, serial=0.1)",
+            "sin(threads)",
+            "bs(flags)",
+            "bs(threads",
+            "bs(threads, df=1)",
+            "threads + ",
+            "a*",
+        ] {
             assert!(Formula::parse(text, &space).is_err(), "{text}");
         }
     }

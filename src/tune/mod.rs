@@ -12,6 +12,7 @@
 
 pub mod accuracy;
 pub mod analysis;
+mod best_form;
 pub mod choice;
 pub mod design;
 pub mod draw;

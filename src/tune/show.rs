@@ -31,11 +31,21 @@ pub fn describe(analysis: &Analysis, energy: &str) -> Result<String, TuneError> 
     let formula = analysis.model(Axis::Speed).formula();
     let fit = analysis.model(Axis::Speed).least_squares();
     // Writing to a String cannot fail.
-    let _ = writeln!(text, "model    ln(y) ~ {formula}");
+    let of_energy = analysis.model(Axis::Energy).formula();
+    if of_energy == formula {
+        let _ = writeln!(text, "model    ln(y) ~ {formula}");
+    } else {
+        for (axis, formula, head) in
+            [(Axis::Speed, formula, "model   "), (Axis::Energy, of_energy, "        ")]
+        {
+            let _ = writeln!(text, "{head} ln({}) ~ {formula}", measured.responses.name(axis));
+        }
+    }
+    let coefficients = formula.coefficients().max(of_energy.coefficients());
     let _ = writeln!(
         text,
         "         {} from {}, {}; condition number {:.0}",
-        count(formula.coefficients(), "coefficient"),
+        count(coefficients, "coefficient"),
         count(measured.settings().len(), "setting"),
         count(measured.runs(), "run"),
         fit.condition(),

@@ -219,6 +219,7 @@ fn a_model_is_fitted_validated_and_predicts() {
     let fit = [&["model", "fit", "--save", &model, "--figure", &figure][..], &columns].concat();
     let text = said(&gpu(&fit, &csv));
     assert!(text.contains("24 rows in 24 groups") && text.contains("instructions"), "{text}");
+    assert!(text.contains("mean error 0.00 % of groups left out in turn"), "{text}");
     assert!(std::fs::read_to_string(&figure).expect("a figure").contains("<svg"));
     let text = said(&gpu(&[&["model", "validate"][..], &columns].concat(), &csv));
     assert!(text.contains("mean error 0.00 %"), "{text}");
@@ -226,10 +227,27 @@ fn a_model_is_fitted_validated_and_predicts() {
     let text = said(&gpu(&[&["model", "predict", &model][..], &columns].concat(), &csv));
     let errors: Vec<f64> = text
         .lines()
-        .skip(1)
-        .map(|line| line.split_whitespace().nth(2).and_then(|word| word.parse().ok()).expect("an error"))
+        .filter(|line| line.contains(" k"))
+        .map(|line| line.split_whitespace().nth(4).and_then(|word| word.parse().ok()).expect("an error"))
         .collect();
     assert!(errors.len() == 24 && errors.iter().all(|error| error.abs() < 0.1), "{text}");
+    // The same rows without their power.
+    let bare = path("bare.csv");
+    let counters: String =
+        counters().lines().map(|line| line.rsplit_once(',').expect("columns").0.to_owned() + "\n").collect();
+    std::fs::write(&bare, counters).expect("written");
+    let text = said(&gpu(
+        &["model", "predict", &model, "--group", "kernel", "--format", "json"],
+        std::path::Path::new(&bare),
+    ));
+    let found: Value = serde_json::from_str(&text).expect("JSON");
+    let rows = found["rows"].as_array().expect("rows");
+    assert!(rows.len() == 24 && rows[0]["measured_watts"].is_null() && rows[0]["group"] == "k0", "{text}");
+    let number = |row: &Value, key: &str| row[key].as_f64().expect("a number");
+    let is_within = |row: &Value| {
+        number(row, "low") <= number(row, "watts") && number(row, "watts") <= number(row, "high")
+    };
+    assert!(rows.iter().all(is_within), "{text}");
     let text = refused(&gpu(&["model", "fit", "--target", "volts"], &csv));
     assert!(text.contains("there is no column `volts`"), "{text}");
 }

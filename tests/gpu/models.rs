@@ -1,7 +1,7 @@
 //! How wrong GPU power models are about kernels and applications that they never saw, on published
 //! measurements. The figures are those reached, with little room: a change that makes them worse is seen.
 
-use eprof::gpu::model::choose::Allowed;
+use eprof::gpu::model::candidates::Allowed;
 use eprof::gpu::model::table::{Roles, Table};
 use eprof::gpu::model::validate::{Validation, leave_group_out};
 use eprof_testbed::{published, skip};
@@ -13,14 +13,17 @@ fn read(file: &str) -> Option<String> {
 #[track_caller]
 fn validate(what: &str, text: &str, roles: &Roles, allowed: Allowed) -> Validation {
     let table = Table::parse(text, roles).expect("a table");
-    let validation = leave_group_out(&table, allowed, |_, _| {}).expect("a fit");
+    let validation = leave_group_out(&table, allowed, usize::MAX, |_, _| {}).expect("a fit");
+    let coverage = validation.coverage(&table, 0.95).expect("groups enough");
     println!(
-        "{what}: {} rows in {} groups, mean error {:.2} %, median {:.2} %, R2 {:.3}",
+        "{what}: {} rows in {} groups, mean error {:.2} %, median {:.2} %, R2 {:.3}; intervals of 95 % hold {:.1} %, +-{:.0} %",
         table.rows.len(),
         table.by_group().len(),
         validation.mean_error * 100.0,
         validation.median_error * 100.0,
-        validation.r2
+        validation.r2,
+        coverage.held * 100.0,
+        coverage.half_width * 100.0
     );
     validation
 }
@@ -107,11 +110,34 @@ fn assert_large(what: &str, file: &str, roles: &Roles, limit: f64) {
     assert!(error < limit, "{what}: {error}");
 }
 
-/// Utilisations and clock only, of 20 applications at 10 clocks.
+/// Utilisations and clock only, of 20 applications at 10 clocks: 8.1 % is reached, and 9.2 % without steps of the clock.
 #[test]
 fn v100_applications_left_out_one_by_one() {
     let file = "NV-DVFS-Benchmark/v100-dvfs-real-profile.csv";
-    assert_large("V100", file, &roles("average_power", "benchmark"), 0.10);
+    let Some(text) = read(file) else { return };
+    let found = validate("V100", &text, &roles("average_power", "benchmark"), Allowed::All);
+    assert!(found.mean_error < 0.088, "{}", found.mean_error);
+    let table = Table::parse(&text, &roles("average_power", "benchmark")).expect("a table");
+    let coverage = found.coverage(&table, 0.95).expect("groups enough");
+    // 94 % is reached.
+    assert!((0.90..0.99).contains(&coverage.held), "{coverage:?}");
+}
+
+/// What kernels of CUDA are made of, by their PTX, says next to nothing of other kernels' power: a constant, off by the
+/// least share on average, is 39.6 and 20.1 % off. Nobody may do much worse for having counters: 41.0 and 18.4 % are reached,
+/// of every tenth row.
+#[test]
+fn counters_that_tell_little_do_no_harm() {
+    for (file, limit) in [("all_merge_df_Ampere.csv", 0.425), ("all_merge_df_K80.csv", 0.195)] {
+        let Some(text) = read(&format!("gpu-power-prediction/{file}")) else { return };
+        let (heading, rows) = text.split_once('\n').expect("rows");
+        let rows: Vec<&str> = rows.lines().filter(|line| !line.is_empty()).collect();
+        let step = rows.len().div_ceil(400);
+        let some = rows.iter().step_by(step).map(|row| format!("{row}\n")).collect::<String>();
+        let roles = Roles { exclude: vec!["Loops".to_owned()], ..roles("Avg", "KernelName") };
+        let found = validate(file, &format!("{heading}\n{some}"), &roles, Allowed::All);
+        assert!(found.mean_error < limit, "{file}: {}", found.mean_error);
+    }
 }
 
 /// The same with counts of 120 kinds of instruction: six times as many columns as applications.

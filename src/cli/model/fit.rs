@@ -220,6 +220,7 @@ impl FitArgs {
                 r_squared: fit.r_squared,
                 left_out_error: left_out,
                 left_out_worst: None,
+                workloads: fit.workloads,
                 condition: fit.condition,
                 rows: fit.rows,
             }),
@@ -317,7 +318,8 @@ fn print(out: &mut impl Write, fit: &Fit, left_out: Option<f64>, args: &FitArgs)
     Ok(())
 }
 
-fn role(text: &str) -> Result<(Role, String), String> {
+/// Reads `ROLE=COLUMN`.
+pub(super) fn role(text: &str) -> Result<(Role, String), String> {
     let (role, column) = text.split_once('=').ok_or("write ROLE=COLUMN")?;
     let role =
         Role::named(role).ok_or_else(|| format!("roles are {}", Role::ALL.map(Role::name).join(", ")))?;
@@ -325,7 +327,7 @@ fn role(text: &str) -> Result<(Role, String), String> {
 }
 
 /// A kind of domain, by the name that models have for it.
-fn domain(text: &str) -> Result<DomainKind, String> {
+pub(super) fn domain(text: &str) -> Result<DomainKind, String> {
     DomainKind::named(text)
         .ok_or_else(|| format!("kinds of domain are {}", DomainKind::ALL.map(DomainKind::name).join(", ")))
 }

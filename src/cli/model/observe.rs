@@ -19,7 +19,7 @@ use super::super::table_options::ColumnArgs;
 pub struct ObserveArgs {
     /// Tables with a line of names (`-` is standard input), or logs of `perf stat -a -I N -x,` or of its
     /// totals. Without --group each file is one workload, by its name up to the first dot.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -87,6 +87,31 @@ impl ObserveArgs {
         Ok((observed, rates))
     }
 
+    /// Reads files of rates for a model that was made before. `columns` finds the model's events among the names of a
+    /// file's columns, in the model's order.
+    pub fn rates_for(
+        &self,
+        files: &[PathBuf],
+        columns: impl Fn(&[String]) -> anyhow::Result<Vec<String>>,
+    ) -> anyhow::Result<Rates> {
+        let texts = read_all(files)?;
+        let mut all = Rates::default();
+        for text in texts.chunks(1) {
+            let found = if text.iter().all(|(_, text)| looks_like_perf_stat(text)) {
+                let logs = parse_logs(text)?;
+                let names: Vec<String> = logs.iter().flat_map(PerfStatLog::event_names).collect();
+                perf_stat::rates(&logs, &columns(&names)?)?
+            } else {
+                let tables = parse_tables(text)?;
+                let names: Vec<String> = tables.iter().flat_map(Table::names).collect();
+                rates::rates(&tables, &columns(&names)?, &self.table_columns(String::new()))?
+            };
+            all.rows.extend(found.rows);
+            all.notes.extend(found.notes);
+        }
+        Ok(all)
+    }
+
     /// Columns that were not named one by one may be those of single CPUs.
     fn sums_cpus(&self) -> bool {
         self.columns.columns.is_empty()
@@ -94,6 +119,10 @@ impl ObserveArgs {
 
     /// Reads the files, their columns as they are.
     fn observe_columns(&self) -> anyhow::Result<Observed> {
+        ensure!(
+            !self.files.is_empty(),
+            "name the measurements to learn from: a table with a column of power, or logs of `perf stat -a -I 100 -x,`"
+        );
         let texts = read_all(&self.files)?;
         let logs = texts.iter().filter(|(_, text)| looks_like_perf_stat(text)).count();
         if logs == texts.len() {

@@ -1,11 +1,14 @@
 //! `eprof model predict`: watts of rows whose power nobody measured, with intervals.
 
+mod stored;
+
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
+use eprof::hardware::{DomainKind, Role};
 use eprof::power_model::dataset::Dataset;
 use eprof::power_model::error::ModelError;
 use eprof::power_model::estimator::{Estimator, EstimatorOptions};
@@ -15,18 +18,22 @@ use eprof::power_model::select::best_events;
 use serde_json::json;
 
 use super::super::Outcome;
+use super::super::table_options::level;
+use super::fit::{domain, role};
 use super::observe::{ObserveArgs, describe};
 
 /// Estimate the power of rows that were not measured, with an interval around each.
 ///
 /// The model learns from the measurements named first, as in `eprof model fit`, and is applied to the rows of
-/// --rates, which have the same columns of events and need no power. How wide the intervals are follows from what the
-/// model says of workloads that are left out when it learns.
+/// --rates, which have the same columns of events and need no power. Or it is one that was made before (--model), by
+/// `eprof calibrate` or `eprof model fit`. How wide the intervals are follows from what the model says of workloads that
+/// are left out when it learns.
 #[derive(Args)]
 #[command(after_help = "Examples:
   eprof model predict --target watts --group job runs.csv --rates new.csv
   eprof model predict --target watts --group job runs.csv --rates new.csv --format csv > watts.csv
-  eprof model predict hpl.perf sleep.perf stream.perf --rates app.perf     # perf stat -a -I 100 -x,")]
+  eprof model predict hpl.perf sleep.perf stream.perf --rates app.perf     # perf stat -a -I 100 -x,
+  eprof model predict --model stored --rates app.perf     # by what `eprof calibrate` kept of this machine")]
 pub struct PredictArgs {
     #[command(flatten)]
     observe: ObserveArgs,
@@ -34,6 +41,23 @@ pub struct PredictArgs {
     /// Table or log of perf stat with the rows to estimate; may be repeated.
     #[arg(long, value_name = "FILE", required = true)]
     rates: Vec<PathBuf>,
+
+    /// Estimate by this model instead of measurements: `stored` for this machine's, a preset's name, or a model file.
+    /// Columns are found by the names and encodings of the model's events, or by what their names say.
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["files", "kind", "max_events"])]
+    model: Option<String>,
+
+    /// With --model: what the power is of, package, cores or dram.
+    #[arg(long, value_name = "KIND", default_value = "package", value_parser = domain, requires = "model")]
+    domain: DomainKind,
+
+    /// With --model: packages whose events the rates are sums of; each has the model's static power.
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "model")]
+    packages: u32,
+
+    /// With --model: columns of events that their names do not tell: clk=COL,inst=COL,resource=COL,l2=COL,llc-miss=COL.
+    #[arg(long, value_name = "ROLE=COL,...", value_delimiter = ',', value_parser = role, requires = "model")]
+    roles: Vec<(Role, String)>,
 
     /// The model: what fits workloads left out best, or straight lines of at most --max-events events, as
     /// `eprof model fit` makes it.
@@ -120,6 +144,9 @@ pub fn run(args: &PredictArgs) -> Outcome {
         !args.observe.is_by_frequency(),
         "--frequency makes a model for each clock; pick one with --where, of which all rows then are"
     );
+    if let Some(name) = &args.model {
+        return stored::run(args, name);
+    }
     let (observed, rates) = args.observe.observe_with_rates(&args.rates)?;
     let data = &observed.data;
     let model = Model::train(data, args)?;
@@ -196,6 +223,10 @@ fn print_text(
         100.0 * errors.mean_error(),
         errors.groups()
     )?;
+    print_rows(out, predicted)
+}
+
+fn print_rows(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<()> {
     writeln!(out, "\n{:>10} {:>10} {:>10}  workload", "watts", "low", "high")?;
     for row in predicted {
         let (low, high) = match row.interval {
@@ -226,9 +257,4 @@ fn print_csv(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<()> {
         writeln!(out, "\"{workload}\",{:.4},{low},{high},{}", row.watts, row.is_beyond)?;
     }
     Ok(())
-}
-
-fn level(text: &str) -> Result<f64, String> {
-    let level: f64 = text.parse().map_err(|_| "a number of percent, as 95".to_owned())?;
-    if level > 0.0 && level < 100.0 { Ok(level) } else { Err("more than 0 and less than 100".to_owned()) }
 }

@@ -13,6 +13,7 @@ use eprof::machine::cpuinfo::CpuIdentity;
 use eprof::power_model::folder::{self, ModelFolder, ModelFolders};
 use eprof::power_model::model::{PowerModel, Scale};
 use eprof::power_model::presets::Preset;
+use eprof::power_model::stored::StoredModel;
 use eprof::units::Joules;
 use nix::unistd::Uid;
 
@@ -48,19 +49,7 @@ pub fn run(args: &ShowArgs) -> Outcome {
         print(&mut out, &preset.model(), energy)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let stored = if name == "stored" {
-        let identity = CpuIdentity::read(&Roots::default()).identity;
-        folders().find(&identity)?.with_context(|| {
-            let places: Vec<String> =
-                folders().iter().map(|folder| folder.path().display().to_string()).collect();
-            format!(
-                "no model of this CPU ({identity}) in {}; make one with `eprof calibrate`",
-                places.join(" or ")
-            )
-        })?
-    } else {
-        folder::read(Path::new(name))?
-    };
+    let stored = stored(name)?;
     writeln!(
         out,
         "for {} ({}), made by eprof {}",
@@ -68,6 +57,22 @@ pub fn run(args: &ShowArgs) -> Outcome {
     )?;
     print(&mut out, &stored.model, energy)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The model of this machine, if `stored` is its name, or of a file.
+pub fn stored(name: &str) -> anyhow::Result<StoredModel> {
+    if name != "stored" {
+        return Ok(folder::read(Path::new(name))?);
+    }
+    let identity = CpuIdentity::read(&Roots::default()).identity;
+    folders().find(&identity)?.with_context(|| {
+        let places: Vec<String> =
+            folders().iter().map(|folder| folder.path().display().to_string()).collect();
+        format!(
+            "no model of this CPU ({identity}) in {}; make one with `eprof calibrate`",
+            places.join(" or ")
+        )
+    })
 }
 
 /// Where this user's models are looked for.

@@ -30,27 +30,42 @@ impl Table {
 
 /// Reads a text; which columns are clocks and counts is not yet found. Also what a reader should know.
 fn read(text: &str, roles: &Roles) -> Result<(Table, Vec<String>), TableError> {
-    let text = text.trim_start_matches('\u{feff}');
-    let Some(heading) = gpmtool::heading(text) else {
-        let table = tables::Table::read(text)?;
-        let columns = CounterColumns::find(&table, roles)?;
-        return columns.table(&table, |row| columns.label(&table, row));
-    };
-    let grid = Grid::read(heading.body);
-    let names = heading.names(grid.row(0).map_or(0, |row| row.len()));
-    let table = tables::Table::with_names(grid, names.iter().map(String::as_str))?;
-    let columns = CounterColumns::find(&table, roles)?;
-    // gpmTOOL measures each kernel at many clocks, and its utilisations at one of them: rows of one
-    // kernel have a name in common, or else their utilisations.
-    let is_named = names.first().is_some_and(|name| name == "name");
-    let utilisations = gpmtool::first_utilisation(&names);
-    let kernel = |row: usize| match is_named {
-        true => table.cell(row, 0).to_owned(),
-        false => table.cells(row).skip(utilisations).collect::<Vec<_>>().join(" "),
-    };
-    match roles.group.is_empty() {
-        true => columns.table(&table, |row| Some(kernel(row))),
-        false => columns.table(&table, |row| columns.label(&table, row)),
+    let sheet = Sheet::read(text)?;
+    let columns = CounterColumns::find(&sheet.table, roles)?;
+    columns.table(&sheet.table, |row| sheet.label(&columns.group, row))
+}
+
+/// A table whose rows may tell by their form what kernel they are of.
+pub(super) struct Sheet {
+    pub(super) table: tables::Table,
+    /// Of a file of gpmTOOL: whether kernels have names, and the column in which what they use begins.
+    gpm: Option<(bool, usize)>,
+}
+
+impl Sheet {
+    pub(super) fn read(text: &str) -> Result<Self, TableError> {
+        let text = text.trim_start_matches('\u{feff}');
+        let Some(heading) = gpmtool::heading(text) else {
+            return Ok(Self { table: tables::Table::read(text)?, gpm: None });
+        };
+        let grid = Grid::read(heading.body);
+        let names = heading.names(grid.row(0).map_or(0, |row| row.len()));
+        let table = tables::Table::with_names(grid, names.iter().map(String::as_str))?;
+        let is_named = names.first().is_some_and(|name| name == "name");
+        Ok(Self { table, gpm: Some((is_named, gpmtool::first_utilisation(&names))) })
+    }
+
+    /// What a row belongs to, by these columns or by itself. gpmTOOL measures each kernel at many clocks, and its
+    /// utilisations at one of them: rows of one kernel have a name in common, or else their utilisations.
+    pub(super) fn label(&self, group: &[usize], row: usize) -> Option<String> {
+        if !group.is_empty() {
+            let cells: Vec<&str> = group.iter().map(|column| self.table.cell(row, *column)).collect();
+            return Some(cells.join(" "));
+        }
+        match self.gpm? {
+            (true, _) => Some(self.table.cell(row, 0).to_owned()),
+            (false, first) => Some(self.table.cells(row).skip(first).collect::<Vec<_>>().join(" ")),
+        }
     }
 }
 
@@ -69,13 +84,7 @@ struct CounterColumns {
 
 impl CounterColumns {
     fn find(table: &tables::Table, roles: &Roles) -> Result<Self, TableError> {
-        let (column, unit) = match &roles.target {
-            Some(name) => table.find_with_unit(name, Quantity::Power, "W, mW, uW or kW")?,
-            None => {
-                let column = target(table)?;
-                (column, table.headings()[column].factor(Quantity::Power))
-            }
-        };
+        let target = power_column(table, roles)?;
         let names = || table.headings().iter().enumerate();
         let time = match &roles.time {
             Some(name) => Some(table.find(name)?),
@@ -85,7 +94,7 @@ impl CounterColumns {
         let mut notes = table.notes();
         notes.extend(missing.into_iter().map(|name| format!("there is no column `{name}` to leave out")));
         Ok(Self {
-            target: (column, unit.unwrap_or(1.0)),
+            target,
             group: table.find_each(&roles.group)?,
             time,
             chosen: table.find_each(&roles.columns)?,
@@ -93,21 +102,6 @@ impl CounterColumns {
             rows: table.matching(&roles.only)?,
             notes,
         })
-    }
-
-    /// What a row belongs to, if a column tells.
-    fn label(&self, table: &tables::Table, row: usize) -> Option<String> {
-        let cells: Vec<&str> = self.group.iter().map(|column| table.cell(row, *column)).collect();
-        (!cells.is_empty()).then(|| cells.join(" "))
-    }
-
-    fn power(&self, table: &tables::Table, row: usize) -> Result<f64, CellError> {
-        let (column, factor) = self.target;
-        match table.value(row, column, Quantity::Power, factor) {
-            Some(watts) if watts > 0.0 => Ok(watts),
-            Some(_) => Err(table.error(row, column, "not above 0")),
-            None => Err(table.error(row, column, "no number")),
-        }
     }
 
     /// The rows with a positive power and a number in each counter. `label` tells what a row belongs to.
@@ -119,7 +113,7 @@ impl CounterColumns {
         let mut left_out_rows: Vec<CellError> = Vec::new();
         let mut usable = Vec::with_capacity(self.rows.len());
         for row in self.rows.iter().copied() {
-            match self.power(values, row) {
+            match power(values, self.target, row) {
                 Ok(watts) => usable.push((row, watts)),
                 Err(error) => left_out_rows.push(error),
             }
@@ -193,6 +187,31 @@ impl CounterColumns {
             }
         }
         if kept.is_empty() { Err(TableError::NoCounters) } else { Ok((kept, left_out)) }
+    }
+}
+
+/// Column of the power, and watts per unit of it.
+pub(super) fn power_column(table: &tables::Table, roles: &Roles) -> Result<(usize, f64), TableError> {
+    let (column, unit) = match &roles.target {
+        Some(name) => table.find_with_unit(name, Quantity::Power, "W, mW, uW or kW")?,
+        None => {
+            let column = target(table)?;
+            (column, table.headings()[column].factor(Quantity::Power))
+        }
+    };
+    Ok((column, unit.unwrap_or(1.0)))
+}
+
+/// The power of a row in watts, above 0.
+pub(super) fn power(
+    table: &tables::Table,
+    (column, factor): (usize, f64),
+    row: usize,
+) -> Result<f64, CellError> {
+    match table.value(row, column, Quantity::Power, factor) {
+        Some(watts) if watts > 0.0 => Ok(watts),
+        Some(_) => Err(table.error(row, column, "not above 0")),
+        None => Err(table.error(row, column, "no number")),
     }
 }
 

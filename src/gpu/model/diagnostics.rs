@@ -36,7 +36,7 @@ impl RowDiagnosis {
 /// not hide each other. The second value is the mean leverage.
 pub fn diagnose(table: &Table) -> Option<(Vec<RowDiagnosis>, f64)> {
     let columns = if table.time.is_some() { Columns::PerTime } else { Columns::AsGiven };
-    let form = Form { columns, scale: Scale::Linear, clock_products: false };
+    let form = Form::plain(columns, Scale::Linear);
     let (prepared, rows) = Prepared::learn(form, table);
     let y = Response::Watts.of(&table.power);
     let design = with_constant(&rows);

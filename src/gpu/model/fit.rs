@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::form::{Form, Prepared};
 use super::table::Table;
+use crate::numerics::quantiles;
 use crate::numerics::ridge::{Penalised, Ridge, with_constant};
 use crate::numerics::robust::{deviation, huber_weight};
 
@@ -19,6 +20,8 @@ pub enum Method {
     Robust(f64),
     /// Penalised least squares in which no unit's work may lower the power, and no idling may raise it.
     NonNegative(f64),
+    /// No coefficient: the one power that is off by the least share on average, whatever happens.
+    Level,
     /// Weighted means of similar rows: kernel ridge regression with a Gaussian of this length (in
     /// standard deviations per root of the number of terms) and this noise, beside a linear part.
     Similar {
@@ -108,6 +111,7 @@ impl Model {
                     Method::Ridge(ridge) => {
                         Ridge::fit(&design, &y, weights, ridge)?.coefficients.as_slice().to_vec()
                     }
+                    Method::Level => vec![level(&table.power)?],
                     Method::Similar { .. } => return None,
                 };
                 let (constant, coefficients) = x.split_first()?;
@@ -125,19 +129,20 @@ impl Model {
     /// [`StoredModelError`] if it is none, or one that cannot predict anything.
     pub fn from_json(text: &str) -> Result<Self, StoredModelError> {
         let model: Self = serde_json::from_str(text)?;
-        let terms = model.prepared.names.len();
-        let fits = match &model.fitted {
+        if model.is_sound() { Ok(model) } else { Err(StoredModelError::Inconsistent) }
+    }
+
+    /// Whether its parts fit together, as they may not if they come from a file.
+    pub(super) fn is_sound(&self) -> bool {
+        let terms = self.prepared.names.len();
+        let fits = match &self.fitted {
             Fitted::Linear { coefficients, .. } => coefficients.len() == terms,
             Fitted::Similar { points, weights, .. } => {
                 points.len() == weights.len() && points.iter().all(|point| point.len() == terms)
             }
         };
-        let has_range = 0.0 < model.range.0 && model.range.0 <= model.range.1;
-        if fits && has_range && model.prepared.is_sound() {
-            Ok(model)
-        } else {
-            Err(StoredModelError::Inconsistent)
-        }
+        let has_range = 0.0 < self.range.0 && self.range.0 <= self.range.1;
+        fits && has_range && self.prepared.is_sound()
     }
 
     /// Predicted power in watts of a row with the columns of the table it was fitted to.
@@ -152,8 +157,7 @@ impl Model {
                 mean + similar.sum::<f64>()
             }
         };
-        let watts = if self.recipe.response == Response::Log { value.min(50.0).exp() } else { value };
-        watts.clamp(0.5 * self.range.0, 2.0 * self.range.1)
+        self.recipe.response.watts_of(value).clamp(0.5 * self.range.0, 2.0 * self.range.1)
     }
 
     /// Coefficients per standard deviation of their term, largest first: in watts, or in shares of the
@@ -167,7 +171,23 @@ impl Model {
     }
 }
 
+impl Recipe {
+    /// Whether two differ only in how large coefficients may be.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.form == other.form
+            && self.response == other.response
+            && std::mem::discriminant(&self.method) == std::mem::discriminant(&other.method)
+    }
+}
+
 impl Response {
+    /// The power of what was fitted.
+    pub fn watts_of(self, value: f64) -> f64 {
+        // Beyond any power, but a number.
+        const MOST: f64 = 50.0;
+        if self == Self::Log { value.min(MOST).exp() } else { value }
+    }
+
     /// Power as it is fitted.
     pub fn of(self, power: &[f64]) -> DVector<f64> {
         let value = |watts: &f64| if self == Self::Log { watts.ln() } else { *watts };
@@ -180,6 +200,13 @@ impl Response {
         let mean = weights.iter().sum::<f64>() / weights.len() as f64;
         (self == Self::Shares).then(|| weights.into_iter().map(|weight| weight / mean).collect())
     }
+}
+
+/// The power from which the others are off by the least share on average: their median if each weighs as its reciprocal.
+pub(super) fn level(power: &[f64]) -> Option<f64> {
+    let mut sorted = power.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    quantiles::weighted(&sorted, |watts| watts.recip(), 0.5).copied()
 }
 
 /// The matrix of similarities with the noise on its diagonal.
@@ -233,6 +260,17 @@ mod tests {
     use super::super::form::{Columns, Scale};
     use super::*;
 
+    /// Of 1, 2, 4 and 8 W the level is 1 W: half of all reciprocals (1 of 1.875) lie there.
+    #[test]
+    fn the_level_is_the_constant_with_the_least_error() {
+        let power = [8.0, 2.0, 1.0, 4.0];
+        let error = |level: f64| power.iter().map(|watts| (level / watts - 1.0).abs()).sum::<f64>();
+        let found = level(&power).expect("rows");
+        assert_eq!(found, 1.0);
+        assert!((1..100).all(|tenths| error(found) <= error(f64::from(tenths) / 10.0) + 1e-12));
+        assert_eq!(level(&[]), None);
+    }
+
     #[test]
     fn stored_models_are_checked() {
         let table = Table {
@@ -246,7 +284,7 @@ mod tests {
             left_out: vec![],
             skipped: 0,
         };
-        let form = Form { columns: Columns::AsGiven, scale: Scale::Log, clock_products: false };
+        let form = Form::plain(Columns::AsGiven, Scale::Log);
         for method in [Method::Ridge(0.1), Method::Similar { length: 1.0, noise: 0.1 }] {
             let model =
                 Model::fit(Recipe { form, response: Response::Watts, method }, &table).expect("a fit");

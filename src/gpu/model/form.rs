@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::clock_steps::ClockSteps;
 use super::table::Table;
 use crate::numerics::nnls::Sign;
 use crate::numerics::quantiles::range;
@@ -18,6 +19,8 @@ pub enum Columns {
     PerTime,
     /// Counts of one unit (names that start alike) added up, per time.
     Pooled,
+    /// None of them: what is left is a constant, and clocks where they enter by steps.
+    NoCounters,
 }
 
 /// What is done to each value then.
@@ -41,6 +44,17 @@ pub struct Form {
     pub scale: Scale,
     /// Products with the clock columns are added: dynamic power is activity times frequency.
     pub clock_products: bool,
+    /// Clocks enter by one term for each step from a clock that was measured to the next, in the place of their value:
+    /// with coefficients of one sign that is any curve that only rises, as voltage does with the clock.
+    #[serde(default)]
+    pub clock_steps: bool,
+}
+
+impl Form {
+    /// Counters of this kind and scale, and no more.
+    pub fn plain(columns: Columns, scale: Scale) -> Self {
+        Self { columns, scale, clock_products: false, clock_steps: false }
+    }
 }
 
 /// A form fitted to training rows: what must be remembered to treat another row alike.
@@ -62,6 +76,9 @@ pub struct Prepared {
     counts: Vec<usize>,
     /// Columns of clocks, and their places among the terms before products.
     clocks: Vec<(usize, usize)>,
+    /// Clocks that enter by steps.
+    #[serde(default)]
+    steps: Vec<ClockSteps>,
     columns: Vec<String>,
 }
 
@@ -114,8 +131,12 @@ impl Prepared {
             time: table.time,
             counts: table.counts.clone(),
             clocks: Vec::new(),
+            steps: Vec::new(),
             columns: table.columns.clone(),
         };
+        if form.clock_steps {
+            prepared.steps = table.clocks.iter().filter_map(|clock| ClockSteps::of(*clock, table)).collect();
+        }
         let singles = prepared.single_names();
         let place =
             |clock: &usize| Some((*clock, singles.iter().position(|name| *name == table.columns[*clock])?));
@@ -127,10 +148,11 @@ impl Prepared {
         prepared.floors =
             (0..width).map(|j| 0.01 * combined.iter().map(|row| row[j].abs()).sum::<f64>() / count).collect();
         let names = prepared.term_names();
-        let terms: Vec<Vec<f64>> = combined.iter().map(|row| prepared.scale(row)).collect();
+        let terms: Vec<Vec<f64>> = table.rows.iter().map(|row| prepared.terms(row)).collect();
         let telling = most_telling(&terms, &table.power);
+        let first_step = names.len() - prepared.steps.iter().map(ClockSteps::count).sum::<usize>();
         for (index, name) in names.into_iter().enumerate() {
-            if telling.as_ref().is_some_and(|telling| !telling.contains(&index)) {
+            if index < first_step && telling.as_ref().is_some_and(|telling| !telling.contains(&index)) {
                 prepared.dropped.push((name, "too many columns: others go with the power more".to_owned()));
                 continue;
             }
@@ -168,7 +190,7 @@ impl Prepared {
     /// A row of the original columns in this form, standardised. Values far outside what was learnt
     /// (by more than half the learnt range) are brought back to that distance.
     pub fn apply(&self, row: &[f64]) -> Vec<f64> {
-        self.standardise(&self.scale(&self.combine(row)))
+        self.standardise(&self.terms(row))
     }
 
     /// The original columns that this form expects, in order.
@@ -179,11 +201,13 @@ impl Prepared {
     /// Whether all that was learnt fits together, as it may not if it comes from a file.
     pub(super) fn is_sound(&self) -> bool {
         let (columns, singles) = (self.columns.len(), self.single_names().len());
-        let terms = if self.form.clock_products { singles * (1 + self.clocks.len()) } else { singles };
+        let products = if self.form.clock_products { singles * self.clocks.len() } else { 0 };
+        let terms = singles + products + self.steps.iter().map(ClockSteps::count).sum::<usize>();
         let kept = self.kept.len();
         self.time.is_none_or(|time| time < columns)
             && self.counts.iter().all(|count| *count < columns)
             && self.clocks.iter().all(|(clock, place)| *clock < columns && *place < singles)
+            && self.steps.iter().all(|steps| steps.is_sound(columns))
             && self.floors.len() == singles
             && self.kept.iter().all(|term| *term < terms)
             && [
@@ -198,18 +222,36 @@ impl Prepared {
             && self.limits.iter().all(|(low, high)| low <= high)
     }
 
+    /// All terms of a row of the original columns, as they are before being standardised.
+    fn terms(&self, row: &[f64]) -> Vec<f64> {
+        let mut terms = self.scale(&self.combine(row));
+        self.steps.iter().for_each(|steps| terms.extend(steps.terms(row)));
+        terms
+    }
+
+    /// The columns that are counters or clocks in this form.
+    fn used(&self) -> impl Iterator<Item = usize> + '_ {
+        let is_by_steps = |index: &usize| self.steps.iter().any(|steps| steps.clock == *index);
+        let is_used = |index: &usize| match self.form.columns {
+            Columns::NoCounters => false,
+            Columns::AsGiven => true,
+            Columns::PerTime | Columns::Pooled => Some(*index) != self.time,
+        };
+        (0..self.columns.len()).filter(is_used).filter(move |index| !is_by_steps(index))
+    }
+
     fn combine(&self, row: &[f64]) -> Vec<f64> {
         let per_time = |index: usize| match self.time {
             Some(time) if self.counts.contains(&index) && row[time] != 0.0 => row[index] / row[time],
             _ => row[index],
         };
-        let without_time = || (0..row.len()).filter(|index| Some(*index) != self.time);
         match self.form.columns {
-            Columns::AsGiven => row.to_vec(),
-            Columns::PerTime => without_time().map(per_time).collect(),
+            Columns::NoCounters => Vec::new(),
+            Columns::AsGiven => self.used().map(|index| row[index]).collect(),
+            Columns::PerTime => self.used().map(per_time).collect(),
             Columns::Pooled => {
                 let mut pools: Vec<(&str, f64)> = Vec::new();
-                for index in without_time() {
+                for index in self.used() {
                     let pool = self.pool_of(index);
                     match pools.iter_mut().find(|(known, _)| *known == pool) {
                         Some((_, sum)) => *sum += per_time(index),
@@ -228,13 +270,14 @@ impl Prepared {
     }
 
     fn single_names(&self) -> Vec<String> {
-        let without_time = || (0..self.columns.len()).filter(|index| Some(*index) != self.time);
         match self.form.columns {
-            Columns::AsGiven => self.columns.clone(),
-            Columns::PerTime => without_time().map(|index| self.columns[index].clone()).collect(),
+            Columns::NoCounters => Vec::new(),
+            Columns::AsGiven | Columns::PerTime => {
+                self.used().map(|index| self.columns[index].clone()).collect()
+            }
             Columns::Pooled => {
                 let mut pools: Vec<String> = Vec::new();
-                for index in without_time() {
+                for index in self.used() {
                     let pool = self.pool_of(index).to_owned();
                     if !pools.contains(&pool) {
                         pools.push(pool);
@@ -253,6 +296,7 @@ impl Prepared {
                 names.extend(singles.iter().map(|name| format!("{} x {name}", self.columns[*clock])));
             }
         }
+        self.steps.iter().for_each(|steps| names.extend(steps.names(&self.columns[steps.clock])));
         names
     }
 
@@ -319,7 +363,7 @@ mod tests {
 
     #[test]
     fn counts_become_rates_and_useless_columns_go() {
-        let form = Form { columns: Columns::PerTime, scale: Scale::Linear, clock_products: false };
+        let form = Form::plain(Columns::PerTime, Scale::Linear);
         let (prepared, rows) = Prepared::learn(form, &table());
         // 500 x / x is constant, and only one row has any warp_serialize.
         assert_eq!(prepared.names, ["l1_read", "occupancy", "clock"]);
@@ -332,17 +376,43 @@ mod tests {
 
     #[test]
     fn pools_and_products_are_named() {
-        let form = Form { columns: Columns::Pooled, scale: Scale::Linear, clock_products: true };
+        let form =
+            Form { columns: Columns::Pooled, scale: Scale::Linear, clock_products: true, clock_steps: false };
         let (prepared, _) = Prepared::learn(form, &table());
         assert!(prepared.names.contains(&"l1".to_owned()), "{:?}", prepared.names);
         assert!(prepared.names.contains(&"clock x l1".to_owned()), "{:?}", prepared.names);
     }
 
+    /// The clock goes from 2 to 9 in steps of one: seven terms in its place, each rising from 0 to 1 between two clocks.
+    #[test]
+    fn clocks_enter_by_steps() {
+        for (columns, others) in [(Columns::NoCounters, 0), (Columns::PerTime, 2)] {
+            let form = Form { clock_steps: true, ..Form::plain(columns, Scale::Linear) };
+            let (prepared, rows) = Prepared::learn(form, &table());
+            let steps = &prepared.names[others..];
+            // A step that only one row has is none: without that row nothing tells it.
+            assert_eq!(
+                steps,
+                ["clock 3 to 4", "clock 4 to 5", "clock 5 to 6", "clock 6 to 7", "clock 7 to 8"]
+            );
+            assert!(!prepared.names.contains(&"clock".to_owned()) && prepared.is_sound());
+            let mut between = table().rows[3].clone();
+            between[6] = 5.25;
+            let (at, next) = (&rows[3][others..], &rows[4][others..]);
+            for ((found, at), next) in prepared.apply(&between)[others..].iter().zip(at).zip(next) {
+                assert!((found - (0.75 * at + 0.25 * next)).abs() < 1e-12);
+            }
+            let text = serde_json::to_string(&prepared).expect("JSON");
+            let read: Prepared = serde_json::from_str(&text).expect("what was stored");
+            assert_eq!(read.apply(&between), prepared.apply(&between));
+        }
+    }
+
     #[test]
     fn no_rows_teach_nothing_and_break_nothing() {
-        for columns in [Columns::AsGiven, Columns::PerTime, Columns::Pooled] {
+        for columns in [Columns::AsGiven, Columns::PerTime, Columns::Pooled, Columns::NoCounters] {
             for scale in [Scale::Linear, Scale::Root, Scale::Log] {
-                let form = Form { columns, scale, clock_products: true };
+                let form = Form { columns, scale, clock_products: true, clock_steps: false };
                 let (prepared, rows) = Prepared::learn(form, &table().subset(&[]));
                 assert!(rows.is_empty() && prepared.names.is_empty() && prepared.is_sound());
                 assert!(prepared.apply(&table().rows[0]).is_empty());
@@ -352,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_value_far_outside_does_not_explode() {
-        let form = Form { columns: Columns::PerTime, scale: Scale::Linear, clock_products: false };
+        let form = Form::plain(Columns::PerTime, Scale::Linear);
         let (prepared, _) = Prepared::learn(form, &table());
         let mut row = table().rows[2].clone();
         row[1] = 1e12;

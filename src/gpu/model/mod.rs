@@ -3,11 +3,14 @@
 //! inside the training rows only; leave-one-out; leverage and outliers.
 //!
 //! ```text
-//!   table ──► form ──► fit ──► choose ──► validate ──► diagnostics, figure
-//!   rows      columns  model   best of    left-out     what to distrust
+//!   table ──► form ──► fit ──► choose ──► blend ──► validate ──► diagnostics, figure
+//!   rows      columns  model   best of    average   left-out     what to distrust
 //! ```
 
+pub mod blend;
+pub mod candidates;
 pub mod choose;
+mod clock_steps;
 mod columns;
 pub mod diagnostics;
 pub mod figure;
@@ -15,4 +18,5 @@ pub mod fit;
 pub mod form;
 mod gpmtool;
 pub mod table;
+pub mod unmeasured;
 pub mod validate;

@@ -17,6 +17,9 @@ pub enum TableError {
     /// No column holds numbers in every row.
     #[error("no column but the power holds a number in every row")]
     NoCounters,
+    /// No row can be predicted.
+    #[error("no row has a number in each column that the model needs{0}")]
+    NoRates(String),
     /// Too few rows for any fit.
     #[error("{rows} rows with positive power are too few for a fit; at least 6 are needed{first}")]
     TooFew {

@@ -2,10 +2,13 @@
 
 use serde::Serialize;
 
-use super::choose::{Allowed, choose};
-use super::fit::{Model, Recipe};
+use super::blend::Blend;
+use super::candidates::Allowed;
+use super::choose::Ranking;
+use super::fit::Recipe;
 use super::table::Table;
-use crate::numerics::folds::Fold;
+use crate::numerics::folds::{Fold, Part, by_group, dealt};
+use crate::numerics::left_out::LeftOutDistances;
 use crate::numerics::quantiles::median;
 
 /// Predictions of rows whose group was left out.
@@ -13,8 +16,8 @@ use crate::numerics::quantiles::median;
 pub struct Validation {
     /// Predicted power of each row of the table, watts.
     pub predicted: Vec<f64>,
-    /// Recipe of each group's fit, with the group's name.
-    pub recipes: Vec<(String, Recipe)>,
+    /// Recipes of each fit, with the first of the groups that it did not know.
+    pub recipes: Vec<(String, Vec<Recipe>)>,
     /// Mean over the rows of the error as a share of the measured power.
     pub mean_error: f64,
     /// Median of the same.
@@ -25,34 +28,94 @@ pub struct Validation {
     pub r2: f64,
 }
 
-/// Leaves each group out, chooses and fits on the others alone, predicts the group. `None` if some
-/// group's others do not allow any fit.
+/// How intervals that are made of the errors of other groups hold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Coverage {
+    /// Share of the rows that lie in their intervals, each group counted once.
+    pub held: f64,
+    /// Half the width of the intervals, as a share of the power: the mean of its logarithm.
+    pub half_width: f64,
+}
+
+/// Leaves each group out, chooses and fits on the others alone, predicts the group; if there are more than `most`
+/// groups, several at a time. Of a single group the rows. `None` if the others do not allow any fit.
 pub fn leave_group_out(
     table: &Table,
     allowed: Allowed,
+    most: usize,
     mut progress: impl FnMut(usize, usize),
 ) -> Option<Validation> {
-    let groups = table.by_group();
+    let folds = dealt(parts(table), most);
     let mut predicted = vec![0.0; table.rows.len()];
-    let mut recipes = Vec::with_capacity(groups.len());
-    for (index, (name, rows)) in groups.iter().enumerate() {
-        progress(index, groups.len());
-        let training = table.subset(&Fold::holding_out(rows, table.rows.len()).kept);
-        let recipe = choose(&training, allowed)?.recipe;
-        let model = Model::fit(recipe, &training)?;
-        rows.iter().for_each(|row| predicted[*row] = model.predict(&table.rows[*row]));
-        recipes.push((name.clone(), recipe));
+    let mut recipes = Vec::with_capacity(folds.len());
+    for (index, part) in folds.iter().enumerate() {
+        progress(index, folds.len());
+        let Fold { held_out, kept } = Fold::holding_out(part, table.rows.len());
+        let training = table.subset(&kept);
+        let chosen = Ranking::of(&training, allowed)?.chosen;
+        let model = Blend::fit(&chosen, &training)?;
+        held_out.iter().for_each(|row| predicted[*row] = model.predict(&table.rows[*row]));
+        recipes.push((held_out.first().map_or_else(String::new, |row| table.groups[*row].clone()), chosen));
     }
     Some(summarise(&table.power, predicted, recipes))
 }
 
+/// The rows that belong together: groups, or each row where there is one group only.
+fn parts(table: &Table) -> Vec<Part> {
+    match by_group(&table.groups) {
+        groups if groups.len() > 1 => groups,
+        _ => (0..table.rows.len()).map(|row| vec![row]).collect(),
+    }
+}
+
 /// Predictions of a table by a model fitted elsewhere.
-pub fn apply(model: &Model, table: &Table) -> Validation {
+pub fn apply(model: &Blend, table: &Table) -> Validation {
     let predicted = table.rows.iter().map(|row| model.predict(row)).collect();
     summarise(&table.power, predicted, Vec::new())
 }
 
-fn summarise(power: &[f64], predicted: Vec<f64>, recipes: Vec<(String, Recipe)>) -> Validation {
+impl Validation {
+    /// How far groups of the table lay from their predictions.
+    pub fn distances(&self, table: &Table) -> LeftOutDistances {
+        LeftOutDistances::new(&self.predicted, &table.power, &parts(table))
+    }
+
+    /// How well intervals of this level hold: each group is put into those that the errors of all others make. `None`
+    /// with fewer than three groups.
+    pub fn coverage(&self, table: &Table, level: f64) -> Option<Coverage> {
+        let all = parts(table);
+        let (mut held, mut width) = (0.0, 0.0);
+        for own in 0..all.len() {
+            let others: Vec<Part> =
+                (0..all.len()).filter(|at| *at != own).map(|at| all[at].clone()).collect();
+            let distances = LeftOutDistances::new(&self.predicted, &table.power, &others);
+            let share = 1.0 / (all[own].len() * all.len()) as f64;
+            for &row in &all[own] {
+                let (low, high) = distances.interval(self.predicted[row], level)?;
+                held += if (low..=high).contains(&table.power[row]) { share } else { 0.0 };
+                width += (high / low).ln() / 2.0 * share;
+            }
+        }
+        (all.len() > 2).then_some(Coverage { held, half_width: width.exp_m1() })
+    }
+
+    /// How well the model's own intervals hold the rows that it predicted here; `None` if it has none.
+    pub fn coverage_by(&self, model: &Blend, table: &Table, level: f64) -> Option<Coverage> {
+        let (mut held, mut width) = (0.0, 0.0);
+        let all = parts(table);
+        for part in &all {
+            let share = 1.0 / (part.len() * all.len()) as f64;
+            for &row in part {
+                let (low, high) = model.interval(self.predicted[row], level)?;
+                held += if (low..=high).contains(&table.power[row]) { share } else { 0.0 };
+                width += (high / low).ln() / 2.0 * share;
+            }
+        }
+        Some(Coverage { held, half_width: width.exp_m1() })
+    }
+}
+
+fn summarise(power: &[f64], predicted: Vec<f64>, recipes: Vec<(String, Vec<Recipe>)>) -> Validation {
     let count = power.len().max(1) as f64;
     let mut errors: Vec<f64> = power.iter().zip(&predicted).map(|(p, q)| (q / p - 1.0).abs()).collect();
     let squares: f64 = power.iter().zip(&predicted).map(|(p, q)| (p - q).powi(2)).sum();

@@ -36,6 +36,11 @@ pub struct TableColumns {
 }
 
 impl Table {
+    /// Names of its columns.
+    pub fn names(&self) -> Vec<String> {
+        self.table.names()
+    }
+
     /// Reads the text of a table, which may have no rows. `name` is for messages, `workload` stands for a
     /// missing workload column.
     ///

@@ -1,11 +1,40 @@
 //! The formulas that are tried where nobody names one.
 
 use super::{
-    DEGREE, FREEDOM, Factor, Formula, MOST_COEFFICIENTS, Scale, interact, linear, spline, usual_factor,
+    DEGREE, FREEDOM, Factor, Formula, MOST_COEFFICIENTS, Scale, amdahl, interact, linear, spline,
+    usual_factor,
 };
 use crate::tune::space::{Role, Space, Variable};
 
+/// Shares of the work that one core does alone, among which the runs choose.
+const SERIAL: [f64; 10] = [0.0, 0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.5, 0.8];
+
 impl Formula {
+    /// Formulas with Amdahl's law for the cores, one for each share of serial work among which the runs choose; all other
+    /// variables enter as in [`Formula::smooth`].
+    ///
+    /// A law has one coefficient where a curve has three, so fewer runs tell it, and where it holds it holds between and
+    /// beyond them. Energy has this form, too: idle watts times the time, and as much again for the work. Empty unless one
+    /// variable is the number of threads, or without one the number of nodes.
+    pub fn scaling_laws(space: &Space) -> Vec<Self> {
+        let chosen = varying(space);
+        let of_role = |role: Role| -> Vec<usize> {
+            (0..chosen.len()).filter(|&place| chosen[place].1.role == role).collect()
+        };
+        let cores = [Role::Threads, Role::Nodes].map(of_role).into_iter().find(|places| !places.is_empty());
+        let Some([cores]) = cores.as_deref() else { return Vec::new() };
+        let (index, variable) = chosen[*cores];
+        let others = chosen.iter().filter(|(other, _)| *other != index);
+        let others: Vec<Vec<Factor>> =
+            others.map(|(index, other)| vec![smooth_factor(*index, other)]).collect();
+        let law = |serial: &f64| {
+            let factor = amdahl(index, variable, *serial)?;
+            let formula = Self { terms: [&[vec![factor]], others.as_slice()].concat() };
+            (formula.coefficients() <= MOST_COEFFICIENTS).then_some(formula)
+        };
+        SERIAL.iter().filter_map(law).collect()
+    }
+
     /// The usual terms, but with a parabola over the logarithm of the clock and plain products:
     /// `bs(log(cap)) + bs(log(clock), df=2) + cap:clock`.
     ///

@@ -1,6 +1,6 @@
 //! Formulas as people write them.
 
-use super::{DEGREE, FREEDOM, Factor, Formula, Scale, categories, linear, spline};
+use super::{DEGREE, FREEDOM, Factor, Formula, Scale, amdahl, categories, linear, spline};
 use crate::tune::TuneError;
 use crate::tune::space::Space;
 
@@ -8,7 +8,7 @@ impl Formula {
     /// Reads a formula such as `bs(threads) + freq + bs(threads):freq + C(flags)`.
     ///
     /// `a*b` is short for `a + b + a:b`; `bs(x, df=4)` sets the number of functions; `bs(log(x))` is a
-    /// spline over logarithms. The word `paper` alone is [`Formula::as_in_the_paper`].
+    /// spline over logarithms; `amdahl(x, serial=0.05)` is Amdahl's law. The word `paper` alone is [`Formula::as_in_the_paper`].
     ///
     /// # Errors
     /// A term that cannot be read or names a variable that the space does not have.
@@ -86,6 +86,17 @@ fn parse_factor(text: &str, space: &Space) -> Result<Factor, TuneError> {
     let (index, variable) = find(name)?;
     match function.trim() {
         "C" => Ok(categories(index, variable)),
+        "amdahl" => {
+            let serial = match (arguments.next(), arguments.next()) {
+                (Some(argument), None) => argument.strip_prefix("serial").map(str::trim_start),
+                _ => None,
+            };
+            let serial =
+                serial.and_then(|rest| rest.strip_prefix('=')).and_then(|value| value.trim().parse().ok());
+            serial.and_then(|serial| amdahl(index, variable, serial)).ok_or_else(|| {
+                refuse("Amdahl's law needs numbers of cores, from 1, and a share below 1, as in amdahl(threads, serial=0.05)")
+            })
+        }
         "bs" => {
             if variable.is_categorical() {
                 return Err(refuse("a spline needs numbers, and these values are names: use C()"));
@@ -102,7 +113,7 @@ fn parse_factor(text: &str, space: &Space) -> Result<Factor, TuneError> {
             spline(index, variable, scale, freedom)
                 .ok_or_else(|| refuse("a spline needs at least three values"))
         }
-        _ => Err(refuse("only bs(x), C(x) and x itself are known")),
+        _ => Err(refuse("only bs(x), amdahl(x, serial=s), C(x) and x itself are known")),
     }
 }
 

@@ -5,8 +5,9 @@
 #[path = "../../testbed/src/table_styles.rs"]
 mod styles;
 
-use eprof::gpu::model::choose::{Allowed, ranked};
-use eprof::gpu::model::fit::Model;
+use eprof::gpu::model::blend::Blend;
+use eprof::gpu::model::candidates::Allowed;
+use eprof::gpu::model::choose::Ranking;
 use eprof::gpu::model::table::{Roles, Table as CounterTable};
 use eprof::gpu::trace_csv;
 use eprof::power_model::fit::{Fit, FitOptions};
@@ -185,8 +186,8 @@ fn counters(text: &str) -> Option<Vec<f64>> {
     let table = CounterTable::parse(text, &roles).ok()?;
     // Units in names tell which columns are clocks, so that fits are not the same in every style.
     for allowed in [Allowed::All, Allowed::Published] {
-        let best = ranked(&table, allowed);
-        if let Some(model) = best.first().and_then(|best| Model::fit(best.recipe, &table)) {
+        let best = Ranking::of(&table, allowed);
+        if let Some(model) = best.and_then(|best| Blend::fit(&best.chosen, &table)) {
             assert!(table.rows.iter().all(|row| model.predict(row).is_finite()));
         }
     }

@@ -1,7 +1,7 @@
 //! Texts and files that are not recordings. The first byte says which parser gets the others.
 #![no_main]
 
-use eprof::gpu::model::fit::Model;
+use eprof::gpu::model::blend::Blend;
 use eprof::gpu::model::table::{Roles, Table as CounterTable};
 use eprof::gpu::trace_csv;
 use eprof::power_model::observations::perf_stat::PerfStatLog;
@@ -35,8 +35,8 @@ fuzz_target!(|bytes: &[u8]| {
         5 => drop(read_runs(text, &TableOptions::default())),
         6 => {
             // A model that is taken predicts something for any row of its columns.
-            if let Ok(model) = Model::from_json(text) {
-                model.predict(&vec![1.0; model.prepared.columns().len()]);
+            if let Ok(model) = Blend::from_json(text) {
+                model.predict(&vec![1.0; model.columns().len()]);
             }
         }
         _ => {

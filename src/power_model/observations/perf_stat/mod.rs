@@ -48,6 +48,11 @@ struct Interval {
 const STAMP_TOLERANCE: f64 = 0.1;
 
 impl PerfStatLog {
+    /// Names of the events that were counted.
+    pub fn event_names(&self) -> impl Iterator<Item = String> + '_ {
+        self.events.iter().map(|event| event.name.clone())
+    }
+
     /// Reads a log. `name` is for messages; `workload` is what ran.
     ///
     /// # Errors

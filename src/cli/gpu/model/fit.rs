@@ -1,0 +1,153 @@
+//! `eprof gpu model fit`: the best recipe, what it says, and how far it can be trusted.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use eprof::gpu::model::blend::Blend;
+use eprof::gpu::model::choose::Ranking;
+use eprof::gpu::model::diagnostics::diagnose;
+use eprof::gpu::model::figure;
+use eprof::gpu::model::fit::{Method, Model, Response};
+use eprof::gpu::model::form::Columns;
+use eprof::gpu::model::table::Table;
+use eprof::gpu::model::validate::Validation;
+
+use super::text::{LEVEL, describe, describe_all, print_coverage, print_table};
+use super::{Methods, TableArgs, TableRead, left_out};
+use crate::cli::Outcome;
+use crate::cli::new_file::keep_inputs_from;
+use crate::cli::output::write_file;
+
+#[derive(Args)]
+pub(super) struct FitArgs {
+    #[command(flatten)]
+    table: TableArgs,
+    /// What may be chosen from.
+    #[arg(long, value_enum, default_value = "all")]
+    methods: Methods,
+    /// File to store the model in.
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Draw the ranked coefficients of the best linear fit.
+    #[arg(long, value_name = "SVG")]
+    figure: Option<PathBuf>,
+    /// Do not find out how wrong the model is for groups that it does not know: some 25 times as fast. Predictions then
+    /// have no intervals.
+    #[arg(long)]
+    quick: bool,
+}
+
+/// Groups are left out some at a time if there are more.
+const MOST_FOLDS: usize = 24;
+
+/// Runs the verb.
+pub(super) fn run(args: &FitArgs) -> Outcome {
+    keep_inputs_from("--save", args.save.as_deref(), &[&args.table.table])?;
+    keep_inputs_from("--figure", args.figure.as_deref(), &[&args.table.table])?;
+    let TableRead { table, notes } = args.table.read()?;
+    let mut out = io::stdout().lock();
+    print_table(&table, &notes, &mut out)?;
+    if table.by_group().len() == 1 {
+        writeln!(out, "note: all rows are of one group: each row is left out alone")?;
+    }
+    args.table.warn_of_groups(&table, &mut out)?;
+    let allowed = args.methods.into();
+    let ranking = Ranking::of(&table, allowed)
+        .context("no fit is possible: the columns do not vary or depend on each other")?;
+    let model =
+        Blend::fit(&ranking.chosen, &table).context("the best recipe does not fit all rows together")?;
+    writeln!(out, "\nerror on left-out rows   best recipes")?;
+    for choice in ranking.choices.iter().take(5) {
+        writeln!(out, "{:>22.2} %   {}", choice.error * 100.0, describe(&choice.recipe))?;
+    }
+    if let [first, _, ..] = ranking.chosen.as_slice() {
+        let others = ranking.chosen.len() - 1;
+        let and = if others == 1 { "another".to_owned() } else { format!("{others} others") };
+        writeln!(out, "{:>22.2} %   the average of {} and {and}", ranking.error * 100.0, describe(first))?;
+    }
+    let null = ranking.choices.iter().find(|choice| choice.recipe.form.columns == Columns::NoCounters);
+    if let Some(null) = null {
+        writeln!(out, "{:>22.2} %   {}", null.error * 100.0, describe(&null.recipe))?;
+    }
+    writeln!(out, "chosen: {}", describe_all(&ranking.chosen))?;
+    for (name, why) in &model.members()[0].prepared.dropped {
+        writeln!(out, "dropped {name}: {why}")?;
+    }
+    let validation = if args.quick { None } else { left_out(&table, allowed, MOST_FOLDS)? };
+    print_nested(&table, validation.as_ref(), args.quick, &mut out)?;
+    let model = model.with_errors(validation.map(|validation| validation.distances(&table)));
+    let linear =
+        ranking.choices.iter().find(|choice| !matches!(choice.recipe.method, Method::Similar { .. }));
+    if let Some(linear) = linear.and_then(|choice| Model::fit(choice.recipe, &table)) {
+        let unit = if linear.recipe.response == Response::Log { "share of power" } else { "watts" };
+        writeln!(out, "\ncoefficients, {unit} per standard deviation ({})", describe(&linear.recipe))?;
+        let ranked = linear.coefficients();
+        for (name, value) in &ranked {
+            writeln!(out, "  {value:>+10.4}  {name}")?;
+        }
+        if let Some(path) = &args.figure {
+            write_file(path, figure::coefficients(&ranked, unit))?;
+        }
+    }
+    print_diagnosis(&table, &mut out)?;
+    if let Some(path) = &args.save {
+        write_file(path, serde_json::to_string(&model)? + "\n")?;
+        writeln!(out, "\nwritten to {}", path.display())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The error of all of it: recipes chosen, averaged and fitted without what is predicted.
+fn print_nested(
+    table: &Table,
+    validation: Option<&Validation>,
+    quick: bool,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let Some(validation) = validation else {
+        let why = if quick {
+            "left out by --quick"
+        } else {
+            "with a group left out, the others do not allow any fit"
+        };
+        return writeln!(out, "\nno error for groups that the model does not know: {why}");
+    };
+    writeln!(
+        out,
+        "\nmean error {:.2} % of groups left out in turn, recipes chosen and fitted without them",
+        100.0 * validation.mean_error
+    )?;
+    match validation.coverage(table, LEVEL) {
+        Some(coverage) => print_coverage(coverage, out),
+        None => writeln!(out, "too few groups to say how well intervals hold"),
+    }
+}
+
+fn print_diagnosis(table: &Table, out: &mut impl Write) -> io::Result<()> {
+    let Some((rows, mean)) = diagnose(table) else { return Ok(()) };
+    let mut leverage: Vec<_> = rows.iter().filter(|row| row.is_leverage_point(mean)).collect();
+    leverage.sort_by(|a, b| b.leverage.total_cmp(&a.leverage));
+    writeln!(out, "\n{} rows that the linear fit hangs on (mean leverage {mean:.2})", leverage.len())?;
+    for row in leverage.iter().take(8) {
+        let far = row
+            .farthest
+            .as_ref()
+            .map_or_else(String::new, |(name, z)| format!("{name} at {z:+.1} deviations"));
+        writeln!(out, "  leverage {:.2}  {:<32.32}  {far}", row.leverage, table.groups[row.row])?;
+    }
+    let mut outliers: Vec<_> = rows.iter().filter(|row| row.is_outlier()).collect();
+    outliers.sort_by(|a, b| b.studentised.abs().total_cmp(&a.studentised.abs()));
+    writeln!(out, "{} outliers (more than 3 standard deviations off the fit of the others)", outliers.len())?;
+    for row in outliers.iter().take(8) {
+        let watts = table.power[row.row];
+        writeln!(
+            out,
+            "  {:>+7.1} deviations  {:<32.32}  {watts:.1} W",
+            row.studentised, table.groups[row.row]
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! `eprof gpu model predict`: watts of rows whose power nobody need have measured, with intervals.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use eprof::gpu::model::blend::Blend;
+use eprof::gpu::model::unmeasured::CounterRows;
+use serde_json::json;
+
+use super::{TableArgs, load};
+use crate::cli::Outcome;
+use crate::cli::table_file;
+use crate::cli::table_options::level;
+
+#[derive(Args)]
+pub(super) struct PredictArgs {
+    /// A model written by `eprof gpu model fit --save`.
+    model: PathBuf,
+    #[command(flatten)]
+    table: TableArgs,
+    /// Probability, in percent, with which a measurement is to lie in its interval.
+    #[arg(long, value_name = "PERCENT", default_value_t = 95.0, value_parser = level)]
+    level: f64,
+    /// How the result is written.
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Csv,
+    Json,
+}
+
+/// What is said of one row.
+struct Predicted<'a> {
+    group: &'a str,
+    measured: Option<f64>,
+    watts: f64,
+    interval: Option<(f64, f64)>,
+}
+
+/// Runs the verb.
+pub(super) fn run(args: &PredictArgs) -> Outcome {
+    let model = load(&args.model)?;
+    let path = &args.table.table;
+    let rows = CounterRows::read(&table_file::read(path)?, &args.table.roles(), model.columns())
+        .with_context(|| format!("{} has not what {} needs", path.display(), args.model.display()))?;
+    let predicted: Vec<Predicted> = rows
+        .rows
+        .iter()
+        .zip(&rows.power)
+        .zip(&rows.groups)
+        .map(|((row, measured), group)| {
+            let watts = model.predict(row);
+            let interval = model.interval(watts, args.level / 100.0);
+            Predicted { group, measured: *measured, watts, interval }
+        })
+        .collect();
+    let mut out = io::stdout().lock();
+    match args.format {
+        Format::Text => print_text(&mut out, &model, &rows, &predicted, args.level)?,
+        Format::Csv => print_csv(&mut out, &predicted)?,
+        Format::Json => {
+            let of_row = |row: &Predicted| {
+                json!({
+                    "group": row.group, "watts": row.watts, "measured_watts": row.measured,
+                    "low": row.interval.map(|(low, _)| low), "high": row.interval.map(|(_, high)| high),
+                })
+            };
+            let whole = json!({
+                "level": args.level / 100.0, "notes": rows.notes,
+                "mean_error_left_out": model.left_out().map(|errors| errors.mean_error()),
+                "left_out": model.left_out().map(|errors| errors.parts()),
+                "rows": predicted.iter().map(of_row).collect::<Vec<_>>(),
+            });
+            serde_json::to_writer_pretty(&mut out, &whole)?;
+            writeln!(out)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_text(
+    out: &mut impl Write,
+    model: &Blend,
+    rows: &CounterRows,
+    predicted: &[Predicted],
+    level: f64,
+) -> io::Result<()> {
+    rows.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?;
+    match model.left_out() {
+        Some(errors) => writeln!(
+            out,
+            "mean error {:.2} % of {} groups that were left out when the model was made; intervals of {level} % follow \
+             from these",
+            100.0 * errors.mean_error(),
+            errors.parts()
+        )?,
+        None => writeln!(
+            out,
+            "note: no intervals: the model does not say how wrong it is for what it does not know; make it anew with \
+             `eprof gpu model fit --save`, without --quick"
+        )?,
+    }
+    writeln!(
+        out,
+        "\n{:>10} {:>10} {:>10} {:>11} {:>8}  group",
+        "watts", "low", "high", "measured W", "error"
+    )?;
+    for row in predicted {
+        let (low, high) = match row.interval {
+            Some((low, high)) => (format!("{low:.2}"), format!("{high:.2}")),
+            None => ("-".to_owned(), "-".to_owned()),
+        };
+        let (measured, error) = match row.measured {
+            Some(watts) => (format!("{watts:.2}"), format!("{:+.1} %", (row.watts / watts - 1.0) * 100.0)),
+            None => ("-".to_owned(), "-".to_owned()),
+        };
+        writeln!(out, "{:>10.2} {low:>10} {high:>10} {measured:>11} {error:>8}  {}", row.watts, row.group)?;
+    }
+    Ok(())
+}
+
+fn print_csv(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<()> {
+    writeln!(out, "group,watts,low,high,measured_watts")?;
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.4}"));
+    for row in predicted {
+        let group = row.group.replace('"', "\"\"");
+        let (low, high) = (row.interval.map(|(low, _)| low), row.interval.map(|(_, high)| high));
+        writeln!(
+            out,
+            "\"{group}\",{:.4},{},{},{}",
+            row.watts,
+            number(low),
+            number(high),
+            number(row.measured)
+        )?;
+    }
+    Ok(())
+}

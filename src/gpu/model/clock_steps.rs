@@ -1,0 +1,56 @@
+//! A clock as steps from one of the clocks that were measured to the next.
+
+use serde::{Deserialize, Serialize};
+
+use super::table::Table;
+
+/// More clocks than these are not told apart: steps then span several.
+const MOST_LEVELS: usize = 16;
+
+/// The clocks between which a term rises from 0 to 1.
+///
+/// With a coefficient of one sign for each step, power may rise with the clock along any curve that never falls: it is
+/// nearly flat where the voltage is, and steep above.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct ClockSteps {
+    /// Column of the clock.
+    pub(super) clock: usize,
+    /// Rising, at least two.
+    levels: Vec<f64>,
+}
+
+impl ClockSteps {
+    /// `None` for a clock that is always the same.
+    pub(super) fn of(clock: usize, table: &Table) -> Option<Self> {
+        let mut levels: Vec<f64> = table.rows.iter().map(|row| row[clock]).collect();
+        levels.sort_by(f64::total_cmp);
+        levels.dedup();
+        let last = levels.len().checked_sub(1).filter(|last| *last > 0)?;
+        let steps = last.min(MOST_LEVELS - 1);
+        let levels: Vec<f64> = (0..=steps).map(|step| levels[last * step / steps]).collect();
+        let steps = Self { clock, levels };
+        steps.is_sound(table.columns.len()).then_some(steps)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.levels.len().saturating_sub(1)
+    }
+
+    pub(super) fn names(&self, clock: &str) -> impl Iterator<Item = String> {
+        self.levels.windows(2).map(move |step| format!("{clock} {} to {}", step[0], step[1]))
+    }
+
+    /// How much of each step lies below the clock of a row.
+    pub(super) fn terms(&self, row: &[f64]) -> impl Iterator<Item = f64> {
+        let clock = row[self.clock];
+        self.levels.windows(2).map(move |step| ((clock - step[0]) / (step[1] - step[0])).clamp(0.0, 1.0))
+    }
+
+    /// Whether it fits a table of so many columns.
+    pub(super) fn is_sound(&self, columns: usize) -> bool {
+        self.clock < columns
+            && self.levels.len() > 1
+            && self.levels.iter().all(|level| level.is_finite())
+            && self.levels.windows(2).all(|step| step[0] < step[1])
+    }
+}
