@@ -5,3 +5,4 @@ mod damage;
 mod decode;
 mod foreign;
 mod kinds;
+mod surveyed;
