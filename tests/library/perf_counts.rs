@@ -42,8 +42,7 @@ fn every_function_has_as_many_samples_as_perf_says() {
     assert!(wrong.is_empty(), "{} of {compared} files differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The recordings in a folder and all folders below it.
-pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();

@@ -61,7 +61,7 @@ pub struct Survey {
     pub(crate) losses: Losses,
     pub(crate) long_losses: Vec<Quantum>,
     pub(crate) lost_stretches: Vec<LostStretch>,
-    is_of_samples: bool,
+    pub(crate) is_of_samples: bool,
 }
 
 /// What a survey looks at.

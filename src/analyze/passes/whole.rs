@@ -61,3 +61,58 @@ pub(crate) fn whole(
         assembled(survey, attribution.finish(), gathered)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use eprof_testbed::published_data;
+
+    use super::*;
+    use crate::analyze::intervals::survey::survey;
+    use crate::analyze::memory::MemoryLimit;
+    use crate::analyze::{Dimensions, WattsRange};
+    use crate::profile::LostStretches;
+    use crate::units::Watts;
+
+    fn files_below(folder: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
+    }
+
+    /// Of recordings that others made, which have no joules.
+    #[test]
+    fn what_is_seen_on_the_way_is_what_a_survey_finds() {
+        let Some(data) = published_data() else { return };
+        let (mut compared, mut late, mut lost) = (0, 0, 0);
+        let watts = WattsRange { idle: Watts::from_watts(10.0), busy: Watts::from_watts(65.0) };
+        let folders = ["perf_data_converter", "perfparser", "hotspot", "linux-perf-data"];
+        for path in folders.iter().flat_map(|folder| files_below(&data.join(folder))) {
+            let Ok(recording) = Recording::open(&path) else { continue };
+            let expected = survey(&recording, &EventRoles::new(&recording));
+            let events = expected.samples.len();
+            let expected_late: Vec<f64> =
+                (0..events).map(|event| expected.intervals.lateness_of_changes(event)).collect();
+            for threads in [1, 2] {
+                let dimensions = Dimensions { stacks: false, threads: false, cpus: false };
+                let options =
+                    Options { dimensions, watts: Some(watts), threads: Some(threads), ..Options::default() };
+                let limits = MemoryLimit::NONE.of_whole(false);
+                let (Assembled { profile, .. }, survey) = whole(&recording, &options, None, limits);
+                assert!(!survey.is_of_samples());
+                assert_eq!(survey.highest_cpu, expected.highest_cpu, "{}", path.display());
+                assert_eq!(survey.sampled, expected.sampled, "{}", path.display());
+                let terms = profile.errors.expect("joules by CPU time have errors");
+                assert_eq!(terms.late, expected_late, "{}", path.display());
+                assert_eq!(terms.lost, expected.lost(), "{}", path.display());
+                late += usize::from(expected_late.iter().any(|late| *late != 1.0));
+                lost += usize::from(terms.lost != LostStretches::default());
+            }
+            compared += 1;
+        }
+        assert!(
+            compared > 20 && late > 10,
+            "{compared} recordings, {late} with late samples, {lost} with losses"
+        );
+    }
+}

@@ -22,6 +22,10 @@ use crate::symbolize::Symbols;
 /// What a node of the tree of stacks takes, with its place in the index.
 const BYTES_PER_STACK: usize = 64;
 
+/// Callers whose nodes are remembered, so that what that takes does not grow with a recording: some 12 MB. Those that most
+/// stacks share come first.
+const MOST_CALLERS: usize = 1 << 18;
+
 /// A sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
@@ -322,7 +326,9 @@ impl Collector<'_> {
         };
         for (at, address) in inner.drain(..).rev() {
             node = self.below(thread, node, Some(address));
-            nodes.of_callers.insert((thread, at), node);
+            if nodes.of_callers.len() < MOST_CALLERS {
+                nodes.of_callers.insert((thread, at), node);
+            }
         }
         nodes.path = inner;
         node

@@ -5,4 +5,3 @@ mod damage;
 mod decode;
 mod foreign;
 mod kinds;
-mod surveyed;
