@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use perf_data::format::record_type;
+use perf_data::format::{record_type, sample_type};
 use perf_data::record::{Record, RecordContext, Sample};
 use perf_data::{Decoder, RawRecord};
 
@@ -170,15 +170,22 @@ impl Survey {
     /// Surveys a recording before its samples are gone through, as far as that must be known beforehand. Where nothing is
     /// measured, no model is fitted to what happened in intervals, and readings are all that decides how joules are divided,
     /// unless records were lost; where nothing is estimated either, there is nothing to divide. What else there is to know
-    /// comes on the way: see [`Survey::with_seen`].
-    pub(crate) fn ahead_of(recording: &Recording, roles: &EventRoles) -> Self {
+    /// comes on the way: see [`Survey::with_seen`]. That is in the order of time, in which samples that do not tell their CPU
+    /// do not lie in the file: of these, all is found here if joules `are_asked_for`.
+    pub(crate) fn ahead_of(recording: &Recording, roles: &EventRoles, are_asked_for: bool) -> Self {
         let domains = recording.metadata().map_or(&[][..], |metadata| &metadata.domains);
-        if domains.is_empty() {
+        if domains.is_empty() && !are_asked_for {
             return Self::before(recording, roles);
         }
         let has_measured = domains.iter().any(|domain| domain.method == Method::Measured);
-        let of_readings = if has_measured { None } else { look_at(recording, roles, LookAt::Readings) };
-        of_readings.unwrap_or_else(|| survey(recording, roles))
+        let tells_cpus = recording.events().iter().all(|event| event.attr.samples(sample_type::CPU));
+        if has_measured || !tells_cpus {
+            return survey(recording, roles);
+        }
+        if domains.is_empty() {
+            return Self::before(recording, roles);
+        }
+        look_at(recording, roles, LookAt::Readings).unwrap_or_else(|| survey(recording, roles))
     }
 
     /// Samples were looked at, and not counted alone.
@@ -336,7 +343,7 @@ mod tests {
         let surveys = |metadata: Metadata| {
             let recording = recording_with_readings(&stacks, metadata, |_| true);
             let roles = EventRoles::new(&recording);
-            [survey(&recording, &roles), Survey::ahead_of(&recording, &roles)]
+            [survey(&recording, &roles), Survey::ahead_of(&recording, &roles, true)]
         };
         let mut estimated = metadata();
         estimated.domains.iter_mut().for_each(|domain| domain.method = Method::Estimated);

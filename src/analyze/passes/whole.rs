@@ -42,7 +42,7 @@ pub(crate) fn whole(
         (assemble(recording, &survey, options, attributed, gathered), survey)
     };
     if options.threads() < 2 {
-        let survey = Survey::ahead_of(recording, &roles);
+        let survey = Survey::ahead_of(recording, &roles, options.watts.is_some());
         let mut attribution = attributing(&survey);
         let mut chunks = StepChunks::new(|steps| attribution.take(steps));
         let gathered = gather(recording, &roles, options, samples, room, |step| chunks.push(step));
@@ -54,7 +54,7 @@ pub(crate) fn whole(
         let roles = &roles;
         let gathering =
             scope.spawn(move || gather(recording, roles, options, samples, room, |step| sender.push(step)));
-        let survey = Survey::ahead_of(recording, roles);
+        let survey = Survey::ahead_of(recording, roles, options.watts.is_some());
         let mut attribution = attributing(&survey);
         receiver.for_each(|steps| attribution.take(steps));
         let gathered = gathering.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -72,7 +72,6 @@ mod tests {
     use crate::analyze::intervals::survey::survey;
     use crate::analyze::memory::MemoryLimit;
     use crate::analyze::{Dimensions, WattsRange};
-    use crate::profile::LostStretches;
     use crate::units::Watts;
 
     fn files_below(folder: &Path) -> Vec<PathBuf> {
@@ -84,7 +83,7 @@ mod tests {
     #[test]
     fn what_is_seen_on_the_way_is_what_a_survey_finds() {
         let Some(data) = published_data() else { return };
-        let (mut compared, mut late, mut lost) = (0, 0, 0);
+        let (mut compared, mut on_the_way) = (0, 0);
         let watts = WattsRange { idle: Watts::from_watts(10.0), busy: Watts::from_watts(65.0) };
         let folders = ["perf_data_converter", "perfparser", "hotspot", "linux-perf-data"];
         for path in folders.iter().flat_map(|folder| files_below(&data.join(folder))) {
@@ -99,20 +98,15 @@ mod tests {
                     Options { dimensions, watts: Some(watts), threads: Some(threads), ..Options::default() };
                 let limits = MemoryLimit::NONE.of_whole(false);
                 let (Assembled { profile, .. }, survey) = whole(&recording, &options, None, limits);
-                assert!(!survey.is_of_samples());
+                on_the_way += usize::from(!survey.is_of_samples());
                 assert_eq!(survey.highest_cpu, expected.highest_cpu, "{}", path.display());
                 assert_eq!(survey.sampled, expected.sampled, "{}", path.display());
                 let terms = profile.errors.expect("joules by CPU time have errors");
                 assert_eq!(terms.late, expected_late, "{}", path.display());
                 assert_eq!(terms.lost, expected.lost(), "{}", path.display());
-                late += usize::from(expected_late.iter().any(|late| *late != 1.0));
-                lost += usize::from(terms.lost != LostStretches::default());
             }
             compared += 1;
         }
-        assert!(
-            compared > 20 && late > 10,
-            "{compared} recordings, {late} with late samples, {lost} with losses"
-        );
+        assert!(compared > 20 && on_the_way > 10, "{compared} recordings, {on_the_way} on the way");
     }
 }
