@@ -35,7 +35,7 @@ mod sample_energies;
 mod sample_key;
 mod steps;
 
-pub use aggregate::collect::{Frame, frames_of};
+pub use aggregate::collect::{Frame, for_each_frame, frames_of};
 pub use aggregate::replay::{Replay, ReplayEnd};
 pub use aggregate::unwind::SampleUnwinder;
 pub use build_ids::add_build_ids;

@@ -30,6 +30,8 @@ pub struct Options {
     pub static_energy: StaticEnergy,
     /// Where code is found that must be read to unwind copied stacks.
     pub symbolize: SymbolizeOptions,
+    /// Only functions are asked for, whose symbols are found there: addresses of one need not be told apart.
+    pub functions: Option<SymbolizeOptions>,
     /// Threads to use, at most two; as many as there are CPUs by default.
     pub threads: Option<usize>,
 }
@@ -103,6 +105,7 @@ impl Default for Options {
             stored_model: None,
             static_energy: StaticEnergy::default(),
             symbolize: SymbolizeOptions::default(),
+            functions: None,
             threads: None,
         }
     }

@@ -117,7 +117,8 @@ pub fn run(args: ExportArgs) -> Outcome {
     };
     // Exports place samples at their times, of which those of several recordings are a picture without gaps.
     let slices = exporter.needs_slices() && paths.len() == 1;
-    let needed = Needed { lines: exporter.needs_lines(), slices, ..Needed::STACKS };
+    let (lines, functions) = (exporter.needs_lines(), exporter.is_of_functions());
+    let needed = Needed { lines, slices, functions, ..Needed::STACKS };
     let loaded = args.input.load_all(&paths, needed, args.input.memory())?;
     output::warn(&loaded.profile().warnings);
     let options = TreeOptions {

@@ -161,7 +161,8 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
         ..FlamegraphOptions::default()
     };
     let memory = args.input.memory().shared_by(1 + usize::from(older.is_some()));
-    let newer = args.input.load_all(&paths, Needed::STACKS, memory)?;
+    let needed = Needed { functions: true, ..Needed::STACKS };
+    let newer = args.input.load_all(&paths, needed, memory)?;
     output::warn(&newer.profile().warnings);
     let tree = args.tree(&newer)?;
     match &older {
@@ -180,7 +181,7 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
         }
         None => output::write_to(path, |out| flamegraph::write(&tree, &look, out))?,
         Some(older) => {
-            let older = args.input.load_all(older, Needed::STACKS, memory)?;
+            let older = args.input.load_all(older, needed, memory)?;
             let older = args.tree(&older)?;
             match format {
                 Format::Png => {

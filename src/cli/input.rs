@@ -225,6 +225,8 @@ pub struct Needed {
     pub lines: bool,
     /// Pieces of time.
     pub slices: bool,
+    /// Of code, no more than its functions: neither addresses nor, unless the user says so, what is inlined.
+    pub functions: bool,
 }
 
 impl Needed {
@@ -234,6 +236,7 @@ impl Needed {
         inline: true,
         lines: false,
         slices: false,
+        functions: false,
     };
 }
 
@@ -305,8 +308,9 @@ impl InputArgs {
         };
         let lending = meters.lend_to(&mut recording);
         let recording: Arc<Recording> = Arc::from(recording);
-        let options = self.analyze_options(&recording, path, needed)?;
+        let mut options = self.analyze_options(&recording, path, needed)?;
         let mut symbolize = self.symbolize_options(&recording, needed);
+        options.functions = self.functions(&recording, path, needed, &symbolize);
         let has_kernel_code =
             |attr: &EventAttr| attr.samples(sample_type::IP) && !attr.has(flag::EXCLUDE_KERNEL);
         let has_kernel_code = recording.events().iter().any(|event| has_kernel_code(&event.attr));
@@ -442,7 +446,29 @@ impl InputArgs {
                 StaticArg::Row => StaticEnergy::Row,
                 StaticArg::Spread => StaticEnergy::Spread,
             },
+            functions: None,
             threads: None,
+        })
+    }
+
+    /// Where functions are found while the recording is read, if nothing else is asked for: just where their names are
+    /// found in the end. What a server may have is not known before that; and a file must not be younger than the recording's
+    /// beginning, for its end is not known yet.
+    fn functions(
+        &self,
+        recording: &Recording,
+        path: &Path,
+        needed: Needed,
+        symbolize: &SymbolizeOptions,
+    ) -> Option<SymbolizeOptions> {
+        let alone = needed.functions && !symbolize.inlines && !symbolize.lines;
+        let started = || {
+            let started = Duration::from_nanos(recording.metadata()?.started_unix_ns);
+            SystemTime::UNIX_EPOCH.checked_add(started)
+        };
+        (alone && symbolize.debuginfod.is_none()).then(|| SymbolizeOptions {
+            recorded_at: started().or_else(|| modified(path)),
+            ..symbolize.clone()
         })
     }
 

@@ -376,6 +376,8 @@ impl ReportArgs {
             inline: self.inline(),
             lines: self.rows() == Some(By::Line) || self.format == Format::Html,
             slices: self.format == Format::Html || self.rows() == Some(By::Bucket),
+            functions: self.format != Format::Html
+                && !matches!(self.rows(), Some(By::Line | By::Bucket | By::Kernel)),
         }
     }
 

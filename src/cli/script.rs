@@ -164,6 +164,7 @@ impl Named {
         let mut follower = Follower::new(recording, &options);
         let kinds: Vec<EventKind> = recording.events().iter().map(EventKind::of).collect();
         let mut samples = Counted::until(until);
+        let mut frames = Vec::new();
         let mut is_all = true;
         let _ = Replay::new(recording).try_for_each(|_, context, record| {
             if let ControlFlow::Break(()) = samples.take(record) {
@@ -175,7 +176,8 @@ impl Named {
                 let kind = context.event.and_then(|event| kinds.get(event.0 as usize)).copied();
                 if !matches!(kind, Some(EventKind::Energy | EventKind::Hidden)) {
                     let task = printer::task_of(&mut follower.tasks, context);
-                    for frame in follower.frames(task, sample) {
+                    follower.frames(task, sample, &mut frames);
+                    for &frame in &frames {
                         places.of(&mut follower.tasks, task, frame);
                     }
                 }

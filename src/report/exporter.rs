@@ -48,6 +48,11 @@ pub trait Exporter: Sync {
         false
     }
 
+    /// Of code it has functions alone, and no addresses.
+    fn is_of_functions(&self) -> bool {
+        false
+    }
+
     /// Pieces of time are needed, in which the samples are told in their order.
     fn needs_slices(&self) -> bool {
         false

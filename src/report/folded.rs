@@ -22,6 +22,10 @@ impl Exporter for Collapsed {
         "Folded stacks in microjoules: for flamegraph.pl, inferno, speedscope"
     }
 
+    fn is_of_functions(&self) -> bool {
+        true
+    }
+
     fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
         write(&exported.tree()?, out)
     }

@@ -1,6 +1,7 @@
 //! What each function, line or module spends itself and with all that it calls.
 
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
@@ -11,6 +12,8 @@ use crate::profile::{ByCallers, CallersId, Profile, StackId, StackTable};
 
 /// Trees of so many places are divided between threads; smaller ones take less than a millisecond.
 const LARGE: usize = 1 << 14;
+/// Walking a place of a tree takes as long as so many frames of stacks that are gone through one by one.
+const FRAMES_FOR_A_PLACE: usize = 6;
 /// Most places above the divided parts of a tree.
 const MOST_HEADS: usize = 1 << 10;
 
@@ -20,8 +23,56 @@ pub(super) fn sums_by_frame(
     frames: &FrameTable,
     stacks: &[Totals],
 ) -> Vec<(Totals, Totals)> {
-    let parts = if profile.stacks.callers_len() < LARGE { 1 } else { 16 };
-    sums_by_parts(profile, frames, stacks, parts)
+    let places = profile.stacks.callers_len();
+    if places >= LARGE && frames_of_all(&profile.stacks) < FRAMES_FOR_A_PLACE * places {
+        return sums_one_by_one(profile, frames, stacks);
+    }
+    sums_by_parts(profile, frames, stacks, if places < LARGE { 1 } else { 16 })
+}
+
+/// About how many frames all stacks have together.
+fn frames_of_all(stacks: &StackTable) -> usize {
+    const LOOKED_AT: usize = 1 << 10;
+    let every = stacks.len().div_ceil(LOOKED_AT).max(1);
+    let frames = |stack: usize| stacks.frames(StackId(stack as u32)).count();
+    (0..stacks.len()).step_by(every).map(frames).sum::<usize>() * every
+}
+
+/// The same stack by stack, each from its innermost frame on. Where stacks have little in common this passes over memory in the
+/// order in which they were met, and needs no lists of what was called by whom.
+fn sums_one_by_one(profile: &Profile, frames: &FrameTable, stacks: &[Totals]) -> Vec<(Totals, Totals)> {
+    let keys = frames.keys.len();
+    let sum = |range: Range<usize>| {
+        let mut sums = vec![(Totals::default(), Totals::default()); keys];
+        // By key, one more than the last stack that it was on.
+        let mut on_stack = vec![0; keys];
+        for index in range.filter(|&index| !stacks[index].is_empty()) {
+            let (totals, this) = (stacks[index], index as u32 + 1);
+            let mut innermost = None;
+            for address in profile.stacks.frames(StackId(index as u32)) {
+                let keys = frames.of_address(address);
+                innermost = innermost.or(keys.last().copied());
+                for &key in keys {
+                    if std::mem::replace(&mut on_stack[key as usize], this) != this {
+                        sums[key as usize].1 += totals;
+                    }
+                }
+            }
+            sums[innermost.unwrap_or(UNKNOWN) as usize].0 += totals;
+            if innermost.is_none() {
+                sums[UNKNOWN as usize].1 += totals;
+            }
+        }
+        sums
+    };
+    let half = stacks.len() / 2;
+    // The same halves however many CPUs there are, so that sums are rounded in the same way.
+    let (mut sums, others) = in_parallel(|| sum(0..half), || sum(half..stacks.len()));
+    for (sums, others) in sums.iter_mut().zip(others) {
+        sums.0 += others.0;
+        sums.1 += others.1;
+    }
+    sums
 }
 
 /// The same, with the tree divided until no part has more than one `parts`th of its places.
@@ -249,8 +300,8 @@ mod tests {
     use crate::profile::AddressId;
     use crate::units::Joules;
 
-    /// As the definition has it: stack by stack.
-    fn one_by_one(profile: &Profile, frames: &FrameTable, stacks: &[Totals]) -> Vec<(Totals, Totals)> {
+    /// As the definition has it.
+    fn by_definition(profile: &Profile, frames: &FrameTable, stacks: &[Totals]) -> Vec<(Totals, Totals)> {
         let mut sums = vec![(Totals::default(), Totals::default()); frames.keys.len()];
         for (stack, &totals) in (0..).map(StackId).zip(stacks) {
             let keys: Vec<u32> = frames.of_stack(profile, stack).collect();
@@ -292,7 +343,8 @@ mod tests {
             }
             profile.stacks = table;
             let frames = FrameTable::new(&profile, &symbols, Detail::Function, inline);
-            let expected = one_by_one(&profile, &frames, &totals);
+            let expected = by_definition(&profile, &frames, &totals);
+            prop_assert_eq!(&sums_one_by_one(&profile, &frames, &totals), &expected);
             prop_assert_eq!(sums_by_parts(&profile, &frames, &totals, parts), expected);
         }
     }

@@ -23,6 +23,12 @@ impl CodeInterner {
         })
     }
 
+    /// Another number for an address, which [`CodeInterner::intern`] does not give.
+    pub fn number_apart(&mut self, address: CodeAddress) -> AddressId {
+        self.addresses.push(address);
+        AddressId(self.addresses.len() as u32 - 1)
+    }
+
     /// All addresses so far, by their numbers.
     pub fn addresses(&self) -> &[CodeAddress] {
         &self.addresses

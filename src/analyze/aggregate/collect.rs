@@ -7,6 +7,7 @@ use perf_data::record::{BranchStack, CpuMode, Sample};
 use rustc_hash::FxHashSet;
 
 use crate::analyze::aggregate::call_paths::CallPaths;
+use crate::analyze::aggregate::functions::Functions;
 use crate::analyze::aggregate::key_table::{AddressTable, KeyHash, KeyTable, Spaces, hash};
 use crate::analyze::aggregate::unwind::code_mapping;
 use crate::analyze::memory::BYTES_PER_ADDRESS;
@@ -46,6 +47,8 @@ pub struct Collector {
     return_addresses: Option<ReturnAddressFinder>,
     /// What certainly is none.
     no_return_addresses: FxHashSet<AddressId>,
+    /// Functions whose addresses are not told apart.
+    functions: Functions,
 }
 
 /// What is kept of call stacks.
@@ -97,6 +100,7 @@ impl Collector {
             path: Vec::new(),
             return_addresses: None,
             no_return_addresses: FxHashSet::default(),
+            functions: Functions::default(),
         }
     }
 
@@ -120,6 +124,23 @@ impl Collector {
     /// With what tells where a chain of frame pointers goes on beyond the first function of its program.
     pub fn with_return_addresses(self, return_addresses: Option<ReturnAddressFinder>) -> Self {
         Self { return_addresses, ..self }
+    }
+
+    /// All addresses so far.
+    pub fn addresses(&self) -> &[CodeAddress] {
+        self.code.addresses()
+    }
+
+    /// Whether one address may stand for others: what is known to be no return address may not.
+    pub fn may_stand(&self, address: AddressId) -> bool {
+        !self.no_return_addresses.contains(&address)
+    }
+
+    /// From now on the addresses of these functions are not told apart.
+    pub fn merge_functions(&mut self, functions: Functions) {
+        self.functions = functions;
+        self.located = AddressTable::default();
+        self.known_callers = KeyTable::default();
     }
 
     /// The paths take more than they may: the last sample's were the first too many.
@@ -327,17 +348,29 @@ impl Collector {
             return *self.folded.get_or_insert_with(|| self.code.intern(tasks.folded()));
         }
         let place = tasks.locate(task, frame.mode, frame.address);
-        let found = self.code.intern(in_the_call(tasks, place, frame.is_return));
-        if frame.is_return
-            && frame.mode == CpuMode::User
-            && let Some(return_addresses) = &mut self.return_addresses
-            && let Some(mapping) = tasks.space(task).mapping_at(frame.address)
-            && return_addresses.is_no_return_address(&code_mapping(tasks, mapping), frame.address)
-        {
+        let code = in_the_call(tasks, place, frame.is_return);
+        let found = if self.is_no_return_address(tasks, task, frame) {
+            let found = self.code.intern(code);
+            // What stands for others is not what this is.
+            let found = if self.functions.is_standing(found) { self.code.number_apart(code) } else { found };
             self.no_return_addresses.insert(found);
-        }
+            found
+        } else {
+            self.functions.find(code).unwrap_or_else(|| self.code.intern(code))
+        };
         self.located.insert(key, found);
         found
+    }
+
+    fn is_no_return_address(&mut self, tasks: &Tasks, task: TaskId, frame: Frame) -> bool {
+        let is_candidate = frame.is_return && frame.mode == CpuMode::User;
+        let Some(return_addresses) = self.return_addresses.as_mut().filter(|_| is_candidate) else {
+            return false;
+        };
+        let mapping = tasks.space(task).mapping_at(frame.address);
+        mapping.is_some_and(|mapping| {
+            return_addresses.is_no_return_address(&code_mapping(tasks, mapping), frame.address)
+        })
     }
 }
 
@@ -395,12 +428,18 @@ pub struct Frame {
 /// Callchain entries from here on are markers of a change of mode (`PERF_CONTEXT_MAX`).
 const FIRST_MARKER: u64 = -4095i64 as u64;
 
-/// The frames of a sample, innermost first: its own address, then the callchain without it, then
-/// what was unwound.
+/// The frames of a sample, innermost first.
 pub fn frames_of(sample: &Sample<'_>, unwound: &[u64]) -> Vec<Frame> {
-    let mut frames: Vec<Frame> = own_frame(sample).into_iter().collect();
-    for_each_caller(sample, unwound, |frame| frames.push(frame));
+    let mut frames = Vec::new();
+    for_each_frame(sample, unwound, |frame| frames.push(frame));
     frames
+}
+
+/// Calls `visit` with the frames of a sample, innermost first: its own address, then the callchain without it, then what
+/// was unwound.
+pub fn for_each_frame(sample: &Sample<'_>, unwound: &[u64], mut visit: impl FnMut(Frame)) {
+    own_frame(sample).into_iter().for_each(&mut visit);
+    for_each_caller(sample, unwound, visit);
 }
 
 fn own_frame(sample: &Sample<'_>) -> Option<Frame> {

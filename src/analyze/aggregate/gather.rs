@@ -8,12 +8,14 @@ use perf_data::record::{Record, RecordContext, Sample};
 use rustc_hash::FxHashMap;
 
 use crate::analyze::aggregate::collect::{Collected, Collector};
+use crate::analyze::aggregate::functions::{Functions, SAMPLES_BEFORE};
 use crate::analyze::aggregate::jit::JitFunctions;
 use crate::analyze::aggregate::not_sampled::{self, NotSampled, Unseen};
 use crate::analyze::aggregate::replay::{Replay, ReplayEnd};
 use crate::analyze::aggregate::samples::SampleList;
 use crate::analyze::aggregate::unsampled::Unsampled;
 use crate::analyze::aggregate::unwind::{SampleUnwinder, finder_of_chains};
+use crate::analyze::build_ids::add_build_ids;
 use crate::analyze::events::EventUnit;
 use crate::analyze::events::{EventRole, EventRoles};
 use crate::analyze::gpu::launches::Launches;
@@ -26,6 +28,7 @@ use crate::profile::{EventTotals, HiddenCallers, Module, Thread};
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{Metadata, Target};
 use crate::recording::{LentReading, Recording};
+use crate::symbolize::SymbolizeOptions;
 use crate::timeline::{TaskId, Tasks};
 use crate::units::{Nanoseconds, Timestamp};
 
@@ -98,6 +101,7 @@ pub(crate) fn gather<'r>(
 }
 
 struct Gatherer<'r, F> {
+    recording: &'r Recording,
     roles: &'r EventRoles,
     metadata: Option<&'r Metadata>,
     tasks: Tasks,
@@ -106,6 +110,8 @@ struct Gatherer<'r, F> {
     unwinder: Option<SampleUnwinder>,
     launches: Launches,
     totals: Vec<EventTotals>,
+    /// Samples until functions are looked up, and where; `None` where addresses are to be told apart.
+    functions_after: Option<(u64, SymbolizeOptions)>,
     /// Launches so far.
     launched: u32,
     launch_cells: Vec<u32>,
@@ -153,6 +159,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             .chain(launches.event())
             .collect();
         Self {
+            recording,
             roles,
             metadata: recording.metadata(),
             tasks: Tasks::default(),
@@ -171,6 +178,11 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
                 .filter(|_| options.dimensions.stacks),
             launches,
             totals,
+            functions_after: options
+                .functions
+                .clone()
+                .filter(|_| options.dimensions.stacks)
+                .map(|options| (SAMPLES_BEFORE, options)),
             launched: 0,
             launch_cells: Vec::new(),
             sampled: None,
@@ -340,11 +352,29 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
 
     fn key(&mut self, task: TaskId, sample: &Sample<'_>) -> SampleKey {
         self.make_room();
+        if let Some((left, _)) = &mut self.functions_after {
+            *left -= 1;
+            if *left == 0 {
+                self.merge_functions();
+            }
+        }
         let unwound = match &mut self.unwinder {
             Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
             None => &[],
         };
         self.collector.key(&mut self.tasks, task, sample, unwound)
+    }
+
+    /// Looks up the functions of all code that was met. In each pass it comes at the same sample, and finds the same.
+    #[cold]
+    fn merge_functions(&mut self) {
+        let Some((_, options)) = self.functions_after.take() else { return };
+        let mut modules = self.tasks.modules().to_vec();
+        add_build_ids(&mut modules, self.recording);
+        let collector = &self.collector;
+        let may_stand = |address| collector.may_stand(address);
+        let functions = Functions::of(&options, &modules, collector.addresses(), may_stand);
+        self.collector.merge_functions(functions);
     }
 
     /// A call that launches of GPU kernels are known by. Those of other processes are not the program's.

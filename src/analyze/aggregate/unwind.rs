@@ -281,7 +281,37 @@ pub(crate) fn code_mapping<'a>(tasks: &'a Tasks, mapping: &Mapping) -> CodeMappi
 
 /// What a callchain says of the program's own code; nothing if that was not recorded.
 fn user_part(chain: Callchain<'_>) -> Callchain<'_> {
-    let before = chain.entries().rposition(|entry| entry == CONTEXT_USER);
-    let part = before.and_then(|before| chain.0.get(size_of::<u64>() * (before + 1)..));
+    let (entries, _) = chain.0.as_chunks();
+    let part = last_of(entries, CONTEXT_USER.to_le_bytes())
+        .and_then(|last| chain.0.get(size_of::<u64>() * (last + 1)..));
     Callchain(part.unwrap_or_default())
+}
+
+/// The place of the last entry that is this one. Most often that is one of the first of many, so that eight at a time are asked
+/// whether it is among them, which a CPU does at once.
+fn last_of(entries: &[[u8; 8]], wanted: [u8; 8]) -> Option<usize> {
+    let mut start = entries.len();
+    entries.rchunks(8).find_map(|some| {
+        start -= some.len();
+        let has_it = some.iter().fold(false, |has_it, entry| has_it | (*entry == wanted));
+        if has_it { Some(start + some.iter().rposition(|entry| *entry == wanted)?) } else { None }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_last_entry_is_found(entries in prop::collection::vec(0u8..4, 0..40)) {
+            let entries: Vec<[u8; 8]> = entries.into_iter().map(|entry| [entry; 8]).collect();
+            for wanted in 0u8..5 {
+                let expected = entries.iter().rposition(|entry| *entry == [wanted; 8]);
+                prop_assert_eq!(last_of(&entries, [wanted; 8]), expected);
+            }
+        }
+    }
 }

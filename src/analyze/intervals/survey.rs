@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use perf_data::format::record_type;
+use perf_data::format::{record_type, sample_type};
 use perf_data::record::{Record, RecordContext, Sample};
 use perf_data::{Decoder, RawRecord};
 
@@ -13,8 +13,8 @@ use crate::analyze::intervals::late_readings::LateReadings;
 use crate::analyze::intervals::losses::{Loss, Losses};
 use crate::analyze::intervals::pieces::Pieces;
 use crate::attribute::Quantum;
-use crate::hardware::DomainInfo;
-use crate::profile::{LostStretch, MeterCurve};
+use crate::hardware::{DomainInfo, Method};
+use crate::profile::{LostStretch, LostStretches, MeterCurve};
 use crate::recording::energy::EnergyReading;
 use crate::recording::{LentReading, Recording};
 use crate::units::{Joules, Timestamp};
@@ -23,6 +23,23 @@ use crate::units::{Joules, Timestamp};
 const MOST_LONG_LOSSES: usize = 1 << 18;
 /// Stretches of lost records that are kept: the more there are, the less does each hide.
 const MOST_STRETCHES: usize = 1 << 17;
+
+/// Adds to stretches, as long as there is room.
+pub(crate) fn add_stretch(stretches: &mut Vec<LostStretch>, stretch: LostStretch) {
+    if stretches.len() < MOST_STRETCHES {
+        stretches.push(stretch);
+    }
+}
+
+/// What is seen on the way through the samples, in the order of time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Seen {
+    /// Highest CPU number of a sample.
+    pub highest_cpu: Option<u32>,
+    /// By sampled event: [`IntervalGrid::lateness_of_changes`].
+    pub late: Vec<f64>,
+    pub lost_stretches: Vec<LostStretch>,
+}
 
 /// What a recording holds.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +61,16 @@ pub struct Survey {
     pub(crate) losses: Losses,
     pub(crate) long_losses: Vec<Quantum>,
     pub(crate) lost_stretches: Vec<LostStretch>,
+    pub(crate) is_of_samples: bool,
+}
+
+/// What a survey looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LookAt {
+    /// Everything.
+    All,
+    /// Readings of meters; samples are only counted, and where records were lost, that does not do.
+    Readings,
 }
 
 impl Survey {
@@ -70,6 +97,11 @@ impl Survey {
         self.late_readings.iter().zip(domains).filter_map(|(readings, domain)| readings.warning(domain))
     }
 
+    /// In what pieces records were lost.
+    pub fn lost(&self) -> LostStretches {
+        LostStretches::of(&self.lost_stretches)
+    }
+
     /// Losses that are too long to be told of when they end, the first of them last.
     pub(crate) fn long_losses(&self) -> Vec<Quantum> {
         let mut losses = self.long_losses.clone();
@@ -80,17 +112,14 @@ impl Survey {
 
 /// Surveys a recording. Damage is not reported here: the second pass meets it again and tells.
 pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
+    look_at(recording, roles, LookAt::All).unwrap_or_default()
+}
+
+/// `None` if more must be looked at.
+fn look_at(recording: &Recording, roles: &EventRoles, what: LookAt) -> Option<Survey> {
     let domains = recording.metadata().map_or(&[][..], |metadata| &metadata.domains);
     let ranges: Vec<Option<Joules>> = domains.iter().map(|domain| domain.range).collect();
-    let domains = ranges.len();
-    let mut survey = Survey {
-        samples: vec![0; roles.sampled().len()],
-        readings: vec![None; domains],
-        meters: vec![MeterCurve::default(); domains],
-        late_readings: vec![LateReadings::default(); domains],
-        intervals: IntervalGrid::new(recording.metadata(), roles.sampled().len()),
-        ..Survey::default()
-    };
+    let mut survey = Survey { is_of_samples: what == LookAt::All, ..Survey::before(recording, roles) };
     let (mut records, decoder) = (recording.records(), recording.decoder());
     let mut lent = recording.lent_readings().unwrap_or_default().iter().peekable();
     loop {
@@ -101,7 +130,11 @@ pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
                 while let Some(reading) = lent.next_if(|reading| now.is_some_and(|now| reading.time <= now)) {
                     survey.lent(&ranges, reading);
                 }
-                survey.record(roles, &ranges, decoder, &raw);
+                match what {
+                    LookAt::All => survey.record(roles, &ranges, decoder, &raw),
+                    LookAt::Readings if tells_losses(decoder, &raw) => return None,
+                    LookAt::Readings => survey.record_of_meters(roles, &ranges, decoder, &raw),
+                }
                 let seen = raw.position;
                 records.release_before(seen);
             }
@@ -111,19 +144,73 @@ pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
     }
     lent.for_each(|reading| survey.lent(&ranges, reading));
     survey.intervals.end();
-    survey
+    Some(survey)
+}
+
+/// Whether a record says that others were lost.
+fn tells_losses(decoder: &Decoder, raw: &RawRecord<'_>) -> bool {
+    matches!(raw.kind, record_type::LOST | record_type::LOST_SAMPLES)
+        && matches!(decoder.decode(raw, &decoder.context(raw)), Ok(Record::Lost { count: 1.. }))
 }
 
 impl Survey {
-    fn lost(&mut self, roles: &EventRoles, context: &RecordContext, records: u64) {
+    /// Before anything of a recording was seen.
+    fn before(recording: &Recording, roles: &EventRoles) -> Self {
+        let domains = recording.metadata().map_or(0, |metadata| metadata.domains.len());
+        Self {
+            samples: vec![0; roles.sampled().len()],
+            readings: vec![None; domains],
+            meters: vec![MeterCurve::default(); domains],
+            late_readings: vec![LateReadings::default(); domains],
+            intervals: IntervalGrid::new(recording.metadata(), roles.sampled().len()),
+            ..Self::default()
+        }
+    }
+
+    /// Surveys a recording before its samples are gone through, as far as that must be known beforehand. Where nothing is
+    /// measured, no model is fitted to what happened in intervals, and readings are all that decides how joules are divided,
+    /// unless records were lost; where nothing is estimated either, there is nothing to divide. What else there is to know
+    /// comes on the way: see [`Survey::with_seen`]. That is in the order of time, in which samples that do not tell their CPU
+    /// do not lie in the file: of these, all is found here if joules `are_asked_for`.
+    pub(crate) fn ahead_of(recording: &Recording, roles: &EventRoles, are_asked_for: bool) -> Self {
+        let domains = recording.metadata().map_or(&[][..], |metadata| &metadata.domains);
+        if domains.is_empty() && !are_asked_for {
+            return Self::before(recording, roles);
+        }
+        let has_measured = domains.iter().any(|domain| domain.method == Method::Measured);
+        let tells_cpus = recording.events().iter().all(|event| event.attr.samples(sample_type::CPU));
+        if has_measured || !tells_cpus {
+            return survey(recording, roles);
+        }
+        if domains.is_empty() {
+            return Self::before(recording, roles);
+        }
+        look_at(recording, roles, LookAt::Readings).unwrap_or_else(|| survey(recording, roles))
+    }
+
+    /// Samples were looked at, and not counted alone.
+    pub(crate) fn is_of_samples(&self) -> bool {
+        self.is_of_samples
+    }
+
+    /// With what was seen of samples and losses on the way through them.
+    pub(crate) fn with_seen(
+        self,
+        samples: Vec<u64>,
+        sampled: Option<(Timestamp, Timestamp)>,
+        seen: Seen,
+    ) -> Self {
+        let Seen { highest_cpu, lost_stretches, .. } = seen;
+        Self { samples, sampled, highest_cpu, lost_stretches, ..self }
+    }
+
+    fn take_losses(&mut self, roles: &EventRoles, context: &RecordContext, records: u64) {
         let Some(time) = context.time else { return };
         let cpu = context.cpu;
         let losses = self.losses.lost(cpu, time, records);
         if let Some(&Loss { start, .. }) = losses.first() {
             self.intervals.lost_records(cpu, start, time);
-            if self.lost_stretches.len() < MOST_STRETCHES {
-                self.lost_stretches.push(LostStretch { start, end: time, records });
-            }
+            add_stretch(&mut self.lost_stretches, LostStretch { start, end: time, records });
         }
         for loss in losses {
             let Loss { event, count, start } = loss;
@@ -133,6 +220,38 @@ impl Survey {
                 let span = span.told_by(roles.tells_time(event));
                 self.long_losses.push(loss.quantum(time, cpu, span));
             }
+        }
+    }
+
+    /// Reads what meters counted, and counts samples.
+    fn record_of_meters(
+        &mut self,
+        roles: &EventRoles,
+        ranges: &[Option<Joules>],
+        decoder: &Decoder,
+        raw: &RawRecord<'_>,
+    ) {
+        if raw.kind != record_type::SAMPLE {
+            return;
+        }
+        let context = decoder.context(raw);
+        match roles.of(context.event.map(|event| event.0)) {
+            Some(EventRole::Sampled(event)) => self.samples[event as usize] += 1,
+            Some(EventRole::Energy(domain)) => self.reading_of(domain, ranges, decoder, (raw, &context)),
+            _ => {}
+        }
+    }
+
+    fn reading_of(
+        &mut self,
+        domain: u32,
+        ranges: &[Option<Joules>],
+        decoder: &Decoder,
+        (raw, context): (&RawRecord<'_>, &RecordContext),
+    ) {
+        if let Ok(Record::Sample(sample)) = decoder.decode(raw, context) {
+            let domain = domain as usize;
+            self.reading(domain, ranges[domain], context, &sample);
         }
     }
 
@@ -154,16 +273,11 @@ impl Survey {
                     }
                     self.sample(&roles.sampled()[event as usize], event, &context, period);
                 }
-                Some(EventRole::Energy(domain)) => {
-                    if let Ok(Record::Sample(sample)) = decoder.decode(raw, &context) {
-                        let domain = domain as usize;
-                        self.reading(domain, ranges[domain], &context, &sample);
-                    }
-                }
+                Some(EventRole::Energy(domain)) => self.reading_of(domain, ranges, decoder, (raw, &context)),
                 _ => {}
             }
         } else if let Ok(Record::Lost { count }) = decoder.decode(raw, &context) {
-            self.lost(roles, &context, count);
+            self.take_losses(roles, &context, count);
         }
     }
 
@@ -214,5 +328,34 @@ impl Survey {
         if time >= ends[1].0 {
             ends[1] = point;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyze::fixture::{metadata, recording_with_readings};
+    use crate::recording::metadata::Metadata;
+
+    #[test]
+    fn of_samples_nothing_must_be_known_where_nothing_is_measured() {
+        let stacks: Vec<Vec<u64>> = (0..100).map(|number| vec![number % 7]).collect();
+        let surveys = |metadata: Metadata| {
+            let recording = recording_with_readings(&stacks, metadata, |_| true);
+            let roles = EventRoles::new(&recording);
+            [survey(&recording, &roles), Survey::ahead_of(&recording, &roles, true)]
+        };
+        let mut estimated = metadata();
+        estimated.domains.iter_mut().for_each(|domain| domain.method = Method::Estimated);
+        let [all, ahead] = surveys(estimated);
+        assert!(all.is_of_samples() && !ahead.is_of_samples());
+        assert_eq!((&ahead.samples, &ahead.readings), (&all.samples, &all.readings));
+        assert_eq!((all.samples[0], all.readings.len()), (100, 3));
+        assert!(all.readings.iter().all(Option::is_some));
+        assert_eq!(ahead.sampled, None);
+        let [_, ahead] = surveys(metadata());
+        assert!(ahead.is_of_samples(), "a model is fitted to what was measured");
+        let [all, ahead] = surveys(Metadata { domains: Vec::new(), ..metadata() });
+        assert_eq!((all.samples[0], ahead.samples[0], ahead.is_of_samples()), (100, 0, false));
     }
 }

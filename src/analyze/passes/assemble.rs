@@ -39,8 +39,17 @@ pub(crate) fn assemble(
     attributed: Attributed,
     mut gathered: Gathered,
 ) -> Assembled {
-    let Attributed { attribution, cells, cell_counts, launch_cells, errors, division, warnings, by_event } =
-        attributed;
+    let Attributed {
+        attribution,
+        cells,
+        cell_counts,
+        launch_cells,
+        errors,
+        division,
+        warnings,
+        by_event,
+        ..
+    } = attributed;
     let Collected { callers, addresses, .. } = gathered.collected;
     let mut cell_counts = cell_counts.into_iter();
     let (cells, stacks) = match by_event {

@@ -8,7 +8,7 @@ use crate::analyze::events::EventRoles;
 use crate::analyze::intervals::grid::cpus_of;
 use crate::analyze::intervals::losses::HORIZON;
 use crate::analyze::intervals::spans::Span;
-use crate::analyze::intervals::survey::Survey;
+use crate::analyze::intervals::survey::{Seen, Survey};
 use crate::analyze::model::plan::Plan;
 use crate::analyze::options::Options;
 use crate::analyze::passes::parts::{LaunchCells, PartsMaker};
@@ -71,6 +71,18 @@ pub(crate) struct Attributed {
     pub warnings: Vec<String>,
     /// There were too many cells or call paths: there is one cell for each event.
     pub by_event: bool,
+    /// What there was to be seen of samples meanwhile.
+    pub seen: Seen,
+}
+
+impl Attributed {
+    /// Where nothing was known beforehand: with the terms of errors that follow from what was seen.
+    pub fn with_terms_of_seen(self) -> Self {
+        let Seen { late, lost_stretches, .. } = &self.seen;
+        let errors =
+            ErrorTerms { late: late.clone(), lost: LostStretches::of(lost_stretches), ..self.errors };
+        Self { errors, ..self }
+    }
 }
 
 /// The domains of GPUs whose launches were recorded.
@@ -116,7 +128,7 @@ impl<'r> Attributing<'r> {
             late: (0..roles.sampled().len())
                 .map(|event| survey.intervals.lateness_of_changes(event))
                 .collect(),
-            lost: LostStretches::of(&survey.lost_stretches),
+            lost: survey.lost(),
             ..ErrorTerms::default()
         };
         // Joules, their variances where there are some, and what depends on the model.
@@ -170,14 +182,25 @@ impl<'r> Attributing<'r> {
 
     /// The end of a recording that is kept whole.
     pub fn finish(self) -> Attributed {
-        let Self { attributor, errors, division, warnings, cells, cell_counts, kept, .. } = self;
+        let Self { attributor, span_finder, errors, division, warnings, cells, cell_counts, kept, .. } = self;
         let (sequence, launch_cells, by_event) = match kept {
             Kept::Whole { sequence, launches, by_event } => (sequence, launches, by_event),
             Kept::Parts(_) => Default::default(),
         };
         let attribution = attributor.finish();
         let errors = ErrorTerms { sequence, ..errors };
-        Attributed { attribution, cells, cell_counts, launch_cells, errors, division, warnings, by_event }
+        let seen = span_finder.seen();
+        Attributed {
+            attribution,
+            cells,
+            cell_counts,
+            launch_cells,
+            errors,
+            division,
+            warnings,
+            by_event,
+            seen,
+        }
     }
 
     /// The end of a recording in parts, all but the last of which were given away; what is known of launches.

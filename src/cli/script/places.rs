@@ -1,6 +1,6 @@
 //! Where the frames of a recording's samples lie, and their names: found in a first pass, printed in a second.
 
-use eprof::analyze::{Frame, SampleUnwinder, add_build_ids, frames_of};
+use eprof::analyze::{Frame, SampleUnwinder, add_build_ids, for_each_frame};
 use eprof::profile::{AddressId, CodeAddress, Module, ModuleKind};
 use eprof::recording::Recording;
 use eprof::symbolize::SymbolizeOptions;
@@ -37,13 +37,14 @@ impl Follower {
         }
     }
 
-    /// The frames of a sample, innermost first.
-    pub fn frames(&mut self, task: TaskId, sample: &Sample<'_>) -> Vec<Frame> {
+    /// Puts the frames of a sample, innermost first, into `frames`.
+    pub fn frames(&mut self, task: TaskId, sample: &Sample<'_>, frames: &mut Vec<Frame>) {
         let unwound = match &mut self.unwinder {
             Some(unwinder) => unwinder.unwind(&self.tasks, task, sample),
             None => &[],
         };
-        frames_of(sample, unwound)
+        frames.clear();
+        for_each_frame(sample, unwound, |frame| frames.push(frame));
     }
 }
 
@@ -56,9 +57,22 @@ static NOWHERE: Module =
 pub struct Places {
     /// Of this pass alone: looking a place up tells [`Tasks`] that somebody asked for it, by which it numbers the
     /// states of memory. A pass that found its places here without asking would number them otherwise.
-    known: FxHashMap<(SpaceId, CpuMode, bool, u64), Known>,
+    known: FxHashMap<Key, Known>,
+    /// Those that were looked up last, each at a place that its address decides: nearly all frames are of few places.
+    latest: Vec<Option<(Key, Known)>>,
     code: CodeInterner,
     modules: Vec<Module>,
+}
+
+/// What decides where a frame lies.
+type Key = (SpaceId, CpuMode, bool, u64);
+
+/// Places of [`Places::latest`].
+const LATEST: usize = 1 << 13;
+
+/// Fibonacci hashing: the high bits depend on all of the address.
+fn place_among_latest(address: u64) -> usize {
+    (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - LATEST.trailing_zeros())) as usize
 }
 
 /// A frame as this pass has seen it before: everything that is printed of it is the same.
@@ -78,12 +92,24 @@ impl Places {
             CpuMode::Kernel => tasks.kernel_space_id(),
             _ => tasks.space_id(task),
         };
-        let Self { known, code, .. } = self;
+        let Self { known, code, latest, .. } = self;
+        let key = (space, mode, is_return, address);
+        if latest.is_empty() {
+            latest.resize(LATEST, None);
+        }
+        let latest = &mut latest[place_among_latest(address)];
+        if let Some((of_key, found)) = latest
+            && *of_key == key
+        {
+            return *found;
+        }
         let number = known.len() as u32;
-        *known.entry((space, mode, is_return, address)).or_insert_with(|| {
+        let found = *known.entry(key).or_insert_with(|| {
             let code_address = tasks.locate(task, mode, address.wrapping_sub(u64::from(is_return)));
             Known { number, place: code.intern(code_address) }
-        })
+        });
+        *latest = Some((key, found));
+        found
     }
 
     /// Ends the first pass: takes over the modules that the places lie in.
@@ -95,6 +121,7 @@ impl Places {
     fn end_pass(&mut self, tasks: Tasks) {
         (self.modules, _) = tasks.into_parts();
         self.known.clear();
+        self.latest.clear();
     }
 
     /// All places, by their numbers.

@@ -45,6 +45,8 @@ pub struct Printer<W> {
     lines: Lines,
     /// The same of samples without a call stack, which are on the line of the sample.
     ends_of_lines: Lines,
+    /// Those of the sample at hand.
+    frames: Vec<Frame>,
 }
 
 /// The lines of frames that were printed before, by the numbers of the frames.
@@ -186,6 +188,7 @@ impl<W: Write> Printer<W> {
             symbols,
             lines: Lines::default(),
             ends_of_lines: Lines::default(),
+            frames: Vec::new(),
         }
     }
 
@@ -224,7 +227,8 @@ impl<W: Write> Printer<W> {
     fn pass_over(&mut self, context: &RecordContext, sample: &Sample<'_>) {
         let task = task_of(&mut self.follower.tasks, context);
         if self.look.fields.ip() {
-            for frame in self.follower.frames(task, sample) {
+            self.follower.frames(task, sample, &mut self.frames);
+            for &frame in &self.frames {
                 self.places.of(&mut self.follower.tasks, task, frame);
             }
         }
@@ -270,9 +274,10 @@ impl<W: Write> Printer<W> {
             };
         }
         writeln!(self.out)?;
-        for frame in self.follower.frames(task, sample) {
-            self.frame(task, frame)?;
-        }
+        let mut frames = std::mem::take(&mut self.frames);
+        self.follower.frames(task, sample, &mut frames);
+        frames.iter().try_for_each(|frame| self.frame(task, *frame))?;
+        self.frames = frames;
         writeln!(self.out)
     }
 

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use super::code::{Code, Frame};
 use super::tables::Tables;
 use super::timeline::{Stretch, Timeline};
-use crate::profile::{InSlice, Profile, ProfileParts, StackId};
+use crate::profile::{AddressId, CallersId, InSlice, Profile, ProfileParts, StackId};
 use crate::report::ReportError;
 use crate::report::folded::WholeNumbers;
 use crate::report::select::{Selected, Selection, Weight};
@@ -21,6 +21,10 @@ use crate::symbolize::Symbols;
 
 /// What a node of the tree of stacks takes, with its place in the index.
 const BYTES_PER_STACK: usize = 64;
+
+/// Callers whose nodes are remembered, so that what that takes does not grow with a recording: some 12 MB. Those that most
+/// stacks share come first.
+const MOST_CALLERS: usize = 1 << 18;
 
 /// A sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -186,6 +190,23 @@ pub fn units_per_weight(weight: Weight) -> f64 {
     }
 }
 
+/// A place in a thread's tree of stacks.
+#[derive(Debug, Clone, Copy, Default)]
+struct Node {
+    /// `None` above all frames.
+    number: Option<u32>,
+    /// There was no memory for what it calls.
+    is_cut: bool,
+}
+
+/// The nodes of a part of the profile that were found so far, by thread.
+#[derive(Default)]
+struct Nodes {
+    of_stacks: FxHashMap<(u32, StackId), Option<u32>>,
+    of_callers: FxHashMap<(u32, CallersId), Node>,
+    path: Vec<(CallersId, AddressId)>,
+}
+
 struct Collector<'a> {
     code: &'a Code<'a>,
     timeline: &'a Timeline,
@@ -209,7 +230,7 @@ impl Collector<'_> {
             }
         }
         let mut per_joule = vec![Spent::default(); part.cells.len()];
-        let mut nodes: FxHashMap<(u32, StackId), Option<u32>> = FxHashMap::default();
+        let mut nodes = Nodes::default();
         for (index, cell, totals) in selected.cells(part) {
             let weight = totals.weight(self.weight);
             if weight <= 0.0 || !taken[cell.stack.0 as usize] {
@@ -251,7 +272,7 @@ impl Collector<'_> {
         part: &Profile,
         stretch: Option<usize>,
         spent: &mut BTreeMap<(u32, StackId), Spent>,
-        nodes: &mut FxHashMap<(u32, StackId), Option<u32>>,
+        nodes: &mut Nodes,
     ) {
         let spent: Vec<((u32, StackId), Spent)> = std::mem::take(spent).into_iter().collect();
         let Some(stretch) = stretch.and_then(|index| self.timeline.stretches().get(index)) else { return };
@@ -271,42 +292,70 @@ impl Collector<'_> {
     }
 
     /// The node of a stack in its thread's tree, or of as many of its callers as there is memory for.
-    fn node(
+    fn node(&mut self, part: &Profile, thread: u32, stack: StackId, nodes: &mut Nodes) -> Option<u32> {
+        if let Some(&node) = nodes.of_stacks.get(&(thread, stack)) {
+            return node;
+        }
+        let callers = self.node_of_callers(part, thread, part.stacks.callers(stack), nodes);
+        let mut node = self.below(thread, callers, part.stacks.innermost(stack));
+        if node.number.is_none() {
+            // Without a frame it would say that nothing ran.
+            node = self.add(thread, node, Frame::UNKNOWN);
+        }
+        self.cut_paths += u64::from(node.is_cut);
+        nodes.of_stacks.insert((thread, stack), node.number);
+        node.number
+    }
+
+    /// The same of callers, of which those that many stacks share are looked up once for each thread.
+    fn node_of_callers(
         &mut self,
         part: &Profile,
         thread: u32,
-        stack: StackId,
-        nodes: &mut FxHashMap<(u32, StackId), Option<u32>>,
-    ) -> Option<u32> {
-        if let Some(&node) = nodes.get(&(thread, stack)) {
+        callers: CallersId,
+        nodes: &mut Nodes,
+    ) -> Node {
+        let (mut at, mut inner) = (callers, std::mem::take(&mut nodes.path));
+        let mut node = loop {
+            let Some((address, outer)) = part.stacks.caller(at) else { break Node::default() };
+            if let Some(&known) = nodes.of_callers.get(&(thread, at)) {
+                break known;
+            }
+            inner.push((at, address));
+            at = outer;
+        };
+        for (at, address) in inner.drain(..).rev() {
+            node = self.below(thread, node, Some(address));
+            if nodes.of_callers.len() < MOST_CALLERS {
+                nodes.of_callers.insert((thread, at), node);
+            }
+        }
+        nodes.path = inner;
+        node
+    }
+
+    /// The node of code that another one calls.
+    fn below(&mut self, thread: u32, node: Node, address: Option<AddressId>) -> Node {
+        let code = self.code;
+        let frames = address.into_iter().flat_map(|address| code.of_address(address));
+        frames.fold(node, |node, frame| self.add(thread, node, frame))
+    }
+
+    /// The node of a frame, if there is memory for it and for what it is called by; the outermost frame always has a place.
+    fn add(&mut self, thread: u32, node: Node, frame: Frame) -> Node {
+        if node.is_cut {
             return node;
         }
-        let code = self.code;
-        let mut frames: Vec<Frame> =
-            part.stacks.frames(stack).flat_map(|address| code.of_address(address).rev()).collect();
-        if frames.is_empty() {
-            // Without a frame it would say that nothing ran.
-            frames.push(Frame::UNKNOWN);
-        }
-        let mut room = self.room;
+        let (code, has_room) = (self.code, self.room > 0 || node.number.is_none());
         let tables = &mut self.thread(thread).tables;
-        let (mut node, mut is_cut) = (None, false);
-        for &frame in frames.iter().rev() {
-            let before = tables.stack_count();
-            // The outermost frame always has a place.
-            match tables.stack(code, node, frame, room > 0 || node.is_none()) {
-                Some(next) => node = Some(next),
-                None => {
-                    is_cut = true;
-                    break;
-                }
-            }
-            room = room.saturating_sub(tables.stack_count() - before);
+        let before = tables.stack_count();
+        let next = tables.stack(code, node.number, frame, has_room);
+        let more = tables.stack_count() - before;
+        self.room = self.room.saturating_sub(more);
+        match next {
+            Some(next) => Node { number: Some(next), is_cut: false },
+            None => Node { is_cut: true, ..node },
         }
-        self.room = room;
-        self.cut_paths += u64::from(is_cut);
-        nodes.insert((thread, stack), node);
-        node
     }
 
     fn finish(mut self) -> Samples {

@@ -1,0 +1,103 @@
+//! Functions whose addresses need not be told apart.
+//!
+//! A program has many addresses and few functions. Where only functions are asked for, stacks that differ in nothing else are
+//! one: after the first samples of a recording the symbols of what they met are looked up, and from then on one address stands
+//! for all others that the same symbol names. That is an economy and no more: addresses of other functions, and those that were
+//! met before, stay what they are, and every stack still has the names that it had.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::profile::{AddressId, CodeAddress, Module, ModuleId, ModuleKind};
+use crate::symbolize::{SymbolizeOptions, Symbolizer};
+
+/// Samples before functions are looked up: enough to meet nearly all that matter.
+pub(crate) const SAMPLES_BEFORE: u64 = 1 << 15;
+
+/// Functions, each with the address that stands for all of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Functions {
+    /// By module and start: where each function ends, and its address.
+    by_module: FxHashMap<ModuleId, BTreeMap<u64, (u64, AddressId)>>,
+    standing: FxHashSet<AddressId>,
+}
+
+impl Functions {
+    /// The functions in files that some of these addresses, in these modules, are of; `may_stand` tells which addresses may
+    /// stand for others.
+    pub fn of(
+        options: &SymbolizeOptions,
+        modules: &[Module],
+        addresses: &[CodeAddress],
+        may_stand: impl Fn(AddressId) -> bool,
+    ) -> Self {
+        let is_of_file = |code: &CodeAddress| {
+            modules.get(code.module.0 as usize).is_some_and(|module| module.kind == ModuleKind::File)
+        };
+        let numbered = (0..).map(AddressId).zip(addresses);
+        let met = numbered.filter(|(id, code)| is_of_file(code) && may_stand(*id));
+        let (ids, met): (Vec<AddressId>, Vec<CodeAddress>) = met.map(|(id, code)| (id, *code)).unzip();
+        let symbols = Symbolizer::new(options.clone()).symbolize(modules, &met);
+        let mut functions = Self::default();
+        for (index, (id, code)) in (0..).map(AddressId).zip(ids.into_iter().zip(met)) {
+            let Some(extent) = symbols.extent(index) else { continue };
+            let of_module = functions.by_module.entry(code.module).or_default();
+            let (_, standing) = *of_module.entry(extent.start).or_insert((extent.end, id));
+            functions.standing.insert(standing);
+        }
+        functions
+    }
+
+    /// The address that stands for this one.
+    pub fn find(&self, code: CodeAddress) -> Option<AddressId> {
+        let of_module = self.by_module.get(&code.module).filter(|_| !code.kernel)?;
+        let (_, (end, standing)) = of_module.range(..=code.address).next_back()?;
+        (code.address < *end).then_some(*standing)
+    }
+
+    /// The address stands for others, too.
+    pub fn is_standing(&self, address: AddressId) -> bool {
+        self.standing.contains(&address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of this test's own file: every address of a function is that function's, and no other is.
+    #[test]
+    fn one_address_stands_for_a_function() {
+        let path = std::env::current_exe().expect("a path").display().to_string();
+        let modules = [Module { kind: ModuleKind::File, path, build_id: None, inode: None, pid: None }];
+        let size = std::fs::metadata(&modules[0].path).expect("a file").len();
+        let code = |address| CodeAddress { module: ModuleId(0), address, kernel: false };
+        let met: Vec<CodeAddress> = (0..4_000).map(|step| code(step * (size / 4_000))).collect();
+        let options = SymbolizeOptions { inlines: false, lines: false, ..SymbolizeOptions::default() };
+        let may_stand = |id: AddressId| id.0 % 3 != 0;
+        let functions = Functions::of(&options, &modules, &met, may_stand);
+        assert!(functions.standing.len() > 100, "{}", functions.standing.len());
+        assert!(functions.standing.iter().all(|id| may_stand(*id)));
+        let others: Vec<CodeAddress> = met.iter().map(|met| code(met.address + 3)).collect();
+        let names = |addresses: &[CodeAddress]| {
+            let symbols = Symbolizer::new(options.clone()).symbolize(&modules, addresses);
+            let name = |index| {
+                let function = symbols.function(symbols.frames(AddressId(index))[0].function);
+                (function.raw_name.clone(), function.address, function.known)
+            };
+            (0..addresses.len() as u32).map(name).collect::<Vec<_>>()
+        };
+        let (of_met, of_others) = (names(&met), names(&others));
+        let mut found = 0;
+        for (other, name) in others.iter().zip(&of_others) {
+            if let Some(standing) = functions.find(*other) {
+                assert_eq!(&of_met[standing.0 as usize], name, "{other:?}");
+                found += 1;
+            }
+            assert_eq!(functions.find(CodeAddress { kernel: true, ..*other }), None);
+            assert_eq!(functions.find(CodeAddress { module: ModuleId(1), ..*other }), None);
+        }
+        assert!(found > 1_000, "{found}");
+    }
+}
