@@ -75,7 +75,7 @@ mod tests {
         let code = |address| CodeAddress { module: ModuleId(0), address, kernel: false };
         let met: Vec<CodeAddress> = (0..4_000).map(|step| code(step * (size / 4_000))).collect();
         let options = SymbolizeOptions { inlines: false, lines: false, ..SymbolizeOptions::default() };
-        let may_stand = |id: AddressId| id.0 % 3 != 0;
+        let may_stand = |id: AddressId| !id.0.is_multiple_of(3);
         let functions = Functions::of(&options, &modules, &met, may_stand);
         assert!(functions.standing.len() > 100, "{}", functions.standing.len());
         assert!(functions.standing.iter().all(|id| may_stand(*id)));

@@ -176,9 +176,8 @@ fn a_database_has_what_the_tables_have_and_twice_is_once() {
     assert_eq!(server.value("SELECT count() FROM energy.pushes"), "12");
     expected.assert_same(&Sums::of_server(&server));
     // Names, and joules by function through the frames, as the page has the query.
-    let names = server.value(&format!(
-        "SELECT count() FROM (SELECT DISTINCT function_id, name, module, line FROM energy.functions)"
-    ));
+    let names = server
+        .value("SELECT count() FROM (SELECT DISTINCT function_id, name, module, line FROM energy.functions)");
     let frames =
         server.value("SELECT count() FROM (SELECT DISTINCT stack_id, depth FROM energy.stack_frames)");
     let mut known = BTreeSet::new();

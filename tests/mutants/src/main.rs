@@ -57,7 +57,7 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     every: usize,
     /// Programs of tests to be run, beside the unit tests
-    #[arg(long, value_name = "NAME", default_values_t = [String::from("library")])]
+    #[arg(long, value_name = "NAME", default_values_t = ["library", "gpu", "cli"].map(String::from))]
     tests: Vec<String>,
     /// Exit with status 1 if a larger share of the tried faults survives, in per cent
     #[arg(long, value_name = "PERCENT")]
