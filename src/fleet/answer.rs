@@ -10,6 +10,8 @@ pub enum Cell {
     Text(String),
     /// Joules, and with how many decimals they are shown by the largest of them.
     Joules(f64),
+    /// One standard error in joules at most, where that is known.
+    Error(Option<f64>),
     /// CPU time, where that is known.
     Seconds(Option<f64>),
     Watts(Option<f64>),
@@ -35,7 +37,9 @@ impl Cell {
         match self {
             Self::Text(text) => json!(text),
             Self::Joules(number) => json!(number),
-            Self::Seconds(number) | Self::Watts(number) | Self::Share(number) => json!(number),
+            Self::Error(number) | Self::Seconds(number) | Self::Watts(number) | Self::Share(number) => {
+                json!(number)
+            }
             Self::Count(number) => json!(number),
         }
     }
@@ -45,7 +49,7 @@ impl Cell {
         match self {
             Self::Text(text) => eprof::label::Label::new(text).csv().into_owned(),
             Self::Joules(number) => number.to_string(),
-            Self::Seconds(number) | Self::Watts(number) | Self::Share(number) => {
+            Self::Error(number) | Self::Seconds(number) | Self::Watts(number) | Self::Share(number) => {
                 number.map_or(String::new(), |number| number.to_string())
             }
             Self::Count(number) => number.to_string(),

@@ -1,11 +1,16 @@
 //! What may be asked for.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use eprof::analyze::MemoryLimit;
 
 use crate::dimension::Dimension;
 use crate::filter::Filter;
+use crate::memory;
+use crate::place::Place;
+use crate::sources::Sources;
 use crate::when::When;
 
 const EXAMPLES: &str = "\
@@ -15,7 +20,13 @@ Examples:
   eprof fleet top energy --by node,rank               joules by node and rank
   eprof fleet report energy --since 2h --where 'job = 4711 and comm ~ ^worker'
   eprof fleet flamegraph energy -o fleet.svg --by node
-  eprof fleet diff energy --old 'label:version = 1' --new 'label:version = 2'";
+  eprof fleet diff energy --old 'label:version = 1' --new 'label:version = 2'
+  eprof fleet report clickhouses://reader@db.example/energy --password-file ~/.eprof-password
+  eprof fleet top sail://127.0.0.1:32010/srv/energy
+
+Tables are in a folder (`eprof export --format parquet`, `eprof agent`), in ClickHouse
+(`eprof push`), or in a lake that a server of Sail reads. Each answer is held against the balance of
+what the meters counted, which is printed with it; what does not add up is an error.";
 
 /// Asks the energy profiles of many machines.
 #[derive(Parser)]
@@ -70,6 +81,39 @@ pub struct Selected {
     pub sql: bool,
 }
 
+impl Selected {
+    /// What of a place is selected; `condition` is asked beside the selection's own.
+    pub fn sources(&self, place: &Place, condition: Option<&Filter>) -> Sources {
+        let mut sources = Sources::of(place);
+        (sources.since, sources.until) = (self.since, self.until);
+        sources.domain.clone_from(&self.domain);
+        sources.filter = Filter::and(self.condition.clone(), condition.cloned());
+        sources
+    }
+}
+
+/// How a place is reached, and what asking it may take.
+#[derive(Group)]
+#[command(next_help_heading = "Engines")]
+pub struct Reached {
+    /// Memory that the embedded engine may take for its tables before it takes the disk, such as 512M or 2G [default: a
+    /// quarter of what is free].
+    #[arg(long, value_name = "SIZE", value_parser = memory::parse)]
+    pub memory: Option<MemoryLimit>,
+
+    /// File with the password for ClickHouse [default: the variable EPROF_FLEET_PASSWORD].
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+
+    /// File with certificates of authorities to believe, as PEM [default: those of this machine].
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+
+    /// Send the password without TLS to another machine.
+    #[arg(long)]
+    pub allow_plain_http: bool,
+}
+
 /// How many rows, and how they are written.
 #[derive(Clone, Copy, Group)]
 pub struct Rows {
@@ -95,11 +139,13 @@ pub enum Format {
 /// `report`.
 #[derive(Group)]
 pub struct ReportArgs {
-    /// The folder that recordings were exported to.
-    #[arg(value_name = "DIR")]
-    pub folder: PathBuf,
+    /// The tables: a folder, clickhouse://HOST/DATABASE, or sail://HOST/FOLDER.
+    #[arg(value_name = "TABLES")]
+    pub place: OsString,
     #[command(flatten)]
     pub selected: Selected,
+    #[command(flatten)]
+    pub reached: Reached,
     /// What tells rows apart beside the function.
     #[arg(long, value_name = "BY", value_delimiter = ',')]
     pub by: Vec<Dimension>,
@@ -113,11 +159,13 @@ pub struct ReportArgs {
 /// `top`.
 #[derive(Group)]
 pub struct TopArgs {
-    /// The folder that recordings were exported to.
-    #[arg(value_name = "DIR")]
-    pub folder: PathBuf,
+    /// The tables: a folder, clickhouse://HOST/DATABASE, or sail://HOST/FOLDER.
+    #[arg(value_name = "TABLES")]
+    pub place: OsString,
     #[command(flatten)]
     pub selected: Selected,
+    #[command(flatten)]
+    pub reached: Reached,
     /// What tells rows apart.
     #[arg(long, value_name = "BY", value_delimiter = ',', default_value = "node")]
     pub by: Vec<Dimension>,
@@ -128,14 +176,16 @@ pub struct TopArgs {
 /// `diff`.
 #[derive(Group)]
 pub struct DiffArgs {
-    /// The folder that recordings were exported to.
-    #[arg(value_name = "DIR")]
-    pub folder: PathBuf,
-    /// Another folder, with the newer recordings.
-    #[arg(value_name = "NEW_DIR")]
-    pub newer: Option<PathBuf>,
+    /// The tables: a folder, clickhouse://HOST/DATABASE, or sail://HOST/FOLDER.
+    #[arg(value_name = "TABLES")]
+    pub place: OsString,
+    /// Other tables, of the newer recordings.
+    #[arg(value_name = "NEWER")]
+    pub newer: Option<OsString>,
     #[command(flatten)]
     pub selected: Selected,
+    #[command(flatten)]
+    pub reached: Reached,
     /// The older samples: a condition as of --where.
     #[arg(long, value_name = "CONDITION")]
     pub old: Option<Filter>,
@@ -152,11 +202,13 @@ pub struct DiffArgs {
 /// `flamegraph`.
 #[derive(Group)]
 pub struct FlamegraphArgs {
-    /// The folder that recordings were exported to.
-    #[arg(value_name = "DIR")]
-    pub folder: PathBuf,
+    /// The tables: a folder, clickhouse://HOST/DATABASE, or sail://HOST/FOLDER.
+    #[arg(value_name = "TABLES")]
+    pub place: OsString,
     #[command(flatten)]
     pub selected: Selected,
+    #[command(flatten)]
+    pub reached: Reached,
     /// What stands before the outermost functions.
     #[arg(long, value_name = "BY", value_delimiter = ',')]
     pub by: Vec<Dimension>,

@@ -1,13 +1,16 @@
 //! The questions, as SQL that every engine understands: no arrays, no engine's own functions, one JOIN ... USING per SELECT.
 //!
-//! Texts are made of nothing but the names of known columns. What users select is in the views that these ask of.
+//! Texts are made of nothing but the names of known columns, and of what [`Sources`] says of a user's selection.
 
-use anyhow::ensure;
+use std::collections::HashMap;
+
 use eprof::profile::BALANCE_TOLERANCE;
 
 use crate::dimension::Dimension;
+use crate::doubt::{Doubt, OF_SAMPLES};
 use crate::rows::Columns;
-use crate::store::Store;
+use crate::sources::Sources;
+use crate::store::{DoesNotAddUp, Store};
 
 /// One row of an answer.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,6 +25,8 @@ pub struct Function {
     pub total: f64,
     /// CPU time of its own code in seconds.
     pub seconds: f64,
+    /// Of its own joules, or of the total if that was asked for.
+    pub doubt: Doubt,
 }
 
 /// Joules and CPU time of a group of samples.
@@ -31,6 +36,16 @@ pub struct Group {
     pub joules: f64,
     pub seconds: f64,
     pub samples: i64,
+    pub doubt: Doubt,
+}
+
+/// Of which joules it is asked how sure they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubted {
+    /// Of a function's own.
+    Own,
+    /// Of those with all that it called.
+    Total,
 }
 
 /// One stack.
@@ -50,39 +65,61 @@ fn listed(by: &[Dimension]) -> String {
     columns.iter().map(|column| format!("{column}, ")).collect()
 }
 
-/// Own and total joules by function.
-pub fn functions_sql(by: &[Dimension]) -> String {
+/// Own and total joules by function, and how sure the one or the other are.
+pub fn functions_sql(sources: &Sources, by: &[Dimension], doubted: Doubted) -> String {
     let by = listed(by);
+    let samples = sources.samples(&format!("{by}stack_id, joules, cpu_ns, {}", sources.errors()));
+    let of_frames = Some("is_leaf = 1 OR is_first = 1");
+    let stack_frames = sources.stack_frames("stack_id, depth, function_id, is_leaf, is_first", of_frames);
+    let functions = sources.functions("function_id, name, module");
+    let flag = match doubted {
+        Doubted::Own => "is_leaf",
+        Doubted::Total => "is_first",
+    };
     format!(
-        "SELECT {by}name, module, SUM(CASE WHEN is_leaf = 1 THEN j ELSE 0.0 END) AS own, \
-         SUM(CASE WHEN is_first = 1 THEN j ELSE 0.0 END) AS total, SUM(CASE WHEN is_leaf = 1 THEN ns ELSE 0 END) AS cpu \
-         FROM (SELECT {by}function_id, is_leaf, is_first, SUM(sj) AS j, SUM(sns) AS ns \
-         FROM (SELECT {by}stack_id, SUM(joules) AS sj, SUM(cpu_ns) AS sns FROM samples GROUP BY {by}stack_id) AS s \
-         INNER JOIN (SELECT stack_id, function_id, is_leaf, is_first FROM stack_frames \
-         WHERE is_leaf = 1 OR is_first = 1) AS sf USING (stack_id) GROUP BY {by}function_id, is_leaf, is_first) AS a \
-         INNER JOIN (SELECT function_id, name, module FROM functions) AS f USING (function_id) GROUP BY {by}name, module"
+        "SELECT {by}name, module, SUM(CASE WHEN is_leaf = 1 THEN j ELSE 0e0 END) AS own, \
+         SUM(CASE WHEN is_first = 1 THEN j ELSE 0e0 END) AS total, SUM(CASE WHEN is_leaf = 1 THEN ns ELSE 0 END) AS cpu, \
+         SUM(CASE WHEN {flag} = 1 THEN c ELSE 0e0 END) AS by_chance, SUM(CASE WHEN {flag} = 1 THEN r ELSE 0e0 END) AS by_rest, \
+         SUM(CASE WHEN {flag} = 1 THEN u ELSE 0 END) AS unknown \
+         FROM (SELECT {by}function_id, is_leaf, is_first, SUM(sj) AS j, SUM(sns) AS ns, SUM(sc) AS c, SUM(sr) AS r, SUM(su) AS u \
+         FROM (SELECT {by}stack_id, SUM(joules) AS sj, SUM(cpu_ns) AS sns, {OF_SAMPLES} FROM {samples} GROUP BY {by}stack_id) AS s \
+         INNER JOIN {stack_frames} USING (stack_id) GROUP BY {by}function_id, is_leaf, is_first) AS a \
+         INNER JOIN {functions} USING (function_id) GROUP BY {by}name, module"
     )
 }
 
 /// Joules by what tells samples apart.
-pub fn groups_sql(by: &[Dimension]) -> String {
+pub fn groups_sql(sources: &Sources, by: &[Dimension]) -> String {
     let by = listed(by);
     let columns = by.trim_end_matches(", ");
+    // A sum is not named as a column is: ClickHouse would take the one for the other.
+    let samples = sources.samples(&format!("{by}joules, cpu_ns, samples, {}", sources.errors()));
     format!(
-        "SELECT {by}SUM(joules) AS j, SUM(cpu_ns) AS cpu, SUM(samples) AS n FROM samples GROUP BY {columns}"
+        "SELECT {by}SUM(joules) AS j, SUM(cpu_ns) AS cpu, SUM(samples) AS n, {OF_SAMPLES} FROM {samples} GROUP BY {columns}"
     )
 }
 
 /// Joules by stack.
-pub fn stacks_sql(by: &[Dimension]) -> String {
+pub fn stacks_sql(sources: &Sources, by: &[Dimension]) -> String {
     let by = listed(by);
-    format!("SELECT {by}stack_id, SUM(joules) AS j FROM samples GROUP BY {by}stack_id")
+    let samples = sources.samples(&format!("{by}stack_id, joules"));
+    format!("SELECT {by}stack_id, SUM(joules) AS j FROM {samples} GROUP BY {by}stack_id")
 }
 
-/// The frames of stacks, outermost first.
-pub const FRAMES_SQL: &str = "SELECT stack_id, depth, name FROM (SELECT stack_id, depth, function_id FROM stack_frames) AS sf \
-                              INNER JOIN (SELECT function_id, name FROM functions) AS f USING (function_id) \
-                              ORDER BY stack_id, depth";
+/// The frames of the selected stacks, outermost first.
+pub fn frames_sql(sources: &Sources) -> String {
+    let frames = sources.stack_frames("stack_id, depth, function_id", None);
+    let samples = sources.samples("stack_id");
+    format!(
+        "SELECT stack_id, depth, function_id FROM {frames} INNER JOIN (SELECT DISTINCT stack_id FROM {samples}) AS s \
+         USING (stack_id) ORDER BY stack_id, depth"
+    )
+}
+
+/// What functions are called.
+pub fn names_sql(sources: &Sources) -> String {
+    format!("SELECT function_id, name FROM {}", sources.functions("function_id, name"))
+}
 
 /// What tells rows apart, in words, in the order that was asked for.
 fn titles(columns: &mut Columns, by: &[Dimension]) -> anyhow::Result<Vec<Vec<String>>> {
@@ -117,21 +154,30 @@ fn folded<T>(rows: Vec<T>, is_same: impl Fn(&T, &T) -> bool, add: impl Fn(&mut T
 
 /// The rows of an answer must have the joules of the samples that it was made of.
 fn check(found: f64, of_samples: f64) -> anyhow::Result<()> {
-    ensure!(
-        (found - of_samples).abs() <= BALANCE_TOLERANCE * of_samples.abs().max(found.abs()),
-        "the answer has {found} J of {of_samples} J of samples: files of stack_frames or functions are missing or damaged; \
-         export the recordings again with --force"
-    );
-    Ok(())
+    if (found - of_samples).abs() <= BALANCE_TOLERANCE * of_samples.abs().max(found.abs()) {
+        return Ok(());
+    }
+    Err(DoesNotAddUp(format!(
+        "the answer has {found} J of {of_samples} J of samples: rows of stack_frames or functions are missing or damaged; \
+         export or push the recordings again with --force"
+    ))
+    .into())
+}
+
+/// What is said of how sure sums are.
+fn doubts(columns: &mut Columns) -> anyhow::Result<Vec<Doubt>> {
+    let (chance, rest, unknown) = (columns.doubles()?, columns.doubles()?, columns.ints()?);
+    let parts = chance.into_iter().zip(rest).zip(unknown);
+    Ok(parts.map(|((chance, rest), unknown)| Doubt { chance, rest, unknown }).collect())
 }
 
 /// Asks for joules by function.
-pub async fn functions(store: &Store, by: &[Dimension]) -> anyhow::Result<Vec<Function>> {
-    let answer = store.ask(&functions_sql(by)).await?;
-    let mut columns = Columns::of(&answer)?;
+pub async fn functions(store: &Store, by: &[Dimension], doubted: Doubted) -> anyhow::Result<Vec<Function>> {
+    let mut columns = store.ask(&functions_sql(&store.sources, by, doubted)).await?;
     let titles = titles(&mut columns, by)?;
     let (names, modules) = (columns.texts()?, columns.texts()?);
     let (own, total, cpu) = (columns.doubles()?, columns.doubles()?, columns.ints()?);
+    let doubts = doubts(&mut columns)?;
     let row = |at: usize| Function {
         name: names[at].clone(),
         module: modules[at].clone(),
@@ -139,6 +185,7 @@ pub async fn functions(store: &Store, by: &[Dimension]) -> anyhow::Result<Vec<Fu
         own: own[at],
         total: total[at],
         seconds: cpu[at] as f64 * 1e-9,
+        doubt: doubts[at],
     };
     let mut rows: Vec<Function> = (0..names.len()).map(row).collect();
     check(rows.iter().map(|row| row.own).sum(), store.joules().await?)?;
@@ -148,20 +195,22 @@ pub async fn functions(store: &Store, by: &[Dimension]) -> anyhow::Result<Vec<Fu
         sum.own += row.own;
         sum.total += row.total;
         sum.seconds += row.seconds;
+        sum.doubt.add(row.doubt);
     }))
 }
 
 /// Asks for joules by what tells samples apart.
 pub async fn groups(store: &Store, by: &[Dimension]) -> anyhow::Result<Vec<Group>> {
-    let answer = store.ask(&groups_sql(by)).await?;
-    let mut columns = Columns::of(&answer)?;
+    let mut columns = store.ask(&groups_sql(&store.sources, by)).await?;
     let titles = titles(&mut columns, by)?;
     let (joules, cpu, samples) = (columns.doubles()?, columns.ints()?, columns.ints()?);
+    let doubts = doubts(&mut columns)?;
     let row = |at: usize| Group {
         by: titles[at].clone(),
         joules: joules[at],
         seconds: cpu[at] as f64 * 1e-9,
         samples: samples[at],
+        doubt: doubts[at],
     };
     let mut rows: Vec<Group> = (0..joules.len()).map(row).collect();
     check(rows.iter().map(|row| row.joules).sum(), store.joules().await?)?;
@@ -173,19 +222,20 @@ pub async fn groups(store: &Store, by: &[Dimension]) -> anyhow::Result<Vec<Group
             sum.joules += row.joules;
             sum.seconds += row.seconds;
             sum.samples += row.samples;
+            sum.doubt.add(row.doubt);
         },
     ))
 }
 
 /// Asks for joules by stack.
 pub async fn stacks(store: &Store, by: &[Dimension]) -> anyhow::Result<Vec<Stack>> {
-    let answer = store.ask(&stacks_sql(by)).await?;
-    let mut columns = Columns::of(&answer)?;
+    let mut columns = store.ask(&stacks_sql(&store.sources, by)).await?;
     let titles = titles(&mut columns, by)?;
     let (ids, joules) = (columns.ints()?, columns.doubles()?);
-    let answer = store.ask(FRAMES_SQL).await?;
-    let mut columns = Columns::of(&answer)?;
-    let (of_stacks, depths, names) = (columns.ints()?, columns.ints()?, columns.texts()?);
+    let mut columns = store.ask(&names_sql(&store.sources)).await?;
+    let names: HashMap<i64, String> = columns.ints()?.into_iter().zip(columns.texts()?).collect();
+    let mut columns = store.ask(&frames_sql(&store.sources)).await?;
+    let (of_stacks, depths, functions) = (columns.ints()?, columns.ints()?, columns.ints()?);
     let frames_of = |id: i64| {
         let first = of_stacks.partition_point(|stack| *stack < id);
         let count = of_stacks[first..].partition_point(|stack| *stack == id);
@@ -196,12 +246,14 @@ pub async fn stacks(store: &Store, by: &[Dimension]) -> anyhow::Result<Vec<Stack
         let range = frames_of(id);
         let is_whole = !range.is_empty()
             && depths[range.clone()].iter().zip(0..).all(|(depth, expected)| *depth == expected);
-        ensure!(
-            is_whole,
-            "stack {id} lacks frames: a file of stack_frames or functions is missing or damaged"
-        );
+        let frames: Option<Vec<&String>> =
+            functions[range].iter().map(|function| names.get(function)).collect();
+        let Some(frames) = frames.filter(|_| is_whole) else {
+            let lacks = "lacks frames: rows of stack_frames or functions are missing or damaged";
+            return Err(DoesNotAddUp(format!("stack {id} {lacks}")).into());
+        };
         let by = titles.get(at).into_iter().flatten().cloned();
-        stacks.push(Stack { frames: by.chain(names[range].iter().cloned()).collect(), joules });
+        stacks.push(Stack { frames: by.chain(frames.into_iter().cloned()).collect(), joules });
     }
     check(stacks.iter().map(|stack| stack.joules).sum(), store.joules().await?)?;
     Ok(stacks)

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::bail;
 use eprof::profile::{BALANCE_TOLERANCE, Balance};
 use eprof::units::Joules;
 
@@ -35,50 +34,67 @@ pub struct Whole {
     pub method: &'static str,
 }
 
-/// Holds the joules of samples, by recording and domain, against the balance.
+/// The samples of one recording and domain.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sum {
+    pub joules: f64,
+    /// When its window began, in microseconds.
+    pub time: i64,
+}
+
+/// For so long a window may have samples and no balance yet, in microseconds.
+const WRITTEN_WITHIN: i64 = 3_600_000_000;
+
+/// Holds the joules of samples, by recording and domain, against the balance. Recordings of the last hour that have none are
+/// given back: they are being written.
 ///
 /// # Errors
-/// If they differ, or if one of both is missing.
-pub fn check(rows: &[Row], samples: &BTreeMap<(i64, String), f64>) -> anyhow::Result<()> {
+/// What differs, or what is missing.
+pub fn check(rows: &[Row], samples: &BTreeMap<(i64, String), Sum>, now: i64) -> Result<Vec<i64>, String> {
     let mut known = BTreeSet::new();
     for row in rows {
         let name = name(row);
         // What is no number does not hold.
         if !row.balance.holds() {
-            bail!(
-                "{name}: its parts are {} and {} were measured: the file of the table balance is damaged, or not eprof's; \
-                 export the recording again with --force",
+            return Err(format!(
+                "{name}: its parts are {} and {} were measured: the table balance is damaged, or not eprof's; \
+                 export or push the recording again with --force",
                 row.balance.accounted(),
                 row.balance.measured
-            );
+            ));
         }
         let key = (row.recording, row.domain.clone());
-        let found = samples.get(&key).copied().unwrap_or(0.0);
+        let found = samples.get(&key).map_or(0.0, |sum| sum.joules);
         let functions = row.balance.attributed.as_joules();
         let whole = row.balance.measured.as_joules().abs().max(functions.abs());
         let is_equal = (found - functions).abs() <= BALANCE_TOLERANCE * whole;
         if !is_equal {
-            bail!(
-                "{name}: its samples have {found} J, the balance has {functions} J of functions: a file of samples is \
-                 missing, damaged or there twice; export the recording again with --force"
-            );
+            return Err(format!(
+                "{name}: its samples have {found} J, the balance has {functions} J of functions: rows of samples are \
+                 missing, damaged or there twice; export or push the recording again with --force"
+            ));
         }
         if !known.insert(key) {
-            bail!("{name}: the balance has it twice: a file is there under two names");
+            return Err(format!("{name}: the balance has it twice: a file is there under two names"));
         }
     }
-    match samples.keys().find(|key| !known.contains(key)) {
-        Some((recording, domain)) => bail!(
-            "samples/{:016x}.parquet has joules of {domain} of which there is no balance: the export was not finished; \
-             export the recording again",
-            *recording as u64
-        ),
-        None => Ok(()),
+    let mut unfinished = BTreeSet::new();
+    for (key, sum) in samples.iter().filter(|(key, _)| !known.contains(key)) {
+        let (recording, domain) = key;
+        if now.saturating_sub(sum.time).unsigned_abs() > WRITTEN_WITHIN.unsigned_abs() {
+            return Err(format!(
+                "samples of the recording {:016x} have joules of {domain} of which there is no balance: the export was not \
+                 finished; export the recording again",
+                *recording as u64
+            ));
+        }
+        unfinished.insert(*recording);
     }
+    Ok(unfinished.into_iter().collect())
 }
 
 fn name(row: &Row) -> String {
-    format!("{} of {} in balance/{:016x}.parquet", row.domain, row.node, row.recording as u64)
+    format!("{} of {} in the recording {:016x}", row.domain, row.node, row.recording as u64)
 }
 
 /// Says which recordings tell of the same joules: of one boot and one time, but exported apart.
@@ -150,15 +166,19 @@ mod tests {
         Row { recording, boot, domain, is_top, start, end, balance, ..Row::default() }
     }
 
-    fn samples(of: &[(i64, f64)]) -> BTreeMap<(i64, String), f64> {
-        of.iter().map(|(recording, joules)| ((*recording, "package-0".to_owned()), *joules)).collect()
+    /// A day later than the windows.
+    const NOW: i64 = 86_400_000_000;
+
+    fn samples(of: &[(i64, f64)]) -> BTreeMap<(i64, String), Sum> {
+        let sum = |joules: &f64| Sum { joules: *joules, time: 0 };
+        of.iter().map(|(recording, joules)| ((*recording, "package-0".to_owned()), sum(joules))).collect()
     }
 
     #[test]
     fn what_does_not_add_up_is_refused() {
         let rows = [row(1, "a", 0, 10), row(2, "b", 0, 10)];
-        check(&rows, &samples(&[(1, 4.0), (2, 4.0)])).expect("as it should be");
-        check(&rows, &samples(&[(1, 4.0), (2, 4.0 + 9e-9)])).expect("within rounding");
+        check(&rows, &samples(&[(1, 4.0), (2, 4.0)]), NOW).expect("as it should be");
+        check(&rows, &samples(&[(1, 4.0), (2, 4.0 + 9e-9)]), NOW).expect("within rounding");
         for (wrong, why) in [
             (samples(&[(1, 4.0), (2, 4.0 + 2e-8)]), "samples have"),
             (samples(&[(1, 4.0), (2, 8.0)]), "there twice"),
@@ -166,14 +186,23 @@ mod tests {
             (samples(&[(1, 4.0), (2, f64::NAN)]), "samples have"),
             (samples(&[(1, 4.0), (2, 4.0), (3, 0.0)]), "no balance"),
         ] {
-            let error = check(&rows, &wrong).expect_err(why).to_string();
+            let error = check(&rows, &wrong, NOW).expect_err(why);
             assert!(error.contains(why), "{error}");
         }
         let mut off = rows.clone();
         off[1].balance.lost += Joules::from_joules(1e-6);
-        assert!(check(&off, &samples(&[(1, 4.0), (2, 4.0)])).is_err());
+        assert!(check(&off, &samples(&[(1, 4.0), (2, 4.0)]), NOW).is_err());
         let twice = [rows[0].clone(), rows[0].clone()];
-        assert!(check(&twice, &samples(&[(1, 4.0)])).is_err());
+        assert!(check(&twice, &samples(&[(1, 4.0)]), NOW).is_err());
+    }
+
+    #[test]
+    fn windows_that_are_being_written_are_known() {
+        let rows = [row(1, "a", 0, 10)];
+        let sums = samples(&[(1, 4.0), (2, 3.0), (3, 1.0)]);
+        assert_eq!(check(&rows, &sums, WRITTEN_WITHIN), Ok(vec![2, 3]));
+        assert_eq!(check(&rows, &sums, -WRITTEN_WITHIN), Ok(vec![2, 3]), "a clock that goes behind");
+        assert!(check(&rows, &sums, WRITTEN_WITHIN + 1).expect_err("late").contains("no balance"));
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Conditions on samples.
 //!
-//! A condition never becomes text of SQL: it is parsed here, its columns are those of a list, and its values reach the engine
-//! as values. So no name of a program, pod or label can say more than that it is a name.
+//! A condition never becomes text of SQL as it is: it is parsed here, its columns are those of a list, and its values are written
+//! by [`Dialect::text`]. So no name of a program, pod or label can say more than that it is a name.
 
 use std::str::FromStr;
 
-use datafusion::logical_expr::{Expr, Operator, binary_expr, col, lit};
 use regex::Regex;
 
+use crate::dialect::Dialect;
 use crate::dimension::Dimension;
 
 /// A condition.
@@ -65,44 +65,51 @@ impl Filter {
         }
     }
 
-    /// As the engine takes it.
-    pub fn expression(&self) -> Expr {
+    /// As an engine takes it.
+    pub fn sql(&self, dialect: Dialect) -> String {
         match self {
-            Self::All(of) => joined(of, Expr::and, true),
-            Self::Any(of) => joined(of, Expr::or, false),
-            Self::Is(Dimension::Label(key), comparison, value) => of_label(key, *comparison, value),
+            Self::All(of) => joined(of, " AND ", dialect),
+            Self::Any(of) => joined(of, " OR ", dialect),
+            Self::Is(Dimension::Label(key), comparison, value) => of_label(key, *comparison, value, dialect),
             Self::Is(dimension, comparison, value) => {
-                let value = match value.parse::<i64>() {
-                    Ok(number) if dimension.is_number() => lit(number),
-                    _ => lit(value.as_str()),
-                };
-                binary_expr(col(dimension.column()), comparison.operator(), value)
+                let column = dimension.column();
+                match comparison {
+                    Comparison::Matches => dialect.matches(column, value, true),
+                    Comparison::MatchesNot => dialect.matches(column, value, false),
+                    _ => {
+                        let value = match value.parse::<i64>() {
+                            Ok(number) if dimension.is_number() => number.to_string(),
+                            _ => dialect.text(value),
+                        };
+                        format!("{column} {} {value}", comparison.operator())
+                    }
+                }
             }
         }
     }
 }
 
 impl Comparison {
-    fn operator(self) -> Operator {
+    /// In SQL, of values.
+    fn operator(self) -> &'static str {
         match self {
-            Self::Equal => Operator::Eq,
-            Self::NotEqual => Operator::NotEq,
-            Self::Matches => Operator::RegexMatch,
-            Self::MatchesNot => Operator::RegexNotMatch,
-            Self::Less => Operator::Lt,
-            Self::LessOrEqual => Operator::LtEq,
-            Self::Greater => Operator::Gt,
-            Self::GreaterOrEqual => Operator::GtEq,
+            Self::Equal | Self::Matches => "=",
+            Self::NotEqual | Self::MatchesNot => "<>",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
         }
     }
 }
 
-fn joined(of: &[Filter], join: fn(Expr, Expr) -> Expr, of_none: bool) -> Expr {
-    of.iter().map(Filter::expression).reduce(join).unwrap_or_else(|| lit(of_none))
+fn joined(of: &[Filter], word: &str, dialect: Dialect) -> String {
+    let parts: Vec<String> = of.iter().map(|filter| format!("({})", filter.sql(dialect))).collect();
+    parts.join(word)
 }
 
 /// Labels stand in one column as lines of KEY=VALUE.
-fn of_label(key: &str, comparison: Comparison, value: &str) -> Expr {
+fn of_label(key: &str, comparison: Comparison, value: &str, dialect: Dialect) -> String {
     let key = regex::escape(key);
     let (pattern, holds) = match comparison {
         Comparison::Equal => (format!("\n{key}={}\n", regex::escape(value)), true),
@@ -111,8 +118,7 @@ fn of_label(key: &str, comparison: Comparison, value: &str) -> Expr {
         Comparison::MatchesNot => (format!("\n{key}={}", of_line(value)), false),
         _ => (format!("\n{key}={}", of_line(value)), true),
     };
-    let operator = if holds { Operator::RegexMatch } else { Operator::RegexNotMatch };
-    binary_expr(col("labels"), operator, lit(pattern))
+    dialect.matches("labels", &pattern, holds)
 }
 
 /// A pattern as one of a whole value: `^` and `$` are its ends.
@@ -319,6 +325,18 @@ mod tests {
         for no in ["^2", "1$", "b", "x", "^$"] {
             assert!(!matches(no, labels), "{no}");
         }
+    }
+
+    #[test]
+    fn conditions_become_sql() {
+        let filter: Filter =
+            "(node = n1 or node ~ ^a) and rank >= 3 and comm != 'it''s'".parse().expect("right");
+        assert_eq!(
+            filter.sql(Dialect::ClickHouse),
+            "((node = 'n1') OR (match(node, unhex('283f2d73295e61')) = 1)) AND (rank >= 3) AND (comm <> unhex('69742773'))"
+        );
+        let label: Filter = "label:v = 1".parse().expect("right");
+        assert_eq!(label.sql(Dialect::Spark), "labels RLIKE CAST(X'0a763d310a' AS STRING)");
     }
 
     proptest! {

@@ -1,7 +1,14 @@
-//! `eprof fleet`: asks the tables that `eprof export --format parquet` wrote, of many machines, by SQL.
+//! `eprof fleet`: asks the tables that `eprof export --format parquet` and `eprof agent` wrote, of many machines, by SQL.
 //!
-//! The engine is DataFusion, embedded. It is several times larger than eprof, so that it is a program of its own, which
-//! `eprof fleet` finds and runs.
+//! ```text
+//!   args ──► place ──► sources ──► ask ──► answer ──► output, flamegraph
+//!              │      dialect       │
+//!              └────► engine ───────┘   DataFusion, ClickHouse, Sail
+//! ```
+//!
+//! A folder is asked by DataFusion, embedded. It is several times larger than eprof, so that this is a program of its own, which
+//! `eprof fleet` finds and runs. Where one machine is not enough, ClickHouse or Sail are asked the same: the SQL is one text but
+//! for what [`dialect`] tells.
 //!
 //! No answer is taken on trust: [`store`] holds each recording's samples against its balance before anything is asked, and
 //! [`ask`] the sum of an answer's rows against the samples that it was made of. What does not add up is an error.
@@ -15,12 +22,19 @@ mod answer;
 mod args;
 mod ask;
 mod balance;
+mod dialect;
 mod dimension;
+mod doubt;
+mod engine;
 mod filter;
 mod flamegraph;
+#[path = "../cli/memory.rs"]
+mod memory;
 mod output;
+mod place;
 mod rows;
 mod run;
+mod sources;
 mod store;
 mod when;
 

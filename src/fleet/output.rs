@@ -68,7 +68,7 @@ fn table(answer: &Answer, out: &mut impl Write) -> anyhow::Result<()> {
     }
     let largest = |at: usize| {
         let joules = answer.rows.iter().filter_map(|row| match row[at] {
-            Cell::Joules(joules) => Some(joules.abs()),
+            Cell::Joules(joules) | Cell::Error(Some(joules)) => Some(joules.abs()),
             _ => None,
         });
         joules.fold(0.0, f64::max)
@@ -101,6 +101,13 @@ fn table(answer: &Answer, out: &mut impl Write) -> anyhow::Result<()> {
     writeln!(out, "{}", line(&answer.columns))?;
     for row in &shown {
         writeln!(out, "{}", line(row))?;
+    }
+    let is_error = |cell: &Cell| matches!(cell, Cell::Error(Some(_)));
+    if answer.rows.iter().flatten().any(is_error) {
+        writeln!(
+            out,
+            "stderr_joules: one standard error, at most: chance differs from sample to sample, all else may err alike"
+        )?;
     }
     if answer.cut > 0 {
         writeln!(out, "{} more rows; --limit 0 shows all", answer.cut)?;
@@ -159,6 +166,7 @@ fn show(cell: &Cell, decimals: usize) -> String {
     match cell {
         Cell::Text(text) => Label::new(text).shortened(WIDEST_NAME).into_owned(),
         Cell::Joules(joules) => format!("{joules:.decimals$}"),
+        Cell::Error(error) => or_dash(error.map(|joules| format!("{joules:.decimals$}"))),
         Cell::Seconds(seconds) => or_dash(seconds.map(|seconds| format!("{seconds:.3}"))),
         Cell::Watts(watts) => or_dash(watts.map(|watts| format!("{watts:.2}"))),
         Cell::Share(share) => or_dash(share.map(|share| format!("{:.1}%", share * 100.0))),

@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit};
 
 /// One column of an answer.
 pub enum Column {
@@ -32,9 +32,15 @@ fn column(batches: &[RecordBatch], at: usize) -> anyhow::Result<Column> {
             }
             Column::Double(values)
         }
-        DataType::Int32 | DataType::Int64 | DataType::Timestamp(..) => {
+        DataType::Int32 | DataType::Int64 | DataType::UInt64 | DataType::Timestamp(..) => {
             let mut values = Vec::new();
             for array in arrays {
+                let array = match array.data_type() {
+                    DataType::Timestamp(_, zone) => {
+                        &cast(array, &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))?
+                    }
+                    _ => array,
+                };
                 let whole = cast(array, &DataType::Int64).context("whole numbers")?;
                 values.extend(whole.as_primitive::<Int64Type>().iter().map(Option::unwrap_or_default));
             }
@@ -53,12 +59,18 @@ fn column(batches: &[RecordBatch], at: usize) -> anyhow::Result<Column> {
     })
 }
 
-/// The next column, which must be of this kind.
+/// The columns of an answer, of which the next must be of this kind.
 pub struct Columns(std::vec::IntoIter<Column>);
 
 impl Columns {
+    /// Of an answer in Arrow.
     pub fn of(batches: &[RecordBatch]) -> anyhow::Result<Self> {
         Ok(Self(columns(batches)?.into_iter()))
+    }
+
+    /// Of these.
+    pub fn new(columns: Vec<Column>) -> Self {
+        Self(columns.into_iter())
     }
 
     /// Whole numbers; none if the answer has no rows.

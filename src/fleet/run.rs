@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use eprof::units::Joules;
 
 use crate::answer::{Answer, Cell};
 use crate::args::{Args, DiffArgs, FlamegraphArgs, Question, ReportArgs, Selected, TopArgs};
-use crate::ask::{self, FRAMES_SQL, Function};
+use crate::ask::{self, Doubted, Function};
 use crate::balance::{Row, Whole};
 use crate::dimension::Dimension;
-use crate::store::Store;
+use crate::doubt::{self, Doubt};
+use crate::filter::Filter;
+use crate::place::Place;
+use crate::store::{DoesNotAddUp, Store};
 use crate::{flamegraph, output};
 
 /// Answers.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match args.question {
             Question::Report(args) => report(args).await,
@@ -26,7 +29,27 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     })
 }
 
-/// Prints the SQL in place of the answer. The views that it asks of are the tables themselves, but for doubles.
+/// So often a place is asked where windows come and go meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// Asks again where sums differ, unless they differ in the same way: then nothing came or went.
+async fn settled<T>(ask: impl AsyncFn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let mut before = None;
+    for _ in 1..ATTEMPTS {
+        match ask().await {
+            Err(error) if error.chain().any(|cause| cause.is::<DoesNotAddUp>()) => {
+                let said = format!("{error:#}");
+                if before.replace(said.clone()) == Some(said) {
+                    return Err(error);
+                }
+            }
+            answer => return answer,
+        }
+    }
+    ask().await.context("windows come and go while they are asked of: end the time in question before them, as by --until 10m")
+}
+
+/// Prints the SQL in place of the answer.
 fn print_sql(statements: &[&str]) {
     statements.iter().for_each(|sql| println!("{sql};"));
 }
@@ -56,50 +79,70 @@ fn share(part: f64, whole: f64) -> Cell {
 }
 
 async fn report(args: ReportArgs) -> anyhow::Result<()> {
+    let place = Place::parse(&args.place)?;
+    let doubted = if args.total { Doubted::Total } else { Doubted::Own };
     if args.selected.sql {
-        print_sql(&[&ask::functions_sql(&args.by)]);
+        print_sql(&[&ask::functions_sql(&args.selected.sources(&place, None), &args.by, doubted)]);
         return Ok(());
     }
-    let store = Store::open(&args.folder, &args.selected, None).await?;
-    let mut rows = ask::functions(&store, &args.by).await?;
+    let (store, mut rows, balance) = settled(async || {
+        let store = Store::open(&place, &args.selected, &args.reached, None).await?;
+        let rows = ask::functions(&store, &args.by, doubted).await?;
+        let balance = store.balance_of_selected().await?;
+        Ok((store, rows, balance))
+    })
+    .await?;
     let selected: f64 = rows.iter().map(|row| row.own).sum();
     let by_joules = |row: &Function| if args.total { row.total } else { row.own };
     rows.sort_by(|a, b| by_joules(b).total_cmp(&by_joules(a)));
     let cut = cut(&mut rows, args.rows.limit);
-    let columns = ["joules", "total_joules", "share", "watts", "seconds"].map(str::to_owned).into_iter();
+    let kinds = doubt::kinds(&balance);
+    // The error is beside what it is of.
+    let first = match doubted {
+        Doubted::Own => ["joules", "stderr_joules", "total_joules"],
+        Doubted::Total => ["total_joules", "stderr_joules", "joules"],
+    };
+    let columns = first.into_iter().chain(["share", "watts", "seconds"]).map(str::to_owned);
     let columns =
         columns.chain(headings(&args.by)).chain(["function", "module"].map(str::to_owned)).collect();
     let cells = |row: Function| {
+        let error = Cell::Error(row.doubt.error(kinds));
+        let first = match doubted {
+            Doubted::Own => [Cell::Joules(row.own), error, Cell::Joules(row.total)],
+            Doubted::Total => [Cell::Joules(row.total), error, Cell::Joules(row.own)],
+        };
         let figures = [
-            Cell::Joules(row.own),
-            Cell::Joules(row.total),
             share(row.own, selected),
             watts(row.own, known(row.seconds, &args.selected)),
             Cell::Seconds(known(row.seconds, &args.selected)),
         ];
         let names = row.by.into_iter().chain([row.name, row.module]).map(Cell::Text);
-        figures.into_iter().chain(names).collect()
+        first.into_iter().chain(figures).chain(names).collect()
     };
     let rows = rows.into_iter().map(cells).collect();
-    let balances = vec![("", whole(&store, selected).await?)];
+    let balances = vec![("", whole(&balance, selected))];
     output::write(&Answer { columns, rows, cut, balances, warnings: store.warnings }, args.rows.format)
 }
 
-async fn whole(store: &Store, selected: f64) -> anyhow::Result<Whole> {
-    let balance = store.balance_of_selected().await?;
-    Ok(Whole::of(balance.iter(), Joules::from_joules(selected)))
+fn whole(balance: &[Row], selected: f64) -> Whole {
+    Whole::of(balance.iter(), Joules::from_joules(selected))
 }
 
 async fn top(args: TopArgs) -> anyhow::Result<()> {
     ensure!(!args.by.is_empty(), "nothing tells rows apart: name columns by --by, such as --by node");
+    let place = Place::parse(&args.place)?;
     if args.selected.sql {
-        print_sql(&[&ask::groups_sql(&args.by)]);
+        print_sql(&[&ask::groups_sql(&args.selected.sources(&place, None), &args.by)]);
         return Ok(());
     }
-    let store = Store::open(&args.folder, &args.selected, None).await?;
-    let mut rows = ask::groups(&store, &args.by).await?;
+    let (store, mut rows, balance) = settled(async || {
+        let store = Store::open(&place, &args.selected, &args.reached, None).await?;
+        let rows = ask::groups(&store, &args.by).await?;
+        let balance = store.balance_of_selected().await?;
+        Ok((store, rows, balance))
+    })
+    .await?;
     let selected: f64 = rows.iter().map(|row| row.joules).sum();
-    let balance = store.balance_of_selected().await?;
     // Of a machine it is known what its meters counted; of a rank or pod only what its functions took.
     let of_machines = args.by.iter().all(Dimension::is_of_balance);
     let measured = if of_machines { by_machine(&balance, &args.by) } else { BTreeMap::new() };
@@ -113,12 +156,15 @@ async fn top(args: TopArgs) -> anyhow::Result<()> {
     });
     let cut = cut(&mut rows, args.rows.limit);
     let first = of_machines.then(|| "measured".to_owned());
-    let columns = ["joules", "share", "cpu_watts", "cpu_seconds", "samples"].map(str::to_owned);
+    let kinds = doubt::kinds(&balance);
+    let columns =
+        ["joules", "stderr_joules", "share", "cpu_watts", "cpu_seconds", "samples"].map(str::to_owned);
     let columns = first.into_iter().chain(columns).chain(headings(&args.by)).collect();
     let cells = |row: ask::Group| {
         let measured = of_machines.then(|| Cell::Joules(of(&row)));
         let figures = [
             Cell::Joules(row.joules),
+            Cell::Error(row.doubt.error(kinds)),
             share(row.joules, selected),
             watts(row.joules, known(row.seconds, &args.selected)),
             Cell::Seconds(known(row.seconds, &args.selected)),
@@ -127,7 +173,7 @@ async fn top(args: TopArgs) -> anyhow::Result<()> {
         measured.into_iter().chain(figures).chain(row.by.into_iter().map(Cell::Text)).collect()
     };
     let rows = rows.into_iter().map(cells).collect();
-    let balances = vec![("", Whole::of(balance.iter(), Joules::from_joules(selected)))];
+    let balances = vec![("", whole(&balance, selected))];
     output::write(&Answer { columns, rows, cut, balances, warnings: store.warnings }, args.rows.format)
 }
 
@@ -149,24 +195,41 @@ fn by_machine(balance: &[Row], by: &[Dimension]) -> BTreeMap<Vec<String>, f64> {
 }
 
 async fn diff(args: DiffArgs) -> anyhow::Result<()> {
+    let older = Place::parse(&args.place)?;
+    let newer = args.newer.as_deref().map(Place::parse).transpose()?;
+    let newer = newer.as_ref().unwrap_or(&older);
     if args.selected.sql {
-        print_sql(&[&ask::functions_sql(&[])]);
+        let sql = |place, condition: &Option<Filter>| {
+            ask::functions_sql(&args.selected.sources(place, condition.as_ref()), &[], Doubted::Own)
+        };
+        print_sql(&[&sql(&older, &args.old), &sql(newer, &args.new)]);
         return Ok(());
     }
     if args.newer.is_none() && (args.old.is_none() || args.new.is_none()) {
         bail!(
-            "what is compared? Name two folders, or conditions by --old and --new, such as --old 'label:version = 1'"
+            "what is compared? Name two places, or conditions by --old and --new, such as --old 'label:version = 1'"
         );
     }
-    let newer = args.newer.as_ref().unwrap_or(&args.folder);
-    let old = Store::open(&args.folder, &args.selected, args.old.as_ref()).await?;
-    let new = Store::open(newer, &args.selected, args.new.as_ref()).await?;
-    let mut both: BTreeMap<(String, String), [f64; 2]> = BTreeMap::new();
+    let asked = async |place: &Place, condition: Option<&Filter>| {
+        settled(async || {
+            let store = Store::open(place, &args.selected, &args.reached, condition).await?;
+            let rows = ask::functions(&store, &[], Doubted::Own).await?;
+            let balance = store.balance_of_selected().await?;
+            Ok((rows, balance, store.warnings))
+        })
+        .await
+    };
+    let (old_rows, old_balance, mut warnings) = asked(&older, args.old.as_ref()).await?;
+    let (new_rows, new_balance, new_warnings) = asked(newer, args.new.as_ref()).await?;
+    let kinds = doubt::kinds(&old_balance).max(doubt::kinds(&new_balance));
+    let mut both: BTreeMap<(String, String), [(f64, Doubt); 2]> = BTreeMap::new();
     let mut sums = [0.0; 2];
-    for (side, store) in [&old, &new].into_iter().enumerate() {
-        for row in ask::functions(store, &[]).await? {
+    for (side, rows) in [old_rows, new_rows].into_iter().enumerate() {
+        for row in rows {
             sums[side] += row.own;
-            both.entry((row.name, row.module)).or_default()[side] += row.own;
+            let (joules, doubt) = &mut both.entry((row.name, row.module)).or_default()[side];
+            *joules += row.own;
+            doubt.add(row.doubt);
         }
     }
     let scale = if !args.normalize {
@@ -176,17 +239,21 @@ async fn diff(args: DiffArgs) -> anyhow::Result<()> {
     } else {
         bail!("the older samples have no joules to be scaled")
     };
-    let difference = |[old, new]: [f64; 2]| new - old * scale;
+    let difference = |[(old, _), (new, _)]: [(f64, Doubt); 2]| new - old * scale;
     let mut rows: Vec<_> = both.into_iter().collect();
     rows.sort_by(|(_, a), (_, b)| difference(*b).abs().total_cmp(&difference(*a).abs()));
     let cut = cut(&mut rows, args.rows.limit);
-    let columns = ["difference", "change", "old_joules", "new_joules", "function", "module"]
+    let columns = ["difference", "stderr_joules", "change", "old_joules", "new_joules", "function", "module"]
         .map(str::to_owned)
         .to_vec();
-    let cells = |((name, module), [old, new]): ((String, String), [f64; 2])| {
-        let by = difference([old, new]);
+    let cells = |((name, module), both): ((String, String), [(f64, Doubt); 2])| {
+        let by = difference(both);
+        let [(old, mut doubt), (new, of_new)] = both;
+        doubt = doubt.scaled(scale);
+        doubt.add(of_new);
         vec![
             Cell::Joules(by),
+            Cell::Error(doubt.error(kinds)),
             share(by, old * scale),
             Cell::Joules(old * scale),
             Cell::Joules(new),
@@ -195,22 +262,35 @@ async fn diff(args: DiffArgs) -> anyhow::Result<()> {
         ]
     };
     let rows = rows.into_iter().map(cells).collect();
-    let balances = vec![("old", whole(&old, sums[0]).await?), ("new", whole(&new, sums[1]).await?)];
-    let mut warnings = old.warnings;
-    warnings
-        .extend(new.warnings.into_iter().filter(|warning| !warnings.contains(warning)).collect::<Vec<_>>());
+    let balances = vec![("old", whole(&old_balance, sums[0])), ("new", whole(&new_balance, sums[1]))];
+    for warning in new_warnings {
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
     output::write(&Answer { columns, rows, cut, balances, warnings }, args.rows.format)
 }
 
 async fn draw(args: FlamegraphArgs) -> anyhow::Result<()> {
+    let place = Place::parse(&args.place)?;
     if args.selected.sql {
-        print_sql(&[&ask::stacks_sql(&args.by), FRAMES_SQL]);
+        let sources = args.selected.sources(&place, None);
+        print_sql(&[
+            &ask::stacks_sql(&sources, &args.by),
+            &ask::names_sql(&sources),
+            &ask::frames_sql(&sources),
+        ]);
         return Ok(());
     }
-    let store = Store::open(&args.folder, &args.selected, None).await?;
-    let stacks = ask::stacks(&store, &args.by).await?;
+    let (store, stacks, balance) = settled(async || {
+        let store = Store::open(&place, &args.selected, &args.reached, None).await?;
+        let stacks = ask::stacks(&store, &args.by).await?;
+        let balance = store.balance_of_selected().await?;
+        Ok((store, stacks, balance))
+    })
+    .await?;
     let selected: f64 = stacks.iter().map(|stack| stack.joules).sum();
-    let whole = whole(&store, selected).await?;
+    let whole = whole(&balance, selected);
     store.warnings.iter().for_each(|warning| output::say(&format!("warning: {warning}")));
     flamegraph::write(&stacks, &whole, args.format, &args.output)?;
     if args.output != std::path::Path::new("-") {

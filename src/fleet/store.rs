@@ -1,225 +1,131 @@
-//! The tables of a folder, opened, selected and checked.
+//! The tables of a place, selected and checked.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail, ensure};
-use datafusion::arrow::array::RecordBatch;
-use datafusion::logical_expr::{Expr, col, lit};
-use datafusion::prelude::{DataFrame, ParquetReadOptions, SessionConfig, SessionContext};
-use datafusion::scalar::ScalarValue;
+use anyhow::{Context, ensure};
 use eprof::profile::Balance;
-use eprof::report::store::schema::{TABLES, VERSION, VERSION_KEY};
 use eprof::units::Joules;
-use parquet::file::reader::{FileReader, SerializedFileReader};
 
-use crate::args::Selected;
-use crate::balance::{self, Row};
+use crate::args::{Reached, Selected};
+use crate::balance::{self, Row, Sum};
+use crate::engine::Engine;
 use crate::filter::Filter;
+use crate::place::Place;
 use crate::rows::Columns;
+use crate::sources::Sources;
 use crate::when::When;
 
-/// The tables, of which `samples` has what is selected and nothing else; the rows of `stack_frames` and `functions` are
-/// there once.
+/// Sums of one place that should be equal and are not. Windows may have come or gone in between: then they are when they are asked
+/// again.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct DoesNotAddUp(pub String);
+
+/// The tables of a place, and what of them is selected.
 pub struct Store {
-    context: SessionContext,
+    engine: Engine,
+    /// What questions are asked of.
+    pub sources: Sources,
     /// The balance of all windows that are asked of, each domain.
     pub balance: Vec<Row>,
     /// What is to be said beside the answer.
     pub warnings: Vec<String>,
-    domain: Option<String>,
-    filter: Option<Filter>,
 }
 
 impl Store {
-    /// Opens a folder. `condition` is asked beside the selection's own.
+    /// Opens a place. `condition` is asked beside the selection's own.
     ///
     /// # Errors
-    /// If the folder has no such tables, or if their sums differ.
+    /// If the place has no such tables, or if their sums differ.
     pub async fn open(
-        folder: &Path,
+        place: &Place,
         selected: &Selected,
+        reached: &Reached,
         condition: Option<&Filter>,
     ) -> anyhow::Result<Self> {
-        for table in TABLES {
-            check_folder(folder, table.name)?;
+        let engine = Engine::open(place, reached).await?;
+        let sources = selected.sources(place, condition);
+        let mut store = Self { engine, sources, balance: Vec::new(), warnings: Vec::new() };
+        if let Place::ClickHouse(_) = place {
+            let sql = store.sources.pushes("MAX(push)", "");
+            store.sources.last_push = store.ask(&sql).await?.ints()?.first().copied();
         }
-        check_version(&folder.join("balance"))?;
-        let config = SessionConfig::new()
-            .set_bool("datafusion.execution.parquet.schema_force_view_types", false)
-            .set_bool("datafusion.execution.parquet.pushdown_filters", true);
-        let context = SessionContext::new_with_config(config);
-        let filter = Filter::and(selected.condition.clone(), condition.cloned());
-        let mut store = Self {
-            context,
-            balance: Vec::new(),
-            warnings: Vec::new(),
-            domain: selected.domain.clone(),
-            filter,
-        };
-        for table in TABLES {
-            let path = folder.join(table.name);
-            let path = path.to_str().with_context(|| format!("{} is no UTF-8", path.display()))?;
-            store
-                .context
-                .register_parquet(
-                    format!("all_{}", table.name),
-                    format!("{path}/"),
-                    ParquetReadOptions::default(),
-                )
-                .await?;
-        }
-        store.check(selected).await.with_context(|| format!("{} does not add up", folder.display()))?;
-        store.select().await?;
+        store.sources.has_errors = store.ask(&store.sources.probe_of_errors()).await.is_ok();
+        store.check().await.with_context(|| format!("{place} does not add up"))?;
+        store.check_domain()?;
         Ok(store)
     }
 
-    async fn table(&self, name: &str) -> anyhow::Result<DataFrame> {
-        Ok(self.context.table(name).await?)
+    /// Asks a question of [`Store::sources`].
+    pub async fn ask(&self, sql: &str) -> anyhow::Result<Columns> {
+        self.engine.ask(sql).await
     }
 
     /// Holds all samples of the windows in question against their balance.
-    async fn check(&mut self, selected: &Selected) -> anyhow::Result<()> {
-        let balance = within(self.table("all_balance").await?, "window_start", selected)?;
-        let text = ["node", "boot", "domain", "method"].map(col);
-        let rest = ["measured", "functions", "static", "others", "recorder", "lost"].map(col);
-        let mut columns = vec![col("recording"), col("is_top"), col("window_start"), col("window_end")];
-        columns.extend(text);
-        columns.extend(rest);
-        self.balance = balance_rows(&balance.select(columns)?.collect().await?)?;
-        let samples = within(self.table("all_samples").await?, "time", selected)?;
-        self.context.register_table("timed_samples", samples.into_view())?;
-        let sums = self
-            .ask("SELECT recording, domain, SUM(joules) FROM timed_samples GROUP BY recording, domain")
-            .await?;
-        let mut columns = Columns::of(&sums)?;
+    async fn check(&mut self) -> anyhow::Result<()> {
+        const COLUMNS: &str = "recording, is_top, window_start, window_end, node, boot, domain, method, measured, functions, \
+                               static, others, recorder, lost";
+        let sql = format!("SELECT {COLUMNS} FROM {}", self.sources.balance(COLUMNS));
+        self.balance = balance_rows(self.ask(&sql).await?)?;
+        let sums = format!(
+            "SELECT recording, domain, SUM(joules) AS j, MAX(time) AS t FROM {} GROUP BY recording, domain",
+            self.sources.timed_samples("recording, domain, joules, time")
+        );
+        let mut columns = self.ask(&sums).await?;
         let keys = columns.ints()?.into_iter().zip(columns.texts()?);
-        let sums: BTreeMap<(i64, String), f64> = keys.zip(columns.doubles()?).collect();
-        balance::check(&self.balance, &sums)?;
+        let sums = columns.doubles()?.into_iter().zip(columns.ints()?);
+        let sums: BTreeMap<(i64, String), Sum> =
+            keys.zip(sums.map(|(joules, time)| Sum { joules, time })).collect();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+        self.sources.unfinished = balance::check(&self.balance, &sums, now).map_err(DoesNotAddUp)?;
+        self.warnings.extend(unfinished(&self.sources.unfinished));
         self.warnings.extend(balance::overlaps(&self.balance));
-        self.warnings.extend(cut_windows(&self.balance, selected.until));
+        self.warnings.extend(cut_windows(&self.balance, self.sources.until));
         Ok(())
     }
 
-    /// The views that questions are asked of.
-    async fn select(&mut self) -> anyhow::Result<()> {
+    fn check_domain(&self) -> anyhow::Result<()> {
+        let Some(domain) = &self.sources.domain else { return Ok(()) };
         let domains: BTreeSet<&str> = self.balance.iter().map(|row| row.domain.as_str()).collect();
-        if let Some(domain) = &self.domain {
-            let known = domains.iter().copied().collect::<Vec<_>>().join(", ");
-            ensure!(
-                domains.contains(domain.as_str()),
-                "there is no energy domain {domain:?}; there are: {known}"
-            );
-        }
-        let of_domain = match &self.domain {
-            Some(domain) => col("domain").eq(lit(domain.as_str())),
-            None => col("is_top").eq(lit(1i32)),
-        };
-        let mut samples = self.table("timed_samples").await?.filter(of_domain)?;
-        if let Some(filter) = &self.filter {
-            samples = samples.filter(filter.expression())?;
-        }
-        self.context.register_table("samples", samples.into_view())?;
-        for name in ["stack_frames", "functions"] {
-            let once = self.table(&format!("all_{name}")).await?.distinct()?;
-            self.context.register_table(name, once.into_view())?;
-        }
+        let known = domains.iter().copied().collect::<Vec<_>>().join(", ");
+        ensure!(
+            domains.contains(domain.as_str()),
+            "there is no energy domain {domain:?}; there are: {known}"
+        );
         Ok(())
-    }
-
-    /// Asks a question whose text is eprof's own: what users say is in the views.
-    pub async fn ask(&self, sql: &str) -> anyhow::Result<Vec<RecordBatch>> {
-        let answer = async { self.context.sql(sql).await?.collect().await };
-        answer.await.with_context(|| format!("cannot ask: {sql}"))
     }
 
     /// The joules of all selected samples.
     pub async fn joules(&self) -> anyhow::Result<f64> {
-        let batches = self.ask("SELECT SUM(joules) FROM samples").await?;
-        Ok(Columns::of(&batches)?.doubles()?.iter().sum())
+        let sql = format!("SELECT SUM(joules) AS j FROM {}", self.sources.samples("joules"));
+        Ok(self.ask(&sql).await?.doubles()?.iter().sum())
     }
 
     /// The rows of the balance that the selection is a part of: those of which the condition holds, or if it asks what no
     /// balance tells, those of recordings with such samples.
     pub async fn balance_of_selected(&self) -> anyhow::Result<Vec<Row>> {
-        let is_of_domain = |row: &Row| match &self.domain {
+        let is_of_domain = |row: &Row| match &self.sources.domain {
             Some(domain) => row.domain == *domain,
             None => row.is_top,
         };
-        let keys: Option<BTreeSet<(i64, String)>> = match &self.filter {
+        // A machine's other domains are there, too, though a function may have spent nothing of them.
+        let recordings: Option<BTreeSet<i64>> = match &self.sources.filter {
             None => None,
             Some(filter) => {
                 let rows = if filter.is_of_balance() {
-                    self.table("all_balance").await?.filter(filter.expression())?
+                    self.sources.filtered_balance("recording", filter)
                 } else {
-                    self.table("samples").await?
+                    self.sources.samples("recording")
                 };
-                let rows = rows.select(vec![col("recording"), col("domain")])?.distinct()?.collect().await?;
-                let mut columns = Columns::of(&rows)?;
-                Some(columns.ints()?.into_iter().zip(columns.texts()?).collect())
+                let mut columns = self.ask(&format!("SELECT DISTINCT recording FROM {rows}")).await?;
+                Some(columns.ints()?.into_iter().collect())
             }
         };
-        // A machine's other domains are there, too, though a function may have spent nothing of them.
-        let recordings =
-            keys.map(|keys| keys.into_iter().map(|(recording, _)| recording).collect::<BTreeSet<_>>());
         let is_asked = |row: &Row| recordings.as_ref().is_none_or(|known| known.contains(&row.recording));
         Ok(self.balance.iter().filter(|row| is_of_domain(row) && is_asked(row)).cloned().collect())
     }
-}
-
-fn check_folder(folder: &Path, table: &str) -> anyhow::Result<()> {
-    let path = folder.join(table);
-    let how = || {
-        format!(
-            "{} has no table {table}: make the tables there with `eprof export RECORDINGS --format parquet -o {}`",
-            folder.display(),
-            folder.display()
-        )
-    };
-    ensure!(files(&path).with_context(how)?.next().is_some(), how());
-    Ok(())
-}
-
-fn files(folder: &Path) -> anyhow::Result<impl Iterator<Item = PathBuf>> {
-    let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>, _>>()?;
-    let paths = entries.into_iter().map(|entry| entry.path());
-    Ok(paths.filter(|path| path.extension().is_some_and(|extension| extension == "parquet")))
-}
-
-/// Every export says of which version its tables are.
-fn check_version(folder: &Path) -> anyhow::Result<()> {
-    for path in files(folder)? {
-        let cannot = || format!("cannot read {}", path.display());
-        let reader =
-            SerializedFileReader::new(File::open(&path).with_context(cannot)?).with_context(cannot)?;
-        let metadata = reader.metadata().file_metadata().key_value_metadata();
-        let found =
-            metadata.and_then(|pairs| pairs.iter().find(|pair| pair.key == VERSION_KEY)?.value.as_deref());
-        match found {
-            Some(VERSION) => {}
-            Some(other) => bail!(
-                "{} has tables of version {other}, and this eprof reads version {VERSION}: take the eprof that wrote them, \
-                 or export the recordings again",
-                path.display()
-            ),
-            None => bail!("{} is not of eprof: no version of its tables is in it", path.display()),
-        }
-    }
-    Ok(())
-}
-
-/// Only rows whose window starts in the time that is asked of.
-fn within(mut frame: DataFrame, column: &str, selected: &Selected) -> anyhow::Result<DataFrame> {
-    let at = |When(micros)| lit(ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into())));
-    let conditions: [Option<Expr>; 2] = [
-        selected.since.map(|since| col(column).gt_eq(at(since))),
-        selected.until.map(|until| col(column).lt(at(until))),
-    ];
-    for condition in conditions.into_iter().flatten() {
-        frame = frame.filter(condition)?;
-    }
-    Ok(frame)
 }
 
 /// Windows are taken whole.
@@ -234,8 +140,16 @@ fn cut_windows(rows: &[Row], until: Option<When>) -> Option<String> {
     })
 }
 
-fn balance_rows(batches: &[RecordBatch]) -> anyhow::Result<Vec<Row>> {
-    let mut columns = Columns::of(batches)?;
+fn unfinished(recordings: &[i64]) -> Option<String> {
+    let count = recordings.len();
+    (count > 0).then(|| {
+        format!(
+            "{count} recording(s) of the last hour are being written or removed: without a balance they are not counted"
+        )
+    })
+}
+
+fn balance_rows(mut columns: Columns) -> anyhow::Result<Vec<Row>> {
     let [recordings, tops, starts, ends] =
         [columns.ints()?, columns.ints()?, columns.ints()?, columns.ints()?];
     let [nodes, boots, domains, methods] =

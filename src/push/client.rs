@@ -28,8 +28,21 @@ const TO_SEND: Duration = Duration::from_secs(300);
 const TO_ANSWER: Duration = Duration::from_secs(120);
 /// Connections are used again for the next request at once, and not later: servers close them.
 const IDLE: Duration = Duration::from_secs(2);
-/// Bytes of an answer that are read.
-const MOST_ANSWER: u64 = 1 << 20;
+/// How large answers may be, and how long they are waited for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Answers {
+    /// Bytes that are read.
+    most: u64,
+    within: Duration,
+}
+
+impl Answers {
+    /// Of receivers: some words.
+    pub const SHORT: Self = Self { most: 1 << 20, within: TO_ANSWER };
+    /// Of databases that are asked for rows.
+    pub const LONG: Self = Self { most: 4 << 30, within: Duration::from_secs(3_600) };
+}
+
 /// Characters of a refusal that are shown.
 const MOST_SHOWN: usize = 400;
 /// No receiver is waited for longer, whatever it asks for.
@@ -107,6 +120,7 @@ impl From<PushError> for Failure {
 pub struct Client {
     agent: ureq::Agent,
     endpoint: Endpoint,
+    answers: Answers,
 }
 
 impl Client {
@@ -115,6 +129,14 @@ impl Client {
     /// # Errors
     /// Certificates that cannot be read.
     pub fn new(endpoint: Endpoint, trust: &Trust) -> Result<Self, PushError> {
+        Self::with_answers(endpoint, trust, Answers::SHORT)
+    }
+
+    /// Of a host whose answers are such.
+    ///
+    /// # Errors
+    /// Certificates that cannot be read.
+    pub(super) fn with_answers(endpoint: Endpoint, trust: &Trust, answers: Answers) -> Result<Self, PushError> {
         let roots = if endpoint.is_secure() { authorities(trust)? } else { Vec::new() };
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::Specific(Arc::new(roots)))
@@ -130,11 +152,11 @@ impl Client {
             .timeout_resolve(Some(TO_CONNECT))
             .timeout_send_request(Some(TO_ANSWER))
             .timeout_send_body(Some(TO_SEND))
-            .timeout_recv_response(Some(TO_ANSWER))
-            .timeout_recv_body(Some(TO_ANSWER))
+            .timeout_recv_response(Some(answers.within))
+            .timeout_recv_body(Some(answers.within))
             .user_agent(concat!("eprof/", env!("CARGO_PKG_VERSION")))
             .build();
-        Ok(Self { agent: config.new_agent(), endpoint })
+        Ok(Self { agent: config.new_agent(), endpoint, answers })
     }
 
     /// The host.
@@ -169,7 +191,7 @@ impl Client {
         let location =
             response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_owned);
         let mut body = Vec::new();
-        let read = response.body_mut().with_config().limit(MOST_ANSWER).reader().read_to_end(&mut body);
+        let read = response.body_mut().with_config().limit(self.answers.most).reader().read_to_end(&mut body);
         if status.is_success() {
             // The answer may have been cut off: what it was about is done all the same, but not known in full.
             return match read {

@@ -11,9 +11,11 @@ use eprof_testbed::{eprof, has_program, skip_quietly};
 use recording::Recorded;
 use serde_json::Value;
 
+mod engines;
 #[allow(dead_code)]
 #[path = "../cli/report/recording.rs"]
 mod recording;
+mod servers;
 
 const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cli/report/parquet.py");
 const NODES: u32 = 8;

@@ -10,7 +10,7 @@ use ureq::http::HeaderValue;
 
 use super::statements::{self, Column};
 use super::target::Target;
-use crate::push::client::{Client, Failure, Kind, Trust};
+use crate::push::client::{Answers, Client, Failure, Kind, Trust};
 use crate::push::{PushError, SecretSource};
 
 /// A server that rows are sent to.
@@ -43,10 +43,33 @@ impl Server {
         trust: &Trust,
         may_be_plain: bool,
     ) -> Result<Self, PushError> {
+        Self::with_answers(target, password, trust, may_be_plain, Answers::SHORT)
+    }
+
+    /// Of this address, to be asked for many rows by [`Server::read`]; nothing is sent yet.
+    ///
+    /// # Errors
+    /// As [`Server::new`].
+    pub fn for_reading(
+        target: Target,
+        password: Option<SecretSource>,
+        trust: &Trust,
+        may_be_plain: bool,
+    ) -> Result<Self, PushError> {
+        Self::with_answers(target, password, trust, may_be_plain, Answers::LONG)
+    }
+
+    fn with_answers(
+        target: Target,
+        password: Option<SecretSource>,
+        trust: &Trust,
+        may_be_plain: bool,
+        answers: Answers,
+    ) -> Result<Self, PushError> {
         if password.is_some() {
             target.endpoint.check_secret("password", "clickhouses://", may_be_plain)?;
         }
-        let client = Client::new(target.endpoint.clone(), trust)?;
+        let client = Client::with_answers(target.endpoint.clone(), trust, answers)?;
         Ok(Self { client, target, password, settings: OnceCell::new() })
     }
 
@@ -129,6 +152,16 @@ impl Server {
             }
         }
         Ok(())
+    }
+
+    /// Asks a question of this database, and gives what is answered. `settings` stand in the address, such as
+    /// `readonly=2&default_format=TabSeparated`.
+    ///
+    /// # Errors
+    /// A server that is away, or what it says against the question.
+    pub fn read(&self, statement: &str, settings: &str) -> Result<Vec<u8>, Failure> {
+        let path = format!("/?database={}&{settings}", encoded(&self.target.database));
+        self.post(&path, &[], &mut Cursor::new(statement))
     }
 
     /// Asks for rows of a few texts.

@@ -12,7 +12,7 @@ use super::table_writer::TableWriter;
 use super::threads::{ThreadTexts, shown};
 use super::uncertainty::{CELLS_AT_ONCE, variances};
 use crate::hardware::Method;
-use crate::profile::{BALANCE_TOLERANCE, DomainEnergy, Profile, ProfileParts};
+use crate::profile::{BALANCE_TOLERANCE, DomainEnergy, Profile, ProfileParts, Variance};
 use crate::report::error::ReportError;
 use crate::report::exporter::Exported;
 use crate::units::Nanoseconds;
@@ -99,7 +99,7 @@ impl<'e, W: Write + Send> Rows<'e, W> {
         let head = self.parts.profile();
         let columns = self.domains.len();
         let of_domain = |domain| variances(head, part, cells.clone(), domain);
-        let variances: Vec<Option<Vec<f64>>> = (0..columns).map(of_domain).collect();
+        let variances: Vec<Option<Vec<Variance>>> = (0..columns).map(of_domain).collect();
         let mut functions = Vec::new();
         for index in cells.clone() {
             let cell = &part.cells[index];
@@ -130,7 +130,11 @@ impl<'e, W: Write + Send> Rows<'e, W> {
                 row.int(self.time).int(stack);
                 row.shared_text(&domain.name).int(i64::from(domain.is_top));
                 row.shared_text(event).shared_text(&domain.method);
-                row.double(spent).optional(variance.filter(|variance| variance.is_finite()));
+                let is_known =
+                    |variance: &Variance| variance.all.is_finite() && variance.by_chance.is_finite();
+                let variance = variance.filter(is_known);
+                row.double(spent).optional(variance.map(|variance| variance.all));
+                row.optional(variance.map(|variance| variance.by_chance));
                 let (time, samples) = if counts { (cell.time.as_nanos(), cell.samples) } else { (0, 0) };
                 row.int(i64::try_from(time).unwrap_or(i64::MAX));
                 row.int(i64::try_from(samples).unwrap_or(i64::MAX)).end()?;

@@ -1,7 +1,8 @@
 //! What the tables are: names, columns, types, meaning.
 //!
 //! The types are those that every reader of Parquet knows: whole numbers of 64 bits, flags of 32 bits, doubles, UTF-8, and
-//! microseconds UTC. There are no arrays, maps or unsigned numbers, and nothing but `variance` can be null.
+//! microseconds UTC. There are no arrays, maps or unsigned numbers, and nothing but `variance` and `chance` can
+//! be null.
 
 /// The version of these tables. It grows when a column changes its meaning or goes; columns that are added leave it.
 pub const VERSION: &str = "1";
@@ -99,6 +100,11 @@ pub static SAMPLES: Table = Table {
             "variance",
             Kind::OptionalDouble,
             "square of the standard error of this row's joules alone; those of rows are not independent, and their sum is not the variance of the sum",
+        ),
+        column(
+            "chance",
+            Kind::OptionalDouble,
+            "the part of `variance` that comes of chance from sample to sample: it adds up over rows; of the rest, the square roots add up at most",
         ),
         column(
             "cpu_ns",

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::profile::{Profile, Summed, VarianceSums};
+use crate::profile::{Profile, Summed, Variance, VarianceSums};
 
 /// Cells whose variances are found at once: each takes some hundred bytes meanwhile.
 pub(super) const CELLS_AT_ONCE: usize = 1 << 15;
@@ -13,18 +13,18 @@ pub(super) fn variances(
     part: &Profile,
     cells: Range<usize>,
     domain: usize,
-) -> Option<Vec<f64>> {
+) -> Option<Vec<Variance>> {
     let domains = [domain];
     let mut sums = VarianceSums::new(head, &domains)?;
     // What a row's error is depends on all that is beside it: that is one more row.
     let rest = cells.len();
     let summed = Summed { profile: part, domains: &domains, takes: &|_, _| true };
     sums.add(&summed, |cell| Some(if cells.contains(&cell) { cell - cells.start } else { rest }));
-    let mut variances: Vec<f64> = sums.finish(rest + 1).iter().map(|variance| variance.all).collect();
+    let mut variances = sums.finish(rest + 1);
     variances.truncate(rest);
     let columns = part.domains.len();
     for (variance, cell) in variances.iter_mut().zip(cells) {
-        *variance += part.cell_variances.get(cell * columns + domain).copied().unwrap_or(0.0);
+        variance.all += part.cell_variances.get(cell * columns + domain).copied().unwrap_or(0.0);
     }
     Some(variances)
 }

@@ -1,0 +1,102 @@
+//! How engines say the same: the one place where their SQL differs.
+//!
+//! What a user or a stranger wrote never stands in a text of SQL as it is: a value of other characters than those of plain names
+//! is written as hexadecimal digits of its bytes. Engines do not agree on what a quote or a backslash within quotes means
+//! (in Spark's SQL `'a''b'` is `ab`), but on digits they do.
+
+use std::fmt::Write;
+
+/// An engine's way to say things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// The embedded engine's.
+    DataFusion,
+    /// ClickHouse's, of 18.16 and later.
+    ClickHouse,
+    /// Spark's, as Sail speaks it.
+    Spark,
+}
+
+/// What needs no digits beside letters and numbers.
+const PLAIN: &str = " _./:@+=,-";
+
+impl Dialect {
+    /// A text as a literal.
+    pub fn text(self, value: &str) -> String {
+        if value.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c)) {
+            return format!("'{value}'");
+        }
+        let mut digits = String::with_capacity(2 * value.len());
+        for byte in value.bytes() {
+            let _ = write!(digits, "{byte:02x}");
+        }
+        match self {
+            Self::DataFusion => format!("CAST(X'{digits}' AS VARCHAR)"),
+            Self::ClickHouse => format!("unhex('{digits}')"),
+            Self::Spark => format!("CAST(X'{digits}' AS STRING)"),
+        }
+    }
+
+    /// That a pattern is found in a column, or is not.
+    pub fn matches(self, column: &str, pattern: &str, is_found: bool) -> String {
+        match (self, is_found) {
+            (Self::DataFusion, true) => format!("{column} ~ {}", self.text(pattern)),
+            (Self::DataFusion, false) => format!("{column} !~ {}", self.text(pattern)),
+            // A point is no line feed elsewhere.
+            (Self::ClickHouse, _) => {
+                format!("match({column}, {}) = {}", self.text(&format!("(?-s){pattern}")), u8::from(is_found))
+            }
+            (Self::Spark, true) => format!("{column} RLIKE {}", self.text(pattern)),
+            (Self::Spark, false) => format!("NOT {column} RLIKE {}", self.text(pattern)),
+        }
+    }
+
+    /// A point in time, in microseconds since 1970-01-01 UTC.
+    pub fn time(self, micros: i64) -> String {
+        match self {
+            Self::DataFusion => format!("arrow_cast({micros}, 'Timestamp(Microsecond, Some(\"UTC\"))')"),
+            Self::ClickHouse => micros.to_string(),
+            Self::Spark => format!("timestamp_micros({micros})"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ALL: [Dialect; 3] = [Dialect::DataFusion, Dialect::ClickHouse, Dialect::Spark];
+
+    #[test]
+    fn plain_names_stay_readable() {
+        for dialect in ALL {
+            assert_eq!(dialect.text("n1.example/a_b"), "'n1.example/a_b'");
+            assert_eq!(dialect.text(""), "''");
+        }
+        assert_eq!(Dialect::ClickHouse.text("it's"), "unhex('69742773')");
+        assert_eq!(Dialect::Spark.text("\\"), "CAST(X'5c' AS STRING)");
+        assert_eq!(Dialect::DataFusion.text("ü"), "CAST(X'c3bc' AS VARCHAR)");
+        assert_eq!(
+            Dialect::ClickHouse.matches("comm", "a.b", false),
+            "match(comm, unhex('283f2d7329612e62')) = 0"
+        );
+    }
+
+    proptest! {
+        /// Whatever a value is: between the quotes stands nothing that could end them or escape from them.
+        #[test]
+        fn no_value_leaves_its_quotes(value in any::<String>()) {
+            for dialect in ALL {
+                let text = dialect.text(&value);
+                let inside: Vec<&str> = text.split('\'').collect();
+                prop_assert_eq!(inside.len(), 3, "{}", &text);
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || PLAIN.contains(c);
+                prop_assert!(inside[1].chars().all(is_plain), "{}", &text);
+                prop_assert!(["", "CAST(X", "unhex("].contains(&inside[0]), "{}", &text);
+                prop_assert!(["", " AS VARCHAR)", ")", " AS STRING)"].contains(&inside[2]), "{}", &text);
+            }
+        }
+    }
+}
