@@ -136,7 +136,11 @@ impl Client {
     ///
     /// # Errors
     /// Certificates that cannot be read.
-    pub(super) fn with_answers(endpoint: Endpoint, trust: &Trust, answers: Answers) -> Result<Self, PushError> {
+    pub(super) fn with_answers(
+        endpoint: Endpoint,
+        trust: &Trust,
+        answers: Answers,
+    ) -> Result<Self, PushError> {
         let roots = if endpoint.is_secure() { authorities(trust)? } else { Vec::new() };
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::Specific(Arc::new(roots)))
