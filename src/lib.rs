@@ -68,7 +68,7 @@
 //!                              process power_model profile merge timeline symbolize text_profile gpu meter
 //!                              analyze record report push live tune stat measure calibrate verify
 //!   main                    -> cli
-//!   eprof-fleet             -> label units identity profile report
+//!   eprof-fleet             -> label units identity machine profile analyze report push
 //! ```
 //!
 //! # Words

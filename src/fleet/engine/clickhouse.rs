@@ -4,7 +4,7 @@ use anyhow::{Context, bail, ensure};
 use eprof::push::clickhouse::{Server, Target};
 use eprof::push::{SecretSource, Trust};
 
-use super::check_version;
+use super::version::check_version;
 use crate::args::Reached;
 use crate::rows::{Column, Columns};
 

@@ -13,7 +13,7 @@ use eprof::analyze::MemoryLimit;
 use eprof::report::store::schema::{TABLES, VERSION_KEY};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
-use super::check_version;
+use super::version::check_version;
 use crate::memory;
 use crate::rows::Columns;
 

@@ -3,9 +3,9 @@
 mod clickhouse;
 mod embedded;
 mod sail;
+mod version;
 
 use anyhow::Context;
-use eprof::report::store::schema::VERSION;
 
 use self::clickhouse::ClickHouse;
 use self::embedded::Embedded;
@@ -49,14 +49,4 @@ impl Engine {
         };
         answer.with_context(|| format!("cannot ask: {sql}"))
     }
-}
-
-/// That tables of another version are not asked.
-fn check_version(found: &str, of: &str) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        found == VERSION,
-        "{of} has tables of version {found}, and this eprof reads version {VERSION}: take the eprof that wrote them, or \
-         write them anew by this one"
-    );
-    Ok(())
 }
