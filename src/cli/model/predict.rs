@@ -1,14 +1,13 @@
 //! `eprof model predict`: watts of rows whose power nobody measured, with intervals.
 
+mod args;
+mod rows;
 mod stored;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::ensure;
-use clap::{Args, ValueEnum};
-use eprof::hardware::{DomainKind, Role};
 use eprof::power_model::dataset::Dataset;
 use eprof::power_model::error::ModelError;
 use eprof::power_model::estimator::{Estimator, EstimatorOptions};
@@ -18,77 +17,11 @@ use eprof::power_model::select::best_events;
 use serde_json::json;
 
 use super::super::Outcome;
-use super::super::table_options::level;
-use super::fit::{domain, role};
-use super::observe::{ObserveArgs, describe};
+use super::observe::describe;
+use args::{Format, Kind};
+use rows::{Predicted, print_csv, print_rows};
 
-/// Estimate the power of rows that were not measured, with an interval around each.
-///
-/// The model learns from the measurements named first, as in `eprof model fit`, and is applied to the rows of
-/// --rates, which have the same columns of events and need no power. Or it is one that was made before (--model), by
-/// `eprof calibrate` or `eprof model fit`. How wide the intervals are follows from what the model says of workloads that
-/// are left out when it learns.
-#[derive(Args)]
-#[command(after_help = "Examples:
-  eprof model predict --target watts --group job runs.csv --rates new.csv
-  eprof model predict --target watts --group job runs.csv --rates new.csv --format csv > watts.csv
-  eprof model predict hpl.perf sleep.perf stream.perf --rates app.perf     # perf stat -a -I 100 -x,
-  eprof model predict --model stored --rates app.perf     # by what `eprof calibrate` kept of this machine")]
-pub struct PredictArgs {
-    #[command(flatten)]
-    observe: ObserveArgs,
-
-    /// Table or log of perf stat with the rows to estimate; may be repeated.
-    #[arg(long, value_name = "FILE", required = true)]
-    rates: Vec<PathBuf>,
-
-    /// Estimate by this model instead of measurements: `stored` for this machine's, a preset's name, or a model file.
-    /// Columns are found by the names and encodings of the model's events, or by what their names say.
-    #[arg(long, value_name = "MODEL", conflicts_with_all = ["files", "kind", "max_events"])]
-    model: Option<String>,
-
-    /// With --model: what the power is of, package, cores or dram.
-    #[arg(long, value_name = "KIND", default_value = "package", value_parser = domain, requires = "model")]
-    domain: DomainKind,
-
-    /// With --model: packages whose events the rates are sums of; each has the model's static power.
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "model")]
-    packages: u32,
-
-    /// With --model: columns of events that their names do not tell: clk=COL,inst=COL,resource=COL,l2=COL,llc-miss=COL.
-    #[arg(long, value_name = "ROLE=COL,...", value_delimiter = ',', value_parser = role, requires = "model")]
-    roles: Vec<(Role, String)>,
-
-    /// The model: what fits workloads left out best, or straight lines of at most --max-events events, as
-    /// `eprof model fit` makes it.
-    #[arg(long, value_enum, default_value = "estimator")]
-    kind: Kind,
-
-    /// Largest number of events of the straight-line model.
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    max_events: usize,
-
-    /// Probability, in percent, with which a measurement is to lie in its interval.
-    #[arg(long, value_name = "PERCENT", default_value_t = 95.0, value_parser = level)]
-    level: f64,
-
-    /// How the result is written.
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    Estimator,
-    Lines,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Text,
-    Csv,
-    Json,
-}
+pub use args::PredictArgs;
 
 /// Either kind of model.
 enum Model {
@@ -127,15 +60,6 @@ impl Model {
             Self::Lines(fit, _) => format!("straight lines of {}", fit.columns.join(", ")),
         }
     }
-}
-
-/// What is said of one row.
-struct Predicted<'a> {
-    workload: &'a str,
-    watts: f64,
-    interval: Option<(f64, f64)>,
-    /// A rate lies beyond all that the model learnt from.
-    is_beyond: bool,
 }
 
 /// Runs the verb.
@@ -224,37 +148,4 @@ fn print_text(
         errors.groups()
     )?;
     print_rows(out, predicted)
-}
-
-fn print_rows(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<()> {
-    writeln!(out, "\n{:>10} {:>10} {:>10}  workload", "watts", "low", "high")?;
-    for row in predicted {
-        let (low, high) = match row.interval {
-            Some((low, high)) => (format!("{low:.2}"), format!("{high:.2}")),
-            None => ("-".to_owned(), "-".to_owned()),
-        };
-        let beyond = if row.is_beyond { "  (beyond the data)" } else { "" };
-        writeln!(out, "{:>10.2} {low:>10} {high:>10}  {}{beyond}", row.watts, row.workload)?;
-    }
-    if predicted.iter().any(|row| row.is_beyond) {
-        writeln!(
-            out,
-            "\nbeyond the data: an event is rarer or more frequent than in all that was measured, and no interval \
-             follows from measurements for that"
-        )?;
-    }
-    Ok(())
-}
-
-fn print_csv(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<()> {
-    writeln!(out, "workload,watts,low,high,beyond_the_data")?;
-    for row in predicted {
-        let (low, high) = match row.interval {
-            Some((low, high)) => (format!("{low:.4}"), format!("{high:.4}")),
-            None => (String::new(), String::new()),
-        };
-        let workload = row.workload.replace('"', "\"\"");
-        writeln!(out, "\"{workload}\",{:.4},{low},{high},{}", row.watts, row.is_beyond)?;
-    }
-    Ok(())
 }

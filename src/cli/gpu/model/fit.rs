@@ -15,8 +15,8 @@ use eprof::gpu::model::form::Columns;
 use eprof::gpu::model::table::Table;
 use eprof::gpu::model::validate::Validation;
 
+use super::inputs::{Methods, TableArgs, TableRead, left_out};
 use super::text::{LEVEL, describe, describe_all, print_coverage, print_table};
-use super::{Methods, TableArgs, TableRead, left_out};
 use crate::cli::Outcome;
 use crate::cli::new_file::keep_inputs_from;
 use crate::cli::output::write_file;

@@ -10,7 +10,7 @@ use eprof::gpu::model::blend::Blend;
 use eprof::gpu::model::unmeasured::CounterRows;
 use serde_json::json;
 
-use super::{TableArgs, load};
+use super::inputs::{TableArgs, load};
 use crate::cli::Outcome;
 use crate::cli::table_file;
 use crate::cli::table_options::level;

@@ -10,8 +10,8 @@ use eprof::gpu::model::blend::Blend;
 use eprof::gpu::model::table::Table;
 use eprof::gpu::model::validate::{Coverage, Validation, apply};
 
+use super::inputs::{Methods, TableArgs, TableRead, left_out, load};
 use super::text::{LEVEL, describe_all, print_coverage, print_table};
-use super::{Methods, TableArgs, TableRead, left_out, load};
 use crate::cli::Outcome;
 use crate::cli::new_file::keep_inputs_from;
 use crate::cli::output::write_file;

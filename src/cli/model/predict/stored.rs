@@ -9,7 +9,8 @@ use eprof::power_model::model::{ModelEvent, PowerModel, Prediction, Scale};
 use eprof::power_model::presets::Preset;
 use serde_json::json;
 
-use super::{Format, PredictArgs, Predicted, print_csv, print_rows};
+use super::args::{Format, PredictArgs};
+use super::rows::{Predicted, print_csv, print_rows};
 use crate::cli::Outcome;
 use crate::cli::model::show;
 

@@ -1,0 +1,55 @@
+//! Rows whose power was estimated, as they are written.
+
+use std::io::{self, Write};
+
+/// What is said of one row.
+pub struct Predicted<'a> {
+    pub workload: &'a str,
+    pub watts: f64,
+    pub interval: Option<(f64, f64)>,
+    /// A rate lies beyond all that the model learnt from.
+    pub is_beyond: bool,
+}
+
+/// As a table for people.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub fn print_rows(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<()> {
+    writeln!(out, "\n{:>10} {:>10} {:>10}  workload", "watts", "low", "high")?;
+    for row in predicted {
+        let (low, high) = match row.interval {
+            Some((low, high)) => (format!("{low:.2}"), format!("{high:.2}")),
+            None => ("-".to_owned(), "-".to_owned()),
+        };
+        let beyond = if row.is_beyond { "  (beyond the data)" } else { "" };
+        writeln!(out, "{:>10.2} {low:>10} {high:>10}  {}{beyond}", row.watts, row.workload)?;
+    }
+    if predicted.iter().any(|row| row.is_beyond) {
+        writeln!(
+            out,
+            "\nbeyond the data: an event is rarer or more frequent than in all that was measured, and no interval \
+             follows from measurements for that"
+        )?;
+    }
+    Ok(())
+}
+
+/// As CSV.
+///
+/// # Errors
+///
+/// It cannot be written.
+pub fn print_csv(out: &mut impl Write, predicted: &[Predicted]) -> io::Result<()> {
+    writeln!(out, "workload,watts,low,high,beyond_the_data")?;
+    for row in predicted {
+        let (low, high) = match row.interval {
+            Some((low, high)) => (format!("{low:.4}"), format!("{high:.4}")),
+            None => (String::new(), String::new()),
+        };
+        let workload = row.workload.replace('"', "\"\"");
+        writeln!(out, "\"{workload}\",{:.4},{low},{high},{}", row.watts, row.is_beyond)?;
+    }
+    Ok(())
+}
