@@ -64,6 +64,8 @@ impl Functions {
 
 #[cfg(test)]
 mod tests {
+    use object::{Object, ObjectSection};
+
     use super::*;
 
     /// Of this test's own file: every address of a function is that function's, and no other is.
@@ -71,9 +73,12 @@ mod tests {
     fn one_address_stands_for_a_function() {
         let path = std::env::current_exe().expect("a path").display().to_string();
         let modules = [Module { kind: ModuleKind::File, path, build_id: None, inode: None, pid: None }];
-        let size = std::fs::metadata(&modules[0].path).expect("a file").len();
+        let bytes = std::fs::read(&modules[0].path).expect("a file");
+        let file = object::File::parse(bytes.as_slice()).expect("a program");
+        let text = file.section_by_name(".text").and_then(|text| text.file_range());
+        let (start, size) = text.expect("code");
         let code = |address| CodeAddress { module: ModuleId(0), address, kernel: false };
-        let met: Vec<CodeAddress> = (0..4_000).map(|step| code(step * (size / 4_000))).collect();
+        let met: Vec<CodeAddress> = (0..4_000).map(|step| code(start + step * (size / 4_000))).collect();
         let options = SymbolizeOptions { inlines: false, lines: false, ..SymbolizeOptions::default() };
         let may_stand = |id: AddressId| !id.0.is_multiple_of(3);
         let functions = Functions::of(&options, &modules, &met, may_stand);
