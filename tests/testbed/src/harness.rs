@@ -139,7 +139,8 @@ fn keep_panics() {
     }));
 }
 
-/// Runs the program's tests, by the arguments that the compiler's own harness has.
+/// Runs the program's tests, by the arguments that the compiler's own harness has, but for one: it takes one filter, not
+/// several.
 pub fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     keep_panics();
