@@ -163,19 +163,23 @@ impl Finder<'_> {
         }
     }
 
+    /// A fault for each operator that this one may be mistaken for.
+    fn other_operators(&mut self, binary: &syn::ExprBinary) -> Vec<(Id, &'static str)> {
+        let operator = &self.text[binary.op.span().byte_range()];
+        let original = self.original(binary.span());
+        let fault = |other: &&'static str| {
+            (self.fault(binary.op.span(), format!("{other} for {operator} in {original}")), *other)
+        };
+        others(&binary.op).iter().map(fault).collect()
+    }
+
     /// An operator whose sides are both evaluated: they are, once, and then one of the operators is.
     fn strict(&mut self, binary: &syn::ExprBinary) {
         let (left, right) = (binary.left.span().byte_range(), binary.right.span().byte_range());
         let operator = self.text[binary.op.span().byte_range()].to_owned();
-        let original = self.original(binary.span());
         // What is compared is not moved.
         let (by, of) = if compares(&binary.op) { ("&(", "*") } else { ("(", "") };
-        let ids: Vec<(Id, &str)> = others(&binary.op)
-            .iter()
-            .map(|other| {
-                (self.fault(binary.op.span(), format!("{other} for {operator} in {original}")), *other)
-            })
-            .collect();
+        let ids = self.other_operators(binary);
         let group = self.edits.group(ids.iter().map(|(id, _)| *id).collect());
         self.edits.begin(group, left.start, vec![Part::Text(format!("(match ({by}"))]);
         self.edits.between(group, left.end..right.start, &format!("), {by}"));
@@ -208,13 +212,7 @@ impl Finder<'_> {
         let place = binary.left.span().byte_range();
         let right = binary.right.span().byte_range();
         let operator = self.text[binary.op.span().byte_range()].to_owned();
-        let original = self.original(binary.span());
-        let ids: Vec<(Id, &str)> = others(&binary.op)
-            .iter()
-            .map(|other| {
-                (self.fault(binary.op.span(), format!("{other} for {operator} in {original}")), *other)
-            })
-            .collect();
+        let ids = self.other_operators(binary);
         let group = self.edits.group(ids.iter().map(|(id, _)| *id).collect());
         // The place is written for each operator, without faults inside it; the value once.
         let written = self.text[place.clone()].to_owned();
