@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use super::curve::{PowerCurve, Segment};
 use super::edges;
+use super::energy_error::EnergyDoubt;
 use super::refresh::{self, Refresh, RefreshPeriod};
 use super::sensor::{SensorKind, SensorModel};
 use super::stretches::{self, Course, Stretch};
@@ -45,6 +46,8 @@ pub struct Corrected {
     pub resolution: Nanoseconds,
     /// Share of the time that the sensor's window covers; the rest is assumed to be like it.
     pub observed: f64,
+    /// What is in doubt of an energy.
+    pub doubt: EnergyDoubt,
 }
 
 impl Corrected {
@@ -107,7 +110,8 @@ pub fn correct(trace: &PowerTrace, model: &SensorModel) -> Result<Corrected, Cor
         SensorKind::Boxcar { window } => period.max(window),
         _ => period,
     };
-    Ok(Corrected { segments, levels, level_noise, refresh, noise, resolution, observed })
+    let doubt = EnergyDoubt::of(model, &refreshes, period);
+    Ok(Corrected { segments, levels, level_noise, refresh, noise, resolution, observed, doubt })
 }
 
 /// The paper's own four steps: repeats dropped, `P = s + C (s[i+1] - s[i-1]) / (t[i+1] - t[i-1])`, and

@@ -8,6 +8,7 @@
 pub mod correct;
 pub mod curve;
 pub mod edges;
+pub mod energy_error;
 pub mod infer;
 pub mod instructions;
 pub mod launches;

@@ -4,7 +4,7 @@
 use eprof::gpu::correct::correct;
 use eprof::gpu::curve::PowerCurve;
 use eprof::gpu::infer::{self, calibrate, fit_to_reference, load_curve, two_levels};
-use eprof::gpu::sensor::{SensorKind, SensorModel};
+use eprof::gpu::sensor::{SensorKind, SensorModel, UNMEASURED_GAIN};
 use eprof::gpu::trace::PowerTrace;
 use eprof::gpu::trace_csv;
 use eprof::units::{Nanoseconds, Timestamp, Watts};
@@ -87,9 +87,11 @@ fn windows_and_gains_beside_a_meter() {
 }
 
 /// For each phase of load: how far from the meter are the raw trace, the raw trace with the board's
-/// gain, the correction without it, and the correction with it.
+/// gain, the correction without it, and the correction with it. Of the last two, where single phases are seen, how many standard
+/// errors.
 #[test]
 fn energy_of_load_phases_beside_a_meter() {
+    let mut bars = Vec::new();
     println!(
         "{:<32} {:>9} {:>8} {:>10} {:>8} {:>10}",
         "phase", "meter", "raw", "raw, gain", "timing", "corrected"
@@ -108,6 +110,7 @@ fn energy_of_load_phases_beside_a_meter() {
         let scaled = PowerCurve::new(
             raw.knots().iter().map(|(time, power)| (*time, fit.model.scaled(*power))).collect(),
         );
+        let unmeasured = SensorModel { gain_error: UNMEASURED_GAIN, ..timing };
         let (phases, timed, corrected) = if switches.len() > 10 {
             // On and off every 52 ms, a sensor that looks at 25 ms of every 101 ms.
             let load = load_curve(&switches, meter.span().expect("a meter's log"));
@@ -134,10 +137,21 @@ fn energy_of_load_phases_beside_a_meter() {
                 errors[2],
                 errors[3]
             );
+            if switches.len() <= 10 {
+                for (model, curve) in [(&unmeasured, &timed), (&fit.model, &corrected)] {
+                    let doubt = correct(&trace, model).expect("a trace with changes").doubt;
+                    let off = (curve.energy(start, end) - truth) / doubt.std_error(curve, start, end);
+                    println!("{off:>+50.2} standard errors");
+                    bars.push(off.abs());
+                }
+            }
             assert!(errors[3].abs() < errors[1].abs(), "{card} {name}: gain alone does as well: {errors:?}");
             assert!(errors[3].abs() < 2.5, "{card} {name}: {errors:?}");
             // The A100's raw figure is right by accident: its gain and its aliasing cancel.
             assert!(errors[3].abs() < errors[0].abs() || card == "a100-5050", "{card} {name}: {errors:?}");
         }
     }
+    let missed = bars.iter().filter(|off| **off > 1.96).count();
+    println!("{missed} of {} bars of 95 % miss the meter", bars.len());
+    assert!(missed <= 1 && bars.iter().all(|off| *off < 2.5), "{bars:?}");
 }

@@ -2,7 +2,8 @@
 //! accuracy_table -- --ignored --nocapture`, more than an hour; `EPROF_RECORDINGS` of each kind instead of 20.
 //!
 //! With `EPROF_KEEP=DIR`, recordings are kept there, and those that are there are analysed again instead of being made
-//! anew: what a change of the analysis does is seen on the same recordings, within minutes.
+//! anew: what a change of the analysis does is seen on the same recordings, within minutes. `EPROF_KINDS=late,50 ms` takes
+//! only the kinds whose names contain one of these.
 
 use std::path::PathBuf;
 
@@ -128,7 +129,9 @@ fn accuracy_table() {
         "{:<28} {:>10} {:>8} {:>8} {:>17} {:>12}",
         "by default options", "recordings", "mean", "worst", "sums", "bars hold"
     );
-    for kind in &KINDS {
+    let named = std::env::var("EPROF_KINDS").unwrap_or_default();
+    let is_wanted = |kind: &&Kind| named.split(',').any(|part| kind.name.contains(part));
+    for kind in KINDS.iter().filter(is_wanted) {
         let mut all = Vec::new();
         while all.len() < wanted {
             let recordings = TO_A_BOOT.min(wanted - all.len());

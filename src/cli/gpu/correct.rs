@@ -10,7 +10,7 @@ use eprof::gpu::correct::{Corrected, correct, correct_as_published};
 use eprof::gpu::curve::PowerCurve;
 use eprof::gpu::infer;
 use eprof::gpu::phases::{self, Phase};
-use eprof::gpu::sensor::{SensorKind, SensorModel};
+use eprof::gpu::sensor::{SensorKind, SensorModel, UNMEASURED_GAIN};
 use eprof::units::{Joules, Timestamp, Watts};
 use serde::Serialize;
 
@@ -97,6 +97,7 @@ struct Report {
     sensor: String,
     refresh_s: f64,
     noise_w: f64,
+    gain_error: f64,
     active_idle_w: Option<f64>,
     threshold_w: Option<f64>,
     bursts: Vec<Burst>,
@@ -111,6 +112,8 @@ struct Burst {
     end_s: f64,
     raw_j: f64,
     corrected_j: f64,
+    /// One standard error, of the readings, of the sensor's lag, of the board's gain.
+    stderr_j: f64,
     above_idle_j: Option<f64>,
     mean_w: f64,
     meter_j: Option<f64>,
@@ -148,6 +151,7 @@ impl Report {
                 end_s: end.since(first).as_secs_f64(),
                 raw_j: inputs.trace.as_polled().energy(start, end).as_joules(),
                 corrected_j: energy.as_joules(),
+                stderr_j: corrected.doubt.std_error(curve, start, end).as_joules(),
                 above_idle_j: idle.map(|idle| (energy - idle * duration).as_joules()),
                 mean_w: (energy / duration).as_watts(),
                 meter_j: inputs.meter.as_ref().map(|meter| meter.energy(start, end).as_joules()),
@@ -198,11 +202,19 @@ impl Report {
                 corrected.observed * 100.0
             ));
         }
+        if model.gain_error >= UNMEASURED_GAIN {
+            notes.push(format!(
+                "±: one standard error, mostly of what no trace tells: this board's gain, {:.0} % more or less of all rows \
+                 alike; a meter's log (eprof gpu calibrate --meter) tells it",
+                model.gain_error * 100.0
+            ));
+        }
         let report = Self {
             trace: inputs.title.clone(),
             sensor: describe(model),
             refresh_s: corrected.refresh.period.as_secs_f64(),
             noise_w: corrected.noise.as_watts(),
+            gain_error: model.gain_error,
             active_idle_w: idle.map(Watts::as_watts),
             threshold_w: threshold.map(Watts::as_watts),
             bursts,
@@ -220,8 +232,8 @@ impl Report {
         let meter = self.total.meter_j.is_some();
         write!(
             out,
-            "\n{:>9} {:>9} {:>9} {:>11} {:>11} {:>11}",
-            "start s", "length s", "mean W", "raw J", "corrected J", "above idle"
+            "\n{:>9} {:>9} {:>9} {:>11} {:>11} {:>8} {:>11}",
+            "start s", "length s", "mean W", "raw J", "corrected J", "±", "above idle"
         )?;
         writeln!(
             out,
@@ -241,11 +253,12 @@ impl Burst {
         let idle = self.above_idle_j.map_or_else(|| "-".to_owned(), |joules| format!("{joules:.2}"));
         write!(
             out,
-            "{first} {:>9.3} {:>9.1} {:>11.2} {:>11.2} {idle:>11}",
+            "{first} {:>9.3} {:>9.1} {:>11.2} {:>11.2} {:>8.2} {idle:>11}",
             self.end_s - self.start_s,
             self.mean_w,
             self.raw_j,
-            self.corrected_j
+            self.corrected_j,
+            self.stderr_j
         )?;
         if let Some(meter) = self.meter_j {
             let error = |joules: f64| (joules / meter - 1.0) * 100.0;

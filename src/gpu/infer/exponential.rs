@@ -41,6 +41,11 @@ impl Exponential {
             && self.straight_cost - self.cost > (CLEARLY_LESS * self.cost).max(LEAST_GAIN)
     }
 
+    /// One standard error of the constant as a share of it: a quarter of the range of two of them to both sides.
+    pub(super) fn std_error(&self) -> f64 {
+        (self.plausible[1] / self.plausible[0]).ln() / 4.0
+    }
+
     /// Is it seen in more readings than one step of a short window?
     pub(super) fn outlasts(&self, tick: f64) -> bool {
         self.constant > tick

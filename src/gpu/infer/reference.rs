@@ -193,9 +193,15 @@ pub fn fit_to_reference(
     // An exponential much shorter than the refresh period is a window for all that can be seen.
     let use_rc = rc.fit.residual < 0.8 * boxcar.fit.residual && rc.length > 0.3 * tick;
     let best = if use_rc { &rc } else { &boxcar };
-    let spread = match use_rc {
-        true => spread_of_parts(&readings, &rc, tick, capacitor),
-        false => spread_of_parts(&readings, &boxcar, tick, window),
+    let (spread, scale_error) = match use_rc {
+        true => {
+            let scale = scale_of_parts(&readings, rc.delay, capacitor(rc.length));
+            (spread_of_parts(&readings, &rc, tick, capacitor), scale)
+        }
+        false => {
+            let scale = scale_of_parts(&readings, boxcar.delay, window(boxcar.length));
+            (spread_of_parts(&readings, &boxcar, tick, window), scale)
+        }
     };
 
     let (low, high) = quantiles::range(readings.iter().map(|(_, watts)| *watts));
@@ -209,12 +215,14 @@ pub fn fit_to_reference(
         true => SensorKind::Rc { time_constant: Nanoseconds::from_secs_f64(rc.length) },
         false => SensorKind::Boxcar { window: Nanoseconds::from_secs_f64(boxcar.length) },
     };
-    let mut model = SensorModel { refresh: Some(refresh.period), ..SensorModel::new(kind) };
+    let length_error = spread.ln() / NORMAL_95;
+    let mut model = SensorModel { refresh: Some(refresh.period), length_error, ..SensorModel::new(kind) };
     // Whatever the shape is called, the line through the closer fit is the better scale.
     let scale = if rc.fit.residual < boxcar.fit.residual { &rc.fit } else { &boxcar.fit };
     if calibrate_gain && scale.slope > 0.0 {
         model.gain = 1.0 / scale.slope;
         model.offset = Watts::from_watts(-scale.constant / scale.slope);
+        (model.gain_error, model.offset_error) = scale_error;
     }
     Ok(ReferenceFit {
         model,
@@ -295,17 +303,12 @@ fn spread_of_parts<S: Fn(f64) -> f64>(
     tick: f64,
     sensor: impl Fn(f64) -> S,
 ) -> f64 {
-    const PARTS: usize = 6;
     /// Student's t for one less than the parts.
     const T: f64 = 2.571;
     /// No best is looked for farther away, by factor.
     const REACH: f64 = 3.0;
-    let without = |part: usize| -> Vec<(f64, f64)> {
-        let is_other = |(index, _): &(usize, &(f64, f64))| index * PARTS / readings.len() != part;
-        readings.iter().enumerate().filter(is_other).map(|(_, reading)| *reading).collect()
-    };
     let best_without = |part: usize| {
-        let rest = without(part);
+        let rest = without_part(readings, part);
         let residual = |log: f64| {
             let seen = sensor(log.exp());
             let delays = (-2..=2).map(|step| best.delay + 0.1 * tick * f64::from(step));
@@ -320,10 +323,38 @@ fn spread_of_parts<S: Fn(f64) -> f64>(
         golden_section(log(step - 1), log(step + 1), residual)
     };
     let logs: Vec<f64> = (0..PARTS).map(best_without).collect();
-    let mean = logs.iter().sum::<f64>() / PARTS as f64;
-    let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
-    (T * (squares * (PARTS - 1) as f64 / PARTS as f64).sqrt()).exp().min(REACH)
+    (T * jackknife(&logs)).exp().min(REACH)
 }
+
+/// The standard errors of the gain, as a share of it, and of what the least reading stands for, by the same parts left out.
+fn scale_of_parts(readings: &[(f64, f64)], delay: f64, seen: impl Fn(f64) -> f64) -> (f64, Watts) {
+    let (least, _) = quantiles::range(readings.iter().map(|(_, watts)| *watts));
+    let line = |part| affine(&without_part(readings, part), delay, &seen);
+    let lines: Vec<Affine> = (0..PARTS).map(line).filter(|line| line.slope > 0.0).collect();
+    let gains: Vec<f64> = lines.iter().map(|line| line.slope.recip()).collect();
+    let of_least: Vec<f64> = lines.iter().map(|line| (least - line.constant) / line.slope).collect();
+    let gain = gains.iter().sum::<f64>() / gains.len().max(1) as f64;
+    (jackknife(&gains) / gain.max(f64::MIN_POSITIVE), Watts::from_watts(jackknife(&of_least)))
+}
+
+/// Into how many parts a trace is cut, each of which is left out in turn.
+const PARTS: usize = 6;
+
+fn without_part(readings: &[(f64, f64)], part: usize) -> Vec<(f64, f64)> {
+    let is_other = |(index, _): &(usize, &(f64, f64))| index * PARTS / readings.len() != part;
+    readings.iter().enumerate().filter(is_other).map(|(_, reading)| *reading).collect()
+}
+
+/// The standard error of an estimate from what it is without each of the parts.
+fn jackknife(estimates: &[f64]) -> f64 {
+    let parts = estimates.len().max(1) as f64;
+    let mean = estimates.iter().sum::<f64>() / parts;
+    let squares: f64 = estimates.iter().map(|estimate| (estimate - mean).powi(2)).sum();
+    (squares * (parts - 1.0) / parts).sqrt()
+}
+
+/// Standard deviations in half of an interval of 95 %.
+const NORMAL_95: f64 = 1.96;
 
 fn log_grid(low: f64, high: f64, points: u32) -> Vec<f64> {
     (0..=points).map(|point| low * (high / low).powf(f64::from(point) / f64::from(points))).collect()

@@ -163,18 +163,18 @@ pub fn calibrate(trace: &PowerTrace) -> Result<Calibration, Refusal> {
     let guess = shapes.as_ref().map_or(0.5, |shapes| shapes.rc.length.as_secs_f64());
     let exponential = best_exponential(&times, &watts, reading_noise(&watts), tick, guess);
     let by_steps = shapes.as_ref().map_err(Refusal::clone).and_then(|shapes| decide(shapes, &period));
-    let steps_say_rc = matches!(by_steps, Ok((SensorKind::Rc { .. }, _)));
+    let steps_say_rc = matches!(by_steps, Ok((SensorKind::Rc { .. }, ..)));
     let exponential =
         exponential.filter(|found| found.explains(times.len()) && (found.outlasts(tick) || steps_say_rc));
-    let (kind, notes) = match exponential {
+    let (kind, length_error, notes) = match exponential {
         Some(found) => {
             let time_constant = Nanoseconds::from_secs_f64(found.constant);
-            (SensorKind::Rc { time_constant }, Vec::new())
+            (SensorKind::Rc { time_constant }, found.std_error(), Vec::new())
         }
         None => by_steps?,
     };
     let mut calibration = Calibration {
-        model: SensorModel { refresh: Some(period.period), ..SensorModel::new(kind) },
+        model: SensorModel { refresh: Some(period.period), length_error, ..SensorModel::new(kind) },
         refresh: period,
         shapes: shapes.ok(),
         exponential,
@@ -207,8 +207,8 @@ impl Shapes {
     }
 }
 
-/// The kind by single steps.
-fn decide(shapes: &Shapes, period: &RefreshPeriod) -> Result<(SensorKind, Vec<String>), Refusal> {
+/// The kind by single steps, one standard error of its length as a share of it, and what is to be said.
+fn decide(shapes: &Shapes, period: &RefreshPeriod) -> Result<(SensorKind, f64, Vec<String>), Refusal> {
     let Shapes { rc, boxcar, steps, dropped } = shapes;
     let mut notes = Vec::new();
     if *dropped > 0 {
@@ -244,7 +244,8 @@ fn decide(shapes: &Shapes, period: &RefreshPeriod) -> Result<(SensorKind, Vec<St
             period.period
         ));
         let window = Nanoseconds::from_nanos(period.period.as_nanos() / 2);
-        return Ok((SensorKind::Boxcar { window }, notes));
+        // Anything up to the refresh period, evenly.
+        return Ok((SensorKind::Boxcar { window }, 1.0 / 3f64.sqrt(), notes));
     }
     let (best, other) = if rc.residual <= boxcar.residual { (rc, boxcar) } else { (boxcar, rc) };
     if (other.residual / best.residual).powi(2) < CLEAR_RATIO {
@@ -267,7 +268,7 @@ fn decide(shapes: &Shapes, period: &RefreshPeriod) -> Result<(SensorKind, Vec<St
     } else {
         SensorKind::Boxcar { window: boxcar.length }
     };
-    Ok((kind, notes))
+    Ok((kind, best.std_error(), notes))
 }
 
 /// Steps of at least a quarter of the range with readings on both sides, judged by a first fit.
@@ -334,6 +335,19 @@ fn spread(lengths: &[Nanoseconds]) -> f64 {
     sorted.sort_by(f64::total_cmp);
     let quartiles = [0.25, 0.5, 0.75].map(|share| quantiles::quantile(&sorted, share).unwrap_or(0.0));
     if sorted.len() < 2 { 0.0 } else { (quartiles[2] - quartiles[0]) / 2.0 / quartiles[1].max(1e-12) }
+}
+
+impl ShapeFit {
+    /// One standard error of the length as a share of it: that of the mean of the steps' own lengths, from their quartiles
+    /// (1.349 standard deviations apart where errors are normal); of one step, as good as nothing is known.
+    fn std_error(&self) -> f64 {
+        const OF_ONE: f64 = 0.3;
+        const QUARTILES: f64 = 1.349;
+        match self.by_step.len() {
+            0 | 1 => OF_ONE,
+            steps => spread(&self.by_step) * 2.0 / QUARTILES / (steps as f64).sqrt(),
+        }
+    }
 }
 
 impl Calibration {
