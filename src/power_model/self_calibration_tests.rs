@@ -144,3 +144,25 @@ fn a_few_wild_intervals_make_no_event_dearer() {
         assert!(moved.abs() < 0.03, "event {event}: {moved:+.3}");
     }
 }
+
+/// A program never waits but while it starts, so that its first two intervals alone tell cycles from static watts; and what
+/// starting does is not quite what the events say. Bars are as wide as that.
+#[test]
+fn what_two_intervals_decide_is_not_believed_more_than_they_agree_with_the_rest() {
+    let busy = |at: u32| if at < 2 { [2e9, 1e9, 1e8] } else { phases(at % 40 + 10) };
+    let (mut held, mut off, runs) = (0, 0.0, 40);
+    for run in 0..runs {
+        let mut seen = intervals(120, busy);
+        for (at, row) in seen.rows.iter_mut().enumerate() {
+            let seed = run * 1000 + at as u32;
+            row.joules += ripple(seed) * if at < 2 { 0.06 } else { 0.01 };
+        }
+        let believed = STATIC + 0.2 * ripple(run * 1000 + 999);
+        let found = SelfCalibration::new(&seen, &prior([1.0; 3], Some((believed, 0.15))));
+        let watts = found.static_watts.as_ref().expect("believed")[0] - STATIC;
+        held += u32::from(watts.abs() <= 1.96 * found.static_std_error(0));
+        off += watts * watts / f64::from(runs);
+    }
+    println!("static watts {:.3} off, {held} of {runs} bars hold", f64::sqrt(off));
+    assert!((36..=40).contains(&held) && off.sqrt() < 0.2, "{off} {held}");
+}
