@@ -1,6 +1,7 @@
 //! The six functions of `phases`, which draw from 1.8 to 12.4 W: what eprof says of them beside the truth.
 
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
 use eprof::numerics::random::Random;
@@ -29,6 +30,15 @@ pub fn drawn(seed: u64) -> String {
     let mut random = Random::seeded(seed);
     let words = AS_THE_PRESET.map(|(name, value)| format!("{name}={:.0}", value * random.symmetric().exp2()));
     words.join(" ")
+}
+
+/// A machine as [`drawn`] that no boot had before; `EPROF_SEED` has the one again whose seed was printed.
+pub fn drawn_anew() -> String {
+    let told = std::env::var("EPROF_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = told.unwrap_or_else(|| RandomState::new().hash_one(0) % 1_000_000);
+    let machine = drawn(seed);
+    println!("a machine by EPROF_SEED={seed}: {machine}");
+    machine
 }
 
 /// What a guest does first where it is to be calibrated; its model comes back as `model.json`.
