@@ -7,11 +7,12 @@ use perf_data::record::{BranchStack, CpuMode, Sample};
 use rustc_hash::FxHashSet;
 
 use crate::analyze::aggregate::call_paths::CallPaths;
+use crate::analyze::aggregate::function_sets::{FunctionSets, Part};
 use crate::analyze::aggregate::functions::Functions;
 use crate::analyze::aggregate::key_table::{AddressTable, KeyHash, KeyTable, Spaces, hash};
 use crate::analyze::aggregate::unwind::code_mapping;
 use crate::analyze::memory::BYTES_PER_ADDRESS;
-use crate::analyze::options::Dimensions;
+use crate::analyze::options::{Dimensions, FunctionsOfStacks};
 use crate::analyze::sample_key::SampleKey;
 use crate::profile::{AddressId, CallersId, CodeAddress, ModuleKind, StackTable, ThreadIndex};
 use crate::symbolize::ReturnAddressFinder;
@@ -49,6 +50,8 @@ pub struct Collector {
     no_return_addresses: FxHashSet<AddressId>,
     /// Functions whose addresses are not told apart.
     functions: Functions,
+    /// Stacks are told apart by their functions alone.
+    sets: Option<Box<FunctionSets>>,
 }
 
 /// What is kept of call stacks.
@@ -101,6 +104,7 @@ impl Collector {
             return_addresses: None,
             no_return_addresses: FxHashSet::default(),
             functions: Functions::default(),
+            sets: None,
         }
     }
 
@@ -136,9 +140,10 @@ impl Collector {
         !self.no_return_addresses.contains(&address)
     }
 
-    /// From now on the addresses of these functions are not told apart.
-    pub fn merge_functions(&mut self, functions: Functions) {
+    /// From now on the addresses of these functions are not told apart, and of stacks no more than is asked for.
+    pub fn merge_functions(&mut self, functions: Functions, asked: FunctionsOfStacks) {
         self.functions = functions;
+        self.sets = (asked == FunctionsOfStacks::Sets).then(Box::default);
         self.located = AddressTable::default();
         self.known_callers = KeyTable::default();
     }
@@ -240,6 +245,9 @@ impl Collector {
         unwound: &[u64],
         own: Option<AddressId>,
     ) -> CallersId {
+        if let Some(callers) = self.callers_as_set(tasks, task, spaces, sample, unwound) {
+            return callers;
+        }
         let has_own = sample.ip.is_some();
         let nowhere = own.and_then(|own| self.nowhere(tasks, own));
         let (before_own, behind_own) = around_own(sample);
@@ -269,6 +277,58 @@ impl Collector {
                 self.path.pop();
             }
         }
+        self.number_path(hash)
+    }
+
+    /// The callers of a sample by their functions alone; `None` where there is more to know.
+    #[inline]
+    fn callers_as_set(
+        &mut self,
+        tasks: &mut Tasks,
+        task: TaskId,
+        spaces: Spaces,
+        sample: &Sample<'_>,
+        unwound: &[u64],
+    ) -> Option<CallersId> {
+        let mut sets = self.sets.take()?;
+        let number_of_spaces = self.located.number_of(spaces);
+        let mut set = Some(sets.begin());
+        let mut no_return_addresses = self.no_return_addresses.len();
+        for_each_caller(sample, unwound, |frame| {
+            let address = self.located(tasks, task, number_of_spaces, frame);
+            if self.no_return_addresses.len() != no_return_addresses {
+                no_return_addresses = self.no_return_addresses.len();
+                sets.is_unclear(address);
+            }
+            set = set.and_then(|set| sets.add(set, address, || self.part(tasks, address)));
+        });
+        let callers = set.map(|set| {
+            let hash = sets.key(set, u64::from(spaces.0.0) << 32 | u64::from(spaces.1.0));
+            match self.known_callers.find(hash) {
+                Some(callers) => CallersId(callers),
+                None => {
+                    sets.path(&mut self.path);
+                    self.number_path(hash)
+                }
+            }
+        });
+        self.sets = Some(sets);
+        callers
+    }
+
+    /// What an address is to the functions of a stack.
+    fn part(&self, tasks: &Tasks, address: AddressId) -> Part {
+        if self.no_return_addresses.contains(&address) || self.nowhere(tasks, address).is_some() {
+            Part::Unclear
+        } else if self.functions.is_standing(address) {
+            Part::Function
+        } else {
+            Part::Frame
+        }
+    }
+
+    /// The number of the path at hand, by which samples of this hash find it again.
+    fn number_path(&mut self, hash: KeyHash) -> CallersId {
         let keeps_paths = !matches!(self.keeping, Keeping::Addresses);
         let callers = if keeps_paths { self.paths.callers(&self.path) } else { CallersId::NONE };
         self.known_callers.insert(hash, callers.0);
@@ -354,6 +414,9 @@ impl Collector {
             // What stands for others is not what this is.
             let found = if self.functions.is_standing(found) { self.code.number_apart(code) } else { found };
             self.no_return_addresses.insert(found);
+            if let Some(sets) = &mut self.sets {
+                sets.is_unclear(found);
+            }
             found
         } else {
             self.functions.find(code).unwrap_or_else(|| self.code.intern(code))
