@@ -14,7 +14,7 @@ use crate::analyze::aggregate::unwind::code_mapping;
 use crate::analyze::memory::BYTES_PER_ADDRESS;
 use crate::analyze::options::{Dimensions, FunctionsOfStacks};
 use crate::analyze::sample_key::SampleKey;
-use crate::profile::{AddressId, CallersId, CodeAddress, ModuleKind, StackTable, ThreadIndex};
+use crate::profile::{AddressId, CallersId, CodeAddress, DEEPEST_CHAIN, ModuleKind, StackTable, ThreadIndex};
 use crate::symbolize::ReturnAddressFinder;
 use crate::timeline::{CodeInterner, TaskId, Tasks};
 
@@ -291,19 +291,9 @@ impl Collector {
         unwound: &[u64],
     ) -> Option<CallersId> {
         let mut sets = self.sets.take()?;
-        let number_of_spaces = self.located.number_of(spaces);
-        let mut set = Some(sets.begin());
-        let mut no_return_addresses = self.no_return_addresses.len();
-        for_each_caller(sample, unwound, |frame| {
-            let address = self.located(tasks, task, number_of_spaces, frame);
-            if self.no_return_addresses.len() != no_return_addresses {
-                no_return_addresses = self.no_return_addresses.len();
-                sets.is_unclear(address);
-            }
-            set = set.and_then(|set| sets.add(set, address, || self.part(tasks, address)));
-        });
-        let callers = set.map(|set| {
-            let hash = sets.key(set, u64::from(spaces.0.0) << 32 | u64::from(spaces.1.0));
+        let is_set = self.add_callers(&mut sets, tasks, task, spaces, sample, unwound);
+        let callers = is_set.then(|| {
+            let hash = sets.key(u64::from(spaces.0.0) << 32 | u64::from(spaces.1.0));
             match self.known_callers.find(hash) {
                 Some(callers) => CallersId(callers),
                 None => {
@@ -314,6 +304,47 @@ impl Collector {
         });
         self.sets = Some(sets);
         callers
+    }
+
+    /// Makes the set of a sample's callers; `false` where there is more to know of them.
+    fn add_callers(
+        &mut self,
+        sets: &mut FunctionSets,
+        tasks: &mut Tasks,
+        task: TaskId,
+        spaces: Spaces,
+        sample: &Sample<'_>,
+        unwound: &[u64],
+    ) -> bool {
+        let spaces = self.located.number_of(spaces);
+        sets.begin();
+        let (mut depth, mut is_set) = (1, true);
+        for_each_caller(sample, unwound, |frame| {
+            let Frame { mode, address, is_return } = frame;
+            let key = AddressTable::key(spaces, mode, is_return, address);
+            depth += 1;
+            let part = self.located.find(key).map_or(Part::Unmet, |address| sets.add(address));
+            if matches!(part, Part::Unmet | Part::Unclear) && is_set {
+                is_set = part == Part::Unmet && self.meet(sets, tasks, task, spaces, frame);
+            }
+        });
+        // Of a path as deep as the kernel follows any, reports say so.
+        is_set && depth < usize::from(DEEPEST_CHAIN)
+    }
+
+    /// Adds to a set a frame whose address was not met in one yet; `false` where more than functions is to be known of it.
+    #[cold]
+    fn meet(
+        &mut self,
+        sets: &mut FunctionSets,
+        tasks: &mut Tasks,
+        task: TaskId,
+        spaces: u32,
+        frame: Frame,
+    ) -> bool {
+        let address = self.located(tasks, task, spaces, frame);
+        sets.meet(address, self.part(tasks, address));
+        sets.add(address) != Part::Unclear
     }
 
     /// What an address is to the functions of a stack.
@@ -415,7 +446,7 @@ impl Collector {
             let found = if self.functions.is_standing(found) { self.code.number_apart(code) } else { found };
             self.no_return_addresses.insert(found);
             if let Some(sets) = &mut self.sets {
-                sets.is_unclear(found);
+                sets.meet(found, Part::Unclear);
             }
             found
         } else {
@@ -561,6 +592,7 @@ fn mode_of_marker(marker: u64) -> Option<CpuMode> {
 #[cfg(test)]
 mod tests {
     use perf_data::record::Callchain;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -699,6 +731,72 @@ mod tests {
         let around = [&garbage[..50], &[0x1020], &garbage[50..], &[0x1030]].concat();
         assert_eq!(depth(0x1010, &around), [4, 4]);
         assert_eq!(depth(0xdead_9000, &around), [3, 4]);
+    }
+
+    proptest! {
+        /// As a set of functions a stack has the functions that it has as a path, each once but for those of the sampled
+        /// instruction, and all frames that are of no known function; where some lie nowhere, it is the path itself.
+        #[test]
+        fn sets_have_the_functions_of_paths(
+            stacks in prop::collection::vec(prop::collection::vec(0u64..0x600, 1..12), 1..40),
+            deep in 0usize..3,
+        ) {
+            let mut tasks = Tasks::default();
+            let task = tasks.task(1, 1);
+            tasks.map_jit_function(1, 0x1000, 0x500, "code");
+            let paths = |asked: FunctionsOfStacks, tasks: &mut Tasks| {
+                let mut collector = Collector::new(Dimensions::ALL, usize::MAX);
+                let mut key = |collector: &mut Collector, stack: &[u64]| {
+                    let entries: Vec<u64> =
+                        [USER].into_iter().chain(stack.iter().map(|at| 0x1000 + at)).collect();
+                    let bytes = chain(&entries);
+                    let ip = Some(entries[1]);
+                    let callchain = Callchain(&bytes);
+                    let sample = Sample { ip, mode: CpuMode::User, callchain, ..Sample::default() };
+                    collector.key(tasks, task, &sample, &[])
+                };
+                // One that stands for each of four functions; what lies behind them is no function's.
+                (0..4).for_each(|function| drop(key(&mut collector, &[0x100 * function])));
+                let [first, ..] = collector.addresses() else { panic!("there are addresses") };
+                let (module, start) = (first.module, first.address);
+                let extent = |function: u32| {
+                    let start = start + 0x100 * u64::from(function);
+                    (start, start + 0x100, AddressId(function))
+                };
+                let functions = Functions::of_extents(module, &[0, 1, 2, 3].map(extent));
+                collector.merge_functions(functions, asked);
+                let keys: Vec<SampleKey> = stacks
+                    .iter()
+                    .map(|stack| key(&mut collector, &stack.repeat(if deep == 0 { 20 } else { 1 })))
+                    .collect();
+                let table = collector.finish().callers;
+                let path = |key: &SampleKey| -> Vec<u32> {
+                    table.frames_of_callers(key.callers).map(|frame| frame.0).collect()
+                };
+                let found: Vec<_> = keys.iter().map(|key| (key.own.get(), path(key))).collect();
+                (found, table.callers_len())
+            };
+            let (whole, places) = paths(FunctionsOfStacks::Paths, &mut tasks);
+            let (sets, places_of_sets) = paths(FunctionsOfStacks::Sets, &mut tasks);
+            prop_assert!(places_of_sets <= places.max(32));
+            for ((stack, (own, whole)), (own_of_set, set)) in stacks.iter().zip(&whole).zip(&sets) {
+                prop_assert_eq!(own, own_of_set);
+                let depth = stack.len() * if deep == 0 { 20 } else { 1 };
+                let is_clear = stack.iter().all(|at| (1..=0x500).contains(at));
+                if depth >= usize::from(DEEPEST_CHAIN) || !is_clear && set == whole {
+                    prop_assert_eq!(set, whole);
+                    continue;
+                }
+                let (mut functions, mut of_set): (Vec<u32>, Vec<u32>) =
+                    (whole.iter().copied().filter(|at| *at < 4).collect(), set.iter().copied().filter(|at| *at < 4).collect());
+                functions.sort_unstable();
+                functions.dedup();
+                of_set.sort_unstable();
+                prop_assert_eq!(functions, of_set);
+                let others = |path: &[u32]| path.iter().copied().filter(|at| *at >= 4).collect::<Vec<_>>();
+                prop_assert_eq!(others(whole), others(set));
+            }
+        }
     }
 
     /// A recorder that took anything for return addresses: 200 stacks of 8,100 addresses, none of them twice.

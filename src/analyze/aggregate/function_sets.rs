@@ -9,12 +9,14 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::FixedState;
 
-use crate::analyze::aggregate::key_table::KeyHash;
-use crate::profile::{AddressId, DEEPEST_CHAIN};
+use crate::analyze::aggregate::key_table::{KeyHash, hash};
+use crate::profile::AddressId;
 
 /// What an address is to the set of a stack that it lies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
+    /// Nobody has said yet: see [`FunctionSets::meet`].
+    Unmet,
     /// It stands for its function, which is in a set once.
     Function,
     /// It stands for itself.
@@ -24,15 +26,17 @@ pub(crate) enum Part {
     Unclear,
 }
 
-/// Finds the sets of stacks, one after the other.
+/// Finds the sets of stacks, one after the other. Nearly all frames of nearly all samples come by here.
 #[derive(Debug)]
 pub(crate) struct FunctionSets {
-    /// By address; those that were not met yet have none.
-    known: Vec<Option<Known>>,
+    /// By address.
+    known: Vec<Known>,
     /// The stack at hand. Functions that are on it have its number.
     turn: u32,
     /// Its functions, each once.
     functions: Vec<AddressId>,
+    /// The sum of what was drawn for them.
+    sum: [u64; 2],
     /// Its other frames, the innermost first, and how many of them are farther out than all functions.
     frames: Vec<AddressId>,
     outside: usize,
@@ -44,15 +48,12 @@ struct Known {
     part: Part,
     /// The last stack that a function was on.
     turn: u32,
-    /// A number of its own, as if drawn: a set has the sum of those of its functions.
+    /// A number of its own, as if drawn: a set is known by the sum of those of its functions.
     drawn: [u64; 2],
 }
 
-/// The set of a stack.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FunctionSet {
-    sum: [u64; 2],
-    depth: usize,
+impl Known {
+    const UNMET: Self = Self { part: Part::Unmet, turn: 0, drawn: [0; 2] };
 }
 
 impl Default for FunctionSets {
@@ -61,6 +62,7 @@ impl Default for FunctionSets {
             known: Vec::new(),
             turn: 0,
             functions: Vec::new(),
+            sum: [0; 2],
             frames: Vec::new(),
             outside: 0,
             hashers: [FixedState::with_seed(5), FixedState::with_seed(6)],
@@ -70,69 +72,75 @@ impl Default for FunctionSets {
 
 impl FunctionSets {
     /// Begins with a stack without frames.
-    pub fn begin(&mut self) -> FunctionSet {
+    pub fn begin(&mut self) {
         self.turn = match self.turn.checked_add(1) {
             Some(turn) => turn,
             None => {
-                self.known.iter_mut().flatten().for_each(|known| known.turn = 0);
+                self.known.iter_mut().for_each(|known| known.turn = 0);
                 1
             }
         };
         self.functions.clear();
+        self.sum = [0; 2];
         self.frames.clear();
         self.outside = 0;
-        FunctionSet { sum: [0; 2], depth: 0 }
     }
 
-    /// Adds the next frame, the innermost first; `part` says what an address is that was not met yet. `None` if the stack
-    /// must be kept as it is.
+    /// Adds the next frame, the innermost first, and says what it is. One that was not met yet, or is unclear, is not
+    /// added.
     #[inline]
-    pub fn add(
-        &mut self,
-        set: FunctionSet,
-        address: AddressId,
-        part: impl FnOnce() -> Part,
-    ) -> Option<FunctionSet> {
-        let FunctionSet { mut sum, depth } = set;
-        let at = address.0 as usize;
-        if !matches!(self.known.get(at), Some(Some(_))) {
-            self.meet(address, part());
-        }
-        let Some(Some(known)) = self.known.get_mut(at) else { return None };
+    pub fn add(&mut self, address: AddressId) -> Part {
+        let Some(known) = self.known.get_mut(address.0 as usize) else { return Part::Unmet };
         match known.part {
             Part::Function => {
-                if std::mem::replace(&mut known.turn, self.turn) != self.turn {
-                    sum[0] = sum[0].wrapping_add(known.drawn[0]);
-                    sum[1] = sum[1].wrapping_add(known.drawn[1]);
+                self.outside = 0;
+                if known.turn != self.turn {
+                    known.turn = self.turn;
+                    self.sum[0] = self.sum[0].wrapping_add(known.drawn[0]);
+                    self.sum[1] = self.sum[1].wrapping_add(known.drawn[1]);
                     self.functions.push(address);
                 }
-                self.outside = 0;
             }
             Part::Frame => {
                 self.frames.push(address);
                 self.outside += 1;
             }
-            Part::Unclear => return None,
+            Part::Unmet | Part::Unclear => {}
         }
-        // Of a path as deep as the kernel follows any, reports say so.
-        (depth + 1 < usize::from(DEEPEST_CHAIN)).then_some(FunctionSet { sum, depth: depth + 1 })
+        known.part
+    }
+
+    /// From now on an address is this, for the stack at hand too if it is not on it yet.
+    #[cold]
+    pub fn meet(&mut self, address: AddressId, part: Part) {
+        let at = address.0 as usize;
+        if self.known.len() <= at {
+            self.known.resize(at + 1, Known::UNMET);
+        }
+        // It may be on the stack at hand already.
+        if self.known[at].part == part {
+            return;
+        }
+        let drawn = self.hashers.each_ref().map(|state| {
+            let mut hasher = state.build_hasher();
+            hasher.write_u64(0x9e37_79b9_7f4a_7c15 ^ u64::from(address.0));
+            hasher.finish()
+        });
+        self.known[at] = Known { part, turn: 0, drawn };
     }
 
     /// Stands for the set in tables.
-    pub fn key(&self, set: FunctionSet, spaces: u64) -> KeyHash {
-        let [first, second] = self.hashers.each_ref().map(|state| {
-            let mut hasher = state.build_hasher();
+    pub fn key(&self, spaces: u64) -> KeyHash {
+        hash(&self.hashers, |hasher| {
             hasher.write_u64(spaces);
             hasher.write_u64((self.outside as u64) << 32 | self.functions.len() as u64);
-            hasher.write_u64(set.sum[0]);
-            hasher.write_u64(set.sum[1]);
+            hasher.write_u64(self.sum[0]);
+            hasher.write_u64(self.sum[1]);
             self.frames.iter().for_each(|frame| hasher.write_u32(frame.0));
-            hasher.finish()
-        });
-        KeyHash { first, second: second as u32 }
+        })
     }
 
-    /// The path that stands for the set, the outermost first.
+    /// Makes the path that stands for the set, the outermost first.
     pub fn path(&mut self, path: &mut Vec<AddressId>) {
         path.clear();
         self.functions.sort_unstable();
@@ -140,25 +148,6 @@ impl FunctionSets {
         path.extend(outside.iter().rev());
         path.extend(&self.functions);
         path.extend(inside.iter().rev());
-    }
-
-    /// From now on an address is no function's.
-    pub fn is_unclear(&mut self, address: AddressId) {
-        self.meet(address, Part::Unclear);
-    }
-
-    #[cold]
-    fn meet(&mut self, address: AddressId, part: Part) {
-        let at = address.0 as usize;
-        if self.known.len() <= at {
-            self.known.resize(at + 1, None);
-        }
-        let drawn = self.hashers.each_ref().map(|state| {
-            let mut hasher = state.build_hasher();
-            hasher.write_u64(0x9e37_79b9_7f4a_7c15 ^ u64::from(address.0));
-            hasher.finish()
-        });
-        self.known[at] = Some(Known { part, turn: 0, drawn });
     }
 }
 
@@ -180,12 +169,19 @@ mod tests {
 
     /// Key and path of a stack, given the innermost frame first.
     fn found(sets: &mut FunctionSets, stack: &[u32]) -> Option<((u64, u32), Vec<u32>)> {
-        let begin = sets.begin();
-        let set = stack.iter().try_fold(begin, |set, &address| {
-            let address = AddressId(address);
-            sets.add(set, address, || part(address))
-        })?;
-        let KeyHash { first, second } = sets.key(set, 1);
+        sets.begin();
+        for &number in stack {
+            let address = AddressId(number);
+            let mut added = sets.add(address);
+            if added == Part::Unmet {
+                sets.meet(address, part(address));
+                added = sets.add(address);
+            }
+            if added == Part::Unclear {
+                return None;
+            }
+        }
+        let KeyHash { first, second } = sets.key(1);
         let mut path = Vec::new();
         sets.path(&mut path);
         Some(((first, second), path.into_iter().map(|address| address.0).collect()))
@@ -225,18 +221,10 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_paths_stay_as_they_are() {
-        let mut sets = FunctionSets::default();
-        let deepest = usize::from(DEEPEST_CHAIN);
-        assert!(found(&mut sets, &vec![1; deepest]).is_none());
-        assert_eq!(found(&mut sets, &vec![1; deepest - 1]).map(|(_, path)| path), Some(vec![1]));
-    }
-
-    #[test]
     fn an_address_can_turn_out_to_be_unclear() {
         let mut sets = FunctionSets::default();
         assert!(found(&mut sets, &[1, 2]).is_some());
-        sets.is_unclear(AddressId(2));
+        sets.meet(AddressId(2), Part::Unclear);
         assert!(found(&mut sets, &[1, 2]).is_none());
         assert!(found(&mut sets, &[1]).is_some());
     }
