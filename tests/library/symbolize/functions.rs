@@ -99,11 +99,10 @@ fn functions_have_the_same_samples_whether_or_not_addresses_are_told_apart() {
                 together.cells.len()
             });
             let [paths, sets] = cells;
-            assert!(
-                sets < paths && paths < apart.cells.len(),
-                "{sets}, {paths}, {} cells",
-                apart.cells.len()
-            );
+            let apart = apart.cells.len();
+            assert!(sets <= paths && paths < apart, "{sets}, {paths} and {apart} cells");
+            // Where there are no return addresses, paths are what they are.
+            assert!(sets < paths || architecture.is_some(), "{sets} and {paths} cells");
         }
     }
 }
