@@ -2,8 +2,7 @@
 //! a net below those that compare with the truth. Where a change alters them on purpose, `cargo insta review` accepts the new
 //! ones; each test says by itself how far they may be from what is true.
 
-use std::fmt::{Debug, Write as _};
-use std::sync::Arc;
+use std::fmt::Write as _;
 
 use eprof::analyze::{self, Dimensions, ModelChoice, StaticEnergy};
 use eprof::identity::Identity;
@@ -12,11 +11,11 @@ use eprof::numerics::nnls::Sign;
 use eprof::numerics::random::Random;
 use eprof::power_model::dataset::{Dataset, Observation};
 use eprof::power_model::estimator::{Estimator, EstimatorOptions};
-use eprof::power_model::fit::{Fit, FitOptions};
+use eprof::power_model::fit::{Fit, FitOptions, Prior, Weighting};
 use eprof::power_model::prediction::LeftOutErrors;
 use eprof::power_model::select::best_events;
 use eprof::power_model::validate::{Protocol, validate};
-use eprof::profile::{Profile, standard_errors, variances};
+use eprof::profile::{Profile, Summed, VarianceSums, standard_errors};
 use eprof::recording::Recording;
 use eprof::units::{Joules, Nanoseconds};
 use eprof_testbed::figures::rounded;
@@ -65,11 +64,14 @@ fn describe(profile: &Profile) -> String {
     let _ = writeln!(text, "{:?}", profile.division);
     let functions = by_function(profile);
     let errors = standard_errors(profile, 8, |cell| function_of(profile, cell));
-    let parts = variances(profile, 8, |cell| function_of(profile, cell));
+    let top: Vec<usize> = profile.top_domains().map(|(domain, _)| domain).collect();
+    let mut variances = VarianceSums::new(profile, &top).expect("measured joules");
+    variances.add(&Summed { profile, domains: &top, takes: &|_, _| true }, |cell| function_of(profile, cell));
+    let variances = variances.finish(8);
     let by_cpu = standard_errors(profile, 4, |cell| profile.cells[cell].cpu.map(|cpu| cpu as usize));
     for (function, joules) in functions.iter().enumerate() {
         let error = errors.as_ref().map(|errors| errors[function].as_joules());
-        let _ = writeln!(text, "function {function}: {joules:?} ± {error:?} {:?}", parts.as_ref().map(|parts| &parts[function]));
+        let _ = writeln!(text, "function {function}: {joules:?} ± {error:?} {:?}", variances[function]);
     }
     let _ = writeln!(text, "by CPU ± {by_cpu:?}");
     // Cells with an odd number, so that not all is said twice.
@@ -161,7 +163,8 @@ fn a_known_model_divides() {
 fn a_recording_calibrates_itself() {
     let mut scenario = small_machine(5);
     scenario.domains.iter_mut().for_each(|domain| domain.static_power_known = false);
-    for (name, choice) in [("automatic", ModelChoice::Auto), ("self_calibrated", ModelChoice::SelfCalibrated)] {
+    for (name, choice) in [("automatic", ModelChoice::Auto), ("self_calibrated", ModelChoice::SelfCalibrated)]
+    {
         let (profile, truth) = analyse(&scenario, &options(choice));
         assert_near(&profile, &truth, 0.5);
         keep(name, &describe(&profile));
@@ -212,9 +215,89 @@ fn observations(noise: f64) -> Dataset {
             let watts = watts * (1.0 + noise * (uniform() - 0.5));
             let rates = vec![instructions, misses, cycles, 1e8 * uniform()];
             let name = format!("w{workload}");
-            let is_taken = data.push(Observation { rates: &rates, watts, workload: &name, ..observation() });
+            let is_taken = data.push(Observation { rates: &rates, watts, workload: &name, frequency: None });
             assert!(is_taken);
         }
     }
     data
+}
+
+#[test]
+fn coefficients_are_fitted() {
+    let mut text = String::new();
+    for noise in [0.0, 0.04] {
+        let data = observations(noise);
+        for sign in [Sign::NonNegative, Sign::Free] {
+            for weighting in [Weighting::Relative, Weighting::Absolute] {
+                for strength in [0.0, 0.05] {
+                    let prior = Prior { coefficients: vec![6e-9, 1e-6, 4e-9, 0.0], strength };
+                    let prior = Some(prior).filter(|prior| prior.strength > 0.0);
+                    let is_exact = noise == 0.0 && prior.is_none();
+                    let fit = Fit::new(&data, &FitOptions { sign, weighting, prior }).expect("a fit");
+                    let off = fit.watts(data.rates(0)) / data.watts(0) - 1.0;
+                    assert!(off.abs() < if is_exact { 1e-9 } else { 0.03 }, "{off}");
+                    let nano = |coefficient: &eprof::power_model::fit::Coefficient| {
+                        (coefficient.value * 1e9, coefficient.std_error.map(|error| error * 1e9))
+                    };
+                    let _ = writeln!(
+                        text,
+                        "{noise} {sign:?} {weighting:?} {strength}: {:?} {:?} nJ, {} {} {} {:?}",
+                        fit.constant,
+                        fit.coefficients.iter().map(nano).collect::<Vec<_>>(),
+                        fit.r_squared,
+                        fit.condition,
+                        fit.mean_error,
+                        fit.workloads
+                    );
+                }
+            }
+        }
+    }
+    keep("coefficients", &text);
+}
+
+#[test]
+fn events_are_selected_and_power_is_estimated() {
+    let mut text = String::new();
+    for noise in [0.0, 0.04] {
+        let data = observations(noise);
+        for most in 1..=4 {
+            let best = best_events(&data, most, &FitOptions::default()).expect("columns that vary");
+            let _ = writeln!(text, "at most {most}: {best:?}");
+        }
+        let options = EstimatorOptions { max_terms: 3, beam: 6, pool: 10, ..EstimatorOptions::default() };
+        let estimator = Estimator::train(&data, &options).expect("an estimator");
+        let watts: Vec<f64> =
+            (0..data.len()).step_by(7).map(|row| estimator.watts(data.rates(row))).collect();
+        for (watts, row) in watts.iter().zip((0..data.len()).step_by(7)) {
+            assert!((watts / data.watts(row) - 1.0).abs() < 0.05, "{watts} instead of {} W", data.watts(row));
+        }
+        let recipes: Vec<String> = estimator.recipes().map(|recipe| recipe.to_string()).collect();
+        let _ = writeln!(text, "{recipes:?} {} {watts:?}", estimator.expected_error());
+    }
+    keep("estimator", &text);
+}
+
+#[test]
+fn rows_left_out_are_judged() {
+    let data = observations(0.04);
+    let train = |data: &Dataset| Fit::new(data, &FitOptions::default());
+    let mut text = String::new();
+    for protocol in [Protocol::LeaveOneWorkloadOut, Protocol::Blocks(5), Protocol::Forward(0.6)] {
+        let found = validate(&data, protocol, train, Fit::watts).expect("rows enough");
+        assert!(found.mean_over_folds() < 0.05, "{found:?}");
+        let means = [found.mean_over_folds(), found.median_over_folds(), found.mean_over_rows()];
+        let _ = writeln!(text, "{protocol}: {means:?} {:?}", found.folds);
+    }
+    let one = data.only(&(0..20).collect::<Vec<_>>());
+    for data in [&data, &one] {
+        let errors = LeftOutErrors::new(data, train, Fit::watts).expect("rows enough");
+        let _ = writeln!(text, "{} {} {:?}", errors.groups(), errors.mean_error(), errors.kind());
+        for level in [0.5, 0.9] {
+            let (low, high) = errors.interval(40.0, level).expect("groups enough");
+            assert!(low < 40.0 && 40.0 < high);
+            let _ = writeln!(text, "  {level}: {low} to {high}");
+        }
+    }
+    keep("left_out", &text);
 }
