@@ -165,7 +165,8 @@ mod tests {
     #[test]
     fn nothing_is_fitted_to_nothing() {
         for (rows, columns) in [(0, 2), (2, 0), (0, 0)] {
-            let error = LeastSquares::fit(&DMatrix::zeros(rows, columns), &vec![1.0; rows]).expect_err("nothing");
+            let error =
+                LeastSquares::fit(&DMatrix::zeros(rows, columns), &vec![1.0; rows]).expect_err("nothing");
             assert_eq!((error.rank, error.redundant), (0, (0..columns).collect()));
         }
     }

@@ -267,9 +267,13 @@ mod tests {
     fn many_columns_are_taken_in_one_by_one() {
         let mut moment: Vec<f64> = (1..=60).map(f64::from).collect();
         moment[7] = -1.0;
-        let found = solve(&DMatrix::identity(60, 60), &moment, &[Sign::NonNegative; 60], None).expect("regular");
+        let found =
+            solve(&DMatrix::identity(60, 60), &moment, &[Sign::NonNegative; 60], None).expect("regular");
         moment[7] = 0.0;
-        assert!(found.iter().zip(&moment).all(|(found, expected)| (found - expected).abs() < 1e-12), "{found:?}");
+        assert!(
+            found.iter().zip(&moment).all(|(found, expected)| (found - expected).abs() < 1e-12),
+            "{found:?}"
+        );
     }
 
     /// The upper triangle counts.
