@@ -7,6 +7,7 @@ use std::fmt::{Debug, Write as _};
 use eprof::gpu::correct::{Corrected, correct, correct_as_published};
 use eprof::gpu::curve::{PowerCurve, Segment};
 use eprof::gpu::infer::{aligned, calibrate, fit_to_reference, load_curve, two_levels, visible_share};
+use eprof::gpu::launches::{Outstanding, share};
 use eprof::gpu::model::blend::Blend;
 use eprof::gpu::model::candidates::Allowed;
 use eprof::gpu::model::choose::Ranking;
@@ -20,7 +21,7 @@ use eprof::gpu::refresh::{infer_period, refreshes};
 use eprof::gpu::sensor::{SensorKind, SensorModel};
 use eprof::gpu::trace::PowerTrace;
 use eprof::numerics::random::Random;
-use eprof::units::{Nanoseconds, Timestamp, Watts};
+use eprof::units::{Joules, Nanoseconds, Timestamp, Watts};
 use eprof_testbed::figures::rounded;
 use eprof_testbed::gpu::sensor::{Follows, Sensor, at, energy};
 
@@ -436,6 +437,72 @@ fn kernels_left_out_are_predicted_with_intervals() {
         let _ = writeln!(text, "{} {} {}", shown_of(row), row.is_leverage_point(mean), row.is_outlier());
     }
     keep("diagnosis", &text);
+}
+
+/// Launches of three owners, some side by side, and what a meter shows of them that moves every 20 ms.
+#[test]
+fn launches_share_what_a_meter_counts() {
+    let watts = |owner: u32| [0.0, 100.0, 60.0, 150.0][owner as usize];
+    let spans: [(u32, f64, f64); 9] = [
+        (1, 0.4, 0.7),
+        (2, 0.75, 1.05),
+        (1, 1.6, 1.7),
+        (3, 1.65, 2.0),
+        (2, 1.8, 2.2),
+        (3, 3.1, 3.13),
+        (1, 3.2, 3.21),
+        (2, 3.21, 3.5),
+        (3, 4.6, 4.9),
+    ];
+    let launches: Vec<Outstanding> = spans
+        .iter()
+        .map(|(owner, start, end)| Outstanding {
+            start: at(*start),
+            end: at(*end),
+            owner: *owner,
+            gpu: Some(0),
+        })
+        .collect();
+    // A context is there from the first launch on.
+    let joules = |time: f64| {
+        let idle = 20.0 * time.min(0.4) + 50.0 * (time - 0.4).max(0.0);
+        let of = |&(owner, start, end): &(u32, f64, f64)| watts(owner) * (time.min(end) - start).max(0.0);
+        idle + spans.iter().map(of).sum::<f64>()
+    };
+    let truth = |owner: u32| -> f64 {
+        spans.iter().filter(|span| span.0 == owner).map(|span| watts(owner) * (span.2 - span.1)).sum()
+    };
+    let mut text = String::new();
+    for (name, poll, moves) in [("polled often", 0.003, Some(0.02)), ("a step for each reading", 0.019, None)]
+    {
+        let shown =
+            |time: f64| moves.map_or(joules(time), |every: f64| joules((time / every).floor() * every));
+        let readings: Vec<(Timestamp, Joules)> = (0..)
+            .map(|n| 0.001 + poll * f64::from(n))
+            .take_while(|time| *time < 6.0)
+            .map(|time| (at(time), Joules::from_joules(shown(time))))
+            .collect();
+        for refresh in [None, moves.map(Nanoseconds::from_secs_f64)] {
+            let found = share(&readings, &launches, refresh);
+            let all: f64 = found.by_owner.values().map(|share| share.joules.as_joules()).sum();
+            let counted = (readings[readings.len() - 1].1 - readings[0].1).as_joules();
+            assert!((all + found.idle.as_joules() - counted).abs() < 1e-9, "{name}");
+            assert!(
+                found.idle_power.is_some_and(|watts| (watts.as_watts() - 50.0).abs() < 1.0),
+                "{name}: {found:?}"
+            );
+            for (owner, share) in &found.by_owner {
+                let off = share.joules.as_joules() / truth(*owner) - 1.0;
+                assert!(off.abs() < 0.25, "{name}: owner {owner} is off by {off}");
+            }
+            let _ = writeln!(text, "{name}, {refresh:?}: {found:?}");
+        }
+    }
+    // Nothing but launches: no level is known, and all is theirs.
+    let busy = share(&[(at(0.5), Joules::ZERO), (at(0.6), Joules::from_joules(15.0))], &launches, None);
+    assert_eq!((busy.idle_power, busy.idle), (None, Joules::ZERO));
+    assert_eq!(busy.by_owner[&1].joules, Joules::from_joules(15.0));
+    keep("launches", &text);
 }
 
 #[test]

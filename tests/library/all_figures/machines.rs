@@ -225,23 +225,48 @@ fn errors_follow_from_how_code_takes_turns() {
     keep("turns", &text);
 }
 
-/// Two recordings of one machine, and one of another that began later.
-#[test]
-fn recordings_are_merged() {
-    let part = |seed: u64, boot: &str, recorder: u32| {
-        let (mut profile, _) = analyse(&small_machine(seed), &options(ModelChoice::Exactly(model(&[]))));
-        let origin = &mut profile.recordings[0];
-        let identity =
-            Identity { boot: Some(boot.to_owned()), pid_namespace: Some(1), ..Identity::default() };
-        (origin.identity, origin.recorder_pid) = (Some(identity), Some(recorder));
+/// A recording of a boot by a recorder, which began so many seconds late; its processes have numbers of their own or not.
+fn part(seed: u64, boot: &str, recorder: u32, late: u64, has_own_numbers: bool) -> Profile {
+    let (mut profile, _) = analyse(&small_machine(seed), &options(ModelChoice::Exactly(model(&[]))));
+    let origin = &mut profile.recordings[0];
+    let identity = Identity { boot: Some(boot.to_owned()), pid_namespace: Some(1), ..Identity::default() };
+    (origin.identity, origin.recorder_pid) = (Some(identity), Some(recorder));
+    origin.started_unix_ns = Some(1_700_000_000_000_000_000 + late * 1_000_000_000);
+    if has_own_numbers {
         profile.threads.iter_mut().for_each(|thread| thread.pid = 1000 * recorder + thread.pid % 1000);
-        profile
-    };
-    let parts = vec![part(7, "a", 1), part(7, "a", 2), part(8, "b", 3)];
+    }
+    profile
+}
+
+fn assert_merged(parts: Vec<Profile>, name: &str) {
     let of = |profile: &Profile| by_function(profile).iter().flatten().sum::<f64>();
     let sum: f64 = parts.iter().map(of).sum();
     let merged = merge(parts).profile;
     assert!(of(&merged) < sum, "the machine's meters count once");
     assert!(merged.domains.iter().all(|domain| domain.balance.holds()));
-    keep("merged", &describe(&merged));
+    let in_slices: f64 = merged.slices.iter().map(|slice| slice.balance.attributed.as_joules()).sum();
+    let top: f64 = merged.top_domains().map(|(_, domain)| domain.balance.attributed.as_joules()).sum();
+    assert!((in_slices / top - 1.0).abs() < 1e-3, "{in_slices} in slices of {top} J");
+    keep(name, &describe(&merged));
+}
+
+/// Two recordings of one machine, and one of another that began later.
+#[test]
+fn recordings_are_merged() {
+    let parts = vec![part(7, "a", 1, 0, true), part(7, "a", 2, 0, true), part(8, "b", 3, 1, true)];
+    assert_merged(parts, "merged");
+}
+
+/// Two recordings that have the same threads, and one that began when all others had ended.
+#[test]
+fn threads_of_two_recordings_are_taken_once_and_gaps_are_left_out() {
+    let mut parts = vec![part(7, "a", 1, 0, false), part(7, "a", 2, 0, false), part(8, "b", 3, 60, true)];
+    parts[1].recordings[0].is_of_system = true;
+    parts[0].domains.pop();
+    let columns = parts[0].domains.len();
+    let joules = std::mem::take(&mut parts[0].cell_joules);
+    let rows = joules.chunks_exact(columns + 1);
+    parts[0].cell_joules = rows.flat_map(|row| row[..columns].to_vec()).collect();
+    parts[0].errors = None;
+    assert_merged(parts, "taken_once");
 }

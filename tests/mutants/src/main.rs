@@ -67,6 +67,9 @@ struct Arguments {
     /// Programs of tests to be run, beside the unit tests; `--tests ""` for none
     #[arg(long, value_name = "NAME", default_values_t = ["library", "gpu", "cli"].map(String::from))]
     tests: Vec<String>,
+    /// Tests that are not run, by a part of their names: those that take minutes or want a quiet machine
+    #[arg(long, value_name = "PART")]
+    skip: Vec<String>,
     /// Exit with status 1 if a larger share of the tried faults survives, in per cent
     #[arg(long, value_name = "PERCENT")]
     at_most: Option<f64>,

@@ -124,7 +124,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     keep_unviable(&results, &sources, &unviable(&without))?;
     let chosen: Vec<&Fault> = faults().filter(|fault| !without.contains(&fault.id)).collect();
     eprintln!("{} of them compile and are tried", chosen.len());
-    let cases = cases::find(&programs, &copy, &folder, arguments.jobs)?;
+    let cases = cases::find(&programs, &copy, &folder, &arguments.skip, arguments.jobs)?;
     eprintln!("{} tests; failing without a fault: {:?}", cases.cases.len(), cases.failing);
     let judge = Judge {
         programs: &programs,
