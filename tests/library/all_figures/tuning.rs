@@ -96,7 +96,7 @@ fn settings_are_predicted_and_recommended() {
             let _ = writeln!(text, "{held_out:?}\n{}", describe_hold_out(&found, &held_out));
             let _ = writeln!(text, "{:?} {:?}", found.limits(), found.measured_in_zone());
             if responses == Responses::Totals {
-                let name = format!("drawing_of_{}", space.size());
+                let name = format!("drawing_of_{}_variables", space.variables().len());
                 keep(
                     &name,
                     &draw(&found, "a <program> & its settings").replace("/><", "/>\n<").replace("><", ">\n<"),
