@@ -536,3 +536,52 @@ fn cells_that_are_taken_out_early_have_what_they_would_have_had() {
     assert_eq!(whole.0.len(), 11);
     assert!(in_parts.3[0] > in_parts.3[1] && in_parts.3[1] > 0, "{:?}", in_parts.3);
 }
+
+/// Counts of cells that become one for each event add up, domain by domain and parameter by parameter.
+#[test]
+fn cells_are_merged_by_their_events() {
+    let domains =
+        [domain("cores", DomainKind::Cores, None, &[]), domain("memory", DomainKind::Dram, None, &[])];
+    let weights = EventWeights::new(2, 2, |event, domain| [[1.0, 0.5], [0.25, 1.0]][event][domain]);
+    let options = Options { sensitivities: true, ..options(1000.0) };
+    let run = |is_merged: bool| {
+        let mut attributor =
+            Attributor::new(&domains, |_| Vec::new(), weights.clone(), options.clone(), true);
+        let reading = |attributor: &mut Attributor, time, joules: f64| {
+            (0..2).for_each(|domain| {
+                attributor.reading(domain, at(time), Joules::from_joules(joules * (1.0 + domain as f64)))
+            });
+        };
+        let event_of = |cell: u32| cell % 2;
+        reading(&mut attributor, 0, 0.0);
+        for cell in 0..6u32 {
+            attributor
+                .quantum(Quantum { event: event_of(cell), ..quantum(0, 10, 0, 10 + u64::from(cell), cell) });
+        }
+        reading(&mut attributor, 10, 20.0);
+        let mut attributor = attributor;
+        if is_merged {
+            attributor.merge_cells_by_event(2, event_of);
+        }
+        for cell in 0..6u32 {
+            let into = if is_merged { event_of(cell) } else { cell };
+            attributor.quantum(Quantum { event: event_of(cell), ..quantum(10, 20, 0, 5, into) });
+        }
+        reading(&mut attributor, 20, 50.0);
+        attributor.finish()
+    };
+    let (whole, merged) = (run(false), run(true));
+    assert_eq!((whole.cell_joules.len(), merged.cell_joules.len()), (12, 4));
+    for at in 0..4 {
+        let sum: f64 = (0..3).map(|cell| whole.cell_joules[4 * cell + at].as_joules()).sum();
+        assert!((sum - merged.cell_joules[at].as_joules()).abs() < 1e-9, "{at}");
+    }
+    for at in 0..12 {
+        let sum: f32 = (0..3).map(|cell| whole.sensitivities[12 * cell + at]).sum();
+        assert!(
+            (sum - merged.sensitivities[at]).abs() < 1e-4 * (1.0 + sum.abs()),
+            "{at}: {sum} {:?}",
+            merged.sensitivities
+        );
+    }
+}
