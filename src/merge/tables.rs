@@ -191,7 +191,7 @@ mod tests {
             let (part, own) = (index / 3, index as u32 % 3);
             let frames: Vec<CodeAddress> =
                 whole.stacks.frames(cell.stack).map(|address| whole.addresses[address.0 as usize]).collect();
-            assert_eq!(frames.iter().map(|frame| frame.address).collect::<Vec<_>>(), [1, u64::from(own) + 1]);
+            assert_eq!(frames.iter().map(|frame| frame.address).collect::<Vec<_>>(), [u64::from(own) + 1, 1]);
             for frame in &frames {
                 let path = &whole.modules[frame.module.0 as usize].path;
                 assert_eq!(*path, format!("{}{}", ["x", "y"][part], frame.address / 2));
