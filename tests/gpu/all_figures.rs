@@ -7,11 +7,13 @@ use std::fmt::{Debug, Write as _};
 use eprof::gpu::correct::{Corrected, correct, correct_as_published};
 use eprof::gpu::curve::{PowerCurve, Segment};
 use eprof::gpu::infer::{aligned, calibrate, fit_to_reference, load_curve, two_levels, visible_share};
+use eprof::gpu::instructions::energy::{Run, difference, offset};
 use eprof::gpu::launches::{Outstanding, share};
 use eprof::gpu::model::blend::Blend;
 use eprof::gpu::model::candidates::Allowed;
 use eprof::gpu::model::choose::Ranking;
 use eprof::gpu::model::diagnostics::diagnose;
+use eprof::gpu::model::figure::coefficients;
 use eprof::gpu::model::fit::{Method, Model, Recipe, Response};
 use eprof::gpu::model::form::{Columns, Form, Scale};
 use eprof::gpu::model::table::{Roles, Table};
@@ -141,7 +143,7 @@ fn model(follows: Follows) -> SensorModel {
 
 /// Mean power of each tenth of a second, and the steady levels.
 fn describe(corrected: &Corrected) -> String {
-    let Corrected { level_noise, refresh, noise, resolution, observed, segments, levels } = corrected;
+    let Corrected { level_noise, refresh, noise, resolution, observed, segments, levels, doubt } = corrected;
     let mut text = format!(
         "  {} {} {} {} {observed}; {} segments, {} levels\n",
         level_noise.as_watts(),
@@ -157,6 +159,11 @@ fn describe(corrected: &Corrected) -> String {
         let _ = write!(text, " {}", mean.map_or(0.0, Watts::as_watts));
     }
     text.push('\n');
+    // Of idling, of a rise, and of a whole burst.
+    for (start, end) in [(0.3, 0.9), (0.5, 1.5), (0.9, 2.4)] {
+        let _ = write!(text, "  ± {} J", doubt.std_error(&curve, at(start), at(end)).as_joules());
+    }
+    text.push('\n');
     let level = |segment: &Segment| {
         format!("  {:.6} {:.6} {}\n", seconds(segment.start), seconds(segment.end), segment.power.as_watts())
     };
@@ -169,12 +176,16 @@ fn lag_is_undone_and_bursts_are_found() {
     let mut text = String::new();
     for (name, sensor) in sensors() {
         let trace = sensor.poll(&LOAD, END, None);
+        // A board whose gain is known to a hundredth, and its sensor's length to a twentieth.
         let known = SensorModel {
+            gain: 1.1,
+            gain_error: 0.01,
+            length_error: 0.05,
+            offset_error: Watts::from_watts(0.3),
             refresh: Some(Nanoseconds::from_secs_f64(sensor.refresh)),
             ..model(sensor.follows)
         };
-        for (how, model) in [("found", model(sensor.follows)), ("known", SensorModel { gain: 1.1, ..known })]
-        {
+        for (how, model) in [("found", model(sensor.follows)), ("known", known)] {
             let corrected = correct(&trace, &model).expect("enough readings");
             let whole = corrected.curve().energy(at(0.3), at(5.2)).as_joules() / model.gain;
             let off = whole / energy(&LOAD, 0.3, 5.2) - 1.0;
@@ -503,6 +514,48 @@ fn launches_share_what_a_meter_counts() {
     assert_eq!((busy.idle_power, busy.idle), (None, Joules::ZERO));
     assert_eq!(busy.by_owner[&1].joules, Joules::from_joules(15.0));
     keep("launches", &text);
+}
+
+#[test]
+fn coefficients_are_drawn() {
+    let named = |name: &str, value: f64| (name.to_owned(), value);
+    let ranked = [named("sm & mem", 12.5), named("nothing", 0.0), named("idle", -2.5)];
+    keep("drawing", &coefficients(&ranked, "watts").replace("/><", "/>\n<").replace("><", ">\n<"));
+}
+
+/// Runs of three lengths, of which the middle one is a little off.
+fn runs_of(joules_per_turn: f64, cycles_per_turn: f64, off: f64) -> Vec<Run> {
+    let lengths = [(1e6, 0.0), (2e6, off), (3e6, 0.0)];
+    let run = |(turns, off): (f64, f64)| Run {
+        turns,
+        joules: 0.7 + turns * joules_per_turn + off,
+        cycles: 500.0 + 2.0 * turns * cycles_per_turn,
+        thread_turns: 2.0 * turns,
+    };
+    lengths.map(run).to_vec()
+}
+
+#[test]
+fn instructions_have_errors() {
+    let found = difference(&runs_of(12e-6, 60.0, 0.3), &runs_of(2e-6, 20.0, 0.4), 10).expect("three lengths");
+    // Residuals -d/3, 2d/3, -d/3 of a spread of 2e12: the slope's error is d / sqrt(3) / 1e6.
+    let expected = (0.3f64.hypot(0.4) * (2.0f64 / 3.0 / 2.0).sqrt()) / 1e6 / 10.0 * 1e6;
+    assert!((found.std_error / expected - 1.0).abs() < 1e-9, "{found:?} {expected}");
+    assert!((found.microjoules - 1.0).abs() < 1e-9 && (found.cycles - 4.0).abs() < 1e-9);
+    // Of 2 J per length, 0.4 J too much in the middle leave sum of squares 0.16 x 2/3 of 8 + 0.16 x 2/3.
+    let rest = 0.16 * 2.0 / 3.0;
+    assert!((found.r2 - 8.0 / (8.0 + rest)).abs() < 1e-9, "{}", found.r2);
+    let half = difference(&runs_of(2e-6, 25.0, 0.0), &runs_of(2e-6, 20.0, 0.0), 10).expect("three lengths");
+    assert!(!half.eliminated, "half a cycle is enough: {half:?}");
+    // Both stretches rest at 40 W but for noise; 3 J lie between.
+    let at = |from: f64, extra: f64, noise: [f64; 4]| -> Vec<(f64, f64)> {
+        (0..4)
+            .map(|i| (from + f64::from(i), 40.0 * (from + f64::from(i)) + extra + noise[i as usize]))
+            .collect()
+    };
+    let (before, after) = (at(0.0, 0.0, [0.1, -0.1, -0.1, 0.1]), at(9.0, 3.0, [-0.2, 0.2, 0.2, -0.2]));
+    assert!((offset(&before, &after).expect("four readings each") - 3.0).abs() < 1e-9);
+    assert_eq!((offset(&before, &after[..3]), offset(&before[..3], &after)), (None, None));
 }
 
 #[test]
