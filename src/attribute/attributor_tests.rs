@@ -559,7 +559,6 @@ fn cells_are_merged_by_their_events() {
                 .quantum(Quantum { event: event_of(cell), ..quantum(0, 10, 0, 10 + u64::from(cell), cell) });
         }
         reading(&mut attributor, 10, 20.0);
-        let mut attributor = attributor;
         if is_merged {
             attributor.merge_cells_by_event(2, event_of);
         }

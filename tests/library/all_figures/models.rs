@@ -133,7 +133,7 @@ fn intervals(count: usize, noise: f64) -> Intervals {
     let mut random = Random::seeded(23);
     let phases = [[0.1e9, 0.1e9, 1e5], [3e9, 5e9, 2e6], [3e9, 4e9, 2e8], [2.9e9, 1e9, 1e7], [2e9, 3e9, 1e8]];
     let mut rows = Vec::new();
-    for static_term in 0..2 {
+    for (static_term, static_watts) in STATIC.into_iter().enumerate() {
         for at in 0..count {
             let phase = at / 8 % 5;
             let seconds = 0.05;
@@ -141,7 +141,7 @@ fn intervals(count: usize, noise: f64) -> Intervals {
                 phases[phase].iter().map(|rate| rate * seconds * (1.0 + 0.1 * random.symmetric())).collect();
             let of_events: f64 = counts.iter().zip(TRUTH).map(|(count, cost)| count * cost).sum();
             let unexplained = if phase == 3 { 1.1 } else { 1.0 };
-            let joules = STATIC[static_term] * seconds + of_events * unexplained + noise * random.symmetric();
+            let joules = static_watts * seconds + of_events * unexplained + noise * random.symmetric();
             let counts: Vec<f64> =
                 counts.iter().map(|count| count + 1e6 * noise * random.symmetric()).collect();
             let (follows, guessed) = (at % 40 != 0, if at % 17 == 0 { 0.04 } else { 0.0 });
