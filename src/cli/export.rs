@@ -1,5 +1,6 @@
 //! `eprof export`: a recording's energy for other tools.
 
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -115,6 +116,13 @@ pub fn run(args: ExportArgs) -> Outcome {
         Format::Parquet => return export_tables(&args, &paths),
         Format::Of(exporter) => exporter,
     };
+    let to_stdout = args.output.as_deref().is_none_or(|path| path == Path::new("-"));
+    if exporter.is_binary() && to_stdout && io::stdout().is_terminal() {
+        bail!(
+            "{} is no text, and standard output is a terminal: name a file with -o, or pipe it on",
+            exporter.name()
+        );
+    }
     // Exports place samples at their times, of which those of several recordings are a picture without gaps.
     let slices = exporter.needs_slices() && paths.len() == 1;
     let lines = exporter.needs_lines();

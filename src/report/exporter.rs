@@ -53,6 +53,11 @@ pub trait Exporter: Sync {
         false
     }
 
+    /// It is no text, and nothing for a terminal.
+    fn is_binary(&self) -> bool {
+        false
+    }
+
     /// Pieces of time are needed, in which the samples are told in their order.
     fn needs_slices(&self) -> bool {
         false

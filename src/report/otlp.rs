@@ -53,6 +53,10 @@ impl Exporter for Otlp {
         true
     }
 
+    fn is_binary(&self) -> bool {
+        true
+    }
+
     fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
         let profile = exported.profile.profile();
         let selected = Selected::resolve(&exported.options.selection, profile)?;

@@ -97,6 +97,10 @@ impl Exporter for Pprof {
         true
     }
 
+    fn is_binary(&self) -> bool {
+        true
+    }
+
     fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
         // A compressor that is handed a word at a time clears its buffer for each.
         let mut out = BufWriter::with_capacity(1 << 16, GzEncoder::new(out, Compression::default()));

@@ -114,6 +114,9 @@ pub struct Shown {
     pub share: f64,
     /// Since the start.
     pub joules: f64,
+    /// The same of what it took with all that it called.
+    pub total_share: f64,
+    pub total_joules: f64,
 }
 
 impl Shown {
@@ -295,6 +298,8 @@ impl History {
             total_watts: watts(of.total),
             share: if attributed > 0.0 { of.own.as_joules() / attributed } else { 0.0 },
             joules: self.totals.of(key).own.as_joules(),
+            total_share: if attributed > 0.0 { of.total.as_joules() / attributed } else { 0.0 },
+            total_joules: self.totals.of(key).total.as_joules(),
         };
         let mut rows: Vec<Shown> = sums.rows().map(shown).filter(|row| self.is_wanted(row, order)).collect();
         sort(&mut rows, order);

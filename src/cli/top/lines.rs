@@ -49,7 +49,8 @@ pub fn run(
     }
 }
 
-fn write(history: &History, picture: &Picture, rows: usize, out: &mut impl Write) -> io::Result<()> {
+/// Writes one picture.
+pub fn write(history: &History, picture: &Picture, rows: usize, out: &mut impl Write) -> io::Result<()> {
     let seconds = picture.seconds.max(1e-9);
     let measured = picture.balance.measured.as_joules();
     write!(

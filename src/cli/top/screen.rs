@@ -167,7 +167,7 @@ fn draw_rows(
         "{:>10} {:>9} {:>11} {:>7}  {}{}",
         if view.order == Order::Total { "TOTAL W" } else { "WATTS" },
         "+-",
-        "JOULES",
+        if view.order == Order::Total { "TOTAL J" } else { "JOULES" },
         "SHARE",
         padded(&history.by.name().to_uppercase(), name_width),
         if has_modules { " MODULE" } else { "" }
@@ -178,12 +178,14 @@ fn draw_rows(
     for (place, row) in view.rows().iter().enumerate().skip(first).take(room) {
         let name = row.name();
         let module = Label::new(row.module());
+        // What a row's own error says nothing of has none.
+        let (watts, error, joules, share) = match view.order {
+            Order::Total => (row.total_watts, "-".to_owned(), row.total_joules, row.total_share),
+            _ => (row.watts, format!("{:.3}", row.error), row.joules, row.share),
+        };
         let text = format!(
-            "{:>10.3} {:>9.3} {:>11.3} {:>6.1}%  {} {}",
-            if view.order == Order::Total { row.total_watts } else { row.watts },
-            row.error,
-            row.joules,
-            row.share * 100.0,
+            "{watts:>10.3} {error:>9} {joules:>11.3} {:>6.1}%  {} {}",
+            share * 100.0,
             padded(&letters(&name.shortened(name_width), can), name_width),
             letters(&module.end_of(module_width.saturating_sub(1)), can),
         );

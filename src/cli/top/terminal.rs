@@ -13,8 +13,9 @@ use regex::Regex;
 
 use super::super::new_file::{NewFile, Readers};
 use super::super::output::Color;
-use super::history::{By, History, Zoom};
+use super::history::{By, History, Order, Span, Zoom};
 use super::keys::wish;
+use super::lines;
 use super::screen::{Abilities, draw};
 use super::shared::Shared;
 use super::view::{Task, View};
@@ -32,10 +33,18 @@ pub fn run(
 ) -> anyhow::Result<()> {
     // Restores the terminal in a panic, too, before the panic is told.
     let terminal = ratatui::try_init()?;
-    let shown = Session { engine, history, rows, starts_program, shared, view: View::new() }.run(terminal);
+    let mut session = Session { engine, history, rows, starts_program, shared, view: View::new() };
+    let shown = session.run(terminal);
     ratatui::restore();
-    shown
+    shown?;
+    // The view is gone with its screen: what it came to stays.
+    let Some(picture) = session.history.picture(Span::Start, Order::Watts) else { return Ok(()) };
+    lines::write(&session.history, &picture, rows.unwrap_or(ROWS_THAT_STAY), &mut io::stdout().lock())?;
+    Ok(())
 }
+
+/// Rows of the last picture, since the start, that stays when the view has ended.
+const ROWS_THAT_STAY: usize = 10;
 
 struct Session<'s> {
     engine: Engine,
@@ -44,6 +53,16 @@ struct Session<'s> {
     starts_program: bool,
     shared: &'s Shared,
     view: View,
+}
+
+/// The foot of the view has one line, which the parser's picture of the place does not fit in.
+fn regex_of(text: &str) -> anyhow::Result<Regex> {
+    let reason = |error: regex::Error| {
+        let told = error.to_string();
+        let last = told.lines().last().unwrap_or_default();
+        anyhow::anyhow!("no regular expression: {text}: {}", last.trim_start_matches("error: "))
+    };
+    Regex::new(text).map_err(reason)
 }
 
 impl Session<'_> {
@@ -164,7 +183,7 @@ impl Session<'_> {
             Task::Filter(text) => {
                 self.history.filter = match text.as_str() {
                     "" => None,
-                    text => Some(Regex::new(text)?),
+                    text => Some(regex_of(text)?),
                 };
                 self.refresh();
             }

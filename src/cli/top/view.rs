@@ -182,6 +182,8 @@ pub mod tests {
             total_watts: *watts,
             share: watts / 10.0,
             joules: *joules,
+            total_share: watts / 10.0,
+            total_joules: *joules,
         };
         let balance = Balance {
             measured: Joules::from_joules(10.0),

@@ -10,6 +10,7 @@ const main = {
     app.choose = (changes) => { Object.assign(app.state, changes); main.update(app); };
     app.tip = main.tip;
     app.older = profile.older(model);
+    app.hasInlined = model.data.functions.own.some((own, fn) => own > 0 && model.data.functions.class[fn] === 'i');
     main.head(app);
     main.controls(app);
     timeline.begin(app);
