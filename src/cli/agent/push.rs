@@ -114,6 +114,9 @@ fn checked(source: Option<SecretSource>) -> Result<Option<SecretSource>, PushErr
 /// What sends, step by step.
 trait Sends {
     fn step(&mut self) -> Result<Step, Failure>;
+
+    /// How many windows wait.
+    fn waiting(&mut self) -> Result<usize, PushError>;
 }
 
 /// What came of a step.
@@ -133,12 +136,20 @@ impl Sends for clickhouse::Sender {
             .extend((0..step.gone).map(|_| "it was removed for age or room before it was sent".to_owned()));
         Ok(Step { sent: step.pushed.windows, given_up, waiting: step.waiting })
     }
+
+    fn waiting(&mut self) -> Result<usize, PushError> {
+        Ok(Self::waiting(self)?.len())
+    }
 }
 
 impl Sends for otlp::Sender {
     fn step(&mut self) -> Result<Step, Failure> {
         let otlp::Step { sent, given_up, waiting } = Self::step(self)?;
         Ok(Step { sent, given_up, waiting })
+    }
+
+    fn waiting(&mut self) -> Result<usize, PushError> {
+        Self::waiting(self)
     }
 }
 
@@ -172,8 +183,12 @@ impl Worker {
                 privileges::keep_capabilities(0).context("cannot give up rights").and_then(|()| make());
             match made {
                 Ok(sends) => {
+                    let backoff = Backoff::new(LONGEST_PAUSE);
+                    let mut sending = Loop { kind, name, sends, told, shared, log, backoff };
+                    // Who scrapes the agent at once learns what waits since its last run.
+                    sending.count_waiting();
                     let _ = ready.send(Ok(()));
-                    Loop { kind, name, sends, told, shared, log, backoff: Backoff::new(LONGEST_PAUSE) }.run();
+                    sending.run();
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -215,7 +230,7 @@ impl Loop {
     }
 
     /// Waits until there is something new, or for the pause after a failure. `true`: this is the end.
-    fn wait(&self, pause: Option<Duration>) -> bool {
+    fn wait(&mut self, pause: Option<Duration>) -> bool {
         let Some(pause) = pause else {
             return self.told.recv() != Ok(Told::New);
         };
@@ -223,7 +238,7 @@ impl Loop {
         loop {
             match self.told.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 // What is new waits with the rest.
-                Ok(Told::New) => {}
+                Ok(Told::New) => self.count_waiting(),
                 Ok(Told::End) | Err(RecvTimeoutError::Disconnected) => return true,
                 Err(RecvTimeoutError::Timeout) => return false,
             }
@@ -256,6 +271,7 @@ impl Loop {
                     let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
                     shared.metrics.sent(self.kind).failures += 1;
                     drop(shared);
+                    self.count_waiting();
                     self.log.say(
                         self.kind,
                         format_args!(
@@ -267,6 +283,13 @@ impl Loop {
                 }
             }
         }
+    }
+
+    /// Counts what waits where nothing is sent. A folder that cannot be read is told by the next attempt to send.
+    fn count_waiting(&mut self) {
+        let Ok(waiting) = self.sends.waiting() else { return };
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.metrics.sent(self.kind).waiting = waiting as u64;
     }
 
     fn count(&self, step: &Step) {
