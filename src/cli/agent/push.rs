@@ -300,3 +300,44 @@ impl Loop {
         sent.waiting = step.waiting as u64;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::metrics::Bounds;
+    use super::*;
+
+    /// A receiver that is away, for which so many windows wait.
+    struct Away(usize);
+
+    impl Sends for Away {
+        fn step(&mut self) -> Result<Step, Failure> {
+            Err(PushError::Unreadable("nobody answers".to_owned()).into())
+        }
+
+        fn waiting(&mut self) -> Result<usize, PushError> {
+            self.0 += 1;
+            Ok(self.0)
+        }
+    }
+
+    #[test]
+    fn what_waits_is_counted_from_the_start_and_while_the_receiver_is_away() {
+        let shared = Arc::new(Mutex::new(Shared::new(Bounds { functions: 1, cgroups: 1 })));
+        let waiting = || shared.lock().expect("no panic").metrics.sent("otlp").waiting;
+        let (log, make) = (Arc::new(Log::default()), || Ok(Box::new(Away(4)) as Box<dyn Sends>));
+        let worker = Worker::start("otlp", "a collector".to_owned(), make, &shared, &log).expect("started");
+        assert!(waiting() >= 5, "{}", waiting());
+        let until = |windows: u64| {
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while waiting() < windows {
+                assert!(Instant::now() < deadline, "{} of {windows}", waiting());
+                thread::sleep(Duration::from_millis(5));
+            }
+        };
+        until(6);
+        worker.tell(Told::New);
+        until(7);
+        worker.tell(Told::End);
+        worker.ended.recv_timeout(Duration::from_secs(20)).expect("it ends");
+    }
+}

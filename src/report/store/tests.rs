@@ -315,7 +315,8 @@ fn what_is_in_a_folder_already_is_found_by_meter_and_time() {
     let folder = tempfile::tempdir().expect("a folder");
     let second = |number: u64| Some(std::time::UNIX_EPOCH + std::time::Duration::from_secs(number));
     let put = |node: &str, name: &str, started| {
-        let (profile, symbols) = of_node(node, false);
+        let (mut profile, symbols) = of_node(node, false);
+        profile.duration = crate::units::Nanoseconds::from_nanos(2_000_000_000);
         let options = TreeOptions::default();
         let warn = |warning: &str| panic!("{warning}");
         let exported =
@@ -337,14 +338,12 @@ fn what_is_in_a_folder_already_is_found_by_meter_and_time() {
         Windows::in_folder(folder.path()).expect("read").overlapping(&exported, &own)
     };
     assert_eq!(found("n1", second(100)), None, "no folder yet");
-    let (profile, _) = of_node("n1", false);
-    let length = profile.duration.as_nanos() / 1_000;
     put("n1", "there.parquet", second(105));
     put("n1", "own.parquet", second(105));
     std::fs::write(folder.path().join("balance/broken.parquet"), "x").expect("written");
     let overlap = found("n1", second(100)).expect("five seconds later it began");
     assert_eq!(overlap.file, folder.path().join("balance/there.parquet"));
-    assert_eq!((&*overlap.domain, overlap.time.as_micros() as u64), ("package-0", length.min(5_000_000)));
+    assert_eq!((&*overlap.domain, overlap.time.as_secs_f64()), ("package-0", 2.0));
     assert_eq!(found("n2", second(100)), None, "another machine's meter");
     assert_eq!(found("n1", second(90)), None, "before it");
     assert_eq!(found("n1", second(95)), None, "until it begins");
