@@ -54,7 +54,10 @@ impl Windows {
         let mut found = Self::default();
         let entries = match fs::read_dir(folder.join(BALANCE.name)) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+            // What is no folder is told where one is to be made.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(found);
+            }
             Err(error) => return Err(error),
         };
         for entry in entries {
