@@ -44,6 +44,8 @@ pub use events::EventRoles;
 pub use intervals::survey::{Survey, survey};
 pub use memory::{MemoryLimit, TooLittleMemory};
 
-pub use options::{Dimensions, ModelChoice, Options, StaticEnergy, WattsRange};
+pub use options::{
+    Dimensions, FunctionsAlone, FunctionsOfStacks, ModelChoice, Options, StaticEnergy, WattsRange,
+};
 pub use run::{Analysis, analyze, estimate};
 pub use sample_energies::SampleEnergies;

@@ -30,8 +30,8 @@ pub struct Options {
     pub static_energy: StaticEnergy,
     /// Where code is found that must be read to unwind copied stacks.
     pub symbolize: SymbolizeOptions,
-    /// Only functions are asked for, whose symbols are found there: addresses of one need not be told apart.
-    pub functions: Option<SymbolizeOptions>,
+    /// Nothing finer than functions is asked for: addresses of one need not be told apart.
+    pub functions: Option<FunctionsAlone>,
     /// Threads to use, at most two; as many as there are CPUs by default.
     pub threads: Option<usize>,
 }
@@ -41,6 +41,24 @@ impl Options {
     pub(crate) fn threads(&self) -> usize {
         self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get))
     }
+}
+
+/// What is asked for where that is nothing finer than functions.
+#[derive(Debug, Clone)]
+pub struct FunctionsAlone {
+    /// Where their symbols are found.
+    pub symbols: SymbolizeOptions,
+    /// What of a stack's functions.
+    pub of_stacks: FunctionsOfStacks,
+}
+
+/// What of the functions of a stack is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FunctionsOfStacks {
+    /// Who called whom.
+    Paths,
+    /// Which ones there are: totals count a function once, whoever called it and however often it called itself.
+    Sets,
 }
 
 /// What becomes of the energy that is spent whatever runs.

@@ -449,3 +449,138 @@ proptest! {
         }
     }
 }
+
+/// Two packages of which one rests in the middle: together they reach each joule where it is shown.
+#[test]
+fn ends_of_buckets_are_where_all_domains_together_reach_a_joule() {
+    let domains = [
+        domain("package-0", DomainKind::Package, None, &[]),
+        domain("package-1", DomainKind::Package, None, &[]),
+    ];
+    let mut attributor = attributor(&domains, Options { keep_buckets: true, ..options(1.0) });
+    // Package 0 takes 50 W for 10 ms, nothing for 10 ms, 25 W for 40 ms; package 1 takes 50, 0 and 75 W.
+    for (time, first, second) in [(0, 0.0, 0.0), (10, 0.5, 0.5), (20, 0.5, 0.5), (60, 1.5, 3.5)] {
+        attributor.reading(0, at(time), Joules::from_joules(first));
+        attributor.reading(1, at(time), Joules::from_joules(second));
+        if time > 0 {
+            attributor.quantum(quantum(time - 10, time, 0, 10, 0));
+        }
+    }
+    let result = attributor.finish();
+    let ends: Vec<u64> = result.buckets.iter().map(|bucket| bucket.end.as_nanos()).collect();
+    assert_eq!(ends, [10_000_000, 30_000_000, 40_000_000, 50_000_000, 60_000_000]);
+    assert_eq!(joules(&result.buckets[1].measured), [0.25, 0.75]);
+    // A quantum ends in the bucket whose end is its own.
+    let quanta: Vec<u32> = result.buckets.iter().map(|bucket| bucket.quanta).collect();
+    assert_eq!(quanta, [1, 1, 0, 0, 1]);
+}
+
+/// One package stops to give readings, and the other is not held up by it for longer than the horizon.
+#[test]
+fn a_meter_that_stops_holds_up_nobody() {
+    let domains = [
+        domain("package-0", DomainKind::Package, None, &[]),
+        domain("package-1", DomainKind::Package, None, &[]),
+    ];
+    let mut attributor = attributor(&domains, Options { keep_buckets: true, ..options(0.2) });
+    for step in 0..=100u64 {
+        attributor.reading(0, at(step * 10), Joules::from_joules(0.1 * step as f64));
+        if step <= 10 {
+            attributor.reading(1, at(step * 10), Joules::from_joules(0.1 * step as f64));
+        }
+        if step > 0 {
+            attributor.quantum(quantum(step * 10 - 10, step * 10, 0, 1, u32::from(step > 50)));
+        }
+    }
+    let result = attributor.finish();
+    assert!(result.buckets.len() > 2, "{} buckets", result.buckets.len());
+    let sum: Joules = result.cell_joules.iter().copied().sum();
+    assert!((sum.as_joules() - 11.0).abs() < 1e-9, "{sum}");
+}
+
+/// What was given away and what comes later is what there would have been in one table.
+#[test]
+fn cells_that_are_taken_out_early_have_what_they_would_have_had() {
+    let run = |takes: bool| {
+        let domains = [domain("p", DomainKind::Package, None, &[])];
+        let options = Options { keep_buckets: true, sensitivities: true, ..options(0.1) };
+        let mut attributor = attributor(&domains, options);
+        let (mut taken, mut counts) = (Vec::new(), Vec::new());
+        for step in 0..=40u64 {
+            attributor.reading(0, at(step * 10), Joules::from_joules(0.1 * step as f64));
+            if step > 0 {
+                attributor.quantum(quantum(step * 10 - 10, step * 10, 0, 1 + step % 3, (step / 4) as u32));
+            }
+            if takes && step == 30 {
+                // Cells 0 to 3 ended at 150 ms, long before the horizon.
+                assert!(attributor.is_settled(at(150)) && !attributor.is_settled(at(290)));
+                counts.push(attributor.bytes_in_buckets());
+                taken.push(attributor.take_cells(4));
+                counts.push(attributor.bytes_in_buckets());
+            }
+        }
+        let mut result = attributor.finish();
+        let cells = result.cell_joules.len();
+        taken.push(result.take_cells(cells));
+        let joules: Vec<f64> =
+            taken.iter().flat_map(|taken| &taken.joules).map(|joules| joules.as_joules()).collect();
+        let changes: Vec<f32> = taken.iter().flat_map(|taken| &taken.sensitivities).copied().collect();
+        let entries: usize =
+            taken.iter().flat_map(|taken| &taken.by_bucket).map(|(_, entries)| entries.len()).sum();
+        (joules, changes, entries, counts)
+    };
+    let (whole, in_parts) = (run(false), run(true));
+    assert_eq!(whole.0, in_parts.0);
+    assert_eq!(whole.1, in_parts.1);
+    assert_eq!(whole.2, in_parts.2);
+    assert_eq!(whole.0.len(), 11);
+    assert!(in_parts.3[0] > in_parts.3[1] && in_parts.3[1] > 0, "{:?}", in_parts.3);
+}
+
+/// Counts of cells that become one for each event add up, domain by domain and parameter by parameter.
+#[test]
+fn cells_are_merged_by_their_events() {
+    let domains =
+        [domain("cores", DomainKind::Cores, None, &[]), domain("memory", DomainKind::Dram, None, &[])];
+    let weights = EventWeights::new(2, 2, |event, domain| [[1.0, 0.5], [0.25, 1.0]][event][domain]);
+    let options = Options { sensitivities: true, ..options(1000.0) };
+    let run = |is_merged: bool| {
+        let mut attributor =
+            Attributor::new(&domains, |_| Vec::new(), weights.clone(), options.clone(), true);
+        let reading = |attributor: &mut Attributor, time, joules: f64| {
+            (0..2).for_each(|domain| {
+                attributor.reading(domain, at(time), Joules::from_joules(joules * (1.0 + domain as f64)))
+            });
+        };
+        let event_of = |cell: u32| cell % 2;
+        reading(&mut attributor, 0, 0.0);
+        for cell in 0..6u32 {
+            attributor
+                .quantum(Quantum { event: event_of(cell), ..quantum(0, 10, 0, 10 + u64::from(cell), cell) });
+        }
+        reading(&mut attributor, 10, 20.0);
+        if is_merged {
+            attributor.merge_cells_by_event(2, event_of);
+        }
+        for cell in 0..6u32 {
+            let into = if is_merged { event_of(cell) } else { cell };
+            attributor.quantum(Quantum { event: event_of(cell), ..quantum(10, 20, 0, 5, into) });
+        }
+        reading(&mut attributor, 20, 50.0);
+        attributor.finish()
+    };
+    let (whole, merged) = (run(false), run(true));
+    assert_eq!((whole.cell_joules.len(), merged.cell_joules.len()), (12, 4));
+    for at in 0..4 {
+        let sum: f64 = (0..3).map(|cell| whole.cell_joules[4 * cell + at].as_joules()).sum();
+        assert!((sum - merged.cell_joules[at].as_joules()).abs() < 1e-9, "{at}");
+    }
+    for at in 0..12 {
+        let sum: f32 = (0..3).map(|cell| whole.sensitivities[12 * cell + at]).sum();
+        assert!(
+            (sum - merged.sensitivities[at]).abs() < 1e-4 * (1.0 + sum.abs()),
+            "{at}: {sum} {:?}",
+            merged.sensitivities
+        );
+    }
+}

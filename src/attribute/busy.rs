@@ -129,6 +129,33 @@ mod tests {
     }
 
     #[test]
+    fn of_two_readings_of_one_time_the_first_counts() {
+        let mut time = OtherTime::default();
+        time.push(at(0), Nanoseconds::from_millis(0), 0.0);
+        time.push(at(10), Nanoseconds::from_millis(10), 0.0);
+        time.push(at(10), Nanoseconds::from_millis(99), 0.0);
+        time.push(at(20), Nanoseconds::from_millis(12), 0.0);
+        assert_eq!(time.points.len(), 3);
+        assert_eq!(time.charge(at(0), at(10), 4.0 * MS), (6.0 * MS, 0.0));
+        assert_eq!(time.charge(at(10), at(15), 0.0), (1.0 * MS, 0.0));
+    }
+
+    #[test]
+    fn the_past_is_forgotten_but_for_two_readings() {
+        let mut time = OtherTime::default();
+        (0..10).for_each(|i| time.push(at(i * 10), Nanoseconds::from_millis(i * 10), 1.0 * MS));
+        assert_eq!(time.charge(at(0), at(5), 0.0), (4.5 * MS, 0.5 * MS));
+        // Since 50 ms a reading at or before is needed, and one behind.
+        assert_eq!(time.charge(at(50), at(60), 0.0), (49.5 * MS, 1.0 * MS));
+        assert_eq!(time.points.iter().map(|point| point.time).next(), Some(at(50)));
+        time.charge(at(500), at(600), 0.0);
+        assert_eq!((time.points.len(), time.last()), (2, Some(at(90))));
+        // Own time that is told for another time than the last reading's is nobody's.
+        time.push_own(at(80), Nanoseconds::from_millis(7));
+        assert!(time.points.iter().all(|point| point.own.is_none()));
+    }
+
+    #[test]
     fn the_rest_of_the_busy_time_is_others() {
         let mut time = OtherTime::default();
         time.push(at(0), Nanoseconds::from_millis(1000), 0.0);

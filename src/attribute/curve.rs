@@ -83,6 +83,25 @@ mod tests {
     }
 
     #[test]
+    fn two_readings_of_one_time_and_a_plateau() {
+        let mut curve = curve(&[(100, 1.0), (200, 1.0), (300, 2.0)]);
+        assert!(!curve.push(Timestamp::from_nanos(300), Joules::from_joules(3.0)), "the same time again");
+        assert!(curve.push(Timestamp::from_nanos(400), Joules::from_joules(2.0)), "nothing was spent");
+        let time_of = |joules| curve.time_of(Joules::from_joules(joules)).map(Timestamp::as_nanos);
+        // An energy is reached when it is reached first.
+        assert_eq!([time_of(1.0), time_of(1.25), time_of(2.0)], [Some(100), Some(225), Some(300)]);
+        let mut short = curve.clone();
+        short.forget_before(Timestamp::from_nanos(200));
+        assert_eq!(short.points.len(), 3);
+        short.forget_before(Timestamp::from_nanos(399));
+        assert_eq!(short.points.len(), 2, "what lies between two readings needs both");
+        short.forget_before(Timestamp::from_nanos(900));
+        assert_eq!(short.points.len(), 1);
+        assert_eq!(short.first(), curve.first());
+        assert_eq!(EnergyCurve::default().at(Timestamp::from_nanos(5)), Joules::ZERO);
+    }
+
+    #[test]
     fn linear_between_readings_and_flat_outside() {
         let curve = curve(&[(100, 1.0), (200, 3.0)]);
         let at = |nanos| curve.at(Timestamp::from_nanos(nanos)).as_joules();

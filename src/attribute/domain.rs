@@ -82,3 +82,69 @@ impl Domain {
         model * seconds_so_far < OF_THE_USUAL * model_so_far * seconds
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::Method;
+
+    fn domain() -> Domain {
+        let info = DomainInfo::new("package-0", DomainKind::Package, "test", Method::Measured);
+        Domain::all(&[info]).remove(0)
+    }
+
+    #[test]
+    fn a_nanosecond_costs_what_those_of_the_bucket_cost_or_all_so_far() {
+        let mut package = domain();
+        assert_eq!(package.cost_of_time(0.0, 0.0), 1.0, "others alone have all");
+        assert_eq!(package.cost_of_time(5.0, 0.0), 0.0, "nothing tells time");
+        assert_eq!(package.cost_of_time(7.0, 2.0), 3.5);
+        // 12 of 2 nanoseconds so far, and 6 more without any.
+        assert_eq!(package.cost_of_time(6.0, 0.0), 9.0);
+        assert_eq!(package.cost_of_time(8.0, 4.0), 2.0);
+    }
+
+    #[test]
+    fn a_thousandth_of_the_usual_is_next_to_nothing() {
+        let second = Nanoseconds::from_millis(1000);
+        let mut package = domain();
+        assert!(!package.is_next_to_nothing(0.0, second), "nothing is usual yet");
+        let mut package = domain();
+        assert!(!package.is_next_to_nothing(1000.0, second));
+        assert!(!package.would_be_nothing(1.0, second) && package.would_be_nothing(0.999, second));
+        // Over half the time, half of it.
+        let half = Nanoseconds::from_millis(500);
+        assert!(!package.would_be_nothing(0.5, half) && package.would_be_nothing(0.499, half));
+    }
+
+    impl Domain {
+        /// Asks without remembering.
+        fn would_be_nothing(&self, model: f64, span: Nanoseconds) -> bool {
+            let mut other = domain();
+            (other.usual, other.own_so_far) = (self.usual, self.own_so_far);
+            other.is_next_to_nothing(model, span)
+        }
+    }
+
+    #[test]
+    fn cores_are_measured_within_all_that_contains_them() {
+        let info = |name: &str, kind, parent: Option<&str>| DomainInfo {
+            parent: parent.map(str::to_owned),
+            ..DomainInfo::new(name, kind, "test", Method::Measured)
+        };
+        let domains = Domain::all(&[
+            info("core-0", DomainKind::Core, Some("cores")),
+            info("cores", DomainKind::Cores, Some("package-0")),
+            info("package-0", DomainKind::Package, None),
+            info("dram-0", DomainKind::Dram, Some("nothing")),
+        ]);
+        let cores: Vec<Vec<usize>> =
+            domains.iter().map(|domain| domain.measured_cores.iter().copied().collect()).collect();
+        assert_eq!(cores, [vec![], vec![0], vec![0], vec![]]);
+        assert_eq!(
+            domains.iter().map(|domain| domain.parent).collect::<Vec<_>>(),
+            [Some(1), Some(2), None, None]
+        );
+        assert!(domains[0].is_core && !domains[1].is_core);
+    }
+}

@@ -140,3 +140,61 @@ impl Window {
         self.spare.truncate(64);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: u64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
+    }
+
+    fn pending(start: u64, end: u64) -> Pending {
+        let charge = Charge::Cell(0);
+        Pending { start: at(start), end: at(end), count: 1.0, running: 1.0, group: 0, event: 0, charge }
+    }
+
+    #[test]
+    fn overlaps_by_hand() {
+        let of = |start, end| pending(start, end).overlap(at(100), at(200));
+        assert_eq!([of(0, 50), of(0, 100), of(200, 300), of(250, 300)], [0.0; 4]);
+        assert_eq!([of(100, 200), of(120, 130)], [1.0; 2]);
+        assert_eq!([of(50, 150), of(150, 250), of(50, 300)], [0.5, 0.5, 0.4]);
+        // What takes no time lies where it ends: in the interval that ends then, not in that which begins then.
+        assert_eq!([of(100, 100), of(150, 150), of(200, 200), of(201, 201)], [0.0, 1.0, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn a_window_holds_no_more_than_what_is_needed() {
+        let mut window = Window::default();
+        (0..3 * BLOCK as u64 + 1).for_each(|n| window.push(pending(n, n + 10)));
+        let lengths =
+            |window: &Window| window.blocks.iter().map(|block| block.quanta.len()).collect::<Vec<_>>();
+        assert_eq!(lengths(&window), [BLOCK, BLOCK, BLOCK, 1]);
+        // The last of the first block ends at 127 + 10.
+        window.forget_until(at(136));
+        assert_eq!(window.blocks.len(), 4);
+        window.forget_until(at(137));
+        assert_eq!((lengths(&window), window.spare.len()), (vec![BLOCK, BLOCK, 1], 1));
+        let found: Vec<u64> =
+            window.overlapping(at(200), at(201)).map(|(quantum, _)| quantum.start.as_nanos()).collect();
+        assert_eq!(found, (191..=200).collect::<Vec<_>>());
+        // A block that is emptied is used again.
+        (0..BLOCK as u64).for_each(|n| window.push(pending(1000 + n, 2000)));
+        assert_eq!((lengths(&window), window.spare.len()), (vec![BLOCK, BLOCK, BLOCK, 1], 0));
+        window.forget_until(at(5000));
+        assert_eq!(window.overlapping(at(0), at(9000)).count(), 0);
+        assert!(window.blocks.is_empty());
+    }
+
+    #[test]
+    fn cells_alone_are_charged_anew() {
+        let mut window = Window::default();
+        window.push(Pending { event: 3, ..pending(0, 10) });
+        window.push(Pending { charge: Charge::Recorder, ..pending(0, 10) });
+        window.recharge(|quantum| quantum.event + 4);
+        let charges: Vec<Charge> =
+            window.overlapping(at(0), at(10)).map(|(quantum, _)| quantum.charge).collect();
+        assert_eq!(charges, [Charge::Cell(7), Charge::Recorder]);
+    }
+}

@@ -122,7 +122,7 @@ pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
         inline: true,
         lines: true,
         slices: false,
-        functions: false,
+        functions: None,
     };
     let mut loaded = args.input.load_file(path, needed, args.input.memory())?;
     let options = AnnotateOptions {

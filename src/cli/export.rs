@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use eprof::analyze::SampleEnergies;
+use eprof::analyze::{FunctionsOfStacks, SampleEnergies};
 use eprof::identity::Dimension;
 use eprof::profile::{ProfileMethod, top_level};
 use eprof::report::export::{EXPORTERS, Exported, Exporter};
@@ -117,7 +117,8 @@ pub fn run(args: ExportArgs) -> Outcome {
     };
     // Exports place samples at their times, of which those of several recordings are a picture without gaps.
     let slices = exporter.needs_slices() && paths.len() == 1;
-    let (lines, functions) = (exporter.needs_lines(), exporter.is_of_functions());
+    let lines = exporter.needs_lines();
+    let functions = exporter.is_of_functions().then_some(FunctionsOfStacks::Paths);
     let needed = Needed { lines, slices, functions, ..Needed::STACKS };
     let loaded = args.input.load_all(&paths, needed, args.input.memory())?;
     output::warn(&loaded.profile().warnings);

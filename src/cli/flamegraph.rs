@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
+use eprof::analyze::FunctionsOfStacks;
 use eprof::identity::Dimension;
 use eprof::report::flamegraph::{self, FlamegraphOptions};
 use eprof::report::tree::{CallTree, Direction, Root, TreeOptions};
@@ -161,7 +162,7 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
         ..FlamegraphOptions::default()
     };
     let memory = args.input.memory().shared_by(1 + usize::from(older.is_some()));
-    let needed = Needed { functions: true, ..Needed::STACKS };
+    let needed = Needed { functions: Some(FunctionsOfStacks::Paths), ..Needed::STACKS };
     let newer = args.input.load_all(&paths, needed, memory)?;
     output::warn(&newer.profile().warnings);
     let tree = args.tree(&newer)?;

@@ -10,7 +10,10 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use eprof::analyze::{self, Analysis, Dimensions, MemoryLimit, ModelChoice, StaticEnergy, WattsRange};
+use eprof::analyze::{
+    self, Analysis, Dimensions, FunctionsAlone, FunctionsOfStacks, MemoryLimit, ModelChoice, StaticEnergy,
+    WattsRange,
+};
 use eprof::power_model::folder;
 use eprof::power_model::model::PowerModel;
 use eprof::power_model::presets::Preset;
@@ -225,8 +228,9 @@ pub struct Needed {
     pub lines: bool,
     /// Pieces of time.
     pub slices: bool,
-    /// Of code, no more than its functions: neither addresses nor, unless the user says so, what is inlined.
-    pub functions: bool,
+    /// Of code, no more than its functions, and what of them: neither addresses nor, unless the user says so, what is
+    /// inlined.
+    pub functions: Option<FunctionsOfStacks>,
 }
 
 impl Needed {
@@ -236,7 +240,7 @@ impl Needed {
         inline: true,
         lines: false,
         slices: false,
-        functions: false,
+        functions: None,
     };
 }
 
@@ -460,15 +464,18 @@ impl InputArgs {
         path: &Path,
         needed: Needed,
         symbolize: &SymbolizeOptions,
-    ) -> Option<SymbolizeOptions> {
-        let alone = needed.functions && !symbolize.inlines && !symbolize.lines;
+    ) -> Option<FunctionsAlone> {
+        let of_stacks = needed.functions.filter(|_| !symbolize.inlines && !symbolize.lines)?;
         let started = || {
             let started = Duration::from_nanos(recording.metadata()?.started_unix_ns);
             SystemTime::UNIX_EPOCH.checked_add(started)
         };
-        (alone && symbolize.debuginfod.is_none()).then(|| SymbolizeOptions {
-            recorded_at: started().or_else(|| modified(path)),
-            ..symbolize.clone()
+        symbolize.debuginfod.is_none().then(|| FunctionsAlone {
+            symbols: SymbolizeOptions {
+                recorded_at: started().or_else(|| modified(path)),
+                ..symbolize.clone()
+            },
+            of_stacks,
         })
     }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use eprof::analyze::Dimensions;
+use eprof::analyze::{Dimensions, FunctionsOfStacks};
 use eprof::hardware::DomainKind;
 use eprof::identity::Dimension;
 use eprof::profile::{GPU_LAUNCH_EVENT, Profile};
@@ -376,8 +376,12 @@ impl ReportArgs {
             inline: self.inline(),
             lines: self.rows() == Some(By::Line) || self.format == Format::Html,
             slices: self.format == Format::Html || self.rows() == Some(By::Bucket),
-            functions: self.format != Format::Html
-                && !matches!(self.rows(), Some(By::Line | By::Bucket | By::Kernel)),
+            functions: (self.format != Format::Html
+                && !matches!(self.rows(), Some(By::Line | By::Bucket | By::Kernel)))
+            .then_some(match is_tree || neighbours {
+                true => FunctionsOfStacks::Paths,
+                false => FunctionsOfStacks::Sets,
+            }),
         }
     }
 

@@ -21,7 +21,7 @@ mod places;
 mod printer;
 
 use fields::Fields;
-use places::{Follower, Places};
+use places::{Follower, Places, SampleSpaces};
 use printer::{EventKind, Look, Printer};
 
 const EXAMPLES: &str = "\
@@ -177,8 +177,9 @@ impl Named {
                 if !matches!(kind, Some(EventKind::Energy | EventKind::Hidden)) {
                     let task = printer::task_of(&mut follower.tasks, context);
                     follower.frames(task, sample, &mut frames);
+                    let spaces = SampleSpaces::of(&follower.tasks, task);
                     for &frame in &frames {
-                        places.of(&mut follower.tasks, task, frame);
+                        places.of(&mut follower.tasks, task, spaces, frame);
                     }
                 }
             }

@@ -110,7 +110,7 @@ pub fn run(args: ViewArgs) -> Outcome {
 /// All that a page shows.
 pub fn needed() -> Needed {
     let dimensions = Dimensions { stacks: true, threads: true, cpus: true };
-    Needed { dimensions, inline: true, lines: true, slices: true, functions: false }
+    Needed { dimensions, inline: true, lines: true, slices: true, functions: None }
 }
 
 impl ViewArgs {

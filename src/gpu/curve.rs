@@ -128,6 +128,43 @@ mod tests {
     }
 
     #[test]
+    fn knots_out_of_order_and_no_numbers_are_dropped() {
+        let curve = PowerCurve::new(vec![
+            knot(1.0, 10.0),
+            knot(0.5, 99.0),
+            knot(1.5, f64::NAN),
+            knot(1.5, f64::INFINITY),
+            knot(2.0, 30.0),
+            knot(1.9, 99.0),
+        ]);
+        assert_eq!(curve.knots(), [knot(1.0, 10.0), knot(2.0, 30.0)]);
+        assert_eq!(curve.cumulative, [0.0, 20.0].map(Joules::from_joules));
+        let at = |seconds: f64| curve.at(knot(seconds, 0.0).0);
+        assert_eq!(
+            [at(1.0), at(2.0), at(2.1)],
+            [Some(Watts::from_watts(10.0)), Some(Watts::from_watts(30.0)), None]
+        );
+        let mean = |from: f64, to: f64| curve.mean(knot(from, 0.0).0, knot(to, 0.0).0).map(Watts::as_watts);
+        assert_eq!([mean(0.0, 9.0), mean(1.0, 1.5), mean(2.0, 3.0)], [Some(20.0), Some(15.0), None]);
+        assert_eq!(curve.energy(knot(1.5, 0.0).0, knot(1.5, 0.0).0), Joules::ZERO);
+        assert_eq!(PowerCurve::default().mean(knot(0.0, 0.0).0, knot(1.0, 0.0).0), None);
+    }
+
+    #[test]
+    fn a_staircase_has_the_energy_of_its_steps() {
+        let step = |start: f64, end: f64, watts: f64| {
+            let power = Watts::from_watts(watts);
+            Segment { start: knot(start, 0.0).0, end: knot(end, 0.0).0, power }
+        };
+        let steps = [step(1.0, 1.5, 10.0), step(1.5, 3.0, 40.0)];
+        assert_eq!(steps[1].energy(), Joules::from_joules(60.0));
+        assert_eq!(steps[1].duration(), Nanoseconds::from_millis(1500));
+        let curve = PowerCurve::from_segments(&steps);
+        assert_eq!(curve.energy(knot(1.0, 0.0).0, knot(3.0, 0.0).0), Joules::from_joules(65.0));
+        assert_eq!(curve.at(knot(1.5, 0.0).0), Some(Watts::from_watts(40.0)));
+    }
+
+    #[test]
     fn area_under_a_ramp_and_a_jump() {
         let curve = PowerCurve::new(vec![knot(1.0, 10.0), knot(2.0, 20.0), knot(2.0, 50.0), knot(4.0, 50.0)]);
         assert_eq!(curve.energy(knot(1.0, 0.0).0, knot(2.0, 0.0).0), Joules::from_joules(15.0));

@@ -109,6 +109,94 @@ mod tests {
             .collect()
     }
 
+    fn sharpened(powers: &[f64], noise: f64, smear: u64) -> bool {
+        let before = staircase(powers);
+        sharpen(&before, Nanoseconds::from_millis(smear), Watts::from_watts(noise)) != before
+    }
+
+    #[test]
+    fn a_change_counts_beyond_four_times_the_noise_and_a_twentieth_of_the_range() {
+        // Between 10 and 18 W: 8 W are four times 2 W.
+        let steps = [10.0, 10.0, 14.0, 18.0, 18.0];
+        assert!(sharpened(&steps, 1.99, 0) && !sharpened(&steps, 2.0, 0));
+        // Of a range of 160 W, 8 W are a twentieth.
+        let beside = |range: f64| [0.0, range, range, 10.0, 10.0, 14.0, 18.0, 18.0];
+        assert!(sharpened(&beside(159.0), 0.0, 0) && !sharpened(&beside(160.0), 0.0, 0));
+    }
+
+    #[test]
+    fn a_change_goes_on_as_long_as_it_moves_by_more_than_the_noise() {
+        // The third step is no more than the noise: the change ends there.
+        assert_eq!(change(&staircase(&[0.0, 10.0, 20.0, 21.0, 30.0]), 1.0), 2);
+        assert_eq!(change(&staircase(&[0.0, 10.0, 20.0, 21.5, 30.0]), 1.0), 4);
+        assert_eq!(change(&staircase(&[0.0, 1.0, 20.0]), 1.0), 1);
+        assert_eq!(change(&staircase(&[9.0, 5.0, 1.0, 3.0]), 1.0), 2);
+        // A two hundredth of the range is such a move, too: 0.5 W of 100 W.
+        let powers = |step: f64| [10.0, 60.0, 60.0 + step, 110.0, 10.0, 10.0];
+        let first = |step: f64| {
+            let sharp = sharpen(&staircase(&powers(step)), Nanoseconds::from_millis(20), Watts::ZERO);
+            sharp[1].power
+        };
+        assert_eq!(first(0.4), Watts::from_watts(60.0));
+        assert_eq!(first(0.6), Watts::from_watts(10.0));
+    }
+
+    #[test]
+    fn two_mixed_segments_are_a_step_however_short_the_smear() {
+        assert!(sharpened(&[10.0, 10.0, 40.0, 70.0, 100.0, 100.0], 0.0, 0));
+        assert!(!sharpened(&[10.0, 10.0, 30.0, 50.0, 70.0, 100.0, 100.0], 0.0, 29));
+        assert!(sharpened(&[10.0, 10.0, 30.0, 50.0, 70.0, 100.0, 100.0], 0.0, 30));
+    }
+
+    #[test]
+    fn a_step_is_where_the_energy_between_is_kept() {
+        let at = Timestamp::from_nanos;
+        let sharp =
+            sharpen(&staircase(&[100.0, 100.0, 80.0, 30.0, 20.0, 20.0]), Nanoseconds::ZERO, Watts::ZERO);
+        // 1.1 J over 100 W and 20 W in 20 ms: 8.75 ms at 100 W.
+        let found: Vec<_> = sharp.iter().map(|segment| (segment.start, segment.power.as_watts())).collect();
+        let expected = [
+            (at(0), 100.0),
+            (at(10_000_000), 100.0),
+            (at(20_000_000), 100.0),
+            (at(28_750_000), 20.0),
+            (at(40_000_000), 20.0),
+            (at(50_000_000), 20.0),
+        ];
+        assert_eq!(found, expected);
+        // What begins or ends with a mixed segment that is none leaves no segment of no length.
+        let sharp = sharpen(&staircase(&[10.0, 10.0, 10.4, 110.0, 110.0]), Nanoseconds::ZERO, Watts::ZERO);
+        assert!(sharp.iter().all(|segment| segment.end > segment.start));
+    }
+
+    #[test]
+    fn borders_at_the_ends_of_segments_split_nothing() {
+        let at = Timestamp::from_nanos;
+        let level = |start: u64, end: u64, watts| Segment {
+            start: at(start),
+            end: at(end),
+            power: Watts::from_watts(watts),
+        };
+        let segments = staircase(&[10.0, 60.0, 110.0]);
+        let levels = [
+            level(0, 10_000_000, 10.0),
+            level(10_000_000, 20_000_000, 60.0),
+            level(20_000_000, 30_000_000, 110.0),
+        ];
+        assert_eq!(split(&segments, &levels), segments);
+        // Two borders in one segment.
+        let levels = [
+            level(0, 12_000_000, 10.0),
+            level(12_000_000, 16_000_000, 60.0),
+            level(16_000_000, 30_000_000, 110.0),
+        ];
+        let parts = split(&segments, &levels);
+        let starts: Vec<u64> = parts.iter().map(|part| part.start.as_nanos() / 1_000_000).collect();
+        assert_eq!(starts, [0, 10, 12, 16, 20]);
+        let energy = |segments: &[Segment]| segments.iter().map(Segment::energy).sum::<Joules>();
+        assert!((energy(&segments) - energy(&parts)).abs().as_joules() < 1e-12);
+    }
+
     #[test]
     fn a_mixed_interval_is_split_where_its_energy_says() {
         let sharp =

@@ -117,6 +117,62 @@ mod tests {
         segments
     }
 
+    /// One segment of 10 ms for each power.
+    fn powers(powers: &[f64]) -> Vec<Segment> {
+        staircase(&powers.iter().map(|watts| (0.010_000_1, *watts)).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_contrast_is_ten_times_the_noise_and_a_tenth_of_the_power() {
+        let level = |high: f64, noise: f64| {
+            middle_level(&powers(&[100.0, 100.0, high]), Watts::from_watts(noise)).map(Watts::as_watts)
+        };
+        assert_eq!(level(150.0, 4.9), Some(100.0 + 0.4 * 50.0));
+        assert_eq!(level(150.0, 5.0), None);
+        assert_eq!((level(111.0, 0.0), level(112.0, 0.0)), (None, Some(100.0 + 0.4 * 12.0)));
+    }
+
+    #[test]
+    fn work_is_a_little_above_active_idle() {
+        let threshold = |idle: f64, noise: f64| {
+            work_threshold(&powers(&[20.0, 150.0]), Watts::from_watts(idle), Watts::from_watts(noise))
+                .as_watts()
+        };
+        assert_eq!([threshold(50.0, 0.0), threshold(50.0, 0.9), threshold(50.0, 2.0)], [55.0, 55.0, 60.0]);
+        assert_eq!(threshold(200.0, 0.0), 200.0, "never below it");
+    }
+
+    #[test]
+    fn the_first_segment_after_a_load_counts_only_if_it_is_longer() {
+        // A rest of the transition, then 50 W.
+        let mut segments = powers(&[20.0, 150.0, 60.0, 50.0, 50.0]);
+        assert_eq!(active_idle(&segments, Watts::ZERO), Some(Watts::from_watts(50.0)));
+        // The first is as long as all the rest, and no rest of anything.
+        segments[2].end = segments[2].end + Nanoseconds::from_millis(500);
+        assert_eq!(active_idle(&segments, Watts::ZERO), Some(Watts::from_watts(60.0)));
+        // Of two, both count.
+        assert_eq!(
+            active_idle(&powers(&[20.0, 150.0, 60.0, 50.0]), Watts::ZERO),
+            Some(Watts::from_watts(50.0))
+        );
+        // What comes a second later is another level, and so is what lies above the middle.
+        let late = staircase(&[(2.0, 20.0), (1.0, 150.0), (1.0, 50.0), (5.0, 20.0)]);
+        assert_eq!(active_idle(&late, Watts::ZERO), Some(Watts::from_watts(50.0)));
+        let twice = staircase(&[(2.0, 20.0), (1.0, 150.0), (0.3, 50.0), (0.1, 150.0), (0.3, 40.0)]);
+        assert_eq!(active_idle(&twice, Watts::ZERO), Some(Watts::from_watts(50.0)), "the upper of two");
+    }
+
+    #[test]
+    fn work_is_what_lies_above_and_touches() {
+        let mut segments = powers(&[60.0, 50.0, 60.0, 70.0]);
+        let found = above(&segments, Watts::from_watts(50.0));
+        assert_eq!(found.len(), 2, "the threshold itself is no work");
+        assert_eq!(found[1].duration(), Nanoseconds::from_millis(20));
+        assert!((found[1].mean().as_watts() - 65.0).abs() < 1e-9);
+        segments[3].start = segments[3].start + Nanoseconds::from_nanos(1);
+        assert_eq!(above(&segments, Watts::from_watts(50.0)).len(), 3);
+    }
+
     #[test]
     fn active_idle_is_the_level_after_a_load_not_the_lowest() {
         let segments = staircase(&[(2.0, 20.0), (1.0, 158.5), (3.5, 52.5), (1.0, 44.0), (4.0, 20.0)]);

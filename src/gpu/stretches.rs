@@ -238,6 +238,103 @@ mod tests {
     const POWERS: [(f64, f64); 5] = [(0.0, 30.0), (1.007, 150.0), (1.411, 55.0), (2.003, 120.0), (2.5, 55.0)];
 
     #[test]
+    fn noise_by_hand() {
+        // No jitter, steps of 1 W, a range of 4 W.
+        let found = reading_noise(&[10.0, 11.0, 12.0, 13.0, 14.0]);
+        assert!((found - (1.0f64 / 12.0 + 0.008f64.powi(2)).sqrt()).abs() < 1e-12, "{found}");
+        assert_eq!(reading_noise(&[5.0, 5.0, 5.0]), 0.0);
+        // Less than a millionth of a watt is no step.
+        let found = reading_noise(&[5.0, 5.0 + 5e-7, 5.0, 7.0, 7.0, 7.0]);
+        assert!(
+            (found
+                - (4.0f64 / 12.0
+                    + 0.004f64.powi(2)
+                    + jitter(&[5.0, 5.0 + 5e-7, 5.0, 7.0, 7.0, 7.0]).powi(2))
+                .sqrt())
+            .abs()
+                < 1e-6
+        );
+    }
+
+    /// What a cut costs is what its parts are off by, and a price for each: the least of all cuts, tried one by one.
+    #[test]
+    fn the_cut_is_the_cheapest_of_all() {
+        let times: Vec<f64> = (0..9).map(f64::from).collect();
+        let watts = [10.0, 10.1, 9.9, 10.0, 30.0, 30.1, 29.9, 30.2, 30.0];
+        for (course, noise) in
+            [(Course::Straight, 0.1), (Course::Exponential(2.0), 0.1), (Course::Straight, 8.0)]
+        {
+            let price = 6.0 * 9f64.ln();
+            let residual = |from: usize, to: usize| {
+                let points: Vec<(f64, f64)> =
+                    (from..to).map(|i| (course.at(times[i] - times[from]), watts[i])).collect();
+                let moments = crate::numerics::line::Moments::of(&points);
+                if to - from < 3 { 0.0 } else { moments.unexplained(moments.slope().unwrap_or(0.0)) }
+            };
+            let least = (0u32..1 << 8).map(|borders| {
+                let mut from = 0;
+                let mut cost = 0.0;
+                for to in 1..=9usize {
+                    if to == 9 || borders & (1 << (to - 1)) != 0 {
+                        cost += residual(from, to) / (noise * noise) + price;
+                        from = to;
+                    }
+                }
+                cost
+            });
+            let least = least.fold(f64::MAX, f64::min);
+            let found = cut(&times, &watts, course, noise);
+            assert!(
+                (found.cost - least).abs() < 1e-6 * least.abs(),
+                "{course:?} {noise}: {} {least}",
+                found.cost
+            );
+        }
+    }
+
+    #[test]
+    fn lines_by_hand() {
+        let mut sums = Sums::default();
+        [(1.0, 3.0), (2.0, 5.0), (3.0, 10.0)].iter().for_each(|(x, y)| sums.add(*x, *y));
+        let (constant, slope) = sums.line();
+        assert!((constant + 1.0).abs() < 1e-12 && (slope - 3.5).abs() < 1e-12);
+        // 26 less 24.5.
+        assert!((sums.residual() - 1.5).abs() < 1e-12, "{}", sums.residual());
+        let mut level = Sums::default();
+        (0..3).for_each(|y| level.add(2.0, f64::from(y)));
+        assert_eq!((level.line(), level.residual()), ((1.0, 0.0), 2.0));
+        let mut two = Sums::default();
+        [(1.0, 3.0), (2.0, 5.0)].iter().for_each(|(x, y)| two.add(*x, *y));
+        assert_eq!((two.line(), two.residual()), ((1.0, 2.0), 0.0));
+    }
+
+    #[test]
+    fn curves_meet_where_the_power_changed() {
+        let stretch = |first, end, level, lag| Stretch { first, end, level, lag };
+        // From 0 W towards 100 W from 1.5 s on, with a constant of 1 s.
+        let times = [0.0, 1.0, 2.0, 3.0];
+        let lag = -100.0 * (-0.5f64).exp();
+        let found = switches(&times, &[stretch(0, 2, 0.0, 0.0), stretch(2, 4, 100.0, lag)], 1.0);
+        assert!((found[0] - 1.5).abs() < 1e-12, "{found:?}");
+        // Curves that meet a reading too far away, or not at all: the middle.
+        for lag in [-100.0 * (1.2f64).exp(), -100.0 * (-2.2f64).exp(), 50.0] {
+            let found = switches(&times, &[stretch(0, 2, 0.0, 0.0), stretch(2, 4, 100.0, lag)], 1.0);
+            assert_eq!(found, [1.5], "{lag}");
+        }
+        // Up to a reading beside it is between the two.
+        let found =
+            switches(&times, &[stretch(0, 2, 0.0, 0.0), stretch(2, 4, 100.0, -100.0 * (0.5f64).exp())], 1.0);
+        assert_eq!(found, [2.0]);
+        // What such levels show: nothing until the switch, then the charge.
+        let watts = times.map(|time: f64| 100.0 * (1.0 - (1.5 - time).min(0.0).exp()));
+        let parts = [stretch(0, 2, 0.0, 0.0), stretch(2, 4, 100.0, lag)];
+        assert!(misfit(&times, &watts, &parts, 1.0) < 1e-12);
+        let off = watts.map(|watts| watts + 2.0);
+        assert!((misfit(&times, &off, &parts, 1.0) - 2.0).abs() < 1e-12);
+        assert_eq!(misfit(&times, &watts, &[], 1.0), 0.0);
+    }
+
+    #[test]
     fn levels_and_switches_are_found_though_the_sensor_never_settles() {
         let (times, watts) = charged(&POWERS, 6.0, 0.3);
         let found = cut(&times, &watts, Course::Exponential(0.8), 0.3);

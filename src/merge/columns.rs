@@ -140,3 +140,35 @@ fn of_both(a: &DomainInfo, b: &DomainInfo) -> DomainInfo {
         ..a.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{Nanoseconds, Watts};
+
+    #[test]
+    fn what_holds_for_one_machine_alone_holds_for_none() {
+        let joules = |joules: f64| Some(Joules::from_joules(joules));
+        let info = |source: &str| DomainInfo::new("package-0", DomainKind::Package, source, Method::Measured);
+        let one = DomainInfo {
+            package: Some(0),
+            resolution: joules(1.0),
+            refresh: Some(Nanoseconds::from_millis(1)),
+            static_power: Some(Watts::from_watts(3.0)),
+            watts_error: Some(0.2),
+            ..info("powercap")
+        };
+        let other = DomainInfo {
+            package: Some(1),
+            resolution: joules(2.0),
+            refresh: None,
+            static_power: Some(Watts::from_watts(3.0)),
+            watts_error: Some(0.1),
+            ..info("msr")
+        };
+        let both = of_both(&one, &other);
+        assert_eq!((both.package, both.static_power), (None, one.static_power));
+        assert_eq!((both.resolution, both.refresh, both.watts_error), (joules(2.0), one.refresh, Some(0.2)));
+        assert_eq!((both.source.as_str(), of_both(&one, &one)), ("several sources", one.clone()));
+    }
+}

@@ -110,3 +110,120 @@ fn add_stacks(whole: &mut Profile, part: &Profile, addresses: u32) -> u32 {
     }
     first
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::{DomainInfo, DomainKind, Method};
+    use crate::profile::{Balance, DomainEnergy, ErrorTerms, Module, ModuleKind};
+    use crate::units::Nanoseconds;
+
+    /// Two modules of two addresses each, two threads, two domains, and three cells: what belongs to which is told by numbers.
+    fn profile(name: &str, events: &[&str]) -> Profile {
+        let module = |number: u32| Module {
+            kind: ModuleKind::File,
+            path: format!("{name}{number}"),
+            build_id: None,
+            inode: None,
+            pid: None,
+        };
+        let address =
+            |number: u32| CodeAddress { module: ModuleId(number / 2), address: number.into(), kernel: false };
+        let thread = |tid: u32| Thread {
+            pid: 1,
+            tid,
+            name: String::new(),
+            process_name: String::new(),
+            recording: RecordingId(7),
+            cgroup: None,
+        };
+        let domain = |name: &str| DomainEnergy {
+            info: DomainInfo::new(name, DomainKind::Package, "test", Method::Measured),
+            balance: Balance::default(),
+        };
+        let event = |name: &&str| EventTotals {
+            name: (*name).to_owned(),
+            samples: 10,
+            count: 100,
+            lost: 1,
+            throttled: 2,
+        };
+        let mut profile = Profile {
+            modules: (0..2).map(module).collect(),
+            addresses: (0..4).map(address).collect(),
+            threads: (0..2).map(thread).collect(),
+            domains: ["a", "b"].map(domain).to_vec(),
+            events: events.iter().map(event).collect(),
+            ..Profile::default()
+        };
+        let main = profile.stacks.push_caller(CallersId::NONE, AddressId(1));
+        for cell in 0..3u32 {
+            let stack = profile.stacks.push(main, Some(AddressId(cell + 1)));
+            profile.cells.push(Cell {
+                stack,
+                thread: ThreadIndex(cell % 2),
+                cpu: Some(cell),
+                event: cell % events.len() as u32,
+                samples: 1,
+                count: 1,
+                time: Nanoseconds::ZERO,
+            });
+            profile
+                .cell_joules
+                .extend([1.0, 10.0].map(|joules| Joules::from_joules(joules * f64::from(cell + 1))));
+        }
+        profile
+    }
+
+    #[test]
+    fn what_belongs_together_still_does() {
+        let (first, mut second) = (profile("x", &["cycles", "misses"]), profile("y", &["misses", "cycles"]));
+        second.cell_variances = (1..=6).map(f64::from).collect();
+        // The second's domains are the other way round, and a third column is nobody's.
+        let columns = Columns {
+            infos: ["a", "b", "c"]
+                .map(|name| DomainInfo::new(name, DomainKind::Package, "test", Method::Measured))
+                .to_vec(),
+            of_part: vec![vec![0, 1], vec![2, 0]],
+        };
+        let whole = concatenate(&[first, second], &columns);
+        for (index, cell) in whole.cells.iter().enumerate() {
+            let (part, own) = (index / 3, index as u32 % 3);
+            let frames: Vec<CodeAddress> =
+                whole.stacks.frames(cell.stack).map(|address| whole.addresses[address.0 as usize]).collect();
+            assert_eq!(frames.iter().map(|frame| frame.address).collect::<Vec<_>>(), [u64::from(own) + 1, 1]);
+            for frame in &frames {
+                let path = &whole.modules[frame.module.0 as usize].path;
+                assert_eq!(*path, format!("{}{}", ["x", "y"][part], frame.address / 2));
+            }
+            let thread = &whole.threads[cell.thread.0 as usize];
+            assert_eq!((thread.tid, thread.recording), (own % 2, RecordingId(part as u32)));
+            assert_eq!(cell.thread.0 as usize / 2, part);
+            let name = [["cycles", "misses"], ["misses", "cycles"]][part][own as usize % 2];
+            assert_eq!(whole.events[cell.event as usize].name, name);
+            let joules: Vec<f64> =
+                whole.cell_joules[index * 3..][..3].iter().map(|joules| joules.as_joules()).collect();
+            let own = f64::from(own + 1);
+            assert_eq!(joules, if part == 0 { [own, 10.0 * own, 0.0] } else { [10.0 * own, 0.0, own] });
+            let variances = &whole.cell_variances[index * 3..][..3];
+            assert_eq!(variances, if part == 0 { [0.0; 3] } else { [2.0 * own, 0.0, 2.0 * own - 1.0] });
+        }
+        assert_eq!((whole.cell_joules.len(), whole.cell_variances.len()), (18, 18));
+        let totals = |event: &EventTotals| (event.samples, event.count, event.lost, event.throttled);
+        assert_eq!(whole.events.iter().map(totals).collect::<Vec<_>>(), [(20, 200, 2, 4); 2]);
+    }
+
+    #[test]
+    fn a_domain_is_scaled_with_its_errors() {
+        let mut profile = profile("x", &["cycles"]);
+        profile.cell_variances = vec![1.0; 6];
+        profile.errors =
+            Some(ErrorTerms { parameters: 2, sensitivities: vec![1.0; 12], ..ErrorTerms::default() });
+        scale(&mut profile, 1, 0.5);
+        let joules: Vec<f64> = profile.cell_joules.iter().map(|joules| joules.as_joules()).collect();
+        assert_eq!(joules, [1.0, 5.0, 2.0, 10.0, 3.0, 15.0]);
+        assert_eq!(profile.cell_variances, [1.0, 0.25, 1.0, 0.25, 1.0, 0.25]);
+        let changes = profile.errors.expect("errors").sensitivities;
+        assert_eq!(changes, [1.0, 1.0, 0.5, 0.5].repeat(3));
+    }
+}

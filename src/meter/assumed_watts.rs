@@ -112,6 +112,37 @@ mod tests {
     }
 
     #[test]
+    fn cores_of_all_classes_by_hand() {
+        let core = |n: u32, kind| CpuInfo { cpu: n, core: n, die: 0, package: 0, kind };
+        let machine = |arch: &str, name: &str, cpus: Vec<CpuInfo>| MachineInfo {
+            arch: arch.to_owned(),
+            microarchitecture: Some(name.to_owned()),
+            cpus,
+            ..MachineInfo::default()
+        };
+        let watts = |machine: &MachineInfo| {
+            let (AssumedWatts { idle, busy }, reason) = AssumedWatts::typical(machine);
+            ((idle.as_watts() * 1e6).round() / 1e6, (busy.as_watts() * 1e6).round() / 1e6, reason)
+        };
+        // One large core with two threads, and two small ones: the reason is the first core's.
+        let mut mixed = vec![core(0, CoreKind::Performance), core(1, CoreKind::Performance)];
+        mixed[1].core = 0;
+        mixed.extend([core(2, CoreKind::Efficiency), core(3, CoreKind::Efficiency)]);
+        let (idle, busy, reason) = watts(&machine("x86_64", "alderlake", mixed));
+        assert_eq!((idle, busy), (2.0 * 0.74 + 2.0 * 0.5, 2.0 * 3.5 + 2.0 * 2.5));
+        assert!(reason.contains("Cloud Carbon"));
+        for name in ["neoverse-n1", "ampere-1", "thunderx2"] {
+            let (idle, busy, reason) = watts(&machine("aarch64", name, vec![core(0, CoreKind::Performance)]));
+            assert_eq!((idle, busy), (0.7, 2.6), "{name}");
+            assert!(reason.contains("Altra"));
+        }
+        let small = machine("x86_64", "gracemont", vec![core(0, CoreKind::Efficiency)]);
+        assert!(watts(&small).2.contains("small core"));
+        assert_eq!(watts(&machine("x86_64", "", Vec::new())), (0.0, 0.0, ""));
+        assert_eq!(AssumedWatts::parse("5:5").map(|watts| watts.busy), Ok(Watts::from_watts(5.0)));
+    }
+
+    #[test]
     fn watts_from_the_user() {
         let watts = AssumedWatts::parse("10:95.5").expect("valid");
         assert_eq!((watts.idle, watts.busy), (Watts::from_watts(10.0), Watts::from_watts(95.5)));

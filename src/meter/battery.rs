@@ -139,6 +139,48 @@ sys/class/power_supply/hid-mouse/power_now: 999
 ";
 
     #[test]
+    fn a_found_battery_is_opened_and_read() {
+        let files = FixtureMachine::new(LAPTOP);
+        let mut search = find_under(find, &Roots::under(files.path()), &MachineInfo::default());
+        let found = search.found.remove(0);
+        assert_eq!(found.source(), Source::Battery);
+        assert!(matches!(found.needs(), Needs::Nothing));
+        let mut meter = found.open(&mut Vec::new()).expect("files alone");
+        let pace = meter.pace();
+        assert_eq!(
+            (pace.shortest, pace.longest),
+            (Nanoseconds::from_millis(250), Nanoseconds::from_millis(5000))
+        );
+        let mut readings = Vec::new();
+        meter.read(&mut readings).expect("readable");
+        assert_eq!(readings.len(), 1);
+        assert!(readings[0].is_some());
+        // What is not kept is not read any more.
+        meter.retain(&mut |_| false);
+        assert!(meter.domains().is_empty());
+        meter.read(&mut readings).expect("nothing to be read");
+        assert!(readings.is_empty());
+    }
+
+    #[test]
+    fn a_battery_that_rests_gives_nothing_and_one_without_current_tells_nothing() {
+        for (from, to, why) in [
+            ("Discharging", "Not charging", "it is: not charging"),
+            ("Discharging", "Full", "it is: full"),
+            ("power_now: 2000000", "charge_now: 5", "neither power_now"),
+        ] {
+            let files = FixtureMachine::new(&LAPTOP.replace(from, to));
+            let search = find_under(find, &Roots::under(files.path()), &MachineInfo::default());
+            assert!(search.found.is_empty(), "{to}");
+            assert!(search.rejected[0].why.contains(why), "{}", search.rejected[0].why);
+        }
+        // One that is not in its bay counts for nothing.
+        let files = FixtureMachine::new(&LAPTOP.replace("present: 1", "present: 0"));
+        let search = find_under(find, &Roots::under(files.path()), &MachineInfo::default());
+        assert!(search.found.is_empty() && search.rejected[0].why.contains("not charging"));
+    }
+
+    #[test]
     fn batteries_add_up_and_mice_do_not_count() {
         let files = FixtureMachine::new(LAPTOP);
         let mut search = find_under(find, &Roots::under(files.path()), &MachineInfo::default());

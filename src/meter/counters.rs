@@ -191,6 +191,61 @@ mod tests {
         }
     }
 
+    /// Three counters, of which a reader knows the numbers.
+    struct Three(Vec<u64>);
+
+    impl CounterReader for Three {
+        fn read(&mut self, raw: &mut Vec<Option<u64>>) -> io::Result<()> {
+            *raw = self.0.iter().map(|value| (*value != 0).then_some(*value)).collect();
+            Ok(())
+        }
+        fn remove(&mut self, index: usize) {
+            self.0.remove(index);
+        }
+    }
+
+    #[test]
+    fn what_is_kept_and_learnt_is_of_the_right_domain() {
+        use crate::meter::domain::{Place, describe};
+        let channel = |package: u32| Channel {
+            domain: describe(&MachineInfo::default(), DomainKind::Package, Place::package(package), "test"),
+            counter: WrappingCounter::below(1000),
+            joules_per_count: 0.5,
+            resolution: (package == 2).then(|| Joules::from_joules(7.0)),
+        };
+        let pace = Pace { shortest: Nanoseconds::from_millis(3), longest: Nanoseconds::from_millis(4) };
+        let channels = (0..3).map(channel).collect();
+        let mut meter = CounterMeter::new(Source::Powercap, Box::new(Three(vec![5, 6, 7])), channels, true)
+            .with_pace(pace);
+        assert!(meter.counts_since_boot() && !meter.start_stamping(Nanoseconds::ZERO));
+        assert_eq!((meter.pace().shortest, meter.pace().longest), (pace.shortest, pace.longest));
+        assert_eq!(meter.domains()[1].range, Some(Joules::from_joules(500.0)));
+        let seen = Observation {
+            step: Some(4),
+            refresh: Some(Nanoseconds::from_millis(9)),
+            ..Observation::default()
+        };
+        (0..4).for_each(|domain| meter.learn(domain, &seen));
+        // What the interface itself says is believed more than the steps that were seen.
+        let resolutions: Vec<_> = meter.domains().iter().map(|domain| domain.resolution).collect();
+        assert_eq!(resolutions, [2.0, 2.0, 7.0].map(|joules| Some(Joules::from_joules(joules))));
+        assert_eq!(meter.domains()[0].refresh, seen.refresh);
+        meter.retain(&mut |domain| domain.package != Some(1));
+        let packages: Vec<_> = meter.domains().iter().map(|domain| domain.package).collect();
+        assert_eq!(packages, [Some(0), Some(2)]);
+        let mut readings = Vec::new();
+        meter.read(&mut readings).expect("readable");
+        assert_eq!(
+            readings.iter().map(|reading| reading.map(|reading| reading.raw)).collect::<Vec<_>>(),
+            [Some(5), Some(7)]
+        );
+        let mut stamped = Vec::new();
+        meter.take_stamped(&mut stamped);
+        assert!(stamped.is_empty());
+        meter.domains_mut()[0].package = Some(9);
+        assert_eq!(meter.domains()[0].package, Some(9));
+    }
+
     #[test]
     fn what_the_kernel_read_before_a_reading_by_hand_is_not_counted_again() {
         use crate::meter::domain::{Place, describe};

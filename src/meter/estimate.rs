@@ -226,6 +226,21 @@ mod tests {
     }
 
     #[test]
+    fn domains_that_are_not_kept_take_their_parts_along() {
+        let files = FixtureMachine::new("proc/stat <<end\ncpu0 100 0 0 0 0 0 0 0 0 0\nend");
+        let mut two = machine("x86_64", 4);
+        two.cpus.iter_mut().skip(2).for_each(|cpu| cpu.package = 1);
+        let watts = AssumedWatts::parse("10:50").expect("valid");
+        let mut meter = Estimate::start(&Roots::under(files.path()), &two, watts).expect("started");
+        assert_eq!((meter.domains.len(), meter.parts.len()), (2, 2));
+        let second = meter.domains[1].name.clone();
+        meter.retain(&mut |domain| domain.name == second);
+        assert_eq!((meter.domains.len(), &meter.parts[0].cpus), (1, &vec![2, 3]));
+        assert!(!meter.counts_since_boot() && meter.is_proven());
+        assert_eq!(EnergyMeter::pace(&meter).shortest, Nanoseconds::from_millis(10));
+    }
+
+    #[test]
     fn busy_ticks_by_hand() {
         let stat = "cpu  9 9 9 9\ncpu0 100 1 20 5000 30 4 5 600 0 0\ncpu1 1 1 1\nintr 5\n";
         assert_eq!(parse_busy_ticks(stat), BTreeMap::from([(0, 130), (1, 3)]));

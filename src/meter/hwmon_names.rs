@@ -147,6 +147,97 @@ mod tests {
         understand(driver, label, Path::new("/nowhere")).map(|meant| (meant.kind, meant.place.package))
     }
 
+    /// Every driver with a label that it has and one that it has not.
+    #[test]
+    fn what_is_known_of_drivers() {
+        let package = Some((DomainKind::Package, Some(0)));
+        for (driver, label, expected) in [
+            ("i915", "", Some((DomainKind::Gpu, None))),
+            ("xe", "card", Some((DomainKind::Gpu, None))),
+            ("xe", "pkg", Some((DomainKind::Gpu, None))),
+            ("i915", "gt0", None),
+            ("nouveau", "anything", Some((DomainKind::Gpu, None))),
+            ("amdgpu", "PPT", Some((DomainKind::Gpu, None))),
+            ("fam15h_power", "", package),
+            ("xgene_hwmon", "CPU power", package),
+            ("apm_xgene", "CPU power", package),
+            ("apm_xgene", "IO power", None),
+            ("corsairpsu", "power total", Some((DomainKind::Platform, None))),
+            ("corsairpsu", "power +12v", None),
+            ("ibmpowernv", "System", Some((DomainKind::Platform, None))),
+            ("ibmpowernv", "Chip 0 Vdd", None),
+            ("scmi_sensors", "DDR power", Some((DomainKind::Dram, Some(0)))),
+            ("scmi_sensors", "pkg2 dimm", Some((DomainKind::Dram, Some(2)))),
+            ("scmi_sensors", "dram", Some((DomainKind::Dram, Some(0)))),
+            ("scmi_sensors", "cores", Some((DomainKind::Cores, Some(0)))),
+            ("scmi_sensors", "all cpus", Some((DomainKind::Cores, Some(0)))),
+            ("scmi_sensors", "package", package),
+            ("scmi_sensors", "pkg", package),
+            ("scmi_sensors", "socket", package),
+            ("scmi_sensors", "board", Some((DomainKind::Platform, None))),
+            ("scmi_sensors", "the system", Some((DomainKind::Platform, None))),
+            ("scmi_sensors", "platform", Some((DomainKind::Platform, None))),
+        ] {
+            assert_eq!(meant(driver, label), expected, "{driver} {label}");
+        }
+    }
+
+    #[test]
+    fn rails_of_jetsons() {
+        for (rail, kind, package) in [
+            ("VDD_IN", DomainKind::Platform, None),
+            ("POM_5V_IN", DomainKind::Platform, None),
+            ("VDD_CPU_GPU_CV", DomainKind::Cores, Some(0)),
+            ("POM_5V_CPU", DomainKind::Cores, Some(0)),
+            ("VDD_GPU_SOC", DomainKind::Uncore, Some(0)),
+            ("CV", DomainKind::Uncore, Some(0)),
+            ("VDDRQ", DomainKind::Dram, Some(0)),
+        ] {
+            assert_eq!(meant("ina3221", rail), Some((kind, package)), "{rail}");
+            let name = understand("ina3221", rail, Path::new("/nowhere")).expect("known").name;
+            assert_eq!(name, Some(rail.to_lowercase().replace('_', "-")));
+        }
+    }
+
+    #[test]
+    fn cards_are_named_by_their_number_and_processors_with_graphics_are_packages() {
+        let machine = FixtureMachine::new(
+            "hwmon/device/drm/card3/dev: 226:3\nhwmon/device/drm/renderD128/dev: 226:128",
+        );
+        let of = |machine: &FixtureMachine| {
+            understand("amdgpu", "", &machine.path().join("hwmon")).expect("known")
+        };
+        assert_eq!(of(&machine).name.as_deref(), Some("gpu-card3"));
+        for file in ["hwmon/in1_label: vddnb", "hwmon/in1_input: 900"] {
+            let meant = of(&FixtureMachine::new(file));
+            assert_eq!((meant.kind, meant.name), (DomainKind::Package, None), "{file}");
+        }
+        let meant = of(&FixtureMachine::new("hwmon/in1_label: vddgfx"));
+        assert_eq!((meant.kind, meant.name.as_deref()), (DomainKind::Gpu, Some("gpu")));
+    }
+
+    #[test]
+    fn every_meter_of_a_grace() {
+        for (told, kind, name) in [
+            ("Module Power Socket 2", DomainKind::Platform, Some("module-2")),
+            ("Grace Power Socket 2", DomainKind::Package, None),
+            ("CPU Power Socket 2", DomainKind::Cores, None),
+            ("SysIO Power Socket 2", DomainKind::Uncore, None),
+        ] {
+            let machine = FixtureMachine::new(&format!("hwmon/power1_oem_info: {{{told}}}"));
+            let meant = understand("power_meter", "", &machine.path().join("hwmon")).expect("known");
+            assert_eq!(
+                (meant.kind, meant.place, meant.name.as_deref()),
+                (kind, Place::package(2), name),
+                "{told}"
+            );
+        }
+        for told in ["Fan Power Socket 2", "Grace Power Socket x", "something"] {
+            let machine = FixtureMachine::new(&format!("hwmon/power1_oem_info: {{{told}}}"));
+            assert_eq!(understand("power_meter", "", &machine.path().join("hwmon")), None, "{told}");
+        }
+    }
+
     #[test]
     fn known_sensors() {
         assert_eq!(meant("amd_energy", "Esocket1"), Some((DomainKind::Package, Some(1))));

@@ -145,6 +145,45 @@ mod tests {
         integrator.advance(Nanoseconds::from_millis(milliseconds), power).map(Joules::as_joules)
     }
 
+    /// Reads one number per domain; a test says which.
+    struct Listed(Vec<Option<Watts>>);
+
+    impl PowerReader for Listed {
+        fn read(&mut self, watts: &mut Vec<Option<Watts>>) -> io::Result<()> {
+            watts.clone_from(&self.0);
+            Ok(())
+        }
+
+        fn remove(&mut self, index: usize) {
+            self.0.remove(index);
+        }
+    }
+
+    #[test]
+    fn domains_that_are_not_kept_are_not_read() {
+        use crate::hardware::{DomainKind, Method};
+
+        let named = |name: &str| DomainInfo::new(name, DomainKind::Gpu, "hwmon", Method::Measured);
+        let domains = ["a", "b", "c", "d"].map(|name| (named(name), Meaning::Average)).to_vec();
+        let reader = Box::new(Listed(vec![watts(1.0), None, watts(3.0), watts(4.0)]));
+        let mut meter = PowerMeter::new(Source::Hwmon, reader, domains, Pace::default());
+        meter.started -= std::time::Duration::from_secs(10);
+        let mut readings = Vec::new();
+        meter.read(&mut readings).expect("readable");
+        assert_eq!(readings.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, true, true]);
+        meter.retain(&mut |domain| domain.name == "b" || domain.name == "d");
+        assert_eq!(meter.domains().iter().map(|domain| domain.name.as_str()).collect::<Vec<_>>(), ["b", "d"]);
+        assert_eq!(meter.source(), Source::Hwmon);
+        meter.domains_mut()[1].name = "e".to_owned();
+        meter.started -= std::time::Duration::from_secs(10);
+        meter.read(&mut readings).expect("readable");
+        let [None, Some(last)] = readings[..] else { panic!("{readings:?}") };
+        // Ten seconds of 4 W, and what the test took.
+        assert!((40.0..44.0).contains(&last.energy.as_joules()), "{last:?}");
+        assert_eq!(last.raw, (last.energy.as_joules() * 1e6) as u64);
+        assert!(!meter.counts_since_boot());
+    }
+
     #[test]
     fn instants_by_the_trapezoid_rule() {
         let mut integrator = Integrator::new(Meaning::Instant);

@@ -64,3 +64,15 @@ fn pace(cores: usize) -> Pace {
     let milliseconds = (cores as u64 * 3 / 10).max(10);
     Pace { shortest: Nanoseconds::from_millis(milliseconds), ..Pace::default() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_cores_are_read_less_often() {
+        let milliseconds = |cores| pace(cores).shortest.as_nanos() / 1_000_000;
+        assert_eq!([1, 33, 36, 37, 256].map(milliseconds), [10, 10, 10, 11, 76]);
+        assert_eq!(pace(256).longest, Pace::default().longest);
+    }
+}

@@ -149,3 +149,101 @@ impl Candidate for OnPaper {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::hardware::{DomainKind, Method};
+    use crate::units::Joules;
+
+    /// A counter that goes on by `step` at each reading, and says how often it was read.
+    struct Scripted {
+        domains: Vec<DomainInfo>,
+        step: u64,
+        is_proven: bool,
+        reads: Arc<AtomicUsize>,
+    }
+
+    impl EnergyMeter for Scripted {
+        fn domains(&self) -> &[DomainInfo] {
+            &self.domains
+        }
+
+        fn read(&mut self, readings: &mut Vec<Option<CounterReading>>) -> io::Result<()> {
+            let raw = self.step * self.reads.fetch_add(1, Ordering::Relaxed) as u64;
+            *readings = vec![Some(CounterReading { energy: Joules::from_joules(raw as f64), raw })];
+            Ok(())
+        }
+    }
+
+    impl Candidate for Scripted {
+        fn source(&self) -> Source {
+            Source::Powercap
+        }
+        fn retain(&mut self, _keep: &mut dyn FnMut(&DomainInfo) -> bool) {}
+        fn domains_mut(&mut self) -> &mut [DomainInfo] {
+            &mut self.domains
+        }
+        fn learn(&mut self, _domain: usize, _seen: &Observation) {}
+        fn is_proven(&self) -> bool {
+            self.is_proven
+        }
+        fn counts_since_boot(&self) -> bool {
+            false
+        }
+    }
+
+    /// What was seen of counters of these steps (`None`: it is known to work), how often each was read, and how long it took.
+    fn watch(steps: &[Option<u64>], shortest: Duration) -> (Vec<Observation>, Vec<usize>, Duration) {
+        let domain = DomainInfo::new("package-0", DomainKind::Package, "test", Method::Measured);
+        let reads: Vec<Arc<AtomicUsize>> = steps.iter().map(|_| Arc::default()).collect();
+        let scripted = |(step, reads): (&Option<u64>, &Arc<AtomicUsize>)| {
+            let (step, is_proven) = (step.unwrap_or(1), step.is_none());
+            let domains = vec![domain.clone()];
+            Box::new(Scripted { domains, step, is_proven, reads: Arc::clone(reads) }) as Box<dyn Candidate>
+        };
+        let mut candidates: Vec<_> = steps.iter().zip(&reads).map(scripted).collect();
+        let started = Instant::now();
+        let seen = Kernel.watch(&mut candidates, shortest);
+        let took = started.elapsed();
+        let reads = reads.iter().map(|reads| reads.load(Ordering::Relaxed)).collect();
+        (seen.into_iter().flatten().collect(), reads, took)
+    }
+
+    #[test]
+    fn counters_are_read_side_by_side_often_enough() {
+        let (seen, reads, _) = watch(&[Some(3), Some(0), None], Duration::ZERO);
+        assert_eq!(reads, [8, 8, 0], "what is known to work is not watched");
+        let told: Vec<_> = seen.iter().map(|seen| (seen.moves, seen.step, seen.last_raw)).collect();
+        assert_eq!(told, [(7, Some(3), Some(21)), (0, None, Some(0)), (0, None, None)]);
+        // The middles of readings, one after the other.
+        assert!(
+            seen[0].span > Nanoseconds::ZERO && seen[0].refresh.is_some_and(|refresh| refresh < seen[0].span)
+        );
+        assert_eq!(watch(&[None], Duration::from_secs(60)).1, [0]);
+    }
+
+    #[test]
+    fn a_counter_that_rests_is_watched_for_longer() {
+        let shortest = Duration::from_millis(6);
+        let (_, reads, took) = watch(&[Some(1), Some(0)], shortest);
+        assert!(took >= 2 * shortest && reads[0] > 8, "{took:?}");
+        let (seen, _, took) = watch(&[Some(1)], shortest);
+        assert!(took >= shortest, "{took:?}");
+        let span = Duration::from_nanos(seen[0].span.as_nanos());
+        assert!(span <= took && seen[0].moves >= 7, "{span:?} {took:?}");
+    }
+
+    #[test]
+    fn a_machine_of_files_is_taken_to_count() {
+        let domain = DomainInfo::new("package-0", DomainKind::Package, "test", Method::Measured);
+        let scripted =
+            Scripted { domains: vec![domain; 2], step: 1, is_proven: false, reads: Arc::default() };
+        let files = Files { rights: Permissions::default() };
+        let seen = files.watch(&mut [Box::new(scripted) as Box<dyn Candidate>], Duration::ZERO);
+        assert_eq!((seen.len(), seen[0].len(), seen[0][1].moves), (1, 2, 1));
+    }
+}

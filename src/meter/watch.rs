@@ -85,6 +85,23 @@ mod tests {
     }
 
     #[test]
+    fn power_and_granularity_by_hand() {
+        let seen = Observation { moves: 4, energy: Joules::from_joules(6.0), ..Observation::default() };
+        assert_eq!((seen.power(), seen.granularity()), (Watts::ZERO, 0.25), "no time has passed");
+        let seen = Observation { span: Nanoseconds::from_millis(500), ..seen };
+        assert_eq!(seen.power(), Watts::from_watts(12.0));
+        assert_eq!(Observation::default().granularity(), 1.0);
+    }
+
+    #[test]
+    fn twice_the_median_has_missed_a_move() {
+        let typical = |intervals: &[u64]| typical(intervals).map(Nanoseconds::as_nanos);
+        assert_eq!(typical(&[90, 100, 100, 199, 200]), Some((90 + 100 + 100 + 199) / 4));
+        assert_eq!(typical(&[90, 100, 100, 200]), Some(96));
+        assert_eq!((typical(&[0, 0, 5]), typical(&[])), (Some(0), None));
+    }
+
+    #[test]
     fn refresh_and_step_by_hand() {
         // Read every 250 ns; it moves at 500, 1500 and 2500 by 12, 8 and 20.
         let raw = [0, 0, 12, 12, 12, 12, 20, 20, 20, 20, 40];

@@ -77,6 +77,37 @@ mod tests {
 
     use super::*;
 
+    /// Half the range is the last step that is taken; one more could as well be a step back.
+    #[test]
+    fn the_longest_step_is_half_the_range() {
+        for (mut counter, longest) in [
+            (WrappingCounter::below(100), 50),
+            (WrappingCounter::of_bits(32), 1 << 31),
+            (WrappingCounter::of_bits(64), u64::MAX / 2),
+        ] {
+            assert_eq!(counter.longest_step(), longest);
+            assert_eq!(counter.advance(0), Ok(0));
+            assert_eq!(counter.advance(longest), Ok(longest));
+            let mut other = counter.clone();
+            other.start_again(0);
+            assert_eq!(other.advance(longest + 1), Err(WentBackwards { from: 0, to: longest + 1 }));
+        }
+        assert_eq!(
+            (WrappingCounter::of_bits(4).range(), WrappingCounter::of_bits(64).range()),
+            (Some(16), None)
+        );
+        assert_eq!(WrappingCounter::below(0).range(), Some(1));
+    }
+
+    #[test]
+    fn a_reading_beyond_the_range_follows_none() {
+        let mut counter = WrappingCounter::below(100);
+        assert_eq!(counter.advance(99), Ok(0));
+        assert!(counter.advance(100).is_err());
+        // Counting goes on from there, as if the range had ended.
+        assert_eq!(counter.advance(7), Ok(7));
+    }
+
     #[test]
     fn by_hand() {
         let mut counter = WrappingCounter::below(100);

@@ -163,6 +163,39 @@ mod tests {
     /// y at x = 0, 1, 2, 3 is 1, 2, 2, 4: by hand the line is 0.9 + 0.9 x, with residuals 0.1, 0.2,
     /// -0.7, 0.4, so s2 = 0.7 / 2, and the standard errors are sqrt(s2 * 0.7) and sqrt(s2 / 5).
     #[test]
+    fn nothing_is_fitted_to_nothing() {
+        for (rows, columns) in [(0, 2), (2, 0), (0, 0)] {
+            let error =
+                LeastSquares::fit(&DMatrix::zeros(rows, columns), &vec![1.0; rows]).expect_err("nothing");
+            assert_eq!((error.rank, error.redundant), (0, (0..columns).collect()));
+        }
+    }
+
+    /// Two columns at a right angle, one of them ten times as long: at equal lengths they are as good as can be.
+    #[test]
+    fn the_condition_is_that_of_columns_of_one_length() {
+        let x = DMatrix::from_row_slice(4, 2, &[1.0, 10.0, 1.0, -10.0, 1.0, 10.0, 1.0, -10.0]);
+        let fit = LeastSquares::fit(&x, &[3.0, 3.0, 3.0, 3.0]).expect("of full rank");
+        assert!((fit.condition() - 1.0).abs() < 1e-12);
+        // Nothing varies, and all of that is explained.
+        assert_eq!(fit.r_squared(), 1.0);
+        // At an angle of 60 degrees: √((1 + ½) / (1 - ½)).
+        let x = DMatrix::from_row_slice(2, 2, &[1.0, 0.5, 0.0, 0.75f64.sqrt()]);
+        let fit = LeastSquares::fit(&x, &[1.0, 2.0]).expect("of full rank");
+        assert!((fit.condition() - 3f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn columns_that_nearly_depend_are_redundant_from_a_billionth_on() {
+        let fit = |angle: f64| {
+            let x = DMatrix::from_row_slice(2, 2, &[1.0, 1.0, 0.0, angle]);
+            LeastSquares::fit(&x, &[1.0, 2.0]).map(|fit| fit.degrees_of_freedom())
+        };
+        assert_eq!(fit(1.1e-9), Ok(0));
+        assert_eq!(fit(0.9e-9).expect_err("the same direction").rank, 1);
+    }
+
+    #[test]
     fn a_line_by_hand() {
         let x = DMatrix::from_row_slice(4, 2, &[1.0, 0.0, 1.0, 1.0, 1.0, 2.0, 1.0, 3.0]);
         let fit = LeastSquares::fit(&x, &[1.0, 2.0, 2.0, 4.0]).expect("of full rank");

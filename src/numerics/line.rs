@@ -86,6 +86,13 @@ mod tests {
     use crate::numerics::least_squares::LeastSquares;
 
     #[test]
+    fn a_level_line_explains_all_there_is() {
+        let line = Slope::through(&[(0.0, 4.0), (1.0, 4.0), (3.0, 4.0)]).expect("three points");
+        assert_eq!(line, Slope { value: 0.0, std_error: 0.0, r_squared: 1.0 });
+        assert_eq!(Moments::of(&[(1.0, 2.0), (3.0, 6.0)]).unexplained(2.0), 0.0);
+    }
+
+    #[test]
     fn by_hand() {
         let line = Slope::through(&[(0.0, 1.0), (1.0, 2.0), (2.0, 5.0)]).expect("three points");
         assert!((line.value - 2.0).abs() < 1e-12);

@@ -262,6 +262,58 @@ mod tests {
         Ok(())
     }
 
+    /// Sixty columns at right angles, of which all but one have a coefficient of their own: each is taken in by itself.
+    #[test]
+    fn a_start_at_zero_is_left_again() {
+        let found = solve(&DMatrix::from_element(1, 1, 2.0), &[6.0], &[Sign::NonNegative], Some(&[0.0]));
+        assert_eq!(found.map(|found| (found[0] * 1e9).round() / 1e9), Some(3.0));
+    }
+
+    #[test]
+    fn many_columns_are_taken_in_one_by_one() {
+        let mut moment: Vec<f64> = (1..=60).map(f64::from).collect();
+        moment[7] = -1.0;
+        let found =
+            solve(&DMatrix::identity(60, 60), &moment, &[Sign::NonNegative; 60], None).expect("regular");
+        moment[7] = 0.0;
+        assert!(
+            found.iter().zip(&moment).all(|(found, expected)| (found - expected).abs() < 1e-12),
+            "{found:?}"
+        );
+    }
+
+    /// The upper triangle counts.
+    #[test]
+    fn a_gram_matrix_may_be_half() {
+        let whole = DMatrix::from_row_slice(2, 2, &[2.0, 1.0, 1.0, 3.0]);
+        let half = DMatrix::from_row_slice(2, 2, &[2.0, 1.0, 0.0, 3.0]);
+        let of = |gram: &DMatrix<f64>| solve(gram, &[4.0, 7.0], &[Sign::Free; 2], None).expect("regular");
+        assert_eq!(of(&whole), of(&half));
+        assert!((of(&whole)[0] - 1.0).abs() < 1e-12 && (of(&whole)[1] - 2.0).abs() < 1e-12);
+    }
+
+    /// Squared pivots: the second column's is the square of the sine of the angle between the two.
+    #[test]
+    fn columns_are_told_apart_from_a_tiny_angle_on() {
+        let fit = |angle: f64| {
+            let gram = DMatrix::from_row_slice(2, 2, &[1.0, angle.cos(), angle.cos(), 1.0]);
+            solve(&gram, &[1.0, 0.5], &[Sign::Free; 2], None)
+        };
+        assert!(fit(5e-6).is_some() && fit(2e-6).is_none());
+        let mixed = DMatrix::from_row_slice(2, 2, &[1.0, 1.0, 1.0, 1.0]);
+        assert_eq!(solve(&mixed, &[1.0, 1.0], &[Sign::Free, Sign::NonNegative], None), Some(vec![1.0, 0.0]));
+        assert_eq!(solve(&mixed, &[f64::NAN; 2], &[Sign::Free; 2], None), None);
+    }
+
+    #[test]
+    fn inverses_are_those_of_the_matrix() {
+        let (gram, signs) = ([[4.0, 2.0], [2.0, 9.0]], [Sign::NonPositive, Sign::NonNegative]);
+        let system = System::new(2, |i, j| gram[i][j], |_| 0.0, |i| signs[i]).expect("lengths");
+        let inverse = system.inverse().expect("regular");
+        let expected = DMatrix::from_row_slice(2, 2, &[9.0, -2.0, -2.0, 4.0]) / 32.0;
+        assert!((inverse - expected).amax() < 1e-12);
+    }
+
     #[test]
     fn the_constant_is_free_and_the_slope_is_held() {
         // y = -1 - 2 x: neither sign of the slope's allows both.

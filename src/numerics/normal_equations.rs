@@ -159,6 +159,44 @@ mod tests {
         NormalEquations::of_rows(design, &DVector::from_column_slice(target))
     }
 
+    /// What is drawn to 3 with a weight of 2 is what a row of √2 in that column says whose target is 3 √2.
+    #[test]
+    fn drawing_is_adding_a_row() {
+        let mut drawn = NormalEquations::empty(2);
+        drawn.add_row(&[1.0, 2.0], 5.0);
+        let mut added = drawn.clone();
+        drawn.draw(1, 3.0, 4.0);
+        added.add_row(&[0.0, 2.0], 6.0);
+        assert_eq!((&drawn.gram, &drawn.moment), (&added.gram, &added.moment));
+        assert_eq!(drawn.gram, [1.0, 2.0, 2.0, 8.0]);
+        assert_eq!((added.square, added.rows(), drawn.rows(), drawn.columns()), (61.0, 2.0, 1.0, 2));
+        drawn.make_up(0, 2.0, 0.5);
+        assert_eq!(drawn.moment, [6.0, 22.0]);
+        assert_eq!((added.mean_square(0), added.mean_square(1)), (0.5, 4.0));
+        assert_eq!(NormalEquations::empty(1).mean_square(0), 0.0);
+    }
+
+    #[test]
+    fn the_inverse_is_of_the_columns_that_are_used() {
+        let design = DMatrix::from_row_slice(2, 3, &[2.0, 1.0, 0.0, 0.0, 1.0, 5.0]);
+        let sums = equations(&design, &[1.0, 2.0]);
+        let inverse = sums.inverse(&[1.0, 0.0, 3.0]).expect("regular");
+        // [4 0; 0 25] without the column in the middle.
+        let expected = DMatrix::from_row_slice(3, 3, &[0.25, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.04]);
+        assert!((inverse - expected).amax() < 1e-12);
+        assert_eq!(sums.inverse(&[-1.0, 0.0]).expect("nothing is used"), DMatrix::zeros(3, 3));
+        assert_eq!(sums.gram()[(1, 2)], 5.0);
+    }
+
+    #[test]
+    fn errors_are_squared_and_averaged() {
+        let design = DMatrix::from_row_slice(3, 2, &[1.0, 0.0, 1.0, 1.0, 1.0, 2.0]);
+        let sums = equations(&design, &[2.0, 5.0, 9.0]);
+        // 1 + 3 x misses the three by 1, 1 and 2.
+        assert!((sums.mean_squared_error(&[0, 1], &[1.0, 3.0]) - 2.0).abs() < 1e-12);
+        assert!((sums.mean_squared_error(&[1], &[4.0]) - (4.0 + 1.0 + 1.0) / 3.0).abs() < 1e-12);
+    }
+
     #[test]
     fn a_line_through_three_points() {
         // y = 2 + 3 x exactly.

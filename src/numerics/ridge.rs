@@ -143,6 +143,18 @@ mod tests {
         with_constant(&values.chunks(4).map(<[f64]>::to_vec).collect::<Vec<_>>())
     }
 
+    /// The price is for every coefficient but the constant's, as often as there are rows.
+    #[test]
+    fn the_price_is_as_said() {
+        let design = with_constant(&[vec![1.0], vec![3.0]]);
+        let sums = Penalised::new(&design, &DVector::from_vec(vec![1.0, 5.0]), Some(&[1.0, 2.0]), 0.5);
+        let expected = DMatrix::from_row_slice(2, 2, &[3.0, 7.0, 7.0, 19.0 + 2.0 * 0.5]);
+        assert!((&sums.matrix - expected).amax() < 1e-8);
+        assert_eq!(sums.moment.as_slice(), [11.0, 31.0]);
+        assert!((sums.with_more(0.25).matrix[(1, 1)] - 20.5).abs() < 1e-8);
+        assert_eq!(with_constant(&[]).shape(), (0, 1));
+    }
+
     #[test]
     fn a_large_price_leaves_the_mean() {
         let design = with_constant(&[vec![-1.0], vec![0.0], vec![1.0]]);

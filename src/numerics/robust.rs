@@ -36,6 +36,14 @@ mod tests {
         (0..12).map(|_| random.uniform()).sum::<f64>() - 6.0
     }
 
+    /// Second differences 1, 1, 8, 1 and 1 have a median of 1.
+    #[test]
+    fn jitter_by_hand() {
+        let found = jitter(&[0.0, 0.0, 1.0, 3.0, 13.0, 24.0, 36.0]).expect("readings");
+        assert!((found - 1.0 / 0.6745 / 6f64.sqrt()).abs() < 1e-12, "{found}");
+        assert_eq!(jitter(&[0.0, 1.0, 4.0]), Some(2.0 / MEDIAN_SIZE / 6f64.sqrt()));
+    }
+
     #[test]
     fn a_tenth_of_wild_errors_hardly_moves_the_deviation() {
         let mut random = Random::seeded(4);

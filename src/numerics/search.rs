@@ -43,6 +43,18 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn of_values_that_are_alike_the_lowest_argument_is_taken() {
+        let found = golden_section(1.0, 2.0, |_| 7.0);
+        assert!((1.0..1.0 + 1.0 / 11_000.0).contains(&found), "{found}");
+        let calls = std::cell::Cell::new(0);
+        golden_section(0.0, 1.0, |x| {
+            calls.set(calls.get() + 1);
+            x
+        });
+        assert_eq!(calls.get(), 20);
+    }
+
     proptest! {
         #[test]
         fn the_bottom_of_a_valley_is_found(bottom in 0.0..1.0f64, low in -5.0..0.0f64, high in 1.0..5.0f64) {

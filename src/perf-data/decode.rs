@@ -105,6 +105,16 @@ impl Decoder {
         Words::new(raw.body).u64(layout.sample.period).or(layout.fixed_period)
     }
 
+    /// The event of a sample, as its [`Decoder::context`] has it, without looking at the rest of it.
+    #[inline]
+    pub fn event_of_sample(&self, raw: &RawRecord<'_>) -> Option<EventIndex> {
+        let event = match self.id_in_sample {
+            None => EventIndex(0),
+            Some(at) => self.event_of_id(Words::new(raw.body).u64(at).unwrap_or_default())?,
+        };
+        self.layouts.get(event.0 as usize).map(|_| event)
+    }
+
     /// The address that a sample was taken at, without decoding the rest of the sample.
     #[inline]
     pub fn instruction_pointer(&self, raw: &RawRecord<'_>, context: &RecordContext) -> Option<u64> {

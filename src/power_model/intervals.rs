@@ -184,6 +184,37 @@ mod tests {
     }
 
     #[test]
+    fn sums_and_noise_by_hand() {
+        let mut intervals = rows(&[false, true, true]);
+        intervals.rows[1].static_term = 1;
+        intervals.rows[2].seconds = 3.0;
+        (intervals.rows[0].guessed, intervals.rows[2].guessed) = (0.5, 0.1);
+        (intervals.count_noise, intervals.late_noise) = (vec![4.0, 0.0], vec![1.0, 2.0]);
+        assert_eq!((intervals.seconds(), intervals.joules()), (5.0, 3.0));
+        assert_eq!(intervals.noise_of(&[3.0, 10.0]), 9.0 * 5.0 + 100.0 * 2.0);
+        assert_eq!(intervals.select(&[1, 0, 5]).late_noise, [2.0, 1.0, 0.0]);
+        let pooled = intervals.pooled();
+        assert_eq!((pooled.rows.len(), pooled.judged_together), (2, 1));
+        let Interval { seconds, joules, busy, guessed, .. } = pooled.rows[0];
+        assert_eq!((seconds, joules, busy), (4.0, 2.0, 2.0));
+        assert!((guessed - (0.5 + 0.3) / 4.0).abs() < 1e-12);
+        assert!(!pooled.rows[1].follows);
+        // Of three together the fourth begins anew.
+        let merged = rows(&[true; 7]).merged(3);
+        assert_eq!(merged.rows.iter().map(|row| row.seconds).collect::<Vec<_>>(), [3.0, 3.0, 1.0]);
+        assert_eq!((merged.judged_together, rows(&[true; 2]).merged(0).rows.len()), (1, 2));
+    }
+
+    #[test]
+    fn a_hundredth_may_be_guessed() {
+        let mut intervals = rows(&[false, true, true]);
+        (intervals.rows[0].guessed, intervals.rows[1].guessed) = (0.01, 0.011);
+        let known = intervals.known();
+        assert_eq!(known.rows.iter().map(|row| row.joules).collect::<Vec<_>>(), [0.0, 2.0]);
+        assert!(!known.rows[1].follows);
+    }
+
+    #[test]
     fn what_is_merged_has_no_gap_in_it() {
         let merged = rows(&[false, true, true, false, true]).for_judging();
         let joules: Vec<f64> = merged.rows.iter().map(|row| row.joules).collect();

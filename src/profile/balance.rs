@@ -92,3 +92,36 @@ impl Sub for Balance {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn balance(values: [f64; 6]) -> Balance {
+        let [measured, attributed, static_energy, other_processes, recorder, lost] =
+            values.map(Joules::from_joules);
+        Balance { measured, attributed, static_energy, other_processes, recorder, lost }
+    }
+
+    #[test]
+    fn balances_add_and_take_away_part_by_part() {
+        let (one, other) =
+            (balance([40.0, 1.0, 2.0, 4.0, 8.0, 16.0]), balance([7.0, 0.5, 0.25, 3.0, 2.0, 1.0]));
+        assert_eq!((one + other).columns(), balance([47.0, 1.5, 2.25, 7.0, 10.0, 17.0]).columns());
+        assert_eq!((one - other).columns(), balance([33.0, 0.5, 1.75, 1.0, 6.0, 15.0]).columns());
+        assert_eq!(one.accounted(), Joules::from_joules(31.0));
+        let names: Vec<&str> = one.unattributed().iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["[static]", "[other processes]", "[eprof]", "[lost]"]);
+    }
+
+    #[test]
+    fn a_balance_holds_to_a_billionth() {
+        let off_by = |share: f64| balance([1.0, 0.5, 0.5 + share, 0.0, 0.0, 0.0]);
+        assert!(off_by(0.0).holds() && off_by(0.9e-9).holds() && !off_by(1.2e-9).holds());
+        assert!((off_by(1.0).error() - 0.5).abs() < 1e-12, "of the larger of both");
+        assert_eq!(Balance::default().error(), 0.0);
+        // Nothing was measured, and all parts together are nothing, too.
+        assert_eq!(balance([0.0, 1.0, -1.0, 0.0, 0.0, 0.0]).error(), 0.0);
+        assert_eq!(balance([0.0, 1.0, 0.0, 0.0, 0.0, 0.0]).error(), 1.0);
+    }
+}

@@ -96,6 +96,15 @@ mod tests {
     }
 
     #[test]
+    fn readings_of_one_time_or_below_are_left_out() {
+        let curve = curve(&[(0, 1.0), (10, 3.0), (10, 4.0), (20, 2.9), (30, 3.0), (40, 5.0)]);
+        assert_eq!(curve.points.len(), 4);
+        assert_eq!(curve.share(at(0), at(10)), 0.5);
+        assert_eq!([curve.share(at(10), at(30)), curve.share(at(35), at(90))], [0.0, 0.25]);
+        assert_eq!(curve.share(at(20), at(20)), 0.0);
+    }
+
+    #[test]
     fn energy_between_two_times() {
         let curve = curve(&[(10, 1.0), (20, 2.0), (15, 9.0), (25, 1.0), (40, 5.0)]);
         assert_eq!(curve.window(), Some((at(10), at(40))));

@@ -35,6 +35,10 @@ pub use variance_sums::{Variance, VarianceSums, standard_errors, variances};
 /// end in kernels, and their time is time of the GPU.
 pub const GPU_LAUNCH_EVENT: &str = "gpu-launch";
 
+/// Call paths of so many frames are taken to go on where the kernel followed them no further. It does so for 127 frames by
+/// default; of some of those eprof makes one.
+pub const DEEPEST_CHAIN: u16 = 120;
+
 /// Where the joules went.
 #[derive(Debug, Clone, Default)]
 pub struct Profile {

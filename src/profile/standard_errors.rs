@@ -429,6 +429,102 @@ pub fn meter_error(profile: &Profile, domains: &[usize]) -> f64 {
 mod tests {
     use super::*;
 
+    /// Two rows of three cells, of which everything is known: each part of the variance by hand.
+    #[test]
+    fn the_variance_of_a_row_by_hand() {
+        use crate::hardware::{DomainInfo, DomainKind};
+        use crate::profile::{
+            Balance, BucketReason, Division, DomainEnergy, EventTotals, StackId, ThreadIndex,
+        };
+        let info = DomainInfo {
+            refresh: Some(Nanoseconds::from_millis(100)),
+            ..DomainInfo::new("package-0", DomainKind::Package, "test", Method::Measured)
+        };
+        let joules = |joules: f64| Joules::from_joules(joules);
+        let balance = Balance { measured: joules(100.0), attributed: joules(100.0), ..Balance::default() };
+        let event =
+            |name: &str| EventTotals { name: name.to_owned(), samples: 0, count: 0, lost: 0, throttled: 0 };
+        let cell = |event: u32, samples: u64, seconds: f64| Cell {
+            stack: StackId(0),
+            thread: ThreadIndex(0),
+            cpu: None,
+            event,
+            samples,
+            count: samples,
+            time: Nanoseconds::from_secs_f64(seconds),
+        };
+        let model = DomainDivision {
+            joules_per_event: vec![2.0, 5.0],
+            std_errors: vec![0.2, 0.3],
+            static_power: None,
+            static_std_error: crate::units::Watts::ZERO,
+            is_calibrated: true,
+            explained: None,
+            mean_error: 0.0,
+            unexplained: None,
+            believed_unexplained: 0.2,
+            intervals: 10,
+        };
+        let profile = Profile {
+            duration: Nanoseconds::from_millis(1000),
+            domains: vec![DomainEnergy { info, balance }],
+            events: vec![event("cycles"), event("instructions")],
+            cells: vec![cell(0, 10, 3.0), cell(1, 5, 0.5), cell(0, 20, 0.5)],
+            cell_joules: vec![joules(30.0), joules(10.0), joules(60.0)],
+            division: Some(Division {
+                model: "test".to_owned(),
+                source: String::new(),
+                is_exact: false,
+                left_out: vec![None, None],
+                domains: vec![Some(model)],
+                bucket: joules(1.0),
+                bucket_reason: BucketReason::Usual,
+                is_by_time: false,
+                static_is_spread: false,
+            }),
+            errors: Some(ErrorTerms {
+                parameters: 3,
+                sensitivities: vec![0.25, 0.5, -0.25, 0.25, -0.25, 0.5, 0.0, 0.0, 0.0],
+                covariances: vec![vec![0.04, 0.01, 0.0, 0.01, 0.09, 0.0, 0.0, 0.0, 1.0]],
+                late: vec![3.0],
+                ..ErrorTerms::default()
+            }),
+            ..Profile::default()
+        };
+        let mut variances = RecordingVariances::new(&profile, &[0]).expect("error terms");
+        let summed = Summed { profile: &profile, domains: &[0], takes: &|_, _| true };
+        variances.add(&summed, |cell| Some(usize::from(cell == 2)));
+        let found = variances.finish(3);
+        // No sequence of samples is there: a twelfth of each event's quantum, thrice as much where samples came late.
+        let chance = (3.0 * 9.0 + 4.0) / 12.0;
+        assert!((found[0].by_chance - chance).abs() < 1e-9, "{:?}", found[0]);
+        // 30 J at 2 J and 10 J at 5 J each, and what the sums of buckets add.
+        let [of_first, of_second, of_static]: [f64; 3] = [15.0 + 0.5, 2.0 + 0.25, 0.25];
+        let model = 0.04 * of_first.powi(2)
+            + 0.02 * of_first * of_second
+            + 0.09 * of_second.powi(2)
+            + of_static.powi(2);
+        // Two ends of 10 J, of which this row has two fifths.
+        let meter = 100.0 / 6.0 * 0.16 + (0.0015f64 * 40.0).powi(2);
+        // 40 J are off by a fifth; three fifths are others', and four CPUs share a bucket.
+        let code = (0.2f64 * 40.0 * 0.6 * 0.75).powi(2);
+        let own = chance + model + meter + code;
+        assert!((found[0].own / own - 1.0).abs() < 1e-9, "{} for {own}", found[0].own);
+        assert_eq!((found[0].common, found[2].own), ([0.0; 2], 0.0));
+        // 60 J of 20 samples; nothing but its own event.
+        let other = 3.0 * 9.0 / 12.0 + 0.04 * 900.0 + 100.0 / 6.0 * 0.36 + 0.09f64.powi(2);
+        let other = other + (0.2f64 * 60.0 * 0.4 * 0.75).powi(2);
+        assert!((found[1].own / other - 1.0).abs() < 1e-9, "{} for {other}", found[1].own);
+    }
+
+    #[test]
+    fn a_jump_weighs_as_the_formula_says() {
+        // ((1 + x) / (1 - x) + 2 / ln x) / (2 (1 - x)) at a half: 3 - 2 / 0.693147.
+        assert!((weight_of_a_jump(0.5) - (3.0 - 2.0 / 2f64.ln())).abs() < 1e-12);
+        assert_eq!([weight_of_a_jump(0.99e-4), weight_of_a_jump(0.981)], [0.5, 1.0 / 12.0]);
+        assert!(weight_of_a_jump(1e-4) < 0.5 && weight_of_a_jump(0.98) > 1.0 / 12.0);
+    }
+
     #[test]
     fn a_jump_counts_from_a_twelfth_to_a_half() {
         assert_eq!(weight_of_a_jump(-0.3), 0.5);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::select::Weight;
 use crate::label::Label;
-use crate::profile::{AddressId, CallersId, Module, ModuleKind, Profile, StackId};
+use crate::profile::{AddressId, CallersId, DEEPEST_CHAIN, Module, ModuleKind, Profile, StackId};
 use crate::symbolize::Symbols;
 
 /// Less than this share of the whole is not worth a line.
@@ -30,8 +30,6 @@ const ROOTS: [&str; 14] = [
     "_dl_relocate_static_pie",
     "__restore_rt",
 ];
-/// The kernel follows chains for 127 frames by default; of some of those eprof makes one.
-const DEEPEST: u16 = 120;
 /// The same as beginnings of names. Go's schedulers run on stacks of their own.
 const ROOTS_BEGIN: [&str; 6] = [
     "__libc_start_main",
@@ -87,7 +85,7 @@ impl Path {
 
     /// Whether the kernel followed it no further, and not the chain ended.
     fn is_cut_off(self) -> bool {
-        self.frames >= DEEPEST && !self.has_root
+        self.frames >= DEEPEST_CHAIN && !self.has_root
     }
 }
 

@@ -264,6 +264,16 @@ impl<'a> CallTree<'a> {
         })
     }
 
+    /// The frames that the tree has of a code address, the one nearest to the root first, if it has all frames of all paths
+    /// and reads stacks from their outermost frames on.
+    pub(super) fn frames_at(
+        &self,
+        address: AddressId,
+    ) -> Option<impl DoubleEndedIterator<Item = TreeFrame> + Clone> {
+        let is_whole = matches!(self.stacks, Stacks::All(..)) && self.direction == Direction::FromOutermost;
+        is_whole.then(|| self.frames.of_address(address).iter().copied().map(TreeFrame::Key))
+    }
+
     /// The frames beside all stacks, and their weights.
     pub(super) fn beside(&self) -> impl Iterator<Item = (TreeFrame, f64)> {
         self.beside.iter().map(|&(frame, weight)| (TreeFrame::Above(frame), weight))
@@ -384,6 +394,18 @@ impl<'a> CallTree<'a> {
 pub(super) struct CellPath {
     root: Option<u32>,
     stack: StackId,
+}
+
+impl CellPath {
+    /// The frame above the stack, if there is one.
+    pub fn root(self) -> Option<TreeFrame> {
+        self.root.map(TreeFrame::Above)
+    }
+
+    /// The stack in its part of the profile.
+    pub fn stack(self) -> StackId {
+        self.stack
+    }
 }
 
 /// The names of the frames of a call tree.

@@ -48,6 +48,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_interval_that_touches_one_does_not_differ() {
+        let of = |low: f64, high: f64| Ratio { mean: 1.0, bounds: Some((low, high)) }.differs();
+        assert!(of(1.01, 1.2) && of(0.8, 0.99));
+        assert!(!of(1.0, 1.2) && !of(0.8, 1.0) && !of(0.9, 1.1));
+    }
+
+    #[test]
     fn what_both_runs_of_a_pair_share_does_not_widen_the_interval() {
         // The machine takes twice as much at the end; B takes 10 % more than A, give or take 1 %.
         let drift = [10.0, 12.0, 15.0, 20.0];

@@ -107,6 +107,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_first_slice_begins_the_run() {
+        let run = two_programs().series[0].runs.remove(0);
+        let begins = |end: f64| Slice { end, run: Run { seconds: 0.5, ..run.clone() } }.begins_the_run();
+        assert!(begins(0.5) && begins(0.4999) && !begins(0.6));
+        // A heading over each column.
+        assert_eq!(Slice::text_heading().split_whitespace().count(), 6, "CPU seconds are two words");
+        assert_eq!(Slice::csv_heading().trim().split(',').count(), 6);
+    }
+
+    #[test]
     fn each_domain_and_the_total_have_a_line() {
         let mut measured = two_programs();
         let slice = Slice { end: 2.0, run: measured.series[1].runs.remove(0) };

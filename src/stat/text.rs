@@ -181,6 +181,30 @@ mod tests {
     use crate::units::Watts;
 
     #[test]
+    fn four_digits_of_numbers_of_everyday_size() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (9999.4, "9999"),
+            (9999.6, "1.000e4"),
+            (999.96, "1000"),
+            (999.94, "999.9"),
+            (99.996, "100.0"),
+            (99.994, "99.99"),
+            (9.9996, "10.00"),
+            (9.9994, "9.999"),
+            (0.09996, "0.100"),
+            (0.09994, "0.09994"),
+            (1e-4, "0.00010"),
+            (9.99e-5, "9.990e-5"),
+            (-12.345, "-12.35"),
+        ] {
+            assert_eq!(digits(value), expected, "{value}");
+        }
+        let of = |mean: f64, half_width: Option<f64>| interval(Estimate { mean, half_width });
+        assert_eq!([of(-8.0, Some(0.4)), of(0.0, Some(0.4)), of(3.0, None)], ["+- 5.000 %", "+- 0.400", ""]);
+    }
+
+    #[test]
     fn a_comparison_by_eye() {
         insta::assert_snapshot!(text(&two_programs()));
     }

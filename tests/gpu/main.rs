@@ -4,6 +4,7 @@
 #[macro_use(println, test)]
 extern crate eprof_testbed;
 
+mod all_figures;
 mod calibrate;
 mod cli;
 mod cupti;

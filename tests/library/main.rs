@@ -4,6 +4,7 @@
 #[macro_use(println, test)]
 extern crate eprof_testbed;
 
+mod all_figures;
 mod error_bars;
 mod live_memory;
 mod live_windows;

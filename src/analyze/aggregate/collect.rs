@@ -7,13 +7,14 @@ use perf_data::record::{BranchStack, CpuMode, Sample};
 use rustc_hash::FxHashSet;
 
 use crate::analyze::aggregate::call_paths::CallPaths;
+use crate::analyze::aggregate::function_sets::{FunctionSets, Part};
 use crate::analyze::aggregate::functions::Functions;
 use crate::analyze::aggregate::key_table::{AddressTable, KeyHash, KeyTable, Spaces, hash};
 use crate::analyze::aggregate::unwind::code_mapping;
 use crate::analyze::memory::BYTES_PER_ADDRESS;
-use crate::analyze::options::Dimensions;
+use crate::analyze::options::{Dimensions, FunctionsOfStacks};
 use crate::analyze::sample_key::SampleKey;
-use crate::profile::{AddressId, CallersId, CodeAddress, ModuleKind, StackTable, ThreadIndex};
+use crate::profile::{AddressId, CallersId, CodeAddress, DEEPEST_CHAIN, ModuleKind, StackTable, ThreadIndex};
 use crate::symbolize::ReturnAddressFinder;
 use crate::timeline::{CodeInterner, TaskId, Tasks};
 
@@ -49,6 +50,8 @@ pub struct Collector {
     no_return_addresses: FxHashSet<AddressId>,
     /// Functions whose addresses are not told apart.
     functions: Functions,
+    /// Stacks are told apart by their functions alone.
+    sets: Option<Box<FunctionSets>>,
 }
 
 /// What is kept of call stacks.
@@ -101,6 +104,7 @@ impl Collector {
             return_addresses: None,
             no_return_addresses: FxHashSet::default(),
             functions: Functions::default(),
+            sets: None,
         }
     }
 
@@ -136,9 +140,10 @@ impl Collector {
         !self.no_return_addresses.contains(&address)
     }
 
-    /// From now on the addresses of these functions are not told apart.
-    pub fn merge_functions(&mut self, functions: Functions) {
+    /// From now on the addresses of these functions are not told apart, and of stacks no more than is asked for.
+    pub fn merge_functions(&mut self, functions: Functions, asked: FunctionsOfStacks) {
         self.functions = functions;
+        self.sets = (asked == FunctionsOfStacks::Sets).then(Box::default);
         self.located = AddressTable::default();
         self.known_callers = KeyTable::default();
     }
@@ -240,6 +245,9 @@ impl Collector {
         unwound: &[u64],
         own: Option<AddressId>,
     ) -> CallersId {
+        if let Some(callers) = self.callers_as_set(tasks, task, spaces, sample, unwound) {
+            return callers;
+        }
         let has_own = sample.ip.is_some();
         let nowhere = own.and_then(|own| self.nowhere(tasks, own));
         let (before_own, behind_own) = around_own(sample);
@@ -269,6 +277,89 @@ impl Collector {
                 self.path.pop();
             }
         }
+        self.number_path(hash)
+    }
+
+    /// The callers of a sample by their functions alone; `None` where there is more to know.
+    #[inline]
+    fn callers_as_set(
+        &mut self,
+        tasks: &mut Tasks,
+        task: TaskId,
+        spaces: Spaces,
+        sample: &Sample<'_>,
+        unwound: &[u64],
+    ) -> Option<CallersId> {
+        let mut sets = self.sets.take()?;
+        let is_set = self.add_callers(&mut sets, tasks, task, spaces, sample, unwound);
+        let callers = is_set.then(|| {
+            let hash = sets.key(u64::from(spaces.0.0) << 32 | u64::from(spaces.1.0));
+            match self.known_callers.find(hash) {
+                Some(callers) => CallersId(callers),
+                None => {
+                    sets.path(&mut self.path);
+                    self.number_path(hash)
+                }
+            }
+        });
+        self.sets = Some(sets);
+        callers
+    }
+
+    /// Makes the set of a sample's callers; `false` where there is more to know of them.
+    fn add_callers(
+        &mut self,
+        sets: &mut FunctionSets,
+        tasks: &mut Tasks,
+        task: TaskId,
+        spaces: Spaces,
+        sample: &Sample<'_>,
+        unwound: &[u64],
+    ) -> bool {
+        let spaces = self.located.number_of(spaces);
+        sets.begin();
+        let (mut depth, mut is_set) = (1, true);
+        for_each_caller(sample, unwound, |frame| {
+            let Frame { mode, address, is_return } = frame;
+            let key = AddressTable::key(spaces, mode, is_return, address);
+            depth += 1;
+            let part = self.located.find(key).map_or(Part::Unmet, |address| sets.add(address));
+            if matches!(part, Part::Unmet | Part::Unclear) && is_set {
+                is_set = part == Part::Unmet && self.meet(sets, tasks, task, spaces, frame);
+            }
+        });
+        // Of a path as deep as the kernel follows any, reports say so.
+        is_set && depth < usize::from(DEEPEST_CHAIN)
+    }
+
+    /// Adds to a set a frame whose address was not met in one yet; `false` where more than functions is to be known of it.
+    #[cold]
+    fn meet(
+        &mut self,
+        sets: &mut FunctionSets,
+        tasks: &mut Tasks,
+        task: TaskId,
+        spaces: u32,
+        frame: Frame,
+    ) -> bool {
+        let address = self.located(tasks, task, spaces, frame);
+        sets.meet(address, self.part(tasks, address));
+        sets.add(address) != Part::Unclear
+    }
+
+    /// What an address is to the functions of a stack.
+    fn part(&self, tasks: &Tasks, address: AddressId) -> Part {
+        if self.no_return_addresses.contains(&address) || self.nowhere(tasks, address).is_some() {
+            Part::Unclear
+        } else if self.functions.is_standing(address) {
+            Part::Function
+        } else {
+            Part::Frame
+        }
+    }
+
+    /// The number of the path at hand, by which samples of this hash find it again.
+    fn number_path(&mut self, hash: KeyHash) -> CallersId {
         let keeps_paths = !matches!(self.keeping, Keeping::Addresses);
         let callers = if keeps_paths { self.paths.callers(&self.path) } else { CallersId::NONE };
         self.known_callers.insert(hash, callers.0);
@@ -354,6 +445,9 @@ impl Collector {
             // What stands for others is not what this is.
             let found = if self.functions.is_standing(found) { self.code.number_apart(code) } else { found };
             self.no_return_addresses.insert(found);
+            if let Some(sets) = &mut self.sets {
+                sets.meet(found, Part::Unclear);
+            }
             found
         } else {
             self.functions.find(code).unwrap_or_else(|| self.code.intern(code))
@@ -498,6 +592,7 @@ fn mode_of_marker(marker: u64) -> Option<CpuMode> {
 #[cfg(test)]
 mod tests {
     use perf_data::record::Callchain;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -636,6 +731,75 @@ mod tests {
         let around = [&garbage[..50], &[0x1020], &garbage[50..], &[0x1030]].concat();
         assert_eq!(depth(0x1010, &around), [4, 4]);
         assert_eq!(depth(0xdead_9000, &around), [3, 4]);
+    }
+
+    proptest! {
+        /// As a set of functions a stack has the functions that it has as a path, each once but for those of the sampled
+        /// instruction, and all frames that are of no known function; where some lie nowhere, it is the path itself.
+        #[test]
+        fn sets_have_the_functions_of_paths(
+            stacks in prop::collection::vec(prop::collection::vec(0u64..0x600, 1..12), 1..40),
+            deep in 0usize..3,
+        ) {
+            let mut tasks = Tasks::default();
+            let task = tasks.task(1, 1);
+            tasks.map_jit_function(1, 0x1000, 0x500, "code");
+            let paths = |asked: FunctionsOfStacks, tasks: &mut Tasks| {
+                let mut collector = Collector::new(Dimensions::ALL, usize::MAX);
+                let mut key = |collector: &mut Collector, stack: &[u64]| {
+                    let entries: Vec<u64> =
+                        [USER].into_iter().chain(stack.iter().map(|at| 0x1000 + at)).collect();
+                    let bytes = chain(&entries);
+                    let ip = Some(entries[1]);
+                    let callchain = Callchain(&bytes);
+                    let sample = Sample { ip, mode: CpuMode::User, callchain, ..Sample::default() };
+                    collector.key(tasks, task, &sample, &[])
+                };
+                // One that stands for each of four functions; what lies behind them is no function's.
+                for function in 0..4 {
+                    key(&mut collector, &[0x100 * function]);
+                }
+                let [first, ..] = collector.addresses() else { panic!("there are addresses") };
+                let (module, start) = (first.module, first.address);
+                let extent = |function: u32| {
+                    let start = start + 0x100 * u64::from(function);
+                    (start, start + 0x100, AddressId(function))
+                };
+                let functions = Functions::of_extents(module, &[0, 1, 2, 3].map(extent));
+                collector.merge_functions(functions, asked);
+                let keys: Vec<SampleKey> = stacks
+                    .iter()
+                    .map(|stack| key(&mut collector, &stack.repeat(if deep == 0 { 20 } else { 1 })))
+                    .collect();
+                let table = collector.finish().callers;
+                let path = |key: &SampleKey| -> Vec<u32> {
+                    table.frames_of_callers(key.callers).map(|frame| frame.0).collect()
+                };
+                let found: Vec<_> = keys.iter().map(|key| (key.own.get(), path(key))).collect();
+                (found, table.callers_len())
+            };
+            let (whole, places) = paths(FunctionsOfStacks::Paths, &mut tasks);
+            let (sets, places_of_sets) = paths(FunctionsOfStacks::Sets, &mut tasks);
+            prop_assert!(places_of_sets <= places.max(32));
+            for ((stack, (own, whole)), (own_of_set, set)) in stacks.iter().zip(&whole).zip(&sets) {
+                prop_assert_eq!(own, own_of_set);
+                let depth = stack.len() * if deep == 0 { 20 } else { 1 };
+                let is_clear = stack.iter().all(|at| (1..0x500).contains(at));
+                if depth >= usize::from(DEEPEST_CHAIN) || !is_clear && set == whole {
+                    prop_assert_eq!(set, whole);
+                    continue;
+                }
+                let are = |is_function: bool, path: &[u32]| -> Vec<u32> {
+                    path.iter().copied().filter(|at| (*at < 4) == is_function).collect()
+                };
+                let (mut functions, mut of_set) = (are(true, whole), are(true, set));
+                functions.sort_unstable();
+                functions.dedup();
+                of_set.sort_unstable();
+                prop_assert_eq!(functions, of_set);
+                prop_assert_eq!(are(false, whole), are(false, set));
+            }
+        }
     }
 
     /// A recorder that took anything for return addresses: 200 stacks of 8,100 addresses, none of them twice.

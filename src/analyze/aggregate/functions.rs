@@ -49,6 +49,14 @@ impl Functions {
         functions
     }
 
+    /// Functions of one module: where each begins and ends, and what stands for it.
+    #[cfg(test)]
+    pub fn of_extents(module: ModuleId, extents: &[(u64, u64, AddressId)]) -> Self {
+        let standing = extents.iter().map(|&(.., standing)| standing).collect();
+        let extents = extents.iter().map(|&(start, end, standing)| (start, (end, standing))).collect();
+        Self { by_module: FxHashMap::from_iter([(module, extents)]), standing }
+    }
+
     /// The address that stands for this one.
     pub fn find(&self, code: CodeAddress) -> Option<AddressId> {
         let of_module = self.by_module.get(&code.module).filter(|_| !code.kernel)?;

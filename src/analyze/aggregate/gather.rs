@@ -20,7 +20,7 @@ use crate::analyze::events::EventUnit;
 use crate::analyze::events::{EventRole, EventRoles};
 use crate::analyze::gpu::launches::Launches;
 use crate::analyze::memory::TableLimits;
-use crate::analyze::options::Options;
+use crate::analyze::options::{FunctionsAlone, Options};
 use crate::analyze::sample_key::{NO_CPU, SampleKey};
 use crate::analyze::steps::{LostStep, Owner, SampleStep, Step};
 use crate::attribute::Charge;
@@ -28,7 +28,6 @@ use crate::profile::{EventTotals, HiddenCallers, Module, Thread};
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{Metadata, Target};
 use crate::recording::{LentReading, Recording};
-use crate::symbolize::SymbolizeOptions;
 use crate::timeline::{TaskId, Tasks};
 use crate::units::{Nanoseconds, Timestamp};
 
@@ -110,8 +109,8 @@ struct Gatherer<'r, F> {
     unwinder: Option<SampleUnwinder>,
     launches: Launches,
     totals: Vec<EventTotals>,
-    /// Samples until functions are looked up, and where; `None` where addresses are to be told apart.
-    functions_after: Option<(u64, SymbolizeOptions)>,
+    /// Samples until functions are looked up, and what for; `None` where addresses are to be told apart.
+    functions_after: Option<(u64, FunctionsAlone)>,
     /// Launches so far.
     launched: u32,
     launch_cells: Vec<u32>,
@@ -182,7 +181,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
                 .functions
                 .clone()
                 .filter(|_| options.dimensions.stacks)
-                .map(|options| (SAMPLES_BEFORE, options)),
+                .map(|asked| (SAMPLES_BEFORE, asked)),
             launched: 0,
             launch_cells: Vec::new(),
             sampled: None,
@@ -368,13 +367,13 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
     /// Looks up the functions of all code that was met. In each pass it comes at the same sample, and finds the same.
     #[cold]
     fn merge_functions(&mut self) {
-        let Some((_, options)) = self.functions_after.take() else { return };
+        let Some((_, FunctionsAlone { symbols, of_stacks })) = self.functions_after.take() else { return };
         let mut modules = self.tasks.modules().to_vec();
         add_build_ids(&mut modules, self.recording);
         let collector = &self.collector;
         let may_stand = |address| collector.may_stand(address);
-        let functions = Functions::of(&options, &modules, collector.addresses(), may_stand);
-        self.collector.merge_functions(functions);
+        let functions = Functions::of(&symbols, &modules, collector.addresses(), may_stand);
+        self.collector.merge_functions(functions, of_stacks);
     }
 
     /// A call that launches of GPU kernels are known by. Those of other processes are not the program's.

@@ -239,6 +239,36 @@ mod tests {
     }
 
     #[test]
+    fn what_cupti_had_to_say_is_passed_on() {
+        let mut gathered = Gathered::default();
+        assert!(std::mem::take(&mut gathered).join(None).warnings().is_empty());
+        let records = [
+            Wire::Stopped { time: 0, per_second: 300 },
+            Wire::Stopped { time: 0, per_second: 200 },
+            Wire::Dropped { count: 3 },
+            Wire::Dropped { count: 4 },
+            Wire::Problem { text: b"no rights" },
+            // A kernel that takes no time is one.
+            Wire::Kernel { start: 5, end: 5, correlation: 1, device: 3, stream: 1, name: 0 },
+            Wire::Launch { time: 4, tid: 5, correlation: 1 },
+            Wire::Device { ordinal: 3, bus_id: b"0000:3b:00.0" },
+        ];
+        records.iter().for_each(|record| gathered.activity(1, record));
+        gathered.launches.insert((1, 5), vec![(at(4), false)]);
+        let facts = gathered.join(None);
+        assert_eq!(facts.runs(1, 5, at(4)).len(), 1, "a call at the launch's own time is its");
+        assert_eq!(facts.runs(1, 5, at(4))[0].gpu, None);
+        let told = facts.warnings();
+        assert_eq!(told.len(), 3);
+        assert!(
+            told[0].contains("process 1: no rights") && told[1].contains("more than 300 kernels"),
+            "{told:?}"
+        );
+        assert!(told[2].contains("lost 7 kernels"), "{told:?}");
+        assert_eq!((facts.name(1, 5), facts.ordinal(1, 5)), (None, None));
+    }
+
+    #[test]
     fn a_runtimes_launch_takes_the_drivers_in_it() {
         let mut launches = [(at(30), false), (at(10), true), (at(11), false), (at(20), false)];
         let expected = [(10, 10), (11, 10), (20, 20), (30, 30)].map(|(a, b)| (at(a), at(b)));

@@ -376,3 +376,191 @@ fn note(domain: &str, shares: &Shares, launches: u64, exact: u64) -> Option<Stri
         "joules of GPU kernels are modelled, not measured: {level} is shared among {launches} launches {how}"
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::{DomainInfo, Method};
+    use crate::profile::{Cell, DomainEnergy, StackId, ThreadIndex, TimeSlice};
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_nanos(1_000_000_000) + Nanoseconds::from_millis(millis)
+    }
+
+    fn joules(joules: f64) -> Joules {
+        Joules::from_joules(joules)
+    }
+
+    /// A package and two GPUs, each with what it counted; five cells, of which the CPU's has joules everywhere; one second.
+    fn profile() -> Profile {
+        let domain = |name: &str, kind, measured: f64| DomainEnergy {
+            info: DomainInfo {
+                refresh: Some(Nanoseconds::from_millis(20)),
+                ..DomainInfo::new(name, kind, "test", Method::Measured)
+            },
+            balance: Balance {
+                measured: joules(measured),
+                attributed: joules(measured),
+                ..Balance::default()
+            },
+        };
+        let cell = |event: u32| Cell {
+            stack: StackId(0),
+            thread: ThreadIndex(0),
+            cpu: None,
+            event,
+            samples: 1,
+            count: 1,
+            time: Nanoseconds::ZERO,
+        };
+        let slice = TimeSlice {
+            start: at(0),
+            end: at(1000),
+            measured: vec![joules(7.0), joules(90.0), joules(30.0)],
+            modelled: Joules::ZERO,
+            balance: Balance { measured: joules(127.0), static_energy: joules(120.0), ..Balance::default() },
+            by_cell: Vec::new(),
+        };
+        Profile {
+            domains: vec![
+                domain("package-0", DomainKind::Package, 7.0),
+                domain("gpu-0", DomainKind::Gpu, 90.0),
+                domain("gpu-1", DomainKind::Gpu, 30.0),
+            ],
+            cells: vec![cell(0), cell(1), cell(1), cell(1), cell(1)],
+            cell_joules: [7.0, 90.0, 30.0].map(joules).into_iter().chain([Joules::ZERO; 12]).collect(),
+            slices: vec![slice],
+            ..Profile::default()
+        }
+    }
+
+    /// GPU 0 rests at 40 W and takes 240 W from 300 ms to 550 ms; GPU 1 rests at 30 W.
+    fn launches() -> Launches {
+        let shown = |millis: u64| {
+            (0.04 * millis as f64 + 0.2 * (millis.clamp(300, 550) - 300) as f64, 0.03 * millis as f64)
+        };
+        let mut launches = Launches { probed: true, ..Launches::default() };
+        (1..=2).for_each(|domain| drop(launches.readings.insert(domain, Vec::new())));
+        for step in 0..=100 {
+            let (first, second) = shown(step * 10);
+            launches.reading(1, at(step * 10), joules(first));
+            launches.reading(2, at(step * 10), joules(second));
+            launches.reading(0, at(step * 10), joules(1.0));
+        }
+        launches
+    }
+
+    fn launch(launches: &mut Launches, number: u32, gpu: Option<u32>, from: u64, to: u64) {
+        launches.launches += 1;
+        launches.tracker.launch(5, at(from), number, gpu, None);
+        launches.tracker.wait(5, at(from), None, WaitFor::All);
+        launches.tracker.waited(5, 5, at(to));
+    }
+
+    #[test]
+    fn joules_of_gpus_go_to_the_cells_of_launches() {
+        let (mut profile, mut launches) = (profile(), launches());
+        // Launches 0 and 1 are of cells 2 and 4; others ran as long as the latter.
+        launch(&mut launches, 0, Some(1), 300, 400);
+        launch(&mut launches, 1, Some(1), 400, 500);
+        launches.call_of_others(GpuCall::Launch, 9, 9, at(500));
+        launches.call_of_others(GpuCall::Wait, 9, 9, at(500));
+        launches.call_of_others(GpuCall::Waited, 9, 9, at(550));
+        launches.settle(&mut profile, &[2, 4]);
+        let column = |domain: usize| -> Vec<f64> {
+            profile
+                .cell_joules
+                .iter()
+                .skip(domain)
+                .step_by(3)
+                .map(|joules| (joules.as_joules() * 1e6).round() / 1e6)
+                .collect()
+        };
+        assert_eq!(column(0), [7.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(column(1), [0.0, 0.0, 20.0, 0.0, 20.0]);
+        assert_eq!(column(2), [0.0; 5], "no launch is said to be there, and others' may be anywhere");
+        let parts = |balance: Balance| {
+            [balance.measured, balance.attributed, balance.static_energy, balance.other_processes]
+                .map(|joules| (joules.as_joules() * 1e6).round() / 1e6)
+        };
+        assert_eq!(parts(profile.domains[1].balance), [90.0, 40.0, 40.0, 10.0]);
+        assert_eq!(profile.cells[2].time, Nanoseconds::from_millis(100));
+        assert_eq!(profile.cell_variances.len(), 15);
+        let balance = profile.slices[0].balance;
+        assert!((balance.attributed - joules(40.0)).abs().as_joules() < 1e-6);
+        assert!((balance.other_processes - joules(10.0)).abs().as_joules() < 1e-6, "{balance:?}");
+        let told = profile.warnings.join("; ");
+        assert!(told.contains("other processes launched 1 kernels"), "{told}");
+        assert!(
+            told.contains("shared among 2 launches by the time from launch to wait (0.200 s in all)"),
+            "{told}"
+        );
+    }
+
+    /// CUPTI told of one of two kernels when it ran, and nobody on which GPU the other did.
+    #[test]
+    fn exact_times_count_and_what_is_not_known_is_said() {
+        let (mut profile, mut launches) = (profile(), launches());
+        launches.exact = vec![Outstanding { start: at(300), end: at(500), owner: 0, gpu: Some(1) }];
+        (launches.exact_launches, launches.launches) = (1, 1);
+        launches.stream = None;
+        launches.launched(5, 5, at(500), 1);
+        launches.tracker.wait(5, at(500), None, WaitFor::All);
+        launches.tracker.waited(5, 5, at(550));
+        assert_eq!(launches.astray, 1);
+        launches.settle(&mut profile, &[1, 3]);
+        let of = |cell: usize, domain: usize| profile.cell_joules[cell * 3 + domain].as_joules();
+        assert!(
+            (of(1, 1) - 40.0).abs() < 1e-6 && (of(3, 1) - 10.0).abs() < 1e-6,
+            "{:?}",
+            profile.cell_joules
+        );
+        assert!((of(3, 2)).abs() < 1e-6);
+        // It was busy on either, once.
+        assert_eq!(profile.cells[3].time, Nanoseconds::from_millis(50));
+        let told = profile.warnings.join("; ");
+        assert!(told.contains("of 1 launches it is not known which of 2 GPUs"), "{told}");
+        assert!(told.contains("as CUPTI told of 1 of them; the other 1 go by"), "{told}");
+    }
+
+    #[test]
+    fn launches_are_known_by_their_gpus_only_where_these_are() {
+        let mut launches = Launches { probed: true, ..Launches::default() };
+        launches.gpu_threads.set(5, Some(0));
+        assert_eq!(launches.gpu(5), None, "nobody says which GPU that is");
+        launches.ordinals = [(0, 2), (1, 1)].into_iter().collect();
+        assert_eq!((launches.gpu(5), launches.gpu(6)), (Some(2), None));
+        launches.gpu_threads.set(5, Some(7));
+        assert_eq!(launches.gpu(5), Some(UNMEASURED));
+        let mut unknown = Launches::default();
+        assert!(!unknown.follows(5) && launches.event().is_some() && unknown.event().is_none());
+        unknown.started.insert(5);
+        assert!(unknown.follows(5));
+    }
+
+    #[test]
+    fn streams_by_their_handles() {
+        assert_eq!(stream("cuLaunchKernel", 0, 5), Stream::Default);
+        assert_eq!(stream("cuLaunchKernel_ptsz", 0, 5), Stream::OfThread(5));
+        assert_eq!([stream("f_ptsz", 1, 5), stream("f", 2, 5)], [Stream::Default, Stream::OfThread(5)]);
+        assert_eq!(stream("f", 77, 5), Stream::Handle(77));
+    }
+
+    #[test]
+    fn how_joules_came_to_kernels_is_said() {
+        let share = |busy: u64| crate::gpu::launches::Share {
+            busy: Nanoseconds::from_millis(busy),
+            ..Default::default()
+        };
+        let by_owner = [(1, share(250)), (OTHERS, share(9000)), (3, share(500))].into_iter().collect();
+        let shares = Shares { by_owner, idle: Joules::ZERO, idle_power: None };
+        assert_eq!(note("gpu-0", &shares, 0, 0), None);
+        let exact = note("gpu-0", &shares, 4, 4).expect("launches");
+        assert!(
+            exact.contains("all that gpu-0 drew") && exact.contains("CUPTI told (0.750 s in all)"),
+            "{exact}"
+        );
+        let modelled = note("gpu-0", &shares, 4, 0).expect("launches");
+        assert!(modelled.contains("from launch to wait (0.750 s in all)"), "{modelled}");
+    }
+}

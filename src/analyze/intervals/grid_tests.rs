@@ -153,3 +153,153 @@ fn samples_that_come_late_make_counts_unsure() {
     let expected = 2.0 * 0.2 * 20.0 * 20.0 / 3.0 * 3e6 * 3e6;
     assert!(late.iter().all(|noise| (0.5..2.0).contains(&(noise / expected))), "{late:?} for {expected}");
 }
+
+/// What was spread evenly over these times, by interval of a grid, one nanosecond-exact overlap at a time.
+fn spread_by_hand(grid: &IntervalGrid, parts: &[(u64, u64, f64)], intervals: usize) -> Vec<f64> {
+    let origin = grid.origin.expect("something came");
+    let share = |interval: usize, &(from, to, amount): &(u64, u64, f64)| {
+        let (start, end) =
+            (origin + interval as u64 * grid.width, origin + (interval as u64 + 1) * grid.width);
+        // What takes no time lies in one interval; what lies before the beginning is lost.
+        match to > from.max(origin) {
+            true => amount * to.min(end).saturating_sub(from.max(start)) as f64 / (to - from) as f64,
+            false => {
+                if (start..end).contains(&to) {
+                    amount
+                } else {
+                    0.0
+                }
+            }
+        }
+    };
+    (0..intervals).map(|interval| parts.iter().map(|part| share(interval, part)).sum()).collect()
+}
+
+fn column(values: &[f64], columns: usize, column: usize) -> Vec<f64> {
+    values.iter().skip(column).step_by(columns.max(1)).copied().collect()
+}
+
+/// Two packages, two events; times are drawn, some of them before what came first, for a minute and for an hour.
+#[test]
+fn nothing_is_lost_or_moved_however_long_the_recording() {
+    let mut random = crate::numerics::random::Random::seeded(3);
+    for seconds in [3u64, 60, 4000] {
+        let mut metadata = metadata();
+        metadata.domains.truncate(2);
+        (0..2).for_each(|package| metadata.domains[package].cpus = vec![package as u32]);
+        let mut grid = IntervalGrid::new(Some(&metadata), 2);
+        let second = 1_000_000_000;
+        let begin = 100 * second;
+        let (mut joules, mut lost, mut counts) = ([vec![], vec![]], vec![], vec![]);
+        let mut readings = [(begin + second / 3, 0.0), (begin, 0.0)];
+        for _ in 0..300 {
+            for package in 0..2 {
+                let (last, energy) = readings[package];
+                let time = last + 1 + (random.uniform() * seconds as f64 / 300.0 * second as f64) as u64;
+                let more = random.uniform();
+                grid.reading(package, Timestamp::from_nanos(time), Joules::from_joules(energy + more));
+                // The first reading begins the curve.
+                if joules[package].is_empty() && energy == 0.0 {
+                    joules[package].push((time, time, 0.0));
+                } else {
+                    joules[package].push((last, time, more));
+                }
+                readings[package] = (time, energy + more);
+            }
+            let start = begin + (random.uniform() * seconds as f64 * second as f64) as u64;
+            let end = start + (random.uniform() * 0.02 * second as f64) as u64;
+            let times = (Timestamp::from_nanos(start), Timestamp::from_nanos(end));
+            grid.lost_records(Some(1), times.0, times.1);
+            lost.push((start, end, (end - start) as f64));
+            grid.spread_count(1, Some(0), times, 500);
+            counts.push((start, end, 500.0));
+        }
+        let intervals = grid.joules.len() / 2;
+        assert!(intervals <= MOST, "{intervals}");
+        let tables = [
+            ("joules of 0", &joules[0], column(&grid.joules, 2, 0)),
+            ("joules of 1", &joules[1], column(&grid.joules, 2, 1)),
+            ("lost", &lost, column(&grid.lost, 2, 1)),
+            ("counts", &counts, column(&grid.counts, 4, 1)),
+        ];
+        for (what, parts, found) in tables {
+            let expected = spread_by_hand(&grid, parts, intervals);
+            let scale = expected.iter().fold(1e-9, |most: f64, value| most.max(value.abs()));
+            for (interval, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                let off = (found - expected).abs() / scale;
+                assert!(off < 1e-7, "{what} of {seconds} s, interval {interval}: {found} for {expected}");
+            }
+        }
+        assert!(column(&grid.lost, 2, 0).iter().all(|lost| *lost == 0.0));
+        assert!(
+            [0, 2, 3].iter().all(|other| column(&grid.counts, 4, *other).iter().all(|count| *count == 0.0))
+        );
+    }
+}
+
+/// A file may have a meter's first reading behind samples that were taken later.
+#[test]
+fn a_grid_begins_with_the_first_reading() {
+    let metadata = metadata();
+    let reading = |millis: u64| Timestamp::from_nanos(20_000_000_000 + millis * 1_000_000);
+    let mut grid = IntervalGrid::new(Some(&metadata), 1);
+    grid.sample(0, Some(0), EventUnit::Other, reading(500), 10);
+    grid.sample(0, Some(0), EventUnit::Other, reading(600), 10);
+    grid.reading(0, reading(100), Joules::ZERO);
+    let origin = grid.origin.expect("a time");
+    assert!(origin <= reading(100).as_nanos() && origin + grid.width > reading(100).as_nanos(), "{origin}");
+    grid.reading(0, reading(200), Joules::from_joules(3.0));
+    assert!((grid.joules.iter().sum::<f64>() - 3.0).abs() < 1e-9);
+    assert!((grid.counts.iter().sum::<f64>() - 10.0).abs() < 1e-9, "a first sample is spread in the end");
+    // A second meter may come earlier still, but not by more than a recorder's round.
+    grid.reading(1, Timestamp::from_nanos(1_000_000_000), Joules::ZERO);
+    assert_eq!(grid.origin, Some(origin));
+    grid.reading(2, reading(0), Joules::ZERO);
+    assert!(grid.origin.is_some_and(|origin| origin <= reading(0).as_nanos()));
+    assert!((grid.joules.iter().sum::<f64>() - 3.0).abs() < 1e-9);
+}
+
+/// 20 W for 10 s, read every 10 ms: what an interval has and how well it is known, by hand.
+#[test]
+fn intervals_are_known_as_well_as_readings_and_samples_allow() {
+    let grid = grid(10);
+    let intervals = grid.of_domains(&[0], Nanoseconds::from_millis(1));
+    // Three readings are 30 ms, four of the shortest intervals.
+    assert_eq!(grid.width, 1 << 23);
+    let width = 4.0 * f64::from(1 << 23) * 1e-9;
+    assert!(intervals.rows.iter().all(|row| (row.seconds - width).abs() < 1e-12));
+    let between = 10.0 / 1001.0;
+    let unsure = (1e-6f64 / 12.0 + (0.055 * between * 1.0f64).powi(2)).sqrt();
+    assert!(
+        (intervals.edge_noise / (2.0 * (20.0 * unsure).powi(2)) - 1.0).abs() < 1e-6,
+        "{}",
+        intervals.edge_noise
+    );
+    // A 64th of the recording is 0.156 s, five such intervals.
+    assert_eq!((intervals.judged_together, intervals.static_terms), (5, 1));
+    let two = grid.of_domains(&[0, 7], Nanoseconds::from_millis(1));
+    assert_eq!((two.static_terms, two.rows.len()), (2, intervals.rows.len()));
+    let lasting = grid.of_domains(&[0], Nanoseconds::from_millis(40));
+    assert!((lasting.rows[0].seconds - 5.0 * f64::from(1 << 23) * 1e-9).abs() < 1e-12);
+    // Twenty refreshes of 40 ms are 0.8 s.
+    assert_eq!(lasting.judged_together, 20);
+}
+
+#[test]
+fn lost_records_leave_counts_guessed() {
+    let metadata = metadata();
+    let mut grid = IntervalGrid::new(Some(&metadata), 1);
+    for milli in 0..=1000 {
+        if milli % 10 == 0 {
+            grid.reading(0, at(milli * 1000), Joules::from_joules(0.02 * milli as f64));
+        }
+        (0..2).for_each(|cpu| grid.sample(0, Some(cpu), EventUnit::Cycles, at(milli * 1000), 1_000_000));
+    }
+    grid.lost_records(Some(1), at(400_000), at(500_000));
+    grid.end();
+    let rows = grid.of_domains(&[0], Nanoseconds::from_millis(1)).rows;
+    let guessed: f64 = rows.iter().map(|row| row.guessed * row.seconds).sum();
+    // A tenth of a second of one of two CPUs.
+    assert!((guessed - 0.05).abs() < 1e-9, "{guessed}");
+    assert!(rows.iter().all(|row| row.busy == row.counts[0] && row.guessed <= 0.5 + 1e-9));
+}

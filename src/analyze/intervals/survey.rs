@@ -234,10 +234,11 @@ impl Survey {
         if raw.kind != record_type::SAMPLE {
             return;
         }
-        let context = decoder.context(raw);
-        match roles.of(context.event.map(|event| event.0)) {
+        match roles.of(decoder.event_of_sample(raw).map(|event| event.0)) {
             Some(EventRole::Sampled(event)) => self.samples[event as usize] += 1,
-            Some(EventRole::Energy(domain)) => self.reading_of(domain, ranges, decoder, (raw, &context)),
+            Some(EventRole::Energy(domain)) => {
+                self.reading_of(domain, ranges, decoder, (raw, &decoder.context(raw)));
+            }
             _ => {}
         }
     }

@@ -100,6 +100,31 @@ mod tests {
     }
 
     #[test]
+    fn guesses_by_hand() {
+        // Eight pairs of 1 ms and 3 ms: of 2000 events a quarter is guessed for the first, which had half.
+        let mut times = vec![1_000_000];
+        (0..9).for_each(|at| times.push(times[at] + if at % 2 == 0 { 3_000_000 } else { 1_000_000 }));
+        let between = of_times(times.iter().copied().take(9));
+        assert_eq!(between.by_event[0].guesses, 8);
+        let anywhere = 1000.0 * 1000.0 / 12.0;
+        let missed = 500.0 * 500.0;
+        assert!(
+            (between.variance(0) - f64::min(missed / 3.0, anywhere)).abs() < 1e-6,
+            "{}",
+            between.variance(0)
+        );
+        // With a guess less, nothing is known but that a moment lies somewhere in a period.
+        assert!((of_times(times.iter().copied().take(8)).variance(0) - anywhere).abs() < 1e-6);
+        // Pairs of 1 ms and 1.5 ms: 800 are guessed.
+        let mut times = vec![1_000_000];
+        (0..20).for_each(|at| times.push(times[at] + if at % 2 == 0 { 1_500_000 } else { 1_000_000 }));
+        let found = of_times(times.into_iter()).variance(0);
+        assert!((found - 200.0 * 200.0 / 3.0).abs() < 1e-6, "{found}");
+        assert_eq!(between.total(0), 9000.0);
+        assert_eq!(between.total(1), 0.0);
+    }
+
+    #[test]
     fn a_steady_event_is_known_at_any_moment() {
         let steady = of_times((1..100).map(|at| at * 3_000_000));
         assert!(steady.variance(0) < 1.0, "{}", steady.variance(0));

@@ -59,16 +59,44 @@ pub struct Places {
     /// states of memory. A pass that found its places here without asking would number them otherwise.
     known: FxHashMap<Key, Known>,
     /// Those that were looked up last, each at a place that its address decides: nearly all frames are of few places.
-    latest: Vec<Option<(Key, Known)>>,
+    latest: Vec<Latest>,
     code: CodeInterner,
     modules: Vec<Module>,
 }
 
 /// What decides where a frame lies.
-type Key = (SpaceId, CpuMode, bool, u64);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    address: u64,
+    /// State of memory, mode, and whether it is an address behind a call.
+    context: u64,
+}
+
+/// The states of memory that decide where the frames of a sample lie.
+#[derive(Debug, Clone, Copy)]
+pub struct SampleSpaces {
+    user: SpaceId,
+    kernel: SpaceId,
+}
+
+impl SampleSpaces {
+    /// Those of a task, until more of its memory is known.
+    pub fn of(tasks: &Tasks, task: TaskId) -> Self {
+        Self { user: tasks.space_id(task), kernel: tasks.kernel_space_id() }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Latest {
+    key: Key,
+    found: Known,
+}
 
 /// Places of [`Places::latest`].
 const LATEST: usize = 1 << 13;
+/// Stands where none was looked up: contexts have fewer bits.
+const NONE: Latest =
+    Latest { key: Key { address: 0, context: u64::MAX }, found: Known { number: 0, place: AddressId(0) } };
 
 /// Fibonacci hashing: the high bits depend on all of the address.
 fn place_among_latest(address: u64) -> usize {
@@ -85,30 +113,31 @@ pub struct Known {
 }
 
 impl Places {
-    /// A frame's place: of the call itself, where the frame's address is that behind the call.
-    pub fn of(&mut self, tasks: &mut Tasks, task: TaskId, frame: Frame) -> Known {
+    /// A frame's place: of the call itself, where the frame's address is that behind the call. `spaces` are the sample's.
+    #[inline]
+    pub fn of(&mut self, tasks: &mut Tasks, task: TaskId, spaces: SampleSpaces, frame: Frame) -> Known {
         let Frame { mode, address, is_return } = frame;
-        let space = match mode {
-            CpuMode::Kernel => tasks.kernel_space_id(),
-            _ => tasks.space_id(task),
-        };
+        let space = if mode == CpuMode::Kernel { spaces.kernel } else { spaces.user };
+        // There are fewer modes than 8.
+        let context = u64::from(space.0) << 4 | (mode as u64) << 1 | u64::from(is_return);
+        let key = Key { address, context };
+        match self.latest.get(place_among_latest(address)) {
+            Some(latest) if latest.key == key => latest.found,
+            _ => self.look_up(tasks, task, frame, key),
+        }
+    }
+
+    #[cold]
+    fn look_up(&mut self, tasks: &mut Tasks, task: TaskId, frame: Frame, key: Key) -> Known {
+        let Frame { mode, address, is_return } = frame;
         let Self { known, code, latest, .. } = self;
-        let key = (space, mode, is_return, address);
-        if latest.is_empty() {
-            latest.resize(LATEST, None);
-        }
-        let latest = &mut latest[place_among_latest(address)];
-        if let Some((of_key, found)) = latest
-            && *of_key == key
-        {
-            return *found;
-        }
         let number = known.len() as u32;
         let found = *known.entry(key).or_insert_with(|| {
             let code_address = tasks.locate(task, mode, address.wrapping_sub(u64::from(is_return)));
             Known { number, place: code.intern(code_address) }
         });
-        *latest = Some((key, found));
+        latest.resize(LATEST, NONE);
+        latest[place_among_latest(address)] = Latest { key, found };
         found
     }
 
@@ -166,7 +195,8 @@ mod tests {
         let mut all = Vec::new();
         let mut sample = |tasks: &mut Tasks, addresses: &[u64]| {
             let frame = |&address| Frame { mode: CpuMode::User, address, is_return: false };
-            all.extend(addresses.iter().map(frame).map(|frame| places.of(tasks, task, frame)));
+            let spaces = SampleSpaces::of(tasks, task);
+            all.extend(addresses.iter().map(frame).map(|frame| places.of(tasks, task, spaces, frame)));
         };
         sample(tasks, &[0x11_010]);
         tasks.map(&map(0x10_000, b"/bin/app"));

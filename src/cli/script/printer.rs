@@ -17,7 +17,7 @@ use perf_data::format::sample_type;
 use perf_data::record::{Record, RecordContext, Sample};
 
 use super::fields::Fields;
-use super::places::{Follower, Known, Places};
+use super::places::{Follower, Known, Places, SampleSpaces};
 
 /// What is printed of samples, and how.
 #[derive(Clone, Copy)]
@@ -228,8 +228,9 @@ impl<W: Write> Printer<W> {
         let task = task_of(&mut self.follower.tasks, context);
         if self.look.fields.ip() {
             self.follower.frames(task, sample, &mut self.frames);
+            let spaces = SampleSpaces::of(&self.follower.tasks, task);
             for &frame in &self.frames {
-                self.places.of(&mut self.follower.tasks, task, frame);
+                self.places.of(&mut self.follower.tasks, task, spaces, frame);
             }
         }
     }
@@ -276,7 +277,8 @@ impl<W: Write> Printer<W> {
         writeln!(self.out)?;
         let mut frames = std::mem::take(&mut self.frames);
         self.follower.frames(task, sample, &mut frames);
-        frames.iter().try_for_each(|frame| self.frame(task, *frame))?;
+        let spaces = SampleSpaces::of(&self.follower.tasks, task);
+        frames.iter().try_for_each(|frame| self.frame(task, spaces, *frame))?;
         self.frames = frames;
         writeln!(self.out)
     }
@@ -320,8 +322,9 @@ impl<W: Write> Printer<W> {
 
     /// The lines of one frame of a call stack: those of functions inlined there, the innermost first, and its own.
     /// As perf: where in its file code of a program lies, and where in memory all other code does.
-    fn frame(&mut self, task: TaskId, frame: Frame) -> io::Result<()> {
-        let known = self.places.of(&mut self.follower.tasks, task, frame);
+    #[inline]
+    fn frame(&mut self, task: TaskId, spaces: SampleSpaces, frame: Frame) -> io::Result<()> {
+        let known = self.places.of(&mut self.follower.tasks, task, spaces, frame);
         if let Some(lines) = self.lines.get(known) {
             return self.out.write_all(lines);
         }
@@ -342,7 +345,8 @@ impl<W: Write> Printer<W> {
 
     /// The line of a sample without call stack.
     fn address(&mut self, task: TaskId, frame: Frame) -> io::Result<()> {
-        let known = self.places.of(&mut self.follower.tasks, task, frame);
+        let spaces = SampleSpaces::of(&self.follower.tasks, task);
+        let known = self.places.of(&mut self.follower.tasks, task, spaces, frame);
         if let Some(end) = self.ends_of_lines.get(known) {
             return self.out.write_all(end);
         }

@@ -185,6 +185,44 @@ mod tests {
     }
 
     #[test]
+    fn answers_by_hand() {
+        assert_eq!([Shape::Rc.answer(0.0, 1.0), Shape::Boxcar.answer(-1.0, 1.0)], [0.0; 2]);
+        assert_eq!([Shape::Boxcar.answer(0.5, 2.0), Shape::Boxcar.answer(3.0, 2.0)], [0.25, 1.0]);
+        assert!((Shape::Rc.answer(2.0, 2.0) - (1.0 - (-1.0f64).exp())).abs() < 1e-12);
+        assert_eq!([median3(1.0, 2.0, 3.0), median3(3.0, 1.0, 2.0), median3(2.0, 3.0, 1.0)], [2.0; 3]);
+        assert_eq!(sampled(Shape::Boxcar, 0.1, 0.2).range(), 100.0);
+    }
+
+    #[test]
+    fn the_extent_of_a_change_by_hand() {
+        //           0    1    2    3    4     5     6     7     8
+        let watts = [0.0, 0.0, 0.0, 5.0, 40.0, 80.0, 90.0, 90.5, 91.0];
+        // The steepest is 40 W, a twentieth of it 2 W.
+        assert_eq!(extent(&watts, 4, 0.0), (2, 6));
+        // Twice a noise of 3 W lets the first 5 W pass.
+        assert_eq!(extent(&watts, 4, 3.0), (3, 6));
+        // One reading at rest does not end it, two do.
+        let halting = [0.0, 20.0, 20.0, 40.0, 60.0, 60.0, 80.0, 80.0, 80.0, 100.0];
+        assert_eq!(extent(&halting, 3, 0.0), (0, 6));
+        let falling = [91.0, 91.0, 90.0, 50.0, 10.0, 0.0, 0.0, 0.0];
+        assert_eq!(extent(&falling, 3, 0.0), (2, 5));
+    }
+
+    #[test]
+    fn a_level_between_is_no_crossing() {
+        let times: Vec<f64> = (0..12).map(f64::from).collect();
+        // 60 of 100 W lies between 35 % and 65 %, 70 W does not.
+        let burst = |watts: f64| [0.0, 0.0, 0.0, watts, watts, watts, 0.0, 0.0, 0.0, 100.0, 100.0, 100.0];
+        assert_eq!(transitions(&times, &burst(60.0), 1.0, 0.0).len(), 1);
+        let found = transitions(&times, &burst(70.0), 1.0, 0.0);
+        assert_eq!(found.len(), 3);
+        let Transition { times, watts, switched } = &found[1];
+        // The fall from 5 s to 6 s, with the readings between its neighbours.
+        assert_eq!((*switched, times.first(), times.last()), ((3.5, 5.8), Some(&3.0), Some(&8.0)));
+        assert_eq!(watts, &[70.0, 70.0, 70.0, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
     fn a_clean_answer_is_found_again() {
         for (shape, length) in
             [(Shape::Rc, 0.05), (Shape::Rc, 0.12), (Shape::Boxcar, 0.1), (Shape::Boxcar, 0.3)]

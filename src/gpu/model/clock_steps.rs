@@ -54,3 +54,20 @@ impl ClockSteps {
             && self.levels.windows(2).all(|step| step[0] < step[1])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_clock_is_not_sound() {
+        let steps = |clock: usize, levels: &[f64]| ClockSteps { clock, levels: levels.to_vec() };
+        assert!(steps(2, &[1.0, 2.0]).is_sound(3) && !steps(3, &[1.0, 2.0]).is_sound(3));
+        assert!(!steps(0, &[1.0]).is_sound(3) && !steps(0, &[1.0, 1.0]).is_sound(3));
+        assert!(!steps(0, &[1.0, f64::INFINITY]).is_sound(3) && !steps(0, &[2.0, 1.0]).is_sound(3));
+        let of = steps(0, &[1.0, 2.0, 4.0]);
+        assert_eq!(of.terms(&[3.0]).collect::<Vec<_>>(), [1.0, 0.5]);
+        assert_eq!((of.count(), steps(0, &[]).count()), (2, 0));
+        assert_eq!(of.names("mhz").collect::<Vec<_>>(), ["mhz 1 to 2", "mhz 2 to 4"]);
+    }
+}

@@ -253,3 +253,20 @@ fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
     let first = all.next()?;
     all.next().is_none().then_some(first)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_names() {
+        assert!(["power_w", "Watts", "draw [W]", "w"].into_iter().all(is_in_watts));
+        assert!(!["width", "kw", "wattage"].into_iter().any(is_in_watts));
+        assert!(["time_s", "Elapsed (ms)", "kernel duration", "runtime"].into_iter().all(is_time));
+        assert!(!["timer", "overtime"].into_iter().any(is_time));
+        assert_eq!(
+            (only([1].into_iter()), only([1, 2].into_iter()), only::<u8>([].into_iter())),
+            (Some(1), None, None)
+        );
+    }
+}

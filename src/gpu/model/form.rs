@@ -361,6 +361,26 @@ mod tests {
         }
     }
 
+    /// Seventy terms, of which the first six go with nothing, and one does not vary.
+    #[test]
+    fn terms_that_tell_least_are_left_out() {
+        let power: Vec<f64> = (0..12).map(|row| f64::from(row * row)).collect();
+        let term = |row: usize, index: usize| match index {
+            // As far from the mean on either side: no correlation with anything that is symmetric.
+            0..6 => (row % 2) as f64 * 1e6 + (index as f64),
+            6 => 5.0,
+            index => power[row] * index as f64 + 0.1 * (row % 3) as f64,
+        };
+        let rows = |width: usize| -> Vec<Vec<f64>> {
+            (0..12).map(|row| (0..width).map(|index| term(row, index)).collect()).collect()
+        };
+        assert_eq!(most_telling(&rows(64), &power), None);
+        let kept = most_telling(&rows(70), &power).expect("more than there may be");
+        assert_eq!(kept.len(), 64);
+        assert!((7..70).all(|index| kept.contains(&index)) && !kept.contains(&6), "{kept:?}");
+        assert_eq!(most_telling(&[], &[]), None);
+    }
+
     #[test]
     fn counts_become_rates_and_useless_columns_go() {
         let form = Form::plain(Columns::PerTime, Scale::Linear);

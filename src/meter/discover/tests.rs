@@ -213,3 +213,79 @@ fn what_was_asked_for_and_is_not_there_is_said() {
     assert!(unasked.unmet.is_empty());
     unasked.check().expect("what nobody asked for is not missed");
 }
+
+#[test]
+fn why_a_counter_that_rests_is_none() {
+    let at_rest = |kind, seen: &Observation, since_boot, any_core_moves| {
+        let place = Place { package: Some(0), die: None, core: Some(0) };
+        let domain = domain::describe(&MachineInfo::default(), kind, place, "test");
+        at_rest(&domain, seen, since_boot, any_core_moves).unwrap_or_default()
+    };
+    let unread = Observation::default();
+    assert_eq!(at_rest(DomainKind::Package, &unread, false, false), "it could not be read");
+    assert_eq!(at_rest(DomainKind::Package, &moved(1.0), true, false), "");
+    // A core asleep beside others that move, and what may be switched off since the start.
+    for (kind, raw, since_boot, any_core_moves, is_absent) in [
+        (DomainKind::Core, 5, false, true, false),
+        (DomainKind::Core, 5, false, false, true),
+        (DomainKind::Core, 0, true, true, true),
+        (DomainKind::Uncore, 5, true, false, false),
+        (DomainKind::Gpu, 5, true, false, false),
+        (DomainKind::Uncore, 5, false, true, true),
+        (DomainKind::Package, 5, true, true, true),
+        (DomainKind::Package, 0, false, true, true),
+    ] {
+        let why = at_rest(kind, &rests(raw), since_boot, any_core_moves);
+        assert_eq!(!why.is_empty(), is_absent, "{kind:?} {raw} {since_boot} {any_core_moves}: {why}");
+        assert_eq!(why.contains("stood at zero"), raw == 0 && since_boot);
+    }
+}
+
+/// Ten moves of each counter: two that agree to 5 % and a tenth of either may be of the same thing.
+#[test]
+fn sources_may_differ_by_their_steps() {
+    let warning = |other: f64| {
+        let (one, other) = (moved(10.0), moved(other));
+        disagreement("package-0", (Source::PowerPmu, &one), (Source::Msr, &other))
+    };
+    assert!(warning(7.51).is_none() && warning(7.49).is_some());
+    assert!(warning(13.3).is_none() && warning(13.4).is_some());
+    let told = warning(2.5).expect("far apart");
+    assert!(told.contains("power PMU told 1000.0 W") && told.contains("75 % apart"), "{told}");
+}
+
+#[test]
+fn a_platform_may_seem_below_its_packages_by_what_steps_hide() {
+    let kinds = [DomainKind::Package, DomainKind::Platform];
+    let is_kept = |platform: f64| {
+        chosen(vec![meter(Source::PowerPmu, &kinds)], vec![vec![moved(10.0), moved(platform)]]).0.len() == 2
+    };
+    assert!(is_kept(7.51) && !is_kept(7.49));
+}
+
+/// What measures the CPUs decides which warnings and repairs are of use.
+#[test]
+fn what_is_left_to_say_in_the_end() {
+    let finish = |source: Source, kind: DomainKind, asked: &[Source]| {
+        let mut choice = Choice::default();
+        choice.take(vec![meter(source, &[kind])], vec![vec![moved(1.0)]]);
+        choice.rejected.push(Rejected::new(Source::Msr, "closed").with_repair("open it"));
+        choice.finish(asked)
+    };
+    let by_pmu = finish(Source::PowerPmu, DomainKind::Package, &[]);
+    assert!(by_pmu.measures_cpus() && by_pmu.warnings.is_empty() && by_pmu.rejected[0].repair.is_none());
+    assert_eq!((by_pmu.meters.len(), by_pmu.domains.len()), (1, 1));
+    let by_battery = finish(Source::Battery, DomainKind::Battery, &[]);
+    assert_eq!(by_battery.warnings.len(), 1, "{:?}", by_battery.warnings);
+    assert_eq!(by_battery.rejected[0].repair.as_deref(), Some("open it"));
+    // Who asked for it is told why it is not there, and for what is there nothing.
+    let asked =
+        finish(Source::PowerPmu, DomainKind::Package, &[Source::PowerPmu, Source::Msr, Source::Hwmon]);
+    assert_eq!(asked.unmet.len(), 2, "{:?}", asked.unmet);
+    assert!(
+        asked.unmet[0].contains("closed") && asked.unmet[1].contains("no such meter"),
+        "{:?}",
+        asked.unmet
+    );
+    assert!(asked.check().is_ok(), "something is measured");
+}

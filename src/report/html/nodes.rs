@@ -90,14 +90,41 @@ impl Nodes {
 
     /// The node that a path ends in, or the last of its ancestors that is drawn.
     pub fn of(&self, path: &[TreeFrame]) -> u32 {
-        let mut node = 0;
+        self.follow(path.iter().copied(), Reached::ALL).node()
+    }
+
+    /// Goes on with a path from where it has led.
+    #[inline]
+    pub fn follow(&self, path: impl IntoIterator<Item = TreeFrame>, from: Reached) -> Reached {
+        let mut reached = from;
         for frame in path {
-            let child = self.frame_ids.get(frame).and_then(|frame| self.children.get(&(node, *frame)));
-            match child {
-                Some(&child) => node = child,
-                None => break,
+            if reached.is_beyond() {
+                break;
             }
+            let at = reached.node();
+            let child = self.frame_ids.get(&frame).and_then(|frame| self.children.get(&(at, *frame)));
+            reached = child.map_or(Reached(at | BEYOND), |child| Reached(*child));
         }
-        node
+        reached
+    }
+}
+
+/// How far a path lies in nodes that are drawn: the node that it has led to, and whether it goes on where none is drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct Reached(u32);
+
+const BEYOND: u32 = 1 << 31;
+
+impl Reached {
+    /// Nothing of a path yet: the node of all.
+    pub const ALL: Self = Self(0);
+
+    /// The last node that is drawn.
+    pub fn node(self) -> u32 {
+        self.0 & !BEYOND
+    }
+
+    fn is_beyond(self) -> bool {
+        self.0 & BEYOND != 0
     }
 }

@@ -1,8 +1,8 @@
 //! Where only functions are asked for, addresses of one need not be told apart: what is found of functions is the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use eprof::analyze::{Dimensions, Options, analyze};
+use eprof::analyze::{Dimensions, FunctionsAlone, FunctionsOfStacks, Options, analyze};
 use eprof::numerics::random::Random;
 use eprof::profile::Profile;
 use eprof::recording::Recording;
@@ -65,26 +65,44 @@ fn by_names(profile: &Profile) -> BTreeMap<Vec<String>, u64> {
     sums
 }
 
+/// The same by the innermost function and what others there are, each once.
+fn by_sets(by_names: &BTreeMap<Vec<String>, u64>) -> BTreeMap<(Option<String>, BTreeSet<String>), u64> {
+    let mut sums = BTreeMap::new();
+    for (path, samples) in by_names {
+        let all = path.iter().cloned().collect();
+        *sums.entry((path.first().cloned(), all)).or_default() += samples;
+    }
+    sums
+}
+
 #[test]
 fn functions_have_the_same_samples_whether_or_not_addresses_are_told_apart() {
     for architecture in [None, Some("x86_64")] {
         let recording = recording(architecture);
         let dimensions = Dimensions { stacks: true, threads: false, cpus: false };
         let apart = analyze(&recording, &Options { dimensions, ..Options::default() });
-        let functions = SymbolizeOptions { inlines: false, lines: false, ..SymbolizeOptions::default() };
+        let of_apart = by_names(&apart);
+        let symbols = SymbolizeOptions { inlines: false, lines: false, ..SymbolizeOptions::default() };
         for threads in [1, 2] {
-            let options = Options {
-                dimensions,
-                functions: Some(functions.clone()),
-                threads: Some(threads),
-                ..Options::default()
-            };
-            let together = analyze(&recording, &options);
-            let (of_apart, of_together) = (by_names(&apart), by_names(&together));
-            assert_eq!(of_together.values().sum::<u64>(), SAMPLES as u64);
-            assert!(of_together == of_apart, "{architecture:?}, {threads} threads");
-            let (cells, before) = (together.cells.len(), apart.cells.len());
-            assert!(cells < before, "{cells} of {before} cells");
+            let cells = [FunctionsOfStacks::Paths, FunctionsOfStacks::Sets].map(|of_stacks| {
+                let functions = Some(FunctionsAlone { symbols: symbols.clone(), of_stacks });
+                let threads = Some(threads);
+                let options = Options { dimensions, functions, threads, ..Options::default() };
+                let together = analyze(&recording, &options);
+                let of_together = by_names(&together);
+                assert_eq!(of_together.values().sum::<u64>(), SAMPLES as u64);
+                let said = format!("{architecture:?}, {threads:?} threads, {of_stacks:?}");
+                match of_stacks {
+                    FunctionsOfStacks::Paths => assert!(of_together == of_apart, "{said}"),
+                    FunctionsOfStacks::Sets => assert!(by_sets(&of_together) == by_sets(&of_apart), "{said}"),
+                }
+                together.cells.len()
+            });
+            let [paths, sets] = cells;
+            let apart = apart.cells.len();
+            assert!(sets <= paths && paths < apart, "{sets}, {paths} and {apart} cells");
+            // Where there are no return addresses, paths are what they are.
+            assert!(sets < paths || architecture.is_some(), "{sets} and {paths} cells");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The faults of a source file: operators that are others, negations that are left out, guards that always or never hold,
 //! arms that are never taken, functions that do nothing and return something.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use proc_macro2::Span;
@@ -53,6 +54,7 @@ pub fn find(file: &Path, text: String, first: Id) -> syn::Result<Source> {
         text: &text,
         next: first,
         faults: Vec::new(),
+        alike: BTreeMap::new(),
         edits: Edits::default(),
         around: Vec::new(),
         in_trait_of_debugging: false,
@@ -76,6 +78,8 @@ struct Finder<'t> {
     text: &'t str,
     next: Id,
     faults: Vec<Fault>,
+    /// How many faults of a function say the same.
+    alike: BTreeMap<(String, String), usize>,
     edits: Edits,
     around: Vec<String>,
     in_trait_of_debugging: bool,
@@ -126,6 +130,11 @@ fn assigns(operator: &BinOp) -> bool {
     !compares(operator) && others(operator).iter().any(|other| other.ends_with('='))
 }
 
+/// Does this only say how much room there is to be?
+fn reserves(function: &syn::Ident) -> bool {
+    function == "with_capacity" || function == "reserve"
+}
+
 /// Is this a chain that binds names, as `a && let Some(b) = c`? It is no value.
 fn binds(expression: &Expr) -> bool {
     match expression {
@@ -141,8 +150,9 @@ impl Finder<'_> {
         let id = self.next;
         self.next += 1;
         let function = self.around.join("::");
-        let is_alike = |fault: &&Fault| fault.function == function && fault.what == what;
-        let nth = self.faults.iter().filter(is_alike).count();
+        let alike = self.alike.entry((function.clone(), what.clone())).or_default();
+        let nth = *alike;
+        *alike += 1;
         self.faults.push(Fault {
             id,
             file: self.file.to_path_buf(),
@@ -310,6 +320,25 @@ impl<'a> Visit<'a> for Finder<'_> {
     fn visit_attribute(&mut self, _: &'a syn::Attribute) {}
     fn visit_expr_const(&mut self, _: &'a syn::ExprConst) {}
 
+    // More or less room than needed: the values are the same.
+    fn visit_expr_call(&mut self, call: &'a syn::ExprCall) {
+        let is_reserved = match &*call.func {
+            Expr::Path(path) => path.path.segments.last().is_some_and(|last| reserves(&last.ident)),
+            _ => false,
+        };
+        if !is_reserved {
+            visit::visit_expr_call(self, call);
+        }
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
+        if reserves(&call.method) {
+            self.visit_expr(&call.receiver);
+        } else {
+            visit::visit_expr_method_call(self, call);
+        }
+    }
+
     fn visit_expr_repeat(&mut self, repeat: &'a syn::ExprRepeat) {
         self.visit_expr(&repeat.expr);
     }
@@ -417,6 +446,21 @@ mod tests {
         let text = "#[cfg(test)] mod t { fn f() { a(); } } #[test] fn g() { b(); } const C: u32 = 1 + 2; \
                     const fn h() -> u32 { 1 + 2 } impl std::fmt::Debug for A { fn fmt(&self) -> u8 { 1 + 2 } }";
         assert_eq!(written(text).0, [""; 0]);
+    }
+
+    #[test]
+    fn room_that_is_reserved_has_none() {
+        let text = "fn f() { let mut a = Vec::with_capacity(n * 2); a.reserve(n + 1); g(n - 1); }";
+        let expected = ["() for the whole body", "+ for - in n - 1", "/ for - in n - 1"];
+        assert_eq!(written(text).0, expected);
+    }
+
+    #[test]
+    fn faults_that_say_the_same_are_counted() {
+        let text = "fn f() { g(a + b); g(a + b); } fn h() { g(a + b); }";
+        let source = find(Path::new("src/a.rs"), text.to_owned(), 1).expect("Rust");
+        let of_plus = source.faults.iter().filter(|fault| fault.what == "- for + in a + b");
+        assert_eq!(of_plus.map(|fault| fault.nth).collect::<Vec<_>>(), [0, 1, 0]);
     }
 
     #[test]

@@ -7,15 +7,20 @@
 //! 1. [`tree`]: a copy of the sources; which of them are to have faults.
 //! 2. [`faults`]: an expression or a function's body at a time, all faults of it ([`edits`] writes them into the text).
 //! 3. [`build`]: faults that do not compile (joules that are multiplied by joules) are taken out, until the rest does.
+//!    Where a part of the faults is asked for (`--every`, `--since`, `--survivors`), only these are written: such a build takes
+//!    hardly longer than one without faults.
 //! 4. [`cases`]: the tests one by one, and which faults each of them passes by.
 //! 5. [`judge`]: with one fault active at a time, the tests that pass by it, the quickest first, until one fails.
 //! 6. [`verdicts`]: what survived, and how many in which folder.
 //!
-//! A fault that no test passes by, and one that lets all of them pass, survives.
+//! A fault that no test passes by, and one that lets all of them pass, survives. A fault that makes no difference to
+//! anything is none: `equivalent.jsonl` lists those, each with its reason; they are not tried, and counted by themselves.
+//! What is only reserved (`with_capacity(2 * n)`) gets no faults to begin with, since it shows in the time alone.
 
 mod build;
 mod cases;
 mod edits;
+mod equivalent;
 mod faults;
 mod judge;
 mod run;
@@ -56,9 +61,15 @@ struct Arguments {
     /// Every Nth fault only
     #[arg(long, value_name = "N", default_value_t = 1)]
     every: usize,
-    /// Programs of tests to be run, beside the unit tests
+    /// The first fault that is tried, from 0: another sample of one in N
+    #[arg(long, value_name = "INDEX", default_value_t = 0)]
+    offset: usize,
+    /// Programs of tests to be run, beside the unit tests; `--tests ""` for none
     #[arg(long, value_name = "NAME", default_values_t = ["library", "gpu", "cli"].map(String::from))]
     tests: Vec<String>,
+    /// Tests that are not run, by a part of their names: those that take minutes or want a quiet machine
+    #[arg(long, value_name = "PART")]
+    skip: Vec<String>,
     /// Exit with status 1 if a larger share of the tried faults survives, in per cent
     #[arg(long, value_name = "PERCENT")]
     at_most: Option<f64>,

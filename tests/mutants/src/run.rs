@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::edits::Id;
+use crate::equivalent::Equivalents;
 use crate::faults::{Fault, Source, find};
 use crate::judge::Judge;
 use crate::verdicts::{self, Key, Row, Verdict};
@@ -46,13 +47,13 @@ fn faulty(arguments: &Arguments, files: &[PathBuf]) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// The faults to be tried, of those that compile.
-fn chosen<'f>(
+/// The faults to be tried, of those that are not known not to compile.
+fn chosen(
     arguments: &Arguments,
-    results: &Path,
-    sources: &'f [Source],
+    old: &[Row],
+    sources: &[Source],
     without: &BTreeSet<Id>,
-) -> Result<Vec<&'f Fault>> {
+) -> Result<BTreeSet<Id>> {
     let faults =
         sources.iter().flat_map(|source| &source.faults).filter(|fault| !without.contains(&fault.id));
     let mut faults: Vec<&Fault> = faults.collect();
@@ -63,12 +64,12 @@ fn chosen<'f>(
         });
     }
     if arguments.survivors {
-        let rows = verdicts::read(results)?;
         let survivors: BTreeSet<Key> =
-            rows.iter().filter(|row| row.verdict.survived()).map(Row::key).collect();
+            old.iter().filter(|row| row.verdict.survived()).map(Row::key).collect();
         faults.retain(|fault| survivors.contains(&verdicts::key(fault)));
     }
-    Ok(faults.into_iter().step_by(arguments.every.max(1)).collect())
+    let sample = faults.into_iter().skip(arguments.offset).step_by(arguments.every.max(1));
+    Ok(sample.map(|fault| fault.id).collect())
 }
 
 /// All of it.
@@ -92,25 +93,38 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let _ = std::os::unix::fs::symlink(beside, link);
     }
     let faults = || sources.iter().flat_map(|source| &source.faults);
+    let listed = Equivalents::read(&arguments.project)?;
+    let equivalent = listed.among(&sources)?;
     // What did not compile the time before is not tried once more.
-    let old = verdicts::read(&results).unwrap_or_default();
+    let old = if results.is_file() { verdicts::read(&results)? } else { Vec::new() };
     let unviable: BTreeSet<Key> =
         old.iter().filter(|row| row.verdict == Verdict::DoesNotCompile).map(Row::key).collect();
-    let mut without =
-        faults().filter(|fault| unviable.contains(&verdicts::key(fault))).map(|fault| fault.id).collect();
+    let is_out = |fault: &&Fault| equivalent.contains(&fault.id) || unviable.contains(&verdicts::key(fault));
+    let out: BTreeSet<Id> = faults().filter(is_out).map(|fault| fault.id).collect();
+    let chosen = chosen(arguments, &old, &sources, &out)?;
+    eprintln!(
+        "{} known not to compile, {} equivalent; {} of the rest chosen",
+        out.len() - equivalent.len(),
+        equivalent.len(),
+        chosen.len()
+    );
+    // Only what is to be tried is written.
+    let mut without: BTreeSet<Id> =
+        faults().map(|fault| fault.id).filter(|fault| !chosen.contains(fault)).collect();
     build::find_viable(&copy, &target, &sources, &mut without)?;
-    keep_unviable(&results, &sources, &without)?;
+    let unviable = |without: &BTreeSet<Id>| without.intersection(&chosen).copied().collect();
+    keep_unviable(&results, &sources, &unviable(&without))?;
     if arguments.list {
-        for fault in &chosen(arguments, &results, &sources, &without)? {
+        for fault in faults().filter(|fault| !without.contains(&fault.id)) {
             println!("{}:{} {}: {}", fault.file.display(), fault.line, fault.function, fault.what);
         }
         return Ok(ExitCode::SUCCESS);
     }
     let programs = build::programs(&copy, &target, &sources, &mut without, &arguments.tests)?;
-    keep_unviable(&results, &sources, &without)?;
-    let chosen = chosen(arguments, &results, &sources, &without)?;
-    eprintln!("{} of them compile, {} are tried", count - without.len(), chosen.len());
-    let cases = cases::find(&programs, &copy, &folder, arguments.jobs)?;
+    keep_unviable(&results, &sources, &unviable(&without))?;
+    let chosen: Vec<&Fault> = faults().filter(|fault| !without.contains(&fault.id)).collect();
+    eprintln!("{} of them compile and are tried", chosen.len());
+    let cases = cases::find(&programs, &copy, &folder, &arguments.skip, arguments.jobs)?;
     eprintln!("{} tests; failing without a fault: {:?}", cases.cases.len(), cases.failing);
     let judge = Judge {
         programs: &programs,
@@ -127,8 +141,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         verdicts.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(fault, verdict);
     })?;
     let verdicts = verdicts.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let tried: Vec<&&Fault> = chosen.iter().filter(|fault| verdicts.contains_key(&fault.id)).collect();
+    let tried: Vec<&Fault> =
+        chosen.iter().copied().filter(|fault| verdicts.contains_key(&fault.id)).collect();
     let rows: Vec<Row> = tried.iter().map(|fault| Row::of(fault, verdicts[&fault.id])).collect();
+    listed.print(&sources, &equivalent);
     finish(arguments, &results, &rows, chosen.len())
 }
 

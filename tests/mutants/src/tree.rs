@@ -44,9 +44,10 @@ pub fn copy(project: &Path, copy: &Path) -> Result<Vec<PathBuf>> {
         fs::set_permissions(copy.join(file), permissions)?;
     }
     let present: Vec<PathBuf> = files.into_iter().filter(|file| project.join(file).is_file()).collect();
-    for old in files_below(&copy.join("src"))? {
+    let wanted: BTreeSet<&Path> = present.iter().map(PathBuf::as_path).collect();
+    for old in files_below(copy)? {
         let relative = old.strip_prefix(copy).unwrap_or(&old);
-        if !present.iter().any(|file| file == relative) && !relative.ends_with(crate::edits::SWITCH_FILE) {
+        if !wanted.contains(relative) && !relative.ends_with(crate::edits::SWITCH_FILE) {
             fs::remove_file(&old)?;
         }
     }

@@ -11,6 +11,7 @@
 //!   started             programs that end with the test that started them
 //!   receiver            a server of HTTP that answers as a test wants, also by TLS
 //!   clickhouse          servers of ClickHouse
+//!   figures             all numbers of a result, to be kept beside a test
 //!   published           measurements and recordings of others
 //!   harness             runs tests, and says of those that cannot run here that they were ignored
 //!   environment         the eprof to run, and what else this machine has
@@ -26,6 +27,7 @@
 pub mod clickhouse;
 pub mod environment;
 pub mod fakes;
+pub mod figures;
 pub mod gpu;
 pub mod harness;
 pub mod programs;
