@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Args;
 use eprof::push::clickhouse::{PASSWORD_VARIABLE, Sender, Server, Target, create_tables};
-use eprof::push::{Backoff, SecretSource, Trust};
+use eprof::push::{Backoff, SecretSource, Strays, Trust, strays, windows};
 
 use super::Outcome;
 use super::agent::Span;
@@ -76,6 +76,18 @@ pub fn run(args: PushArgs) -> Outcome {
         // What is wrong with it is told before anything is done.
         password.read()?;
     }
+    // Before anything is written into it: it may not be a folder of tables.
+    let is_empty = !windows(&folder)?.iter().any(|window| window.is_whole(&folder));
+    let Strays { pieces, foreign } = strays(&folder)?;
+    output::warn(foreign.iter().map(|path| format!("left out: {} is no table of eprof", path.display())));
+    output::warn(pieces.iter().map(|why| format!("left out: {why}")));
+    if is_empty {
+        bail!(
+            "nothing to push: no window is whole in the tables in {}: make some by `eprof export RECORDINGS --format \
+             parquet -o DIR` or `eprof agent`",
+            folder.display()
+        );
+    }
     let trust = args.ca.map_or(Trust::System, Trust::File);
     let name = target.name();
     let server = Server::new(target, password, &trust, args.allow_plain_http)?;
@@ -84,7 +96,7 @@ pub fn run(args: PushArgs) -> Outcome {
     let line = ProgressLine::new(false, false);
     let mut backoff = Backoff::new(LONGEST_PAUSE);
     let mut last_success = Instant::now();
-    let (mut windows, mut rows, mut left_out) = (0, 0, 0);
+    let (mut windows, mut rows, mut left_out) = (0, 0, pieces.len());
     loop {
         line.show(format_args!("{windows} of {all} windows pushed"));
         match sender.step() {

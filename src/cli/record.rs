@@ -49,7 +49,10 @@ Examples:
   srun eprof record -o run/%j-%r.data ./app   every rank; the meters are read once on each node
   eprof record --label version=1.2 ./app      told apart by `eprof report DIR/ --by label:version`
   eprof record --meter powercap ./app         this meter, or nothing
-  sudo eprof record --user \"$USER\" ./app      with root's rights for eprof, but not for ./app";
+  sudo eprof record --user \"$USER\" ./app      with root's rights for eprof, but not for ./app
+
+The exit status is the program's own. If the recording ends before the program does, as on a full disk, the program runs
+on, and a status of 0 becomes 1; not in one of several ranks, whose job must not fail for its profiler.";
 
 /// Record a program's samples and the energy that the machine used meanwhile.
 ///
@@ -218,7 +221,7 @@ enum Gpu {
     Never,
 }
 
-/// Runs the verb. The exit status is the program's own.
+/// Runs the verb. The exit status is the program's own; 1 if that is 0 and the recording is not whole, but in ranks.
 pub fn run(args: RecordArgs) -> Outcome {
     let (quiet, verbose, shows, of_node) = (args.quiet, args.verbose, args.view, args.node);
     let options = options(args)?;
@@ -233,6 +236,10 @@ pub fn run(args: RecordArgs) -> Outcome {
         Err(RecordError::Launch(error)) => {
             say(&error);
             return Ok(ExitCode::from(error.exit_status()));
+        }
+        Err(error @ RecordError::BrokeOff { outcome, .. }) => {
+            say(format_args!("error: {error}"));
+            return Ok(unrecorded::status(&options, outcome.exit_status()));
         }
         Err(error) => {
             return match unrecorded::program(&options, &error) {
@@ -267,8 +274,7 @@ pub fn run(args: RecordArgs) -> Outcome {
         } else {
             say(format_args!("error: recording stopped early, {path} ends there: {failure}"));
         }
-        // A program that failed by itself says more than we do.
-        return Ok(if status == 0 { ExitCode::FAILURE } else { ExitCode::from(status) });
+        return Ok(unrecorded::status(&options, status));
     }
     if shows && let Err(error) = view(&summary.output) {
         say(format_args!("error: {} is not shown: {error:#}", summary.output.display()));

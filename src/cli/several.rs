@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use eprof::analyze::{Dimensions, MemoryLimit};
 use eprof::merge::merge;
 use eprof::profile::Profile;
@@ -13,6 +13,10 @@ use eprof::recording::node_meters::{self, NodeMeters};
 use eprof::symbolize::{SymbolizeOptions, Symbolizer, Symbols};
 
 use super::input::{Found, InputArgs, Loaded, Needed};
+
+/// Why a file that cannot be read ends all of it.
+const NAMED: &str = "one of several recordings cannot be read, and without it the sums would be too low: leave it out if that is meant \
+     (of a folder, files that do not begin as recordings are left out with a warning)";
 
 impl InputArgs {
     /// Reads these recordings, one after the other; several become one.
@@ -32,8 +36,10 @@ impl InputArgs {
         let (mut profiles, mut symbols, mut subjects) = (Vec::new(), Vec::new(), Vec::new());
         for path in paths {
             let name = path.display().to_string();
-            let Loaded { analysis, symbols: of_one, subject, .. } =
-                self.read(path, needed, memory, &meters).map_err(|error| naming(error, &name))?;
+            let Loaded { analysis, symbols: of_one, subject, .. } = self
+                .read(path, needed, memory, &meters)
+                .map_err(|error| naming(error, &name))
+                .context(NAMED)?;
             let mut profile = match analysis {
                 Found::Text(profile) => *profile,
                 Found::Recording(analysis) => match analysis.into_whole() {

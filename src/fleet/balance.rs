@@ -97,17 +97,21 @@ fn name(row: &Row) -> String {
     format!("{} of {} in the recording {:016x}", row.domain, row.node, row.recording as u64)
 }
 
-/// Says which recordings tell of the same joules: of one boot and one time, but exported apart.
+/// Says which recordings tell of the same joules, of one boot and one time, but exported apart; and how many joules are in the sums
+/// more than once, if each window's were spent evenly over its time.
 pub fn overlaps(rows: &[Row]) -> Option<String> {
     let mut windows: Vec<&Row> = rows.iter().filter(|row| row.is_top && !row.boot.is_empty()).collect();
     windows.sort_by(|a, b| (&a.boot, &a.domain, a.start, a.end).cmp(&(&b.boot, &b.domain, b.start, b.end)));
     let mut found = BTreeSet::new();
+    let mut twice = Joules::ZERO;
     let mut last: Option<&Row> = None;
     for row in windows {
         match last {
             Some(before) if (&before.boot, &before.domain) == (&row.boot, &row.domain) => {
                 if row.start < before.end {
                     found.insert((before.recording, row.recording));
+                    let common = before.end.min(row.end) - row.start;
+                    twice += row.balance.measured * (common as f64 / (row.end - row.start).max(1) as f64);
                 }
                 last = Some(if row.end > before.end { row } else { before });
             }
@@ -117,8 +121,8 @@ pub fn overlaps(rows: &[Row]) -> Option<String> {
     let (a, b) = found.first()?;
     let count = found.len();
     Some(format!(
-        "{count} pair(s) of recordings are of one boot and one time, but were exported apart (such as {:016x} and {:016x}): \
-         what their machine's meters counted is in the sums twice. Export them by one command",
+        "{count} pair(s) of recordings are of one boot and one time, but were exported apart (such as {:016x} and {:016x}), or two \
+         agents recorded them: what their machine's meters counted is in the sums twice, {twice} about. Export them by one command",
         *a as u64, *b as u64
     ))
 }
@@ -212,5 +216,9 @@ mod tests {
         let said =
             overlaps(&[row(1, "a", 0, 100), row(2, "a", 10, 20), row(3, "a", 50, 60)]).expect("two pairs");
         assert!(said.starts_with("2 pair(s)"), "{said}");
+        // 10 J each: all of the second and third lie in the first.
+        assert!(said.contains("20.00 J about"), "{said}");
+        let half = overlaps(&[row(1, "a", 0, 100), row(2, "a", 50, 150)]).expect("a pair");
+        assert!(half.contains("5.000 J about"), "{half}");
     }
 }

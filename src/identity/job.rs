@@ -29,6 +29,9 @@ const RANKS: [&str; 5] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX
 /// Who tells how many ranks there are. Slurm's variable of a step, and not of the allocation: a batch script is alone.
 const SIZES: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "FLUX_JOB_SIZE", "SLURM_STEP_NUM_TASKS"];
 
+/// Slurm's own steps (of batch scripts, interactive shells, what joined from outside) have numbers from here on.
+const FIRST_SPECIAL_STEP: u32 = 0xffff_fff0;
+
 impl Job {
     /// What the variables of a process say; `variable` tells the value of one.
     pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
@@ -42,14 +45,27 @@ impl Job {
         }
     }
 
+    /// The variable that is to tell this process's rank and holds no number, with its value, if no other tells it.
+    pub fn misread_rank(variable: impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
+        let found = |name: &str| text(&variable(name)?);
+        let is_known = RANKS.iter().any(|name| found(name).is_some_and(|value| value.parse::<u32>().is_ok()));
+        let misread = RANKS.iter().find_map(|name| Some((*name, found(name)?)));
+        misread.filter(|_| !is_known)
+    }
+
     /// Whether the variables of a process say that it is one of several ranks, of which each would record itself.
     /// `variable` tells the value of one.
     pub fn has_ranks(variable: impl Fn(&str) -> Option<String>) -> bool {
         let number = |name: &&str| variable(name)?.trim().parse::<u32>().ok();
         match SIZES.iter().find_map(number) {
             Some(size) => size > 1,
-            // PMIx alone tells a rank and no size.
-            None => number(&"PMIX_RANK").is_some(),
+            // PMIx alone tells a rank and no size. In a step that srun began, Slurm's number of tasks is the step's; in the
+            // script of a batch job, which is in no such step, it is the allocation's.
+            None => {
+                let is_in_step = number(&"SLURM_STEP_ID").is_some_and(|step| step < FIRST_SPECIAL_STEP);
+                number(&"PMIX_RANK").is_some()
+                    || is_in_step && number(&"SLURM_NTASKS").is_some_and(|size| size > 1)
+            }
         }
     }
 
@@ -96,10 +112,28 @@ mod tests {
             })
         };
         assert!(!has_ranks(&[("SLURM_JOB_ID", "7"), ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "8")]));
+        let interactive = ("SLURM_STEP_ID", "4294967290");
+        assert!(!has_ranks(&[interactive, ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "8")]));
+        assert!(has_ranks(&[("SLURM_STEP_ID", "0"), ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "2")]));
+        assert!(!has_ranks(&[("SLURM_STEP_ID", "0"), ("SLURM_NTASKS", "1")]));
         assert!(has_ranks(&[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "8")]));
         assert!(!has_ranks(&[("PMIX_RANK", "0"), ("SLURM_STEP_NUM_TASKS", "1")]));
         assert!(has_ranks(&[("OMPI_COMM_WORLD_SIZE", "2"), ("SLURM_STEP_NUM_TASKS", "1")]), "orted's step");
         assert!(has_ranks(&[("PMIX_RANK", "3")]) && has_ranks(&[("PMI_SIZE", " 2")]) && !has_ranks(&[]));
+    }
+
+    #[test]
+    fn a_rank_that_is_no_number_is_noticed_where_no_other_tells_it() {
+        let misread = |variables: &[(&str, &str)]| {
+            let found = Job::misread_rank(|name| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            });
+            found.map(|(name, value)| format!("{name}={value}"))
+        };
+        assert_eq!(misread(&[("SLURM_PROCID", "abc")]).as_deref(), Some("SLURM_PROCID=abc"));
+        assert_eq!(misread(&[("PMIX_RANK", "x"), ("PMI_RANK", "7")]), None);
+        assert_eq!((misread(&[("SLURM_PROCID", " ")]), misread(&[])), (None, None));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What can go wrong before anything is sent.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What keeps something from being pushed, other than the receiver.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +64,18 @@ pub enum PushError {
 }
 
 impl PushError {
+    /// Of a folder that has none of eprof's tables, or is not there.
+    pub(super) fn no_tables(folder: &Path) -> Self {
+        let why = if !folder.exists() {
+            "there is no such folder"
+        } else if !folder.is_dir() {
+            "it is no folder: name that of the tables"
+        } else {
+            "there are no tables in it: make them by `eprof export RECORDINGS --format parquet -o DIR` or `eprof agent`"
+        };
+        Self::Table { path: folder.to_owned(), why: why.to_owned() }
+    }
+
     /// For files.
     pub(super) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();

@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::fcntl::OFlag;
 
@@ -27,7 +28,7 @@ impl Window {
     }
 
     /// Whether its files of all tables are there: who copies folders may have copied its balance first.
-    pub(super) fn is_whole(&self, folder: &Path) -> bool {
+    pub fn is_whole(&self, folder: &Path) -> bool {
         TABLES.iter().all(|table| self.path(folder, table).exists())
     }
 
@@ -59,13 +60,8 @@ pub fn windows(folder: &Path) -> Result<Vec<Window>, PushError> {
     let balances = folder.join(BALANCE.name);
     let entries = match fs::read_dir(&balances) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(PushError::Table {
-                path: folder.to_owned(),
-                why: "there are no tables in it: make them by `eprof export RECORDINGS --format parquet -o DIR` or `eprof agent`"
-                    .to_owned(),
-            });
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(PushError::no_tables(folder)),
+        Err(_) if folder.is_file() => return Err(PushError::no_tables(folder)),
         Err(error) => return Err(PushError::file("read", &balances)(error)),
     };
     let mut found = Vec::new();
@@ -90,9 +86,105 @@ pub fn windows(folder: &Path) -> Result<Vec<Window>, PushError> {
     Ok(found)
 }
 
+/// What lies among the tables of a folder and is no window.
+#[derive(Debug, Default)]
+pub struct Strays {
+    /// Pieces of windows of which other pieces are missing, and what is missing.
+    pub pieces: Vec<PushError>,
+    /// What eprof did not write.
+    pub foreign: Vec<PathBuf>,
+}
+
+/// Looks for what lies among the tables and cannot be pushed. What is so young that it may be about to become a window is passed
+/// over: eprof gives the files of a window their names one after the other.
+///
+/// # Errors
+/// A folder that cannot be read.
+pub fn strays(folder: &Path) -> Result<Strays, PushError> {
+    let mut strays = Strays::default();
+    // The balance is looked at last, and has its name last: so no window seems to lack its own because it is new.
+    for table in TABLES {
+        let of_table = folder.join(table.name);
+        let entries = match fs::read_dir(&of_table) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(PushError::file("read", &of_table)(error)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(PushError::file("read", &of_table))?;
+            let (path, name) = (entry.path(), entry.file_name());
+            let name = name.to_string_lossy();
+            if name.starts_with('.') {
+                continue;
+            }
+            if !name.ends_with(".parquet") || !path.is_file() {
+                strays.foreign.push(path);
+                continue;
+            }
+            // Each window is told once, by the first of its pieces; what has a balance is told by that.
+            let has = |table: &&Table| folder.join(table.name).join(&*name).exists();
+            let Some(lacks) = TABLES.into_iter().find(|table| !has(table)) else { continue };
+            let has_balance = has(&&BALANCE);
+            let teller = if has_balance { Some(&BALANCE) } else { TABLES.into_iter().find(has) };
+            if teller.is_none_or(|teller| teller.name != table.name) || (!has_balance && is_young(&path)) {
+                continue;
+            }
+            let why = format!(
+                "its window is not whole, {} is missing: copy all tables of it, or export the recording again with --force",
+                folder.join(lacks.name).join(&*name).display()
+            );
+            strays.pieces.push(PushError::Table { path, why });
+        }
+    }
+    strays.pieces.sort_by_cached_key(ToString::to_string);
+    strays.foreign.sort();
+    Ok(strays)
+}
+
+/// Whether eprof may be writing the rest of it just now.
+fn is_young(path: &Path) -> bool {
+    const YOUNG: Duration = Duration::from_secs(60);
+    let written = path.metadata().and_then(|metadata| metadata.modified());
+    // A time to come is one of a clock that was set since.
+    written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age < YOUNG))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_window_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path();
+        let said = windows(&path.join("nowhere")).expect_err("nothing").to_string();
+        assert!(said.contains("no such folder"), "{said}");
+        for name in ["1.parquet", "2.parquet", "3.parquet", "4.parquet"] {
+            put(path, &TABLES, name);
+        }
+        assert!(strays(path).expect("read").pieces.is_empty());
+        fs::remove_file(path.join("samples/2.parquet")).expect("removed");
+        fs::remove_file(path.join("balance/3.parquet")).expect("removed");
+        fs::remove_file(path.join("balance/4.parquet")).expect("removed");
+        fs::write(path.join("balance/notes.txt"), "x").expect("written");
+        fs::write(path.join("balance/.2.parquet.77"), "x").expect("written");
+        let old = std::time::SystemTime::now() - Duration::from_secs(3_600);
+        let file = OpenOptions::new().write(true).open(path.join("functions/3.parquet")).expect("there");
+        file.set_modified(old).expect("touched");
+        let Strays { pieces, foreign } = strays(path).expect("read");
+        let pieces: Vec<String> = pieces.iter().map(ToString::to_string).collect();
+        // 4 may be about to get its balance.
+        assert_eq!(pieces.len(), 2, "{pieces:?}");
+        assert!(
+            pieces[0].contains("balance/2.parquet: ") && pieces[0].contains("samples/2.parquet is missing"),
+            "{pieces:?}"
+        );
+        assert!(
+            pieces[1].contains("functions/3.parquet: ") && pieces[1].contains("balance/3.parquet is missing"),
+            "{pieces:?}"
+        );
+        assert_eq!(foreign, [path.join("balance/notes.txt")]);
+    }
 
     fn put(folder: &Path, tables: &[&Table], name: &str) {
         for table in tables {

@@ -26,6 +26,6 @@ pub use backoff::Backoff;
 pub use client::{Client, Failure, Kind, Trust};
 pub use endpoint::Endpoint;
 pub use error::PushError;
-pub use folder::{Window, windows};
+pub use folder::{Strays, Window, strays, windows};
 pub use secret::{Secret, SecretSource};
 pub use spool::Spool;

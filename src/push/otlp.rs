@@ -123,6 +123,14 @@ impl Sender {
         Self { collector, spool }
     }
 
+    /// How many windows wait.
+    ///
+    /// # Errors
+    /// A spool that cannot be read.
+    pub fn waiting(&self) -> Result<usize, PushError> {
+        Ok(self.spool.waiting()?.len())
+    }
+
     /// Sends the next window.
     ///
     /// # Errors

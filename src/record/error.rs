@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::machine::EventError;
 use crate::machine::topology::TopologyError;
 use crate::meter::Unmet;
-use crate::process::{LaunchError, SystemError};
+use crate::process::{LaunchError, Outcome, SystemError};
 
 /// Recording failed.
 #[derive(Debug, thiserror::Error)]
@@ -121,6 +121,16 @@ pub enum RecordError {
         path: PathBuf,
         /// What it is.
         what: &'static str,
+    },
+
+    /// The recording broke off after its program had started. The program has ended since, and must not be started
+    /// again.
+    #[error("{cause}; the program ran to its end without being recorded")]
+    BrokeOff {
+        /// Why.
+        cause: Box<RecordError>,
+        /// How the program ended.
+        outcome: Outcome,
     },
 
     /// A system call that should always work did not.

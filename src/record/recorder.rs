@@ -106,9 +106,16 @@ impl Recorder {
     /// then.
     ///
     /// # Errors
-    /// If the kernel gives no way to wait for rings and signals.
+    /// If the kernel gives no way to wait for rings and signals; the program has ended then, too.
     pub fn run(mut self, progress: Listener<'_>) -> Result<Recorded, RecordError> {
-        let outcome = self.rounds(progress)?;
+        let outcome = match self.rounds(progress) {
+            Ok(outcome) => outcome,
+            Err(cause) => {
+                let Self { stop, sampling, .. } = self;
+                drop(sampling);
+                return Err(stop.broke_off(cause));
+            }
+        };
         self.last_round();
         let Self { sampling, totals, drain, stop, failure, .. } = self;
         Ok(Recorded { outcome, sampling, energy: self.energy.summary(), totals, drain, stop, failure })

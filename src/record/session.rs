@@ -53,7 +53,7 @@ use crate::record::target;
 ///
 /// # Errors
 /// Whatever keeps the recording from starting. Once it has started, an error of writing ends it and is
-/// in the summary, while the program goes on.
+/// in the summary, while the program goes on; [`RecordError::BrokeOff`] is what else ends it then.
 pub fn record(options: &RecordOptions, progress: Listener<'_>) -> Result<Summary, RecordError> {
     let create = || PendingOutput::create(&options.output.path);
     record_into(options, create, StopRequest::default(), &mut |_| (), progress)
@@ -116,11 +116,15 @@ fn record_into(
     drain.round(&mut [], &groups).map_err(|cause| file.failed(cause))?;
     let started = monotonic_now();
     let (program, activity) = program.release()?;
-    file.put_in_place()?;
-    on_start(program);
-
     let stop = StopConditions::new(signals, program, target::watched(&target.tasks), *duration, &roots);
     let stop = stop.or_asked(request);
+    if let Err(cause) = file.put_in_place() {
+        // The program may go on for long, and nothing is counted any more.
+        drop((opened.sampling, meters));
+        return Err(stop.broke_off(cause));
+    }
+    on_start(program);
+
     let gpu = GpuRecords::new(opened.kernel_names, activity);
     let duty = sampling.duty.map(|cycle| Duty::new(cycle, sampling.rate, monotonic_now()));
     let recorder = Recorder::new(opened.sampling, opened.own_time, meters, gpu, drain, stop, &roots);

@@ -10,6 +10,7 @@ use nix::unistd::Pid;
 
 use crate::machine::Roots;
 use crate::process::{self, Outcome, ReceivedSignal, Signals};
+use crate::record::error::RecordError;
 use crate::record::process_state::ProcessState;
 
 /// Lets another thread end a recording as a signal would.
@@ -127,6 +128,16 @@ impl StopConditions {
             return Some(Outcome::TargetsEnded);
         }
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline).then_some(Outcome::TimeUp)
+    }
+
+    /// What a recording that broke off for `cause` fails with. A program that runs by now is waited for, so that nobody
+    /// takes it for one that was not started.
+    pub fn broke_off(self, cause: RecordError) -> RecordError {
+        if self.program.is_none() {
+            return cause;
+        }
+        let outcome = self.wait_for_program(Outcome::TimeUp);
+        RecordError::BrokeOff { cause: Box::new(cause), outcome }
     }
 
     /// How it all ended, when the program, should it still run, has ended too. One that was to end the recording of

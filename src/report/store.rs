@@ -8,6 +8,7 @@
 
 mod code;
 mod content_id;
+mod overlap;
 mod recording;
 mod rows;
 pub mod schema;
@@ -20,6 +21,7 @@ mod uncertainty;
 use std::io::Write;
 
 use self::code::Code;
+pub use self::overlap::{Overlap, Windows};
 pub use self::recording::recording_id;
 use self::recording::window;
 use self::rows::Rows;

@@ -24,6 +24,7 @@ use nix::unistd::Uid;
 
 use super::Outcome;
 use super::output::say;
+use alone::Alone;
 use folder::Folder;
 use log::Log;
 use metrics::Bounds;
@@ -35,6 +36,7 @@ use shared::Shared;
 use units::Manager;
 pub use values::Span;
 
+mod alone;
 mod clocks;
 mod folder;
 mod http;
@@ -158,6 +160,15 @@ fn begin(
 ) -> anyhow::Result<Kept> {
     rights::when_open(settings.user.as_deref())?;
     let folder = Folder::open(&settings.output)?;
+    // A system without such sockets is no reason to run no agent.
+    let alone = Alone::take();
+    if matches!(alone, Ok(None)) {
+        log.say(
+            "alone",
+            "warning: another `eprof agent` runs on this machine: both read its meters, and who adds up the tables of both counts \
+             its joules twice; stop one of them (systemctl stop eprof-agent)",
+        );
+    }
     let server = listen(settings.listen, shared, log);
     // Who starts an agent wants to know at once that nobody can scrape it.
     anyhow::ensure!(
@@ -174,7 +185,7 @@ fn begin(
         settings.sampled.frequency
     ));
     pushing.tell();
-    Ok(Kept::new(asked, settings, folder, server, pushing))
+    Ok(Kept::new(asked, settings, folder, server, pushing, alone.ok().flatten()))
 }
 
 /// A folder that root makes for another user is that user's.

@@ -13,6 +13,7 @@ use eprof::report::store::recording_id;
 use eprof::report::tree::TreeOptions;
 use eprof::units::Joules;
 
+use super::alone::Alone;
 use super::clocks::{Clocks, Event, WallClock, end, unix_seconds};
 use super::folder::Folder;
 use super::http::Server;
@@ -58,6 +59,8 @@ pub struct Kept {
     searched: Option<Instant>,
     /// When a recording began anew for want of room for names.
     made_room: Option<Instant>,
+    /// Held for other agents to see.
+    _alone: Option<Alone>,
 }
 
 impl Kept {
@@ -68,6 +71,7 @@ impl Kept {
         folder: Folder,
         server: Option<Server>,
         pushing: Pushing,
+        alone: Option<Alone>,
     ) -> Self {
         Self {
             asked,
@@ -78,6 +82,7 @@ impl Kept {
             wall: WallClock::new(Clocks::now()),
             searched: None,
             made_room: None,
+            _alone: alone,
         }
     }
 }
@@ -234,10 +239,12 @@ impl Pipeline {
             }
             Err(error) => {
                 self.warned.insert("disk".to_owned());
+                // With what the system said: whether the disk is full, gone or somebody else's.
+                let error = anyhow::Error::from(error);
                 log.say(
                     "disk",
                     format_args!(
-                        "error: a window is dropped, it cannot be written into {}: {error}",
+                        "error: a window is dropped, it cannot be written into {}: {error:#}",
                         self.kept.settings.output.display()
                     ),
                 );

@@ -114,6 +114,9 @@ fn checked(source: Option<SecretSource>) -> Result<Option<SecretSource>, PushErr
 /// What sends, step by step.
 trait Sends {
     fn step(&mut self) -> Result<Step, Failure>;
+
+    /// How many windows wait.
+    fn waiting(&mut self) -> Result<usize, PushError>;
 }
 
 /// What came of a step.
@@ -133,12 +136,20 @@ impl Sends for clickhouse::Sender {
             .extend((0..step.gone).map(|_| "it was removed for age or room before it was sent".to_owned()));
         Ok(Step { sent: step.pushed.windows, given_up, waiting: step.waiting })
     }
+
+    fn waiting(&mut self) -> Result<usize, PushError> {
+        Ok(Self::waiting(self)?.len())
+    }
 }
 
 impl Sends for otlp::Sender {
     fn step(&mut self) -> Result<Step, Failure> {
         let otlp::Step { sent, given_up, waiting } = Self::step(self)?;
         Ok(Step { sent, given_up, waiting })
+    }
+
+    fn waiting(&mut self) -> Result<usize, PushError> {
+        Self::waiting(self)
     }
 }
 
@@ -172,8 +183,12 @@ impl Worker {
                 privileges::keep_capabilities(0).context("cannot give up rights").and_then(|()| make());
             match made {
                 Ok(sends) => {
+                    let backoff = Backoff::new(LONGEST_PAUSE);
+                    let mut sending = Loop { kind, name, sends, told, shared, log, backoff };
+                    // Who scrapes the agent at once learns what waits since its last run.
+                    sending.count_waiting();
                     let _ = ready.send(Ok(()));
-                    Loop { kind, name, sends, told, shared, log, backoff: Backoff::new(LONGEST_PAUSE) }.run();
+                    sending.run();
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -215,7 +230,7 @@ impl Loop {
     }
 
     /// Waits until there is something new, or for the pause after a failure. `true`: this is the end.
-    fn wait(&self, pause: Option<Duration>) -> bool {
+    fn wait(&mut self, pause: Option<Duration>) -> bool {
         let Some(pause) = pause else {
             return self.told.recv() != Ok(Told::New);
         };
@@ -223,7 +238,7 @@ impl Loop {
         loop {
             match self.told.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 // What is new waits with the rest.
-                Ok(Told::New) => {}
+                Ok(Told::New) => self.count_waiting(),
                 Ok(Told::End) | Err(RecvTimeoutError::Disconnected) => return true,
                 Err(RecvTimeoutError::Timeout) => return false,
             }
@@ -256,6 +271,7 @@ impl Loop {
                     let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
                     shared.metrics.sent(self.kind).failures += 1;
                     drop(shared);
+                    self.count_waiting();
                     self.log.say(
                         self.kind,
                         format_args!(
@@ -269,11 +285,59 @@ impl Loop {
         }
     }
 
+    /// Counts what waits where nothing is sent. A folder that cannot be read is told by the next attempt to send.
+    fn count_waiting(&mut self) {
+        let Ok(waiting) = self.sends.waiting() else { return };
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.metrics.sent(self.kind).waiting = waiting as u64;
+    }
+
     fn count(&self, step: &Step) {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = shared.metrics.sent(self.kind);
         sent.windows += step.sent as u64;
         sent.given_up += step.given_up.len() as u64;
         sent.waiting = step.waiting as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::metrics::Bounds;
+    use super::*;
+
+    /// A receiver that is away, for which so many windows wait.
+    struct Away(usize);
+
+    impl Sends for Away {
+        fn step(&mut self) -> Result<Step, Failure> {
+            Err(PushError::Unreadable("nobody answers".to_owned()).into())
+        }
+
+        fn waiting(&mut self) -> Result<usize, PushError> {
+            self.0 += 1;
+            Ok(self.0)
+        }
+    }
+
+    #[test]
+    fn what_waits_is_counted_from_the_start_and_while_the_receiver_is_away() {
+        let shared = Arc::new(Mutex::new(Shared::new(Bounds { functions: 1, cgroups: 1 })));
+        let waiting = || shared.lock().expect("no panic").metrics.sent("otlp").waiting;
+        let (log, make) = (Arc::new(Log::default()), || Ok(Box::new(Away(4)) as Box<dyn Sends>));
+        let worker = Worker::start("otlp", "a collector".to_owned(), make, &shared, &log).expect("started");
+        assert!(waiting() >= 5, "{}", waiting());
+        let until = |windows: u64| {
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while waiting() < windows {
+                assert!(Instant::now() < deadline, "{} of {windows}", waiting());
+                thread::sleep(Duration::from_millis(5));
+            }
+        };
+        until(6);
+        worker.tell(Told::New);
+        until(7);
+        worker.tell(Told::End);
+        worker.ended.recv_timeout(Duration::from_secs(20)).expect("it ends");
     }
 }

@@ -235,8 +235,14 @@ impl Choices {
         let cannot = || format!("cannot read the configuration {}", path.display());
         // What is wrong with it is told with its own words.
         let text = privileges::read_unaided(path, MOST_BYTES).with_context(cannot)?;
-        let wrong = || format!("{} is wrong: keys are those of the options", path.display());
-        serde_json::from_slice(&text).with_context(wrong)
+        serde_json::from_slice(&text).map_err(|error| {
+            let why = match error.classify() {
+                serde_json::error::Category::Data => "keys and values are those of the options",
+                serde_json::error::Category::Eof => "it ends before the JSON in it does",
+                _ => "it is no JSON",
+            };
+            anyhow::Error::new(error).context(format!("the configuration {} is wrong: {why}", path.display()))
+        })
     }
 
     /// These, and what they leave open from `others`.
@@ -436,6 +442,21 @@ mod tests {
         );
         assert!(refused(Choices { meter: vec!["x".into()], ..here() }).contains("--meter"));
         assert!(refused(Choices { functions: Some(0), ..here() }).contains("--functions"));
+    }
+
+    #[test]
+    fn a_file_that_is_no_json_is_not_told_to_have_wrong_keys() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("agent.json");
+        for (text, why) in [
+            (r#"{"output": "x",}"#, "it is no JSON"),
+            (r#"{"output": "#, "ends before"),
+            (r#"{"frequenzy": 1}"#, "those of the options"),
+        ] {
+            std::fs::write(&path, text).expect("written");
+            let said = format!("{:#}", Choices::read(&path).expect_err(text));
+            assert!(said.contains(why) && said.contains("agent.json") && said.contains("line 1"), "{said}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use eprof::analyze::{EventRoles, survey};
 use eprof::report::export::Exported;
 use eprof::report::store::schema::{TABLES, Table};
-use eprof::report::store::{recording_id, write};
+use eprof::report::store::{Overlap, Windows, recording_id, write};
 use eprof::report::tree::TreeOptions;
 use eprof::units::Timestamp;
 
@@ -22,11 +22,13 @@ use crate::cli::output;
 /// recordings were exported to before.
 pub(super) fn export(input: &InputArgs, folder: &Path, force: bool, paths: &[PathBuf]) -> Outcome {
     let groups = groups(paths)?;
-    let mut written = Vec::new();
+    // Those before: groups of this command do not overlap.
+    let there = Windows::in_folder(folder)
+        .with_context(|| format!("cannot read the tables in {}", folder.display()))?;
     for group in &groups {
-        written.push(export_group(input, folder, force, group)?);
+        export_group(input, folder, &there, force, group)?;
     }
-    let files = written.len() * TABLES.len();
+    let files = groups.len() * TABLES.len();
     let recordings = paths.len();
     output::say(format_args!(
         "{}: {files} files of {recordings} recording{}; eprof fleet report {0}",
@@ -37,7 +39,13 @@ pub(super) fn export(input: &InputArgs, folder: &Path, force: bool, paths: &[Pat
 }
 
 /// One recording, or several of one machine and one time.
-fn export_group(input: &InputArgs, folder: &Path, force: bool, paths: &[PathBuf]) -> anyhow::Result<()> {
+fn export_group(
+    input: &InputArgs,
+    folder: &Path,
+    there: &Windows,
+    force: bool,
+    paths: &[PathBuf],
+) -> anyhow::Result<()> {
     let needed = Needed { lines: true, ..Needed::STACKS };
     let loaded = input.load_all(paths, needed, input.memory())?;
     let profile = loaded.profile();
@@ -60,6 +68,17 @@ fn export_group(input: &InputArgs, folder: &Path, force: bool, paths: &[PathBuf]
         options: &TreeOptions::default(),
         warn: &|warning| output::warn([format!("{titles}: {warning}")]),
     };
+    if let Some(Overlap { file, domain, time }) = there.overlapping(&exported, &place(last)) {
+        let name = file.file_name().unwrap_or_default().display().to_string();
+        bail!(
+            "{titles}: {} has joules of {domain} of the same machine, {:.3} s of the same time: what its meter counted then \
+             would be in sums twice. Export all recordings of that machine by one command, into another folder or into this \
+             one without that export (rm {}/*/{name})",
+            file.display(),
+            time.as_secs_f64(),
+            folder.display()
+        );
+    }
     for table in TABLES {
         let parent = folder.join(table.name);
         fs::create_dir_all(&parent)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use eprof::identity::Job;
 
 use super::super::input::DEFAULT_RECORDING;
-use super::super::output::say;
+use super::super::output::{say, warn};
 use super::environment::variable;
 
 /// What a recording is called that is one of many.
@@ -98,6 +98,11 @@ fn part(word: Option<&str>) -> String {
 /// The file to write. Ranks that were told no name must not all write one.
 pub(super) fn output(named: Option<&Path>, of_node: bool, quiet: bool) -> anyhow::Result<PathBuf> {
     let place = Place::of_this_process(variable);
+    if let Some((name, value)) = Job::misread_rank(variable).filter(|_| !quiet) {
+        warn([format!(
+            "{name} is `{value}`, which is no rank: the recording has none, and %r in its name is `{NONE}`"
+        )]);
+    }
     if let Some(named) = named {
         return place.expand(named);
     }

@@ -1,4 +1,4 @@
-//! Ranks on a node where nothing can be recorded: a job of a thousand ranks shall not end for that.
+//! Ranks that cannot be recorded, or not to their end: a job of a thousand ranks shall not end for that.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,13 +11,13 @@ use eprof::record::{RecordError, RecordOptions, TargetTasks};
 use super::super::output::say;
 use super::environment::variable;
 
-/// The program to run all the same, if it is one of several ranks and the fault is this node's.
+/// The program to run all the same, if it is one of several ranks and the fault is not the command line's.
 pub(super) fn program<'a>(options: &'a RecordOptions, error: &RecordError) -> Option<&'a [OsString]> {
     let target = &options.target;
     match &target.tasks {
         // As another user it would run with eprof's rights.
         TargetTasks::Command(argv)
-            if target.run_as.is_none() && is_of_node(error) && Job::has_ranks(variable) =>
+            if target.run_as.is_none() && lets_run(error) && Job::has_ranks(variable) =>
         {
             Some(argv)
         }
@@ -25,8 +25,16 @@ pub(super) fn program<'a>(options: &'a RecordOptions, error: &RecordError) -> Op
     }
 }
 
-/// Whether another node could have recorded it.
-fn is_of_node(error: &RecordError) -> bool {
+/// The exit status of eprof where the program ended with `status` and its recording is not whole: the program's own, if
+/// that is a failure or the program is one of several ranks. Else it is one of eprof's own.
+pub(super) fn status(options: &RecordOptions, status: u8) -> ExitCode {
+    let is_rank = matches!(options.target.tasks, TargetTasks::Command(_)) && Job::has_ranks(variable);
+    if status == 0 && !is_rank { ExitCode::FAILURE } else { ExitCode::from(status) }
+}
+
+/// Whether the fault is no word of the command line: another node could have recorded it, or another folder taken the
+/// recording. The program has not been started then.
+fn lets_run(error: &RecordError) -> bool {
     matches!(
         error,
         RecordError::NotPermitted { .. }
@@ -36,6 +44,8 @@ fn is_of_node(error: &RecordError) -> bool {
             | RecordError::RingMemory(_)
             | RecordError::Meters(_)
             | RecordError::Machine(_)
+            | RecordError::Output { .. }
+            | RecordError::NotAFile { .. }
             | RecordError::System(_)
     )
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::content_id::ContentId;
 use super::schema::{Kind, TABLE_KEY, TABLES, Table, VERSION, VERSION_KEY};
 use super::table_writer::TableWriter;
-use super::{recording_id, write};
+use super::{Windows, recording_id, write};
 use crate::identity::{Identity, Job, Labels};
 use crate::profile::{Origin, Profile, ProfileParts};
 use crate::report::error::ReportError;
@@ -308,4 +308,44 @@ proptest! {
         };
         prop_assert_eq!(id(&a, &b) == id(&c, &d), (&a, &b) == (&c, &d));
     }
+}
+
+#[test]
+fn what_is_in_a_folder_already_is_found_by_meter_and_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let second = |number: u64| Some(std::time::UNIX_EPOCH + std::time::Duration::from_secs(number));
+    let put = |node: &str, name: &str, started| {
+        let (mut profile, symbols) = of_node(node, false);
+        profile.duration = crate::units::Nanoseconds::from_nanos(2_000_000_000);
+        let options = TreeOptions::default();
+        let warn = |warning: &str| panic!("{warning}");
+        let exported =
+            Exported { profile: &profile, symbols: &symbols, options: &options, started, warn: &warn };
+        let open = |table: &Table| {
+            std::fs::create_dir_all(folder.path().join(table.name))?;
+            Ok(File::create(folder.path().join(table.name).join(name))?)
+        };
+        write(&exported, false, open).expect("written");
+    };
+    let found = |node: &str, started| {
+        let (mut profile, symbols) = of_node(node, false);
+        profile.duration = crate::units::Nanoseconds::from_nanos(10_000_000_000);
+        let options = TreeOptions::default();
+        let warn = |warning: &str| panic!("{warning}");
+        let exported =
+            Exported { profile: &profile, symbols: &symbols, options: &options, started, warn: &warn };
+        let own = folder.path().join("balance/own.parquet");
+        Windows::in_folder(folder.path()).expect("read").overlapping(&exported, &own)
+    };
+    assert_eq!(found("n1", second(100)), None, "no folder yet");
+    put("n1", "there.parquet", second(105));
+    put("n1", "own.parquet", second(105));
+    std::fs::write(folder.path().join("balance/broken.parquet"), "x").expect("written");
+    let overlap = found("n1", second(100)).expect("five seconds later it began");
+    assert_eq!(overlap.file, folder.path().join("balance/there.parquet"));
+    assert_eq!((&*overlap.domain, overlap.time.as_secs_f64()), ("package-0", 2.0));
+    assert_eq!(found("n2", second(100)), None, "another machine's meter");
+    assert_eq!(found("n1", second(90)), None, "before it");
+    assert_eq!(found("n1", second(95)), None, "until it begins");
+    assert_eq!(found("n1", None), None, "nobody knows when");
 }

@@ -399,3 +399,31 @@ fn what_is_wrong_with_a_database_is_told_with_its_repair() {
     let none = push(folder.path(), "clickhouse://127.0.0.1:9/energy", &[]);
     assert!(said(&none).contains("eprof export"), "{}", said(&none));
 }
+
+#[test]
+fn a_folder_without_windows_is_told_and_nothing_is_left_in_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let nowhere = "clickhouse://127.0.0.1:9/energy";
+    let refused = |path: &Path, why: &str| {
+        let output = push(path, nowhere, &["--retry-for", "0s"]);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(why), "{said}");
+    };
+    refused(&folder.path().join("nosuch"), "there is no such folder");
+    let tables = tables(folder.path(), 1, &["a"]);
+    // The folder of the recordings, not that of their tables.
+    refused(folder.path(), "there are no tables in it");
+    fs::write(tables.join("balance/notes.txt"), "mine").expect("written");
+    for entry in fs::read_dir(tables.join("samples")).expect("a folder") {
+        fs::remove_file(entry.expect("readable").path()).expect("removed");
+    }
+    refused(&tables, "samples");
+    refused(&tables, "notes.txt is no table of eprof");
+    refused(&tables, "nothing to push");
+    for path in [folder.path(), &tables] {
+        let left = fs::read_dir(path).expect("a folder").map(|entry| entry.expect("readable").file_name());
+        let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with(".eprof-pushed")).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}

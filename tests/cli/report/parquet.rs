@@ -148,6 +148,30 @@ fn ranks_of_a_node_share_its_joules_and_others_add_theirs() {
 }
 
 #[test]
+fn what_would_count_a_meter_twice_is_refused() {
+    let folder = Folder::with(&Recorded::default());
+    for number in 0..2 {
+        rank("one", number).write(&folder.path().join(format!("{number}.data")));
+    }
+    folder.output(&export(&["0.data", "1.data"]));
+    let files = || fs::read_dir(folder.path().join("tables/balance")).expect("a folder").count();
+    for force in [&[][..], &["--force"]] {
+        let said = folder.error(&[export(&["0.data"]), force.to_vec()].concat());
+        assert!(said.contains("of package-0 of the same machine, 1.000 s of the same time"), "{said}");
+        assert!(said.contains("tables/balance/") && said.contains("by one command"), "{said}");
+        assert_eq!(files(), 1);
+    }
+    // Another boot of the machine has nothing to do with it; and what is named does help.
+    rank("two", 0).write(&folder.path().join("later.data"));
+    folder.output(&export(&["later.data"]));
+    assert_eq!(files(), 2);
+    fs::remove_dir_all(folder.path().join("tables")).expect("removed");
+    folder.output(&export(&["0.data"]));
+    folder.error(&export(&["0.data", "1.data"]));
+    assert_eq!(files(), 1);
+}
+
+#[test]
 fn what_cannot_be_is_refused_and_leaves_nothing() {
     let folder = Folder::with(&Recorded::default());
     let base = ["export", "--format", "parquet"];

@@ -223,6 +223,53 @@ fn a_rank_where_nothing_can_be_recorded_runs_all_the_same() {
 }
 
 #[test]
+fn a_rank_whose_recording_cannot_be_written_runs_all_the_same_and_once() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path().join("taken")).expect("a folder");
+    let run = |output: &str, ranks, script: &str| {
+        let program = ["sh", "-c", script].map(OsString::from);
+        let mut command = rank(&folder, 0, ranks, &["-F", "5000", "-o", output], &program);
+        command.env_remove("PMIX_RANK").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = command.output().expect("eprof runs");
+        (output.status.code(), String::from_utf8(output.stdout.clone()).expect("text"), stderr(&output))
+    };
+    for (output, why) in [("nowhere/%r.data", "No such file"), ("taken", "it is a folder")] {
+        let (status, printed, said) = run(output, 2, "echo ran; exit 3");
+        assert_eq!((status, &*printed), (Some(3), "ran\n"), "{said}");
+        assert!(
+            said.contains(why) && said.contains("rank 0") && said.contains("without being recorded"),
+            "{said}"
+        );
+        let (status, printed, said) = run(output, 1, "echo ran; exit 3");
+        assert_eq!((status, &*printed), (Some(1), ""), "who records one program wants to know: {said}");
+    }
+    // The file gets its name when the program runs already, which then must not run a second time. An older recording
+    // stands in the way, since a folder has the name that it would be kept under.
+    std::fs::write(folder.path().join("late.data"), "older").expect("written");
+    std::fs::create_dir(folder.path().join("late.data.old")).expect("a folder");
+    // A recording that is cut off: the limit of 64 KiB is the shell's and eprof's, and the program has no files.
+    let cut = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; echo ran";
+    for (ranks, expected) in [(2, 0), (1, 1)] {
+        let (status, printed, said) = run("late.data", ranks, "echo ran; sleep 0.1; exit 0");
+        assert_eq!((status, &*printed), (Some(expected), "ran\n"), "{said}");
+        assert!(said.contains("ran to its end without being recorded"), "{said}");
+        let program = ["sh", "-c", cut].map(OsString::from);
+        let recorder = rank(&folder, 0, ranks, &["-F", "5000", "-o", "cut.data"], &program);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -f 64; exec \"$0\" \"$@\""]).arg(recorder.get_program());
+        shell.args(recorder.get_args()).current_dir(folder.path()).env_remove("PMIX_RANK");
+        shell.envs(recorder.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = shell.output().expect("eprof runs");
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), &*output.stdout), (Some(expected), &b"ran\n"[..]), "{said}");
+        assert!(said.contains("recording stopped early"), "{said}");
+    }
+}
+
+#[test]
 fn a_companion_records_the_machine_until_it_is_told_to_end() {
     if !can_record() {
         return;
