@@ -160,8 +160,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// y at x = 0, 1, 2, 3 is 1, 2, 2, 4: by hand the line is 0.9 + 0.9 x, with residuals 0.1, 0.2,
-    /// -0.7, 0.4, so s2 = 0.7 / 2, and the standard errors are sqrt(s2 * 0.7) and sqrt(s2 / 5).
     #[test]
     fn nothing_is_fitted_to_nothing() {
         for (rows, columns) in [(0, 2), (2, 0), (0, 0)] {
@@ -195,6 +193,8 @@ mod tests {
         assert_eq!(fit(0.9e-9).expect_err("the same direction").rank, 1);
     }
 
+    /// y at x = 0, 1, 2, 3 is 1, 2, 2, 4: by hand the line is 0.9 + 0.9 x, with residuals 0.1, 0.2,
+    /// -0.7, 0.4, so s2 = 0.7 / 2, and the standard errors are sqrt(s2 * 0.7) and sqrt(s2 / 5).
     #[test]
     fn a_line_by_hand() {
         let x = DMatrix::from_row_slice(4, 2, &[1.0, 0.0, 1.0, 1.0, 1.0, 2.0, 1.0, 3.0]);

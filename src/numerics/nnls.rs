@@ -262,13 +262,13 @@ mod tests {
         Ok(())
     }
 
-    /// Sixty columns at right angles, of which all but one have a coefficient of their own: each is taken in by itself.
     #[test]
     fn a_start_at_zero_is_left_again() {
         let found = solve(&DMatrix::from_element(1, 1, 2.0), &[6.0], &[Sign::NonNegative], Some(&[0.0]));
         assert_eq!(found.map(|found| (found[0] * 1e9).round() / 1e9), Some(3.0));
     }
 
+    /// Sixty columns at right angles, of which all but one have a coefficient of their own: each is taken in by itself.
     #[test]
     fn many_columns_are_taken_in_one_by_one() {
         let mut moment: Vec<f64> = (1..=60).map(f64::from).collect();
