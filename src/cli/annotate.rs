@@ -139,8 +139,14 @@ pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
         limit: (args.limit > 0).then_some(args.limit),
     };
     let progress = WorkProgress::of("looking at the code");
-    let annotation = annotate(loaded.analysis.as_ref(), &loaded.symbols, &mut loaded.symbolizer, &options)?;
+    let annotation = annotate(loaded.analysis.as_ref(), &loaded.symbols, &mut loaded.symbolizer, &options);
     drop(progress);
+    if annotation.is_err() {
+        // Why a name is not known: files without names, or that are others than were recorded.
+        output::warn(&loaded.profile().warnings);
+        output::warn(&loaded.symbols.warnings);
+    }
+    let annotation = annotation?;
     let to_stdout = args.output.is_none();
     let style = Style {
         width: args.width.unwrap_or_else(|| output::table_width(to_stdout)),
@@ -152,7 +158,7 @@ pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
         By::Line => View::Line,
         By::Instruction => View::Instruction,
     };
-    let mut sources = Sources::new(args.source.clone());
+    let mut sources = Sources::new(args.source.clone(), loaded.started);
     let profile = loaded.profile();
     paging.write_to(args.output.as_deref(), |out| {
         let sampled = |name: &str| {
@@ -167,5 +173,6 @@ pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
         write(&annotation, options, &mut sources, out)
     })?;
     output::warn(&profile.warnings);
+    output::warn(sources.warnings());
     Ok(ExitCode::SUCCESS)
 }

@@ -50,15 +50,11 @@ fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         if is_replaced || !path.is_file() {
             continue;
         }
-        if is_recording(&path) {
-            found.push(path);
-        } else if path.extension().is_some_and(|extension| extension == RECORDED) {
-            let is_empty = fs::metadata(&path).is_ok_and(|metadata| metadata.len() == 0);
-            let why = if is_empty { "it is empty" } else { "it does not begin as recordings do" };
-            left_out.push(format!(
-                "{} was left out: {why}, as what a recorder leaves that was killed at once",
-                path.display()
-            ));
+        let is_named_so = path.extension().is_some_and(|extension| extension == RECORDED);
+        match fault(&path) {
+            None => found.push(path),
+            Some(why) if is_named_so => left_out.push(format!("{} was left out: {why}", path.display())),
+            Some(_) => {}
         }
     }
     left_out.sort();
@@ -70,11 +66,22 @@ fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A file that cannot be opened is taken for one, so that opening it says why.
-fn is_recording(path: &Path) -> bool {
-    let Ok(mut file) = File::open(path) else { return true };
-    let mut start = [0; 8];
-    file.read_exact(&mut start).is_ok() && MAGIC.contains(&&start)
+/// Why a file is no recording. One that cannot be opened is taken for one, so that opening it says why.
+fn fault(path: &Path) -> Option<&'static str> {
+    let mut file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    let (mut magic, mut size) = ([0; 8], [0; 8]);
+    if length == 0 {
+        return Some("it is empty, as what a recorder leaves that was killed at once");
+    }
+    if file.read_exact(&mut magic).is_err() || !MAGIC.contains(&&magic) {
+        return Some("it does not begin as recordings do");
+    }
+    // The header begins with its own length.
+    let of_header =
+        |size| if magic == *MAGIC[0] { u64::from_le_bytes(size) } else { u64::from_be_bytes(size) };
+    let is_whole = file.read_exact(&mut size).is_ok() && of_header(size) <= length;
+    (!is_whole).then_some("it ends within its header, as what a recorder leaves that was killed at once")
 }
 
 #[cfg(test)]
@@ -89,14 +96,18 @@ mod tests {
             fs::write(&path, bytes).expect("writable");
             path
         };
-        let [b, a] = ["b.data", "a.data"].map(|name| write(name, b"PERFILE2rest"));
-        write("a.data.old", b"PERFILE2rest");
+        let whole = b"PERFILE2\x18\0\0\0\0\0\0\0header's";
+        let [b, a] = ["b.data", "a.data"].map(|name| write(name, whole));
+        write("a.data.old", whole);
+        let cut = write("cut.data", &whole[..20]);
+        let swapped = write("swapped", b"2ELIFREP\0\0\0\0\0\0\0\x10");
+        assert!(fault(&cut).is_some_and(|why| why.contains("ends within its header")));
         write("notes.txt", b"PERFILE?");
         write("short", b"PERF");
         std::os::unix::fs::symlink(&a, folder.path().join("c.data")).expect("a link");
         let given = [b.clone(), folder.path().to_owned(), folder.path().join("missing")];
         let missing = given[2].clone();
-        assert_eq!(expand(&given).expect("a folder"), [b, a, missing]);
+        assert_eq!(expand(&given).expect("a folder"), [b, a, swapped, missing]);
         let empty = tempfile::tempdir().expect("a folder");
         let error = expand(&[empty.path().to_owned()]).expect_err("nothing is in it").to_string();
         assert!(error.contains("no recording"), "{error}");

@@ -93,10 +93,13 @@ pub fn run(args: ViewArgs) -> Outcome {
     let older_tree = older.as_ref().map(|older| args.tree(older)).transpose()?;
     let report = Report::new(newer.analysis.as_ref(), &newer.symbols, &args.report_options(&newer))?;
     drop(progress);
-    let sources = args.source.as_ref().map(|folder| Sources::new(folder.iter().cloned().collect()));
+    let sources =
+        args.source.as_ref().map(|folder| Sources::new(folder.iter().cloned().collect(), newer.started));
     let extras =
         Extras { symbols: Some(&newer.symbols), sources, code: code.as_ref(), older: older_tree.as_ref() };
     output::write_to(Some(&args.output), |out| html::write_with(&tree, &report, extras, out))?;
+    // The page folds its notes away.
+    output::warn(&newer.profile().warnings);
     if args.output != Path::new("-") {
         if args.no_open {
             output::say(format_args!("{} is written; a browser shows it", args.output.display()));

@@ -45,6 +45,14 @@ module.exports = async (page, data) => {
   assert.deepStrictEqual(await of(0, 4, null, 'watts'), small.functions.watts);
   assert.deepStrictEqual(await of(0, 2, null, 'watts'), [0, 20, 160]);
   assert.deepStrictEqual(await of(2, 3, null, 'watts'), [0, 80, 0]);
+  // Of places of the tree: 60 units of g in half a second; of f's 40, which took 1.25 s, 12 are by chance, which is too much.
+  const places = (changed) => page.run(`(() => {
+    const { own, watts } = part.nodes(profile.unpack(${JSON.stringify(changed)}), 0, 4, null);
+    return [[...own], [...watts]];
+  })()`);
+  assert.deepStrictEqual(await places(small), [[0, 40, 60], [0, 0, 120]]);
+  const surer = { ...small, functions: { ...small.functions, chance: [0, 9, 0] } };
+  assert.deepStrictEqual(await places(surer), [[0, 40, 60], [0, 32, 120]]);
 
   // The page itself. Marking all of the time changes nothing, and all of its rows are there in the table.
   const slices = data.slices.own.length;

@@ -2,8 +2,11 @@
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::time::SystemTime;
 
 use rustc_hash::FxHashMap;
+
+use crate::label::Label;
 
 /// Larger files are no source that anybody reads.
 const LARGEST: u64 = 32 << 20;
@@ -13,12 +16,28 @@ const LARGEST: u64 = 32 << 20;
 pub struct Sources {
     folders: Vec<PathBuf>,
     files: FxHashMap<String, Option<Vec<String>>>,
+    /// When the recording began.
+    recorded: Option<SystemTime>,
+    /// Files that were written later.
+    changed: Vec<PathBuf>,
 }
 
 impl Sources {
-    /// In these folders, and at the paths that debug information tells.
-    pub fn new(folders: Vec<PathBuf>) -> Self {
-        Self { folders, files: FxHashMap::default() }
+    /// In these folders, and at the paths that debug information tells; for a recording that began then.
+    pub fn new(folders: Vec<PathBuf>, recorded: Option<SystemTime>) -> Self {
+        Self { folders, files: FxHashMap::default(), recorded, changed: Vec::new() }
+    }
+
+    /// What is to be said of the files that were read: a program that ran cannot be of a source that was written later.
+    pub fn warnings(&self) -> Vec<String> {
+        let warning = |path: &PathBuf| {
+            format!(
+                "{} was written after the recording began: its lines may not be those that ran; --source names the folder of \
+                 the sources as they were, or record again",
+                Label::new(&path.display().to_string())
+            )
+        };
+        self.changed.iter().map(warning).collect()
     }
 
     /// The lines of a file; `None` if it is not here.
@@ -30,13 +49,17 @@ impl Sources {
         self.files.get(path)?.as_deref()
     }
 
-    fn read(&self, path: &Path) -> Option<Vec<String>> {
+    fn read(&mut self, path: &Path) -> Option<Vec<String>> {
         self.candidates(path).iter().find_map(|path| {
             let metadata = fs::metadata(path).ok()?;
             if !metadata.is_file() || metadata.len() > LARGEST {
                 return None;
             }
             let bytes = fs::read(path).ok()?;
+            let written = metadata.modified().ok();
+            if written.zip(self.recorded).is_some_and(|(written, recorded)| written > recorded) {
+                self.changed.push(path.clone());
+            }
             Some(String::from_utf8_lossy(&bytes).lines().map(|line| line.replace('\t', "    ")).collect())
         })
     }
@@ -62,12 +85,29 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir_all(folder.path().join("src")).expect("a folder");
         fs::write(folder.path().join("src/main.c"), "int main() {\n\treturn 0;\n}\n").expect("written");
-        let mut sources = Sources::new(vec![folder.path().to_owned()]);
+        let mut sources = Sources::new(vec![folder.path().to_owned()], None);
         let lines = sources.lines("/build/of/somebody/src/main.c").expect("found");
         assert_eq!(lines, ["int main() {", "    return 0;", "}"]);
         assert!(sources.lines("/build/of/somebody/src/other.c").is_none());
-        let mut nowhere = Sources::new(Vec::new());
+        let mut nowhere = Sources::new(Vec::new(), None);
         assert!(nowhere.lines("/build/of/somebody/src/main.c").is_none());
         assert!(nowhere.lines(folder.path().join("src/main.c").to_str().expect("a path")).is_some());
+    }
+
+    #[test]
+    fn sources_that_were_written_after_the_recording_are_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("main.c");
+        fs::write(&path, "int main() {}\n").expect("written");
+        let written = fs::metadata(&path).expect("there").modified().expect("a time");
+        let warnings = |recorded| {
+            let mut sources = Sources::new(Vec::new(), recorded);
+            sources.lines(path.to_str().expect("text")).expect("found");
+            sources.warnings()
+        };
+        let second = std::time::Duration::from_secs(1);
+        assert!(warnings(None).is_empty() && warnings(Some(written + second)).is_empty());
+        let told = warnings(Some(written - second));
+        assert!(told.len() == 1 && told[0].contains("main.c was written after"), "{told:?}");
     }
 }

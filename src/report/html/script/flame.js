@@ -88,8 +88,11 @@ const flame = {
     const colors = new Map();
     for (const place of places) {
       const { x, y, w, fn, box } = place;
-      let color = colors.get(fn);
-      if (color === undefined) colors.set(fn, color = flame.color(app, fn));
+      // By watts each place of the tree has its own color, else each function.
+      const node = flame.nodeOf(place);
+      const key = node !== null && app.state.color === 'watts' ? -1 - node : fn;
+      let color = colors.get(key);
+      if (color === undefined) colors.set(key, color = flame.color(app, fn, node));
       const isMatch = app.found.any && box.chain.some((node) => app.found.matches[place.tree.fn[node]]);
       context.globalAlpha = app.found.any && !isMatch ? 0.35 : 1;
       context.fillStyle = look.css(color);
@@ -164,7 +167,8 @@ const flame = {
     return path.split('::').pop().replace(/[<>]/g, '') || name;
   },
 
-  describe(app, { box, tree, fn, part }) {
+  describe(app, place) {
+    const { box, tree, fn, part } = place;
     const { model, sums } = app;
     const { name, module } = model.data.functions;
     if (box.chain.length > 1) {
@@ -178,7 +182,11 @@ const flame = {
     const draws = sums.watts[fn] > 0 ? `, ${format.quantity(sums.watts[fn], 'W')}` : '';
     // Of a box that is all of its function, and calls nothing, everything is said in one line.
     const isAll = fn !== 0 && box.weight === own;
+    const node = flame.nodeOf(place);
+    const here = node === null || isAll || fn === 0 ? 0 : sums.places.own[node];
+    const drawsHere = here > 0 && sums.places.watts[node] > 0 ? `, ${format.quantity(sums.places.watts[node], 'W')}` : '';
     if (!isAll) lines.push(`${app.amount(box.weight)}, ${format.percent(box.weight / sums.all)} ${part === 'tree' ? 'here, with all that it called' : part === 'callers' ? 'of the middle by these callers' : 'in what the middle called'}`);
+    if (here > 0 && here < own) lines.push(`itself here: ${app.amount(here)}, ${format.percent(here / sums.all)}${drawsHere}`);
     if (fn !== 0) {
       lines.push(`${isAll ? '' : 'itself, wherever it is: '}${app.amount(own, sums.errors[fn])}, ${format.percent(own / sums.all)}${draws}`);
       if (module[fn]) lines.push(model.data.modules[module[fn] - 1]);
@@ -188,7 +196,12 @@ const flame = {
     return [title, lines];
   },
 
-  color(app, fn) {
+  // The place of the tree that a box is of; null where it adds up several.
+  nodeOf({ part: side, box }) {
+    return side === 'tree' ? box.node : null;
+  },
+
+  color(app, fn, node = null) {
     const { model, state: chosen } = app;
     const { functions } = model.data;
     const shade = (look.hash(functions.name[fn]) % 16) / 15;
@@ -196,7 +209,7 @@ const flame = {
     if (chosen.color === 'module') return look.tinted(functions.module[fn] ? (functions.module[fn] * 137.5 + 20) % 360 : null, shade);
     if (chosen.color === 'watts') {
       const { low, high } = app.watts;
-      const watts = app.sums.watts[fn];
+      const watts = node === null ? app.sums.watts[fn] : app.sums.places.watts[node];
       if (!(watts > 0)) return look.tinted(null, 0);
       return look.between(look.heat(), high > low ? (watts - low) / (high - low) : 0.5);
     }
@@ -232,7 +245,7 @@ const flame = {
     if (chosen.color === 'watts') {
       const { low, high } = app.watts;
       const items = high > 0 ? look.heat().map((color, at) => item(color, format.quantity(low + (high - low) * at / 2, 'W', high))) : [];
-      legend.replaceChildren('own code draws', ...items, item(look.tinted(null, 0), high > 0 ? 'nothing of its own' : 'not known: joules follow time'));
+      legend.replaceChildren('own code draws', ...items, item(look.tinted(null, 0), high > 0 ? 'nothing of its own, or too little to tell' : 'not known: joules follow time'));
     } else if (chosen.color === 'change') {
       const [less, , same, , more] = look.changes();
       legend.replaceChildren(item(less, 'less than before'), item(same, 'the same'), item(more, 'more'));

@@ -31,15 +31,15 @@ const main = {
     return app;
   },
 
-  // The lowest and highest power of functions' own code. A hundredth of all joules belongs to code that ran too
+  // The lowest and highest power of own code, place by place. A hundredth of all joules belongs to code that ran too
   // shortly to tell its power, which would be all that is seen.
   watts(model) {
-    const { watts, own } = model.data.functions;
+    const { own, watts } = part.nodes(model, 0, model.slices, null);
     const all = own.reduce((a, b) => a + b, 0);
-    const known = Array.from(watts.keys()).filter((fn) => watts[fn] > 0).sort((a, b) => watts[a] - watts[b]);
+    const known = Array.from(watts.keys()).filter((node) => watts[node] > 0).sort((a, b) => watts[a] - watts[b]);
     const edge = (order) => {
       let sum = 0;
-      for (const fn of order) if ((sum += own[fn]) > all * 0.005) return watts[fn];
+      for (const node of order) if ((sum += own[node]) > all * 0.005) return watts[node];
       return 0;
     };
     return { low: edge(known), high: edge([...known].reverse()) };
@@ -55,7 +55,7 @@ const main = {
       const nodes = profile.nodes(model, leaves);
       const functions = profile.functions(model, leaves, nodes);
       const chosenPart = [model, chosen.from, chosen.to, chosen.thread, functions.own];
-      app.sums = { leaves, nodes, functions, all: nodes.total[0], errors: part.errors(...chosenPart), watts: part.watts(...chosenPart) };
+      app.sums = { leaves, nodes, functions, all: nodes.total[0], errors: part.errors(...chosenPart), watts: part.watts(...chosenPart), places: part.nodes(...chosenPart) };
       app.changes = main.changes(app);
     }
     const { matches, isPattern } = profile.matches(model, chosen.find);

@@ -97,4 +97,28 @@ const part = {
     }
     return Float64Array.from(watts, (whole, of) => (whole > 0 && times[of] > 0 ? (own[of] / data.unit) / (times[of] / data.time_unit) : 0));
   },
+
+  // The own weight and the watts of each place of the tree: one function may draw more in one place than in another, above
+  // all one that was put into several. 0 watts where nobody knows, or chance decides.
+  nodes(model, from, to, thread) {
+    const { data } = model;
+    const { watts, chance, own: ofAll } = data.functions;
+    const own = new Float64Array(model.count);
+    const times = new Float64Array(model.count);
+    const { node, fn, thread: threads, inTree } = model.leaves;
+    for (const { leaf, weight, time } of part.pieces(model, from, to)) {
+      for (let at = 0; at < leaf.length; at++) {
+        const of = leaf[at];
+        if (!inTree[of] || fn[of] !== model.fn[node[of]] || (thread !== null && threads[of] !== thread)) continue;
+        own[node[of]] += weight[at];
+        if (at < time.length) times[node[of]] += time[at];
+      }
+    }
+    const known = (at, of) => watts[of] > 0 && times[at] > 0 && chance[of] <= part.mostChance * Math.sqrt(own[at] * ofAll[of]);
+    return { own, watts: Float64Array.from(model.fn, (of, at) => (known(at, of) ? (own[at] / data.unit) / (times[at] / data.time_unit) : 0)) };
+  },
+
+  // The square of an error by chance is, of a part of the weight, that part as large: the error of a place is so much of its
+  // own joules at the most.
+  mostChance: 0.25,
 };

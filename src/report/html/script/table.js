@@ -44,7 +44,7 @@ const table = {
     columns.push({ key: 'share', title: 'share', text: (row) => format.percent(row.share), bar: (row) => row.share });
     if (byFunction) columns.push(weight('total', 'total', { hint: 'with all that it called' }));
     if (byFunction && isJoules && app.watts.high > 0) {
-      columns.push({ key: 'watts', title: 'W', text: (row) => (row.watts > 0 ? format.digits(row.watts) : ''), hint: 'while its own code ran' });
+      columns.push({ key: 'watts', title: 'W', text: (row) => (row.watts > 0 && 3 * row.error < row.own ? format.digits(row.watts) : ''), hint: 'while its own code ran; of functions whose joules are known to a third' });
     }
     if (byFunction && app.older) {
       columns.push({ key: 'change', title: 'change', text: (row) => (row.change === null ? '' : (row.change > 0 ? '+' : row.change < 0 ? '−' : '') + same(Math.abs(row.change)) + (row.changeError > 0 ? ` ± ${same(row.changeError)}` : '')), className: (row) => (row.change > 2 * row.changeError ? 'more' : row.change < -2 * row.changeError ? 'less' : '') });
