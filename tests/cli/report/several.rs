@@ -124,7 +124,12 @@ fn what_several_recordings_cannot_be_is_said() {
     };
     said(&["report", "empty"], "no recording is in the folder empty");
     said(&["report", "ranks/a.data", "gone.data"], "gone.data");
-    said(&["report", "ranks"], "short.data");
+    // Nothing is in what ends within its header: of a folder it is left out, and where it is named it is an error.
+    folder.output(&["report", "ranks"]);
+    said(&["report", "ranks/a.data", "ranks/short.data"], "short.data");
+    let header = [b"PERFILE2", &104u64.to_le_bytes()[..], &[0; 96]].concat();
+    std::fs::write(folder.path().join("ranks/nothing.data"), header).expect("writable");
+    said(&["report", "ranks"], "nothing.data");
     said(&["report", "ranks/a.data", "ranks/b.data", "--by", "bucket"], "buckets are stretches of one");
     said(&["report", "--by", "function,line"], "one kind of row");
     said(&["report", "--by", "rank,domain"], "domains are not told apart");
