@@ -116,8 +116,7 @@ pub fn run(args: ExportArgs) -> Outcome {
         Format::Parquet => return export_tables(&args, &paths),
         Format::Of(exporter) => exporter,
     };
-    let to_stdout = args.output.as_deref().is_none_or(|path| path == Path::new("-"));
-    if exporter.is_binary() && to_stdout && io::stdout().is_terminal() {
+    if exporter.is_binary() && output::is_stdout(args.output.as_deref()) && io::stdout().is_terminal() {
         bail!(
             "{} is no text, and standard output is a terminal: name a file with -o, or pipe it on",
             exporter.name()

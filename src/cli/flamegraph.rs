@@ -168,7 +168,7 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
     let tree = args.tree(&newer)?;
     match &older {
         _ if format == Format::Text => {
-            let to_stdout = path.is_none_or(|path| path == Path::new("-"));
+            let to_stdout = output::is_stdout(path);
             let style = Style {
                 width: args.width.unwrap_or_else(|| output::table_width(to_stdout)),
                 color: to_stdout && args.color.on_stdout(),

@@ -63,6 +63,11 @@ pub fn write_file(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> 
     write_to(Some(path), |out| out.write_all(content.as_ref()))
 }
 
+/// Whether what is written there goes to standard output: there is no path, or it is `-`.
+pub fn is_stdout(path: Option<&Path>) -> bool {
+    path.is_none_or(|path| path == Path::new("-"))
+}
+
 /// Writes to a file, or to standard output if there is no path or it is `-`. A file is replaced when all of it is
 /// written.
 pub fn write_to<E>(

@@ -32,7 +32,7 @@ impl Paging {
     where
         E: std::error::Error + Send + Sync + 'static,
     {
-        let to_stdout = path.is_none_or(|path| path == Path::new("-"));
+        let to_stdout = output::is_stdout(path);
         let Some(mut pager) = self.begin().filter(|_| to_stdout) else {
             return output::write_to(path, write);
         };

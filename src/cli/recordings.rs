@@ -6,11 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use perf_data::format::FILE_HEADER_SIZE;
+use perf_data::{ReadError, check_header};
 
 use super::output::warn;
 
-/// What every perf.data file begins with, as a machine of either byte order writes it.
-const MAGIC: [&[u8; 8]; 2] = [b"PERFILE2", b"2ELIFREP"];
 /// What recordings are called. A file of that name that is none was to become one.
 const RECORDED: &str = "data";
 /// What the recorder calls a recording that a new one took the place of.
@@ -66,22 +66,23 @@ fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Why a file is no recording. One that cannot be opened is taken for one, so that opening it says why.
+/// Why a file is no recording. One that cannot be opened is taken for one, as is one of another fault, so that opening it says
+/// why.
 fn fault(path: &Path) -> Option<&'static str> {
-    let mut file = File::open(path).ok()?;
-    let length = file.metadata().ok()?.len();
-    let (mut magic, mut size) = ([0; 8], [0; 8]);
-    if length == 0 {
-        return Some("it is empty, as what a recorder leaves that was killed at once");
+    let mut start = Vec::new();
+    File::open(path).ok()?.take(FILE_HEADER_SIZE).read_to_end(&mut start).ok()?;
+    match check_header(path, &start) {
+        Err(ReadError::Empty { .. }) => {
+            Some("it is empty, as what a recorder leaves that was killed at once")
+        }
+        Err(ReadError::NotPerfData { .. } | ReadError::Version1 { .. }) => {
+            Some("it does not begin as recordings do")
+        }
+        Err(error) if error.is_truncation() => {
+            Some("it ends within its header, as what a recorder leaves that was killed at once")
+        }
+        _ => None,
     }
-    if file.read_exact(&mut magic).is_err() || !MAGIC.contains(&&magic) {
-        return Some("it does not begin as recordings do");
-    }
-    // The header begins with its own length.
-    let of_header =
-        |size| if magic == *MAGIC[0] { u64::from_le_bytes(size) } else { u64::from_be_bytes(size) };
-    let is_whole = file.read_exact(&mut size).is_ok() && of_header(size) <= length;
-    (!is_whole).then_some("it ends within its header, as what a recorder leaves that was killed at once")
 }
 
 #[cfg(test)]
@@ -96,9 +97,9 @@ mod tests {
             fs::write(&path, bytes).expect("writable");
             path
         };
-        let whole = b"PERFILE2\x18\0\0\0\0\0\0\0header's";
-        let [b, a] = ["b.data", "a.data"].map(|name| write(name, whole));
-        write("a.data.old", whole);
+        let whole = [b"PERFILE2", &FILE_HEADER_SIZE.to_le_bytes()[..], &[0; 88]].concat();
+        let [b, a] = ["b.data", "a.data"].map(|name| write(name, &whole));
+        write("a.data.old", &whole);
         let cut = write("cut.data", &whole[..20]);
         let swapped = write("swapped", b"2ELIFREP\0\0\0\0\0\0\0\x10");
         assert!(fault(&cut).is_some_and(|why| why.contains("ends within its header")));

@@ -43,7 +43,9 @@ impl EnergyDoubt {
         let poll = polls.sum::<f64>() / refreshes.len().max(1) as f64;
         let unseen = window.map_or(0.0, |window| (period.as_secs_f64() - window).max(0.0));
         let middle = window.map_or(0.0, |window| window * model.length_error / 2.0);
-        let switch = (poll / EVEN).hypot(unseen / EVEN).hypot(middle);
+        // The standard deviation of what is anything from 0 to 1 is the reciprocal of this.
+        let even = 12f64.sqrt();
+        let switch = (poll / even).hypot(unseen / even).hypot(middle);
         Self {
             reading: Watts::from_watts(stretches::reading_noise(&watts)) * model.gain.abs(),
             period,
@@ -79,9 +81,6 @@ impl EnergyDoubt {
         Joules::from_joules(parts.iter().map(|part| part * part).sum::<f64>().sqrt())
     }
 }
-
-/// The reciprocal of the standard deviation of a number that is anything from 0 to 1: the root of 12.
-const EVEN: f64 = 3.464_101_615_137_754_6;
 
 /// By how much the power differs right after and right before a time, over two refreshes each.
 fn jump(curve: &PowerCurve, time: Timestamp, period: Nanoseconds) -> Watts {

@@ -21,6 +21,7 @@
 //! Matrices are nalgebra's. A design has one row per observation and one column per coefficient.
 
 pub mod folds;
+pub mod jackknife;
 pub mod least_squares;
 pub mod left_out;
 pub mod line;

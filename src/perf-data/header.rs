@@ -28,6 +28,14 @@ pub(crate) fn is_recording(beginning: &[u8]) -> bool {
     })
 }
 
+/// Whether a file that begins with these bytes begins as recordings do; [`FILE_HEADER_SIZE`] are enough.
+///
+/// # Errors
+/// As opening it, as far as its header decides.
+pub fn check_header(path: &Path, bytes: &[u8]) -> Result<(), ReadError> {
+    head(path, bytes).map(|_| ())
+}
+
 /// Reads the header.
 pub(crate) fn head(path: &Path, bytes: &[u8]) -> Result<Head, ReadError> {
     if bytes.is_empty() {

@@ -236,6 +236,7 @@ pub use decode::Decoder;
 pub use error::ReadError;
 pub use event::EventDesc;
 pub use features::Features;
+pub use header::check_header;
 pub use input_name::input_name;
 pub use raw::{RawRecord, RecordPosition};
 pub use reader::{Opened, PerfData};

@@ -8,6 +8,7 @@ use super::edge_noise::Whitening;
 use super::intervals::{Interval, Intervals};
 use super::prior::Prior;
 use super::unexplained::unexplained_variance;
+use crate::numerics::jackknife;
 use crate::numerics::nnls::Sign;
 use crate::numerics::normal_equations::NormalEquations;
 use crate::numerics::robust;
@@ -112,6 +113,11 @@ struct Step {
     noise: f64,
 }
 
+/// By how much a coefficient is drawn to what is believed of it with this error, beside rows of this noise.
+fn weight_of_belief(error: f64, drawn: f64, noise: f64) -> f64 {
+    noise / (error * error) + BELIEVED_IN_NOISE * drawn
+}
+
 /// The rows, and as further rows what is believed.
 fn drawn_to_beliefs(
     equations: &NormalEquations,
@@ -121,7 +127,7 @@ fn drawn_to_beliefs(
 ) -> NormalEquations {
     let mut drawn_equations = equations.clone();
     for (column, ((value, error), drawn)) in given.beliefs.iter().zip(drawn).enumerate() {
-        drawn_equations.draw(column, *value, noise / (error * error) + BELIEVED_IN_NOISE * drawn);
+        drawn_equations.draw(column, *value, weight_of_belief(*error, *drawn, noise));
     }
     drawn_equations
 }
@@ -164,7 +170,7 @@ impl Excess {
         given: &Given<'_>,
         whitening: &Whitening,
         white: &Columns,
-        weights: &[f64],
+        (weights, drawn): (&[f64], &[f64]),
         step: &Step,
         noise: f64,
     ) -> Self {
@@ -177,17 +183,14 @@ impl Excess {
             Some(Step::take(given, white, &drawn, &weights, noise)?.solution)
         };
         let solutions: Option<Vec<Vec<f64>>> = (0..Self::PARTS).map(without).collect();
-        let drawn = given.drawn_by_noise(whitening, weights);
-        let inverse = drawn_to_beliefs(&step.equations, given, &drawn, noise).inverse(&step.solution);
+        let inverse = drawn_to_beliefs(&step.equations, given, drawn, noise).inverse(&step.solution);
         let Some((solutions, inverse)) = solutions.zip(inverse) else { return Self(vec![1.0; columns]) };
         let by_rows = &inverse * step.equations.gram() * &inverse * noise;
-        let parts = Self::PARTS as f64;
         let of_column = |column: usize| {
-            let mean = solutions.iter().map(|solution| solution[column]).sum::<f64>() / parts;
-            let squares: f64 = solutions.iter().map(|solution| (solution[column] - mean).powi(2)).sum();
+            let without: Vec<f64> = solutions.iter().map(|solution| solution[column]).collect();
             // A coefficient that was left out has neither.
             let by_rows: f64 = by_rows[(column, column)];
-            let ratio = if by_rows > 0.0 { squares * (parts - 1.0) / parts / by_rows } else { 1.0 };
+            let ratio = if by_rows > 0.0 { jackknife::variance(&without) / by_rows } else { 1.0 };
             if ratio > Self::BY_CHANCE { ratio.sqrt().min(Self::MOST) } else { 1.0 }
         };
         Self((0..columns).map(of_column).collect())
@@ -251,7 +254,7 @@ impl Posterior {
                 step.noise * drift(&step.white_errors, &weights) + given.of_code(&step.solution, whitening);
             round += 1;
             if round == ROUNDS {
-                let excess = Excess::of(given, whitening, &white, &weights, &step, noise);
+                let excess = Excess::of(given, whitening, &white, (&weights, &drawn), &step, noise);
                 // What rests on a few intervals is not as well known as the number of all says: what is believed counts more.
                 let noise = noise * excess.largest().powi(2);
                 let step = Step::take(given, &white, &drawn, &weights, noise)?;
@@ -272,7 +275,7 @@ impl Posterior {
         let posterior = drawn_to_beliefs(&step.equations, given, drawn, noise);
         let mut of_beliefs = DMatrix::zeros(given.beliefs.len(), given.beliefs.len());
         for (column, ((value, error), drawn)) in given.beliefs.iter().zip(drawn).enumerate() {
-            let weight = noise / (error * error) + BELIEVED_IN_NOISE * drawn;
+            let weight = weight_of_belief(*error, *drawn, noise);
             // Nothing is drawn to a value that is not known at all.
             if error.is_finite() {
                 let of_belief = (weight + drawn) * error;

@@ -13,6 +13,8 @@ use super::shared::Shared;
 
 /// How often the recording is looked at.
 const TICK: Duration = Duration::from_millis(100);
+/// Rows of a picture, unless the user says how many.
+pub const ROWS: usize = 10;
 /// Columns of names.
 const NAME: usize = 44;
 

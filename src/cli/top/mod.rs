@@ -144,7 +144,7 @@ pub fn run(args: TopArgs) -> Outcome {
             let history = History::new(by, filter.clone());
             let spawned = thread::Builder::new().name("eprof-top".into()).spawn(move || {
                 let shown = if as_lines {
-                    lines::run(engine, history, rows.unwrap_or(10), iterations, &shared)
+                    lines::run(engine, history, rows.unwrap_or(lines::ROWS), iterations, &shared)
                 } else {
                     terminal::run(engine, history, rows, shows_program, &shared)
                 };

@@ -39,12 +39,9 @@ pub fn run(
     shown?;
     // The view is gone with its screen: what it came to stays.
     let Some(picture) = session.history.picture(Span::Start, Order::Watts) else { return Ok(()) };
-    lines::write(&session.history, &picture, rows.unwrap_or(ROWS_THAT_STAY), &mut io::stdout().lock())?;
+    lines::write(&session.history, &picture, rows.unwrap_or(lines::ROWS), &mut io::stdout().lock())?;
     Ok(())
 }
-
-/// Rows of the last picture, since the start, that stays when the view has ended.
-const ROWS_THAT_STAY: usize = 10;
 
 struct Session<'s> {
     engine: Engine,

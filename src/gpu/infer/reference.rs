@@ -7,6 +7,7 @@ use crate::gpu::curve::PowerCurve;
 use crate::gpu::refresh::{self, RefreshPeriod};
 use crate::gpu::sensor::{SensorKind, SensorModel};
 use crate::gpu::trace::PowerTrace;
+use crate::numerics::jackknife;
 use crate::numerics::line::Moments;
 use crate::numerics::quantiles::{self, quantile};
 use crate::numerics::search::{bisect, golden_section};
@@ -323,7 +324,7 @@ fn spread_of_parts<S: Fn(f64) -> f64>(
         golden_section(log(step - 1), log(step + 1), residual)
     };
     let logs: Vec<f64> = (0..PARTS).map(best_without).collect();
-    (T * jackknife(&logs)).exp().min(REACH)
+    (T * jackknife::variance(&logs).sqrt()).exp().min(REACH)
 }
 
 /// The standard errors of the gain, as a share of it, and of what the least reading stands for, by the same parts left out.
@@ -334,7 +335,8 @@ fn scale_of_parts(readings: &[(f64, f64)], delay: f64, seen: impl Fn(f64) -> f64
     let gains: Vec<f64> = lines.iter().map(|line| line.slope.recip()).collect();
     let of_least: Vec<f64> = lines.iter().map(|line| (least - line.constant) / line.slope).collect();
     let gain = gains.iter().sum::<f64>() / gains.len().max(1) as f64;
-    (jackknife(&gains) / gain.max(f64::MIN_POSITIVE), Watts::from_watts(jackknife(&of_least)))
+    let std_error = |without: &[f64]| jackknife::variance(without).sqrt();
+    (std_error(&gains) / gain.max(f64::MIN_POSITIVE), Watts::from_watts(std_error(&of_least)))
 }
 
 /// Into how many parts a trace is cut, each of which is left out in turn.
@@ -343,14 +345,6 @@ const PARTS: usize = 6;
 fn without_part(readings: &[(f64, f64)], part: usize) -> Vec<(f64, f64)> {
     let is_other = |(index, _): &(usize, &(f64, f64))| index * PARTS / readings.len() != part;
     readings.iter().enumerate().filter(is_other).map(|(_, reading)| *reading).collect()
-}
-
-/// The standard error of an estimate from what it is without each of the parts.
-fn jackknife(estimates: &[f64]) -> f64 {
-    let parts = estimates.len().max(1) as f64;
-    let mean = estimates.iter().sum::<f64>() / parts;
-    let squares: f64 = estimates.iter().map(|estimate| (estimate - mean).powi(2)).sum();
-    (squares * (parts - 1.0) / parts).sqrt()
 }
 
 /// Standard deviations in half of an interval of 95 %.

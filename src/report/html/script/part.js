@@ -101,6 +101,11 @@ const part = {
   // The own weight and the watts of each place of the tree: one function may draw more in one place than in another, above
   // all one that was put into several. 0 watts where nobody knows, or chance decides.
   nodes(model, from, to, thread) {
+    if (thread === null && profile.isWhole(model, from, to)) return (model.placesOfWhole ||= part.nodesOf(model, from, to, null));
+    return part.nodesOf(model, from, to, thread);
+  },
+
+  nodesOf(model, from, to, thread) {
     const { data } = model;
     const { watts, chance, own: ofAll } = data.functions;
     const own = new Float64Array(model.count);
