@@ -95,3 +95,84 @@ pub(super) fn length(stretches: &[(u64, u64)]) -> u64 {
 fn moved(time: Timestamp, shift: i128) -> u64 {
     u64::try_from(i128::from(time.as_nanos()) + shift).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merge::fixture::{Recorder, World};
+
+    fn at(nanos: u64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
+    }
+
+    #[test]
+    fn stretches_that_meet_or_overlap_are_one() {
+        let of = |stretches: &[(u64, u64)]| joined(stretches.to_vec());
+        // They meet, to the nanosecond; one nanosecond lies between them; one lies within the other, or is given twice.
+        assert_eq!(of(&[(10, 20), (0, 10)]), [(0, 20)]);
+        assert_eq!(of(&[(11, 20), (0, 10)]), [(0, 10), (11, 20)]);
+        assert_eq!(of(&[(0, 30), (5, 10), (0, 30), (29, 31)]), [(0, 31)]);
+        assert_eq!(of(&[]), []);
+        assert_eq!(length(&[(0, 10), (11, 20)]), 19);
+        assert_eq!(
+            (length(&[]), length(&[(9, 4), (1, 2)]), length(&[(0, u64::MAX), (0, 5)])),
+            (0, 1, u64::MAX)
+        );
+    }
+
+    /// A time's place is how many nanoseconds before it somebody recorded, and the time of a place has that place.
+    #[test]
+    fn places_are_what_was_recorded_before() {
+        let axis = Axis { covered: vec![(10, 20), (30, 45), (50, 51)], shifts: vec![0, 7, -4] };
+        assert_eq!((axis.length(), axis.gaps()), (26, vec![10, 25]));
+        let is_covered = |nanos: u64| axis.covered.iter().any(|(start, end)| (*start..*end).contains(&nanos));
+        for time in 0..60 {
+            let expected = (0..time).filter(|nanos| is_covered(*nanos)).count() as u64;
+            // The same moment by each part's clock.
+            let of_clocks = [(0, time), (1, time.saturating_sub(7)), (2, time + 4)];
+            for (part, time) in of_clocks.into_iter().filter(|(part, _)| *part != 1 || time >= 7) {
+                assert_eq!(axis.place(part, at(time)), expected, "{part} {time}");
+            }
+        }
+        for place in 0..=26 {
+            assert_eq!(axis.place(1, axis.time(1, place)), place);
+        }
+        // A place at a gap is where that begins; what lies behind all is the end.
+        let times = [0, 10, 11, 25, 26, 99].map(|place| axis.time(0, place).as_nanos());
+        assert_eq!(times, [10, 20, 31, 45, 51, 51]);
+        assert_eq!((axis.time(1, 0), axis.time(2, 0)), (at(3), at(14)));
+    }
+
+    fn recorded(boot: &'static str, window: (usize, usize), wall: Option<u64>) -> Profile {
+        let world = World { boot, static_joules: 1.0, spent: vec![vec![1.0]; 40] };
+        let mut profile = world.record(&Recorder { pid: 1, of: vec![0], window });
+        profile.recordings[0].started_unix_ns = wall;
+        profile
+    }
+
+    fn axis(parts: &[Profile]) -> Result<Axis, usize> {
+        Axis::of(parts, &Machines::of(parts))
+    }
+
+    #[test]
+    fn recordings_of_one_boot_need_no_wall_clock_and_those_of_two_do() {
+        // A tick takes 10 ms, and the first begins at 5 s.
+        let one = axis(&[recorded("a", (0, 10), None), recorded("a", (20, 30), None)])
+            .unwrap_or_else(|_| panic!("placed"));
+        assert_eq!(one.covered, [(5_000_000_000, 5_100_000_000), (5_200_000_000, 5_300_000_000)]);
+        let two = [recorded("a", (0, 10), Some(77_000)), recorded("b", (20, 30), None)];
+        assert_eq!(axis(&two).err(), Some(1));
+        let two = [recorded("a", (0, 10), None), recorded("b", (20, 30), Some(77_000))];
+        assert_eq!(axis(&two).err(), Some(0));
+        // The first recording of a boot places the rest of it: their own wall clocks were set meanwhile.
+        let three = [
+            recorded("a", (0, 10), Some(77_000)),
+            recorded("a", (10, 20), Some(5)),
+            recorded("b", (20, 30), Some(100_077_000)),
+        ];
+        let three = axis(&three).unwrap_or_else(|_| panic!("placed"));
+        assert_eq!(three.covered, [(77_000, 200_077_000)]);
+        assert_eq!(three.place(1, at(5_150_000_000)), 150_000_000);
+        assert_eq!(three.place(2, at(5_200_000_000)), 100_000_000);
+    }
+}

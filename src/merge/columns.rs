@@ -144,6 +144,8 @@ fn of_both(a: &DomainInfo, b: &DomainInfo) -> DomainInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hardware::RestPower;
+    use crate::profile::{Balance, DomainEnergy};
     use crate::units::{Nanoseconds, Watts};
 
     #[test]
@@ -170,5 +172,99 @@ mod tests {
         assert_eq!((both.package, both.static_power), (None, one.static_power));
         assert_eq!((both.resolution, both.refresh, both.watts_error), (joules(2.0), one.refresh, Some(0.2)));
         assert_eq!((both.source.as_str(), of_both(&one, &one)), ("several sources", one.clone()));
+    }
+
+    /// Each thing that both have stands for both, each that they differ in for none, whichever comes first.
+    #[test]
+    fn what_both_have_alike_is_kept_one_by_one() {
+        let rest = RestPower { power: Watts::from_watts(9.0), std_error: Watts::from_watts(0.5) };
+        let one = DomainInfo {
+            package: Some(3),
+            resolution: Some(Joules::from_joules(1.0)),
+            refresh: Some(Nanoseconds::from_millis(1)),
+            static_power: Some(Watts::from_watts(3.0)),
+            rest: Some(rest),
+            watts_error: Some(0.2),
+            bus_id: Some("01:00.0".to_owned()),
+            cuda_ordinal: Some(2),
+            ..DomainInfo::new("gpu-0", DomainKind::Gpu, "nvml", Method::Measured)
+        };
+        let bare = DomainInfo::new("gpu-0", DomainKind::Gpu, "nvml", Method::Measured);
+        assert_eq!(of_both(&one, &one), one);
+        // What one alone knows is not known of both, but for what bounds errors.
+        let bounds = DomainInfo {
+            resolution: one.resolution,
+            refresh: one.refresh,
+            watts_error: one.watts_error,
+            ..bare.clone()
+        };
+        assert_eq!((of_both(&one, &bare), of_both(&bare, &one)), (bounds.clone(), bounds));
+        let other = DomainInfo {
+            package: Some(4),
+            static_power: Some(Watts::from_watts(4.0)),
+            rest: None,
+            bus_id: Some("02:00.0".to_owned()),
+            cuda_ordinal: Some(1),
+            ..one.clone()
+        };
+        let neither = DomainInfo {
+            package: None,
+            static_power: None,
+            rest: None,
+            bus_id: None,
+            cuda_ordinal: None,
+            ..one.clone()
+        };
+        assert_eq!((of_both(&one, &other), of_both(&other, &one)), (neither.clone(), neither));
+    }
+
+    fn part(domains: &[(&str, Option<&str>, Method)]) -> Profile {
+        let domain = |&(name, parent, method): &(&str, Option<&str>, Method)| DomainEnergy {
+            info: DomainInfo {
+                parent: parent.map(str::to_owned),
+                ..DomainInfo::new(name, DomainKind::Package, "test", method)
+            },
+            balance: Balance::default(),
+        };
+        Profile { domains: domains.iter().map(domain).collect(), ..Profile::default() }
+    }
+
+    fn names(columns: &Columns) -> Vec<(&str, Option<&str>)> {
+        columns.infos.iter().map(|info| (info.name.as_str(), info.parent.as_deref())).collect()
+    }
+
+    #[test]
+    fn domains_are_summed_where_name_method_and_place_in_the_tree_agree() {
+        use Method::{Estimated, Measured};
+        let parts = [
+            part(&[("cores", Some("package"), Measured), ("package", None, Measured)]),
+            part(&[("package", None, Measured), ("cores", Some("package"), Measured)]),
+            part(&[("package", None, Estimated)]),
+            part(&[("package", Some("platform"), Measured), ("platform", None, Measured)]),
+            part(&[("package", Some("platform"), Estimated), ("platform", None, Measured)]),
+        ];
+        let columns = Columns::of(&parts);
+        assert_eq!(columns.of_part, [vec![1, 0], vec![0, 1], vec![2], vec![4, 3], vec![5, 3]]);
+        let expected = [
+            ("package", None),
+            ("cores", Some("package")),
+            ("package-estimated", None),
+            ("platform", None),
+            ("package-measured", Some("platform")),
+            ("package-estimated-2", Some("platform")),
+        ];
+        assert_eq!(names(&columns), expected);
+        // Who has a column, and which of its domains that is.
+        let of = |column| columns.domains_of(column, 0..5).collect::<Vec<_>>();
+        assert_eq!((of(0), of(1), of(3)), (vec![(0, 1), (1, 0)], vec![(0, 0), (1, 1)], vec![(3, 1), (4, 1)]));
+        assert_eq!(columns.domains_of(0, 1..2).collect::<Vec<_>>(), [(1, 0)]);
+    }
+
+    #[test]
+    fn parents_that_form_a_ring_end() {
+        let ring = part(&[("a", Some("b"), Method::Measured), ("b", Some("a"), Method::Measured)]);
+        let columns = Columns::of(&[ring.clone(), ring]);
+        assert_eq!(columns.of_part[0], columns.of_part[1]);
+        assert!(columns.of_part[0].iter().all(|column| *column < columns.infos.len()));
     }
 }

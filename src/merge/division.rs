@@ -37,3 +37,75 @@ pub(super) fn of(parts: &[Profile], columns: usize, events: &[EventTotals]) -> O
         static_is_spread: all(&|division| division.static_is_spread),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(name: &str) -> EventTotals {
+        EventTotals { name: name.to_owned(), samples: 1, count: 1, lost: 0, throttled: 0 }
+    }
+
+    fn division(model: &str, bucket: f64) -> Division {
+        Division {
+            model: model.to_owned(),
+            source: format!("of {model}"),
+            is_exact: true,
+            left_out: Vec::new(),
+            domains: Vec::new(),
+            bucket: Joules::from_joules(bucket),
+            bucket_reason: BucketReason::ShortRecording,
+            is_by_time: true,
+            static_is_spread: true,
+        }
+    }
+
+    fn part(events: &[&str], division: Option<Division>) -> Profile {
+        Profile { events: events.iter().copied().map(event).collect(), division, ..Profile::default() }
+    }
+
+    #[test]
+    fn what_holds_of_every_recording_holds_of_all() {
+        let parts = [
+            part(&[], None),
+            part(&[], Some(division("b", 0.5))),
+            part(&[], Some(division("a", 2.0))),
+            part(&[], Some(division("b", 1.0))),
+        ];
+        let all = of(&parts, 2, &[]).expect("three were divided");
+        let expected = Division {
+            model: "a, b".to_owned(),
+            source: "of a, of b".to_owned(),
+            domains: vec![None, None],
+            ..division("", 2.0)
+        };
+        assert_eq!(all, expected);
+        assert_eq!(of(&parts[..1], 2, &[]), None);
+        // One of which it does not hold.
+        let mut changed = parts.clone();
+        changed[2].division = Some(Division { is_exact: false, ..division("a", 2.0) });
+        assert_eq!(of(&changed, 2, &[]), Some(Division { is_exact: false, ..expected.clone() }));
+        changed[2].division = Some(Division { is_by_time: false, ..division("a", 2.0) });
+        assert_eq!(of(&changed, 2, &[]), Some(Division { is_by_time: false, ..expected.clone() }));
+        changed[2].division = Some(Division { static_is_spread: false, ..division("a", 2.0) });
+        assert_eq!(of(&changed, 2, &[]), Some(Division { static_is_spread: false, ..expected.clone() }));
+        changed[2].division = Some(Division { bucket_reason: BucketReason::Asked, ..division("a", 2.0) });
+        assert_eq!(of(&changed, 2, &[]), Some(Division { bucket_reason: BucketReason::Usual, ..expected }));
+    }
+
+    #[test]
+    fn an_event_is_left_out_if_it_was_wherever_it_was_sampled() {
+        let of_events = |events: &[&str], left_out: &[Option<&str>]| {
+            let left_out = left_out.iter().map(|reason| reason.map(str::to_owned)).collect();
+            part(events, Some(Division { left_out, ..division("a", 1.0) }))
+        };
+        let parts = [
+            of_events(&["cycles", "misses", "rare"], &[None, Some("few"), Some("hardly")]),
+            of_events(&["rare", "cycles"], &[Some("other"), Some("odd")]),
+            of_events(&["misses"], &[None]),
+        ];
+        let events = ["cycles", "misses", "rare", "nowhere"].map(event);
+        let all = of(&parts, 0, &events).expect("divided");
+        assert_eq!(all.left_out, [None, None, Some("hardly".to_owned()), None]);
+    }
+}

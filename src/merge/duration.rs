@@ -38,10 +38,33 @@ fn covered(stretches: Vec<(u64, u64)>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::merge::fixture::{Recorder, TICK, World};
 
     #[test]
     fn what_is_covered_twice_counts_once() {
         assert_eq!(covered(vec![(5, 15), (0, 10), (20, 30), (22, 25)]), 25);
         assert_eq!(covered(Vec::new()), 0);
+    }
+    fn recorded(boot: &'static str, window: (usize, usize), wall: Option<u64>) -> Profile {
+        let world = World { boot, static_joules: 1.0, spent: vec![vec![1.0]; 40] };
+        let mut profile = world.record(&Recorder { pid: 1, of: vec![0], window });
+        profile.recordings[0].started_unix_ns = wall;
+        profile
+    }
+
+    /// Ticks of 10 ms that at least one recording covers.
+    #[test]
+    fn boots_meet_on_the_wall_and_those_without_one_count_apart() {
+        let ticks = |parts: &[Profile]| of(parts, &Machines::of(parts)).as_nanos() / TICK.as_nanos();
+        let wall = |tick: u64| Some(9_000_000_000 + tick * TICK.as_nanos());
+        let (a, b) = (recorded("a", (0, 10), wall(0)), recorded("b", (20, 30), wall(5)));
+        // b ran from tick 5 to 15 of a's clock.
+        assert_eq!(ticks(&[a.clone(), b]), 15);
+        // A second one of a's boot stands where that boot's clock says, whatever its own wall clock.
+        assert_eq!(ticks(&[a.clone(), recorded("a", (8, 14), wall(99))]), 14);
+        let unknown = recorded("b", (20, 30), None);
+        assert_eq!(ticks(&[a, unknown.clone()]), 20);
+        assert_eq!(ticks(&[unknown.clone(), recorded("b", (25, 32), None)]), 12);
+        assert_eq!(ticks(&[unknown, recorded("c", (25, 32), None)]), 17);
     }
 }

@@ -117,3 +117,119 @@ fn may_be_one_machine(a: &Profile, b: &Profile) -> bool {
     let (Some(of_a), Some(of_b)) = (on_the_wall(a), on_the_wall(b)) else { return false };
     host(a).is_some() && host(a) == host(b) && overlap(of_a, of_b)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::Identity;
+    use crate::units::Nanoseconds;
+
+    /// A recording of this boot, host and stretch of time, both by its clock and on the wall.
+    fn part(name: &str, boot: Option<&str>, host: &str, (start, end): (u64, u64)) -> Profile {
+        let identity = Identity { boot: boot.map(str::to_owned), ..Identity::default() };
+        Profile {
+            start: Timestamp::from_nanos(start),
+            duration: Nanoseconds::from_nanos(end - start),
+            recordings: vec![Origin {
+                name: Some(name.to_owned()),
+                hostname: host.to_owned(),
+                identity: Some(identity),
+                started_unix_ns: Some(start),
+                is_monotonic: true,
+                ..Origin::default()
+            }],
+            ..Profile::default()
+        }
+    }
+
+    #[test]
+    fn recordings_of_one_boot_are_of_one_machine_and_unknown_ones_of_their_own() {
+        let mut other_clock = part("d", Some("x"), "h", (0, 9));
+        other_clock.recordings[0].is_monotonic = false;
+        let parts = [
+            part("a", Some("x"), "h", (0, 9)),
+            part("b", Some("y"), "h", (0, 9)),
+            part("c", None, "h", (0, 9)),
+            other_clock,
+            part("e", Some("x"), "h", (0, 9)),
+            part("f", None, "h", (0, 9)),
+        ];
+        let machines = Machines::of(&parts);
+        assert_eq!(machines.of_part, [0, 1, 2, 3, 0, 4]);
+        assert_eq!(machines.parts(0).collect::<Vec<_>>(), [0, 4]);
+        let energies = machines.energies(2);
+        let named = energies.iter().map(|energy| (energy.name.as_str(), energy.boot.as_deref()));
+        let expected = [("h", Some("x")), ("h", Some("y")), ("h", None), ("h", None), ("h", None)];
+        assert_eq!(named.collect::<Vec<_>>(), expected);
+        assert!(energies.iter().all(|energy| energy.balances == [None, None]));
+    }
+
+    #[test]
+    fn windows_that_only_touch_have_nothing_in_common() {
+        let window = |(from, to)| (Timestamp::from_nanos(from), Timestamp::from_nanos(to));
+        let have_common = |a, b| [overlap(window(a), window(b)), overlap(window(b), window(a))];
+        assert_eq!(have_common((0, 10), (10, 20)), [false; 2]);
+        assert_eq!(have_common((0, 11), (10, 20)), [true; 2]);
+        assert_eq!(have_common((0, 30), (10, 20)), [true; 2]);
+        assert_eq!(have_common((0, 10), (11, 20)), [false; 2]);
+        let long = part("a", None, "h", (5, u64::MAX - 1));
+        assert_eq!(times(&long), window((5, u64::MAX - 1)));
+    }
+
+    #[test]
+    fn one_host_at_one_time_may_be_one_machine() {
+        let at = |host, window| part("a", None, host, window);
+        let is_suspect = |a: &Profile, b: &Profile| [may_be_one_machine(a, b), may_be_one_machine(b, a)];
+        assert_eq!(is_suspect(&at("h", (0, 10)), &at("h", (9, 20))), [true; 2]);
+        assert_eq!(is_suspect(&at("h", (0, 10)), &at("h", (10, 20))), [false; 2]);
+        assert_eq!(is_suspect(&at("h", (0, 10)), &at("i", (0, 10))), [false; 2]);
+        assert_eq!(is_suspect(&at("", (0, 10)), &at("", (0, 10))), [false; 2], "no host is named");
+        let mut timeless = at("h", (0, 10));
+        timeless.recordings[0].started_unix_ns = None;
+        assert_eq!(is_suspect(&timeless, &at("h", (0, 10))), [false; 2]);
+        timeless.recordings.clear();
+        assert_eq!(is_suspect(&timeless, &at("h", (0, 10))), [false; 2]);
+    }
+
+    #[test]
+    fn what_is_not_known_is_said_once_with_examples() {
+        let warnings = |parts: &[Profile]| Machines::of(parts).warnings(parts);
+        assert_eq!(warnings(&[part("a", Some("x"), "h", (0, 9))]), Vec::<String>::new());
+        let apart: Vec<Profile> = ["a", "b", "c"]
+            .into_iter()
+            .zip(0..)
+            .map(|(name, at)| part(name, None, "h", (at * 10, at * 10 + 10)))
+            .collect();
+        let said = warnings(&apart);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains(": a, b, c. Each"), "{said:?}");
+        let mut together = apart.clone();
+        together.extend([
+            part("d", None, "h", (25, 40)),
+            part("e", None, "h", (26, 40)),
+            part("f", Some("x"), "h", (0, 40)),
+        ]);
+        let said = warnings(&together);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].contains(": a, b, c and 2 more. Each"), "{said:?}");
+        // The first pair of them.
+        assert!(said[1].starts_with("c and d are of one host"), "{said:?}");
+    }
+
+    #[test]
+    fn profiles_have_an_order_of_their_own() {
+        let first = part("a", Some("x"), "h", (0, 9));
+        let larger = |change: &dyn Fn(&mut Profile)| {
+            let mut profile = first.clone();
+            change(&mut profile);
+            place(&profile) > place(&first)
+        };
+        assert!(larger(&|profile| profile.recordings[0].hostname = "i".to_owned()));
+        assert!(larger(&|profile| profile.recordings[0].name = Some("b".to_owned())));
+        assert!(larger(&|profile| profile.recordings[0].recorder_pid = Some(0)));
+        assert!(larger(&|profile| profile.recordings[0].started_unix_ns = Some(1)));
+        assert!(larger(&|profile| profile.start = Timestamp::from_nanos(1)));
+        assert!(larger(&|profile| profile.duration = Nanoseconds::from_nanos(10)));
+        assert!(!larger(&|profile| profile.recordings[0].identity = None));
+    }
+}

@@ -50,3 +50,31 @@ pub(super) fn without_joules(parts: &[Profile]) -> Vec<String> {
 pub(super) fn title(part: &Profile) -> &str {
     part.recordings.first().map_or("a recording", |origin| origin.title())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Origin;
+
+    fn part(name: &str, warnings: &[&str]) -> Profile {
+        let origin = Origin { name: Some(name.to_owned()), ..Origin::default() };
+        let warnings = warnings.iter().map(|warning| (*warning).to_owned()).collect();
+        Profile { recordings: vec![origin], warnings, ..Profile::default() }
+    }
+
+    /// Numbers differ from recording to recording; a warning that differs in them alone is one.
+    #[test]
+    fn warnings_are_told_once_with_who_has_them() {
+        let parts = [
+            part("a", &["lost 5 of 900", "slow", "lost 6 of 900", "alone"]),
+            part("b", &["slow", "lost 7 of 12"]),
+            part("c", &["lost 3 of 4", "other"]),
+            part("d", &["lost 1 of 2", "other"]),
+        ];
+        let expected = ["lost 5 of 900", "a and 1 more: slow", "a: alone", "c and 1 more: other"];
+        assert_eq!(of(&parts), expected);
+        // In one recording alone there is nobody else to be told apart from.
+        assert_eq!(of(&parts[1..2]), ["slow", "lost 7 of 12"]);
+        assert_eq!(of(&[]), [""; 0]);
+    }
+}

@@ -197,3 +197,142 @@ fn settle(mut balance: Balance, windows: &[&Window<'_>]) -> (Balance, Option<Con
     balance.other_processes = (left - balance.lost).max(Joules::ZERO);
     (balance, found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: u64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
+    }
+
+    fn joules(joules: f64) -> Joules {
+        Joules::from_joules(joules)
+    }
+
+    /// Measured, functions, static, others, eprof, lost.
+    fn balance_of(columns: [f64; 6]) -> Balance {
+        let [measured, attributed, static_energy, other_processes, recorder, lost] = columns.map(joules);
+        Balance { measured, attributed, static_energy, other_processes, recorder, lost }
+    }
+
+    fn window(part: usize, (from, to): (u64, u64), columns: [f64; 6]) -> Window<'static> {
+        Window { part, time: (at(from), at(to)), balance: balance_of(columns), curve: None }
+    }
+
+    fn columns(found: &Found) -> [f64; 6] {
+        found.balance.columns().map(|joules| joules.as_joules())
+    }
+
+    #[test]
+    fn windows_that_only_touch_keep_their_balances() {
+        let (a, b) = ([10.0, 4.0, 3.0, 2.0, 0.5, 0.5], [20.0, 8.0, 6.0, 4.0, 1.0, 1.0]);
+        let found = balance(&[window(0, (10, 20), a), window(1, (0, 10), b)]);
+        assert_eq!((columns(&found), found.conflicts.len()), ([30.0, 12.0, 9.0, 6.0, 1.5, 1.5], 0));
+        // A window without length keeps its balance, too, and so does what begins there; two of one moment have nothing.
+        let found = balance(&[window(0, (10, 10), a), window(1, (10, 20), b)]);
+        assert_eq!((columns(&found), found.conflicts.len()), ([30.0, 12.0, 9.0, 6.0, 1.5, 1.5], 0));
+        let found = balance(&[window(0, (10, 10), [0.0; 6]), window(1, (10, 10), [0.0; 6])]);
+        assert_eq!((columns(&found), found.conflicts.len()), ([0.0; 6], 0));
+    }
+
+    /// Of 12 J in 0..20 and 16 J in 10..30: 6 in the first ten, 7 as the mean in the next, 8 in the last.
+    #[test]
+    fn a_stretch_that_two_cover_is_their_mean() {
+        let windows = [
+            window(0, (0, 20), [12.0, 3.0, 4.0, 4.0, 0.5, 0.5]),
+            window(1, (10, 30), [16.0, 5.0, 6.0, 4.0, 0.5, 0.5]),
+        ];
+        let found = balance(&windows);
+        // Static power: 2, then 2.5, then 3.
+        assert_eq!(columns(&found), [21.0, 8.0, 7.5, 21.0 - 8.0 - 7.5 - 2.0, 1.0, 1.0]);
+        assert!(found.balance.holds() && found.conflicts.is_empty());
+        let between = |from, to| measured_between(&windows, at(from), at(to)).as_joules();
+        assert_eq!([between(0, 10), between(10, 20), between(20, 30)], [6.0, 7.0, 8.0]);
+        assert_eq!(
+            [between(5, 25), between(0, 99), between(30, 99), between(15, 15)],
+            [14.0, 21.0, 0.0, 0.0]
+        );
+        assert_eq!(static_between(&windows, at(5), at(25)).as_joules(), 1.0 + 2.5 + 1.5);
+        // The third begins where the second ends, and lies apart from both.
+        let third = window(2, (30, 40), [5.0, 5.0, 0.0, 0.0, 0.0, 0.0]);
+        let all: Vec<Window<'_>> = windows.into_iter().chain([third]).collect();
+        assert_eq!(columns(&balance(&all))[..2], [26.0, 13.0]);
+    }
+
+    #[test]
+    fn a_curve_tells_when_the_joules_were_counted() {
+        let mut curve = MeterCurve::default();
+        [(0, 0.0), (10, 9.0), (20, 10.0)]
+            .iter()
+            .for_each(|&(time, energy)| curve.push(at(time), joules(energy)));
+        let with_curve =
+            Window { curve: Some(&curve), ..window(0, (0, 20), [10.0, 0.0, 2.0, 8.0, 0.0, 0.0]) };
+        let other = window(1, (10, 20), [3.0, 0.0, 1.0, 2.0, 0.0, 0.0]);
+        let windows = [with_curve, other];
+        assert_eq!(measured_between(&windows, at(0), at(10)).as_joules(), 9.0);
+        // One says 1 J of the second half, the other 3.
+        assert_eq!(measured_between(&windows, at(10), at(20)).as_joules(), 2.0);
+        assert_eq!(columns(&balance(&windows)), [11.0, 0.0, 2.0, 9.0, 0.0, 0.0]);
+    }
+
+    /// Ten joules, of which three static: seven are there for functions and recorders.
+    fn settled(attributed: f64, recorder: f64, lost: f64) -> (Balance, Option<Conflict>) {
+        let windows = [window(3, (0, 10), [0.0; 6]), window(5, (0, 10), [0.0; 6])];
+        let windows: Vec<&Window<'_>> = windows.iter().collect();
+        settle(balance_of([10.0, attributed, 3.0, 99.0, recorder, lost]), &windows)
+    }
+
+    #[test]
+    fn others_are_what_is_left_and_losses_take_no_more_than_that() {
+        let parts = |(balance, conflict): (Balance, Option<Conflict>)| {
+            assert!(balance.holds() && conflict.is_none());
+            balance.columns().map(|joules| joules.as_joules())
+        };
+        assert_eq!(parts(settled(4.0, 1.0, 0.5)), [10.0, 4.0, 3.0, 1.5, 1.0, 0.5]);
+        assert_eq!(parts(settled(4.0, 1.0, 5.0)), [10.0, 4.0, 3.0, 0.0, 1.0, 2.0]);
+        // All the room, to the last joule, contradicts nobody.
+        assert_eq!(parts(settled(6.0, 1.0, 1.0)), [10.0, 6.0, 3.0, 0.0, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn static_energy_gives_way_and_then_functions_do() {
+        let (balance, conflict) = settled(8.0, 1.0, 2.0);
+        let conflict = conflict.expect("two joules too many");
+        assert_eq!(balance, balance_of([10.0, 8.0, 1.0, 0.0, 1.0, 0.0]));
+        assert_eq!((conflict.parts.as_slice(), conflict.factor), (&[3, 5][..], None));
+        assert_eq!((conflict.taken, conflict.measured), (joules(9.0), joules(10.0)));
+        assert_eq!(conflict.static_energy, joules(3.0));
+        // All that was measured: nothing is left for static energy, and nothing is scaled.
+        let (balance, conflict) = settled(9.0, 1.0, 0.0);
+        assert_eq!(balance, balance_of([10.0, 9.0, 0.0, 0.0, 1.0, 0.0]));
+        assert_eq!(conflict.map(|conflict| conflict.factor), Some(None));
+        let (balance, conflict) = settled(18.0, 2.0, 1.0);
+        assert_eq!(balance, balance_of([10.0, 9.0, 0.0, 0.0, 1.0, 0.0]));
+        assert_eq!(conflict.and_then(|conflict| conflict.factor), Some(0.5));
+    }
+
+    #[test]
+    fn a_conflict_is_said_in_its_figures() {
+        let said = |attributed: f64, parts: &[Profile]| {
+            settled(attributed, 1.0, 0.0)
+                .1
+                .map(|conflict| conflict.sentence("node7", "package-0", parts))
+                .unwrap_or_default()
+        };
+        let named = |name: &str| Profile {
+            recordings: vec![crate::profile::Origin { name: Some(name.to_owned()), ..Default::default() }],
+            ..Profile::default()
+        };
+        let parts: Vec<Profile> = ["a", "b", "c", "d", "e", "f"].map(named).to_vec();
+        let beginning = "each of 2 recordings of node7 (d, ...) divided the joules of package-0 by a model of its own: their \
+                         functions took ";
+        let expected = [
+            "9.000 J together, of 10.00 J in all, which leaves less than the 3.000 J that they hold for static",
+            "20.00 J together, and only 10.00 J were there. They are scaled by 0.5000",
+        ];
+        for (attributed, expected) in [8.0, 19.0].into_iter().zip(expected) {
+            assert_eq!(said(attributed, &parts), format!("{beginning}{expected}"));
+        }
+    }
+}

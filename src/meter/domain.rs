@@ -198,4 +198,85 @@ mod tests {
         ]);
         assert!(tree.iter().all(|(_, parent)| parent.is_none()));
     }
+    /// A package of two dies and one of one: what each kind of domain is called, and what it counts as well.
+    #[test]
+    fn what_counts_what() {
+        let machine = machine(&[(0, 0, 0), (0, 1, 1), (1, 0, 0)]);
+        let package = |package| Place::package(package);
+        let die = Place::of_cpu(&machine, 1);
+        let core = |core, place: Place| Place { core: Some(core), ..place };
+        use DomainKind::{Battery, Core, Cores, Dram, Gpu, Package, Platform, Uncore};
+        let domains = [
+            (Battery, Place::MACHINE),
+            (Platform, Place::MACHINE),
+            (Package, package(0)),
+            (Package, package(1)),
+            (Package, die),
+            (Cores, package(0)),
+            (Cores, package(1)),
+            (Cores, die),
+            (Core, core(1, die)),
+            (Core, core(0, package(0))),
+            (Core, core(0, package(1))),
+            (Uncore, package(0)),
+            (Dram, package(0)),
+            (Dram, die),
+            (Gpu, Place::MACHINE),
+            (Package, Place::MACHINE),
+            (Cores, Place::MACHINE),
+            (Dram, Place::MACHINE),
+        ];
+        let domains = domains.map(|(kind, place)| describe(&machine, kind, place, "test"));
+        let counted = |outer: &DomainInfo| {
+            let inner =
+                domains.iter().filter(|inner| contains(outer, inner)).map(|inner| inner.name.as_str());
+            inner.collect::<Vec<_>>().join(" ")
+        };
+        let told = domains.iter().map(|outer| (outer.name.as_str(), counted(outer)));
+        let of_package_0 =
+            "package-0-cores package-0-die-1-cores package-0-die-1-core-1 package-0-core-0 package-0-uncore";
+        let of_cpus = "package-0 package-1 package-0-die-1 package-0-cores package-1-cores package-0-die-1-cores \
+                       package-0-die-1-core-1 package-0-core-0 package-1-core-0 package-0-uncore dram-0 dram-0-die-1";
+        let expected = [
+            ("battery", format!("psys {of_cpus} gpu packages cores dram")),
+            ("psys", format!("{of_cpus} packages cores dram")),
+            ("package-0", of_package_0.to_owned()),
+            ("package-1", "package-1-cores package-1-core-0".to_owned()),
+            ("package-0-die-1", "package-0-die-1-cores package-0-die-1-core-1".to_owned()),
+            ("package-0-cores", "package-0-die-1-core-1 package-0-core-0".to_owned()),
+            ("package-1-cores", "package-1-core-0".to_owned()),
+            ("package-0-die-1-cores", "package-0-die-1-core-1".to_owned()),
+            ("package-0-die-1-core-1", String::new()),
+            ("package-0-core-0", String::new()),
+            ("package-1-core-0", String::new()),
+            ("package-0-uncore", String::new()),
+            ("dram-0", String::new()),
+            ("dram-0-die-1", String::new()),
+            ("gpu", String::new()),
+            (
+                "packages",
+                "package-0-cores package-1-cores package-0-die-1-cores package-0-die-1-core-1 package-0-core-0 \
+                 package-1-core-0 package-0-uncore cores"
+                    .to_owned(),
+            ),
+            ("cores", "package-0-die-1-core-1 package-0-core-0 package-1-core-0".to_owned()),
+            ("dram", String::new()),
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        let fed: Vec<Vec<u32>> = domains.iter().map(|domain| domain.cpus.clone()).collect();
+        let narrow = [(4, 1), (7, 1), (8, 1), (9, 0), (10, 2), (13, 1)];
+        for (domain, cpus) in fed.iter().enumerate() {
+            let expected = narrow.iter().find(|(narrow, _)| *narrow == domain).map(|(_, cpu)| *cpu);
+            assert_eq!(
+                cpus.iter().copied().collect::<Vec<_>>(),
+                expected.into_iter().collect::<Vec<_>>(),
+                "{domain}"
+            );
+        }
+        let of_cpus = domains.iter().filter(|domain| feeds_cpus(domain.kind)).count();
+        assert_eq!(of_cpus, domains.len() - 5, "all but the uncore part, memory and the card");
+        // A CPU that is not known is of the first package, as are all where there is one.
+        assert_eq!((Place::of_cpu(&machine, 9), Place::of_cpu(&machine, 2)), (package(0), package(1)));
+        assert_eq!(Place::of_cpu(&machine, 0), Place { die: Some(0), ..package(0) });
+    }
 }

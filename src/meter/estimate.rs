@@ -291,4 +291,31 @@ mod tests {
         assert!((joules(300) - 50.0).abs() < 1e-9, "two seconds of one CPU of two");
         assert!((joules(200) - 50.0).abs() < 1e-9);
     }
+    /// 10 W idle and 50 W busy, of a machine of four CPUs of which three are in the first package.
+    #[test]
+    fn packages_share_the_watts_by_their_cpus() {
+        let files = FixtureMachine::new("proc/stat <<end\ncpu0 100 0 0 0 0 0 0 0 0 0\nend");
+        let mut two = machine("x86_64", 4);
+        two.cpus.iter_mut().skip(3).for_each(|cpu| cpu.package = 1);
+        let watts = AssumedWatts::parse("10:50").expect("valid");
+        let meter = Estimate::start(&Roots::under(files.path()), &two, watts).expect("started");
+        let told: Vec<_> = meter
+            .domains
+            .iter()
+            .map(|domain| (domain.static_power, domain.resolution, domain.refresh, domain.package))
+            .collect();
+        let refresh = Some(Nanoseconds::from_millis(10));
+        // A busy CPU adds 10 W, of which a tick is 0.1 J.
+        let of = |idle, package| {
+            (Some(Watts::from_watts(idle)), Some(Joules::from_joules(0.1)), refresh, Some(package))
+        };
+        assert_eq!(told, [of(7.5, 0), of(2.5, 1)]);
+        let parts: Vec<_> =
+            meter.parts.iter().map(|part| (part.cpus.as_slice(), part.idle, part.per_busy_cpu)).collect();
+        let busy = Watts::from_watts(10.0);
+        assert_eq!(
+            parts,
+            [(&[0, 1, 2][..], Watts::from_watts(7.5), busy), (&[3][..], Watts::from_watts(2.5), busy)]
+        );
+    }
 }

@@ -267,7 +267,6 @@ fn tick_text(tick: f64) -> String {
     }
 }
 
-/// Without control characters, which no XML may contain: a title or a setting comes from a command line.
 #[cfg(test)]
 mod tests {
     use super::super::analysis::{ErrorLimits, Question};
@@ -343,5 +342,73 @@ mod tests {
         let one = Scale::covering([3.0].into_iter(), [0.0, 100.0]);
         assert!(!one.ticks().is_empty() && (one.place(3.0) - 50.0).abs() < 1e-9);
         assert!(!Scale::covering([].into_iter(), [0.0, 1.0]).ticks().is_empty());
+    }
+    /// From a value of the first end to the last one, in equal steps, or in equal ratios where the range is wide.
+    #[test]
+    fn scales_by_hand() {
+        // 4 to 14, a margin of 0.6 on both sides.
+        let scale = Scale::covering([14.0, 4.0, 9.0].into_iter(), [10.0, 234.0]);
+        assert_eq!((scale.low, scale.high, scale.logarithmic), (3.4, 14.6, false));
+        for (value, place) in [(3.4, 10.0), (14.6, 234.0), (9.0, 122.0), (4.4, 30.0)] {
+            assert!((scale.place(value) - place).abs() < 1e-9, "{value}");
+        }
+        // A hundredth of the highest where the values are nearly one.
+        let scale = Scale::covering([99.0, 100.0].into_iter(), [0.0, 1.0]);
+        assert_eq!((scale.low, scale.high), (98.0, 101.0));
+        let scale = Scale::covering([1e-9, 3e-9].into_iter(), [0.0, 1.0]);
+        assert!((scale.low / 0.88e-9 - 1.0).abs() < 1e-9, "{}", scale.low);
+        // Four times is no wide range yet.
+        assert!(!Scale::covering([2.0, 8.0].into_iter(), [0.0, 1.0]).logarithmic);
+        let wide = Scale::covering([2.0, 8.01, f64::NAN, -5.0, 0.0].into_iter(), [100.0, 0.0]);
+        assert!(wide.logarithmic);
+        assert!((wide.low * 1.15 - 2.0).abs() < 1e-12 && (wide.high / 1.15 - 8.01).abs() < 1e-12);
+        let middle = (wide.low * wide.high).sqrt();
+        for (value, place) in [(wide.low, 100.0), (wide.high, 0.0), (middle, 50.0)] {
+            assert!((wide.place(value) - place).abs() < 1e-9, "{value}");
+        }
+        // What is far below all that is drawn ends at a thousandth.
+        assert_eq!(wide.place(0.0), wide.place(wide.low / 1000.0));
+        assert!(wide.place(wide.low / 999.0) < wide.place(0.0));
+    }
+
+    #[test]
+    fn ticks_by_hand() {
+        let ticks = |low, high, logarithmic| Scale { low, high, logarithmic, ends: [0.0, 1.0] }.ticks();
+        // At most six steps, of 1, 2, 5 or 10; the ends of the scale are ticks, too.
+        assert_eq!(ticks(10.0, 16.0, false), [10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0]);
+        assert_eq!(ticks(9.0, 21.0, false), [10.0, 12.0, 14.0, 16.0, 18.0, 20.0]);
+        assert_eq!(ticks(0.0, 13.0, false), [0.0, 5.0, 10.0]);
+        assert_eq!(ticks(1.0, 45.0, false), [10.0, 20.0, 30.0, 40.0]);
+        assert_eq!(ticks(300.0, 1100.0, false), [400.0, 600.0, 800.0, 1000.0]);
+        assert_eq!(ticks(0.15, 22.0, true), [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
+        assert_eq!(ticks(2.0, 20.0, true), [2.0, 5.0, 10.0, 20.0]);
+    }
+
+    #[test]
+    fn numbers_of_ticks_are_short() {
+        let texts = [0.0, 0.30000000000000004, 1234.5, 999_999.0, 1e6, 2e7, 0.001, 0.0005, -0.0005, -3.0]
+            .map(tick_text);
+        assert_eq!(texts, ["0", "0.3", "1234.5", "999999", "1e6", "2e7", "0.001", "5e-4", "-5e-4", "-3"]);
+    }
+
+    /// Five points upwards first, nine from the middle, and five between them at four.
+    #[test]
+    fn a_star_has_five_points() {
+        let star = star(100.0, 50.0);
+        let points: Vec<[f64; 2]> = star
+            .split(' ')
+            .map(|point| {
+                let (x, y) = point.split_once(',').expect("two numbers");
+                [x, y].map(|number| number.parse().expect("a number"))
+            })
+            .collect();
+        assert_eq!((points.len(), points[0]), (10, [100.0, 41.0]));
+        for (at, [x, y]) in points.iter().enumerate() {
+            let radius = if at % 2 == 0 { 9.0 } else { 4.0 };
+            assert!(((x - 100.0).hypot(y - 50.0) - radius).abs() < 0.1, "{x} {y}");
+            // Clockwise from the top in steps of 36 degrees.
+            let angle = (x - 100.0).atan2(50.0 - y).to_degrees().rem_euclid(360.0);
+            assert!((angle - 36.0 * at as f64).abs() < 1.5, "{angle}");
+        }
     }
 }

@@ -295,6 +295,69 @@ mod tests {
         assert_eq!(split_unit("1e999"), None);
     }
 
+    #[test]
+    fn units_by_hand() {
+        let of = |value: f64, unit: &str, role| to_role_unit(value, unit, role).ok();
+        // A frequency without a unit is what it must be by its size.
+        for (value, ghz) in [
+            (49.9, 49.9),
+            (50.0, 0.05),
+            (49_999.0, 49.999),
+            (50_000.0, 0.05),
+            (49_999_999.0, 49.999999),
+            (50_000_000.0, 0.05),
+            (2_400_000_000.0, 2.4),
+            (-1200.0, -1.2),
+        ] {
+            assert_eq!(of(value, "", Role::Frequency), Some(ghz), "{value}");
+        }
+        for (value, unit, ghz) in
+            [(2.0, "GHz", 2.0), (70.0, "mhz", 0.07), (3e6, "KHZ", 3.0), (5e8, "Hz", 0.5)]
+        {
+            assert_eq!(of(value, unit, Role::Frequency), Some(ghz), "{unit}");
+        }
+        for (value, unit, watts) in [
+            (7.0, "", 7.0),
+            (7.0, "W", 7.0),
+            (7.0, "watt", 7.0),
+            (7.0, "Watts", 7.0),
+            (1500.0, "mW", 1.5),
+            (0.25, "kW", 250.0),
+        ] {
+            assert_eq!(of(value, unit, Role::PowerCap), Some(watts), "{unit}");
+        }
+        assert_eq!((of(4.0, "", Role::Threads), of(-4.5, "", Role::Other)), (Some(4.0), Some(-4.5)));
+        for (unit, role) in [
+            ("W", Role::Frequency),
+            ("GHz", Role::PowerCap),
+            ("s", Role::Threads),
+            ("s", Role::Other),
+            ("GHz", Role::Nodes),
+        ] {
+            assert_eq!(of(1.0, unit, role), None, "{unit}");
+        }
+        // Twelve digits are kept.
+        assert_eq!(tidy(0.1 + 0.2), 0.3);
+        assert_eq!((tidy(123456789.0125), tidy(0.0), tidy(-1.5)), (123456789.013, 0.0, -1.5));
+    }
+
+    #[test]
+    fn as_many_values_as_may_be_and_no_more() {
+        let count = |text: &str| parse_named_variable(text).map(|variable| variable.levels().len()).ok();
+        assert_eq!(count("threads=1..10000"), Some(10_000));
+        assert_eq!(count("threads=1..10001"), None);
+        assert_eq!(count("threads=1..9999,20000"), Some(10_000));
+        assert_eq!(count("threads=1..10000,20000"), None);
+        // The end belongs to a range, but not twice.
+        assert_eq!(values("freq", "1..1.3"), [1.0, 1.1, 1.2, 1.3]);
+        assert_eq!(values("freq", "1..1.35"), [1.0, 1.1, 1.2, 1.3, 1.35]);
+        assert_eq!(
+            (values("threads", "3..3"), values("cap", "100..109")),
+            (vec![3.0], vec![100.0, 105.0, 109.0])
+        );
+        assert_eq!(values("tile", "-2..0:1"), [-2.0, -1.0, 0.0], "zero and less mean something there");
+    }
+
     proptest! {
         #[test]
         fn never_panics(text in "\\PC{0,40}") {

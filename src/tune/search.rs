@@ -421,4 +421,93 @@ mod tests {
         };
         assert_eq!(sorted(rounds), sorted(groups));
     }
+    fn down_from(runs: usize) -> Vec<usize> {
+        (1..=runs).rev().collect()
+    }
+
+    /// After each run one less is to come; the default and the recommended setting take turns.
+    #[test]
+    fn runs_to_come_are_told_to_the_last() {
+        let (space, question, mut schedule) = setup(Goal::MaxSlowdown(0.1));
+        let mut bench = Simulated::new();
+        let found = search(&space, Responses::Totals, &question, &schedule, &mut bench).expect("works");
+        assert_eq!(found.verifications.len(), 1);
+        assert_eq!(bench.expected, down_from(12 + 4));
+        let settings = [found.analysis.default_position(), found.analysis.chosen()];
+        let turns = [0, 1, 0, 1].map(|turn: usize| (space.setting(settings[turn]), Purpose::Verify));
+        assert_eq!(bench.runs[12..], turns);
+        schedule.verify = false;
+        schedule.budget = 9;
+        let mut bench = Simulated::new();
+        search(&space, Responses::Totals, &question, &schedule, &mut bench).expect("works");
+        assert_eq!(bench.expected, down_from(18));
+        // A budget that the settings have used up already asks for nothing more.
+        schedule.budget = 6;
+        let mut bench = Simulated::new();
+        search(&space, Responses::Totals, &question, &schedule, &mut bench).expect("works");
+        assert_eq!(bench.expected, down_from(12));
+        schedule.wanted_error = Some(1e-9);
+        let mut bench = Simulated::new();
+        search(&space, Responses::Totals, &question, &schedule, &mut bench).expect("works");
+        let rounds = [down_from(12), down_from(6), down_from(6), down_from(6)].concat();
+        assert_eq!(bench.expected, rounds, "twelve, then each setting once more, three times");
+    }
+
+    /// Verifying runs of 100 s and 100 J by default, and this share of both as recommended.
+    fn verified(goal: Goal, share: f64) -> Verification {
+        struct Exact(f64, Setting);
+        impl Bench for Exact {
+            type Error = String;
+            fn run(&mut self, setting: &Setting, purpose: Purpose) -> Result<[f64; 2], String> {
+                let threads = setting.0[0].number().expect("a number");
+                Ok(match purpose {
+                    Purpose::Learn => [100.0 + threads, 100.0 + (threads - 5.0).powi(2)],
+                    Purpose::Verify if *setting == self.1 => [100.0; 2],
+                    Purpose::Verify => [100.0 * self.0; 2],
+                })
+            }
+        }
+        let (space, question, schedule) = setup(goal);
+        let mut bench = Exact(share, question.default.clone());
+        let found = search(&space, Responses::Totals, &question, &schedule, &mut bench).expect("works");
+        found.verifications[0].clone()
+    }
+
+    #[test]
+    fn a_limit_is_kept_up_to_itself() {
+        let cases = [
+            (0.25, 1.2499, true),
+            (0.25, 1.2501, false),
+            (0.25, 0.5, true),
+            (0.0, 1.0, true),
+            (0.0, 1.0001, false),
+        ];
+        for (limit, share, is_kept) in cases {
+            let found = verified(Goal::MaxSlowdown(limit), share);
+            assert_eq!(found.limit_kept, Some(is_kept), "{limit} {share}");
+            let is_near = |value: f64, expected: f64| (value / expected - 1.0).abs() < 1e-12;
+            assert!(found.against_default.into_iter().all(|found| is_near(found, share)), "{found:?}");
+            assert!(found.measured.into_iter().all(|found| is_near(found, 100.0 * share)), "{found:?}");
+        }
+        assert_eq!(verified(Goal::LeastEnergy, 1.5).limit_kept, None);
+        assert_eq!(verified(Goal::EnergyDelay, 1.5).limit_kept, None);
+    }
+
+    #[test]
+    fn a_verification_holds_unless_something_is_known_to_be_wrong() {
+        let found = verified(Goal::MaxSlowdown(0.25), 1.0);
+        let holds = |agrees, limit_kept| Verification { agrees, limit_kept, ..found.clone() }.holds();
+        let (yes, no) = (Some(true), Some(false));
+        for (agrees, limit_kept, expected) in [
+            ([yes, yes], yes, true),
+            ([None, None], None, true),
+            ([yes, None], None, true),
+            ([yes, no], yes, false),
+            ([no, None], None, false),
+            ([yes, yes], no, false),
+            ([no, no], no, false),
+        ] {
+            assert_eq!(holds(agrees, limit_kept), expected, "{agrees:?} {limit_kept:?}");
+        }
+    }
 }

@@ -608,6 +608,23 @@ mod tests {
         frames_of(sample, &[]).iter().map(|frame| (frame.address, frame.mode, frame.is_return)).collect()
     }
 
+    /// `enum perf_callchain_context` of the kernel's perf_event.h.
+    #[test]
+    fn every_marker_is_known() {
+        let modes = [
+            (-32, CpuMode::Hypervisor),
+            (-128, CpuMode::Kernel),
+            (-512, CpuMode::User),
+            (-2048, CpuMode::GuestKernel),
+            (-2176, CpuMode::GuestKernel),
+            (-2560, CpuMode::GuestUser),
+        ];
+        for (marker, mode) in modes {
+            assert_eq!(mode_of_marker(i64::cast_unsigned(marker)), Some(mode), "{marker}");
+        }
+        assert_eq!([0, 32, 4095, u64::MAX].map(mode_of_marker), [None; 4]);
+    }
+
     #[test]
     fn markers_change_the_mode_and_only_callers_are_return_addresses() {
         let bytes = chain(&[KERNEL, 0xf001, 0xf002, USER, 0x11, 0x12]);

@@ -19,6 +19,11 @@ use crate::edits::Id;
 /// A fault may make a test ask for all memory there is: so many bytes of addresses it gets.
 const MOST_MEMORY: u64 = 16 << 30;
 
+/// The tests that failed, by what a program of tests printed.
+pub fn failed(printed: &str) -> impl Iterator<Item = &str> {
+    printed.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"))
+}
+
 /// One test.
 #[derive(Debug)]
 pub struct Case {
@@ -52,7 +57,7 @@ pub enum End {
     TooLong,
 }
 
-/// Runs tests of one program, with these variables in its environment.
+/// Runs tests of one program, with these variables in its environment; what it prints goes to `printed`.
 ///
 /// # Errors
 ///
@@ -63,14 +68,11 @@ pub fn run(
     names: &[&str],
     environment: &[(&str, &str)],
     limit: Duration,
+    printed: Stdio,
 ) -> Result<End> {
     let mut command = Command::new(program);
     command.args(["--exact", "--test-threads", "1"]).args(names).current_dir(folder);
-    command
-        .envs(environment.iter().copied())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.envs(environment.iter().copied()).stdin(Stdio::null()).stdout(printed).stderr(Stdio::null());
     // Crashes of faulty programs leave nothing behind.
     command.env("RUST_BACKTRACE", "0");
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -130,8 +132,8 @@ pub fn find(programs: &[Program], copy: &Path, folder: &Path, skip: &[String], j
                 let started = Instant::now();
                 let at = marks.to_string_lossy().into_owned();
                 let environment = [("EPROF_FAULTS_PASSED", at.as_str())];
-                let end =
-                    run(&programs[*program].path, copy, &[name], &environment, Duration::from_secs(600))?;
+                let limit = Duration::from_secs(600);
+                let end = run(&programs[*program].path, copy, &[name], &environment, limit, Stdio::null())?;
                 let takes = started.elapsed();
                 let mut passed = vec![0_u8; 0];
                 for entry in fs::read_dir(&marks)? {

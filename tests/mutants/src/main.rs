@@ -10,7 +10,8 @@
 //!    Where a part of the faults is asked for (`--every`, `--since`, `--survivors`), only these are written: such a build takes
 //!    hardly longer than one without faults.
 //! 4. [`cases`]: the tests one by one, and which faults each of them passes by.
-//! 5. [`judge`]: with one fault active at a time, the tests that pass by it, the quickest first, until one fails.
+//! 5. [`judge`]: with one fault active at a time, the tests that pass by it, those first that noticed most of the faults before
+//!    for the time that they take, until one fails.
 //! 6. [`verdicts`]: what survived, and how many in which folder.
 //!
 //! A fault that no test passes by, and one that lets all of them pass, survives. A fault that makes no difference to

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use crate::edits::Id;
 use crate::equivalent::Equivalents;
 use crate::faults::{Fault, Source, find};
-use crate::judge::Judge;
+use crate::judge::{Judge, Record};
 use crate::verdicts::{self, Key, Row, Verdict};
 use crate::{ARITHMETIC, Arguments, build, cases, tree};
 
@@ -133,6 +133,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         budget: Duration::from_secs_f64(arguments.budget),
         until: arguments.minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(60.0 * minutes)),
         jobs: arguments.jobs,
+        folder: &folder,
+        record: Mutex::new(Record::new(cases.cases.len())),
     };
     // Those that stand far apart in the sources come first, so that a run that is cut short has seen something of all.
     let ids: Vec<Id> = spread(&chosen.iter().map(|fault| fault.id).collect::<Vec<_>>());
