@@ -116,3 +116,114 @@ impl CounterReader for Groups {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    //! Groups of software events stand for those of the energy PMU: they count nanoseconds of a CPU's clock.
+
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::hardware::CoreKind;
+
+    const CPU_CLOCK: u64 = 0;
+    /// Traps of instructions that are emulated: there are none.
+    const EMULATION_FAULTS: u64 = 8;
+
+    fn software(config: u64) -> EventSpec {
+        EventSpec {
+            name: "software".to_owned(),
+            pmu: "software".to_owned(),
+            perf_type: 1,
+            config,
+            config1: 0,
+            config2: 0,
+            modifiers: Default::default(),
+            cpus: None,
+            core_kind: CoreKind::Performance,
+            scale: 1e-9,
+            unit: Some("Joules".to_owned()),
+            period: None,
+            frequency: None,
+        }
+    }
+
+    /// Counters of the first CPU; `None` where this user may not count all that runs on a CPU, which is checked.
+    fn open(may_be_clocked: bool, configs: &[u64]) -> Option<Groups> {
+        let mut groups = Groups::new(may_be_clocked);
+        for config in configs {
+            match groups.open(0, &software(*config)) {
+                Ok(()) => {}
+                Err(error) => {
+                    assert!(matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)), "{error}");
+                    return None;
+                }
+            }
+        }
+        groups.enable().expect("they were opened");
+        Some(groups)
+    }
+
+    fn read(groups: &mut Groups) -> Vec<Option<u64>> {
+        let mut raw = Vec::new();
+        groups.read(&mut raw).expect("readable");
+        raw
+    }
+
+    #[test]
+    fn counters_of_one_cpu_are_read_at_once_and_in_their_order() {
+        let Some(mut groups) = open(false, &[CPU_CLOCK, EMULATION_FAULTS, CPU_CLOCK]) else { return };
+        assert_eq!((groups.groups.len(), groups.places.len()), (1, 3), "one read takes all of a CPU");
+        thread::sleep(Duration::from_millis(5));
+        let [Some(first), Some(0), Some(last)] = read(&mut groups)[..] else { panic!("three counters") };
+        // They have counted for as long, but for the time between their openings.
+        assert!(
+            first >= 5_000_000 && last >= 5_000_000 && first.abs_diff(last) < first / 2,
+            "{first} {last}"
+        );
+        groups.remove(7);
+        groups.remove(0);
+        let [Some(0), Some(later)] = read(&mut groups)[..] else { panic!("two counters are left") };
+        assert!(later > last);
+        assert!(!groups.start_stamping(Nanoseconds::from_millis(1)), "it was not to be tried");
+        groups.remove(1);
+        groups.remove(0);
+        assert_eq!(read(&mut groups), []);
+    }
+
+    /// A clock's count rises by as many nanoseconds as pass between the kernel's own time stamps.
+    #[test]
+    fn the_kernel_reads_counters_with_its_time() {
+        let Some(mut groups) = open(true, &[CPU_CLOCK, EMULATION_FAULTS]) else { return };
+        let nothing_yet = &mut |_: Timestamp, _: usize, _: u64| panic!("nobody reads yet");
+        groups.take_stamped(nothing_yet);
+        thread::sleep(Duration::from_millis(2));
+        let before = read(&mut groups);
+        assert!(groups.start_stamping(Nanoseconds::from_millis(1)));
+        thread::sleep(Duration::from_millis(30));
+        let mut taken: Vec<(u64, u64)> = Vec::new();
+        let mut of_second = 0;
+        groups.take_stamped(&mut |time, index, count| match index {
+            0 => taken.push((time.as_nanos(), count)),
+            1 if count == 0 => of_second += 1,
+            _ => panic!("{index} {count}"),
+        });
+        assert!(taken.len() >= 3 && taken.len() == of_second, "{} {of_second}", taken.len());
+        for pair in taken.windows(2) {
+            let (time, count) = (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1);
+            assert!(time >= 500_000 && count.abs_diff(time) < 100_000, "{time} {count}");
+        }
+        let after = read(&mut groups);
+        assert_eq!((after.len(), after[1]), (2, Some(0)));
+        let (last, now) = (taken[taken.len() - 1].1, after[0].expect("readable"));
+        assert!(now > last && before[0].is_some_and(|before| before >= 2_000_000), "{before:?} {last} {now}");
+    }
+
+    #[test]
+    fn a_group_that_counts_nothing_is_not_left_to_the_kernel() {
+        let Some(mut groups) = open(true, &[EMULATION_FAULTS]) else { return };
+        assert!(!groups.start_stamping(Nanoseconds::from_millis(1)));
+        assert_eq!(read(&mut groups), [Some(0)], "it is read by hand as before");
+    }
+}

@@ -158,3 +158,78 @@ impl Finding for EnergyEvents {
 fn is_denied(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::{CoreKind, Method};
+
+    /// A software event: a clock that counts nanoseconds, and one that the kernel does not know.
+    fn spec(config: u64) -> EventSpec {
+        EventSpec {
+            name: "software".to_owned(),
+            pmu: "software".to_owned(),
+            perf_type: 1,
+            config,
+            config1: 0,
+            config2: 0,
+            modifiers: Default::default(),
+            cpus: None,
+            core_kind: CoreKind::Performance,
+            scale: 0.25,
+            unit: Some("Joules".to_owned()),
+            period: None,
+            frequency: None,
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_told_and_the_rest_is_read() {
+        let domain = |name: &str| DomainInfo::new(name, DomainKind::Package, "power PMU", Method::Measured);
+        let events = EnergyEvents {
+            source: Source::PowerPmu,
+            counters: vec![(0, spec(9999)), (0, spec(0))],
+            domains: vec![domain("package-0"), domain("package-1")],
+            pace: Pace { shortest: crate::units::Nanoseconds::from_millis(7), ..Pace::default() },
+            rights: Permissions::default(),
+        };
+        assert!(matches!(events.needs(), Needs::CpuWideEvents));
+        let mut rejected = Vec::new();
+        let Some(mut meter) = Box::new(events).open(&mut rejected) else {
+            // This user may not count all that runs on a CPU.
+            assert!(rejected.iter().any(|rejected| rejected.is_closed), "{rejected:?}");
+            return;
+        };
+        let told: Vec<String> = rejected.iter().map(Rejected::to_string).collect();
+        assert!(
+            told.len() == 1 && told[0].starts_with("power PMU package-0: cannot be opened: "),
+            "{told:?}"
+        );
+        assert_eq!(
+            meter.domains().iter().map(|domain| domain.name.as_str()).collect::<Vec<_>>(),
+            ["package-1"]
+        );
+        assert_eq!(meter.pace().shortest.as_nanos(), 7_000_000);
+        assert!(!meter.counts_since_boot());
+        let mut readings = Vec::new();
+        meter.read(&mut readings).expect("readable");
+        let first = readings[0].expect("a reading");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        meter.read(&mut readings).expect("readable");
+        let second = readings[0].expect("a reading");
+        // The first reading is zero joules; a count is a quarter of a joule.
+        assert_eq!(first.energy.as_joules(), 0.0);
+        assert_eq!(second.energy.as_joules(), (second.raw - first.raw) as f64 * 0.25);
+        assert!(second.raw - first.raw >= 2_000_000);
+    }
+
+    #[test]
+    fn only_two_errors_are_refusals() {
+        let is = |code| is_denied(&io::Error::from_raw_os_error(code));
+        assert_eq!(
+            [libc::EACCES, libc::EPERM, libc::EINVAL, libc::ENOENT].map(is),
+            [true, true, false, false]
+        );
+        assert!(!is_denied(&io::ErrorKind::PermissionDenied.into()), "it is no error of the kernel's");
+    }
+}

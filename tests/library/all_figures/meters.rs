@@ -69,29 +69,39 @@ fn describe(text: &mut String, found: &Discovery, is_whole: bool) {
     let _ = writeln!(text, "  measures CPUs: {}, check: {}", found.measures_cpus(), found.check().is_ok());
 }
 
-#[test]
-fn meters_are_chosen() {
+/// What each machine's meters are, by `describe`, without the folder that it lies in.
+fn of_all_machines(describe: impl Fn(&mut String, &Roots)) -> String {
     let mut all = String::new();
-    let mut alone = String::new();
     for path in machines() {
         let machine = FixtureMachine::load(&path);
-        let roots = Roots::under(machine.path());
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let of = |options: &MeterOptions| discover(&roots, options).expect("CPUs are listed");
-        let without_root = |text: String| text.replace(&machine.path().display().to_string(), "");
         let mut text = format!("{name}\n");
-        describe(&mut text, &of(&MeterOptions::default()), true);
-        all.push_str(&without_root(text));
-        let mut text = format!("{name}\n");
+        describe(&mut text, &Roots::under(machine.path()));
+        all.push_str(&text.replace(&machine.path().display().to_string(), ""));
+    }
+    all
+}
+
+fn found(roots: &Roots, options: &MeterOptions) -> Discovery {
+    discover(roots, options).expect("CPUs are listed")
+}
+
+#[test]
+fn meters_are_chosen() {
+    let all = of_all_machines(|text, roots| describe(text, &found(roots, &MeterOptions::default()), true));
+    insta::assert_snapshot!("meters", all);
+}
+
+#[test]
+fn each_kind_of_meter_is_found_alone() {
+    let all = of_all_machines(|text, roots| {
         for source in Source::ALL {
             let watts = (source == Source::Estimate).then(|| AssumedWatts::parse("12:60").expect("watts"));
-            let found = of(&MeterOptions { only: Some(vec![source]), watts, ..MeterOptions::default() });
+            let options = MeterOptions { only: Some(vec![source]), watts, ..MeterOptions::default() };
             let _ = writeln!(text, " {source}");
             // An estimate's watts are the machine's: all that is known of each.
-            describe(&mut text, &found, source == Source::Estimate);
+            describe(text, &found(roots, &options), source == Source::Estimate);
         }
-        alone.push_str(&without_root(text));
-    }
-    insta::assert_snapshot!("meters", all);
-    insta::assert_snapshot!("meters_of_each_kind", alone);
+    });
+    insta::assert_snapshot!("meters_of_each_kind", all);
 }
