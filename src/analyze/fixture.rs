@@ -78,6 +78,15 @@ pub fn recording_with_readings(
     metadata: Metadata,
     is_read: impl Fn(usize) -> bool,
 ) -> Recording {
+    Recording::from_bytes(file_with_readings(stacks, metadata, is_read)).expect("a recording")
+}
+
+/// The file of such a recording.
+pub fn file_with_readings(
+    stacks: &[Vec<u64>],
+    metadata: Metadata,
+    is_read: impl Fn(usize) -> bool,
+) -> Vec<u8> {
     let at = |nanos: u64| Timestamp::from_nanos(1_000_000_000 + nanos);
     let metadata = Metadata { events: Vec::new(), ..metadata };
     let attr = EventAttr {
@@ -140,8 +149,7 @@ pub fn recording_with_readings(
         encode::finished_round(&mut records);
     }
     writer.write_raw(&records).expect("a vector takes all");
-    let file = writer.finish(&Features::default()).expect("a vector takes all");
-    Recording::from_bytes(file.into_inner()).expect("a recording")
+    writer.finish(&Features::default()).expect("a vector takes all").into_inner()
 }
 
 /// The name of a function, as the kernel tells of one that was made at run time.

@@ -14,6 +14,8 @@
 
 mod aggregate;
 mod build_ids;
+#[cfg(test)]
+mod damage;
 mod earlier;
 mod events;
 #[cfg(test)]

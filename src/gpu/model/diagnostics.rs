@@ -96,4 +96,66 @@ mod tests {
         let outliers: Vec<usize> = rows.iter().filter(|row| row.is_outlier()).map(|row| row.row).collect();
         assert_eq!(outliers, [12]);
     }
+    /// A straight line through points, by the textbook's sums: its residuals and the sum of their squares.
+    fn line(points: &[(f64, f64)]) -> (f64, f64, Vec<f64>) {
+        let count = points.len() as f64;
+        let (x, y) =
+            points.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0 / count, sum.1 + point.1 / count));
+        let squares: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+        let slope = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>() / squares;
+        let residuals = points.iter().map(|point| point.1 - y - slope * (point.0 - x)).collect();
+        (x, squares, residuals)
+    }
+
+    /// Of a line, all of that is known in closed form.
+    #[test]
+    fn leverages_and_residuals_of_a_line() {
+        let xs = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 25.0];
+        let off = [0.3, -0.7, 0.5, 0.1, -0.4, 9.0, 0.6, -0.2, -0.5, 0.1];
+        let points: Vec<(f64, f64)> =
+            xs.iter().zip(off).map(|(x, off)| (*x, 100.0 + 2.0 * x + off)).collect();
+        let table = Table {
+            columns: vec!["instructions".into()],
+            rows: xs.iter().map(|x| vec![*x]).collect(),
+            power: points.iter().map(|point| point.1).collect(),
+            groups: (0..10).map(|i| i.to_string()).collect(),
+            time: None,
+            counts: vec![],
+            clocks: vec![],
+            left_out: vec![],
+            skipped: 0,
+        };
+        let (rows, mean) = diagnose(&table).expect("a fit");
+        assert!((mean - 0.2).abs() < 1e-5, "two coefficients over ten rows: {mean}");
+        let (middle, squares, residuals) = line(&points);
+        let deviation = (squares / 10.0).sqrt();
+        for (row, found) in rows.iter().enumerate() {
+            let x = points[row].0;
+            let leverage = 0.1 + (x - middle).powi(2) / squares;
+            assert!((found.leverage - leverage).abs() < 1e-5, "{row}: {found:?} {leverage}");
+            // The residual over its standard deviation, which the line through the other points tells.
+            let others: Vec<(f64, f64)> = [&points[..row], &points[row + 1..]].concat();
+            let variance = line(&others).2.iter().map(|residual| residual.powi(2)).sum::<f64>() / 7.0;
+            let studentised = residuals[row] / (variance * (1.0 - leverage)).sqrt();
+            assert!((found.studentised / studentised - 1.0).abs() < 1e-3, "{row}: {found:?} {studentised}");
+            let (name, distance) = found.farthest.clone().expect("a term");
+            assert!(
+                name == "instructions" && (distance - (x - middle) / deviation).abs() < 1e-9,
+                "{name} {distance}"
+            );
+            assert_eq!((found.row, found.is_outlier()), (row, row == 5));
+            assert_eq!(found.is_leverage_point(mean), row == 9);
+        }
+    }
+
+    #[test]
+    fn limits_of_what_is_odd() {
+        let row =
+            |leverage: f64, studentised: f64| RowDiagnosis { row: 0, leverage, studentised, farthest: None };
+        let is_leverage_point = |leverage: f64, mean: f64| row(leverage, 0.0).is_leverage_point(mean);
+        assert!(!is_leverage_point(0.75, 0.25) && is_leverage_point(0.7501, 0.25));
+        assert!(!is_leverage_point(0.9, 0.5) && is_leverage_point(0.9001, 0.5), "never more than nearly 1");
+        let is_outlier = |studentised: f64| row(0.0, studentised).is_outlier();
+        assert!(!is_outlier(3.0) && !is_outlier(-3.0) && is_outlier(3.0001) && is_outlier(-3.0001));
+    }
 }

@@ -73,4 +73,29 @@ mod tests {
         assert!(svg.contains("x=\"350.0\"") && svg.contains("x1=\"350.0\""), "{svg}");
         assert_eq!(svg.matches("<rect").count(), 3);
     }
+    #[test]
+    fn a_figure_by_hand() {
+        let ranked = [("a", 3.0), ("b", 0.0), ("c", -1.0)].map(|(name, value)| (name.to_owned(), value));
+        let svg = coefficients(&ranked, "watts");
+        let row = |middle: f64, name: &str, [x, y, width]: [&str; 3], colour: &str, value: &str| {
+            format!(
+                "<text x=\"252\" y=\"{middle:.1}\" text-anchor=\"end\">{name}</text><rect x=\"{x}\" y=\"{y}\" \
+                 width=\"{width}\" height=\"14.0\" fill=\"{colour}\"/><text x=\"628.0\" y=\"{middle:.1}\">{value}</text>"
+            )
+        };
+        let expected = [
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"710\" height=\"104\" viewBox=\"0 0 710 104\" \
+             font-family=\"sans-serif\" font-size=\"12\">"
+                .to_owned(),
+            "<rect width=\"710\" height=\"104\" fill=\"white\"/>".to_owned(),
+            "<text x=\"8\" y=\"20\" font-weight=\"bold\">watts per standard deviation</text>".to_owned(),
+            // Four units are 360 wide, and zero lies a unit from the left.
+            row(46.6, "a", ["350.0", "36.0", "270.0"], "#c0392b", "+3.000"),
+            row(64.6, "b", ["350.0", "54.0", "0.5"], "#c0392b", "+0.000"),
+            row(82.6, "c", ["260.0", "72.0", "90.0"], "#2471a3", "-1.000"),
+            "<line x1=\"350.0\" y1=\"30\" x2=\"350.0\" y2=\"92.0\" stroke=\"black\"/>".to_owned(),
+            "</svg>".to_owned(),
+        ];
+        assert_eq!(svg.lines().collect::<Vec<_>>(), expected);
+    }
 }
