@@ -365,4 +365,103 @@ mod tests {
         meter.read(&mut readings).expect("readable");
         assert_eq!(readings[0].expect("read").energy, Joules::from_joules(2.5));
     }
+    fn opened(manifest: &str) -> (FixtureMachine, Vec<Box<dyn Candidate>>, Vec<String>) {
+        let files = FixtureMachine::new(manifest);
+        let search = find_under(find, &Roots::under(files.path()), &MachineInfo::default());
+        let mut rejected = Vec::new();
+        let found: Vec<_> = search.found.into_iter().filter_map(|found| found.open(&mut rejected)).collect();
+        (files, found, rejected.iter().map(Rejected::to_string).collect())
+    }
+
+    const THREE: &str = "sys/class/hwmon/hwmon0/name: scmi_sensors\n\
+         sys/class/hwmon/hwmon0/energy{1-3}_input: {1000000,2000000,3000000}\n\
+         sys/class/hwmon/hwmon0/energy{1-3}_label: {soc,dram,board}\n";
+
+    #[test]
+    fn a_counter_that_is_not_kept_is_not_read() {
+        let (files, mut found, rejected) = opened(THREE);
+        assert!(found.len() == 1 && rejected.is_empty());
+        assert!(found[0].counts_since_boot() && found[0].source() == Source::Hwmon);
+        let mut readings = Vec::new();
+        let mut raw = |found: &mut Box<dyn Candidate>| {
+            found.read(&mut readings).expect("readable");
+            readings.iter().map(|reading| reading.map(|reading| reading.raw)).collect::<Vec<_>>()
+        };
+        assert_eq!(raw(&mut found[0]), [Some(1_000_000), Some(2_000_000), Some(3_000_000)]);
+        found[0].retain(&mut |domain| domain.kind != DomainKind::Dram);
+        assert_eq!(raw(&mut found[0]), [Some(1_000_000), Some(3_000_000)]);
+        found[0].retain(&mut |domain| domain.kind == DomainKind::Platform);
+        assert_eq!(raw(&mut found[0]), [Some(3_000_000)]);
+        files.write("sys/class/hwmon/hwmon0/energy3_input", "what\n");
+        assert_eq!(raw(&mut found[0]), [None]);
+        let mut counters = Counters(Vec::new());
+        counters.remove(0);
+        let mut gauges = Gauges(Vec::new());
+        PowerReader::remove(&mut gauges, 0);
+    }
+
+    #[test]
+    fn a_counter_without_a_number_is_refused_by_name() {
+        let (_, found, rejected) = opened(&THREE.replace("2000000", "none"));
+        assert_eq!(
+            found[0].domains().iter().map(|domain| domain.kind).collect::<Vec<_>>(),
+            [DomainKind::Package, DomainKind::Platform]
+        );
+        assert!(rejected.len() == 1 && rejected[0].contains("dram-0: cannot be read"), "{rejected:?}");
+        let (_, found, rejected) = opened(&THREE.replace("{1000000,2000000,3000000}", "none"));
+        assert_eq!((found.len(), rejected.len()), (0, 3));
+    }
+
+    #[test]
+    fn gauges_are_read_no_more_often_than_they_measure() {
+        let (files, mut found, _) = opened(
+            "sys/class/hwmon/hwmon4/name: ina3221\n\
+             sys/class/hwmon/hwmon4/in{1-3}_label: {VDD_IN,VDD_CPU_GPU_CV,VDD_SOC}\n\
+             sys/class/hwmon/hwmon4/in{1-3}_input: 5000\nsys/class/hwmon/hwmon4/curr{1-3}_input: {1000,400,300}\n",
+        );
+        files.write("sys/class/hwmon/hwmon4/curr2_input", "-400\n");
+        let pace = found[0].pace();
+        assert_eq!(
+            (pace.shortest, pace.longest),
+            (Nanoseconds::from_millis(20), Nanoseconds::from_millis(1000))
+        );
+        let mut readings = Vec::new();
+        found[0].read(&mut readings).expect("readable");
+        assert_eq!(
+            readings.iter().map(Option::is_some).collect::<Vec<_>>(),
+            [true, false, true],
+            "none takes less than nothing"
+        );
+        found[0].retain(&mut |domain| domain.kind != DomainKind::Platform);
+        found[0].read(&mut readings).expect("readable");
+        assert_eq!(readings.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true]);
+        // What is no product of two numbers of 64 bits is no power.
+        files.write("sys/class/hwmon/hwmon4/curr3_input", &format!("{}\n", i64::MAX));
+        found[0].read(&mut readings).expect("readable");
+        assert_eq!(readings, [None, None]);
+        assert!(!found[0].counts_since_boot());
+    }
+
+    #[test]
+    fn means_are_taken_before_instants() {
+        let meanings = |manifest: &str| {
+            let files = FixtureMachine::new(manifest);
+            let of = |sensor: Sensor| match sensor.quantity {
+                Quantity::Power(files) => Some(files.meaning()),
+                Quantity::Energy(_) => None,
+            };
+            sensors(files.path(), "ina3221").into_iter().map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            meanings("power1_average: 1\npower1_input: 1\npower2_input: 1"),
+            [Some(Meaning::Average), Some(Meaning::Instant)]
+        );
+        // Only a rail that has a label is known, and needs both files.
+        assert_eq!(meanings("in1_input: 1\ncurr1_input: 1"), []);
+        assert_eq!(meanings("in1_label: x\ncurr1_input: 1"), []);
+        assert_eq!(
+            meanings("in1_label: x\nin1_input: 1\ncurr1_input: 1\nenergy2_input: 1"),
+            [None, Some(Meaning::Instant)]
+        );
+    }
 }

@@ -394,4 +394,59 @@ mod tests {
         assert!((fit.coefficients[0].value - 1.0).abs() < 0.1);
         assert!((fit.coefficients[1].value - 2.0).abs() < 0.1);
     }
+    #[test]
+    fn rows_that_just_suffice_and_columns_that_just_vary() {
+        let of = |rows: usize, low: f64, high: f64| {
+            let mut data = Dataset::new(vec!["a".into()]);
+            for row in 0..rows {
+                let rate = if row % 2 == 0 { low } else { high };
+                data.push(Observation {
+                    rates: &[rate],
+                    watts: 5.0 + row as f64,
+                    workload: "w",
+                    frequency: None,
+                });
+            }
+            Fit::new(&data, &FitOptions::default()).map(|fit| fit.rows)
+        };
+        assert_eq!(of(3, 1.0, 2.0), Ok(3));
+        assert_eq!(of(2, 1.0, 2.0), Err(ModelError::TooFewRows { rows: 2, coefficients: 2 }));
+        // A rate that varies by less than a ten thousandth tells nothing, whatever its sign and size.
+        let constant = Err(ModelError::Constant("a".into()));
+        for (low, high) in [(1e6, 1e6 + 99.0), (-1e6 - 99.0, -1e6), (1e-6, 1e-6 + 9.9e-11), (0.0, 0.0)] {
+            assert_eq!(of(8, low, high), constant, "{low} {high}");
+        }
+        assert_eq!(of(8, -1.0, 1.0), Ok(8));
+    }
+
+    #[test]
+    fn what_a_fit_explains_by_hand() {
+        // Means of 10 and 20 W, each 1 W off: 100 of the 104 square watts are explained.
+        let mut data = Dataset::new(vec!["on".into()]);
+        for (on, watts) in [(0.0, 9.0), (0.0, 11.0), (1.0, 19.0), (1.0, 21.0)] {
+            data.push(Observation { rates: &[on], watts, workload: "w", frequency: None });
+        }
+        let options = FitOptions { weighting: Weighting::Absolute, ..FitOptions::default() };
+        let fit = Fit::new(&data, &options).expect("regular data");
+        assert!((fit.r_squared - 100.0 / 104.0).abs() < 1e-12);
+        let relative = (1.0 / 9.0 + 1.0 / 11.0 + 1.0 / 19.0 + 1.0 / 21.0) / 4.0;
+        assert!((fit.mean_error - relative).abs() < 1e-12);
+        assert_eq!((fit.rows, fit.workloads), (4, None));
+        // Columns (1, 1, 1, 1) / 2 and (0, 0, 1, 1) / sqrt 2 have a cosine of 1 / sqrt 2.
+        let cosine = 0.5f64.sqrt();
+        assert!((fit.condition - ((1.0 + cosine) / (1.0 - cosine)).sqrt()).abs() < 1e-9, "{}", fit.condition);
+        // By relative errors, each level is the sum of 1 / w over that of 1 / w²: a little below the mean.
+        let fit = Fit::new(&data, &FitOptions::default()).expect("regular data");
+        let harmonic = |a: f64, b: f64| (1.0 / a + 1.0 / b) / (1.0 / (a * a) + 1.0 / (b * b));
+        assert!((fit.constant.value - harmonic(9.0, 11.0)).abs() < 1e-9);
+        assert!((fit.watts(&[1.0]) - harmonic(19.0, 21.0)).abs() < 1e-9);
+        // Power that never changes is explained by nothing.
+        let mut flat = Dataset::new(vec!["on".into()]);
+        for on in [0.0, 0.0, 1.0, 1.0] {
+            flat.push(Observation { rates: &[on], watts: 7.0, workload: "w", frequency: None });
+        }
+        assert_eq!(Fit::new(&flat, &options).expect("regular data").r_squared, 0.0);
+        let ill = |condition: f64| Fit { condition, ..fit.clone() }.is_ill_conditioned();
+        assert!(!ill(30.0) && ill(30.1));
+    }
 }

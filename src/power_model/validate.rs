@@ -147,6 +147,7 @@ pub fn validate<Model>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::power_model::dataset::Observation;
 
     #[test]
     fn one_part_that_nothing_tells_of_does_not_decide_the_median() {
@@ -161,5 +162,73 @@ mod tests {
         assert_eq!((validation.median_over_folds(), &*validation.worst_fold().name), (0.02, "b"));
         validation.folds.push(fold("d", 0.04));
         assert_eq!(validation.median_over_folds(), 0.03);
+    }
+    /// Rows of 10, 20, 30, ... W, the first of one workload, the rest of two in turn.
+    fn rows(count: usize) -> Dataset {
+        let mut data = Dataset::new(vec!["a".into()]);
+        for row in 0..count {
+            let workload = ["first", "odd", "even"][if row == 0 { 0 } else { 1 + row % 2 }];
+            let watts = 10.0 * (row + 1) as f64;
+            assert!(data.push(Observation { rates: &[row as f64], watts, workload, frequency: None }));
+        }
+        data
+    }
+
+    #[test]
+    fn every_row_is_held_out_once() {
+        let of = |protocol: Protocol, count| protocol.parts(&rows(count));
+        let named = |parts: Result<Vec<(String, Part)>, ModelError>| {
+            parts
+                .expect("enough rows")
+                .into_iter()
+                .map(|(name, part)| format!("{name}: {part:?}"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            named(of(Protocol::LeaveOneWorkloadOut, 5)),
+            ["first: [0]", "even: [1, 3]", "odd: [2, 4]"]
+        );
+        assert_eq!(named(of(Protocol::Blocks(2), 5)), ["rows 0..2: [0, 1]", "rows 2..5: [2, 3, 4]"]);
+        assert_eq!(of(Protocol::Blocks(0), 5), of(Protocol::Blocks(2), 5), "one part would leave nothing");
+        assert_eq!(named(of(Protocol::Forward(0.4), 5)), ["rows 2..5: [2, 3, 4]"]);
+        assert_eq!(named(of(Protocol::Forward(0.99), 5)), ["rows 4..5: [4]"]);
+        for (protocol, count, error) in [
+            (Protocol::LeaveOneWorkloadOut, 1, ModelError::TooFewWorkloads { have: 1, need: 2 }),
+            (Protocol::Blocks(3), 5, ModelError::TooFewRows { rows: 5, coefficients: 6 }),
+            (Protocol::Forward(0.39), 5, ModelError::TooFewRows { rows: 5, coefficients: 2 }),
+            (Protocol::Forward(1.0), 5, ModelError::TooFewRows { rows: 5, coefficients: 2 }),
+            (Protocol::Forward(-1.0), 5, ModelError::TooFewRows { rows: 5, coefficients: 2 }),
+        ] {
+            assert_eq!(of(protocol, count), Err(error), "{protocol}");
+        }
+        assert_eq!(of(Protocol::LeaveOneWorkloadOut, 2).map(|parts| parts.len()), Ok(2));
+        assert_eq!(of(Protocol::Blocks(3), 6).map(|parts| parts.len()), Ok(3));
+    }
+
+    #[test]
+    fn errors_by_hand() {
+        // Of 10 to 60 W, a model that says the mean of what it was trained with: 50 W of the last three, and 20 W.
+        let mean =
+            |data: &Dataset| Ok((0..data.len()).map(|row| data.watts(row)).sum::<f64>() / data.len() as f64);
+        let found =
+            validate(&rows(6), Protocol::Blocks(2), mean, |mean: &f64, _| *mean).expect("enough rows");
+        let errors = [[4.0, 1.5, 2.0 / 3.0], [-0.5, -0.6, -2.0 / 3.0]];
+        for (fold, errors) in found.folds.iter().zip(errors) {
+            let sum: f64 = errors.iter().sum();
+            let worst = errors.iter().fold(0.0, |worst: f64, error| worst.max(error.abs()));
+            assert_eq!(fold.rows, 3);
+            assert!((fold.mean - sum.abs() / 3.0).abs() < 1e-12, "{fold:?}");
+            assert!((fold.bias - sum / 3.0).abs() < 1e-12 && (fold.worst - worst).abs() < 1e-12, "{fold:?}");
+        }
+        assert_eq!(found.folds[1].name, "rows 3..6");
+        let uneven = Validation {
+            folds: vec![
+                FoldErrors { rows: 1, mean: 0.5, ..found.folds[0].clone() },
+                FoldErrors { rows: 3, mean: 0.1, ..found.folds[0].clone() },
+            ],
+        };
+        assert!((uneven.mean_over_folds() - 0.3).abs() < 1e-12);
+        assert!((uneven.mean_over_rows() - 0.2).abs() < 1e-12);
+        assert!(Protocol::Forward(0.25).to_string().contains("the first 25 % of the rows"));
     }
 }

@@ -131,16 +131,47 @@ mod tests {
                 losses.sampled(2, Some(1), at(micro * 100), 7);
             }
         }
-        // 10 ms: 100 of the one, 25 of the other.
+        // 9.9 ms since the last sample, of which there are 99 periods of the one and 24.75 of the other: 4 to 1.
         let found = losses.lost(Some(1), at(13_800), 125);
-        assert_eq!(found.len(), 2);
-        assert!((98_000..=101_000).contains(&found[0].count), "{found:?}");
-        assert!((170..=185).contains(&found[1].count) && found[1].event == 2, "{found:?}");
+        let loss = |event, count, micros| Loss { event, count, start: at(micros) };
+        assert_eq!(found, [loss(0, 100_000, 3_900), loss(2, 25 * 7, 3_900)]);
         // The next sample comes soon after the loss, which is not its period.
         losses.sampled(0, Some(1), at(13_810), 1000);
         losses.sampled(0, Some(1), at(13_910), 1000);
-        let again = losses.lost(Some(1), at(14_910), 10);
-        assert!(again[0].count >= 7_000, "{again:?}");
+        // A millisecond: ten periods of the one, two and a half of the other.
+        assert_eq!(losses.lost(Some(1), at(14_910), 10), [loss(0, 8_000, 13_910), loss(2, 2 * 7, 13_910)]);
+        // The other was last seen 2.01 ms before: 0.249 of its periods since then, beside five of the first.
+        (0..21).for_each(|step| losses.sampled(0, Some(1), at(14_920 + step * 100), 1000));
+        let found = losses.lost(Some(1), at(17_420), 21);
+        assert_eq!(found, [loss(0, 20_005, 16_920), loss(2, 7, 16_920)]);
+        // What is too little for one event is none.
+        let found = losses.lost(Some(1), at(17_421), 0);
+        assert_eq!(found, []);
+    }
+
+    #[test]
+    fn paces_follow_what_is_sampled_lately_on_that_cpu() {
+        let mut losses = Losses::default();
+        for (cpu, period) in [(None, 100), (Some(0), 200), (Some(8191), 400)] {
+            (0..10).for_each(|step| losses.sampled(0, cpu, at(step * period), period));
+            (0..10).for_each(|step| losses.sampled(1, cpu, at(step * period), 1));
+        }
+        for (cpu, period) in [(None, 100), (Some(0), 200), (Some(8191), 400)] {
+            let found = losses.lost(cpu, at(19 * period), 20);
+            let start = at(9 * period);
+            let expected =
+                [Loss { event: 0, count: 10 * period, start }, Loss { event: 1, count: 10, start }];
+            assert_eq!(found, expected, "{cpu:?}");
+        }
+        losses.sampled(0, Some(8192), at(0), 5);
+        assert_eq!(losses.cpus.len(), MOST_CPUS + 1);
+    }
+
+    #[test]
+    fn half_the_horizon_is_not_long() {
+        let loss = Loss { event: 0, count: 1, start: Timestamp::from_nanos(7) };
+        let ends = |nanos: u64| loss.is_long(Timestamp::from_nanos(7 + nanos));
+        assert!(!ends(100_000_000) && ends(100_000_001));
     }
 
     #[test]

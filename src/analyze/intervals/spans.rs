@@ -387,6 +387,108 @@ mod tests {
     }
 
     #[test]
+    fn rates_lie_in_eighths_of_octaves() {
+        let below = |rate: f64| f64::from_bits(rate.to_bits() - 1);
+        for (rate, bin) in [
+            (1.0 / 64.0, 0),
+            (0.5, 40),
+            (1.0, 48),
+            (1.125, 49),
+            (1.25, 50),
+            (1.875, 55),
+            (2.0, 56),
+            (3.0, 60),
+            (8.0, 72),
+        ] {
+            assert_eq!(
+                (ClockRate::bin(rate), ClockRate::bin(below(rate))),
+                (Some(bin), bin.checked_sub(1)),
+                "{rate}"
+            );
+        }
+        assert_eq!((ClockRate::bin(below(16.0)), ClockRate::bin(16.0)), (Some(79), None));
+        assert_eq!([0.0, -1.0, f64::INFINITY, f64::NAN].map(ClockRate::bin), [None; 4]);
+    }
+
+    #[test]
+    fn the_rate_is_the_most_frequent_of_late_and_the_faster_of_two() {
+        let mut clock = ClockRate::default();
+        clock.add(0.0);
+        assert_eq!(clock.rate, 0.0, "no CPU has none");
+        [2.0, 1.0].into_iter().for_each(|rate| clock.add(rate));
+        assert_eq!(clock.rate, 2.0, "of two that are seen as often the faster");
+        clock.add(3.0);
+        assert_eq!(clock.rate, 3.0);
+        [1.0, 1.0].into_iter().for_each(|rate| clock.add(rate));
+        assert_eq!(clock.rate, 1.0, "seen more often");
+        // It takes 64 to be forgotten by half, and less than as many again to be overtaken.
+        let mut clock = ClockRate::default();
+        (0..63).for_each(|_| clock.add(2.0));
+        assert_eq!((clock.most, clock.seen[56]), (63, 63));
+        clock.add(2.0);
+        assert_eq!((clock.most, clock.seen[56]), (32, 32));
+        (0..32).for_each(|_| clock.add(1.0));
+        assert_eq!(clock.rate, 2.0, "as often, and slower");
+        clock.add(1.0);
+        assert_eq!(clock.rate, 1.0);
+    }
+
+    #[test]
+    fn gaps_from_half_the_usual_to_twice_are_another_clock() {
+        let running = |micros: u64| {
+            let mut clock = ClockRate::default();
+            (0..9).for_each(|_| _ = clock.running_time(Nanoseconds::from_nanos(1_000_000), 3_000_000));
+            clock.running_time(Nanoseconds::from_nanos(micros * 1000), 3_000_000).as_nanos() / 1000
+        };
+        assert_eq!([499, 500, 700, 2000, 2001].map(running), [1000, 500, 700, 2000, 1000]);
+    }
+
+    /// A gap of 4 ms, then two samples at once: 6 million cycles are missing at its end, a third of their square on average.
+    #[test]
+    fn lateness_by_hand() {
+        let mut spans = SpanTracker::default();
+        let mut time = 1000;
+        for gap in [1000, 1000, 1000, 4000, 1, 1, 1000, 1000] {
+            time += gap;
+            spans.span(0, Some(2), EventUnit::Cycles, at(time), 3_000_000);
+        }
+        assert_eq!(spans.lateness(), 4e6 * 6e6f64.powi(2) / 3.0);
+        // Bursts of one, one, one, three and one; changes see each as often as it is long.
+        let (mean, mean_square) = ((4.0 + 9.0) / 7.0, (4.0 + 27.0) / 7.0);
+        let found = spans.lateness_of_changes(0);
+        assert!((found - (4.0 * mean_square - 3.0 * mean * mean)).abs() < 1e-9, "{found}");
+    }
+
+    #[test]
+    fn first_samples_are_told_with_the_gap_behind_them() {
+        let mut spans = SpanTracker::default();
+        spans.span(1, Some(0), EventUnit::Other, at(100), 5);
+        spans.span(1, None, EventUnit::Cycles, at(150), 6);
+        spans.span(0, Some(0), EventUnit::Nanoseconds, at(100), 7);
+        assert!(spans.is_alone(1, Some(0)) && spans.is_alone(1, None));
+        assert!(!spans.is_alone(0, Some(0)), "a clock tells how long it took");
+        assert!(
+            !spans.is_alone(1, Some(1)) && !spans.is_alone(2, None) && !spans.is_alone(1, Some(u32::MAX))
+        );
+        spans.span(1, Some(0), EventUnit::Other, at(300), 5);
+        spans.span(1, Some(0), EventUnit::Other, at(900), 5);
+        assert!(!spans.is_alone(1, Some(0)));
+        let firsts: Vec<_> = spans
+            .first_samples()
+            .map(|(event, cpu, FirstSample { time, count, gap })| (event, cpu, time, count, gap))
+            .collect();
+        let gap = Some(Nanoseconds::from_nanos(200_000));
+        assert_eq!(firsts, [(1, None, at(150), 6, None), (1, Some(0), at(100), 5, gap)]);
+        let span = Span { start: at(1), running: Nanoseconds::from_nanos(2) };
+        assert_eq!(span.told_by(true), span);
+        assert_eq!(span.told_by(false), Span { running: Nanoseconds::ZERO, ..span });
+        assert_eq!(
+            (slot_of(None), slot_of(Some(65_535)), slot_of(Some(65_536))),
+            (Some(0), Some(65_536), None)
+        );
+    }
+
+    #[test]
     fn a_wild_cpu_number_costs_no_memory() {
         let mut spans = SpanTracker::default();
         let span = spans.span(0, Some(u32::MAX), EventUnit::Other, at(1), 1);

@@ -107,4 +107,41 @@ mod tests {
         assert!((offset(&before, &after).expect("enough") - 7.0).abs() < 1e-9);
         assert_eq!(offset(&before[..3], &after), None);
     }
+    #[test]
+    fn errors_of_both_loops_count() {
+        // Points 1, 2, 4 over 1, 2, 3: a slope of 1.5 with an error of 1/sqrt(12), and 27/28 of the variance.
+        let rough = |scale: f64| -> Vec<Run> {
+            let run = |(turns, joules)| Run {
+                turns,
+                joules: scale * joules,
+                cycles: 6.0 * turns,
+                thread_turns: turns,
+            };
+            [(1.0, 1.0), (2.0, 2.0), (3.0, 4.0)].map(run).to_vec()
+        };
+        let straight: Vec<Run> =
+            runs(0.5, 1.0).iter().map(|run| Run { turns: run.turns / 1e6, ..*run }).collect();
+        let found = difference(&rough(1.0), &straight, 10).expect("three lengths");
+        let error = 1e6 / 12f64.sqrt() / 10.0;
+        assert!((found.std_error / error - 1.0).abs() < 1e-6, "{found:?} {error}");
+        assert!((found.r2 - 27.0 / 28.0).abs() < 1e-9, "{found:?}");
+        assert!((difference(&straight, &rough(1.0), 10).expect("three").r2 - 27.0 / 28.0).abs() < 1e-9);
+        let found = difference(&rough(4.0), &rough(3.0), 10).expect("three lengths");
+        assert!((found.std_error / (5.0 * error) - 1.0).abs() < 1e-6, "{found:?}");
+        assert!((found.microjoules / 1.5e5 - 1.0).abs() < 1e-9 && found.cycles.abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn half_a_cycle_is_enough_and_four_readings_are() {
+        let eliminated =
+            |with: f64| difference(&runs(1.0, with), &runs(1.0, 1.0), 2).expect("three").eliminated;
+        assert!(eliminated(1.98) && !eliminated(2.02));
+        let line = |from: f64| {
+            (0..4).map(|i| (from + f64::from(i), 10.0 * (from + f64::from(i)))).collect::<Vec<_>>()
+        };
+        assert!(offset(&line(0.0), &line(9.0)).is_some_and(|joules| joules.abs() < 1e-9));
+        assert_eq!((offset(&line(0.0)[1..], &line(9.0)), offset(&line(0.0), &line(9.0)[1..])), (None, None));
+        // Readings of one moment have no slope.
+        assert_eq!(offset(&[(1.0, 5.0); 4], &[(1.0, 5.0); 4]), None);
+    }
 }

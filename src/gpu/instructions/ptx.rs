@@ -182,4 +182,33 @@ mod tests {
         let div = INSTRUCTIONS.iter().find(|instruction| instruction.name == "div.u32").expect("in the list");
         insta::assert_snapshot!(program(div, true, 70));
     }
+    /// Each kind of register, with as many operands as an instruction of it may have.
+    #[test]
+    fn a_program_of_each_kind_of_register() {
+        let kinds = [Registers::B32, Registers::B64, Registers::F32, Registers::F64, Registers::F16];
+        let programs = kinds.map(|kind| {
+            let of_kind = INSTRUCTIONS.iter().filter(|instruction| instruction.registers == kind);
+            let longest = of_kind.max_by_key(|instruction| instruction.operands.len()).expect("one of each");
+            let text = program(longest, true, 75);
+            // What lies between the loop's mark and its end is each kind's own.
+            let (_, own) = text.split_once("LOOP:").expect("a loop");
+            format!(
+                "{} {}{}",
+                longest.name,
+                longest.operands,
+                own.split("add.u32 %turn").next().unwrap_or_default()
+            )
+        });
+        insta::assert_snapshot!(programs.join("\n"));
+        let one =
+            INSTRUCTIONS.iter().find(|instruction| instruction.operands.len() == 1).expect("one operand");
+        let copies = program(one, true, 75);
+        let own: Vec<&str> = copies.lines().filter(|line| line.trim().starts_with(one.name)).collect();
+        // A chain: each takes what the one before has left.
+        for pair in own.windows(2) {
+            let target =
+                |line: &str| line.trim().split([' ', ',', ';']).nth(1).unwrap_or_default().to_owned();
+            assert!(pair[1].trim_end_matches(';').ends_with(&target(pair[0])), "{pair:?}");
+        }
+    }
 }

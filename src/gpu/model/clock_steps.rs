@@ -70,4 +70,38 @@ mod tests {
         assert_eq!((of.count(), steps(0, &[]).count()), (2, 0));
         assert_eq!(of.names("mhz").collect::<Vec<_>>(), ["mhz 1 to 2", "mhz 2 to 4"]);
     }
+    #[test]
+    fn steps_lead_from_the_lowest_clock_to_the_highest() {
+        let table = |clocks: &[f64]| Table {
+            columns: vec!["x".into(), "mhz".into()],
+            rows: clocks.iter().map(|clock| vec![7.0, *clock]).collect(),
+            power: vec![1.0; clocks.len()],
+            groups: vec![String::new(); clocks.len()],
+            time: None,
+            counts: vec![],
+            clocks: vec![1],
+            left_out: vec![],
+            skipped: 0,
+        };
+        let levels = |clocks: &[f64]| ClockSteps::of(1, &table(clocks)).map(|steps| steps.levels);
+        assert_eq!(levels(&[900.0, 300.0, 900.0, 600.0]), Some(vec![300.0, 600.0, 900.0]));
+        assert_eq!((levels(&[900.0, 900.0]), levels(&[])), (None, None));
+        // Of twenty clocks sixteen, the first and the last among them, as evenly as whole numbers allow.
+        let clocks: Vec<f64> = (1..=20).map(|step| f64::from(step) * 100.0).collect();
+        let expected =
+            [1, 2, 3, 4, 6, 7, 8, 9, 11, 12, 13, 14, 16, 17, 18, 20].map(|step| f64::from(step) * 100.0);
+        assert_eq!(levels(&clocks), Some(expected.to_vec()));
+        assert_eq!(
+            levels(&clocks[..16]),
+            Some(clocks[..16].to_vec()),
+            "as many as may be are all told apart"
+        );
+        assert_eq!(levels(&[1.0, f64::NAN]), None);
+        let steps = ClockSteps::of(1, &table(&[100.0, 200.0, 400.0])).expect("three clocks");
+        for (clock, terms) in
+            [(50.0, [0.0, 0.0]), (150.0, [0.5, 0.0]), (250.0, [1.0, 0.25]), (500.0, [1.0, 1.0])]
+        {
+            assert_eq!(steps.terms(&[7.0, clock]).collect::<Vec<_>>(), terms);
+        }
+    }
 }

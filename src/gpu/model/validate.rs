@@ -131,3 +131,53 @@ fn summarise(power: &[f64], predicted: Vec<f64>, recipes: Vec<(String, Vec<Recip
         r2: 1.0 - squares / variance.max(1e-300),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(power: &[f64], groups: &[&str]) -> Table {
+        Table {
+            columns: vec!["x".into()],
+            rows: power.iter().map(|_| vec![1.0]).collect(),
+            power: power.to_vec(),
+            groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+            time: None,
+            counts: vec![],
+            clocks: vec![],
+            left_out: vec![],
+            skipped: 0,
+        }
+    }
+
+    #[test]
+    fn errors_by_hand() {
+        let found = summarise(&[10.0, 20.0, 40.0], vec![11.0, 18.0, 40.0], Vec::new());
+        assert!((found.mean_error - 0.2 / 3.0).abs() < 1e-12 && (found.median_error - 0.1).abs() < 1e-12);
+        assert!((found.rms - (5.0f64 / 3.0).sqrt()).abs() < 1e-12, "{found:?}");
+        // The measured powers are 70 / 3 W on average, and 1400 / 3 square watts about it.
+        assert!((found.r2 - (1.0 - 5.0 * 3.0 / 1400.0)).abs() < 1e-12, "{found:?}");
+        let nothing = summarise(&[], Vec::new(), Vec::new());
+        assert_eq!((nothing.mean_error, nothing.median_error, nothing.rms), (0.0, 0.0, 0.0));
+    }
+
+    #[test]
+    fn groups_belong_together_and_a_single_one_falls_apart() {
+        assert_eq!(parts(&table(&[1.0, 2.0, 3.0], &["a", "b", "a"])), [vec![0, 2], vec![1]]);
+        assert_eq!(parts(&table(&[1.0, 2.0], &["a", "a"])), [vec![0], vec![1]]);
+    }
+
+    /// Four groups, 10, 11, 12 and 5 % too high: each is put into what the middle one of the three others makes.
+    #[test]
+    fn intervals_are_those_that_the_others_make() {
+        let table = table(&[100.0; 5], &["a", "b", "c", "d", "d"]);
+        let found = summarise(&table.power, vec![110.0, 111.0, 112.0, 105.0, 105.0], Vec::new());
+        let coverage = found.coverage(&table, 0.4).expect("four groups");
+        // The first and the last are nearer than that, the second and the third farther.
+        assert!((coverage.held - 0.5).abs() < 1e-12, "{coverage:?}");
+        let width = (1.11f64 * 1.1).sqrt() - 1.0;
+        assert!((coverage.half_width - width).abs() < 1e-12, "{coverage:?} {width}");
+        let two = self::table(&[100.0, 100.0], &["a", "b"]);
+        assert_eq!(summarise(&two.power, vec![101.0, 99.0], Vec::new()).coverage(&two, 0.5), None);
+    }
+}
