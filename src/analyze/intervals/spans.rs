@@ -390,7 +390,7 @@ mod tests {
     fn rates_lie_in_eighths_of_octaves() {
         let below = |rate: f64| f64::from_bits(rate.to_bits() - 1);
         for (rate, bin) in [
-            (1.0 / 64.0, 0),
+            (1.0 / 64.0, 0_usize),
             (0.5, 40),
             (1.0, 48),
             (1.125, 49),
