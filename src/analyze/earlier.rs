@@ -143,4 +143,33 @@ mod tests {
         let (joined, samples) = earlier.join(DomainKind::Package, intervals(0, 0.1, 0.0), &[1]);
         assert_eq!((joined.rows.len(), samples), (10, vec![5]));
     }
+
+    #[test]
+    fn a_recording_that_is_too_large_for_memory_is_used_all_the_same() {
+        let earlier = EarlierIntervals::default();
+        let kind = DomainKind::Package;
+        for _ in 0..2 {
+            let (joined, samples) = earlier.join(kind, intervals(MOST_ROWS + 1, 0.1, 2.0), &[5]);
+            assert_eq!((joined.rows.len(), samples), (MOST_ROWS + 1, vec![5]));
+        }
+        // As many rows as may be kept are kept.
+        let earlier = EarlierIntervals::default();
+        earlier.join(kind, intervals(10, 0.1, 2.0), &[5]);
+        assert_eq!(earlier.join(kind, intervals(MOST_ROWS - 10, 0.1, 2.0), &[5]).0.rows.len(), MOST_ROWS);
+        assert_eq!(earlier.join(kind, intervals(1, 0.1, 2.0), &[5]).0.rows.len(), MOST_ROWS - 9);
+    }
+
+    #[test]
+    fn intervals_of_similar_length_fit() {
+        let rows = |first: f64, second: f64| {
+            let earlier = EarlierIntervals::default();
+            earlier.join(DomainKind::Package, intervals(10, first, 2.0), &[5]);
+            earlier.join(DomainKind::Package, intervals(20, second, 2.0), &[7])
+        };
+        let just = 0.125 * SIMILAR;
+        assert_eq!((rows(just, 0.125).0.rows.len(), rows(0.125, just).0.rows.len()), (30, 30));
+        let (joined, samples) = rows(just * 1.001, 0.125);
+        assert_eq!((joined.rows.len(), samples), (20, vec![7]));
+        assert_eq!(rows(0.125, just * 1.001).0.rows.len(), 20);
+    }
 }

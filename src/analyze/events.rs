@@ -234,4 +234,39 @@ mod tests {
         let stalls = described("cpu/cycles-not-halted/", event_type::RAW, 0x3d);
         assert_eq!(tellers(&[stalls, listed, misses]), [false, true, false]);
     }
+
+    #[test]
+    fn a_recording_by_a_clock_tells_time_and_has_no_launches() {
+        let recording = crate::analyze::fixture::recording_of_stacks(&[vec![1]]);
+        let roles = EventRoles::new(&recording);
+        assert!(roles.any_tells_time() && roles.tells_time(0) && !roles.tells_time(1));
+        assert!(!roles.has_launches() && roles.gpu_call(0).is_none());
+        assert_eq!(roles.of(None), Some(EventRole::Sampled(0)), "what cannot be told is of the first");
+        let domains = (1..).map_while(|event| roles.of(Some(event)));
+        let energies = domains.filter_map(|role| match role {
+            EventRole::Energy(domain) => Some(domain),
+            _ => None,
+        });
+        assert_eq!(energies.collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(roles.of(Some(99)), None);
+    }
+
+    #[test]
+    fn cycles_are_known_by_kind_and_name() {
+        let unit = |name: &str, kind, config| unit(&described(name, kind, config));
+        for (name, kind, config, expected) in [
+            ("cpu-clock", event_type::SOFTWARE, 0, EventUnit::Nanoseconds),
+            ("task-clock", event_type::SOFTWARE, 1, EventUnit::Nanoseconds),
+            ("page-faults", event_type::SOFTWARE, 2, EventUnit::Other),
+            ("cycles", event_type::SOFTWARE, 2, EventUnit::Other),
+            ("anything", event_type::HARDWARE, 4 << 32, EventUnit::Cycles),
+            ("instructions", event_type::HARDWARE, 1, EventUnit::Other),
+            ("sched:cycles", event_type::TRACEPOINT, 0, EventUnit::Other),
+            ("cycles:u", event_type::RAW, 0x3c, EventUnit::Cycles),
+            ("cpu/CPU_CYCLES,period=5/", event_type::RAW, 0x11, EventUnit::Cycles),
+            ("cpu/stalled-cycles/", event_type::RAW, 0x11, EventUnit::Other),
+        ] {
+            assert_eq!(unit(name, kind, config), expected, "{name}");
+        }
+    }
 }

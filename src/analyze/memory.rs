@@ -136,4 +136,21 @@ mod tests {
             }
         }
     }
+
+    /// 340 MiB, of which 40 are taken beside the tables.
+    #[test]
+    fn limits_by_hand() {
+        assert_eq!(MemoryLimit::from_bytes(64 << 20), Ok(MemoryLimit::LEAST), "the least is enough");
+        let limit = MemoryLimit::from_bytes(340 << 20).expect("enough");
+        assert_eq!((limit.to_string().as_str(), limit.bytes()), ("340 MiB", 340 << 20));
+        let in_mib = |limits: TableLimits| {
+            assert_eq!(limits.addresses, (340 << 20) / 3);
+            (limits.paths >> 20, limits.cells >> 20)
+        };
+        assert_eq!((in_mib(limit.of_whole(true)), in_mib(limit.of_whole(false))), ((200, 100), (0, 300)));
+        assert_eq!((in_mib(limit.of_part(true)), in_mib(limit.of_part(false))), ((100, 50), (0, 150)));
+        assert_eq!(limit.of_sums() >> 20, 150);
+        assert_eq!(limit.shared_by(3).bytes() >> 20, 140);
+        assert_eq!((limit.shared_by(0), limit.shared_by(1)), (limit, limit));
+    }
 }

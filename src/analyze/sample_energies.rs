@@ -110,4 +110,14 @@ mod tests {
             assert_eq!(energies(most), (whole.clone(), domains), "{most} at a time");
         }
     }
+
+    /// 300 MiB for tables: of three domains without events each sample has two sums and an error.
+    #[test]
+    fn as_many_samples_as_there_is_memory_for() {
+        let recording = recording_of_stacks(&[vec![1]]);
+        let options = Options::default();
+        let limit = MemoryLimit::from_bytes(340 << 20).expect("enough");
+        let most = SampleEnergies::new(&recording, &options, limit).most;
+        assert_eq!(most, (300 << 20) / (BYTES_PER_SAMPLE + 3 * (2 * 8 + 4)));
+    }
 }

@@ -245,4 +245,33 @@ mod tests {
         assert_eq!(watts("[N/A]", 1.0), None);
         assert_eq!(watts("61 C", 1.0), None, "degrees are no watts");
     }
+
+    #[test]
+    fn two_cards_that_are_polled_at_one_time_tell_the_unit_of_steps() {
+        let table =
+            TraceTable::read("t,index,power [W]\n0,0,50\n0,1,60\n100,0,51\n100,1,61\n200,0,52\n200,1,62\n")
+                .expect("a table");
+        assert_eq!(table.format.unit, Some(1e6));
+        assert!(
+            table.notes.iter().any(|note| note.contains("with steps of 100 it is taken for milliseconds")),
+            "{:?}",
+            table.notes
+        );
+        let traces = table.traces(2, Some(1.0)).expect("readings");
+        let of = |trace: &NamedTrace| {
+            let readings = trace.trace.readings().iter();
+            readings
+                .map(|reading| (reading.time.as_nanos() / 1_000_000, reading.power.as_watts()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            traces.iter().map(|trace| trace.gpu.as_deref()).collect::<Vec<_>>(),
+            [Some("0"), Some("1")]
+        );
+        assert_eq!(of(&traces[0]), [(0, 50.0), (100, 51.0), (200, 52.0)]);
+        assert_eq!(of(&traces[1]), [(0, 60.0), (100, 61.0), (200, 62.0)]);
+        // Times below zero are counted from the earliest.
+        let table = TraceTable::read("t [s],power [W]\n-2,50\n-1,60\n0.5,70\n").expect("a table");
+        assert_eq!((table.format.shift, table.format.unit), (2.0, Some(1e9)));
+    }
 }

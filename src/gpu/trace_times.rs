@@ -149,4 +149,18 @@ mod tests {
         );
         assert_eq!(nanos("1.5 h", None), Some(5_400_000_000_000));
     }
+
+    #[test]
+    fn units_by_size_and_by_steps() {
+        assert_eq!(
+            [1e17, 9.9e16, 1e14, 9.9e13, 1e11, 9.9e10, 0.0].map(unit_of_epoch),
+            [1.0, 1e3, 1e3, 1e6, 1e6, SECOND, SECOND]
+        );
+        let of = |step: f64| unit_of_steps(0.0, step);
+        assert_eq!(
+            [1.99, 2.0, 999.0, 1e3, 999e3, 1e6].map(of),
+            [None, Some(1e6), Some(1e6), Some(1e3), Some(1e3), Some(1.0)]
+        );
+        assert_eq!((unit_of_steps(1e9, 100.0), unit_of_steps(9.99e8, 100.0)), (None, Some(1e6)));
+    }
 }

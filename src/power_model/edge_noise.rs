@@ -180,4 +180,35 @@ mod tests {
             assert!((found / expected - 1.0).abs() < 0.1, "{share}: {found} {expected}");
         }
     }
+
+    /// Turned errors are independent: the factors, multiplied, are the covariance of neighbours, whose edge they share.
+    #[test]
+    fn the_factors_are_those_of_the_covariance() {
+        let lengths = [0.1, 0.3, 0.2, 0.2, 0.2];
+        let mut rows = rows(lengths.len(), 3);
+        rows.iter_mut().zip(lengths).for_each(|(row, seconds)| row.seconds = seconds);
+        for (share, whitening) in SHARES.into_iter().zip(Whitening::candidates(&rows)) {
+            assert_eq!(whitening.within(), 1.0 - share);
+            for (at, row) in rows.iter().enumerate() {
+                let (own, beside) = (whitening.diagonal[at], whitening.beside[at]);
+                // 0.2 s are the mean length.
+                let variance = (1.0 - share) * row.seconds / 0.2 + 2.0 * share;
+                assert!((own * own + beside * beside - variance).abs() < 1e-12, "{share} {at}");
+                let with_last = if at == 0 { 0.0 } else { beside * whitening.diagonal[at - 1] };
+                let expected = if row.follows { -share } else { 0.0 };
+                assert!((with_last - expected).abs() < 1e-12, "{share} {at}: {with_last}");
+            }
+            // What is turned solves the factors for the errors.
+            let errors = [1.0, -2.0, 0.5, 3.0, -1.0];
+            let mut turned = errors;
+            whitening.apply(&mut turned);
+            for at in 0..errors.len() {
+                let before = if at == 0 { 0.0 } else { whitening.beside[at] * turned[at - 1] };
+                assert!((whitening.diagonal[at] * turned[at] + before - errors[at]).abs() < 1e-12);
+            }
+            let size = turned.iter().map(|error| error.abs()).sum::<f64>() / 5.0;
+            let expected = 5.0 * size.ln() + whitening.diagonal.iter().map(|own| own.ln()).sum::<f64>();
+            assert!((whitening.unlikeliness(&turned) - expected).abs() < 1e-12);
+        }
+    }
 }

@@ -330,4 +330,49 @@ mod tests {
         assert!((0.92..=0.995).contains(&share), "{share}");
         assert!(width < 0.3, "{width}");
     }
+
+    #[test]
+    fn periods_by_hand() {
+        let period = |cost: f64, joules: f64| {
+            let domain = DomainModel { joules_per_event: vec![0.0, cost], ..domain(None) };
+            model(domain).period(DomainKind::Package, 1, Joules::from_joules(joules))
+        };
+        assert_eq!(period(2e-9, 0.01), Some(5_000_000));
+        assert_eq!((period(1.0, 1.0), period(1.001, 1.0), period(1.0, 1.4)), (Some(1), None, Some(1)));
+        assert_eq!((period(0.0, 1.0), period(0.0, 0.0), period(-1e-9, 1.0)), (None, None, None));
+        // More than a signed number of 64 bits is no period.
+        assert_eq!(period(1.0, 9.3e18), None);
+        assert_eq!(period(1.0, 9.2e18), Some(9_200_000_000_000_000_000));
+        // What is sampled by is not what is charged.
+        let by_others = DomainModel { sampled_by: vec![0.0, 4e-9], ..domain(None) };
+        let by_others = model(by_others);
+        assert_eq!(by_others.period(DomainKind::Package, 1, Joules::from_joules(0.01)), Some(2_500_000));
+        assert_eq!(by_others.period(DomainKind::Package, 2, Joules::from_joules(0.01)), None);
+        assert_eq!(by_others.period(DomainKind::Dram, 1, Joules::from_joules(0.01)), None);
+    }
+
+    #[test]
+    fn numbers_that_make_no_sense_are_found_one_by_one() {
+        let sound = |change: &dyn Fn(&mut DomainModel)| {
+            let mut domain = domain(None);
+            change(&mut domain);
+            model(domain).is_sound()
+        };
+        assert!(sound(&|_| {}));
+        assert!(
+            sound(&|domain| domain.std_errors.clear()) && sound(&|domain| domain.sampled_by = vec![0.0, 1.0])
+        );
+        assert!(!sound(&|domain| domain.joules_per_event.truncate(1)));
+        assert!(!sound(&|domain| domain.joules_per_event.push(0.0)));
+        assert!(
+            !sound(&|domain| domain.std_errors.truncate(1))
+                && !sound(&|domain| domain.sampled_by = vec![1.0])
+        );
+        for wrong in [-1e-12, f64::NAN, f64::INFINITY] {
+            assert!(!sound(&|domain| domain.joules_per_event[0] = wrong), "{wrong}");
+            assert!(!sound(&|domain| domain.std_errors[1] = wrong), "{wrong}");
+            assert!(!sound(&|domain| domain.sampled_by = vec![0.0, wrong]), "{wrong}");
+            assert!(!sound(&|domain| domain.static_power = Watts::from_watts(wrong)), "{wrong}");
+        }
+    }
 }

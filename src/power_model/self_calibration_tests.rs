@@ -166,3 +166,31 @@ fn what_two_intervals_decide_is_not_believed_more_than_they_agree_with_the_rest(
     println!("static watts {:.3} off, {held} of {runs} bars hold", f64::sqrt(off));
     assert!((36..=40).contains(&held) && off.sqrt() < 0.2, "{off} {held}");
 }
+
+/// What is known exactly is not moved, and moves nothing else; what is moved takes along what hangs together with it.
+#[test]
+fn static_power_that_is_exact_stays() {
+    let prior =
+        |error| Prior { joules_per_event: vec![2e-9, 1e-9, 1e-9], ..prior([1.0; 3], Some((12.0, error))) };
+    let of = |error: f64| {
+        let mut found = SelfCalibration::of_prior(
+            &Intervals { static_terms: 1, ..Intervals::default() },
+            &prior(error),
+            1.0,
+        );
+        let before = found.clone();
+        found.move_static(0, 1.5);
+        (before, found)
+    };
+    let (before, after) = of(0.0);
+    assert_eq!(after, before);
+    let (before, after) = of(0.2);
+    assert_eq!(after.static_watts, Some(vec![13.5]));
+    assert_eq!(after.joules_per_event, before.joules_per_event, "they have no covariance yet");
+    // Never below nothing.
+    let (_, mut after) = of(0.2);
+    after.move_static(0, -99.0);
+    assert_eq!(after.static_watts, Some(vec![0.0]));
+    after.move_static(7, 1.0);
+    assert_eq!(after.static_watts, Some(vec![0.0]), "there is no such term");
+}

@@ -45,3 +45,18 @@ impl ProfileParts for Profile {
         usize::MAX
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_is_its_only_part_and_takes_nothing_from_what_is_left() {
+        let profile = Profile { is_partial: true, ..Profile::default() };
+        let mut visited = 0;
+        profile.for_each_part(&mut |part| visited += usize::from(part.is_partial));
+        assert_eq!((visited, profile.spare_bytes()), (1, usize::MAX));
+        assert!(profile.whole().is_some_and(|whole| std::ptr::eq(whole, &profile)));
+        assert!(std::ptr::eq(profile.profile(), &profile));
+    }
+}

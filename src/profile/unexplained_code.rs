@@ -138,4 +138,76 @@ mod tests {
         );
         assert_eq!(Buckets { cpus: 4.0, ..buckets }.unmixed(0.02, 0.1, 1.0), 0.04);
     }
+
+    #[test]
+    fn chance_is_taken_out_row_by_row() {
+        // 8 and 12 W around 10; standard errors of 2 and 1 J of 20: 0.03 and 0.0375 are left of 0.04.
+        let found = difference(&[row(2.0, 16.0, 4.0), row(2.0, 24.0, 1.0)]);
+        assert!((found - 0.03375f64.sqrt()).abs() < 1e-12, "{found}");
+        // A row counts by its time: 10.25 W on average over one and seven seconds of 8.5 and 10.5 W.
+        let found = difference(&[row(1.0, 8.5, 0.0), row(7.0, 73.5, 0.0), row(0.0, 9.0, 0.0)]);
+        let squares = ((8.5f64 / 10.25 - 1.0).powi(2) + 7.0 * (10.5f64 / 10.25 - 1.0).powi(2)) / 8.0;
+        assert!((found - squares.sqrt()).abs() < 1e-12, "{found}");
+    }
+
+    /// Ten seconds, in which two CPUs ran for all of the time; 50 J in buckets of one.
+    #[test]
+    fn buckets_by_hand() {
+        use crate::hardware::{DomainInfo, DomainKind, Method};
+        use crate::profile::{Balance, BucketReason, Division, DomainEnergy, EventTotals};
+        use crate::units::{Joules, Nanoseconds};
+
+        let event =
+            |name: &str| EventTotals { name: name.to_owned(), samples: 0, count: 0, lost: 0, throttled: 0 };
+        let profile = Profile {
+            duration: Nanoseconds::from_millis(10_000),
+            events: vec![event("cycles"), event("misses")],
+            domains: vec![DomainEnergy {
+                info: DomainInfo::new("package-0", DomainKind::Package, "test", Method::Measured),
+                balance: Balance { measured: Joules::from_joules(50.0), ..Balance::default() },
+            }],
+            division: Some(Division {
+                model: String::new(),
+                source: String::new(),
+                is_exact: false,
+                left_out: Vec::new(),
+                domains: Vec::new(),
+                bucket: Joules::from_joules(1.0),
+                bucket_reason: BucketReason::Usual,
+                is_by_time: false,
+                static_is_spread: false,
+            }),
+            ..Profile::default()
+        };
+        let rows = |samples: [&'static [f64]; 2]| {
+            samples.map(|samples| RowOfCode { samples, ..row(10.0, 20.0, 0.0) })
+        };
+        let found = |profile: &Profile, samples| {
+            let Buckets { samples, cpus, rate } = Buckets::of(profile, &rows(samples));
+            (samples, cpus, rate)
+        };
+        // 400 samples of the one event are 200 of a CPU: 20 a second, 4 in a fiftieth.
+        assert_eq!(found(&profile, [&[100.0, 0.0], &[300.0, 0.0]]), (4.0, 2.0, 20.0));
+        assert_eq!(
+            found(&profile, [&[100.0, 200.0], &[300.0, 200.0]]),
+            (4.0, 2.0, 20.0),
+            "of two events alike"
+        );
+        assert_eq!(
+            found(&Profile { division: None, ..profile.clone() }, [&[100.0, 0.0], &[300.0, 0.0]]).0,
+            0.0
+        );
+        let whole = Profile { duration: Nanoseconds::ZERO, domains: Vec::new(), ..profile.clone() };
+        assert_eq!(
+            found(&whole, [&[100.0, 0.0], &[300.0, 0.0]]),
+            (0.0, 1.0, 0.0),
+            "nothing is divided by nothing"
+        );
+        let longer = Profile { duration: Nanoseconds::from_millis(40_000), ..profile };
+        assert_eq!(
+            found(&longer, [&[100.0, 0.0], &[300.0, 0.0]]),
+            (8.0, 1.0, 10.0),
+            "never less than one CPU"
+        );
+    }
 }

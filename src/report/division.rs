@@ -181,3 +181,130 @@ impl DomainModelSummary {
         format!("{explained}, mean error {:.1}%, {constant}", self.mean_error * 100.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::{DomainInfo, DomainKind, Method};
+    use crate::profile::{Balance, DomainEnergy, EventTotals};
+
+    fn profile() -> Profile {
+        let event = |(name, samples): (&str, u64)| EventTotals {
+            name: name.to_owned(),
+            samples,
+            count: 0,
+            lost: 0,
+            throttled: 0,
+        };
+        let domain = |name: &str| DomainEnergy {
+            info: DomainInfo::new(name, DomainKind::Package, "test", Method::Measured),
+            balance: Balance::default(),
+        };
+        Profile {
+            events: [("cycles", 9), ("misses", 5), ("rare", 2), ("never", 0)].map(event).to_vec(),
+            domains: ["package-0", "dram-0"].map(domain).to_vec(),
+            ..Profile::default()
+        }
+    }
+
+    fn of_domain(explained: Option<f64>, static_power: Option<Watts>, is_calibrated: bool) -> DomainDivision {
+        DomainDivision {
+            joules_per_event: vec![2e-9, 0.0, 1e-9, 4e-9],
+            std_errors: vec![1e-10, 2e-10, 3e-10, 4e-10],
+            static_power,
+            static_std_error: Watts::from_watts(0.5),
+            is_calibrated,
+            explained,
+            mean_error: 0.0123,
+            unexplained: None,
+            believed_unexplained: 0.0,
+            intervals: 40,
+        }
+    }
+
+    fn division(model: &str, domains: Vec<Option<DomainDivision>>, reason: BucketReason) -> Division {
+        Division {
+            model: model.to_owned(),
+            source: "typical watts".to_owned(),
+            is_exact: false,
+            left_out: vec![None, None, Some("too few samples".to_owned()), None],
+            domains,
+            bucket: Joules::from_joules(0.25),
+            bucket_reason: reason,
+            is_by_time: false,
+            static_is_spread: false,
+        }
+    }
+
+    fn sentence(division: &Division) -> String {
+        DivisionSummary::new(division, &profile()).sentence()
+    }
+
+    #[test]
+    fn why_buckets_are_as_large_is_told() {
+        for (reason, name, why) in [
+            (BucketReason::Usual, "usual", ""),
+            (BucketReason::Asked, "asked", ""),
+            (BucketReason::ShortRecording, "short-recording", ", as the recording is short"),
+            (BucketReason::MeterResolution, "meter-resolution", ", the least that the meters tell apart"),
+        ] {
+            let of = division("time", vec![None, None], reason);
+            assert_eq!(DivisionSummary::new(&of, &profile()).bucket_reason, name);
+            assert_eq!(sentence(&of), format!("by time: typical watts; buckets of 250.0 mJ{why}"));
+        }
+        let spread =
+            Division { static_is_spread: true, ..division("time", vec![None, None], BucketReason::Usual) };
+        assert!(sentence(&spread).ends_with("250.0 mJ; static energy shared out"));
+    }
+
+    #[test]
+    fn models_are_told_with_what_they_explain() {
+        let watts = Some(Watts::from_watts(12.0));
+        let of = |model: &str, is_exact: bool, calibrated: bool| {
+            let domains = vec![None, Some(of_domain(Some(0.987), watts, calibrated))];
+            sentence(&Division { is_exact, ..division(model, domains, BucketReason::Usual) })
+        };
+        let rest = "; events: cycles, misses; without rare (too few samples); dram-0: explains 98.7% of the varying power, \
+                    mean error 1.2%, static 12.00 W; buckets of 250.0 mJ";
+        let corrected = ", corrected by this recording";
+        for (is_exact, calibrated, how) in [
+            (true, false, ", as it is"),
+            (true, true, ", as it is"),
+            (false, true, corrected),
+            (false, false, ", whose power varied too little to correct it"),
+        ] {
+            assert_eq!(
+                of("sandybridge", is_exact, calibrated),
+                format!("by the model `sandybridge`{how}{rest}")
+            );
+            assert_eq!(
+                of("self", is_exact, calibrated),
+                format!("by a model fitted to this recording alone{rest}")
+            );
+        }
+        let unknown = vec![Some(of_domain(None, None, false)), None];
+        let told = sentence(&division("generic", unknown, BucketReason::Usual));
+        assert!(
+            told.contains("package-0: its power hardly varied, mean error 1.2%, static part not known"),
+            "{told}"
+        );
+        let worse = vec![Some(of_domain(Some(-0.5), None, false)), None];
+        assert!(sentence(&division("generic", worse, BucketReason::Usual)).contains("explains 0.0% of"));
+    }
+
+    #[test]
+    fn costs_are_those_of_events_that_cost_anything() {
+        let of = division("generic", vec![Some(of_domain(None, None, true)), None], BucketReason::Usual);
+        let [domain] = &DivisionSummary::new(&of, &profile()).domains[..] else {
+            panic!("one domain has a model")
+        };
+        let costs: Vec<(&str, f64, f64)> = domain
+            .coefficients
+            .iter()
+            .map(|cost| (cost.event.as_str(), cost.joules, cost.std_error))
+            .collect();
+        assert_eq!(costs, [("cycles", 2e-9, 1e-10), ("rare", 1e-9, 3e-10), ("never", 4e-9, 4e-10)]);
+        assert_eq!((domain.name.as_str(), domain.calibrated, domain.intervals), ("package-0", true, 40));
+        assert_eq!((domain.mean_error, domain.static_std_error), (0.0123, Watts::from_watts(0.5)));
+    }
+}

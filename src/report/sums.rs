@@ -173,3 +173,24 @@ pub(super) fn beyond(all: Totals, chosen: Totals) -> Totals {
         time: Nanoseconds::from_nanos(time),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_beyond_a_part_is_never_less_than_nothing() {
+        let totals = |joules: f64, variance: f64, by_chance: f64, [samples, count, time]: [u64; 3]| Totals {
+            joules: Joules::from_joules(joules),
+            variance,
+            by_chance,
+            samples,
+            count,
+            time: Nanoseconds::from_nanos(time),
+        };
+        let (all, part) = (totals(10.0, 7.0, 5.0, [9, 90, 900]), totals(4.0, 3.0, 1.0, [2, 20, 200]));
+        assert_eq!(beyond(all, part), totals(6.0, 4.0, 4.0, [7, 70, 700]));
+        assert_eq!(beyond(part, all), Totals::default());
+        assert_eq!(is_taken(&[part, Totals::default()]), [true, false]);
+    }
+}

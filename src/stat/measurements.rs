@@ -263,4 +263,19 @@ mod tests {
         assert_eq!(measured.method(Part::Total), Method::Estimated);
         assert_eq!(measured.method(Part::Domain(0)), Method::Measured);
     }
+
+    #[test]
+    fn one_domain_is_the_whole_and_two_have_a_total() {
+        let mut measured = fixture::two_programs();
+        let counted = measured.domains.iter().filter(|domain| domain.in_total).count();
+        assert!(counted > 1);
+        assert_eq!((measured.whole(), measured.name(measured.whole())), (Part::Total, "total"));
+        assert_eq!(measured.parts().last(), Some(&Part::Total));
+        let first = measured.domains.iter().position(|domain| domain.in_total).expect("one");
+        measured.domains.iter_mut().enumerate().for_each(|(at, domain)| domain.in_total = at == first);
+        assert_eq!(measured.whole(), Part::Domain(first));
+        assert_eq!(measured.parts().len(), measured.domains.len());
+        measured.domains.iter_mut().for_each(|domain| domain.in_total = false);
+        assert_eq!(measured.whole(), Part::Total);
+    }
 }

@@ -346,6 +346,9 @@ mod tests {
         let count = |text: &str| parse_named_variable(text).map(|variable| variable.levels().len()).ok();
         assert_eq!(count("threads=1..10000"), Some(10_000));
         assert_eq!(count("threads=1..10001"), None);
+        // It is refused before it is written out.
+        let error = parse_named_variable("threads=1..10001").expect_err("too many").to_string();
+        assert!(error.contains("the range 1..10001 has more than 10000 values"), "{error}");
         assert_eq!(count("threads=1..9999,20000"), Some(10_000));
         assert_eq!(count("threads=1..10000,20000"), None);
         // The end belongs to a range, but not twice.

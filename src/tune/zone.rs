@@ -47,7 +47,7 @@ impl TradeOffZone {
         let faster = self.front.partition_point(|&cost| self.shifted(cost)[0] <= point[0]);
         match faster.checked_sub(1).map(|last| self.shifted(self.front[last])) {
             None => true,
-            Some(best) => point[1] < best[1] || point == best || (point[1] == best[1] && point[0] == best[0]),
+            Some(best) => point[1] < best[1] || point == best,
         }
     }
 
@@ -140,5 +140,15 @@ mod tests {
                 prop_assert!(none.contains(points[position]));
             }
         }
+    }
+
+    #[test]
+    fn without_an_error_the_zone_is_the_front() {
+        let front = [[1.0, 10.0], [2.0, 5.0]];
+        let zone = TradeOffZone::behind(&front, [0.0, 0.0]);
+        assert!(front.iter().all(|point| zone.contains(*point)));
+        assert!(!zone.contains([1.0, 10.001]) && !zone.contains([1.001, 10.0]) && !zone.contains([2.5, 5.0]));
+        assert!(zone.contains([1.5, 9.999]) && !zone.contains([f64::NAN, 1.0]));
+        assert!(!TradeOffZone::behind(&[], [0.1, 0.1]).contains([1.0, 1.0]));
     }
 }

@@ -720,6 +720,66 @@ mod tests {
         }
     }
 
+    /// The same addresses are other code in another process.
+    #[test]
+    fn callers_of_two_processes_are_never_the_same() {
+        let mut tasks = Tasks::default();
+        let (one, two) = (tasks.task(1, 1), tasks.task(2, 2));
+        for pid in [1, 2] {
+            tasks.map_jit_function(pid, 0x1000, 0x500, "code");
+        }
+        let bytes = chain(&[USER, 0x1010, 0x1120, 0x1230]);
+        let callchain = Callchain(&bytes);
+        let sample = Sample { ip: Some(0x1010), mode: CpuMode::User, callchain, ..Sample::default() };
+        for asked in [None, Some(FunctionsOfStacks::Paths), Some(FunctionsOfStacks::Sets)] {
+            let mut collector = Collector::new(Dimensions::ALL, usize::MAX);
+            let first = collector.key(&mut tasks, one, &sample, &[]);
+            if let Some(asked) = asked {
+                let module = collector.addresses()[0].module;
+                let start = collector.addresses()[0].address & !0xff;
+                let extents =
+                    [0, 1, 2].map(|at| (start + 0x100 * at, start + 0x100 * (at + 1), AddressId(at as u32)));
+                collector.merge_functions(Functions::of_extents(module, &extents), asked);
+            }
+            let keys = [one, two, one, two].map(|task| collector.key(&mut tasks, task, &sample, &[]));
+            assert_eq!((keys[0].callers, keys[1].callers), (keys[2].callers, keys[3].callers));
+            assert_ne!(keys[0].callers, keys[1].callers, "{asked:?}");
+            assert_ne!(keys[0].own.get(), keys[1].own.get(), "{asked:?}");
+            assert_eq!(keys[0].thread, first.thread);
+        }
+    }
+
+    /// Innermost first: `A` and `C` are code that something returns to, `B` is code that nothing returns to, `N` lies nowhere.
+    #[test]
+    fn paths_end_before_what_nothing_returns_to() {
+        let mut tasks = Tasks::default();
+        let task = tasks.task(1, 1);
+        tasks.map_jit_function(1, 0x1000, 0x500, "code");
+        let mut collector = Collector::new(Dimensions::ALL, usize::MAX);
+        let spaces = collector.located.number_of((tasks.space_id(task), tasks.kernel_space_id()));
+        let mut located = |address| {
+            let frame = Frame { mode: CpuMode::User, address, is_return: true };
+            collector.located(&mut tasks, task, spaces, frame)
+        };
+        let [a, b, c, n] = [0x1010, 0x1120, 0x1230, 0xdead_0000].map(&mut located);
+        collector.no_return_addresses.insert(b);
+        assert!(!collector.may_stand(b) && collector.may_stand(a));
+        for (path, expected) in [
+            (vec![a, c, b], vec![a, c]),
+            (vec![a, b, c], vec![a, b, c]),
+            (vec![a, b, n], vec![a]),
+            (vec![a, n, b], vec![a, n]),
+            (vec![a, b, b, n, b], vec![a]),
+            (vec![a, n, n], vec![a, n, n]),
+            (vec![b], vec![]),
+            (vec![], vec![]),
+        ] {
+            let mut ended = path.clone();
+            collector.end_where_nothing_returns(&tasks, &mut ended);
+            assert_eq!(ended, expected, "{path:?}");
+        }
+    }
+
     #[test]
     fn frames_in_a_row_that_lie_nowhere_are_one() {
         let mut tasks = Tasks::default();

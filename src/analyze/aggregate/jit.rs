@@ -157,4 +157,35 @@ mod tests {
         }
         assert_eq!(functions.warnings.len(), 1);
     }
+
+    fn announced(same_clock: bool) -> JitFunctions {
+        let function = |time, address| Function {
+            time: Timestamp::from_nanos(time),
+            pid: 1,
+            address,
+            size: 0x10,
+            name: format!("f{address}"),
+        };
+        JitFunctions {
+            waiting: vec![function(5, 0x100), function(7, 0x200)].into(),
+            ..JitFunctions::new(same_clock)
+        }
+    }
+
+    /// Which of the two functions are mapped by then.
+    fn mapped(functions: &mut JitFunctions, now: u64) -> usize {
+        let mut tasks = Tasks::default();
+        let before = functions.waiting.len();
+        functions.advance(Timestamp::from_nanos(now), &mut tasks);
+        before - functions.waiting.len()
+    }
+
+    #[test]
+    fn functions_are_there_from_the_moment_they_are_announced() {
+        let mut functions = announced(true);
+        assert_eq!([4, 5, 6, 7].map(|now| mapped(&mut functions, now)), [0, 1, 0, 1]);
+        assert_eq!(mapped(&mut announced(true), 100), 2);
+        // Times of another clock tell nothing: they are there from the beginning.
+        assert_eq!(mapped(&mut announced(false), 0), 2);
+    }
 }

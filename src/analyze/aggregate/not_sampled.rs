@@ -109,7 +109,9 @@ impl NotSampled {
 
 #[cfg(test)]
 mod tests {
+    use super::super::unsampled::Unsampled;
     use super::*;
+    use crate::recording::metadata::Metadata;
 
     const MS: u64 = 1_000_000;
 
@@ -155,5 +157,37 @@ mod tests {
             (0..247).for_each(|_| compared.sampled(3, MS));
             counted += 250 * MS;
         }
+    }
+
+    /// A recording of a command by a clock, with these flags of its event besides.
+    fn recording(target: Target, system_wide_samples: bool, flags: u64) -> Recording {
+        use crate::analyze::fixture::{file_with_readings, metadata};
+        let metadata = Metadata { target, system_wide_samples, ..metadata() };
+        let mut file = file_with_readings(&[vec![1]], metadata, |_| true);
+        let usual = flag::SAMPLE_ID_ALL | flag::KSYMBOL | flag::USE_CLOCKID;
+        let at = file.windows(8).position(|bytes| bytes == usual.to_le_bytes()).expect("the clock's flags");
+        file[at..at + 8].copy_from_slice(&(usual | flags).to_le_bytes());
+        Recording::from_bytes(file).expect("a recording")
+    }
+
+    #[test]
+    fn only_a_command_that_was_sampled_alone_in_both_modes_is_compared() {
+        let command = || Target::Command { argv: vec!["app".to_owned()], pid: 50 };
+        let compared = |recording: &Recording| {
+            let roles = EventRoles::new(recording);
+            NotSampled::new(recording, &roles).map(|found| (found.event, found.pid))
+        };
+        assert_eq!(compared(&recording(command(), false, 0)), Some((0, 50)));
+        assert_eq!(compared(&recording(command(), true, 0)), None);
+        assert_eq!(compared(&recording(Target::System, false, 0)), None);
+        assert_eq!(compared(&recording(command(), false, flag::EXCLUDE_KERNEL)), None);
+        assert_eq!(compared(&recording(command(), false, flag::EXCLUDE_USER)), None);
+        // Where that is so, processes without samples are counted instead, but in no other recording than a command's.
+        let counted = |recording: &Recording| Unsampled::new(recording).is_some();
+        assert!(counted(&recording(command(), false, flag::EXCLUDE_KERNEL)));
+        assert!(
+            !counted(&recording(command(), true, 0))
+                && !counted(&recording(Target::Processes(vec![50]), false, 0))
+        );
     }
 }

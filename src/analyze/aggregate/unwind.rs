@@ -314,4 +314,11 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_recording_without_copies_of_stacks_has_no_obstacle() {
+        let recording = crate::analyze::fixture::recording_of_stacks(&[vec![1, 2]]);
+        assert_eq!(SampleUnwinder::obstacle(&recording), None);
+        assert!(!copies_stacks(&recording) && !copies_tops_of_stacks(&recording));
+    }
 }

@@ -99,4 +99,42 @@ mod tests {
             close(slice.balance.accounted(), slice.balance.measured.as_joules());
         }
     }
+
+    /// 10 W for 100 ms and for 400 ms: a launch ran for half of each, and has a fifth of its joules in the first.
+    #[test]
+    fn longer_pieces_have_more_of_a_launch() {
+        let joules = Joules::from_joules;
+        let mut slices: Vec<TimeSlice> = [(0, 100, 1.0), (100, 500, 4.0), (500, 600, 0.0)]
+            .into_iter()
+            .map(|(start, end, counted)| TimeSlice {
+                start: at(start),
+                end: at(end),
+                measured: vec![joules(counted)],
+                modelled: Joules::ZERO,
+                balance: Balance {
+                    measured: joules(counted),
+                    static_energy: joules(counted),
+                    ..Balance::default()
+                },
+                by_cell: Vec::new(),
+            })
+            .collect();
+        // It ends where a third begins, in which nothing was counted anyway; another one owns nothing.
+        let launch = |owner, start, end| Outstanding { owner, start: at(start), end: at(end), gpu: None };
+        let launches = [launch(3, 50, 100), launch(3, 300, 500), launch(4, 520, 560), launch(5, 0, 0)];
+        let spent = [(3, joules(2.0)), (4, joules(1.0)), (5, joules(1.0)), (6, joules(1.0))];
+        put_in_time(&mut slices, 0, &launches, spent.into_iter(), Some);
+        let found: Vec<Vec<(u32, f32)>> = slices
+            .iter()
+            .map(|slice| slice.by_cell.iter().map(|of| (of.cell, of.joules)).collect())
+            .collect();
+        assert_eq!(found, [vec![(3, 0.4)], vec![(3, 1.6)], vec![]]);
+        // No more is taken from a piece than it has.
+        put_in_time(&mut slices, 0, &launches, [(3, joules(10.0))].into_iter(), Some);
+        for slice in &slices {
+            assert!((slice.balance.accounted() - slice.balance.measured).abs().as_joules() < 1e-9);
+            assert!(slice.balance.static_energy >= Joules::ZERO);
+        }
+        assert_eq!(slices[0].balance.attributed, joules(1.0));
+    }
 }

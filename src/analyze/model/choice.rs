@@ -284,4 +284,44 @@ mod tests {
         };
         assert_eq!(base.prior(DomainKind::Package, &[Some(&clock)], None, None).scale, Scale::Relative);
     }
+
+    #[test]
+    fn a_clock_is_known_by_its_encoding() {
+        let base =
+            BaseModel::choose(&ModelChoice::Auto, None, &metadata(), &mut Vec::new()).expect("a model");
+        let exact = ModelChoice::Exactly(Preset::SandyBridge.model());
+        let exact = BaseModel::choose(&exact, None, &metadata(), &mut Vec::new()).expect("a model");
+        let scale = |base: &BaseModel, encoding: &str| {
+            base.prior(DomainKind::Package, &[Some(&event("clock", Role::Clk, encoding))], None, None).scale
+        };
+        for encoding in ["software/config=0x0/", "cpu-clock", "task-clock:u"] {
+            assert_eq!(
+                (scale(&base, encoding), scale(&exact, encoding)),
+                (Scale::Relative, Scale::Relative),
+                "{encoding}"
+            );
+        }
+        assert_eq!(scale(&exact, "hardware/config=0x0/"), Scale::Joules);
+    }
+
+    /// Of a domain that a model says nothing of, what is taken from elsewhere may be corrected even where the model itself may
+    /// not.
+    #[test]
+    fn only_what_a_model_says_itself_is_exact() {
+        let clk = event("cycles", Role::Clk, "hardware/config=0x0/");
+        let miss = event("cache-misses", Role::LlcMiss, "hardware/config=0x3/");
+        let prior = |is_correctable, kind| {
+            let model = Preset::SandyBridge.model();
+            let base = BaseModel { model, relative_error: 0.2, least_share: 0.3, is_correctable };
+            let rest = RestPower { power: Watts::from_watts(7.0), std_error: Watts::from_watts(0.5) };
+            let prior = base.prior(kind, &[Some(&clk), Some(&miss)], None, Some(rest));
+            (prior.unexplained > 0.0, prior.least_share, prior.static_watts, prior.relative_error)
+        };
+        let rest = Some((7.0, 0.5));
+        assert_eq!(prior(false, DomainKind::Package), (false, 0.0, Some((12.41, 0.0)), 0.2));
+        assert_eq!(prior(true, DomainKind::Package), (true, 0.3, rest, 0.2));
+        // The preset has no memory.
+        assert_eq!(prior(false, DomainKind::Dram), (true, 0.3, rest, PROPORTIONS_ERROR));
+        assert_eq!(prior(true, DomainKind::Dram), (true, 0.3, rest, PROPORTIONS_ERROR));
+    }
 }

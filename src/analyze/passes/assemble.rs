@@ -239,3 +239,48 @@ fn time_range(sampled: Option<(Timestamp, Timestamp)>, survey: &Survey) -> (Time
     let sampled = sampled.unwrap_or_default();
     (first.unwrap_or(sampled.0), last.unwrap_or(sampled.1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyze::fixture::{metadata, recording_with_readings};
+    use crate::analyze::{EventRoles, survey};
+    use crate::recording::metadata::Metadata;
+
+    #[test]
+    fn what_a_recording_says_of_itself_is_its_origin() {
+        let of = |metadata: Metadata| {
+            let recording = recording_with_readings(&[vec![1]], metadata, |_| true);
+            origin(&recording, &survey(&recording, &EventRoles::new(&recording)))
+        };
+        let found = of(metadata());
+        // Nobody knows when, which is written as 0.
+        assert_eq!((found.started_unix_ns, found.recorder_pid), (None, Some(1)));
+        assert!(found.is_monotonic && found.is_of_system);
+        assert_eq!(found.meters.len(), 3);
+        let other = Metadata {
+            started_unix_ns: 1,
+            clock: "CLOCK_REALTIME".to_owned(),
+            target: Target::Processes(vec![7]),
+            ..metadata()
+        };
+        let found = of(other);
+        assert_eq!(found.started_unix_ns, Some(1));
+        assert!(!found.is_monotonic && !found.is_of_system);
+    }
+
+    #[test]
+    fn five_per_cent_of_the_callers_are_worth_telling() {
+        let said = |out: u64, unknown: u64, tops_are_copied| {
+            let callers = HiddenCallers { samples: 1000, found: 0, out_of_reach: out, unknown };
+            out_of_reach(callers, tops_are_copied).unwrap_or_default()
+        };
+        assert_eq!([said(50, 1000, true), said(50, 500, false)], ["", ""]);
+        assert!(
+            said(51, 0, true).starts_with("in 5.1 % of samples the caller of a function without a frame")
+        );
+        assert!(said(51, 999, false).starts_with("in 5.1 % of samples the direct caller is missing"));
+        assert!(said(50, 510, false).contains("are not here, for 51 % of samples"));
+        assert_eq!(out_of_reach(HiddenCallers::default(), false), None);
+    }
+}

@@ -115,3 +115,69 @@ fn part_with_most<'a>(times: &'a [f64], watts: &'a [f64], most: usize) -> (&'a [
     let to = (from + most).min(times.len());
     (&times[from..to], &watts[from..to])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One that explains 100 readings, and is at no limit but that of its gain.
+    const FOUND: Exponential = Exponential {
+        constant: 0.8,
+        plausible: [0.7, 1.0],
+        cost: 200.0,
+        straight_cost: 241.0,
+        stretches: 5,
+        residual: 0.03,
+    };
+
+    #[test]
+    fn each_condition_of_an_explanation_has_its_limit() {
+        assert!(FOUND.explains(100));
+        let explains = |change: &dyn Fn(&mut Exponential)| {
+            let mut found = FOUND;
+            change(&mut found);
+            found.explains(100)
+        };
+        assert!(explains(&|found| found.residual = 0.06) && !explains(&|found| found.residual = 0.0601));
+        assert!(
+            explains(&|found| found.plausible = [0.5, 1.0])
+                && !explains(&|found| found.plausible = [0.499, 1.0])
+        );
+        assert!(explains(&|found| found.stretches = 12) && !explains(&|found| found.stretches = 13));
+        assert!(explains(&|found| found.stretches = 2) && !explains(&|found| found.stretches = 1));
+        // Forty at least, and more than 15 % of a large cost.
+        assert!(!explains(&|found| found.straight_cost = 240.0));
+        let of_cost = |cost: f64, straight_cost: f64| {
+            explains(&|found| (found.cost, found.straight_cost) = (cost, straight_cost))
+        };
+        assert!(of_cost(1000.0, 1151.0) && !of_cost(1000.0, 1150.0) && !of_cost(1000.0, 850.0));
+        assert!(of_cost(0.0, 41.0) && !of_cost(0.0, 40.0));
+    }
+
+    #[test]
+    fn what_ends_within_a_refresh_does_not_outlast_it() {
+        assert_eq!([0.1, 0.8, 0.9].map(|tick| FOUND.outlasts(tick)), [true, false, false]);
+        // Two standard errors to both sides: a factor of e from the shortest to the longest is four of them.
+        let found = Exponential { plausible: [1.0, 1f64.exp()], ..FOUND };
+        assert!((found.std_error() - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
+    fn means_of_blocks_and_the_part_that_changes_most() {
+        let (times, watts) = averaged(&[0.0, 2.0, 4.0, 6.0, 9.0], &[10.0, 20.0, 30.0, 50.0, 99.0], 2);
+        assert_eq!((times, watts), (vec![1.0, 5.0], vec![15.0, 40.0]), "what fills no block is left out");
+        let times: Vec<f64> = (0..100).map(f64::from).collect();
+        let of =
+            |first: usize| -> Vec<f64> { (0..100).map(|at| if at < first { 0.0 } else { 50.0 }).collect() };
+        // Parts begin every tenth reading, the last of which has no forty behind it.
+        let from = |watts: &[f64]| {
+            let (times, watts) = part_with_most(&times, watts, 40);
+            assert_eq!((times.len(), watts.len()), (40, 40));
+            times[0]
+        };
+        let step = of(75);
+        let begins = from(&step);
+        assert!((40.0..=70.0).contains(&begins), "the step at 75 is in it: {begins}");
+        assert_eq!(part_with_most(&times, &step, 200).0.len(), 100, "all, where there are no more");
+    }
+}

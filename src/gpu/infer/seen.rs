@@ -112,4 +112,34 @@ mod tests {
         // What comes before readings can be asked for too.
         expected(10.0, -3.0);
     }
+
+    #[test]
+    fn a_window_sees_the_mean() {
+        let at = |seconds: f64| Timestamp::from_nanos((seconds * 1e9) as u64);
+        let watts = Watts::from_watts;
+        let knots = vec![
+            (at(1.0), watts(10.0)),
+            (at(3.0), watts(10.0)),
+            (at(3.0), watts(30.0)),
+            (at(4.0), watts(30.0)),
+            (at(8.0), watts(80.0)),
+        ];
+        let cumulative = Cumulative::new(&PowerCurve::new(knots), at(1.0));
+        // Joules at the knots: 20 of 2 s, 30 of the third, 4 s of 55 W on average.
+        assert_eq!(cumulative.joules, [0.0, 20.0, 20.0, 50.0, 270.0]);
+        for (from, to, expected) in [
+            (0.0, 2.0, 10.0),
+            (0.5, 1.5, 10.0),
+            (1.5, 2.5, 20.0),
+            // A ramp of 12.5 W/s from 30 W: at its middle, and over the step before it.
+            (4.0, 6.0, 30.0 + 12.5 * 2.0),
+            (1.0, 5.0, (10.0 + 30.0 + 2.0 * 42.5) / 4.0),
+            // Before and behind it nothing is known to have been spent.
+            (-1.0, 1.0, 5.0),
+            (6.0, 8.0, (67.5 + 80.0) / 4.0),
+        ] {
+            let found = cumulative.mean(from, to);
+            assert!((found - expected).abs() < 1e-9, "{from} to {to}: {found} for {expected}");
+        }
+    }
 }

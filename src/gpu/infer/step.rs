@@ -247,4 +247,17 @@ mod tests {
         assert!(found[0].switched.0 < 1.0 && found[0].switched.1 > 1.0, "{:?}", found[0].switched);
         assert!(found[1].switched.0 < 2.0 && found[1].switched.1 > 2.0, "{:?}", found[1].switched);
     }
+
+    #[test]
+    fn a_change_reaches_as_far_as_it_moves() {
+        // It is crossed at the reading of 50; a twentieth of the steepest step is 2.5.
+        let watts = [10.0, 10.0, 12.0, 20.0, 50.0, 100.0, 103.0, 103.0, 104.0, 90.0];
+        assert_eq!(extent(&watts, 4, 0.0), (2, 6));
+        // Less than two deviations of the noise is no move.
+        assert_eq!(extent(&watts, 4, 2.0), (2, 5));
+        // A pause of one reading does not end it, and it may reach to the ends of what is there.
+        assert_eq!(extent(&[0.0, 20.0, 20.0, 40.0, 60.0], 3, 0.0), (0, 4));
+        assert_eq!(extent(&[60.0, 40.0, 40.0, 20.0, 0.0], 1, 0.0), (0, 4), "downwards alike");
+        assert_eq!(extent(&[0.0, 20.0, 20.0, 20.0, 40.0], 4, 0.0), (3, 4), "two do");
+    }
 }

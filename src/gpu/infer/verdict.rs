@@ -362,3 +362,141 @@ impl Calibration {
         found.or_else(|| steps(|shapes| &shapes.rc)).unwrap_or(0.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(seconds: f64) -> Nanoseconds {
+        Nanoseconds::from_secs_f64(seconds)
+    }
+
+    fn fit(length: f64, residual: f64) -> ShapeFit {
+        ShapeFit { length: seconds(length), by_step: vec![seconds(length); 4], residual }
+    }
+
+    /// Of a sensor that refreshes every 100 ms.
+    fn verdict(rc: ShapeFit, boxcar: ShapeFit) -> Result<(SensorKind, f64, Vec<String>), Refusal> {
+        let period = RefreshPeriod {
+            period: Nanoseconds::from_millis(100),
+            resolved: true,
+            poll_interval: Nanoseconds::from_millis(10),
+            changes: 50,
+        };
+        decide(&Shapes { rc, boxcar, steps: 4, dropped: 0 }, &period)
+    }
+
+    fn kind(rc: ShapeFit, boxcar: ShapeFit) -> &'static str {
+        match verdict(rc, boxcar) {
+            Ok((SensorKind::Rc { .. }, ..)) => "rc",
+            Ok((SensorKind::Boxcar { .. }, ..)) => "boxcar",
+            Ok((SensorKind::Counter, ..)) => "counter",
+            Err(Refusal::Ambiguous { .. }) => "ambiguous",
+            Err(Refusal::BadFit { .. }) => "bad",
+            Err(_) => "another",
+        }
+    }
+
+    #[test]
+    fn the_better_shape_is_chosen_if_it_is_clearly_better() {
+        // Squares of 1.5 to 1, to both sides.
+        let times = 1.5f64.sqrt();
+        assert_eq!(kind(fit(0.8, 0.02), fit(1.0, 0.02 * times * 1.001)), "rc");
+        assert_eq!(kind(fit(0.8, 0.02), fit(1.0, 0.02 * times * 0.999)), "ambiguous");
+        assert_eq!(kind(fit(0.8, 0.02 * times * 1.001), fit(1.0, 0.02)), "boxcar");
+        assert_eq!(kind(fit(0.8, 0.02 * times * 0.999), fit(1.0, 0.02)), "ambiguous");
+        // The length is the better one's, and its error that of the mean of four equal ones.
+        let (found, error, notes) = verdict(fit(0.8, 0.01), fit(1.0, 0.05)).expect("clear");
+        assert_eq!((found, error), (SensorKind::Rc { time_constant: seconds(0.8) }, 0.0));
+        assert_eq!(notes, [""; 0]);
+        let (found, ..) = verdict(fit(0.8, 0.05), fit(1.0, 0.01)).expect("clear");
+        assert_eq!(found, SensorKind::Boxcar { window: seconds(1.0) });
+    }
+
+    #[test]
+    fn a_misfit_of_six_per_cent_is_the_largest() {
+        assert_eq!(kind(fit(0.8, 0.06), fit(1.0, 0.5)), "rc");
+        assert_eq!(kind(fit(0.8, 0.0601), fit(1.0, 0.5)), "bad");
+        assert_eq!(kind(fit(0.8, 0.5), fit(1.0, 0.06)), "boxcar");
+        let refused = verdict(fit(0.8, 0.07), fit(1.0, 0.08)).expect_err("too bad").to_string();
+        for part in ["time constant 800.0 ms) misses by 7.0 %", "(window 1.000 s) by 8.0 %; at most 6.0 %"] {
+            assert!(refused.contains(part), "{refused}");
+        }
+    }
+
+    /// A window of less than two refreshes and a time constant of less than 1.2: nothing tells the shape, but an exponential
+    /// that is good, twice as good as a line, and longer than 0.4 of a refresh.
+    #[test]
+    fn what_settles_within_a_refresh_is_taken_for_half_of_one() {
+        let short = |rc: ShapeFit, boxcar: ShapeFit| {
+            let (kind, error, notes) = verdict(rc, boxcar).ok()?;
+            let is_half =
+                kind == SensorKind::Boxcar { window: Nanoseconds::from_millis(50) } && !notes.is_empty();
+            Some(is_half.then_some(error))
+        };
+        let assumed = Some(Some(1.0 / 3f64.sqrt()));
+        assert_eq!(short(fit(0.119, 0.03), fit(0.199, 0.05)), assumed);
+        assert_eq!(short(fit(0.120, 0.03), fit(0.199, 0.05)), Some(None));
+        assert_eq!(short(fit(0.119, 0.03), fit(0.200, 0.05)), Some(None));
+        // Clearly an exponential.
+        assert_eq!(short(fit(0.041, 0.0199), fit(0.1, 0.0399)), Some(None));
+        assert_eq!(short(fit(0.041, 0.0200), fit(0.1, 0.0599)), assumed, "not good enough");
+        assert_eq!(short(fit(0.041, 0.0199), fit(0.1, 0.0397)), assumed, "not twice as good");
+        assert_eq!(short(fit(0.040, 0.0100), fit(0.1, 0.0399)), assumed, "too short");
+    }
+
+    #[test]
+    fn what_a_reader_must_know_is_noted() {
+        let period = RefreshPeriod {
+            period: Nanoseconds::from_millis(100),
+            resolved: false,
+            poll_interval: Nanoseconds::from_millis(90),
+            changes: 50,
+        };
+        let spread =
+            |lengths: [f64; 4]| ShapeFit { by_step: lengths.map(seconds).to_vec(), ..fit(0.8, 0.01) };
+        let noted = |rc: ShapeFit, dropped| {
+            let shapes = Shapes { rc, boxcar: fit(1.0, 0.05), steps: 4, dropped };
+            decide(&shapes, &period).expect("clear").2
+        };
+        let even = noted(fit(0.8, 0.01), 0);
+        assert!(even.len() == 1 && even[0].starts_with("every poll saw a new value"), "{even:?}");
+        // Quartiles of 0.7, 0.9 and 2 s.
+        let all = noted(spread([0.4, 0.7, 0.9, 2.0]), 2);
+        assert!(all.len() == 3 && all[0].starts_with("2 of 6 load steps left out"), "{all:?}");
+        assert!(all[2].starts_with("the steps differ: lengths spread by 72 %"), "{all:?}");
+        // Of 11 % nothing is said.
+        assert_eq!(noted(spread([0.7, 0.8, 0.9, 1.0]), 0).len(), 1);
+    }
+
+    #[test]
+    fn lengths_of_steps_tell_their_error() {
+        assert_eq!(spread(&[]), 0.0);
+        assert_eq!(spread(&[seconds(1.0)]), 0.0);
+        // Quartiles of 1, 2, 3, 4, 5 are 2, 3 and 4.
+        let five: Vec<Nanoseconds> = (1..=5).map(|at| seconds(f64::from(at))).collect();
+        assert!((spread(&five) - 1.0 / 3.0).abs() < 1e-12, "{}", spread(&five));
+        let of = |by_step: Vec<Nanoseconds>| ShapeFit { by_step, ..fit(1.0, 0.01) }.std_error();
+        assert_eq!((of(Vec::new()), of(vec![seconds(1.0)])), (0.3, 0.3));
+        assert!((of(five) - 2.0 / 3.0 / 1.349 / 5f64.sqrt()).abs() < 1e-12);
+    }
+
+    fn step(before: usize, after: usize, height: f64) -> Transition {
+        let count = before + after;
+        Transition {
+            times: (0..count).map(|at| at as f64 * 0.1).collect(),
+            watts: (0..count).map(|at| if at < before { 20.0 } else { 20.0 + height }).collect(),
+            switched: (before as f64 * 0.1 - 0.2, before as f64 * 0.1),
+        }
+    }
+
+    #[test]
+    fn steps_need_readings_on_both_sides_and_a_quarter_of_the_range() {
+        let kept = |step: Transition, range: f64| clean(vec![step], 0.1, range).len();
+        assert_eq!((kept(step(3, 4, 100.0), 100.0), kept(step(3, 3, 100.0), 100.0)), (1, 0));
+        // Readings before 1.5 refreshes behind the beginning of its switching.
+        assert_eq!((kept(step(2, 8, 100.0), 100.0), kept(step(1, 9, 100.0), 100.0)), (1, 0));
+        assert_eq!((kept(step(4, 4, 26.0), 100.0), kept(step(4, 4, 25.0), 100.0)), (1, 0));
+        assert_eq!(kept(step(4, 4, -26.0), 100.0), 1);
+    }
+}

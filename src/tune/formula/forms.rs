@@ -102,3 +102,30 @@ fn smooth_factor(index: usize, variable: &Variable) -> Factor {
     let curve = (!variable.is_categorical()).then(|| spline(index, variable, Scale::Logarithmic, freedom));
     curve.flatten().unwrap_or_else(|| usual_factor(index, variable, Scale::Logarithmic))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::levels::parse_named_variable;
+    use super::super::super::space::Level;
+    use super::*;
+
+    /// Names of clocks, as tables have them, have no product with numbers of threads, though clocks have.
+    #[test]
+    fn only_numbers_have_products() {
+        let named = |name: &str, role| {
+            let levels = ["low", "high"].map(|level| Level::Label(level.to_owned())).to_vec();
+            Variable::new(name.to_owned(), role, levels).expect("valid")
+        };
+        let of = |text: &str| parse_named_variable(text).expect("valid");
+        let smooth =
+            |variables: Vec<Variable>| Formula::smooth(&Space::new(variables).expect("valid")).to_string();
+        let products = |variables: Vec<Variable>| smooth(variables).matches(':').count();
+        let (threads, clocks) = (of("threads=1,2,4"), of("freq=1,1.5,2"));
+        assert_eq!(products(vec![threads.clone(), clocks.clone()]), 1);
+        assert_eq!(products(vec![threads.clone(), named("freq", Role::Frequency)]), 0);
+        assert_eq!(products(vec![named("threads", Role::Threads), clocks.clone()]), 0);
+        assert_eq!(products(vec![threads.clone(), of("tile=8,16,32")]), 0);
+        assert_eq!(products(vec![threads.clone(), clocks, of("cap=50,60,70")]), 3);
+        assert!(smooth(vec![threads, of("freq=1")]).starts_with("bs("), "what never varies has no term");
+    }
+}

@@ -409,4 +409,40 @@ mod tests {
         assert!(!looks_like_perf_stat("1,2,3\n4,5,6\n"));
         assert!(!looks_like_perf_stat(""));
     }
+
+    #[test]
+    fn rates_need_no_energy() {
+        let text = "1.0,10,,cycles,1000000000,100.00\n1.0,20,,instructions,1000000000,100.00\n\
+                    3.0,30,,cycles,2000000000,100.00\n3.0,40,,instructions,2000000000,100.00\n\
+                    4.0,<not counted>,,cycles,0,0.00\n4.0,5,,instructions,1000000000,100.00\n";
+        let log = || PerfStatLog::parse("l", "w", text).expect("records");
+        let found = rates(&[log()], &["instructions".to_owned(), "cycles".to_owned()]).expect("rows");
+        let rows: Vec<(&[f64], &str)> =
+            found.rows.iter().map(|row| (row.rates.as_slice(), row.workload.as_str())).collect();
+        assert_eq!(rows, [(&[20.0, 10.0][..], "w"), (&[20.0, 15.0], "w")]);
+        assert_eq!(found.notes, ["1 intervals lack a count and were left out"]);
+        let of_instructions = rates(&[log(), log()], &["instructions".to_owned()]).expect("rows");
+        assert_eq!((of_instructions.rows.len(), of_instructions.notes.len()), (6, 0));
+        let missing =
+            rates(&[log()], &["cycles".to_owned(), "misses".to_owned()]).err().map(|error| error.to_string());
+        assert!(missing.is_some_and(|text| text.contains("misses") && text.contains("instructions")));
+        let nothing = PerfStatLog::parse("l", "w", "1.0,<not counted>,,cycles,0,0.00\n").expect("a record");
+        let error = rates(&[nothing], &["cycles".to_owned()]).expect_err("no count").to_string();
+        assert!(error.contains("every interval lacks a count"), "{error}");
+    }
+
+    /// The first interval was counted for 5 % more than its stamp, as clocks are: it is as long as its stamp says.
+    #[test]
+    fn a_stamp_is_believed_within_a_tenth() {
+        let log = |first: u64| {
+            let text = format!(
+                "1.0,10,,cycles,{first},100.00\n2.0,10,,cycles,1000000000,100.00\n3.0,10,,cycles,1000000000,100.00\n"
+            );
+            let log = PerfStatLog::parse("l", "w", &text).expect("records");
+            let found = rates(&[log], &["cycles".to_owned()]).expect("rows");
+            (found.rows[0].rates[0], found.notes.len())
+        };
+        assert_eq!((log(1_050_000_000), log(950_000_000)), ((10.0, 0), (10.0, 0)));
+        assert_eq!((log(1_250_000_000), log(800_000_000)), ((8.0, 1), (12.5, 1)));
+    }
 }
