@@ -156,7 +156,10 @@ mod tests {
             match groups.open(0, &software(*config)) {
                 Ok(()) => {}
                 Err(error) => {
-                    assert!(matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)), "{error}");
+                    assert!(
+                        matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM | libc::ENOSYS)),
+                        "{error}"
+                    );
                     return None;
                 }
             }
@@ -201,7 +204,7 @@ mod tests {
         thread::sleep(Duration::from_millis(2));
         let before = read(&mut groups);
         assert!(groups.start_stamping(Nanoseconds::from_millis(1)));
-        thread::sleep(Duration::from_millis(30));
+        thread::sleep(Duration::from_millis(40));
         let mut taken: Vec<(u64, u64)> = Vec::new();
         let mut of_second = 0;
         groups.take_stamped(&mut |time, index, count| match index {
@@ -210,10 +213,11 @@ mod tests {
             _ => panic!("{index} {count}"),
         });
         assert!(taken.len() >= 3 && taken.len() == of_second, "{} {of_second}", taken.len());
-        for pair in taken.windows(2) {
-            let (time, count) = (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1);
-            assert!(time >= 500_000 && count.abs_diff(time) < 100_000, "{time} {count}");
-        }
+        assert!(taken.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1), "{taken:?}");
+        // A virtual machine may be held up between the two.
+        let ((first, counted), (last, counted_last)) = (taken[0], taken[taken.len() - 1]);
+        let (time, count) = (last - first, counted_last - counted);
+        assert!(time >= 1_500_000 && count.abs_diff(time) < 1_000_000 + time / 10, "{time} {count}");
         let after = read(&mut groups);
         assert_eq!((after.len(), after[1]), (2, Some(0)));
         let (last, now) = (taken[taken.len() - 1].1, after[0].expect("readable"));
