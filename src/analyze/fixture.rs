@@ -87,6 +87,16 @@ pub fn file_with_readings(
     metadata: Metadata,
     is_read: impl Fn(usize) -> bool,
 ) -> Vec<u8> {
+    file_with(stacks, metadata, is_read, |_, _| {})
+}
+
+/// The same with other records beside each reading of the meters.
+pub fn file_with(
+    stacks: &[Vec<u64>],
+    metadata: Metadata,
+    is_read: impl Fn(usize) -> bool,
+    beside: impl Fn(Timestamp, &mut Vec<u8>),
+) -> Vec<u8> {
     let at = |nanos: u64| Timestamp::from_nanos(1_000_000_000 + nanos);
     let metadata = Metadata { events: Vec::new(), ..metadata };
     let attr = EventAttr {
@@ -112,6 +122,7 @@ pub fn file_with_readings(
             let reading = EnergyReading { energy, raw: 0, uncertainty: Nanoseconds::ZERO };
             own_events::energy(domain, &reading, at(time), 0, records).expect("short");
         }
+        beside(at(time), records);
     };
     let sample = |number: u64, stack: &[u64], records: &mut Vec<u8>| {
         let cpu = (number % 2) as u32;

@@ -36,6 +36,8 @@ mod run;
 mod sample_energies;
 mod sample_key;
 mod steps;
+#[cfg(test)]
+mod unseen;
 
 pub use aggregate::collect::{Frame, for_each_frame, frames_of};
 pub use aggregate::replay::{Replay, ReplayEnd};

@@ -274,4 +274,30 @@ mod tests {
         let table = TraceTable::read("t [s],power [W]\n-2,50\n-1,60\n0.5,70\n").expect("a table");
         assert_eq!((table.format.shift, table.format.unit), (2.0, Some(1e9)));
     }
+
+    #[test]
+    fn powers_without_a_unit_are_taken_by_their_size() {
+        let unit = |watts: f64| {
+            let text = format!("time [s],power\n0,{watts}\n1,{watts}\n2,1\n");
+            let (unit, note) = TraceTable::read(&text).expect("a table").power_unit(1);
+            (unit, note.map(|note| note.rsplit(' ').next().unwrap_or_default().to_owned()))
+        };
+        let named = |unit: f64, name: &str| (unit, Some(name.to_owned()));
+        assert_eq!((unit(3999.0), unit(4000.0)), ((1.0, None), named(1e-3, "milliwatts")));
+        assert_eq!((unit(3_999_999.0), unit(4e6)), (named(1e-3, "milliwatts"), named(1e-6, "microwatts")));
+        let of_heading = TraceTable::read("time [s],power [mW]\n0,5\n1,5\n").expect("a table").power_unit(1);
+        assert_eq!(of_heading, (1e-3, None));
+    }
+
+    #[test]
+    fn columns_of_power_are_told_from_others() {
+        let columns = |names: &str, row: &str| {
+            let table = TraceTable::read(&format!("time [s],{names}\n0,{row}\n1,{row}\n")).expect("a table");
+            table.power_columns().ok()
+        };
+        assert_eq!(columns("power.draw [W],power.limit [W],draw,temp", "1,2,3,4"), Some(vec![1, 3]));
+        assert_eq!(columns("a,b", "35.5 W,61 C"), Some(vec![1]));
+        assert_eq!(columns("anything", "35.5"), Some(vec![1]), "the only one beside the time");
+        assert_eq!((columns("a,b", "1,2"), columns("anything", "on")), (None, None));
+    }
 }

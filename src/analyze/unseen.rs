@@ -1,0 +1,71 @@
+//! CPU time that counters have and samples do not, from the file to the profile.
+
+use crate::analyze::fixture::{file_with, metadata};
+use crate::analyze::{Dimensions, Options, analyze};
+use crate::profile::Profile;
+use crate::recording::energy::CpuTimes;
+use crate::recording::metadata::{Metadata, Target};
+use crate::recording::{Recording, own_events};
+use crate::units::Nanoseconds;
+
+/// A command that is sampled on two CPUs for 500 ms, each of them busy with it all the time; what was counted of it on a third
+/// is so many parts of the time.
+fn recorded(on_third: f64) -> Profile {
+    let command = Target::Command { argv: vec!["app".to_owned()], pid: 50 };
+    let metadata = Metadata { target: command, system_wide_samples: false, ..metadata() };
+    let stacks: Vec<Vec<u64>> = (0..1000).map(|number| vec![1, number % 7]).collect();
+    let file = file_with(
+        &stacks,
+        metadata,
+        |_| true,
+        |time, records| {
+            let passed = Nanoseconds::from_nanos(time.as_nanos() - 1_000_000_000);
+            let third = Nanoseconds::from_nanos((passed.as_nanos() as f64 * on_third) as u64);
+            let busy = vec![(0, passed), (1, passed), (2, third)];
+            let times = CpuTimes { recorder: Nanoseconds::ZERO, busy: busy.clone() };
+            own_events::cpu_times_with_target(&times, &busy, time, records).expect("short");
+        },
+    );
+    let dimensions = Dimensions { stacks: true, threads: true, cpus: true };
+    let options = Options { dimensions, ..Options::default() };
+    let profile = analyze(&Recording::from_bytes(file).expect("a recording"), &options);
+    assert!(profile.domains.iter().all(|domain| domain.balance.holds()), "{:?}", profile.domains);
+    profile
+}
+
+/// Milliseconds and joules that no sample tells of, and the CPUs they are of.
+fn unseen(profile: &Profile) -> (f64, f64, Vec<Option<u32>>) {
+    let (mut time, mut joules, mut cpus) = (0.0, 0.0, Vec::new());
+    for (index, cell) in profile.cells.iter().enumerate() {
+        let address = profile.stacks.innermost(cell.stack).expect("each sample has an address");
+        let module = profile.addresses[address.0 as usize].module;
+        if profile.modules[module.0 as usize].path.contains("not sampled") {
+            time += cell.time.as_secs_f64() * 1e3;
+            joules += profile.joules(index)[0].as_joules();
+            cpus.push(cell.cpu);
+            assert_eq!(profile.threads[cell.thread.0 as usize].pid, 50);
+        }
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    (time, joules, cpus)
+}
+
+#[test]
+fn time_without_samples_is_the_programs_where_it_was_spent() {
+    let profile = recorded(1.0);
+    let (time, joules, cpus) = unseen(&profile);
+    // 500 ms on the third CPU, less 2 % of what was sampled on the others and 20 ms.
+    assert!((455.0..470.0).contains(&time), "{time} ms");
+    assert_eq!(cpus, [Some(2)]);
+    // As much as the time is of that of all three: a third of what the package gives to functions.
+    let of_functions = profile.domains[0].balance.attributed.as_joules();
+    assert!((joules / of_functions - time / (1000.0 + time)).abs() < 0.05, "{joules} of {of_functions} J");
+    assert_eq!(profile.events[0].samples, 1000, "they are no samples");
+}
+
+#[test]
+fn clocks_that_differ_a_little_hide_nothing() {
+    let (time, joules, cpus) = unseen(&recorded(0.05));
+    assert_eq!((time, joules, cpus), (0.0, 0.0, Vec::new()));
+}
