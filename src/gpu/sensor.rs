@@ -85,3 +85,21 @@ impl SensorModel {
         reported * self.gain + self.offset
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_sensor_that_tells_no_error_has_that_of_an_unmeasured_board() {
+        let model = SensorModel::new(SensorKind::Counter);
+        let mut stored = serde_json::to_value(model).expect("JSON");
+        let fields = stored.as_object_mut().expect("an object");
+        for field in ["gain_error", "length_error", "offset_error"] {
+            assert!(fields.remove(field).is_some(), "{field}");
+        }
+        let read: SensorModel = serde_json::from_value(stored).expect("an older one");
+        assert_eq!((read.gain_error, read.length_error), (UNMEASURED_GAIN, 0.0));
+        assert_eq!(SensorModel { gain_error: model.gain_error, ..read }, model);
+    }
+}

@@ -186,6 +186,10 @@ mod tests {
                 .to_vec(),
             of_part: vec![vec![0, 1], vec![2, 0]],
         };
+        assert!(
+            concatenate(std::slice::from_ref(&first), &columns).cell_variances.is_empty(),
+            "nobody has any"
+        );
         let whole = concatenate(&[first, second], &columns);
         for (index, cell) in whole.cells.iter().enumerate() {
             let (part, own) = (index / 3, index as u32 % 3);

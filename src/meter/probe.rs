@@ -230,7 +230,8 @@ mod tests {
     fn a_counter_that_rests_is_watched_for_longer() {
         let shortest = Duration::from_millis(6);
         let (_, reads, took) = watch(&[Some(1), Some(0)], shortest);
-        assert!(took >= 2 * shortest && reads[0] > 8, "{took:?}");
+        // On a busy machine the fewest readings may take as long.
+        assert!(took >= 2 * shortest && reads[0] >= FEWEST_ROUNDS, "{took:?}");
         let (seen, _, took) = watch(&[Some(1)], shortest);
         assert!(took >= shortest, "{took:?}");
         let span = Duration::from_nanos(seen[0].span.as_nanos());

@@ -129,4 +129,11 @@ mod tests {
         assert_eq!((seen.moves, seen.refresh, seen.step, seen.last_raw), (0, None, None, Some(7)));
         assert_eq!(Observation::of(&[]), Observation::default());
     }
+
+    #[test]
+    fn what_was_counted_before_is_not_of_the_watch() {
+        let seen = Observation::of(&at(&[(1000, 500), (1400, 512), (2000, 530)]));
+        assert_eq!((seen.energy, seen.span), (Joules::from_joules(30.0), Nanoseconds::from_nanos(1000)));
+        assert_eq!((seen.moves, seen.step, seen.last_raw), (2, Some(6), Some(530)));
+    }
 }

@@ -449,4 +449,25 @@ mod tests {
         let ill = |condition: f64| Fit { condition, ..fit.clone() }.is_ill_conditioned();
         assert!(!ill(30.0) && ill(30.1));
     }
+
+    #[test]
+    fn three_workloads_tell_standard_errors() {
+        let of = |workloads: usize| {
+            let mut data = Dataset::new(vec!["a".into()]);
+            for row in 0..12 {
+                let (rate, workload) = (row as f64, ["x", "y", "z"][row % workloads]);
+                let watts = 10.0 + rate + 0.1 * (row * 7 % 5) as f64;
+                data.push(Observation { rates: &[rate], watts, workload, frequency: None });
+            }
+            Fit::new(&data, &FitOptions::default()).expect("regular data").workloads
+        };
+        assert_eq!((of(1), of(2), of(3)), (None, None, Some(3)));
+        // Rates whose squares are no numbers any more cannot be fitted.
+        let mut data = Dataset::new(vec!["a".into()]);
+        for row in 0..6 {
+            let rates = [1e200 * (row + 1) as f64];
+            data.push(Observation { rates: &rates, watts: 5.0 + row as f64, workload: "w", frequency: None });
+        }
+        assert_eq!(Fit::new(&data, &FitOptions::default()), Err(ModelError::Constant("a".into())));
+    }
 }
