@@ -4,7 +4,7 @@ use super::fixture::{Recorder, TICK, World, by_function};
 use super::merge;
 use crate::hardware::Method;
 use crate::profile::{Balance, Profile, TimeSlice};
-use crate::units::Joules;
+use crate::units::{Joules, Nanoseconds};
 
 fn joules(joules: f64) -> Joules {
     Joules::from_joules(joules)
@@ -105,6 +105,57 @@ fn a_process_of_two_recordings_is_taken_from_one() {
     assert!(merged.warnings.iter().any(|warning| warning.contains("process 1001")), "{:?}", merged.warnings);
     let samples: u64 = merged.cells.iter().map(|cell| cell.samples).sum();
     assert_eq!(samples, 90, "what is not taken has no samples either");
+}
+
+/// A recording of everything, of which chance gave process 1 so many joules, samples and ticks more.
+fn companion(world: &World, more: f64, more_ticks: u64) -> Profile {
+    let mut all = world.record(&recorder(1, &[0, 1, 2], (0, 30)));
+    all.recordings[0].is_of_system = true;
+    let (cell, other) = (1, 0);
+    all.cells[cell].samples = 20 + more_ticks;
+    all.cells[cell].time = Nanoseconds::from_nanos((20 + more_ticks) * TICK.as_nanos());
+    all.cell_joules[cell] += joules(more);
+    all.cell_joules[other] -= joules(more);
+    all
+}
+
+#[test]
+fn a_rank_beside_its_companion_has_what_its_own_recorder_counted() {
+    let world = world();
+    let rank = world.record(&recorder(2, &[1], (10, 30)));
+    // Chance gave the companion more of the rank's samples, or fewer.
+    for (joules_more, ticks_more) in [(6.0, 2), (0.0, 0), (-6.0, 10)] {
+        let merged = merge(vec![companion(&world, joules_more, ticks_more), rank.clone()]).profile;
+        let by_function = by_function(&merged);
+        let cells = merged.cells.iter().enumerate().filter(|(_, cell)| cell.samples > 0);
+        let of_rank = cells.filter(|(_, cell)| merged.threads[cell.thread.0 as usize].recording.0 == 1);
+        let of_rank: Vec<f64> = of_rank.map(|(cell, _)| merged.joules(cell)[0].as_joules()).collect();
+        let balance = merged.domains[0].balance;
+        assert!(balance.holds() && balance.measured == joules(185.0), "{balance:?}");
+        assert_eq!(merged.warnings, Vec::<String>::new());
+        // What the companion had too little of the others is no more than what was measured.
+        let scale = if joules_more < 0.0 { 155.0 / 161.0 } else { 1.0 };
+        let expected = [(0, (70.0 - joules_more) * scale), (1, 70.0 * scale), (2, 15.0 * scale)];
+        for ((found, expected), of_rank) in by_function.iter().zip(expected).zip([None, Some(&of_rank), None]) {
+            assert!(found.0 == expected.0 && (found.1 - expected.1).abs() < 1e-9, "{found:?} {expected:?}");
+            assert!(of_rank.is_none_or(|of_rank| of_rank[..] == [found.1]), "{of_rank:?} {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_recorder_that_saw_a_part_of_a_process_does_not_take_all_of_it() {
+    let world = world();
+    // Attached for two ticks, with a sample in each; the companion has twenty.
+    let attached = world.record(&recorder(2, &[1], (20, 22)));
+    let merged = merge(vec![companion(&world, 0.0, 0), attached]).profile;
+    assert_eq!(by_function(&merged), [(0, 70.0), (1, 70.0), (2, 15.0)]);
+    assert_eq!(merged.warnings, Vec::<String>::new());
+    // Two that both chose a process are told of it.
+    let [long, short] =
+        [world.record(&recorder(1, &[1], (0, 30))), world.record(&recorder(2, &[1], (20, 22)))];
+    let merged = merge(vec![long, short]).profile;
+    assert!(merged.warnings[0].contains("both have 1 thread(s)"), "{:?}", merged.warnings);
 }
 
 #[test]

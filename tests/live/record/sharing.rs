@@ -204,21 +204,30 @@ fn a_rank_where_nothing_can_be_recorded_runs_all_the_same() {
     let folder = Folder::new();
     let program = ["sh", "-c", "echo ran; exit 3"].map(OsString::from);
     let unreadable = ["--meter", "nvml", "--nvml-lib", "/nonexistent"];
-    let run = |ranks| {
+    let run = |options: &[&str], ranks| {
         let mut command = rank(&folder, 0, ranks, &[], &[]);
         command = Command::new(command.get_program());
-        command.arg("record").args(unreadable).arg("--").args(&program).current_dir(folder.path());
+        command.arg("record").args(options).arg("--").args(&program).current_dir(folder.path());
         command.env("SLURM_STEP_NUM_TASKS", ranks.to_string()).env("SLURM_PROCID", "0");
         command.env_remove("OMPI_COMM_WORLD_SIZE").env_remove("PMI_SIZE").env_remove("PMIX_RANK");
         command.output().expect("eprof runs")
     };
-    let output = run(2);
+    let output = run(&unreadable, 2);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert_eq!(output.stdout, b"ran\n");
     let said = stderr(&output);
     assert!(said.contains("cannot be measured") && said.contains("runs without being recorded"), "{said}");
+    // So does one that is told to see launches on a GPU that this node lacks.
+    let gpu = ["--gpu=always", "--cuda-lib", "/nonexistent/libcuda.so.1"];
+    for (ranks, status, printed) in [(2, 3, &b"ran\n"[..]), (1, 1, b"")] {
+        let output = run(&gpu, ranks);
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), &*output.stdout), (Some(status), printed), "{said}");
+        assert!(said.contains("launches of GPU kernels cannot be recorded"), "{said}");
+        assert_eq!(said.contains("runs without being recorded"), ranks == 2, "{said}");
+    }
     // Who records one program wants to know before it runs.
-    let output = run(1);
+    let output = run(&unreadable, 1);
     assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(1), true), "{}", stderr(&output));
 }
 
