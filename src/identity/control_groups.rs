@@ -40,8 +40,9 @@ impl ControlGroups {
     /// The group that samples of the process tell, which is what it is called everywhere.
     pub fn sampled(&self) -> Option<&str> {
         let is_1 = self.samples_tell_version_1();
-        let is_sampled =
-            |(controllers, _): &&(Vec<String>, String)| if is_1 { is_of_samples(controllers) } else { controllers.is_empty() };
+        let is_sampled = |(controllers, _): &&(Vec<String>, String)| {
+            if is_1 { is_of_samples(controllers) } else { controllers.is_empty() }
+        };
         self.hierarchies.iter().find(is_sampled).map(|(_, path)| &**path)
     }
 
@@ -65,10 +66,19 @@ mod tests {
             ("0::/a/b\n", Some("/a/b")),
             ("0::/\n", Some("/")),
             // Both versions, perf events with the second one: what memory is counted by does not matter.
-            ("4:memory:/docker/x\n1:name=systemd:/\n0::/system.slice/a.service\n", Some("/system.slice/a.service")),
+            (
+                "4:memory:/docker/x\n1:name=systemd:/\n0::/system.slice/a.service\n",
+                Some("/system.slice/a.service"),
+            ),
             // Both versions, perf events with the first one.
-            ("11:cpu,perf_event:/docker/x\n1:name=systemd:/docker/x\n0::/system.slice/docker.service\n", Some("/docker/x")),
-            ("7:perf_event:/\n1:name=systemd:/system.slice/a.service\n0::/system.slice/a.service\n", Some("/")),
+            (
+                "11:cpu,perf_event:/docker/x\n1:name=systemd:/docker/x\n0::/system.slice/docker.service\n",
+                Some("/docker/x"),
+            ),
+            (
+                "7:perf_event:/\n1:name=systemd:/system.slice/a.service\n0::/system.slice/a.service\n",
+                Some("/"),
+            ),
             // A path has colons.
             ("0::/a.slice:cri-containerd:1\n", Some("/a.slice:cri-containerd:1")),
             ("4:memory:/docker/x\n", None),

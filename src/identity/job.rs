@@ -125,7 +125,8 @@ mod tests {
         assert_eq!(id(&open_mpi[2..]), some("14483457"));
         assert_eq!(id(&[("PMI_JOBID", "7.0"), ("PMI_RANK", "1")]), some("7.0"));
         // Within a batch job that has a name, and steps beside it, launchers' names are others' business.
-        let in_slurm = [("PMIX_NAMESPACE", "slurm.pmix.4711.0"), ("SLURM_JOB_ID", "4711"), ("PMI_JOBID", "4711.0")];
+        let in_slurm =
+            [("PMIX_NAMESPACE", "slurm.pmix.4711.0"), ("SLURM_JOB_ID", "4711"), ("PMI_JOBID", "4711.0")];
         assert_eq!(id(&in_slurm), some("4711"));
         // MPICH's says of ranks how many they are, and nothing of their job.
         assert_eq!(id(&[("PMI_FD", "8"), ("PMI_RANK", "1"), ("PMI_SIZE", "2")]), None);

@@ -104,7 +104,11 @@ pub fn merge(profiles: Vec<Profile>) -> Merged {
     profile.is_partial = parts.iter().any(|part| part.is_partial);
     let top: Vec<usize> = profile.top_domains().map(|(column, _)| column).collect();
     match in_time::of(&parts, &machines, &columns, &profile.machines, &top) {
-        Ok(in_time) => (profile.slices, profile.gaps) = (in_time.slices, in_time.gaps),
+        Ok(in_time) => {
+            (profile.slices, profile.gaps) = (in_time.slices, in_time.gaps);
+            let machines = profile.machines.iter_mut().zip(in_time.of_machines);
+            machines.for_each(|(machine, in_slices)| machine.in_slices = in_slices);
+        }
         Err(sentence) => warnings.push(sentence),
     }
     parts.iter_mut().for_each(|part| part.slices = Vec::new());

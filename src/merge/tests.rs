@@ -3,7 +3,7 @@
 use super::fixture::{Recorder, TICK, World, by_function};
 use super::merge;
 use crate::hardware::Method;
-use crate::profile::{Balance, Profile, TimeSlice};
+use crate::profile::{Balance, Gap, Profile, TimeSlice};
 use crate::units::{Joules, Nanoseconds};
 
 fn joules(joules: f64) -> Joules {
@@ -136,7 +136,8 @@ fn a_rank_beside_its_companion_has_what_its_own_recorder_counted() {
         // What the companion had too little of the others is no more than what was measured.
         let scale = if joules_more < 0.0 { 155.0 / 161.0 } else { 1.0 };
         let expected = [(0, (70.0 - joules_more) * scale), (1, 70.0 * scale), (2, 15.0 * scale)];
-        for ((found, expected), of_rank) in by_function.iter().zip(expected).zip([None, Some(&of_rank), None]) {
+        for ((found, expected), of_rank) in by_function.iter().zip(expected).zip([None, Some(&of_rank), None])
+        {
             assert!(found.0 == expected.0 && (found.1 - expected.1).abs() < 1e-9, "{found:?} {expected:?}");
             assert!(of_rank.is_none_or(|of_rank| of_rank[..] == [found.1]), "{of_rank:?} {found:?}");
         }
@@ -285,7 +286,8 @@ fn time_in_which_nobody_recorded_is_left_out() {
     let found = in_time(&merged);
     assert_near(&found[..10], &[[5.5, 4.0, 0.5]; 10]);
     assert_near(&found[10..], &[[6.5, 5.0, 0.5]; 5]);
-    assert_eq!(merged.gaps, [100_000_000]);
+    let gap = Gap { after: Nanoseconds::from_millis(100), length: Nanoseconds::from_millis(150) };
+    assert_eq!(merged.gaps, [gap]);
     assert_eq!(merged.slices[14].end.since(merged.slices[0].start), merged.duration);
 }
 
@@ -304,6 +306,17 @@ fn machines_stand_on_one_axis_by_their_wall_clocks() {
     assert_near(&found[7..], &[[19.5, 15.0, 1.5]; 3]);
     // Both know of 65 J between ticks 10 and 20.
     assert_near(&together(&in_time(&merged), 40), &[[250.0, 140.0, 70.0]]);
+    // Each machine has its own meter on it: 55 and 65 J here, 65 and 65 J there.
+    let of_machine = |machine: usize| -> Vec<f64> {
+        let measured: Vec<f64> =
+            merged.machines[machine].in_slices[0].iter().map(|joules| joules.as_joules()).collect();
+        let third = |at: usize| &measured[at * measured.len() / 3..(at + 1) * measured.len() / 3];
+        (0..3).map(|at| third(at).iter().sum::<f64>().round()).collect()
+    };
+    assert_eq!((merged.slices.len(), merged.machines[0].in_slices[0].len()), (40, 40));
+    let sums: Vec<f64> = (0..2).map(|machine| of_machine(machine).iter().sum()).collect();
+    assert_eq!(sums, [120.0, 130.0]);
+    assert!(of_machine(0)[2] < 2.0 && of_machine(1)[0] < 2.0, "{:?} {:?}", of_machine(0), of_machine(1));
     // Where one does not tell when it began, there is no such axis, and it is said.
     there.recordings[0].started_unix_ns = None;
     let merged = merge(vec![here, there]).profile;

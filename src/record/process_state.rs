@@ -230,7 +230,10 @@ mod tests {
             fs::create_dir_all(path.parent().expect("below the root")).expect("folder");
             fs::write(path, text).expect("file");
         };
-        write("self/mounts", "cgroup2 /c/unified cgroup2 rw,relatime 0 0\ncgroup /c/perf cgroup rw,perf_event 0 0\n");
+        write(
+            "self/mounts",
+            "cgroup2 /c/unified cgroup2 rw,relatime 0 0\ncgroup /c/perf cgroup rw,perf_event 0 0\n",
+        );
         let state = ProcessState { proc_root: root.path().to_owned() };
         let found = |groups: &str| {
             write("self/cgroup", groups);
