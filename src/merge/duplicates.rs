@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::CHANCE;
+use super::chance;
 use super::machines::{Machines, overlap, times};
 use super::notes::title;
 use crate::profile::{Cell, Origin, Profile};
@@ -69,13 +69,13 @@ impl Seen {
     fn add(&mut self, cell: &Cell) {
         self.is_there |= cell.samples > 0;
         self.time += cell.time;
-        self.variance += cell.time.as_secs_f64().powi(2) / cell.samples.max(1) as f64;
+        self.variance += chance::variance(cell.time.as_secs_f64(), cell.samples);
     }
 
     /// It is longer than the other one by more than chance.
     fn exceeds(&self, other: &Self) -> bool {
         let more = self.time.as_secs_f64() - other.time.as_secs_f64();
-        more > CHANCE * (self.variance + other.variance).sqrt()
+        !chance::explains(more, self.variance + other.variance)
     }
 }
 
@@ -250,6 +250,6 @@ fn empty(part: &mut Profile, thread: u32, variances: &mut [f64]) {
 /// Adds the variance of joules that so many samples had: that of their count.
 fn add_chance(variances: &mut [f64], joules: &[Joules], samples: u64) {
     for (variance, joules) in variances.iter_mut().zip(joules) {
-        *variance += joules.as_joules().powi(2) / samples.max(1) as f64;
+        *variance += chance::variance(joules.as_joules(), samples);
     }
 }

@@ -28,6 +28,7 @@
 //! whose error bars add up to its own.
 
 mod axis;
+mod chance;
 mod columns;
 mod division;
 mod duplicates;
@@ -50,9 +51,6 @@ use std::sync::Arc;
 use crate::profile::{Balance, DomainEnergy, HiddenCallers, MachineEnergy, MergedPart, Profile};
 use columns::Columns;
 use machines::Machines;
-
-/// So many standard errors may be chance.
-const CHANCE: f64 = 3.0;
 
 /// A merged profile.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use crate::profile::{BALANCE_TOLERANCE, Balance, MeterCurve, Profile};
 use crate::units::{Joules, Timestamp};
 
-use super::CHANCE;
+use super::chance;
 use super::machines::times;
 
 /// What one recording says of a domain.
@@ -179,14 +179,14 @@ fn settle(mut balance: Balance, windows: &[&Window<'_>]) -> (Balance, Option<Con
     let is_more = |joules: Joules| joules.as_joules() > BALANCE_TOLERANCE * balance.measured.as_joules();
     let taken = balance.attributed + balance.recorder;
     let room = (balance.measured - balance.static_energy).max(Joules::ZERO);
-    let chance = CHANCE * windows.iter().map(|window| window.variance).sum::<f64>().sqrt();
+    let variance: f64 = windows.iter().map(|window| window.variance).sum();
     let conflict = |factor, excess: Joules| Conflict {
         parts: windows.iter().map(|window| window.part).collect(),
         taken,
         measured: balance.measured,
         static_energy: balance.static_energy,
         factor,
-        is_by_chance: excess.as_joules() <= chance,
+        is_by_chance: chance::explains(excess.as_joules(), variance),
     };
     let mut found = None;
     if is_more(taken - balance.measured) {

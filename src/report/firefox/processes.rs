@@ -97,6 +97,7 @@ impl<'a> Places<'a> {
             self.dimensions.iter().map(|dimension| origin.value_in(thread.cgroup.as_deref(), dimension));
         let values = values.collect::<Vec<String>>().join(", ");
         let place = if self.dimensions.is_empty() { &self.of_recording[recording] } else { &values };
-        format!(" ({place})")
+        // Of a companion beside the ranks of one machine nothing is to be told.
+        if place.is_empty() { String::new() } else { format!(" ({place})") }
     }
 }

@@ -193,9 +193,9 @@ fn several_recordings_stand_where_the_wall_clock_had_them() {
     let ranks = folder.path().join("ranks");
     std::fs::create_dir(&ranks).expect("writable");
     for (boot, rank, late) in [("one", 0, 0), ("one", 1, 0), ("two", 2, 3_000_000_000)] {
-        let mut identity = identity(boot, rank);
-        identity.started.as_mut().expect("told").unix_ns += late;
-        let recorded = Recorded { identity: Some(identity), recorder: rank + 1, ..Recorded::default() };
+        let mut recorded = Recorded { recorder: rank + 1, ..Recorded::default() };
+        recorded.identity = Some(identity(boot, rank));
+        recorded.started_unix_ns += late;
         recorded.write(&ranks.join(format!("{rank}.data")));
     }
     let profile = export(&ranks, &[]);
