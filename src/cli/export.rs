@@ -60,7 +60,8 @@ pub struct ExportArgs {
     #[arg(long, value_enum, default_value_t = RootArg::Auto)]
     root: RootArg,
 
-    /// Of several recordings: what tells them apart, before all other frames (collapsed, speedscope).
+    /// Of several recordings: what tells them apart, before all other frames (collapsed, speedscope) or behind names of
+    /// processes (firefox: else node and rank).
     #[arg(long, value_name = "BY", value_delimiter = ',', value_parser = by::dimension())]
     by: Vec<Dimension>,
 
@@ -122,8 +123,7 @@ pub fn run(args: ExportArgs) -> Outcome {
             exporter.name()
         );
     }
-    // Exports place samples at their times, of which those of several recordings are a picture without gaps.
-    let slices = exporter.needs_slices() && paths.len() == 1;
+    let slices = exporter.needs_slices();
     let lines = exporter.needs_lines();
     let functions = exporter.is_of_functions().then_some(FunctionsOfStacks::Paths);
     let needed = Needed { lines, slices, functions, ..Needed::STACKS };

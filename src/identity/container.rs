@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::control_groups::ControlGroups;
 use super::text::text;
 
 /// A container.
@@ -28,16 +29,12 @@ pub struct Pod {
     pub node: Option<String>,
 }
 
-/// The control group that `/proc/PID/cgroup` tells of: that of version 2, or the longest of version 1.
-pub fn cgroup_of(proc_cgroup: &str) -> Option<String> {
-    let paths = || proc_cgroup.lines().filter_map(|line| line.splitn(3, ':').nth(2));
-    let unified = proc_cgroup.lines().find_map(|line| line.strip_prefix("0::")).filter(|path| *path != "/");
-    let path = unified.or_else(|| paths().max_by_key(|path| path.len()))?;
-    // A kernel's path has at most so many bytes.
-    (path.len() <= 4096 && !path.is_empty()).then(|| path.to_owned())
-}
-
 impl Container {
+    /// The container of a process, by its groups in all hierarchies: a runtime may have put it into those of some only.
+    pub fn of_process(groups: &ControlGroups) -> Option<Self> {
+        groups.paths().find_map(Self::of_cgroup)
+    }
+
     /// The container whose control group this is: Docker's, containerd's, CRI-O's and Podman's end in
     /// the id, some with the runtime's name before it and `.scope` behind it. What lies in the container's own groups is its.
     pub fn of_cgroup(path: &str) -> Option<Self> {
@@ -70,15 +67,15 @@ impl Pod {
         is_uid.then(|| uid.replace('_', "-"))
     }
 
-    /// The pod of a process. `variable` tells its environment, `file` the files of the downward API that pods are
-    /// usually given, by their path. `None` outside of Kubernetes.
+    /// The pod of a process in these control groups. `variable` tells its environment, `file` the files of the downward API
+    /// that pods are usually given, by their path. `None` outside of Kubernetes.
     pub fn find(
-        cgroup: Option<&str>,
+        groups: &ControlGroups,
         hostname: &str,
         variable: impl Fn(&str) -> Option<String>,
         file: impl Fn(&str) -> Option<String>,
     ) -> Option<Self> {
-        let uid = cgroup.and_then(Self::uid_of_cgroup);
+        let uid = groups.paths().find_map(Self::uid_of_cgroup);
         if uid.is_none() && variable("KUBERNETES_SERVICE_HOST").is_none() {
             return None;
         }
@@ -115,6 +112,10 @@ mod tests {
 
     const ID: &str = "3f4b1c9f0a7e5d2c8b6a4f3e2d1c0b9a8f7e6d5c4b3a291807f6e5d4c3b2a190";
 
+    fn in_group(path: &str) -> ControlGroups {
+        ControlGroups::of_file(&format!("0::{path}\n"))
+    }
+
     #[test]
     fn containers_are_known_by_their_groups() {
         for path in [
@@ -139,10 +140,10 @@ mod tests {
         let slices =
             format!("/kubepods.slice/kubepods-burstable-pod{}.slice/crio-{ID}.scope", uid.replace('-', "_"));
         for path in [slices, format!("/kubepods/burstable/pod{uid}/{ID}")] {
-            let found = Pod::find(Some(&path), "host", none, none).expect("a pod");
+            let found = Pod::find(&in_group(&path), "host", none, none).expect("a pod");
             assert_eq!(found, Pod { uid: Some(uid.to_owned()), ..Pod::default() });
         }
-        assert_eq!(Pod::find(Some("/tripod/x"), "host", none, none), None);
+        assert_eq!(Pod::find(&in_group("/tripod/x"), "host", none, none), None);
         let variable = |name: &str| {
             let value = match name {
                 "KUBERNETES_SERVICE_HOST" => "10.0.0.1",
@@ -153,7 +154,7 @@ mod tests {
             Some(value.to_owned())
         };
         let file = |path: &str| (path == "/etc/podinfo/name").then(|| "cart-5d8\n".to_owned());
-        let found = Pod::find(None, "host", variable, file).expect("a pod");
+        let found = Pod::find(&ControlGroups::default(), "host", variable, file).expect("a pod");
         let some = |text: &str| Some(text.to_owned());
         let expected =
             Pod { name: some("cart-5d8"), namespace: some("shop"), uid: None, node: some("worker-3") };
@@ -161,10 +162,9 @@ mod tests {
     }
 
     #[test]
-    fn one_control_group_of_a_process_is_told() {
-        assert_eq!(cgroup_of("0::/a/b\n"), Some("/a/b".to_owned()));
-        assert_eq!(cgroup_of("4:memory:/docker/x\n1:name=systemd:/\n0::/\n"), Some("/docker/x".to_owned()));
-        assert_eq!(cgroup_of("0::/\n"), Some("/".to_owned()));
-        assert_eq!(cgroup_of(""), None);
+    fn a_container_is_known_in_whichever_hierarchy_it_is() {
+        let groups = ControlGroups::of_file(&format!("9:perf_event:/\n4:memory:/docker/{ID}\n0::/\n"));
+        assert_eq!(Container::of_process(&groups), Some(Container { id: ID.to_owned() }));
+        assert_eq!(Container::of_process(&in_group("/")), None);
     }
 }

@@ -21,8 +21,19 @@ pub struct Job {
     pub node: Option<String>,
 }
 
-/// Who tells a job's id, the likeliest first: Slurm, PBS and its kin, LSF, Flux, Grid Engine.
-const IDS: [&str; 5] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "JOB_ID"];
+/// Who tells a job's id. Batch systems stand first, the likeliest before the others: Slurm, PBS and its kin, LSF, Flux, Grid
+/// Engine. An MPI launcher without one of them has a name of its own for what it launched: PMIx's namespace (Open MPI of today),
+/// Open MPI 4's number, which is the same, and what PMI-2 calls it.
+const IDS: [&str; 8] = [
+    "SLURM_JOB_ID",
+    "PBS_JOBID",
+    "LSB_JOBID",
+    "FLUX_JOB_ID",
+    "JOB_ID",
+    "PMIX_NAMESPACE",
+    "OMPI_MCA_ess_base_jobid",
+    "PMI_JOBID",
+];
 /// Who tells a rank. An MPI launcher stands before Slurm: in a batch script that calls mpirun, Slurm's number is the
 /// script's own, 0 on all ranks.
 const RANKS: [&str; 5] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "FLUX_TASK_RANK", "SLURM_PROCID"];
@@ -101,6 +112,24 @@ mod tests {
         assert_eq!(job(&[("SLURM_PROCID", "0"), ("OMPI_COMM_WORLD_RANK", "5")]).rank, Some(5));
         assert_eq!(job(&[("PMI_RANK", "2")]).rank, Some(2));
         assert_eq!(job(&[("PMIX_RANK", "x"), ("PMI_RANK", "7")]).rank, Some(7));
+    }
+
+    #[test]
+    fn without_a_batch_system_the_launcher_names_the_job() {
+        let id = |variables: &[(&str, &str)]| job(variables).id;
+        let some = |text: &str| Some(text.to_owned());
+        // As mpirun of Open MPI 4.1 sets them, of which older ones have no namespace.
+        let open_mpi =
+            [("PMIX_NAMESPACE", "14483457"), ("PMIX_RANK", "1"), ("OMPI_MCA_ess_base_jobid", "14483457")];
+        assert_eq!(id(&open_mpi), some("14483457"));
+        assert_eq!(id(&open_mpi[2..]), some("14483457"));
+        assert_eq!(id(&[("PMI_JOBID", "7.0"), ("PMI_RANK", "1")]), some("7.0"));
+        // Within a batch job that has a name, and steps beside it, launchers' names are others' business.
+        let in_slurm =
+            [("PMIX_NAMESPACE", "slurm.pmix.4711.0"), ("SLURM_JOB_ID", "4711"), ("PMI_JOBID", "4711.0")];
+        assert_eq!(id(&in_slurm), some("4711"));
+        // MPICH's says of ranks how many they are, and nothing of their job.
+        assert_eq!(id(&[("PMI_FD", "8"), ("PMI_RANK", "1"), ("PMI_SIZE", "2")]), None);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod cgroup;
 mod container;
+mod control_groups;
 mod dimension;
 mod job;
 mod labels;
@@ -14,7 +15,8 @@ mod text;
 mod value;
 mod wall_clock;
 
-pub use container::{Container, Pod, cgroup_of};
+pub use container::{Container, Pod};
+pub use control_groups::ControlGroups;
 pub use dimension::{Dimension, UnknownDimension};
 pub use job::Job;
 pub use labels::{LabelError, Labels};

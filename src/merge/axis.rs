@@ -1,8 +1,8 @@
 //! When several recordings ran, on one axis.
 
 use super::machines::{Machines, times};
-use crate::profile::Profile;
-use crate::units::Timestamp;
+use crate::profile::{Gap, Profile};
+use crate::units::{Nanoseconds, Timestamp};
 
 /// The time in which at least one recording ran: nanoseconds from 0 on, without the gaps in which nobody recorded.
 pub(super) struct Axis {
@@ -40,16 +40,14 @@ impl Axis {
         length(&self.covered)
     }
 
-    /// Gaps that it leaves out: their places on the axis.
-    pub fn gaps(&self) -> Vec<u64> {
+    /// Gaps that it leaves out, in order.
+    pub fn gaps(&self) -> Vec<Gap> {
         let mut at = 0;
-        let ends = self.covered.iter().map(|(start, end)| {
-            at += end - start;
-            at
-        });
-        let mut ends: Vec<u64> = ends.collect();
-        ends.pop();
-        ends
+        let gap = |pair: &[(u64, u64)]| {
+            at += pair[0].1 - pair[0].0;
+            Gap { after: Nanoseconds::from_nanos(at), length: Nanoseconds::from_nanos(pair[1].0 - pair[0].1) }
+        };
+        self.covered.windows(2).map(gap).collect()
     }
 
     /// Where a time of a part's clock lies on the axis; in a gap, where that was left out.

@@ -1,10 +1,13 @@
 //! What more than one recording has.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use super::chance;
 use super::machines::{Machines, overlap, times};
-use crate::profile::{Origin, Profile};
-use crate::units::{Joules, Nanoseconds};
+use super::notes::title;
+use crate::profile::{Cell, Origin, Profile};
+use crate::units::{Joules, Nanoseconds, Timestamp};
 
 /// Leaves out recordings that are there already: copies of a file.
 pub(super) fn drop_repeated(numbered: &mut Vec<(usize, Profile)>) -> Vec<String> {
@@ -36,72 +39,139 @@ pub(super) fn drop_repeated(numbered: &mut Vec<(usize, Profile)>) -> Vec<String>
 /// A thread of one machine.
 type Task = (usize, Option<u64>, u32, u32);
 
-/// Takes threads that recordings of one time share from one of them: from that which charged them with most time. In
-/// the others their joules are other processes', as the joules of all that is not recorded.
-pub(super) fn take_once(parts: &mut [Profile], machines: &Machines) -> Vec<String> {
-    leave_recorders_out(parts, machines);
-    let mut holders: BTreeMap<Task, Vec<(usize, u32, Nanoseconds)>> = BTreeMap::new();
-    for (number, part) in parts.iter().enumerate() {
-        let identity = part.recordings.first().and_then(|origin| origin.identity.as_ref());
-        // Numbers of processes mean nothing in another namespace, or on a machine that is not known to be the same.
-        let Some(namespace) = identity.map(|identity| identity.pid_namespace) else { continue };
-        let mut time = vec![(false, Nanoseconds::ZERO); part.threads.len()];
-        for cell in &part.cells {
-            let (is_there, sum) = &mut time[cell.thread.0 as usize];
-            *is_there |= cell.samples > 0;
-            *sum += cell.time;
-        }
-        for (index, (thread, (is_there, time))) in part.threads.iter().zip(time).enumerate() {
-            if is_there {
-                let task = (machines.of_part[number], namespace, thread.pid, thread.tid);
-                holders.entry(task).or_default().push((number, index as u32, time));
-            }
-        }
+/// What was taken away from recordings, since others have it.
+pub(super) struct Taken {
+    pub warnings: Vec<String>,
+    /// By part and domain, how far chance may have put the sum of all recordings' functions off, in square joules: what is left of
+    /// chosen threads, and what is no longer among those of everything.
+    pub variances: Vec<Vec<f64>>,
+}
+
+/// A recording that has a thread.
+#[derive(Clone, Copy)]
+struct Holder {
+    part: usize,
+    /// The thread, by its number there.
+    thread: u32,
+    seen: Seen,
+}
+
+/// What samples say of the time that a thread ran.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    is_there: bool,
+    time: Nanoseconds,
+    /// Its variance, in square seconds: that of a count of samples.
+    variance: f64,
+}
+
+impl Seen {
+    fn add(&mut self, cell: &Cell) {
+        self.is_there |= cell.samples > 0;
+        self.time += cell.time;
+        self.variance += chance::variance(cell.time.as_secs_f64(), cell.samples);
     }
+
+    /// It is longer than the other one by more than chance.
+    fn exceeds(&self, other: &Self) -> bool {
+        let more = self.time.as_secs_f64() - other.time.as_secs_f64();
+        !chance::explains(more, self.variance + other.variance)
+    }
+}
+
+/// Takes threads that recordings of one time share from one of them. In the others their joules are other processes', as the
+/// joules of all that is not recorded.
+///
+/// That one is a recording of these threads, as a rank's, if a recording of everything, as its node's, has no more of them
+/// than chance tells: the former counted exactly how long they ran, and knows whose they are. Else it is the one that charged
+/// them with most time.
+pub(super) fn take_once(parts: &mut [Profile], machines: &Machines) -> Taken {
+    leave_recorders_out(parts, machines);
+    let of_system: Vec<bool> = parts.iter().map(is_of_system).collect();
+    let mut variances: Vec<Vec<f64>> = parts.iter().map(|part| vec![0.0; part.domains.len()]).collect();
     let mut taken_away: BTreeMap<(usize, usize), (u32, u32)> = BTreeMap::new();
-    for ((_, _, pid, _), holders) in holders {
-        let mut kept: Vec<usize> = Vec::new();
-        let mut holders = holders;
-        holders.sort_by_key(|(number, _, time)| (std::cmp::Reverse(*time), *number));
-        let mut done: Vec<(usize, u32)> = Vec::new();
-        for (number, thread, _) in holders {
+    for ((_, _, pid, _), mut holders) in holders(parts, machines) {
+        let longest_chosen = holders.iter().filter(|holder| !of_system[holder.part]);
+        let longest_chosen = longest_chosen.max_by_key(|holder| holder.seen.time).map(|holder| holder.seen);
+        let comes_later = |holder: &Holder| {
+            of_system[holder.part] && longest_chosen.is_some_and(|chosen| !holder.seen.exceeds(&chosen))
+        };
+        holders.sort_by_key(|holder| (comes_later(holder), Reverse(holder.seen.time), holder.part));
+        let mut kept: Vec<Holder> = Vec::new();
+        let mut done: Vec<Holder> = Vec::new();
+        for holder in holders {
             // The same thread in another name, in one recording.
-            let is_kept_here = kept.contains(&number);
-            let rival = kept
-                .iter()
-                .find(|&&other| other != number && overlap(times(&parts[other]), times(&parts[number])));
-            match rival.copied().filter(|_| !is_kept_here) {
-                None => kept.push(number),
+            let is_kept_here = kept.iter().any(|other| other.part == holder.part);
+            let rival = kept.iter().find(|other| {
+                other.part != holder.part && overlap(times(&parts[other.part]), times(&parts[holder.part]))
+            });
+            match rival.filter(|_| !is_kept_here) {
+                None => kept.push(holder),
                 Some(other) => {
-                    done.push((number, thread));
-                    let (count, _) = taken_away.entry((other, number)).or_insert((0, pid));
-                    *count += 1;
+                    done.push(holder);
+                    // A recording of everything is expected to have what others have, and nothing of it is lost here.
+                    let loses_nothing = comes_later(&holder) && !comes_later(other)
+                        || of_system[other.part] != of_system[holder.part]
+                            && is_within(times(&parts[holder.part]), times(&parts[other.part]));
+                    if !loses_nothing {
+                        let (count, _) = taken_away.entry((other.part, holder.part)).or_insert((0, pid));
+                        *count += 1;
+                    }
                 }
             }
         }
-        for (number, thread) in done {
-            empty(&mut parts[number], thread);
+        for Holder { part, thread, .. } in done {
+            empty(&mut parts[part], thread, &mut variances[part]);
         }
     }
-    let name = |part: usize| parts[part].recordings.first().map_or("a recording", Origin::title);
-    let sentence = |((other, number), (count, pid)): ((usize, usize), (u32, u32))| {
-        let windows = (times(&parts[other]), times(&parts[number]));
-        let beyond = windows.1.0 < windows.0.0 || windows.1.1 > windows.0.1;
-        let beyond = if beyond {
-            "; what only the latter may have seen of them stands with other processes"
-        } else {
+    let sentences = taken_away.into_iter().map(|((other, part), (count, pid))| {
+        let beyond = if is_within(times(&parts[part]), times(&parts[other])) {
             ""
+        } else {
+            "; what only the latter may have seen of them stands with other processes"
         };
         format!(
             "{} and {} both have {count} thread(s) of one time, such as of process {pid}: these are taken from the \
              former alone{beyond}",
-            name(other),
-            name(number)
+            title(&parts[other]),
+            title(&parts[part])
         )
-    };
-    let mut warnings: Vec<String> = taken_away.into_iter().map(sentence).collect();
-    warnings.extend(strangers(parts, machines));
-    warnings
+    });
+    let warnings = sentences.chain(strangers(parts, machines)).collect();
+    // Of a recording of everything the sum is what was measured, whichever of its threads chance gave more.
+    for (part, variances) in parts.iter().zip(&mut variances).filter(|(part, _)| !is_of_system(part)) {
+        for (index, cell) in part.cells.iter().enumerate() {
+            add_chance(variances, part.joules(index), cell.samples);
+        }
+    }
+    Taken { warnings, variances }
+}
+
+/// Which recordings have each thread.
+fn holders(parts: &[Profile], machines: &Machines) -> BTreeMap<Task, Vec<Holder>> {
+    let mut holders: BTreeMap<Task, Vec<Holder>> = BTreeMap::new();
+    for (number, part) in parts.iter().enumerate() {
+        let identity = part.recordings.first().and_then(|origin| origin.identity.as_ref());
+        // Numbers of processes mean nothing in another namespace, or on a machine that is not known to be the same.
+        let Some(namespace) = identity.map(|identity| identity.pid_namespace) else { continue };
+        let mut seen = vec![Seen::default(); part.threads.len()];
+        part.cells.iter().for_each(|cell| seen[cell.thread.0 as usize].add(cell));
+        for (index, (thread, seen)) in (0..).zip(part.threads.iter().zip(seen)) {
+            if seen.is_there {
+                let task = (machines.of_part[number], namespace, thread.pid, thread.tid);
+                holders.entry(task).or_default().push(Holder { part: number, thread: index, seen });
+            }
+        }
+    }
+    holders
+}
+
+fn is_of_system(part: &Profile) -> bool {
+    part.recordings.first().is_some_and(|origin| origin.is_of_system)
+}
+
+fn is_within(inner: (Timestamp, Timestamp), outer: (Timestamp, Timestamp)) -> bool {
+    inner.0 >= outer.0 && inner.1 <= outer.1
 }
 
 /// A recorder's work is in its own recording, as eprof's; another recording that has it as functions does not keep it.
@@ -121,7 +191,9 @@ fn leave_recorders_out(parts: &mut [Profile], machines: &Machines) {
             }
             let threads = (0..).zip(&parts[part].threads).filter(|(_, thread)| thread.pid == pid);
             for thread in threads.map(|(index, _)| index).collect::<Vec<u32>>() {
-                empty(&mut parts[part], thread);
+                // It is told exactly elsewhere.
+                let mut ignored = vec![0.0; parts[part].domains.len()];
+                empty(&mut parts[part], thread, &mut ignored);
             }
         }
     }
@@ -133,30 +205,31 @@ fn strangers(parts: &[Profile], machines: &Machines) -> Option<String> {
     let namespace = |part: usize| {
         parts[part].recordings.first().and_then(|origin| origin.identity.as_ref()?.pid_namespace)
     };
-    let is_of_system = |part: usize| parts[part].recordings.first().is_some_and(|origin| origin.is_of_system);
     let pairs = (0..parts.len()).flat_map(|a| (0..parts.len()).map(move |b| (a, b)));
     let (system, other) = pairs.into_iter().find(|&(a, b)| {
         a != b
-            && is_of_system(a)
+            && is_of_system(&parts[a])
             && machines.of_part[a] == machines.of_part[b]
             && (namespace(a).is_none() || namespace(a) != namespace(b))
             && overlap(times(&parts[a]), times(&parts[b]))
     })?;
-    let name = |part: usize| parts[part].recordings.first().map_or("a recording", Origin::title);
     Some(format!(
         "{} recorded everything on the machine of {}, whose processes have other numbers: what the latter has \
          is in the former, too, and is counted twice. Report them apart",
-        name(system),
-        name(other)
+        title(&parts[system]),
+        title(&parts[other])
     ))
 }
 
-/// A thread's cells have nothing any more, and others its joules.
-fn empty(part: &mut Profile, thread: u32) {
+/// A thread's cells have nothing any more, and others its joules. `variances` grows by what these may be off by chance.
+fn empty(part: &mut Profile, thread: u32, variances: &mut [f64]) {
     let columns = part.domains.len();
     for (index, cell) in part.cells.iter_mut().enumerate().filter(|(_, cell)| cell.thread.0 == thread) {
-        (cell.samples, cell.count, cell.time) = (0, 0, Nanoseconds::ZERO);
-        for (domain, joules) in part.cell_joules[index * columns..][..columns].iter_mut().enumerate() {
+        let samples = std::mem::take(&mut cell.samples);
+        (cell.count, cell.time) = (0, Nanoseconds::ZERO);
+        let joules = &mut part.cell_joules[index * columns..][..columns];
+        add_chance(variances, joules, samples);
+        for (domain, joules) in joules.iter_mut().enumerate() {
             let balance = &mut part.domains[domain].balance;
             balance.attributed -= *joules;
             balance.other_processes += *joules;
@@ -171,5 +244,12 @@ fn empty(part: &mut Profile, thread: u32) {
         {
             row.fill(0.0);
         }
+    }
+}
+
+/// Adds the variance of joules that so many samples had: that of their count.
+fn add_chance(variances: &mut [f64], joules: &[Joules], samples: u64) {
+    for (variance, joules) in variances.iter_mut().zip(joules) {
+        *variance += chance::variance(joules.as_joules(), samples);
     }
 }

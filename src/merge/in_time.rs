@@ -11,10 +11,10 @@ use super::columns::Columns;
 use super::machines::Machines;
 use super::notes::title;
 use super::union::{Window, measured_between, static_between};
-use crate::profile::{Balance, InSlice, MachineEnergy, Profile, TimeSlice};
+use crate::profile::{Balance, Gap, InSlice, MachineEnergy, Profile, TimeSlice};
 use crate::units::{Joules, Nanoseconds};
 
-/// At most so many pieces, as many as a picture of power has.
+/// At most so many pieces, as many as a picture of power has; and as many more as there are gaps.
 const MOST_PIECES: u64 = 400;
 
 /// The joules of several recordings in time.
@@ -22,8 +22,10 @@ pub(super) struct InTime {
     /// Pieces of time from the merged profile's start on, of whose top-level domains `balance` is. Its cells are those of the
     /// parts, one part's after the other's.
     pub slices: Vec<TimeSlice>,
-    /// Nanoseconds from the start to each gap in which nobody recorded, and which was left out.
-    pub gaps: Vec<u64>,
+    /// Gaps in which nobody recorded, and which are left out.
+    pub gaps: Vec<Gap>,
+    /// What each machine measured in each piece, by domain.
+    pub of_machines: Vec<Vec<Vec<Joules>>>,
 }
 
 /// Of parts that tell their joules in time; nothing of others.
@@ -37,7 +39,11 @@ pub(super) fn of(
     energies: &[MachineEnergy],
     top: &[usize],
 ) -> Result<InTime, String> {
-    let nothing = InTime { slices: Vec::new(), gaps: Vec::new() };
+    let nothing = InTime {
+        slices: Vec::new(),
+        gaps: Vec::new(),
+        of_machines: energies.iter().map(|energy| energy.in_slices.clone()).collect(),
+    };
     let found: usize = parts.iter().map(|part| part.slices.len()).sum();
     if found == 0 {
         return Ok(nothing);
@@ -52,9 +58,14 @@ pub(super) fn of(
     let axis = Axis::of(parts, machines).map_err(unplaced)?;
     let length = axis.length();
     let count = (found as u64).clamp(1, MOST_PIECES).min(length.max(1));
-    let edges: Vec<u64> =
-        (0..=count).map(|at| (u128::from(length) * u128::from(at) / u128::from(count)) as u64).collect();
+    let evenly = (0..=count).map(|at| (u128::from(length) * u128::from(at) / u128::from(count)) as u64);
+    let gaps = axis.gaps();
+    // What is left out lies between two pieces, and in none.
+    let mut edges: Vec<u64> = evenly.chain(gaps.iter().map(|gap| gap.after.as_nanos())).collect();
+    edges.sort_unstable();
+    edges.dedup();
     let mut pieces = Pieces::new(&edges, columns.infos.len());
+    let mut of_machines = nothing.of_machines;
     for (machine, energy) in energies.iter().enumerate() {
         for (column, balance) in energy.balances.iter().enumerate() {
             let Some(balance) = balance else { continue };
@@ -70,6 +81,7 @@ pub(super) fn of(
                 let measured = measured_between(&windows, from, to);
                 let piece = &mut pieces.all[at];
                 piece.measured[column] += measured;
+                of_machines[machine][column].push(measured);
                 if is_top {
                     piece.balance.measured += measured;
                     *of_static = static_between(&windows, from, to);
@@ -98,7 +110,7 @@ pub(super) fn of(
         balance: piece.balance,
         by_cell: piece.cells.into_values().collect(),
     });
-    Ok(InTime { slices: slices.collect(), gaps: axis.gaps() })
+    Ok(InTime { slices: slices.collect(), gaps, of_machines })
 }
 
 /// Pieces of the axis while they are filled.

@@ -67,6 +67,7 @@ impl Machines {
             name: name.clone(),
             boot: boot.clone(),
             balances: vec![None; columns],
+            in_slices: vec![Vec::new(); columns],
         };
         self.names.iter().map(energy).collect()
     }

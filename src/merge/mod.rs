@@ -18,8 +18,9 @@
 //!
 //! Where functions are more than there is room for beside static energy, since recorders divided the same
 //! joules by models of their own, static energy gives way; where they are more than was measured, they are scaled.
-//! Both is said, with the other things that cannot be known: recordings without a boot id, which may or may not be of one
-//! machine; processes that more than one recording has, which are taken from one of them.
+//! Both is said where it is more than chance, with the other things that cannot be known: recordings without a boot id, which may
+//! or may not be of one machine; processes that more than one recording has, which are taken from one of them. A companion,
+//! which records everything, is expected to have its ranks' threads, too: they are the ranks'.
 //!
 //! Where recordings tell their joules in time, and when they began, the merged profile tells its own.
 //!
@@ -27,6 +28,7 @@
 //! whose error bars add up to its own.
 
 mod axis;
+mod chance;
 mod columns;
 mod division;
 mod duplicates;
@@ -73,10 +75,11 @@ pub fn merge(profiles: Vec<Profile>) -> Merged {
     let (order, mut parts): (Vec<usize>, Vec<Profile>) = numbered.into_iter().unzip();
     let machines = Machines::of(&parts);
     warnings.extend(machines.warnings(&parts));
-    warnings.extend(duplicates::take_once(&mut parts, &machines));
+    let taken = duplicates::take_once(&mut parts, &machines);
+    warnings.extend(taken.warnings);
     let columns = Columns::of(&parts);
     warnings.extend(columns.warnings(&parts, &machines));
-    let energies = machine_energies(&mut parts, &machines, &columns, &mut warnings);
+    let energies = machine_energies(&mut parts, &machines, &columns, &taken.variances, &mut warnings);
     let mut profile = tables::concatenate(&parts, &columns);
     for (origin, machine) in profile.recordings.iter_mut().zip(&machines.of_part) {
         origin.machine = *machine as u32;
@@ -99,7 +102,11 @@ pub fn merge(profiles: Vec<Profile>) -> Merged {
     profile.is_partial = parts.iter().any(|part| part.is_partial);
     let top: Vec<usize> = profile.top_domains().map(|(column, _)| column).collect();
     match in_time::of(&parts, &machines, &columns, &profile.machines, &top) {
-        Ok(in_time) => (profile.slices, profile.gaps) = (in_time.slices, in_time.gaps),
+        Ok(in_time) => {
+            (profile.slices, profile.gaps) = (in_time.slices, in_time.gaps);
+            let machines = profile.machines.iter_mut().zip(in_time.of_machines);
+            machines.for_each(|(machine, in_slices)| machine.in_slices = in_slices);
+        }
         Err(sentence) => warnings.push(sentence),
     }
     parts.iter_mut().for_each(|part| part.slices = Vec::new());
@@ -121,6 +128,7 @@ fn machine_energies(
     parts: &mut [Profile],
     machines: &Machines,
     columns: &Columns,
+    variances: &[Vec<f64>],
     warnings: &mut Vec<String>,
 ) -> Vec<MachineEnergy> {
     let mut energies = machines.energies(columns.infos.len());
@@ -133,12 +141,17 @@ fn machine_energies(
             }
             let windows: Vec<union::Window<'_>> = of_column
                 .iter()
-                .map(|&(part, domain)| union::Window::of(&parts[part], part, domain))
+                .map(|&(part, domain)| union::Window {
+                    variance: variances[part][domain],
+                    ..union::Window::of(&parts[part], part, domain)
+                })
                 .collect();
             let found = union::balance(&windows);
             energy.balances[column] = Some(found.balance);
             for conflict in found.conflicts {
-                warnings.push(conflict.sentence(&energy.name, &info.name, parts));
+                if !conflict.is_by_chance {
+                    warnings.push(conflict.sentence(&energy.name, &info.name, parts));
+                }
                 if let Some(factor) = conflict.factor {
                     let scaled = of_column.iter().filter(|(part, _)| conflict.parts.contains(part));
                     scaled.for_each(|&(part, domain)| tables::scale(&mut parts[part], domain, factor));

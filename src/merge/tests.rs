@@ -3,8 +3,8 @@
 use super::fixture::{Recorder, TICK, World, by_function};
 use super::merge;
 use crate::hardware::Method;
-use crate::profile::{Balance, Profile, TimeSlice};
-use crate::units::Joules;
+use crate::profile::{Balance, Gap, Profile, TimeSlice};
+use crate::units::{Joules, Nanoseconds};
 
 fn joules(joules: f64) -> Joules {
     Joules::from_joules(joules)
@@ -107,6 +107,59 @@ fn a_process_of_two_recordings_is_taken_from_one() {
     assert_eq!(samples, 90, "what is not taken has no samples either");
 }
 
+/// A recording of everything, of which chance gave process 1 so many joules, samples and ticks more.
+fn companion(world: &World, more: f64, more_ticks: u64) -> Profile {
+    let mut all = world.record(&recorder(1, &[0, 1, 2], (0, 30)));
+    all.recordings[0].is_of_system = true;
+    let (cell, other) = (1, 0);
+    all.cells[cell].samples = 20 + more_ticks;
+    all.cells[cell].time = Nanoseconds::from_nanos((20 + more_ticks) * TICK.as_nanos());
+    all.cell_joules[cell] += joules(more);
+    all.cell_joules[other] -= joules(more);
+    all
+}
+
+#[test]
+fn a_rank_beside_its_companion_has_what_its_own_recorder_counted() {
+    let world = world();
+    let rank = world.record(&recorder(2, &[1], (10, 30)));
+    // Chance gave the companion more of the rank's samples, or fewer.
+    for (joules_more, ticks_more) in [(6.0, 2), (0.0, 0), (-6.0, 10)] {
+        let merged = merge(vec![companion(&world, joules_more, ticks_more), rank.clone()]).profile;
+        let by_function = by_function(&merged);
+        let cells = merged.cells.iter().enumerate().filter(|(_, cell)| cell.samples > 0);
+        let of_rank = cells.filter(|(_, cell)| merged.threads[cell.thread.0 as usize].recording.0 == 1);
+        let of_rank: Vec<f64> = of_rank.map(|(cell, _)| merged.joules(cell)[0].as_joules()).collect();
+        let balance = merged.domains[0].balance;
+        assert!(balance.holds() && balance.measured == joules(185.0), "{balance:?}");
+        assert_eq!(merged.warnings, Vec::<String>::new());
+        // What the companion gave to others of the rank's is static energy's, or nobody's.
+        let expected = [(0, 70.0 - joules_more), (1, 70.0), (2, 15.0)];
+        assert_eq!(balance.static_energy, joules(30.0 + f64::min(joules_more, 0.0)));
+        assert_eq!(balance.other_processes, joules(f64::max(joules_more, 0.0)));
+        for ((found, expected), of_rank) in by_function.iter().zip(expected).zip([None, Some(&of_rank), None])
+        {
+            assert!(found.0 == expected.0 && (found.1 - expected.1).abs() < 1e-9, "{found:?} {expected:?}");
+            assert!(of_rank.is_none_or(|of_rank| of_rank[..] == [found.1]), "{of_rank:?} {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_recorder_that_saw_a_part_of_a_process_does_not_take_all_of_it() {
+    let world = world();
+    // Attached for two ticks, with a sample in each; the companion has twenty.
+    let attached = world.record(&recorder(2, &[1], (20, 22)));
+    let merged = merge(vec![companion(&world, 0.0, 0), attached]).profile;
+    assert_eq!(by_function(&merged), [(0, 70.0), (1, 70.0), (2, 15.0)]);
+    assert_eq!(merged.warnings, Vec::<String>::new());
+    // Two that both chose a process are told of it.
+    let [long, short] =
+        [world.record(&recorder(1, &[1], (0, 30))), world.record(&recorder(2, &[1], (20, 22)))];
+    let merged = merge(vec![long, short]).profile;
+    assert!(merged.warnings[0].contains("both have 1 thread(s)"), "{:?}", merged.warnings);
+}
+
 #[test]
 fn another_recorder_is_no_function() {
     let world = world();
@@ -166,8 +219,10 @@ fn measured_and_estimated_joules_of_one_machine_are_told() {
 
 #[test]
 fn functions_that_are_more_than_was_measured_are_scaled() {
+    let samples = std::cell::Cell::new(3_000);
     let rank = |pid: u32, process: usize, factor: f64| {
         let mut profile: Profile = world().record(&recorder(pid, &[process], (0, 30)));
+        profile.cells[0].samples = samples.get();
         profile.cell_joules[0] = profile.cell_joules[0] * factor;
         profile.domains[0].balance.attributed = profile.cell_joules[0];
         profile
@@ -176,6 +231,11 @@ fn functions_that_are_more_than_was_measured_are_scaled() {
     let balance = merged.domains[0].balance;
     assert!(balance.holds() && (balance.attributed - joules(185.0)).abs() < joules(1e-9), "{balance:?}");
     assert!(merged.warnings[0].contains("scaled by 0.6607"), "{:?}", merged.warnings);
+    // Of thirty samples each it may be chance, and is no more than that.
+    samples.set(30);
+    let by_chance = merge(vec![rank(1, 0, 2.0), rank(2, 1, 2.0)]).profile;
+    assert_eq!((by_chance.domains[0].balance, by_chance.warnings), (balance, Vec::new()));
+    samples.set(3_000);
     // A little too much takes from static energy.
     let merged = merge(vec![rank(1, 0, 1.0), rank(2, 1, 1.4)]).profile;
     let balance = merged.domains[0].balance;
@@ -234,7 +294,8 @@ fn time_in_which_nobody_recorded_is_left_out() {
     let found = in_time(&merged);
     assert_near(&found[..10], &[[5.5, 4.0, 0.5]; 10]);
     assert_near(&found[10..], &[[6.5, 5.0, 0.5]; 5]);
-    assert_eq!(merged.gaps, [100_000_000]);
+    let gap = Gap { after: Nanoseconds::from_millis(100), length: Nanoseconds::from_millis(150) };
+    assert_eq!(merged.gaps, [gap]);
     assert_eq!(merged.slices[14].end.since(merged.slices[0].start), merged.duration);
 }
 
@@ -253,6 +314,17 @@ fn machines_stand_on_one_axis_by_their_wall_clocks() {
     assert_near(&found[7..], &[[19.5, 15.0, 1.5]; 3]);
     // Both know of 65 J between ticks 10 and 20.
     assert_near(&together(&in_time(&merged), 40), &[[250.0, 140.0, 70.0]]);
+    // Each machine has its own meter on it: 55 and 65 J here, 65 and 65 J there.
+    let of_machine = |machine: usize| -> Vec<f64> {
+        let measured: Vec<f64> =
+            merged.machines[machine].in_slices[0].iter().map(|joules| joules.as_joules()).collect();
+        let third = |at: usize| &measured[at * measured.len() / 3..(at + 1) * measured.len() / 3];
+        (0..3).map(|at| third(at).iter().sum::<f64>().round()).collect()
+    };
+    assert_eq!((merged.slices.len(), merged.machines[0].in_slices[0].len()), (40, 40));
+    let sums: Vec<f64> = (0..2).map(|machine| of_machine(machine).iter().sum()).collect();
+    assert_eq!(sums, [120.0, 130.0]);
+    assert!(of_machine(0)[2] < 4.0 && of_machine(1)[0] < 4.0, "{:?} {:?}", of_machine(0), of_machine(1));
     // Where one does not tell when it began, there is no such axis, and it is said.
     there.recordings[0].started_unix_ns = None;
     let merged = merge(vec![here, there]).profile;

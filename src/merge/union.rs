@@ -3,6 +3,7 @@
 use crate::profile::{BALANCE_TOLERANCE, Balance, MeterCurve, Profile};
 use crate::units::{Joules, Timestamp};
 
+use super::chance;
 use super::machines::times;
 
 /// What one recording says of a domain.
@@ -15,6 +16,8 @@ pub(super) struct Window<'a> {
     pub balance: Balance,
     /// When they were counted; evenly, where that is not known.
     pub curve: Option<&'a MeterCurve>,
+    /// How far its functions' joules may be off by chance, in square joules.
+    pub variance: f64,
 }
 
 /// The domain's balance.
@@ -35,6 +38,8 @@ pub(super) struct Conflict {
     static_energy: Joules,
     /// By what their functions are to be multiplied; `None` if static energy alone had to give way.
     pub factor: Option<f64>,
+    /// Chance in what was sampled explains it.
+    pub is_by_chance: bool,
 }
 
 impl Conflict {
@@ -69,6 +74,7 @@ impl<'a> Window<'a> {
             time: window.unwrap_or_else(|| times(profile)),
             balance: profile.domains[domain].balance,
             curve: curve.filter(|_| window.is_some()),
+            variance: 0.0,
         }
     }
 
@@ -173,22 +179,24 @@ fn settle(mut balance: Balance, windows: &[&Window<'_>]) -> (Balance, Option<Con
     let is_more = |joules: Joules| joules.as_joules() > BALANCE_TOLERANCE * balance.measured.as_joules();
     let taken = balance.attributed + balance.recorder;
     let room = (balance.measured - balance.static_energy).max(Joules::ZERO);
-    let conflict = |factor| Conflict {
+    let variance: f64 = windows.iter().map(|window| window.variance).sum();
+    let conflict = |factor, excess: Joules| Conflict {
         parts: windows.iter().map(|window| window.part).collect(),
         taken,
         measured: balance.measured,
         static_energy: balance.static_energy,
         factor,
+        is_by_chance: chance::explains(excess.as_joules(), variance),
     };
     let mut found = None;
     if is_more(taken - balance.measured) {
         let factor = balance.measured / taken;
-        found = Some(conflict(Some(factor)));
+        found = Some(conflict(Some(factor), taken - balance.measured));
         balance.attributed = balance.attributed * factor;
         balance.recorder = balance.recorder * factor;
         balance.static_energy = Joules::ZERO;
     } else if is_more(taken - room) {
-        found = Some(conflict(None));
+        found = Some(conflict(None, taken - room));
         balance.static_energy = (balance.measured - taken).max(Joules::ZERO);
     }
     let left = balance.measured - balance.attributed - balance.static_energy - balance.recorder;

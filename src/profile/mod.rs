@@ -69,8 +69,8 @@ pub struct Profile {
     pub cell_variances: Vec<f64>,
     /// The recording in pieces of time, in order, without gaps. Only kept on request.
     pub slices: Vec<TimeSlice>,
-    /// Of a merged profile, nanoseconds of its slices before each gap in which nobody recorded. Gaps are left out.
-    pub gaps: Vec<u64>,
+    /// Of a merged profile, the gaps in which nobody recorded. Slices leave them out; none lies on both sides of one.
+    pub gaps: Vec<Gap>,
     /// How joules were divided among samples; `None` where there are none.
     pub division: Option<Division>,
     /// What the errors of sums of cells follow from; `None` where it is not known.
@@ -111,6 +111,9 @@ pub struct MachineEnergy {
     pub boot: Option<String>,
     /// Where the joules of each domain of the profile went on this machine; `None` if it has no such domain.
     pub balances: Vec<Option<Balance>>,
+    /// What it measured in each of the profile's slices, by domain; empty of domains that it does not have, or of slices that
+    /// were not kept.
+    pub in_slices: Vec<Vec<Joules>>,
 }
 
 /// How often a chain of frame pointers lacked the caller of a function that had set up no frame.
@@ -214,6 +217,15 @@ pub struct TimeSlice {
     pub balance: Balance,
     /// What cells had of it; those without anything are left out.
     pub by_cell: Vec<InSlice>,
+}
+
+/// Time in which nobody recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// How long the slices before it are together.
+    pub after: Nanoseconds,
+    /// How long it is.
+    pub length: Nanoseconds,
 }
 
 /// What a cell had of a stretch of time. There are as many as cells and stretches together have, hence small numbers.

@@ -98,7 +98,7 @@ mod tests {
     fn without_hardware_cpu_time_is_sampled_by_an_exact_period() {
         let [event] = &chosen(&[], SamplingRate::Default)[..] else { panic!("one event") };
         assert_eq!(event.spec.name, "cpu-clock");
-        assert_eq!(event.interval, SampleInterval::Period(999_983));
+        assert_eq!(event.interval, SampleInterval::Period(996_979));
         assert_eq!(event.info().role, Some(Role::Clk));
     }
 

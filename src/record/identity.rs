@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::hardware::MachineInfo;
-use crate::identity::{Container, Identity, Job, Labels, MachineId, Pod, WallClock, cgroup_of};
+use crate::identity::{Container, ControlGroups, Identity, Job, Labels, MachineId, Pod, WallClock};
 use crate::machine::Roots;
 use crate::record::options::TargetTasks;
 use crate::record::process_state::ProcessState;
@@ -37,12 +37,11 @@ pub fn of(
             pid.map_or_else(|| roots.folder().to_owned(), |pid| roots.procfs.join(format!("{pid}/root")));
         read(&inner.join(path.trim_start_matches('/')))
     };
-    let process = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
-    let cgroup = match tasks {
-        TargetTasks::ControlGroup(group) => Some(group.to_string_lossy().into_owned()),
+    let groups = match tasks {
+        TargetTasks::ControlGroup(group) => ControlGroups::of_path(group.to_string_lossy().into_owned()),
         // Everything is in no group of its own.
-        TargetTasks::System(_) => None,
-        _ => read(&roots.procfs.join(process).join("cgroup")).and_then(|text| cgroup_of(&text)),
+        TargetTasks::System(_) => ControlGroups::default(),
+        _ => state.control_groups(pid),
     };
     Identity {
         machine: read(&roots.folder().join("etc/machine-id")).and_then(|text| MachineId::of_file(&text)),
@@ -50,9 +49,9 @@ pub fn of(
         pid_namespace: fs::metadata(roots.procfs.join("self/ns/pid")).ok().map(|namespace| namespace.ino()),
         started,
         job: Job::of_environment(variable),
-        container: cgroup.as_deref().and_then(Container::of_cgroup),
-        pod: Pod::find(cgroup.as_deref(), &machine.hostname, variable, file),
-        cgroup,
+        container: Container::of_process(&groups),
+        pod: Pod::find(&groups, &machine.hostname, variable, file),
+        cgroup: groups.sampled().map(str::to_owned),
         labels: labels.clone(),
     }
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use perf_data::encode::{self, MappingFields, RecordTooLong, SampleId};
 
+use crate::identity::ControlGroups;
 use crate::machine::Roots;
 use crate::units::Timestamp;
 
@@ -37,12 +38,21 @@ impl ProcessState {
         control_group_mounts(&mounts)
     }
 
-    /// The top folder of the hierarchy whose groups samples tell: that of version 1 which perf events are in, or else that
-    /// of version 2.
+    /// The control groups of a process, or of this one; none if it cannot be looked at.
+    pub fn control_groups(&self, pid: Option<u32>) -> ControlGroups {
+        let process = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
+        let text = fs::read_to_string(self.proc_root.join(process).join("cgroup"));
+        ControlGroups::of_file(&text.unwrap_or_default())
+    }
+
+    /// The top folder of the hierarchy whose groups samples tell; `None` where it is mounted nowhere.
     pub fn sampled_control_groups(&self) -> Option<PathBuf> {
         let mounts = fs::read_to_string(self.proc_root.join("self/mounts")).unwrap_or_default();
-        let of = |kind, option| mounts_of(&mounts, kind, option).next();
-        of("cgroup", Some("perf_event")).or_else(|| of("cgroup2", None))
+        let (kind, option) = match self.control_groups(None).samples_tell_version_1() {
+            true => ("cgroup", Some("perf_event")),
+            false => ("cgroup2", None),
+        };
+        mounts_of(&mounts, kind, option).next()
     }
 
     /// Numbers of all processes.
@@ -209,6 +219,36 @@ mod tests {
         let mounts = "cgroup /c/cpu cgroup rw,cpu 0 0\ncgroup2 /c/unified cgroup2 rw,relatime 0 0\n\
                       cgroup /c/perf cgroup rw,perf_event 0 0\n";
         assert_eq!(control_group_mounts(mounts), [Path::new("/c/perf"), Path::new("/c/unified")]);
+    }
+
+    /// What a recording of a process says of its group and what its samples say is of one hierarchy, where both versions are used.
+    #[test]
+    fn groups_of_processes_and_of_samples_are_of_one_hierarchy() {
+        let root = tempfile::tempdir().expect("folder");
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().expect("below the root")).expect("folder");
+            fs::write(path, text).expect("file");
+        };
+        write(
+            "self/mounts",
+            "cgroup2 /c/unified cgroup2 rw,relatime 0 0\ncgroup /c/perf cgroup rw,perf_event 0 0\n",
+        );
+        let state = ProcessState { proc_root: root.path().to_owned() };
+        let found = |groups: &str| {
+            write("self/cgroup", groups);
+            write("12/cgroup", groups);
+            let of_process = state.control_groups(Some(12)).sampled().map(str::to_owned);
+            (state.sampled_control_groups(), of_process)
+        };
+        let expected = |top: &str, path: &str| (Some(PathBuf::from(top)), Some(path.to_owned()));
+        let version_1 = "9:perf_event:/docker/x\n1:name=systemd:/docker/x\n0::/system.slice/docker.service\n";
+        assert_eq!(found(version_1), expected("/c/perf", "/docker/x"));
+        // The mount is of a hierarchy that the kernel has given up.
+        assert_eq!(found("1:name=systemd:/a\n0::/b\n"), expected("/c/unified", "/b"));
+        // Not mounted where the recorder looks: numbers are all that samples tell.
+        write("self/mounts", "cgroup2 /c/unified cgroup2 rw 0 0\n");
+        assert_eq!(found(version_1), (None, Some("/docker/x".to_owned())));
     }
 
     #[test]

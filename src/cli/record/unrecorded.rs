@@ -43,6 +43,7 @@ fn lets_run(error: &RecordError) -> bool {
             | RecordError::TooManyFiles { .. }
             | RecordError::RingMemory(_)
             | RecordError::Meters(_)
+            | RecordError::GpuLaunches(_)
             | RecordError::Machine(_)
             | RecordError::Output { .. }
             | RecordError::NotAFile { .. }

@@ -12,6 +12,7 @@
 mod code;
 mod markers;
 mod power;
+mod processes;
 mod samples;
 mod tables;
 mod thread;
@@ -34,7 +35,8 @@ use crate::label::Label;
 use crate::profile::{Profile, ProfileMethod};
 use code::{CATEGORIES, Category, Code, Lib};
 use markers::{Markers, SCHEMA, Schema};
-use power::{Counter, counters};
+use power::{Counter, Place, counters};
+use processes::Processes;
 use samples::{Samples, ThreadSamples};
 use thread::Thread;
 use timeline::{Timeline, millis};
@@ -158,17 +160,20 @@ fn write(exported: &Exported<'_>, mut out: impl Write) -> Result<(), ReportError
         (exported.warn)(&warning);
     }
     let weight = samples.weight;
-    let mut threads = threads(profile, samples, timeline.duration().as_nanos());
+    let processes = Processes::of(profile, &options.dimensions);
+    let mut threads = threads(profile, &processes, samples, timeline.duration().as_nanos());
     // The heaviest, which is looked at first.
-    let heaviest = (0..threads.len())
-        .max_by(|&a, &b| threads[a].spent.weight.total_cmp(&threads[b].spent.weight).then(b.cmp(&a)));
+    let heaviest = heaviest(&threads, |_| true);
     let mut power = Vec::new();
     if let Some(heaviest) = heaviest {
         let thread = &mut threads[heaviest];
         thread.markers = Markers::new(profile, &timeline, &mut thread.spent.tables);
-        let pid = threads[heaviest].pid.clone();
-        let first = threads.iter().position(|thread| thread.pid == pid).unwrap_or(heaviest);
-        power = counters(profile, &timeline, &pid, first);
+        power = counters(profile, &timeline, |machine| {
+            let of_machine = self::heaviest(&threads, |thread| thread.machine == machine);
+            let pid = threads[of_machine.unwrap_or(heaviest)].pid.clone();
+            let first = threads.iter().position(|thread| thread.pid == pid).unwrap_or(heaviest);
+            Place { pid, thread: first }
+        });
     }
     let meta = meta(exported, &timeline, &threads, heaviest, weight);
     let file = File { meta, libs: &code.libs, counters: power, threads };
@@ -199,19 +204,28 @@ fn warnings(samples: &Samples, timeline: &Timeline) -> Vec<String> {
     warnings
 }
 
+/// The heaviest of some threads.
+fn heaviest(threads: &[Thread], is_one: impl Fn(&Thread) -> bool) -> Option<usize> {
+    let heavier =
+        |&a: &usize, &b: &usize| threads[a].spent.weight.total_cmp(&threads[b].spent.weight).then(b.cmp(&a));
+    (0..threads.len()).filter(|&index| is_one(&threads[index])).max_by(heavier)
+}
+
 /// The threads: those of a process side by side and its main thread first, the heaviest process first.
-fn threads(profile: &Profile, samples: Samples, end: u64) -> Vec<Thread> {
-    let mut of_process: FxHashMap<u32, f64> = FxHashMap::default();
+fn threads(profile: &Profile, processes: &Processes, samples: Samples, end: u64) -> Vec<Thread> {
+    let mut of_process: FxHashMap<usize, f64> = FxHashMap::default();
     let thread = |index: u32| &profile.threads[index as usize];
     for (&index, spent) in &samples.threads {
-        *of_process.entry(thread(index).pid).or_default() += spent.weight;
+        *of_process.entry(processes.number(index)).or_default() += spent.weight;
     }
     let mut sorted: Vec<_> = samples.threads.into_iter().collect();
     sorted.sort_by(|(a_index, a), (b_index, b)| {
         let [of_a, of_b] = [*a_index, *b_index].map(thread);
-        of_process[&of_b.pid]
-            .total_cmp(&of_process[&of_a.pid])
+        let [in_a, in_b] = [*a_index, *b_index].map(|index| processes.number(index));
+        of_process[&in_b]
+            .total_cmp(&of_process[&in_a])
             .then(of_a.pid.cmp(&of_b.pid))
+            .then(in_a.cmp(&in_b))
             .then((of_a.tid != of_a.pid).cmp(&(of_b.tid != of_b.pid)))
             .then(b.weight.total_cmp(&a.weight))
     });
@@ -219,7 +233,7 @@ fn threads(profile: &Profile, samples: Samples, end: u64) -> Vec<Thread> {
         return vec![nobody(end)];
     }
     let mut seen: FxHashMap<u32, u32> = FxHashMap::default();
-    let mut last_pid = None;
+    let mut last = None;
     sorted
         .into_iter()
         .map(|(index, spent)| {
@@ -228,14 +242,14 @@ fn threads(profile: &Profile, samples: Samples, end: u64) -> Vec<Thread> {
             *times += 1;
             // A thread that changed its name is several, and so is a number that was given out again.
             let tid = if *times == 1 { of.tid.to_string() } else { format!("{}.{times}", of.tid) };
-            let is_main = last_pid != Some(of.pid);
-            last_pid = Some(of.pid);
-            let [name, process] =
-                [&of.name, &of.process_name].map(|name| Label::new(name).as_str().to_owned());
+            let process = processes.of_thread(index);
+            let is_main = last.replace(&process.pid) != Some(&process.pid);
+            let name = Label::new(&of.name).as_str().to_owned();
             Thread {
                 name,
-                process,
-                pid: of.pid.to_string(),
+                process: Label::new(&format!("{}{}", of.process_name, process.place)).as_str().to_owned(),
+                pid: process.pid.clone(),
+                machine: process.machine,
                 tid,
                 is_main,
                 spent,
@@ -252,6 +266,7 @@ fn nobody(end: u64) -> Thread {
         name: "[no samples]".to_owned(),
         process: "[no samples]".to_owned(),
         pid: "0".to_owned(),
+        machine: 0,
         tid: "0".to_owned(),
         is_main: true,
         spent: ThreadSamples::default(),

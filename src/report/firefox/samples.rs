@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn stacks_of_a_stretch_stand_behind_each_other_and_idle_threads_say_so() {
-        let stretch = |start, end| Stretch { start, end, measured: Vec::new() };
+        let stretch = |start, end| Stretch { start, end, measured: Vec::new(), slices: 0..0 };
         let mut thread = ThreadSamples::new(1e6);
         thread.add_stretch(&stretch(0, 100), &[(Some(0), spent(3.0, 60.0)), (Some(1), spent(1.0, 20.0))]);
         thread.add_stretch(&stretch(300, 400), &[(Some(1), spent(1e-9, 1.0)), (Some(2), spent(2.0, 99.0))]);

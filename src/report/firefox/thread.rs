@@ -12,6 +12,8 @@ pub struct Thread {
     pub name: String,
     pub process: String,
     pub pid: String,
+    /// Its machine, by its number among the profile's.
+    pub machine: u32,
     /// No two threads have the same.
     pub tid: String,
     /// The first of its process.

@@ -156,7 +156,7 @@ impl<'a> Page<'a> {
             threads: places.threads.names,
             cpus: places.cpus.names,
             slices,
-            gaps: tree.parts().profile().gaps.iter().map(|nanos| *nanos as f64 / 1e9).collect(),
+            gaps: tree.parts().profile().gaps.iter().map(|gap| gap.after.as_secs_f64()).collect(),
             lines,
             code: extras.code.map(|code| Code::new(code, unit)),
             older,

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::code::Code;
 use super::recording::{recording_id, window};
 use super::table_writer::TableWriter;
-use super::threads::{ThreadTexts, shown};
+use super::threads::{Threads, shown};
 use super::uncertainty::{CELLS_AT_ONCE, variances};
 use crate::hardware::Method;
 use crate::profile::{BALANCE_TOLERANCE, DomainEnergy, Profile, ProfileParts, Variance};
@@ -38,7 +38,7 @@ pub(super) struct Rows<'e, W: Write + Send> {
     recording: i64,
     time: i64,
     code: Code,
-    threads: Vec<ThreadTexts>,
+    threads: Threads<'e>,
     domains: Vec<Domain>,
     /// The domain in whose rows CPU time and samples stand.
     first_top: usize,
@@ -70,7 +70,7 @@ impl<'e, W: Write + Send> Rows<'e, W> {
             recording: recording_id(profile),
             time: window(exported).0,
             code,
-            threads: ThreadTexts::of_profile(profile),
+            threads: Threads::new(profile),
             domains: profile.domains.iter().enumerate().map(domain).collect(),
             first_top: top.first().copied().unwrap_or(0),
             events: profile.events.iter().map(|event| text(&event.name)).collect(),

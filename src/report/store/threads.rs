@@ -30,27 +30,50 @@ pub(super) fn node(origin: &Origin) -> String {
     shown(&origin.identity.as_ref().and_then(Identity::node).unwrap_or_else(|| origin.hostname.clone()))
 }
 
-impl ThreadTexts {
-    /// Of all threads of a profile.
-    pub fn of_profile(profile: &Profile) -> Vec<Self> {
-        let nowhere = Origin::default();
-        let of = |thread: &Thread| {
-            let origin = profile.recordings.get(thread.recording.0 as usize).unwrap_or(&nowhere);
-            Self::of(thread, origin)
-        };
-        profile.threads.iter().map(of).collect()
+/// The texts of a profile's threads, made when rows of them are met: of a machine that starts a thousand processes a
+/// second hardly any has rows.
+pub(super) struct Threads<'p> {
+    profile: &'p Profile,
+    recordings: Vec<RecordingTexts>,
+    known: Vec<Option<ThreadTexts>>,
+}
+
+/// What is the same in all threads of a recording.
+struct RecordingTexts {
+    job: ByteArray,
+    step: ByteArray,
+    node: ByteArray,
+    boot: ByteArray,
+    rank: i64,
+    labels: ByteArray,
+}
+
+impl<'p> Threads<'p> {
+    /// Of a profile.
+    pub fn new(profile: &'p Profile) -> Self {
+        let known = std::iter::repeat_with(|| None).take(profile.threads.len()).collect();
+        Self { profile, recordings: profile.recordings.iter().map(RecordingTexts::of).collect(), known }
     }
 
-    fn of(thread: &Thread, origin: &Origin) -> Self {
+    /// Those of one thread, if there is such a thread.
+    pub fn get(&mut self, thread: usize) -> Option<&ThreadTexts> {
+        let known = self.known.get_mut(thread)?;
+        if known.is_none() {
+            let thread = self.profile.threads.get(thread)?;
+            let recording = thread.recording.0 as usize;
+            let nowhere = (Origin::default(), RecordingTexts::of(&Origin::default()));
+            let told = self.profile.recordings.get(recording).zip(self.recordings.get(recording));
+            let (origin, texts) = told.unwrap_or((&nowhere.0, &nowhere.1));
+            *known = Some(ThreadTexts::of(thread, origin, texts));
+        }
+        known.as_ref()
+    }
+}
+
+impl RecordingTexts {
+    fn of(origin: &Origin) -> Self {
         let identity = origin.identity.as_ref();
         let job = identity.map(|identity| &identity.job);
-        let bytes = |text: &str| ByteArray::from(shown(text).as_str());
-        let cgroup = thread.cgroup.as_deref();
-        // A dimension says in brackets that it has no value.
-        let known = |dimension: Dimension| {
-            let value = origin.value_in(cgroup, &dimension);
-            if value == format!("[no {dimension}]") { String::new() } else { value }
-        };
         let labels = identity.map_or(String::new(), |identity| {
             let pair = |(key, value): (&str, &str)| format!("\n{}={}", shown(key), shown(value));
             let mut labels: String = identity.labels.iter().map(pair).collect();
@@ -65,11 +88,34 @@ impl ThreadTexts {
             node: ByteArray::from(node(origin).as_str()),
             boot: bytes(identity.and_then(|identity| identity.boot.as_deref()).unwrap_or_default()),
             rank: job.and_then(|job| job.rank).map_or(-1, i64::from),
+            labels: ByteArray::from(labels.as_str()),
+        }
+    }
+}
+
+impl ThreadTexts {
+    fn of(thread: &Thread, origin: &Origin, recording: &RecordingTexts) -> Self {
+        let cgroup = thread.cgroup.as_deref();
+        // A dimension says in brackets that it has no value.
+        let known = |dimension: Dimension| {
+            let value = origin.value_in(cgroup, &dimension);
+            if value == format!("[no {dimension}]") { String::new() } else { value }
+        };
+        Self {
+            job: recording.job.clone(),
+            step: recording.step.clone(),
+            node: recording.node.clone(),
+            boot: recording.boot.clone(),
+            rank: recording.rank,
             pod: bytes(&known(Dimension::Pod)),
             cgroup: bytes(&known(Dimension::Cgroup)),
-            labels: ByteArray::from(labels.as_str()),
+            labels: recording.labels.clone(),
             process: bytes(&thread.process_name),
             comm: bytes(&thread.name),
         }
     }
+}
+
+fn bytes(text: &str) -> ByteArray {
+    ByteArray::from(shown(text).as_str())
 }

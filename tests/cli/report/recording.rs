@@ -60,6 +60,8 @@ pub struct Recorded<'a> {
     pub meters: MetersRead,
     /// The recorder's process id.
     pub recorder: u32,
+    /// When it began on the wall clock, in nanoseconds since 1970.
+    pub started_unix_ns: u64,
 }
 
 impl Default for Recorded<'_> {
@@ -77,6 +79,7 @@ impl Default for Recorded<'_> {
             identity: None,
             meters: MetersRead::default(),
             recorder: 1,
+            started_unix_ns: 4_000_000_000_000_000_000,
         }
     }
 }
@@ -205,7 +208,7 @@ impl Recorded<'_> {
                 pid: PID,
             },
             clock: "CLOCK_MONOTONIC".to_owned(),
-            started_unix_ns: 4_000_000_000_000_000_000,
+            started_unix_ns: self.started_unix_ns,
             recorder_pid: self.recorder,
             system_wide_samples: false,
             machine: MachineInfo {

@@ -7,7 +7,7 @@ use super::recording::Recorded;
 use super::{Folder, number, row};
 
 /// Where a recording says that it comes from.
-fn identity(boot: &str, rank: u32) -> Identity {
+pub fn identity(boot: &str, rank: u32) -> Identity {
     let labels = Labels::new([("color".to_owned(), "red".to_owned())]).expect("one");
     Identity {
         boot: Some(boot.to_owned()),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use eprof::analyze::{self, Dimensions, ModelChoice, StaticEnergy};
 use eprof::identity::Identity;
 use eprof::merge::merge;
-use eprof::profile::{Profile, Summed, VarianceSums, standard_errors};
+use eprof::profile::{MachineEnergy, Profile, Summed, VarianceSums, standard_errors};
 use eprof::recording::Recording;
 use eprof::units::{Joules, Nanoseconds};
 use eprof_testbed::figures::rounded;
@@ -84,9 +84,21 @@ fn describe(profile: &Profile) -> String {
         let of_cells = slice.by_cell.iter().step_by(5).map(|of| (of.cell, of.joules, of.seconds));
         let _ = writeln!(text, "  {:?}", of_cells.collect::<Vec<_>>());
     }
-    let _ = writeln!(text, "{} slices, gaps {:?}", profile.slices.len(), profile.gaps);
+    let gaps: Vec<u64> = profile.gaps.iter().map(|gap| gap.after.as_nanos()).collect();
+    let _ = writeln!(text, "{} slices, gaps {gaps:?}", profile.slices.len());
     for machine in &profile.machines {
-        let _ = writeln!(text, "{machine:?}");
+        let MachineEnergy { name, boot, balances, in_slices } = machine;
+        let of_machine =
+            format!("MachineEnergy {{ name: {name:?}, boot: {boot:?}, balances: {balances:?} }}");
+        let _ = writeln!(text, "{of_machine}");
+        for (balance, in_slices) in balances.iter().zip(in_slices) {
+            let measured = balance.map_or(0.0, |balance| balance.measured.as_joules());
+            let sum: f64 = in_slices.iter().map(|joules| joules.as_joules()).sum();
+            assert!(
+                (sum - measured).abs() <= 1e-6 * measured.max(1.0),
+                "{name}: {sum} J of {measured} J in slices"
+            );
+        }
     }
     for warning in &profile.warnings {
         let _ = writeln!(text, "{warning}");

@@ -204,21 +204,30 @@ fn a_rank_where_nothing_can_be_recorded_runs_all_the_same() {
     let folder = Folder::new();
     let program = ["sh", "-c", "echo ran; exit 3"].map(OsString::from);
     let unreadable = ["--meter", "nvml", "--nvml-lib", "/nonexistent"];
-    let run = |ranks| {
+    let run = |options: &[&str], ranks| {
         let mut command = rank(&folder, 0, ranks, &[], &[]);
         command = Command::new(command.get_program());
-        command.arg("record").args(unreadable).arg("--").args(&program).current_dir(folder.path());
+        command.arg("record").args(options).arg("--").args(&program).current_dir(folder.path());
         command.env("SLURM_STEP_NUM_TASKS", ranks.to_string()).env("SLURM_PROCID", "0");
         command.env_remove("OMPI_COMM_WORLD_SIZE").env_remove("PMI_SIZE").env_remove("PMIX_RANK");
         command.output().expect("eprof runs")
     };
-    let output = run(2);
+    let output = run(&unreadable, 2);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert_eq!(output.stdout, b"ran\n");
     let said = stderr(&output);
     assert!(said.contains("cannot be measured") && said.contains("runs without being recorded"), "{said}");
+    // So does one that is told to see launches on a GPU that this node lacks.
+    let gpu = ["--gpu=always", "--cuda-lib", "/nonexistent/libcuda.so.1"];
+    for (ranks, status, printed) in [(2, 3, &b"ran\n"[..]), (1, 1, b"")] {
+        let output = run(&gpu, ranks);
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), &*output.stdout), (Some(status), printed), "{said}");
+        assert!(said.contains("launches of GPU kernels cannot be recorded"), "{said}");
+        assert_eq!(said.contains("runs without being recorded"), ranks == 2, "{said}");
+    }
     // Who records one program wants to know before it runs.
-    let output = run(1);
+    let output = run(&unreadable, 1);
     assert_eq!((output.status.code(), output.stdout.is_empty()), (Some(1), true), "{}", stderr(&output));
 }
 
@@ -285,9 +294,10 @@ fn a_companion_records_the_machine_until_it_is_told_to_end() {
         skip(&format!("this user may not sample everything ({status})"));
         return;
     }
-    // A rank of another step of the job leaves the meters to it.
-    let spin = workload::command("spin:300");
-    assert!(Started::new(&mut rank(&folder, 0, 2, &[], &spin)).wait().expect("a child").success());
+    // Ranks of another step of the job leave the meters to it.
+    let spin = workload::command("spin:600");
+    let mut ranks = [0, 1].map(|number| Started::new(&mut rank(&folder, number, 2, &[], &spin)));
+    ranks.iter_mut().for_each(|rank| assert!(rank.wait().expect("a child").success()));
     nix::sys::signal::kill(
         nix::unistd::Pid::from_raw(companion.id() as i32),
         nix::sys::signal::Signal::SIGTERM,
@@ -299,9 +309,28 @@ fn a_companion_records_the_machine_until_it_is_told_to_end() {
     assert_eq!(of_node.identity.and_then(|identity| identity.job.id).as_deref(), Some("4711"));
     assert!(Contents::read(&file).is_complete);
     assert_eq!(metadata(&folder.path().join(file_of(0))).meters, MetersRead::ByAnother);
-    let together = report(&folder, &["4711-node.data", &file_of(0)]);
+    let files = [file_of(0), file_of(1)];
+    let files = [&*files[0], &*files[1]];
+    let by_rank =
+        |companion: &[&str]| report(&folder, &[companion, &files[..], &["--by", "rank"][..]].concat());
+    let (together, without) = (by_rank(&["4711-node.data"]), by_rank(&[]));
     assert_balanced(&together);
     let alone = report(&folder, &["4711-node.data"]);
     let (both, one) = (joules(&together, "measured"), joules(&alone, "measured"));
     assert!((both - one).abs() <= 0.05 * one + 0.5, "{both} J, {one} J");
+    // What both saw of a rank is the rank's, which is no reason for a warning, and it has the same joules.
+    let warnings = together["warnings"].to_string();
+    assert!(!warnings.contains("both have") && !warnings.contains("scaled"), "{warnings}");
+    for number in 0..2 {
+        let own = |report: &Value| {
+            let rows = report["rows"].as_array().expect("rows").iter();
+            let row = rows.clone().find(|row| row["name"] == format!("rank={number}"));
+            row.unwrap_or_else(|| panic!("rank {number}: {report}"))["self_joules"].as_f64().expect("joules")
+        };
+        let (with, without) = (own(&together), own(&without));
+        assert!(
+            (with - without).abs() <= 0.02 * without + 0.02,
+            "rank {number}: {with} J, {without} J without it"
+        );
+    }
 }

@@ -2,7 +2,7 @@
 
 mod format;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use format::{faults, rows};
 use serde_json::Value;
 
 use super::recording::Recorded;
+use super::several::identity;
 use super::{Folder, number};
 
 /// Microjoules that rounding of a thread's samples may move.
@@ -167,6 +168,83 @@ fn times_are_the_recordings_own() {
     assert_eq!(watts, "10.00 W");
     let lines = thread["frameTable"]["line"].as_array().expect("lines");
     assert!(lines.iter().any(Value::is_u64), "lines of this test's own functions");
+}
+
+/// Weights of a thread's samples, and how many milliseconds after the start they came.
+fn weights_in_time(thread: &Value) -> Vec<(f64, f64)> {
+    let samples = &thread["samples"];
+    let rows = rows(&samples["time"]).iter().zip(rows(&samples["weight"]));
+    rows.map(|(time, weight)| (number(time), number(weight))).filter(|(_, weight)| *weight > 0.0).collect()
+}
+
+/// Joules of a power track, and when they were counted.
+fn joules_in_time(counter: &Value) -> Vec<(f64, f64)> {
+    let samples = &counter["samples"];
+    let rows = rows(&samples["time"]).iter().zip(rows(&samples["count"]));
+    rows.map(|(time, count)| (number(time), number(count) / PWH))
+        .filter(|(_, joules)| *joules > 0.0)
+        .collect()
+}
+
+/// Two ranks of one machine at one time, and one of another machine that began three seconds after them: each of one second.
+#[test]
+fn several_recordings_stand_where_the_wall_clock_had_them() {
+    let folder = Folder::with(&Recorded::default());
+    let ranks = folder.path().join("ranks");
+    std::fs::create_dir(&ranks).expect("writable");
+    for (boot, rank, late) in [("one", 0, 0), ("one", 1, 0), ("two", 2, 3_000_000_000)] {
+        let mut recorded = Recorded { recorder: rank + 1, ..Recorded::default() };
+        recorded.identity = Some(identity(boot, rank));
+        recorded.started_unix_ns += late;
+        recorded.write(&ranks.join(format!("{rank}.data")));
+    }
+    let profile = export(&ranks, &[]);
+    let report = report(&ranks, &[]);
+    assert!((number(&profile["meta"]["profilingEndTime"]) - 4000.0).abs() < 1.0, "{}", profile["meta"]);
+
+    let threads = rows(&profile["threads"]);
+    let sum: f64 = threads.iter().map(weights).sum();
+    let attributed = number(&report["balance"]["attributed"]) * 1e6;
+    assert!(
+        (sum - attributed).abs() <= ROUNDED * 3.0 + 1e-5 * attributed,
+        "{sum} of {attributed} microjoules"
+    );
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let found: BTreeMap<String, &Value> =
+        threads.iter().map(|thread| (text(&thread["processName"]), thread)).collect();
+    let names: Vec<&str> = found.keys().map(String::as_str).collect();
+    assert_eq!(names, ["app (n-one, rank=0)", "app (n-one, rank=1)", "app (n-two, rank=2)"]);
+    let mut pids: Vec<String> = threads.iter().map(|thread| text(&thread["pid"])).collect();
+    pids.sort();
+    assert_eq!(pids, ["4242", "4242.2", "4242.3"], "one number, three processes");
+    for (name, when) in names.iter().zip([0.0..1000.1, 0.0..1000.1, 2999.9..4000.1]) {
+        let samples = weights_in_time(found[*name]);
+        assert!(samples.iter().all(|(time, _)| when.contains(time)), "{name}: {samples:?}");
+        // They lie all over it: a second of which half is in the first half.
+        let middle = (when.start + when.end) / 2.0;
+        let all: f64 = samples.iter().map(|(_, weight)| weight).sum();
+        let first: f64 = samples.iter().filter(|(time, _)| *time < middle).map(|(_, weight)| weight).sum();
+        assert!((first / all - 0.5).abs() < 0.05, "{name}: {first} of {all} microjoules");
+    }
+
+    let counters = rows(&profile["counters"]);
+    let names: Vec<String> = counters.iter().map(|counter| text(&counter["name"])).collect();
+    assert_eq!(names, ["Power: package-0 of n-one", "Power: package-0 of n-two"]);
+    for (counter, when) in counters.iter().zip([0.0..1000.1, 2999.9..4000.1]) {
+        let joules = joules_in_time(counter);
+        let sum: f64 = joules.iter().map(|(_, joules)| joules).sum();
+        assert!((sum - 10.0).abs() < 1e-6, "{sum} J: two ranks read one meter");
+        assert!(joules.iter().all(|(time, _)| when.contains(time)), "{joules:?}");
+        let main = &threads[counter["mainThreadIndex"].as_u64().expect("an index") as usize];
+        let of = text(&main["processName"]);
+        assert!(of.contains(&names[usize::from(when.start > 0.0)]["Power: package-0 of ".len()..]), "{of}");
+    }
+    // Other words for them, if these are asked for.
+    let by_color = export(&ranks, &["--by", "label:color"]);
+    let pids: BTreeSet<String> =
+        rows(&by_color["threads"]).iter().map(|thread| text(&thread["pid"])).collect();
+    assert_eq!(pids.len(), 3, "{pids:?}");
+    assert!(rows(&by_color["threads"]).iter().all(|thread| thread["processName"] == "app (color=red)"));
 }
 
 #[test]
