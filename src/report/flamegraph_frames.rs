@@ -7,13 +7,12 @@ use std::cmp::Ordering;
 use std::sync::LazyLock;
 
 use inferno::flamegraph::color::Color;
-use quick_xml::escape::unescape;
+use quick_xml::escape::{escape, unescape};
 use regex::{Captures, Regex};
 use rustc_hash::FxHashMap;
 
 use super::heat::Heat;
 use crate::label::Label;
-use crate::markup::escape;
 use crate::units::{Joules, Watts};
 
 /// The color of frames that have no power of their own.
@@ -141,10 +140,10 @@ fn label<'l>(name: &str, label: &'l str) -> Cow<'l, str> {
     // inferno leaves a letter's room behind whole names.
     let shorter = name.without_types(letters - 1);
     if shorter.chars().count() < letters {
-        return Cow::Owned(escape(&shorter));
+        return Cow::Owned(escape(shorter.as_ref()).into_owned());
     }
     let kept: String = shorter.chars().take(letters - CUT.len()).chain(CUT.chars()).collect();
-    Cow::Owned(escape(&kept))
+    Cow::Owned(escape(kept.as_str()).into_owned())
 }
 
 /// What inferno puts for the rest of a name.

@@ -222,7 +222,9 @@ fn the_view_is_drawn_answers_keys_and_leaves_the_terminal_as_it_was() {
     tmux.keys(&["b"]);
     tmux.wait_for("functions by watts");
     tmux.keys(&["w"]);
-    tmux.wait_for("last 10 s");
+    // As long as it has been there, at the beginning.
+    tmux.wait_for("functions by watts, last ");
+    tmux.wait_for(" s  only process");
     tmux.keys(&["/", "n", "o", "n", "e", "Enter"]);
     tmux.wait_for("/none/");
     tmux.keys(&["/", "Enter", "Space"]);
@@ -269,6 +271,8 @@ fn what_the_program_writes_comes_out_behind_the_view() {
     // What a new window then keeps of what has run off its screen.
     tmux.run(&["set-option", "-g", "history-limit", "20000"]);
     tmux.run(&["new-window", &command]);
+    // With a picture, so that the view comes to something.
+    tmux.wait_for("WATTS");
     let screen = tmux.wait_for("output: ready");
     assert!(!screen.contains("err 1999"), "over the picture: {screen}");
     std::fs::write(folder.path().join("go"), "\n").expect("it reads");

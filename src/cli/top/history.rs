@@ -427,13 +427,14 @@ pub fn sort(rows: &mut [Shown], order: Order) {
 
 /// Which time a picture is of.
 pub fn time_of(picture: &Picture) -> String {
-    let name = match (picture.span, picture.since) {
-        (Span::Last, _) => "last picture",
-        (Span::Recent, _) => "last 10 s",
-        (Span::Start, Since::Start) => "since start",
-        (Span::Start, Since::OtherRows) => "since rows were changed",
-    };
-    format!("{name} ({:.1} s)", picture.seconds)
+    let seconds = picture.seconds;
+    match (picture.span, picture.since) {
+        (Span::Last, _) => "last picture".to_owned(),
+        (Span::Recent, _) if seconds < 9.5 => format!("last {seconds:.1} s"),
+        (Span::Recent, _) => "last 10 s".to_owned(),
+        (Span::Start, Since::Start) => format!("since start ({seconds:.1} s)"),
+        (Span::Start, Since::OtherRows) => format!("since other rows ({seconds:.1} s)"),
+    }
 }
 
 /// How joules were found, as it stands in the balance.

@@ -1,5 +1,6 @@
 //! Pictures as lines of text.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::thread;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use eprof::label::{Label, ShortNames, padded};
 use eprof::live::Engine;
 use nix::sys::signal::Signal;
 
+use super::super::output::terminal_width;
 use super::history::{History, Order, Picture, Shown, Span, how, parts, time_of};
 use super::shared::Shared;
 
@@ -15,8 +17,9 @@ use super::shared::Shared;
 const TICK: Duration = Duration::from_millis(100);
 /// Rows of a picture, unless the user says how many.
 pub const ROWS: usize = 10;
-/// Columns of names.
+/// Columns of names, and of the numbers before them.
 const NAME: usize = 44;
+const NUMBERS: usize = 43;
 
 /// Writes a picture for each window, until the recording ends or there were enough.
 pub fn run(
@@ -83,6 +86,8 @@ pub fn write(history: &History, picture: &Picture, rows: usize, out: &mut impl W
         "SHARE",
         padded(&history.by.name().to_uppercase(), NAME)
     )?;
+    // Rows are not broken where a terminal ends.
+    let room = terminal_width().map_or(usize::MAX, |width| width.saturating_sub(NUMBERS + NAME + 1).max(8));
     let names: Vec<Label> = picture.rows.iter().take(rows).map(Shown::name).collect();
     let names = ShortNames::all(&names.iter().collect::<Vec<_>>(), NAME, Label::short_name);
     for (row, name) in picture.rows.iter().zip(&names) {
@@ -94,7 +99,7 @@ pub fn write(history: &History, picture: &Picture, rows: usize, out: &mut impl W
             row.joules,
             row.share * 100.0,
             padded(name, NAME),
-            row.module()
+            row.key.module.as_ref().map_or(Cow::Borrowed(""), |module| module.end_of(room))
         )?;
     }
     writeln!(out)?;
