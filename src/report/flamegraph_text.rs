@@ -210,7 +210,7 @@ fn color(class: Option<FrameClass>) -> &'static str {
         Some(FrameClass::Native) => "\x1b[31m",
         Some(FrameClass::Inlined) => "\x1b[36m",
         Some(FrameClass::Jit) => "\x1b[32m",
-        Some(FrameClass::Kernel) => "\x1b[33m",
+        Some(FrameClass::Kernel | FrameClass::InlinedKernel) => "\x1b[33m",
     }
 }
 

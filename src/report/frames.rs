@@ -34,6 +34,15 @@ pub enum FrameClass {
     Jit,
     /// The kernel.
     Kernel,
+    /// A function of the kernel that the compiler put into its caller.
+    InlinedKernel,
+}
+
+impl FrameClass {
+    /// Whether the compiler put the function into its caller.
+    pub(super) fn is_inlined(self) -> bool {
+        matches!(self, Self::Inlined | Self::InlinedKernel)
+    }
 }
 
 /// One key: what a row or a frame of a flamegraph stands for.
@@ -138,6 +147,22 @@ impl FrameTable {
         Self { functions: functions.values, keys: keys.values, frames, ends }
     }
 
+    /// The same keys, of which each address has only the function that its code lies in.
+    pub fn without_inlined(&self) -> Self {
+        let outermost = |index: usize| {
+            let keys = self.of_address(AddressId(index as u32));
+            keys.first().copied().unwrap_or(UNKNOWN)
+        };
+        let frames: Vec<u32> = (0..self.ends.len()).map(outermost).collect();
+        let ends = (1..=frames.len() as u32).collect();
+        Self { functions: self.functions.clone(), keys: self.keys.clone(), frames, ends }
+    }
+
+    /// Whether any code is told to be of a function that was put into another.
+    pub fn has_inlined(&self) -> bool {
+        self.keys.iter().any(|key| key.class.is_inlined())
+    }
+
     /// The keys of an address, outermost first; never empty.
     #[inline]
     pub fn of_address(&self, address: AddressId) -> &[u32] {
@@ -188,9 +213,10 @@ fn moving_modules(profile: &Profile) -> Vec<bool> {
 }
 
 fn class_of(frame: &SourceFrame, kernel: bool, kind: Option<ModuleKind>) -> FrameClass {
+    let of_kernel = if frame.inlined { FrameClass::InlinedKernel } else { FrameClass::Kernel };
     match kind {
-        _ if kernel => FrameClass::Kernel,
-        Some(ModuleKind::Kernel | ModuleKind::KernelModule) => FrameClass::Kernel,
+        _ if kernel => of_kernel,
+        Some(ModuleKind::Kernel | ModuleKind::KernelModule) => of_kernel,
         _ if frame.inlined => FrameClass::Inlined,
         Some(ModuleKind::Jit | ModuleKind::Anonymous) => FrameClass::Jit,
         _ => FrameClass::Native,

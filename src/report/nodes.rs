@@ -148,6 +148,11 @@ impl Reached {
         self.0 & !BEYOND
     }
 
+    /// The node that a path ends in; `None` if it goes on where none is drawn.
+    pub fn end(self) -> Option<u32> {
+        (!self.is_beyond()).then(|| self.node())
+    }
+
     fn is_beyond(self) -> bool {
         self.0 & BEYOND != 0
     }

@@ -61,7 +61,7 @@ pub(super) fn mark(class: FrameClass) -> &'static str {
         FrameClass::Native => "",
         FrameClass::Inlined => "_[i]",
         FrameClass::Jit => "_[j]",
-        FrameClass::Kernel => "_[k]",
+        FrameClass::Kernel | FrameClass::InlinedKernel => "_[k]",
     }
 }
 
@@ -317,11 +317,35 @@ impl<'a> CallTree<'a> {
     /// What the code of each frame took itself, with its error, and with all that it called. Frames above all stacks
     /// have none.
     pub(super) fn sums(&self) -> FxHashMap<TreeFrame, (Totals, Totals)> {
-        let mut sums = FrameSums::new(self.parts.profile(), &self.selected, self.frames.keys.len());
+        self.sums_by(&self.frames)
+    }
+
+    /// The same if code that the compiler put into a function is that function's, which is what
+    /// [`TreeOptions::no_inline`] makes of it; `None` if the tree has no such code, or reads stacks from their innermost
+    /// frames on, where functions lie in what was put into them.
+    pub(super) fn sums_without_inlined(&self) -> Option<FxHashMap<TreeFrame, (Totals, Totals)>> {
+        self.has_inlined().then(|| self.sums_by(&self.frames.without_inlined()))
+    }
+
+    /// Whether functions that were put into others are told apart from these, and lie in them.
+    pub(super) fn has_inlined(&self) -> bool {
+        self.direction == Direction::FromOutermost && self.frames.has_inlined()
+    }
+
+    fn sums_by(&self, frames: &FrameTable) -> FxHashMap<TreeFrame, (Totals, Totals)> {
+        let mut sums = FrameSums::new(self.parts.profile(), &self.selected, frames.keys.len());
         self.parts.for_each_part(&mut |part| {
-            sums.add(part, &self.frames, &self.filter.totals(part, &self.selected));
+            sums.add(part, frames, &self.filter.totals(part, &self.selected));
         });
         (0..).map(TreeFrame::Key).zip(sums.finish()).collect()
+    }
+
+    /// The function that the innermost code of a path was put into; `None` if it is no inlined function's.
+    pub(super) fn put_into(&self, part: &Profile, path: CellPath) -> Option<TreeFrame> {
+        let keys = self.frames.of_address(part.stacks.innermost(path.stack)?);
+        let (outermost, innermost) = (keys.first()?, keys.last()?);
+        let is_inlined = self.frames.keys[*innermost as usize].class.is_inlined();
+        (is_inlined && self.direction == Direction::FromOutermost).then_some(TreeFrame::Key(*outermost))
     }
 
     /// What each code address took itself, and the frame of that code.

@@ -54,6 +54,8 @@ fn delimited(text: &str, start: usize, separator: u8, mut cell: impl FnMut(&str)
                 at = end_of_cell(behind);
                 match text[behind..at].trim() {
                     "" => cell(inside.trim()),
+                    // Another quote: several words in quotes, and the quotes belong to the text.
+                    rest if rest.contains('"') => cell(text[first..at].trim()),
                     rest => cell(&format!("{} {rest}", inside.trim())),
                 }
             }
@@ -97,6 +99,8 @@ mod tests {
         // A quote that is not closed, or within a cell, is a character.
         assert_eq!(of("\"a,b\nc", ','), ("\"a|b".into(), "c"));
         assert_eq!(of("5\" disk,b\nc", ','), ("5\" disk|b".into(), "c"));
+        // Several words in quotes are not one cell in quotes, and may be cut by the separator.
+        assert_eq!(of("\"a\" \"f(x, y)\" b\nc", ','), ("\"a\" \"f(x|y)\" b".into(), "c"));
         assert_eq!(of("", ','), (String::new(), ""));
     }
 

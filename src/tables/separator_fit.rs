@@ -50,23 +50,27 @@ impl Fit {
         let (mut numbers, mut cells) = (0, 0);
         let mut at = 0;
         while at < lines.len() {
-            let (mut count, mut filled) = (0, 0);
+            let (mut count, mut filled, mut is_cut) = (0, 0, false);
             let is_below = !counts.is_empty();
             at = record::read(lines, at, separator, |cell| {
                 count += 1;
+                is_cut |= is_cut_quote(cell);
                 if !cell.is_empty() {
                     filled = count;
                     cells += usize::from(is_below);
                     numbers += usize::from(is_below && Number::read(cell, Marks::ENGLISH).is_some());
                 }
             });
-            if filled > 0 {
+            match filled {
+                0 => {}
+                // Such a line agrees with no other.
+                _ if is_cut => counts.push(0),
                 // A separator at the end of some lines separates nothing.
-                counts.push(if count == filled + 1 { filled } else { count });
+                _ => counts.push(if count == filled + 1 { filled } else { count }),
             }
         }
         let usual = usual(&counts);
-        let agreeing = counts.iter().filter(|count| **count == usual).count();
+        let agreeing = counts.iter().filter(|count| **count == usual && usual > 0).count();
         let share = |part: usize, whole: usize| part as f64 / whole.max(1) as f64;
         Self {
             agreement: share(agreeing, counts.len()),
@@ -89,6 +93,12 @@ impl Fit {
         };
         self.agreement * (TEXT_ALONE + self.numbers) * cells
     }
+}
+
+/// Whether a cell begins with words in quotes and ends within one: its separator stands in the quotes of
+/// what another separates, as the comma in `"counter 0" "f(x, y)" power`.
+fn is_cut_quote(cell: &str) -> bool {
+    cell.starts_with('"') && cell.contains(' ') && cell.matches('"').count() % 2 == 1
 }
 
 /// The number that occurs most often; of two the larger.
@@ -128,6 +138,9 @@ mod tests {
             ("threads lang time\n4 s 10\n8 h 20\n", Words),
             ("core clock   power draw\n1200         30.5\n1300         31.5\n", Gaps),
             ("time  power,W\n0.1 30\n0.2 31\n", Blanks),
+            // A comma within quotes, and as many in each line.
+            ("\"counter 0\" \"f(x, y)\" told\nnan kernel 0,5\n0 kernel 0,5\n", Blanks),
+            ("\"a, b\",\"c d\"\n1,2\n", Character(',')),
             ("name kind of power\na b c 0,1\na b c 0,2\n", Blanks),
         ] {
             assert_eq!(Separator::of(lines), expected, "{lines}");

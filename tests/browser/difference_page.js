@@ -2,6 +2,39 @@
 'use strict';
 const assert = require('assert');
 
+// Each place of the tree has a change and a color of its own; what chance explains has none.
+async function places(page, data, older) {
+  const here = data.up.map(() => 0);
+  let before = 0;
+  const ofLeaf = data.leaves.node.map((step, leaf) => [(before += step) - 1, data.leaves.function[leaf]]);
+  for (const list of [...data.slices.own, data.slices.untimed]) {
+    for (let at = 0, leaf = 0; at < list.length; at += 2) {
+      const [node, said] = ofLeaf[leaf += list[at]];
+      if (said === 0) here[node] += list[at + 1];
+    }
+  }
+  const was = data.up.map(() => 0);
+  for (const [node, weight] of data.older.own) was[node] += weight;
+  const found = await page.run('Array.from({ length: eprof.model.count }, (_, node) => [...eprof.changes.at(node), flame.color(eprof, eprof.model.fn[node], node)])');
+  const [largest, colors] = await page.run('[eprof.changes.largest, look.changes()]');
+  assert.ok(largest >= 0.05 * Math.max(data.older.total, data.functions.total[0]));
+  found.slice(1).forEach(([change, error, color], at) => {
+    const [node, fn] = [at + 1, data.node_functions[at + 1]];
+    const what = `${data.functions.name[fn]}, place ${node}`;
+    assert.strictEqual(change, here[node] - was[node], what);
+    // All of a function's joules are as sure as the function's, less are surer, and no part is surer than its share.
+    const whole = Math.hypot(data.functions.error[fn], (older.get(fn) || { error: 0 }).error);
+    assert.ok(error <= whole * 1.000001, `${what}: ${error} of ${whole}`);
+    if (here[node] === data.functions.own[fn] && was[node] === (older.get(fn) || { own: 0 }).own) assert.ok(Math.abs(error - whole) < 1e-6 * whole + 1e-9, what);
+    assert.ok(Math.abs(change) <= largest || Math.abs(change) <= 2 * error, what);
+    const isSeen = JSON.stringify(color) !== JSON.stringify(colors[2]);
+    if (Math.abs(change) <= 2 * error) assert.ok(!isSeen, `${what} is no change`);
+    // Red is more, blue is less.
+    else if (Math.abs(change) > largest / 100) assert.strictEqual(Math.sign(color[0] - color[2]), Math.sign(change), `${what}: ${color}`);
+  });
+  assert.ok(found.some(([change, error]) => Math.abs(change) > 2 * error), 'something changed');
+}
+
 module.exports = async (page, data) => {
   const rows = await page.run('table.rows.map(({ key, name, own, change, changeError }) => ({ key, name, own, change, changeError }))');
   const older = new Map(data.older.functions.map(([fn, own, error]) => [fn, { own, error }]));
@@ -19,6 +52,7 @@ module.exports = async (page, data) => {
   assert.deepStrictEqual(sizes, [...sizes].sort((a, b) => b - a), 'what changed most comes first');
   assert.match(await page.run('document.querySelector("#body td.change").textContent'), /[+−][0-9.]+( ± [0-9.]+)?/);
   assert.strictEqual(await page.run('document.getElementById("color").value'), 'change');
+  await places(page, data, older);
   if (data.weight !== 'joules') {
     const text = await page.run('[document.querySelector("#body td.change").textContent, table.rows[0].change]');
     assert.strictEqual(Number(text[0].replace('−', '-').replaceAll(',', '')), text[1], 'numbers of samples are told as they are');

@@ -13,6 +13,7 @@ const kinds = {
   program: require('./program_page.js'),
   difference: require('./difference_page.js'),
   hostile: require('./hostile_page.js'),
+  inlined: require('./inlined_page.js'),
   garbage: require('./garbage_page.js'),
   many: require('./many_functions_page.js'),
   bare: async () => {},

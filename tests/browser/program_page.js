@@ -1,7 +1,7 @@
 // A recording with meters: power over time, a chosen stretch of it, and everything that follows.
 'use strict';
 const assert = require('assert');
-const { paths, sum } = require('./sums.js');
+const { agreement, nearness, paths, sum } = require('./sums.js');
 const instructions = require('./instructions.js');
 const partOfTime = require('./part_of_time.js');
 
@@ -9,22 +9,9 @@ module.exports = async (page, data, url) => {
   const slices = data.slices.own.length;
   const text = (id) => page.run(`document.getElementById('${id}').textContent`);
   const chosen = () => page.run('({ ...eprof.state, opened: [...eprof.state.opened] })');
-  const shown = () => page.run('({ all: eprof.sums.all, own: table.rows.reduce((all, row) => all + row.own, 0), rows: table.rows.map(({ key, own, total }) => [key, own, total]) })');
-  // Each leaf is rounded to whole units.
-  const rounding = data.leaves.node.length / 2 + 1;
-  const near = (a, b, what) => assert.ok(Math.abs(a - b) <= rounding, `${what}: ${a} and ${b}`);
-
-  // Sums of all: the table, the tree, the balance and another way to add up say the same.
-  const agree = async (from, to, what) => {
-    const expected = paths(data, from, to);
-    const { all, own, rows } = await shown();
-    near(all, sum(expected), `${what}: all`);
-    near(own, sum(expected), `${what}: own`);
-    for (const [key, ownWeight, total] of rows) {
-      near(ownWeight, sum(expected.filter(({ innermost }) => innermost === key)), `${what}: own of ${data.functions.name[key]}`);
-      near(total, sum(expected.filter(({ path, innermost }) => innermost === key || path.includes(key))), `${what}: total of ${data.functions.name[key]}`);
-    }
-  };
+  const shown = () => page.run('({ all: eprof.sums.all, own: table.rows.reduce((all, row) => all + row.own, 0) })');
+  const near = nearness(data);
+  const agree = (from, to, what) => agreement(page, data, from, to, what);
   await agree(0, slices, 'the whole');
 
   // Where code differs in power, that is seen at first sight.

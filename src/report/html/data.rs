@@ -101,7 +101,7 @@ impl<'a> Page<'a> {
             (slices, leaves) = Slices::new(tree, &mut nodes, &places, true, units);
         }
         let older =
-            extras.older.map(|older| difference::Older::new(older, tree, &mut nodes, unit)).transpose()?;
+            extras.older.map(|older| difference::Older::new(older, tree, &nodes, unit)).transpose()?;
         let lines = extras.symbols.map(|symbols| Lines::new(tree, symbols, &mut nodes, unit));
         let lines = lines.map(|mut lines| {
             if let Some(sources) = &mut extras.sources {

@@ -6,7 +6,8 @@ use serde::Serialize;
 use crate::label::Label;
 use crate::report::frames::FrameClass;
 use crate::report::heading::provenance;
-use crate::report::nodes::Nodes;
+use crate::report::nodes::{Nodes, Reached};
+use crate::report::select::Totals;
 use crate::report::tree::CallTree;
 use crate::report::walk::TreeFrame;
 use crate::report::{ReportError, Weight};
@@ -22,9 +23,13 @@ pub struct Older {
     total: u64,
     /// By the page's functions: number, own weight, its standard error, and with all that it called.
     functions: Vec<(u32, u64, u64, u64)>,
+    /// By the page's functions: number, own weight and its standard error, if inlined functions are part of those that
+    /// they were put into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_inlined: Option<Vec<(u32, u64, u64)>>,
     /// Functions that the page's recording does not have.
     gone: Vec<Gone>,
-    /// Pairs of node and own weight. What the newer one does not have lies in the nearest caller that it has.
+    /// Pairs of node and own weight there, of paths that are drawn whole.
     own: Vec<(u32, u64)>,
 }
 
@@ -35,6 +40,29 @@ struct Gone {
     own: u64,
     error: u64,
     total: u64,
+    /// Own weight and its error, if inlined functions are part of those that they were put into; `None` of such a one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_inlined: Option<(u64, u64)>,
+}
+
+/// Weights of a function, in joules or samples, and the variance of the first.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    own: f64,
+    variance: f64,
+    total: f64,
+}
+
+impl Sum {
+    fn add(&mut self, weight: Weight, own: &Totals, total: &Totals) {
+        self.own += own.weight(weight);
+        self.variance += if weight == Weight::Joules { own.variance } else { 0.0 };
+        self.total += total.weight(weight);
+    }
+
+    fn error(&self) -> f64 {
+        self.variance.max(0.0).sqrt()
+    }
 }
 
 /// A function as both recordings know it.
@@ -46,7 +74,7 @@ impl Older {
     pub fn new(
         older: &CallTree<'_>,
         newer: &CallTree<'_>,
-        nodes: &mut Nodes,
+        nodes: &Nodes,
         unit: f64,
     ) -> Result<Self, ReportError> {
         if older.weight != newer.weight {
@@ -70,34 +98,62 @@ impl Older {
         let mut own: FxHashMap<u32, f64> = FxHashMap::default();
         let mut translated: FxHashMap<TreeFrame, Option<TreeFrame>> = FxHashMap::default();
         older.for_each_own(0.0, |path, weight| {
-            let known = path.iter().map_while(|&frame| {
-                *translated.entry(frame).or_insert_with(|| newer_frame.get(&key(older, frame)).copied())
-            });
-            let known: Vec<TreeFrame> = known.collect();
-            *own.entry(nodes.of(&known)).or_default() += weight;
+            let known: Option<Vec<TreeFrame>> = path
+                .iter()
+                .map(|&frame| {
+                    *translated.entry(frame).or_insert_with(|| newer_frame.get(&key(older, frame)).copied())
+                })
+                .collect();
+            if let Some(node) = known.and_then(|path| nodes.follow(path, Reached::ALL).end()) {
+                *own.entry(node).or_default() += weight;
+            }
             Ok::<(), ReportError>(())
         })?;
         let whole = |weight: f64| (weight * unit).round().max(0.0) as u64;
-        let mut sums: FxHashMap<Key, (f64, f64, f64)> = FxHashMap::default();
-        for (frame, (own, total)) in older.sums() {
-            let sum = sums.entry(key(older, frame)).or_default();
-            let variance = if older.weight == Weight::Joules { own.variance } else { 0.0 };
-            sum.0 += own.weight(older.weight);
-            sum.1 += variance;
-            sum.2 += total.weight(older.weight);
-        }
-        let (mut functions, mut gone) = (Vec::new(), Vec::new());
-        for (key, (own, variance, total)) in sums {
-            let (own, error, total) = (whole(own), whole(variance.max(0.0).sqrt()), whole(total));
+        let by_key = |found: FxHashMap<TreeFrame, (Totals, Totals)>| {
+            let mut sums: FxHashMap<Key, Sum> = FxHashMap::default();
+            for (frame, (own, total)) in found {
+                sums.entry(key(older, frame)).or_default().add(older.weight, &own, &total);
+            }
+            sums
+        };
+        let sums = by_key(older.sums());
+        let has_inlined = older.has_inlined() || newer.has_inlined();
+        let plain = has_inlined.then(|| older.sums_without_inlined().map_or_else(|| sums.clone(), by_key));
+        let of_plain = |key: &Key| {
+            let sum = plain.as_ref()?.get(key).copied().unwrap_or_default();
+            Some((whole(sum.own), whole(sum.error())))
+        };
+        let mut functions = Vec::new();
+        let mut without_inlined = has_inlined.then(Vec::new);
+        let mut gone = Vec::new();
+        for (key, sum) in sums {
+            let (own, error, total) = (whole(sum.own), whole(sum.error()), whole(sum.total));
             if total == 0 {
                 continue;
             }
+            let plain = of_plain(&key);
             match function_of.get(&key) {
-                Some(&number) => functions.push((number, own, error, total)),
-                None => gone.push(Gone { name: key.0, module: key.1, own, error, total }),
+                Some(&number) => {
+                    functions.push((number, own, error, total));
+                    if let (Some(all), Some((own, error))) = (&mut without_inlined, plain) {
+                        all.push((number, own, error));
+                    }
+                }
+                None => gone.push(Gone {
+                    own,
+                    error,
+                    total,
+                    without_inlined: plain.filter(|_| !key.2.is_some_and(FrameClass::is_inlined)),
+                    name: key.0,
+                    module: key.1,
+                }),
             }
         }
         functions.sort_unstable();
+        if let Some(all) = &mut without_inlined {
+            all.sort_unstable();
+        }
         gone.sort_by(|a, b| b.own.cmp(&a.own).then(a.name.cmp(&b.name)).then(a.module.cmp(&b.module)));
         let mut own: Vec<(u32, u64)> = own.into_iter().map(|(node, weight)| (node, whole(weight))).collect();
         own.sort_unstable();
@@ -108,6 +164,7 @@ impl Older {
             measured: older.summary.balance.measured,
             total: whole(older.total()),
             functions,
+            without_inlined,
             gone,
             own,
         })

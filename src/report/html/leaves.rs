@@ -26,6 +26,8 @@ pub struct Leaf {
     /// The innermost function, which is the node's own unless that branch is too light to be drawn; `None` of what is
     /// a node's alone.
     pub frame: Option<u32>,
+    /// The function that an inlined one was put into, where the nodes do not tell it.
+    pub put_into: Option<u32>,
     /// Index in [`Tracks::names`].
     pub thread: u32,
 }
@@ -47,6 +49,16 @@ pub struct LeafTable {
     /// Functions are counted from 2 here: 0 is the node's own, 1 is none.
     function: Vec<u32>,
     thread: Vec<u32>,
+    /// Pairs of leaf and the function that its own was put into by the compiler, where no node tells it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    put_into: Vec<(u32, u32)>,
+}
+
+/// The innermost function of a path, and the one that it was put into by the compiler.
+#[derive(Debug, Clone, Copy)]
+struct Innermost {
+    frame: u32,
+    put_into: Option<u32>,
 }
 
 impl Leaves {
@@ -63,12 +75,17 @@ impl Leaves {
     }
 
     /// The leaves of weight in a function that lies in a node or in a branch of it.
-    fn of(&mut self, nodes: &Nodes, node: u32, frame: u32, thread: u32) -> [Option<u32>; 2] {
-        if !self.are_apart || nodes.node_frames[node as usize] == frame {
-            return [Some(self.id(Leaf { node: Some(node), frame: Some(frame), thread })), None];
+    fn of(&mut self, nodes: &Nodes, node: u32, innermost: Innermost, thread: u32) -> [Option<u32>; 2] {
+        let Innermost { frame, put_into } = innermost;
+        let (of_node, of_frame) = (Some(node), Some(frame));
+        if nodes.node_frames[node as usize] == frame {
+            return [Some(self.id(Leaf { node: of_node, frame: of_frame, put_into: None, thread })), None];
         }
-        let of_node = self.id(Leaf { node: Some(node), frame: None, thread });
-        let of_function = self.id(Leaf { node: None, frame: Some(frame), thread });
+        if !self.are_apart {
+            return [Some(self.id(Leaf { node: of_node, frame: of_frame, put_into, thread })), None];
+        }
+        let of_node = self.id(Leaf { node: of_node, frame: None, put_into: None, thread });
+        let of_function = self.id(Leaf { node: None, frame: of_frame, put_into, thread });
         [Some(of_node), Some(of_function)]
     }
 
@@ -84,6 +101,7 @@ impl Leaves {
             node: self.all.iter().zip(before).map(|(leaf, before)| node(leaf) - before).collect(),
             function: self.all.iter().map(function).collect(),
             thread: self.all.iter().map(|leaf| leaf.thread).collect(),
+            put_into: (0..).zip(&self.all).filter_map(|(at, leaf)| Some((at, leaf.put_into?))).collect(),
         }
     }
 }
@@ -189,10 +207,13 @@ impl PlacedCells {
         for (index, totals, path) in tree.cells(part) {
             let spent = Spent { weight: totals.weight(tree.weight), seconds: totals.time.as_secs_f64() };
             let (node, innermost) = paths.find(nodes, path);
-            let frame = innermost.map_or(0, |frame| nodes.frame(frame));
+            let innermost = Innermost {
+                frame: innermost.map_or(0, |frame| nodes.frame(frame)),
+                put_into: tree.put_into(part, path).map(|frame| nodes.frame(frame)),
+            };
             if !spent.is_nothing() {
                 let cell = &part.cells[index];
-                let leaves = leaves.of(nodes, node, frame, places.threads.of(cell.thread));
+                let leaves = leaves.of(nodes, node, innermost, places.threads.of(cell.thread));
                 of_cell[index] = Some(Placed { spent, leaves, cpu: places.cpus.of(cell.cpu) });
             }
         }

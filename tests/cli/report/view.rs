@@ -78,6 +78,24 @@ fn many_functions() -> String {
     text
 }
 
+/// Functions that were put into several others, below each of which some call more; one of a million lies so deep in a branch
+/// of its own that it is not drawn.
+fn with_inlined_functions() -> String {
+    let mut text = String::new();
+    for number in 0..300_u32 {
+        let (outer, put) = (number % 7, number % 5);
+        let weight = 1000 + number * 37 % 901;
+        let _ = writeln!(text, "main;outer_{outer};put_{put}_[i] {weight}");
+        let _ = writeln!(text, "main;outer_{outer};put_{put}_[i];deeper_{}_[i] {}", number % 3, weight / 2);
+        let _ = writeln!(text, "main;outer_{outer};put_{put}_[i];called_{} {}", number % 11, weight / 3);
+        let _ = writeln!(text, "main;outer_{outer} {}", weight / 5);
+    }
+    for number in 0..13_000 {
+        let _ = writeln!(text, "main;rare_{number};put_{}_[i] 1", number % 5);
+    }
+    text + "main 100000000\n"
+}
+
 #[test]
 fn a_page_holds_in_a_browser() {
     let Some(checker) = Checker::find() else { return };
@@ -109,6 +127,8 @@ fn a_page_holds_in_a_browser() {
     folder.output(&["view", "many.folded", "--no-open", "-o", "many.html"]);
     fs::write(folder.path().join("garbage.folded"), with_a_garbage_stack()).expect("written");
     folder.output(&["view", "garbage.folded", "--no-open", "-o", "garbage.html"]);
+    fs::write(folder.path().join("inlined.folded"), with_inlined_functions()).expect("written");
+    folder.output(&["view", "inlined.folded", "--no-open", "-o", "inlined.html"]);
     fs::write(folder.path().join("fewer.folded"), "main;outer::module_0::call;inner::function_00000 7000\n")
         .expect("written");
     folder.output(&["view", "many.folded", "--diff", "fewer.folded", "--no-open", "-o", "samples.html"]);
@@ -121,6 +141,7 @@ fn a_page_holds_in_a_browser() {
         ("hostile", "hostile.html"),
         ("many", "many.html"),
         ("garbage", "garbage.html"),
+        ("inlined", "inlined.html"),
     ];
     checker.check(folder.path(), &pages);
 }

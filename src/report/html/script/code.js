@@ -7,7 +7,7 @@ const code = {
     if (!all) return [];
     const name = functions.name[fn];
     const module = functions.module[fn] ? modules[functions.module[fn] - 1] : '';
-    const isInlined = functions.class[fn] === 'i';
+    const isInlined = inlined.is(functions, fn);
     const said = all.texts.indexOf(name) + 1;
     const isMeant = (of) => of.module === module && (isInlined ? said > 0 && code.values(of.inlined, 2).includes(said) : of.name === name);
     const found = all.functions.filter(isMeant);

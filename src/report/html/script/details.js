@@ -1,6 +1,8 @@
 // What is known of one function: where its joules lie, by whom it is called, what it calls, what its lines took.
 const details = {
   most: 8,
+  // A name of more letters is cut in its middle.
+  longest: 400,
 
   draw(app) {
     const { model, state: chosen, sums } = app;
@@ -13,12 +15,12 @@ const details = {
     const own = sums.functions.own[fn];
     const total = app.isWhole() ? functions.total[fn] : sums.functions.total[fn];
     const draws = sums.watts[fn] > 0 ? `, ${format.quantity(sums.watts[fn], 'W')} while it ran` : '';
-    const change = app.change(fn);
+    const change = app.change(app.changes.of(fn), 'itself');
     const button = (text, act) => look.element('button', { type: 'button', on: { click: act } }, text);
     const ofThreads = profile.threads(model, sums.leaves);
     const inThread = profile.threadsOf(model, sums.leaves, fn);
     const parts = [
-      look.element('h3', {}, functions.name[fn]),
+      look.element('h3', { title: functions.name[fn] }, format.middle(functions.name[fn], details.longest)),
       look.element('p', { class: 'dim' }, functions.module[fn] ? modules[functions.module[fn] - 1] : ''),
       look.element('p', {}, 'itself ', look.element('b', {}, app.amount(own, sums.errors[fn])), `, ${format.percent(own / (sums.all || 1))}${draws}`),
       look.element('p', {}, 'with all that it called ', look.element('b', {}, app.amount(total)), `, ${format.percent(total / (sums.all || 1))}`),
@@ -27,8 +29,8 @@ const details = {
         button('callers and callees', () => app.choose({ view: 'sandwich' })),
         button('find it', () => app.choose({ find: `^${functions.name[fn].replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')}$` })),
         button('close', () => app.choose({ fn: null }))),
-      ...details.bars(app, 'called by', layout.neighbours(layout.callers(model, sums.nodes.total, fn)), total),
-      ...details.bars(app, 'calls', layout.neighbours(layout.callees(model, sums.nodes.total, fn)), total),
+      ...details.bars(app, 'called by', layout.neighbours(layout.callers(model, sums.nodes.total, fn)), total, 'nobody: paths begin here, or are not drawn'),
+      ...details.bars(app, 'calls', layout.neighbours(layout.callees(model, sums.nodes.total, fn)), total, null),
       ...(threads.length > 1 ? details.list('in threads', profile.heaviest(inThread).slice(0, details.most).map((thread) => [threads[thread], inThread[thread], own, `${format.percent(inThread[thread] / (ofThreads[thread] || 1))} of the thread`]), app) : []),
       ...details.lines(app, fn),
       ...code.parts(app, fn),
@@ -36,16 +38,32 @@ const details = {
     panel.replaceChildren(...parts.filter((part) => part !== null));
   },
 
-  bars(app, title, neighbours, total) {
+  // The heaviest of them, all others, and what has none.
+  bars(app, title, neighbours, total, nobody) {
     const { name } = app.model.data.functions;
-    return details.list(title, neighbours.slice(0, details.most).map(([fn, weight]) => [name[fn], weight, total, '', fn]), app);
+    const rows = neighbours.slice(0, details.most).map(([fn, weight]) => [name[fn], weight, total, '', fn]);
+    const sum = (of) => of.reduce((all, [, weight]) => all + weight, 0);
+    const others = neighbours.slice(details.most);
+    if (others.length > 0) rows.push([`${others.length} others`, sum(others), total, '']);
+    const rest = total - sum(neighbours);
+    if (nobody !== null && rows.length > 0 && rest > total * details.least) rows.push([nobody, rest, total, '']);
+    return details.list(title, rows, app);
+  },
+
+  // Less of a function has no row.
+  least: 0.0005,
+
+  // Comes into sight, where it lies below.
+  show() {
+    const panel = look.byId('details');
+    if (!panel.hidden && panel.getBoundingClientRect().top > innerHeight - 120) panel.scrollIntoView({ block: 'start' });
   },
 
   // Rows with a bar, as a list.
   list(title, rows, app) {
     if (rows.length === 0) return [];
     const item = ([name, weight, whole, more, fn]) => {
-      const text = [look.element('span', { class: 'amount' }, app.amount(weight)), look.element('span', { class: 'amount' }, format.percent(weight / (whole || 1))), look.element('span', { class: 'name' }, name), more ? look.element('span', { class: 'dim' }, more) : null];
+      const text = [look.element('span', { class: 'amount' }, app.amount(weight)), look.element('span', { class: 'amount' }, format.percent(weight / (whole || 1))), look.element('span', { class: 'name' }, format.middle(name, details.longest)), more ? look.element('span', { class: 'dim' }, more) : null];
       const row = fn === undefined ? look.element('span', { class: 'bar' }, ...text)
         : look.element('button', { type: 'button', class: 'bar', title: name, on: { click: () => app.choose({ fn }) } }, ...text);
       row.style.setProperty('--bar', `${Math.min(weight / (whole || 1), 1) * 100}%`);

@@ -88,9 +88,9 @@ const flame = {
     const colors = new Map();
     for (const place of places) {
       const { x, y, w, fn, box } = place;
-      // By watts each place of the tree has its own color, else each function.
+      // By watts and by change each place of the tree has its own color, else each function.
       const node = flame.nodeOf(place);
-      const key = node !== null && app.state.color === 'watts' ? -1 - node : fn;
+      const key = node !== null && ['watts', 'change'].includes(app.state.color) ? -1 - node : fn;
       let color = colors.get(key);
       if (color === undefined) colors.set(key, color = flame.color(app, fn, node));
       const isMatch = app.found.any && box.chain.some((node) => app.found.matches[place.tree.fn[node]]);
@@ -161,10 +161,29 @@ const flame = {
     return whole.length <= letters || fn === 0 ? flame.cut(whole, letters) : flame.cut(before + flame.short(name[fn]), letters);
   },
 
-  // What of a name is seen in a row of many: its last part, without parameters.
+  // Titles of more letters are cut in their middle.
+  longest: 300,
+
+  // What of a name is seen in a row of many: its last part, without parameters, and what it belongs to where it has no name
+  // of its own.
   short(name) {
-    const path = name.replace(/<[^<>]*>/g, '').replace(/<[^<>]*>/g, '').replace(/\(.*$/, '');
-    return path.split('::').pop().replace(/[<>]/g, '') || name;
+    const [, before, operator] = /^(.*?)\b(operator(?:\(\)|\[\]|->\*?|<=>|[<>]{1,2}=?|[^\w\s(<>]{1,3}|(?=\s)[^(]*))(?=[(<\s]|$)/.exec(name) || [null, name, ''];
+    const parts = flame.bare(before).split('::').map((of) => of.trim()).filter((of) => of !== '');
+    const last = operator || parts.pop() || name;
+    return /^(operator|\{)/.test(last) && parts.length > 0 ? `${flame.short(parts.join('::'))}::${last}` : last;
+  },
+
+  // A name without what stands in brackets.
+  bare(name) {
+    let [depth, bare] = [0, ''];
+    for (let at = 0; at < name.length; at++) {
+      const letter = name[at];
+      const isArrow = letter === '>' && name[at - 1] === '-';
+      if (letter === '<' || letter === '(') depth += 1;
+      else if ((letter === '>' && !isArrow) || letter === ')') depth = Math.max(depth - 1, 0);
+      else if (depth === 0) bare += letter;
+    }
+    return bare;
   },
 
   describe(app, place) {
@@ -191,9 +210,11 @@ const flame = {
       lines.push(`${isAll ? '' : 'itself, wherever it is: '}${app.amount(own, sums.errors[fn])}, ${format.percent(own / sums.all)}${draws}`);
       if (module[fn]) lines.push(model.data.modules[module[fn] - 1]);
     }
-    const change = app.change(fn);
+    const change = fn === 0 ? null : app.change(app.changes.of(fn), isAll ? 'itself' : 'itself, wherever it is,');
+    const changeHere = node === null || isAll || fn === 0 ? null : app.changes.at(node);
+    if (changeHere && (here > 0 || changeHere[0] !== 0)) lines.push(app.change(changeHere, 'itself here'));
     if (change) lines.push(change);
-    return [title, lines];
+    return [format.middle(title, flame.longest), lines];
   },
 
   // The place of the tree that a box is of; null where it adds up several.
@@ -214,8 +235,11 @@ const flame = {
       return look.between(look.heat(), high > low ? (watts - low) / (high - low) : 0.5);
     }
     if (chosen.color === 'change') {
-      const { largest, of } = app.changes;
-      return look.between(look.changes(), 0.5 + 0.5 * Math.cbrt((of(fn) || 0) / (largest || 1)));
+      const { largest, of, at } = app.changes;
+      const found = node === null ? of(fn) : at(node);
+      // As far from the middle as the root of the change, so that a tenth is seen, too.
+      const size = found === null ? 0 : Math.sqrt(main.certain(found) / (largest || 1));
+      return look.between(look.changes(), 0.5 + 0.5 * Math.sign(found === null ? 0 : found[0]) * size);
     }
     return look.tinted(look.kinds[look.kind(model, fn)][1], shade);
   },
@@ -248,7 +272,9 @@ const flame = {
       legend.replaceChildren('own code draws', ...items, item(look.tinted(null, 0), high > 0 ? 'nothing of its own, or too little to tell' : 'not known: joules follow time'));
     } else if (chosen.color === 'change') {
       const [less, , same, , more] = look.changes();
-      legend.replaceChildren(item(less, 'less than before'), item(same, 'the same'), item(more, 'more'));
+      const most = app.amount(app.changes.largest);
+      legend.replaceChildren('own code took', item(less, `${most} less than before`), item(same, 'the same, or within two standard errors'), item(more, `${most} more`),
+        'these errors are of each recording: two runs of one program may differ by more');
     } else if (chosen.color === 'module') {
       const weights = profile.by(app.sums.functions.own, model.data.modules.length + 1, (fn) => model.data.functions.module[fn]);
       const shown = profile.heaviest(weights).filter((module) => module > 0).slice(0, 6);

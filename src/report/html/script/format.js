@@ -39,6 +39,13 @@ const format = {
     return Number.isFinite(share) ? `${(share * 100).toFixed(1)} %` : '';
   },
 
+  // A text of so many letters at the most.
+  middle(text, most) {
+    if (text.length <= most) return text;
+    const half = Math.floor((most - 1) / 2);
+    return `${text.slice(0, half)}…${text.slice(text.length - half)}`;
+  },
+
   count(number) {
     return String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',');
   },

@@ -2,15 +2,15 @@
 const main = {
   start() {
     const model = profile.unpack(JSON.parse(look.byId('data').textContent));
-    model.watts = main.watts(model);
-    const app = { model, watts: model.watts, state: state.read(model, location.hash), tree: { parent: model.parent, fn: model.fn, total: null } };
+    model.without = inlined.without(model);
+    for (const one of [model, model.without]) if (one) one.watts = main.watts(one);
+    const app = { apart: model, state: state.read(model, location.hash) };
     app.amount = (weight, error = 0) => (model.data.weight === 'joules'
       ? format.withError(weight / model.data.unit, error / model.data.unit, 'J') : `${format.count(weight)} ${model.data.weight}`);
     app.isWhole = () => profile.isWhole(model, app.state.from, app.state.to) && app.state.thread === null;
     app.choose = (changes) => { Object.assign(app.state, changes); main.update(app); };
     app.tip = main.tip;
-    app.older = profile.older(model);
-    app.hasInlined = model.data.functions.own.some((own, fn) => own > 0 && model.data.functions.class[fn] === 'i');
+    main.use(app);
     main.head(app);
     main.controls(app);
     timeline.begin(app);
@@ -24,11 +24,20 @@ const main = {
     matchMedia('print').addEventListener('change', (event) => main.print(app, event.matches));
     window.addEventListener('hashchange', () => {
       if (location.hash.slice(1) === app.written) return;
-      app.state = state.read(model, location.hash);
+      app.state = state.read(app.apart, location.hash);
       main.update(app);
     });
     main.update(app);
     return app;
+  },
+
+  // What is chosen is seen in a model: the one in which inlined functions are told apart, or the other.
+  use(app) {
+    const model = state.model(app.apart, app.state);
+    if (app.model === model) return;
+    Object.assign(app, {
+      model, watts: model.watts, older: profile.older(model), tree: { parent: model.parent, fn: model.fn, total: null }, computed: null, stacked: null,
+    });
   },
 
   // The lowest and highest power of own code, place by place. A hundredth of all joules belongs to code that ran too
@@ -66,24 +75,44 @@ const main = {
     return new RegExp(isPattern ? text : text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'), /[A-Z]/.test(text) ? 'u' : 'iu');
   },
 
-  // What each function has more than before, if all of both recordings is looked at.
+  // What each function, and each place of the tree, has more than before, if all of both recordings is looked at. Each is a
+  // pair of the change and its standard error, which is known of joules.
   changes(app) {
-    const { own, error } = app.model.data.functions;
-    if (!app.older || !app.isWhole()) return { of: () => null, error: () => 0, largest: 0 };
-    const before = (fn) => app.older.functions.get(fn) || { own: 0, error: 0 };
-    const of = (fn) => own[fn] - before(fn).own;
-    let largest = 0;
-    for (let fn = 1; fn < own.length; fn++) largest = Math.max(largest, Math.abs(of(fn)));
-    return { of, error: (fn) => Math.hypot(error[fn], before(fn).error), largest };
+    const { model, older } = app;
+    const { own, error } = model.data.functions;
+    if (!older || !app.isWhole()) return { of: () => null, at: () => null, largest: 0 };
+    const before = (fn) => older.functions.get(fn) || { own: 0, error: 0 };
+    const of = (fn) => [own[fn] - before(fn).own, Math.hypot(error[fn], before(fn).error)];
+    const here = app.sums.places.own;
+    // What comes of chance is of a part of the weight the root of that part as large, and all else smaller.
+    const part = (all, ofAll, weight) => (weight > 0 ? all * Math.sqrt(weight / ofAll) : 0);
+    const at = (node) => {
+      const [fn, was] = [model.fn[node], older.own[node]];
+      const earlier = before(fn);
+      return [here[node] - was, Math.hypot(part(error[fn], own[fn], here[node]), part(earlier.error, earlier.own, was))];
+    };
+    // A change of a few percent of the whole is not to look as if it were all there is.
+    let largest = Math.max(model.data.functions.total[0], older.total) * main.leastScale;
+    for (let fn = 1; fn < own.length; fn++) largest = Math.max(largest, main.certain(of(fn)));
+    for (let node = 1; node < model.count; node++) largest = Math.max(largest, main.certain(at(node)));
+    return { of, at, largest };
+  },
+
+  // The share of the whole that a change has at least to be drawn in the strongest color.
+  leastScale: 0.05,
+
+  // The size of a change that is no matter of chance.
+  certain([change, error]) {
+    return Math.abs(change) > 2 * error ? Math.abs(change) : 0;
   },
 
   update(app) {
-    app.change = (fn) => {
-      const change = fn === 0 ? null : app.changes.of(fn);
-      if (change === null) return null;
-      const unit = app.model.data.unit;
+    main.use(app);
+    app.change = (found, where) => {
+      if (found === null) return null;
+      const [change, error] = found;
       const sign = change < 0 ? '−' : '+';
-      return `${sign}${app.amount(Math.abs(change), app.changes.error(fn))} itself since the older recording${unit === 1 || Math.abs(change) > 2 * app.changes.error(fn) ? '' : ': within two standard errors'}`;
+      return `${sign}${app.amount(Math.abs(change), error)} ${where} since the older recording${change === 0 || main.certain(found) > 0 ? '' : ': within two standard errors'}`;
     };
     main.compute(app);
     main.draw(app);
@@ -101,7 +130,7 @@ const main = {
     table.draw(app);
     details.draw(app);
     main.found(app);
-    for (const [id, key] of [['view', 'view'], ['color', 'color'], ['group', 'group'], ['stack', 'stack']]) look.byId(id).value = app.state[key];
+    for (const [id, key] of [['view', 'view'], ['color', 'color'], ['group', 'group'], ['stack', 'stack'], ['inlining', 'inlined']]) look.byId(id).value = app.state[key];
     if (document.activeElement !== look.byId('find')) look.byId('find').value = app.state.find;
     const thread = look.byId('thread');
     thread.hidden = app.state.thread === null;
@@ -126,7 +155,7 @@ const main = {
     const sum = any ? profile.matched(app.model, app.sums.leaves, matches) : 0;
     const note = isPattern ? '' : ' (as plain text: it is no regular expression)';
     const about = app.model.isApart ? 'about ' : '';
-    look.byId('found').textContent = any ? `matched ${about}${format.percent(sum / (app.sums.all || 1))}, ${app.amount(sum)}${note}` : '';
+    look.byId('found').textContent = any ? `matched ${about}${format.percent(sum / (app.sums.all || 1))}, ${app.amount(sum)} with all that they called${note}` : '';
   },
 
   head(app) {
@@ -148,7 +177,8 @@ const main = {
     if (data.slices.untimed.length > 0 && slices > 1) notes.push('some of it is not known by time (GPU kernels): it is part of the whole, and of no chosen stretch of time');
     if (data.gaps && slices > 1) notes.push(`time in which nobody recorded is left out; ${data.gaps.length === 1 ? 'a dashed line stands' : 'dashed lines stand'} in its place`);
     look.byId('notes').hidden = notes.length === 0;
-    look.byId('notes').querySelector('summary').textContent = `${notes.length} note${notes.length === 1 ? '' : 's'}`;
+    // The first of them is read without a click, as far as there is room.
+    look.byId('notes').querySelector('summary').replaceChildren(look.element('b', {}, `${notes.length} note${notes.length === 1 ? '' : 's'}`), notes.length > 0 ? ` ${notes[0]}` : '');
     look.byId('warnings').replaceChildren(...notes.map((note) => look.element('li', {}, note)));
     look.byId('power').hidden = slices < 2;
   },
@@ -174,6 +204,8 @@ const main = {
     find.addEventListener('input', () => app.choose({ find: find.value }));
     look.byId('thread').addEventListener('click', () => app.choose({ thread: null }));
     look.byId('help').addEventListener('click', () => look.byId('keys').showModal());
+    look.byId('inlined').hidden = !model.without;
+    look.byId('inlining').addEventListener('change', (event) => app.choose(state.inline(app.apart, app.state, event.target.value)));
     const drop = (id, value) => look.byId(id).querySelector(`[value="${value}"]`).remove();
     if (!app.older) drop('color', 'change');
     if (app.watts.high === 0) drop('color', 'watts');
@@ -232,5 +264,5 @@ const main = {
   },
 };
 
-if (typeof document === 'undefined') module.exports = { format, profile, part, layout, state };
+if (typeof document === 'undefined') module.exports = { format, profile, part, inlined, layout, state };
 else window.eprof = main.start();

@@ -230,7 +230,7 @@ const profile = {
     return keys.sort((a, b) => weights[b] - weights[a] || a - b);
   },
 
-  // What an older recording has at the same nodes, own and with all below; null without one.
+  // What an older recording took itself at the same nodes, and in the same functions; null without one.
   older(model) {
     const { older } = model.data;
     if (!older) return null;

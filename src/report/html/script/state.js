@@ -4,6 +4,8 @@ const state = {
   colors: ['kind', 'module', 'watts', 'change'],
   groups: ['function', 'module', 'thread', 'cpu'],
   stacks: ['function', 'domain', 'thread', 'cpu'],
+  // Functions that the compiler put into others have rows of their own, or are part of these.
+  inlinings: ['apart', 'into'],
   sorts: ['own', 'share', 'error', 'total', 'watts', 'change', 'threads', 'name', 'module'],
 
   initial(model) {
@@ -13,7 +15,7 @@ const state = {
     return {
       from: 0, to: model.slices, thread: null, zoom: 0, fn: null, find: '', view: 'icicle', group: 'function',
       sort: isCompared ? 'change' : 'own', rises: false, color: isCompared ? 'change' : differs ? 'watts' : 'kind',
-      stack: model.data.weight === 'joules' ? 'function' : 'domain', opened: new Set(),
+      stack: model.data.weight === 'joules' ? 'function' : 'domain', opened: new Set(), inlined: 'apart',
     };
   },
 
@@ -25,7 +27,7 @@ const state = {
     if (!profile.isWhole(model, chosen.from, chosen.to)) {
       add('t', `${+model.edges[chosen.from].toFixed(6)},${+model.edges[chosen.to].toFixed(6)}`);
     }
-    for (const key of ['thread', 'zoom', 'fn', 'find', 'view', 'group', 'sort', 'color', 'stack']) {
+    for (const key of ['inlined', 'thread', 'zoom', 'fn', 'find', 'view', 'group', 'sort', 'color', 'stack']) {
       if (chosen[key] !== initial[key]) add(key, chosen[key]);
     }
     if (chosen.rises) add('rises', 1);
@@ -47,8 +49,10 @@ const state = {
       const [from, to] = times.map((time) => state.edge(model, time));
       if (from < to) [chosen.from, chosen.to] = [from, to];
     }
+    if (model.without) oneOf('inlined', state.inlinings);
+    const { count } = state.model(model, chosen);
     chosen.thread = number(said.get('thread'), model.data.threads.length);
-    chosen.zoom = number(said.get('zoom'), model.count) || 0;
+    chosen.zoom = number(said.get('zoom'), count) || 0;
     chosen.fn = number(said.get('fn'), model.functions) || null;
     chosen.find = said.get('find') || '';
     oneOf('view', state.views);
@@ -58,10 +62,24 @@ const state = {
     oneOf('stack', state.stacks.filter((stack) => stack === 'domain' || model.data.weight === 'joules'));
     chosen.rises = said.get('rises') === '1';
     for (const text of (said.get('open') || '').split(',')) {
-      const node = number(text, model.count);
+      const node = number(text, count);
       if (node) chosen.opened.add(node);
     }
     return chosen;
+  },
+
+  // The model in which what was chosen is seen.
+  model(apart, { inlined }) {
+    return inlined === 'into' && apart.without ? apart.without : apart;
+  },
+
+  // What is chosen, if inlined functions are told apart or not: the same places, as far as there are such.
+  inline(apart, chosen, how) {
+    if (chosen.inlined === how || !apart.without) return {};
+    const { place, origin } = apart.without;
+    const map = how === 'into' ? place : origin;
+    const isGone = chosen.fn !== null && how === 'into' && inlined.is(apart.data.functions, chosen.fn);
+    return { inlined: how, zoom: map[chosen.zoom], fn: isGone ? null : chosen.fn, opened: new Set([...chosen.opened].map((node) => map[node])) };
   },
 
   // The edge between slices that is nearest to a time.

@@ -89,10 +89,9 @@ const table = {
     for (let fn = 1; fn < model.functions; fn++) {
       const own = sums.functions.own[fn];
       if (functions.class[fn] === 'a' || (own === 0 && total[fn] === 0 && !app.older?.functions.has(fn))) continue;
-      const change = app.changes.of(fn);
+      const [change, changeError] = app.changes.of(fn) || [null, 0];
       rows.push({
-        key: fn, own, share: own / all, error: sums.errors[fn], total: total[fn], watts: sums.watts[fn], change,
-        changeError: change === null ? 0 : app.changes.error(fn), threads: threads[fn], name: functions.name[fn],
+        key: fn, own, share: own / all, error: sums.errors[fn], total: total[fn], watts: sums.watts[fn], change, changeError, threads: threads[fn], name: functions.name[fn],
         line: line(fn), module: functions.module[fn] ? modules[functions.module[fn] - 1] : '',
       });
     }
@@ -136,7 +135,6 @@ const table = {
     }
     table.focused = Math.min(table.focused, Math.max(table.rows.length - 1, 0));
     const own = table.rows.reduce((sum, row) => sum + row.own, 0);
-    look.byId('inlined').hidden = chosen.group !== 'function' || !app.hasInlined;
     look.byId('count').textContent = `${format.count(table.rows.length)}${table.rows.length < found.length ? ` of ${format.count(found.length)}` : ''} ${chosen.group === 'cpu' ? 'CPU' : chosen.group}${table.rows.length === 1 ? '' : 's'}: ${app.amount(own)}${chosen.group === 'function' ? ' themselves' : ''}, ${format.percent(own / (app.sums.all || 1))}`;
     table.show(app, true);
   },
@@ -212,8 +210,11 @@ const table = {
 
   open(app, row) {
     if (row.key === null) return;
-    if (app.state.group === 'function') app.choose({ fn: app.state.fn === row.key ? null : row.key });
-    else if (app.state.group === 'thread') app.choose({ thread: app.state.thread === row.key ? null : row.key });
+    if (app.state.group === 'function') {
+      app.choose({ fn: app.state.fn === row.key ? null : row.key });
+      details.show();
+    }
+    if (app.state.group === 'thread') app.choose({ thread: app.state.thread === row.key ? null : row.key });
     else if (app.state.group === 'module') app.choose({ find: row.name === 'no module' ? '' : row.name });
   },
 
