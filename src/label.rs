@@ -6,11 +6,15 @@
 //! direction of writing or cannot be seen, and of bounded length. What a single format must still
 //! escape (quotes, `<`, `;`) depends on the format and is done where it is written.
 
+mod short_name;
+
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+pub use short_name::ShortNames;
 
 /// The longest label in bytes. Longer names (some C++ templates, hostile files) lose their middle.
 pub const MAX_LABEL_BYTES: usize = 4096;

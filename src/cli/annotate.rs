@@ -75,7 +75,7 @@ pub struct AnnotateArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Columns of the text [default: COLUMNS, or the terminal's, else as many as it takes].
+    /// Columns of the text; 0: as many as it takes [default: COLUMNS, or the terminal's, else as many as code takes].
     #[arg(long, value_name = "COLUMNS")]
     width: Option<usize>,
 
@@ -149,10 +149,11 @@ pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
     let annotation = annotation?;
     let to_stdout = args.output.is_none();
     let style = Style {
-        width: args.width.unwrap_or_else(|| output::table_width(to_stdout)),
+        width: output::table_width(to_stdout),
         color: to_stdout && args.color.on_stdout(),
         ..Style::default()
-    };
+    }
+    .as_wide_as(args.width);
     let view = match args.by {
         By::Source => View::Source,
         By::Line => View::Line,

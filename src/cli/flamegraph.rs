@@ -13,6 +13,7 @@ use eprof::report::{Style, flamegraph_png, flamegraph_text};
 
 use super::Outcome;
 use super::by;
+use super::ending::{self, Named};
 use super::input::{InputArgs, Loaded, Needed, SelectArgs};
 use super::new_file::keep_inputs;
 use super::output::{self, Color};
@@ -38,7 +39,8 @@ pub struct FlamegraphArgs {
     #[command(flatten)]
     input: InputArgs,
 
-    /// A picture for a browser, one of pixels, or text for a terminal [default: png if the output's name ends so, else svg].
+    /// A picture for a browser, one of pixels, or text for a terminal [default: as the output's name ends: .svg, .png, .txt;
+    /// else svg].
     #[arg(long, value_enum)]
     format: Option<Format>,
 
@@ -78,7 +80,7 @@ pub struct FlamegraphArgs {
     #[arg(long)]
     whole: bool,
 
-    /// Columns of the text [default: COLUMNS, or the terminal's, else as many as it takes].
+    /// Columns of the text; 0: as many as it takes [default: COLUMNS, or the terminal's, else 120 for names].
     #[arg(long, value_name = "COLUMNS")]
     width: Option<usize>,
 
@@ -110,6 +112,16 @@ enum Format {
     Text,
 }
 
+impl Named for Format {
+    fn endings(self) -> &'static [&'static str] {
+        match self {
+            Self::Svg => &["svg"],
+            Self::Png => &["png"],
+            Self::Text => &["txt"],
+        }
+    }
+}
+
 /// What stands before the outermost functions.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RootArg {
@@ -136,7 +148,7 @@ impl RootArg {
 
 /// Runs the verb.
 pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
-    let format = args.format();
+    let format = ending::format(args.format, args.output.as_deref())?.unwrap_or(Format::Svg);
     let path = match format {
         Format::Svg => Some(args.output.as_deref().unwrap_or(Path::new("energy.svg"))),
         Format::Png => Some(args.output.as_deref().unwrap_or(Path::new("energy.png"))),
@@ -170,10 +182,11 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
         _ if format == Format::Text => {
             let to_stdout = output::is_stdout(path);
             let style = Style {
-                width: args.width.unwrap_or_else(|| output::table_width(to_stdout)),
+                width: output::table_width(to_stdout),
                 color: to_stdout && args.color.on_stdout(),
                 ..Style::default()
-            };
+            }
+            .as_wide_as(args.width);
             paging.write_to(path, |out| flamegraph_text::write(&tree, &style, out))?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -205,14 +218,6 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
 }
 
 impl FlamegraphArgs {
-    /// How it is to be written, by its name where nothing else says.
-    fn format(&self) -> Format {
-        let name = self.output.as_deref().and_then(Path::extension);
-        let by_name =
-            if name.is_some_and(|name| name.eq_ignore_ascii_case("png")) { Format::Png } else { Format::Svg };
-        self.format.unwrap_or(by_name)
-    }
-
     fn tree<'a>(&self, loaded: &'a Loaded) -> anyhow::Result<CallTree<'a>> {
         let options = TreeOptions {
             subject: loaded.subject.clone(),

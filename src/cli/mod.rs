@@ -13,6 +13,7 @@ mod by;
 mod calibrate;
 mod demo;
 mod doctor;
+mod ending;
 mod export;
 mod flamegraph;
 mod fleet;

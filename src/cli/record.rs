@@ -14,7 +14,7 @@ use eprof::machine::Roots;
 use eprof::machine::cpuinfo::CpuIdentity;
 use eprof::power_model::folder;
 use eprof::power_model::stored::StoredModel;
-use eprof::process::Outcome as EndOf;
+use eprof::process::{Outcome as EndOf, Streams};
 use eprof::record::{
     self, CallGraph, ControlGroups, CuptiOptions, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions,
     OtherProcesses, OutputOptions, RecordError, RecordOptions, SamplingOptions, SamplingRate, TargetOptions,
@@ -345,7 +345,13 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
         _ => SamplingRate::Default,
     };
     Ok(RecordOptions {
-        target: TargetOptions { tasks, until, others: args.neighbours, run_as: args.user },
+        target: TargetOptions {
+            tasks,
+            until,
+            others: args.neighbours,
+            run_as: args.user,
+            streams: Streams::default(),
+        },
         sampling: SamplingOptions {
             events: args.event,
             rate,

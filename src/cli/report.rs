@@ -20,6 +20,7 @@ use regex::Regex;
 
 use super::Outcome;
 use super::by::{ByParser, ByWord};
+use super::ending::{self, Named};
 use super::input::{InputArgs, Loaded, Needed, SelectArgs};
 use super::new_file::keep_inputs;
 use super::output::{self, Color};
@@ -82,9 +83,9 @@ pub struct ReportArgs {
     #[arg(long)]
     whole: bool,
 
-    /// How the report is written.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    /// How the report is written [default: as the output's name ends: .txt, .json, .csv, .folded, .html; else table].
+    #[arg(long, value_enum)]
+    format: Option<Format>,
 
     /// File to write instead of standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -94,7 +95,10 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
-    /// Columns of a table [default: COLUMNS, or the terminal's, else as many as it takes].
+    /// Columns of a table; 0: as many as the longest name takes [default: COLUMNS, or the terminal's, else 120 for names].
+    ///
+    /// Where there is too little room, names lose the types in brackets first. Those that look the same then have a
+    /// number behind them (~2). JSON and CSV have all names whole.
     #[arg(long, value_name = "COLUMNS")]
     width: Option<usize>,
 
@@ -148,9 +152,22 @@ enum Format {
     Html,
 }
 
+impl Named for Format {
+    fn endings(self) -> &'static [&'static str] {
+        match self {
+            Self::Table => &["txt"],
+            Self::Json => &["json"],
+            Self::Csv => &["csv"],
+            Self::Collapsed => &["folded", "collapsed"],
+            Self::Html => &["html", "htm"],
+        }
+    }
+}
+
 /// Runs the verb.
-pub fn run(args: ReportArgs, paging: Paging) -> Outcome {
-    if args.format == Format::Html && args.output.is_none() {
+pub fn run(mut args: ReportArgs, paging: Paging) -> Outcome {
+    args.format = ending::format(args.format, args.output.as_deref())?;
+    if args.format() == Format::Html && args.output.is_none() {
         bail!("a page is read in a browser: name a file with -o, such as -o energy.html");
     }
     if args.svg.is_some() && args.rows() != Some(By::Bucket) {
@@ -188,11 +205,11 @@ pub fn run(args: ReportArgs, paging: Paging) -> Outcome {
         };
         CallTree::new(analysis, symbols, &options)
     };
-    let has_rows = matches!(args.format, Format::Table | Format::Json | Format::Csv);
+    let has_rows = matches!(args.format(), Format::Table | Format::Json | Format::Csv);
     let progress = WorkProgress::of("adding up");
     let rows = has_rows.then(report).transpose()?;
     drop(progress);
-    paging.write_to(args.output.as_deref(), |out| match (&rows, args.format) {
+    paging.write_to(args.output.as_deref(), |out| match (&rows, args.format()) {
         (Some(report), Format::Json) => json::write(report, out),
         (Some(report), Format::Csv) => csv::write(report, out),
         (Some(report), _) => table::write(report, &args.style(), out),
@@ -208,7 +225,7 @@ pub fn run(args: ReportArgs, paging: Paging) -> Outcome {
         }
     })?;
     // The other formats have a place for them.
-    if matches!(args.format, Format::Csv | Format::Collapsed) {
+    if matches!(args.format(), Format::Csv | Format::Collapsed) {
         output::warn(&profile.warnings);
     }
     Ok(ExitCode::SUCCESS)
@@ -251,7 +268,7 @@ impl ReportArgs {
         let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
         let limit = if limit == 0 { usize::MAX } else { limit };
         let width = self.style().width;
-        match self.format {
+        match self.format() {
             Format::Table => {
                 paging.write_to(self.output.as_deref(), |out| report.write_table(limit, width, out))?
             }
@@ -266,7 +283,7 @@ impl ReportArgs {
     }
 
     fn options(&self, subject: Option<String>) -> Options {
-        let is_table = matches!(self.format, Format::Table | Format::Html);
+        let is_table = matches!(self.format(), Format::Table | Format::Html);
         let limit = self.limit.or(is_table.then_some(DEFAULT_LIMIT)).filter(|&limit| limit > 0);
         let of = |side, function: &Option<String>| {
             function.as_ref().map(|function| Neighbours { side, function: function.clone() })
@@ -289,8 +306,9 @@ impl ReportArgs {
 
     /// Tables have a row per function of the machine code, as other profilers' have.
     fn inline(&self) -> bool {
-        self.input
-            .inline(self.rows() == Some(By::Line) || matches!(self.format, Format::Collapsed | Format::Html))
+        self.input.inline(
+            self.rows() == Some(By::Line) || matches!(self.format(), Format::Collapsed | Format::Html),
+        )
     }
 
     /// What a row stands for; `None` if for recordings.
@@ -360,23 +378,23 @@ impl ReportArgs {
     /// What this report needs of the recording.
     fn needed(&self) -> Needed {
         let own_only =
-            self.format == Format::Table && !self.children && !matches!(self.sort, Some(Sort::Total));
+            self.format() == Format::Table && !self.children && !matches!(self.sort, Some(Sort::Total));
         let neighbours = self.callers.is_some() || self.callees.is_some();
-        let is_tree = matches!(self.format, Format::Collapsed | Format::Html);
+        let is_tree = matches!(self.format(), Format::Collapsed | Format::Html);
         let dimensions = Dimensions {
             stacks: !own_only || neighbours || self.select.needs_stacks(),
             threads: is_tree
                 || self.by.len() > 1
                 || matches!(self.rows(), None | Some(By::Thread | By::Process | By::Command))
                 || self.select.needs_threads(),
-            cpus: self.rows() == Some(By::Core) || self.format == Format::Html,
+            cpus: self.rows() == Some(By::Core) || self.format() == Format::Html,
         };
         Needed {
             dimensions,
             inline: self.inline(),
-            lines: self.rows() == Some(By::Line) || self.format == Format::Html,
-            slices: self.format == Format::Html || self.rows() == Some(By::Bucket),
-            functions: (self.format != Format::Html
+            lines: self.rows() == Some(By::Line) || self.format() == Format::Html,
+            slices: self.format() == Format::Html || self.rows() == Some(By::Bucket),
+            functions: (self.format() != Format::Html
                 && !matches!(self.rows(), Some(By::Line | By::Bucket | By::Kernel)))
             .then_some(match is_tree || neighbours {
                 true => FunctionsOfStacks::Paths,
@@ -385,12 +403,18 @@ impl ReportArgs {
         }
     }
 
+    fn format(&self) -> Format {
+        self.format.unwrap_or(Format::Table)
+    }
+
     fn style(&self) -> Style {
         let to_stdout = self.output.is_none();
-        Style {
-            width: self.width.unwrap_or_else(|| output::table_width(to_stdout)),
+        let style = Style {
+            width: output::table_width(to_stdout),
             color: to_stdout && self.color.on_stdout(),
             children: self.children || self.rows() == Some(By::Domain),
-        }
+            ..Style::default()
+        };
+        style.as_wide_as(self.width)
     }
 }

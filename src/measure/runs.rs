@@ -20,7 +20,7 @@ use crate::measure::subject::{CpuSeconds, Subject};
 use crate::measure::{RunMeter, RunMeterError};
 use crate::meter::{MeterOptions, discover};
 use crate::process::clocks::children_cpu_seconds;
-use crate::process::{LaunchError, Outcome, ReceivedSignal, Signals, SystemError, Waiting, reap};
+use crate::process::{LaunchError, Outcome, ReceivedSignal, Signals, Streams, SystemError, Waiting, reap};
 use crate::stat::{EnergyOf, MeasuredDomain, Measurements, Run, Series, Slice};
 use crate::units::{Joules, Nanoseconds, Watts};
 
@@ -235,7 +235,7 @@ impl Bench<'_> {
     fn run(&mut self, argv: &[OsString], domains: &[MeasuredDomain]) -> Result<(Run, Outcome), RunError> {
         let program = match argv {
             [] => None,
-            argv => Some(Waiting::spawn(argv, self.signals.original_mask(), None, &[])?),
+            argv => Some(Waiting::spawn(argv, self.signals.original_mask(), None, &[], &Streams::default())?),
         };
         let children_before = children_cpu_seconds();
         self.observations.begin();

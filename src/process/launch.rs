@@ -2,15 +2,17 @@
 //!
 //! The wait gives the recorder a process id to open counters on, which then begin to count with the
 //! program's first instruction (`enable_on_exec`). The program gets the recorder's terminal, standard
-//! streams, process group, signal mask, signal dispositions and environment, as if it had been started without it.
+//! streams (unless it is given [`Streams`]), process group, signal mask, signal dispositions and environment, as if it had
+//! been started without it.
 
 use std::convert::Infallible;
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -121,6 +123,39 @@ impl Credentials {
     }
 }
 
+/// Where a program writes to, where that is not where the recorder does.
+#[derive(Debug, Clone, Default)]
+pub struct Streams {
+    /// Its standard output.
+    pub stdout: Option<Arc<OwnedFd>>,
+    /// Its standard error.
+    pub stderr: Option<Arc<OwnedFd>>,
+}
+
+impl PartialEq for Streams {
+    fn eq(&self, other: &Self) -> bool {
+        let numbers = |streams: &Self| {
+            [&streams.stdout, &streams.stderr].map(|stream| stream.as_ref().map(|open| open.as_raw_fd()))
+        };
+        numbers(self) == numbers(other)
+    }
+}
+
+impl Eq for Streams {}
+
+impl Streams {
+    /// Makes them those of this process.
+    fn assume(&self) -> nix::Result<()> {
+        if let Some(stdout) = &self.stdout {
+            unistd::dup2_stdout(stdout)?;
+        }
+        if let Some(stderr) = &self.stderr {
+            unistd::dup2_stderr(stderr)?;
+        }
+        Ok(())
+    }
+}
+
 /// A program that stands just before its `exec`.
 #[derive(Debug)]
 pub struct Waiting {
@@ -133,7 +168,7 @@ pub struct Waiting {
 
 impl Waiting {
     /// Makes the process. `signal_mask` is the mask that the program is to have, `variables` come into
-    /// its environment besides the recorder's own.
+    /// its environment besides the recorder's own, and `streams` take the place of the recorder's.
     ///
     /// # Errors
     /// When no process can be made or the arguments cannot be passed on. That the program does not
@@ -143,6 +178,7 @@ impl Waiting {
         signal_mask: SigSet,
         run_as: Option<Credentials>,
         variables: &[(CString, CString)],
+        streams: &Streams,
     ) -> Result<Self, LaunchError> {
         let arguments = argv
             .iter()
@@ -181,6 +217,7 @@ impl Waiting {
                     wait_end,
                     signal_mask,
                     run_as.as_ref(),
+                    streams,
                 );
                 let _ = unistd::write(&report_end, &step_and_errno(step, errno));
                 // SAFETY: _exit ends the process and flushes nothing of the recorder's.
@@ -252,6 +289,7 @@ fn become_program(
     wait_end: OwnedFd,
     signal_mask: SigSet,
     run_as: Option<&Credentials>,
+    streams: &Streams,
 ) -> Result<Infallible, (Step, Errno)> {
     let at_exec = |errno| (Step::Exec, errno);
     let mut byte = [0];
@@ -260,6 +298,7 @@ fn become_program(
         // SAFETY: _exit ends the process and nothing else.
         unsafe { libc::_exit(EXIT_UNSTARTED) }
     }
+    streams.assume().map_err(at_exec)?;
     // Rust's runtime ignores SIGPIPE, and the recorder SIGXFSZ; a program expects to die by them.
     for ignored in [Signal::SIGPIPE, Signal::SIGXFSZ] {
         // SAFETY: the default disposition installs no handler.
@@ -288,13 +327,28 @@ mod tests {
 
     fn launch(argv: &[&str]) -> Result<Pid, LaunchError> {
         let argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
-        Waiting::spawn(&argv, SigSet::empty(), None, &[])?.release()
+        Waiting::spawn(&argv, SigSet::empty(), None, &[], &Streams::default())?.release()
     }
 
     #[test]
     fn the_program_runs_once_it_is_released() {
         let pid = launch(&["sh", "-c", "exit 7"]).expect("started");
         assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 7)));
+    }
+
+    #[test]
+    fn the_program_writes_where_it_is_told_to() {
+        let (mut read_end, write_end) = io::pipe().expect("a pipe");
+        let write_end = Arc::new(OwnedFd::from(write_end));
+        let streams = Streams { stdout: Some(write_end.clone()), stderr: Some(write_end) };
+        let argv = ["sh", "-c", "echo out; echo err >&2; echo again"].map(OsString::from);
+        let waiting = Waiting::spawn(&argv, SigSet::empty(), None, &[], &streams).expect("process");
+        let pid = waiting.release().expect("started");
+        drop(streams);
+        let mut written = String::new();
+        read_end.read_to_string(&mut written).expect("text");
+        assert_eq!(written, "out\nerr\nagain\n");
+        assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)));
     }
 
     #[test]
@@ -312,7 +366,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let trace = folder.path().join("trace");
         let argv = ["touch".into(), trace.clone().into_os_string()];
-        drop(Waiting::spawn(&argv, SigSet::empty(), None, &[]).expect("process"));
+        drop(Waiting::spawn(&argv, SigSet::empty(), None, &[], &Streams::default()).expect("process"));
         assert!(!trace.exists());
     }
 

@@ -17,11 +17,11 @@ mod unnamed_file;
 mod with_parent;
 
 pub use ending::{reap, wait};
-pub use launch::{Credentials, LaunchError, Waiting};
+pub use launch::{Credentials, LaunchError, Streams, Waiting};
 pub use outcome::Outcome;
 pub use replace::replace_by;
 pub use runtime_folder::runtime_folder;
 pub use signals::{ReceivedSignal, Signals};
 pub use system_error::SystemError;
-pub use unnamed_file::{create_unnamed, folder_of, hidden_beside, name_unnamed};
+pub use unnamed_file::{create_scratch, create_unnamed, folder_of, hidden_beside, name_unnamed};
 pub use with_parent::end_with_parent;

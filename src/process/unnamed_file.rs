@@ -27,6 +27,23 @@ pub fn create_unnamed(path: &Path, mode: u32) -> Option<File> {
     open()
 }
 
+/// A file that never has a name, for what is kept for a while: it is gone with its last descriptor.
+///
+/// # Errors
+/// If no file can be made in the folder.
+pub fn create_scratch(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    if let Ok(file) = options.clone().custom_flags(libc::O_TMPFILE | libc::O_EXCL).open(folder) {
+        return Ok(file);
+    }
+    // File systems without such files: the name is free, or this fails, and goes at once.
+    let path = folder.join(format!(".eprof-{}", std::process::id()));
+    let file = options.create_new(true).open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
 /// Gives a file of [`create_unnamed`] a name, once.
 ///
 /// # Errors
@@ -51,7 +68,7 @@ pub fn hidden_beside(path: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read, Seek, SeekFrom, Write};
 
     use super::*;
 
@@ -71,6 +88,19 @@ mod tests {
         let other = create_unnamed(&path, 0o600).expect("as before");
         let taken = name_unnamed(&other, &path).expect_err("taken");
         assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn a_scratch_file_has_no_name_and_keeps_what_is_written() {
+        let folder = tempfile::tempdir().expect("folder");
+        let mut file = create_scratch(folder.path()).expect("a file");
+        file.write_all(b"text").expect("written");
+        assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 0);
+        let mut kept = String::new();
+        file.seek(SeekFrom::Start(0)).expect("the start");
+        file.read_to_string(&mut kept).expect("text");
+        assert_eq!(kept, "text");
+        assert!(create_scratch(&folder.path().join("missing")).is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::identity::Labels;
 use crate::meter::MeterOptions;
 use crate::power_model::stored::StoredModel;
+use crate::process::Streams;
 
 /// Everything that can be chosen about a recording.
 #[derive(Debug, Clone)]
@@ -38,6 +39,8 @@ pub struct TargetOptions {
     pub until: Option<Vec<OsString>>,
     /// The user to run the program as; `None` for the one who runs eprof.
     pub run_as: Option<String>,
+    /// Where the program writes to, where that is not where the recorder does.
+    pub streams: Streams,
 }
 
 /// The tasks to record.

@@ -32,7 +32,7 @@ impl PreparedProgram {
             cupti.map(|cupti| ActivityFiles::create(cupti, target.tasks.command(), credentials.as_ref()));
         let activity = activity.transpose().map_err(RecordError::GpuLaunches)?;
         let variables = activity.as_ref().map(ActivityFiles::environment).unwrap_or_default();
-        let spawn = |argv| Waiting::spawn(argv, signal_mask, credentials, &variables);
+        let spawn = |argv| Waiting::spawn(argv, signal_mask, credentials, &variables, &target.streams);
         Ok(Self { waiting: target.program().map(spawn).transpose()?, activity })
     }
 

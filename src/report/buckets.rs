@@ -184,7 +184,7 @@ impl BucketReport {
             let modelled = bucket.modelled_joules.map(|joules| scale.show(joules)).unwrap_or_default();
             let share = bucket.top_share.map(percent).unwrap_or_default();
             let name =
-                bucket.top_function.as_ref().map(|name| name.shortened(width.saturating_sub(52).max(20)));
+                bucket.top_function.as_ref().map(|name| name.short_name(width.saturating_sub(52).max(20)));
             let (start, end) = (bucket.start_s, bucket.end_s);
             let numbers = format!(
                 "{start:>10.4} {end:>10.4} {:>9} {modelled:>9} {share:>6}",

@@ -14,13 +14,15 @@ const WORTH_TELLING: f64 = 0.05;
 const MOST_NAMED: usize = 3;
 
 /// Functions that programs, threads and tasks begin in, or that call those.
-const ROOTS: [&str; 14] = [
+const ROOTS: [&str; 16] = [
     "main",
     "_start",
     "_start_c",
     "__libc_start_main",
     "__libc_start_call_main",
     "start_thread",
+    "execute_native_thread_routine",
+    "execute_native_thread_routine_compat",
     "clone",
     "clone3",
     "__clone",
@@ -39,12 +41,17 @@ const ROOTS_BEGIN: [&str; 6] = [
     "runtime.rt0_go",
     "runtime.systemstack",
 ];
-/// Libraries whose unnamed functions call `main` and what threads begin with: their names are stripped.
-const STARTERS: [&str; 4] = ["libc.so", "libc-2", "libpthread", "ld-linux"];
+/// Libraries whose unnamed functions call `main` and what threads begin with: their names are stripped. That of C++ has no
+/// frame pointers, so that a chain of them ends there in every thread.
+const STARTERS: [&str; 5] = ["libc.so", "libc-2", "libpthread", "libstdc++.so", "ld-linux"];
+
+/// No module.
+const NONE: u32 = u32::MAX;
 
 /// What an address is to the path that it lies on.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Code {
+    module: u32,
     is_user: bool,
     is_root: bool,
     /// Code of a library that programs and threads are started by, without a name.
@@ -52,8 +59,14 @@ struct Code {
     is_nowhere: bool,
 }
 
+impl Code {
+    /// Of an address that nothing is known of.
+    const UNKNOWN: Self =
+        Self { module: NONE, is_user: false, is_root: false, is_starter: false, is_nowhere: false };
+}
+
 /// What is known of a path from its outermost frame on.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Path {
     /// User frames: none, one, or more.
     user_frames: u8,
@@ -63,17 +76,36 @@ struct Path {
     begins_in_starter: bool,
     /// Behind where it begins: what a chain of frame pointers finds beyond that is garbage, and does no harm.
     has_nowhere: bool,
+    /// The module of the outermost user frame that lies somewhere: the code that did not tell its caller.
+    ends_in: u32,
 }
 
 impl Path {
+    const EMPTY: Self = Self {
+        user_frames: 0,
+        frames: 0,
+        has_root: false,
+        begins_in_starter: false,
+        has_nowhere: false,
+        ends_in: NONE,
+    };
+
     /// With a frame called by its innermost.
     fn with(mut self, code: Code) -> Self {
         self.frames = self.frames.saturating_add(1);
         if code.is_user {
-            self.begins_in_starter |= self.user_frames == 0 && code.is_starter;
+            // Garbage alone lies beyond it.
+            if code.is_starter && self.ends_in == NONE && !self.has_root {
+                (self.begins_in_starter, self.has_nowhere, self.user_frames) = (true, false, 0);
+            }
             self.user_frames = self.user_frames.saturating_add(1).min(2);
             self.has_root |= code.is_root;
             self.has_nowhere = (self.has_nowhere || code.is_nowhere) && !code.is_root;
+            self.ends_in = match self.ends_in {
+                _ if code.is_nowhere => NONE,
+                NONE => code.module,
+                outermost => outermost,
+            };
         }
         self
     }
@@ -99,9 +131,9 @@ pub(super) struct CallPathCheck {
     asked_servers: bool,
     has_callers: bool,
     whole: f64,
-    broken: f64,
-    /// Of that, what the kernel cut off.
+    /// Broken paths that the kernel cut off, and others by the module whose code did not tell its caller.
     cut_off: f64,
+    broken_in: BTreeMap<u32, f64>,
     by_module: BTreeMap<u32, f64>,
 }
 
@@ -115,6 +147,7 @@ impl CallPathCheck {
             let is_known = functions().next().is_some_and(|function| function.known);
             let module = module_of(index);
             Code {
+                module: profile.addresses[index].module.0,
                 is_user: !profile.addresses[index].kernel && module.is_some_and(is_user_code),
                 // What is folded may be where the path begins.
                 is_root: module.is_some_and(|module| module.kind == ModuleKind::Folded)
@@ -137,8 +170,8 @@ impl CallPathCheck {
             asked_servers: symbols.asked_servers,
             has_callers: false,
             whole: 0.0,
-            broken: 0.0,
             cut_off: 0.0,
+            broken_in: BTreeMap::new(),
             by_module: BTreeMap::new(),
         }
     }
@@ -147,8 +180,8 @@ impl CallPathCheck {
     pub fn add(&mut self, part: &Profile, stacks: impl Iterator<Item = (StackId, f64)>) {
         let table = &part.stacks;
         self.has_callers |= table.callers_len() > 1;
-        let code = |address: AddressId| self.code.get(address.0 as usize).copied().unwrap_or_default();
-        let mut paths = vec![Path::default(); table.callers_len()];
+        let code = |address: AddressId| self.code.get(address.0 as usize).copied().unwrap_or(Code::UNKNOWN);
+        let mut paths = vec![Path::EMPTY; table.callers_len()];
         for callers in table.all_callers() {
             if let Some((address, outer)) = table.caller(callers) {
                 paths[callers.0 as usize] = paths[outer.0 as usize].with(code(address));
@@ -160,9 +193,10 @@ impl CallPathCheck {
             let path = path_of(table.callers(stack));
             let path = innermost.map_or(path, |address| path.with(code(address)));
             self.whole += weight;
-            if path.is_broken() {
-                self.broken += weight;
-                self.cut_off += if path.is_cut_off() { weight } else { 0.0 };
+            if path.is_broken() && path.is_cut_off() {
+                self.cut_off += weight;
+            } else if path.is_broken() {
+                *self.broken_in.entry(path.ends_in).or_default() += weight;
             }
             let module = innermost.and_then(|address| *self.unnamed.get(address.0 as usize)?);
             if let Some(module) = module {
@@ -174,8 +208,9 @@ impl CallPathCheck {
     /// What the reader must know and can do; `None` if nearly all is as it should be.
     pub fn warning(&self, weight: Weight) -> Option<String> {
         let share = |part: f64| if self.whole > 0.0 { part / self.whole } else { 0.0 };
+        let in_modules: f64 = self.broken_in.values().sum();
         // Where no path has a caller, none were recorded, or none were asked for, as in a report of functions alone.
-        let broken = if self.has_callers { share(self.broken) } else { 0.0 };
+        let broken = if self.has_callers { share(self.cut_off + in_modules) } else { 0.0 };
         let unnamed = share(self.by_module.values().sum());
         let (is_broken, is_unnamed) = (broken >= WORTH_TELLING, unnamed >= WORTH_TELLING);
         if !is_broken && !is_unnamed {
@@ -189,33 +224,67 @@ impl CallPathCheck {
                 percent(broken),
                 weight.name()
             ));
-            repairs.push(match self.copies_stacks {
-                false if self.cut_off > 0.5 * self.broken => {
-                    "they are deeper than the kernel follows them: raise that by `sysctl -w \
-                     kernel.perf_event_max_stack=1024` (or 512 on a busy machine), and record again"
-                }
-                // The chain ends with the copy, or at code whose unwind tables are not here.
-                true => {
-                    "copy more of the stack (--call-graph dwarf,65528), and report where the recorded files are, or \
-                     with --symfs"
-                }
-                false => "record with --call-graph dwarf, or build with -fno-omit-frame-pointer",
-            });
+            let causes = self.causes();
+            let most = causes.iter().map(|(weight, _)| *weight).fold(0.0, f64::max);
+            let are_told =
+                causes.iter().filter(|(weight, _)| *weight == most || share(*weight) >= WORTH_TELLING);
+            let are_told: Vec<_> = are_told.collect();
+            repairs.extend(are_told.iter().map(|(weight, repair)| match are_told.len() {
+                1 => repair.clone(),
+                _ => format!("{}: {repair}", percent(share(*weight))),
+            }));
         }
         if is_unnamed {
             let of = if is_broken { "" } else { &format!(" of {}", weight.name()) };
-            told.push(format!("{}{of} lie in modules without symbols ({})", percent(unnamed), self.worst()));
+            told.push(format!(
+                "{}{of} lie in modules without symbols ({})",
+                percent(unnamed),
+                self.worst(&self.by_module)
+            ));
             repairs.push(match self.asked_servers {
-                true => "install their debug packages",
-                false => "install their debug packages, or have them fetched by --debuginfod",
+                true => "install their debug packages".to_owned(),
+                false => "install their debug packages, or have them fetched by --debuginfod".to_owned(),
             });
         }
         Some(format!("{}: {}", told.join("; "), repairs.join("; ")))
     }
 
-    /// The modules with most weight and no symbols.
-    fn worst(&self) -> String {
-        let mut modules: Vec<(&u32, &f64)> = self.by_module.iter().collect();
+    /// Why paths are broken, with the repair of each, and how much of the whole lies on such paths.
+    fn causes(&self) -> Vec<(f64, String)> {
+        let in_modules: f64 = self.broken_in.values().sum();
+        if self.copies_stacks {
+            // The chain ends with the copy, or at code whose unwind tables are not here.
+            let repair = "copy more of the stack (--call-graph dwarf,65528), and report where the recorded files are, or \
+                          with --symfs";
+            return vec![(self.cut_off + in_modules, repair.to_owned())];
+        }
+        let is_library = |module: &u32| self.names.get(*module as usize).is_some_and(is_library);
+        let in_libraries: BTreeMap<u32, f64> = self
+            .broken_in
+            .iter()
+            .filter(|(module, _)| is_library(module))
+            .map(|(module, weight)| (*module, *weight))
+            .collect();
+        let of_libraries: f64 = in_libraries.values().sum();
+        let cut_off = "they are deeper than the kernel follows them: raise that by `sysctl -w \
+                       kernel.perf_event_max_stack=1024` (or 512 on a busy machine) and record again, or record with \
+                       --call-graph dwarf";
+        let libraries = format!(
+            "they end in {}, whose code keeps no frame pointers, however yours is built: record with --call-graph dwarf",
+            self.worst(&in_libraries)
+        );
+        let own = "record with --call-graph dwarf, or build with -fno-omit-frame-pointer";
+        let causes = [
+            (self.cut_off, cut_off.to_owned()),
+            (of_libraries, libraries),
+            (in_modules - of_libraries, own.to_owned()),
+        ];
+        causes.into_iter().filter(|(weight, _)| *weight > 0.0).collect()
+    }
+
+    /// The modules with most weight.
+    fn worst(&self, by_module: &BTreeMap<u32, f64>) -> String {
+        let mut modules: Vec<(&u32, &f64)> = by_module.iter().collect();
         modules.sort_by(|a, b| b.1.total_cmp(a.1));
         let name = |module: u32| self.names.get(module as usize).map_or("?", |label| label.file_name());
         let mut names: Vec<&str> = Vec::new();
@@ -239,6 +308,12 @@ fn is_user_code(module: &Module) -> bool {
     )
 }
 
+/// By its name: `libz.so`, `libz.so.1.3`.
+fn is_library(module: &Label) -> bool {
+    let name = module.file_name();
+    name.ends_with(".so") || name.contains(".so.")
+}
+
 fn is_root(name: &str) -> bool {
     ROOTS.contains(&name) || ROOTS_BEGIN.iter().any(|root| name.starts_with(root))
 }
@@ -252,15 +327,17 @@ fn is_starter(module: &Module) -> bool {
 mod tests {
     use super::*;
 
-    const USER: Code = Code { is_user: true, is_root: false, is_starter: false, is_nowhere: false };
+    const USER: Code =
+        Code { module: 0, is_user: true, is_root: false, is_starter: false, is_nowhere: false };
     const ROOT: Code = Code { is_root: true, ..USER };
     const STARTER: Code = Code { is_starter: true, ..USER };
-    const NOWHERE: Code = Code { is_nowhere: true, ..USER };
+    const NOWHERE: Code = Code { module: 1, is_nowhere: true, ..USER };
+    const OF_LIBRARY: Code = Code { module: 2, ..USER };
     const KERNEL: Code = Code { is_user: false, ..USER };
 
     /// Outermost first.
     fn is_broken(path: &[Code]) -> bool {
-        path.iter().fold(Path::default(), |path, &code| path.with(code)).is_broken()
+        path.iter().fold(Path::EMPTY, |path, &code| path.with(code)).is_broken()
     }
 
     #[test]
@@ -276,13 +353,25 @@ mod tests {
         assert!(is_broken(&[USER, STARTER]), "called by an unknown");
         assert!(is_broken(&[ROOT, NOWHERE, USER]) && is_broken(&[USER, KERNEL]));
         assert!(!is_broken(&[NOWHERE, ROOT, USER]), "garbage beyond where it begins");
+        assert!(!is_broken(&[NOWHERE, STARTER, USER]), "garbage beyond the library that starts threads");
+        assert!(is_broken(&[NOWHERE, USER, STARTER, USER]) && is_broken(&[STARTER, NOWHERE, USER]));
+    }
+
+    #[test]
+    fn a_broken_path_ends_in_the_code_that_did_not_tell_its_caller() {
+        let ends_in = |path: &[Code]| path.iter().fold(Path::EMPTY, |path, &code| path.with(code)).ends_in;
+        assert_eq!(ends_in(&[OF_LIBRARY, USER, USER]), 2);
+        assert_eq!(ends_in(&[NOWHERE, NOWHERE, OF_LIBRARY, USER]), 2);
+        assert_eq!(ends_in(&[OF_LIBRARY, NOWHERE, USER]), 0, "it went astray there");
+        assert_eq!(ends_in(&[USER, OF_LIBRARY, KERNEL]), 0);
+        assert_eq!(ends_in(&[NOWHERE]), NONE);
     }
 
     #[test]
     fn a_path_of_as_many_frames_as_the_kernel_follows_was_cut_off() {
         let path = |frames: usize, first: Code| {
             let path = std::iter::once(first).chain(std::iter::repeat_n(USER, frames - 1));
-            path.fold(Path::default(), Path::with)
+            path.fold(Path::EMPTY, Path::with)
         };
         assert!(path(127, USER).is_cut_off() && path(127, USER).is_broken());
         assert!(!path(127, ROOT).is_cut_off() && !path(20, USER).is_cut_off());

@@ -8,7 +8,7 @@ use super::select::{Selected, Totals};
 use crate::hardware::CpuInfo;
 use crate::identity::Dimension;
 use crate::label::Label;
-use crate::profile::{DomainEnergy, EventTotals, Profile, RecordingId, VarianceSums};
+use crate::profile::{BALANCE_TOLERANCE, DomainEnergy, EventTotals, Profile, RecordingId, VarianceSums};
 use crate::units::Joules;
 
 /// Sums by thread, process, name of process, core or event.
@@ -228,7 +228,10 @@ impl<'a> DomainSums<'a> {
             let total = totals[domain];
             let others = profile.domains.iter().zip(&totals);
             let within: Joules = others.filter(|(other, _)| inside(other)).map(|(_, sum)| sum.joules).sum();
-            let own = Totals { joules: total.joules - within, ..total };
+            let own = total.joules - within;
+            // What adding up leaves is nothing.
+            let is_nothing = own.as_joules().abs() <= total.joules.as_joules() * BALANCE_TOLERANCE;
+            let own = Totals { joules: if is_nothing { Joules::ZERO } else { own }, ..total };
             Row::new(Label::new(&info.name), own, total)
         };
         let shown =

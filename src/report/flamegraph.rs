@@ -6,23 +6,22 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::LazyLock;
 
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{self, Direction as Growth, TextTruncateDirection};
-use regex::{Captures, Regex};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::deepest::{DEEPER, Depths, cut};
+use super::flamegraph_frames::{self, NOTHING, Painted};
 use super::folded::WholeNumbers;
 use super::heading::{heading, provenance};
+use super::heat::Heat;
 use super::scale::grouped;
 use super::tree::{CallTree, Direction};
 use super::walk::TreeFrame;
 use super::{ReportError, Weight};
 use crate::label::Label;
 use crate::profile::ProfileMethod;
-use crate::units::{Joules, Watts};
 
 /// Frames narrower than this share of the picture are not drawn: a tenth of a pixel.
 const THINNEST: f64 = 1e-4;
@@ -65,26 +64,23 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
     let unit = Unit::of(tree);
     let mut whole = WholeNumbers::new(unit.per_weight);
     let (mut stacks, mut depths) = (Vec::new(), Depths::default());
-    let mut palette = PaletteMap::default();
-    // inferno's frame below all others.
-    palette.insert("", Color { r: 225, g: 225, b: 200 });
     let names = tree.names();
-    let mut colored = FxHashSet::default();
     let heat = match options.colors {
         Colors::Kind => None,
-        Colors::Watts => Heat::of(tree),
+        Colors::Watts => Heat::of(tree, &names, THINNEST),
         Colors::Telling if tree.summary.method == ProfileMethod::Measured => {
-            Heat::of(tree).filter(Heat::tells)
+            Heat::of(tree, &names, THINNEST).filter(Heat::tells)
         }
         Colors::Telling => None,
     };
+    let mut palette = PaletteMap::default();
+    palette.insert("", EVERYTHING);
+    palette.insert(DEEPER, NOTHING);
+    let mut colored = FxHashSet::default();
     tree.for_each_own(tree.total() * THINNEST, |path, weight| {
         for &frame in path {
             if colored.insert(frame) {
-                match &heat {
-                    Some(heat) => heat.color(&mut palette, frame, names.of(frame)),
-                    None => color(&mut palette, frame, names.of(frame)),
-                }
+                color(&mut palette, frame, names.of(frame));
             }
         }
         // What is too little for a unit makes no frame wider; those around it are known by what they call.
@@ -96,9 +92,14 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
         Ok::<(), ReportError>(())
     })?;
     let most = depths.most();
-    palette.insert(DEEPER, NOTHING);
-    let lines: Vec<String> =
-        stacks.iter().map(|(stack, number)| format!("{} {number}", cut(stack, most))).collect();
+    for (stack, _) in &mut stacks {
+        if let Cow::Owned(shorter) = cut(stack, most) {
+            *stack = shorter;
+        }
+    }
+    flamegraph_frames::sort(&mut stacks);
+    let painted = heat.as_ref().map(|heat| Painted::new(heat, &stacks));
+    let lines: Vec<String> = stacks.iter().map(|(stack, number)| format!("{stack} {number}")).collect();
     let folded = tree.folded_share().map(|share| format!("; {:.1} % folded", share * 100.0));
     let deeper = most.map(|most| format!("; {DEEPER}: beyond {most} frames"));
     let subtitle = format!(
@@ -108,7 +109,8 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
         deeper.unwrap_or_default(),
         legend(&heat)
     );
-    draw(tree, &unit, options, subtitle, Some(palette), &lines, out)
+    let look = Look { unit: &unit, options, subtitle, palette: Some(palette), painted: painted.as_ref() };
+    draw(tree, look, &lines, out)
 }
 
 /// Draws what `newer` spends more (red) or less (blue) than `older`. Widths are the newer one's.
@@ -146,6 +148,8 @@ pub fn write_difference(
         let sums = drawn.entry(cut(path, most)).or_default();
         sums.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number);
     }
+    let mut drawn: Vec<(Cow<'_, str>, [u64; 2])> = drawn.into_iter().collect();
+    drawn.sort_by(|(a, _), (b, _)| flamegraph_frames::by_names(a, b));
     let lines: Vec<String> =
         drawn.into_iter().map(|(path, [older, newer])| format!("{path} {older} {newer}")).collect();
     let (unit_name, is) =
@@ -160,18 +164,29 @@ pub fn write_difference(
         grouped((older.total() * unit.per_weight).round() as u64),
         grouped((newer.total() * unit.per_weight).round() as u64),
     );
-    draw(newer, &unit, options, subtitle, None, &lines, out)
+    let look = Look { unit: &unit, options, subtitle, palette: None, painted: None };
+    draw(newer, look, &lines, out)
 }
 
+/// How one picture looks.
+struct Look<'p> {
+    unit: &'p Unit,
+    options: &'p FlamegraphOptions,
+    subtitle: String,
+    /// The colors of names; without it, those of a difference.
+    palette: Option<PaletteMap>,
+    /// What colors places, whatever their names are.
+    painted: Option<&'p Painted<'p>>,
+}
+
+/// Draws sorted lines of folded stacks.
 fn draw(
     tree: &CallTree<'_>,
-    unit: &Unit,
-    options: &FlamegraphOptions,
-    subtitle: String,
-    mut palette: Option<PaletteMap>,
+    look: Look<'_>,
     lines: &[String],
     mut out: impl Write,
 ) -> Result<(), ReportError> {
+    let Look { unit, options, subtitle, mut palette, painted } = look;
     let mut look = flamegraph::Options::default();
     look.title = match &options.title {
         Some(title) => Label::new(title).to_string(),
@@ -193,32 +208,13 @@ fn draw(
     // As other tools do: names begin with what tells them apart for a reader.
     look.text_truncate_direction = TextTruncateDirection::Right;
     let mut drawn = Vec::new();
-    flamegraph::from_lines(&mut look, lines.iter().map(String::as_str), &mut drawn)?;
-    out.write_all(with_readable_joules(&String::from_utf8_lossy(&drawn)).as_bytes())?;
+    // Lines are taken as they come, but from the last to the first.
+    look.flame_chart = true;
+    let row_height = look.frame_height;
+    flamegraph::from_lines(&mut look, lines.iter().rev().map(String::as_str), &mut drawn)?;
+    let drawn = String::from_utf8_lossy(&drawn);
+    out.write_all(flamegraph_frames::finish(&drawn, row_height, painted).as_bytes())?;
     Ok(())
-}
-
-/// The titles of frames with joules as people read them: inferno counts in one unit for all, without a point.
-fn with_readable_joules(svg: &str) -> Cow<'_, str> {
-    static COUNT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(
-            r"(?<before><title>[^<]* \()(?<count>[0-9,]+) (?<unit>[nµm]J)(?<behind>, [^()<]*\)</title>)",
-        )
-        .ok()
-    });
-    let readable = |found: &Captures<'_>| {
-        let per_joule = match &found["unit"] {
-            "mJ" => 1e3,
-            "µJ" => 1e6,
-            _ => 1e9,
-        };
-        let count: f64 = found["count"].replace(',', "").parse().unwrap_or_default();
-        format!("{}{}{}", &found["before"], Joules::from_joules(count / per_joule), &found["behind"])
-    };
-    match COUNT.as_ref() {
-        Some(count) => count.replace_all(svg, readable),
-        None => Cow::Borrowed(svg),
-    }
 }
 
 /// What inferno counts in.
@@ -241,77 +237,20 @@ impl Unit {
 }
 
 /// What the colors mean.
-fn legend(heat: &Option<Heat>) -> String {
+fn legend(heat: &Option<Heat<'_>>) -> String {
     match heat {
         Some(heat) => {
-            let (low, high) = (heat.lowest, heat.highest);
-            format!("power of a frame's own code: yellow {low}, red {high}; grey: nothing of its own")
+            let ((low, high), of) = (heat.scale(), heat.of);
+            format!(
+                "power of {of}: yellow {low}, red {high}; grey: nothing of its own, or too little to tell"
+            )
         }
         None => COLORS.to_owned(),
     }
 }
 
-/// The color of frames that have no power of their own.
-const NOTHING: Color = Color { r: 200, g: 200, b: 200 };
-
-/// Frames by the power of their own code.
-struct Heat {
-    /// Joules and watts of frames' own code.
-    watts: FxHashMap<TreeFrame, (Joules, Watts)>,
-    lowest: Watts,
-    highest: Watts,
-}
-
-/// From so many times the lowest power on, the highest is another.
-const LEAST_TELLING: f64 = 1.1;
-/// This share of all joules at each end of the scale is of code that ran too shortly to tell its power.
-const BEYOND_THE_SCALE: f64 = 0.005;
-
-/// The power at which more joules than those have been passed.
-fn edge<'w>(mut order: impl Iterator<Item = &'w (Joules, Watts)>, all: Joules) -> Option<Watts> {
-    let mut sum = Joules::ZERO;
-    let found = order.find(|(joules, _)| {
-        sum += *joules;
-        sum > all * BEYOND_THE_SCALE
-    });
-    found.map(|(_, watts)| *watts)
-}
-
-impl Heat {
-    /// `None` where no power is known of any code.
-    fn of(tree: &CallTree<'_>) -> Option<Self> {
-        let watts = tree.own_watts();
-        let mut sorted: Vec<(Joules, Watts)> = watts.values().copied().collect();
-        sorted.sort_by(|(_, a), (_, b)| a.as_watts().total_cmp(&b.as_watts()));
-        let all: Joules = sorted.iter().map(|(joules, _)| *joules).sum();
-        let lowest = edge(sorted.iter(), all)?;
-        let highest = edge(sorted.iter().rev(), all)?;
-        Some(Self { watts, lowest, highest })
-    }
-
-    /// Code differs so much in power that it is to be seen at first sight.
-    fn tells(&self) -> bool {
-        self.highest > self.lowest * LEAST_TELLING
-    }
-
-    fn color(&self, palette: &mut PaletteMap, frame: TreeFrame, name: &str) {
-        let known = self.watts.get(&frame).map(|(_, watts)| self.shade(*watts));
-        // Of several frames of one name the first that has power of its own.
-        if known.is_some() || palette.get(name).is_none() {
-            palette.insert(name, known.unwrap_or(NOTHING));
-        }
-    }
-
-    /// From pale yellow to red, through orange.
-    fn shade(&self, watts: Watts) -> Color {
-        let range = (self.highest - self.lowest).as_watts();
-        // What adding up in another order leaves is no difference.
-        let differs = range > 1e-6 * self.highest.as_watts();
-        let heat = if differs { ((watts - self.lowest).as_watts() / range).clamp(0.0, 1.0) } else { 0.5 };
-        let between = |cold: f64, hot: f64| (cold + (hot - cold) * heat).round() as u8;
-        Color { r: between(250.0, 215.0), g: between(230.0, 40.0), b: between(140.0, 30.0) }
-    }
-}
+/// The color of inferno's frame below all others.
+const EVERYTHING: Color = Color { r: 225, g: 225, b: 200 };
 
 const COLORS: &str =
     "red: native, yellow: C++ and Rust, aqua: inlined, green: compiled at run time, orange: kernel";
@@ -341,9 +280,15 @@ fn color(palette: &mut PaletteMap, frame: TreeFrame, name: &str) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use regex::Regex;
+
     use super::*;
-    use crate::report::fixture::sample_profile;
+    use crate::hardware::Method;
+    use crate::report::fixture::{Fixture, Spent, sample_profile};
+    use crate::report::laws::{any_profile, any_root};
     use crate::report::tree::TreeOptions;
+    use crate::units::{Joules, Nanoseconds};
 
     #[test]
     fn code_of_more_power_is_redder() {
@@ -365,13 +310,112 @@ mod tests {
         assert!(svg.contains("yellow 6.579 W, red 50.00 W"), "{svg}");
     }
 
+    /// The frames of a plain picture: the names on the way to each, what its title says of it, and its color.
+    fn frames(svg: &str) -> Vec<(String, String, String)> {
+        let frame = Regex::new(
+            r#"<title>([^<]*) \(([^()]*)\)</title>\s*<rect x="[^"]*" y="([0-9]+)" [^>]*fill="([^"]*)" fg:x="([0-9]+)" fg:w="([0-9]+)""#,
+        )
+        .expect("a pattern");
+        let number = |text: &str| text.parse::<u64>().expect("a number");
+        let found: Vec<_> = frame.captures_iter(svg).map(|found| found.extract::<6>().1).collect();
+        let bottom =
+            found.iter().find(|found| found[0] == "all").map(|found| number(found[2])).expect("it is there");
+        let row = |frame: &[&str; 6]| number(frame[2]).abs_diff(bottom);
+        let holds = |outer: &[&str; 6], inner: &[&str; 6]| {
+            let edges = |frame: &[&str; 6]| (number(frame[4]), number(frame[4]) + number(frame[5]));
+            let ((from, to), (inner_from, inner_to)) = (edges(outer), edges(inner));
+            row(outer) <= row(inner) && from <= inner_from && inner_to <= to
+        };
+        let path = |of: &[&str; 6]| {
+            let mut outer: Vec<_> = found.iter().filter(|outer| row(outer) > 0 && holds(outer, of)).collect();
+            outer.sort_by_key(|frame| row(frame));
+            outer.iter().map(|frame| frame[0]).collect::<Vec<_>>().join(";")
+        };
+        found.iter().map(|frame| (path(frame), frame[1].to_owned(), frame[3].to_owned())).collect()
+    }
+
+    fn drawn(tree: &CallTree<'_>) -> String {
+        let look = FlamegraphOptions { colors: Colors::Watts, plain: true, ..FlamegraphOptions::default() };
+        let mut out = Vec::new();
+        write(tree, &look, &mut out).expect("a vector takes all");
+        String::from_utf8(out).expect("text")
+    }
+
     #[test]
-    fn titles_have_joules_as_people_read_them() {
-        let title = |text: &str| with_readable_joules(&format!("<title>{text}</title>")).into_owned();
-        assert_eq!(title("f(int) (12,345 mJ, 1.50%)"), "<title>f(int) (12.35 J, 1.50%)</title>");
-        assert_eq!(title("g (7 µJ, 0.01%; +1.00%)"), "<title>g (7.000 µJ, 0.01%; +1.00%)</title>");
-        for as_it_is in ["f (3 mJ, x) (12 samples, 1.50%)", "(12,345 mJ)"] {
-            assert_eq!(title(as_it_is), format!("<title>{as_it_is}</title>"));
+    fn one_function_under_two_callers_has_the_color_of_each_place() {
+        let mut fixture = Fixture::default();
+        fixture.domain("package-0", None, Method::Measured, "power PMU", [1.0, 0.0, 0.0, 0.0]);
+        fixture.event("cpu-clock", 0);
+        fixture.thread(1, 1, "app", "app");
+        fixture.cpu(0, 0);
+        let mut cell = |stack: &str, millis, joules| {
+            fixture.cell(0, 0, 0, stack, Spent { samples: millis, millis, joules: &[joules] });
+        };
+        cell("/bin/app`main  /bin/app`lean  /bin/app`turn", 1000, 4.7);
+        cell("/bin/app`main  /bin/app`hungry  /bin/app`turn", 500, 5.4);
+        // Of two addresses of one name, which are one frame.
+        cell("/bin/app`main  /bin/app`hungry  /lib/other`turn", 500, 5.4);
+        cell("/bin/app`main  /bin/app`lean", 1000, 6.0);
+        let (profile, symbols) = fixture.finish();
+        let of = |direction| {
+            let tree =
+                CallTree::new(&profile, &symbols, &TreeOptions { direction, ..TreeOptions::default() });
+            frames(&drawn(&tree.expect("a tree")))
+        };
+        let told = |frames: &[(String, String, String)], path: &str| {
+            let found = frames.iter().find(|(of, ..)| of == path);
+            let (_, title, color) = found.unwrap_or_else(|| panic!("{path} in {frames:?}"));
+            (title.clone(), color.clone())
+        };
+        let frames = of(Direction::FromOutermost);
+        let yellow = "rgb(250,230,140)".to_owned();
+        let red = "rgb(215,40,30)".to_owned();
+        assert_eq!(told(&frames, "main;lean;turn"), ("4.700 J, 21.86%, 4.700 W".to_owned(), yellow.clone()));
+        assert_eq!(told(&frames, "main;hungry;turn"), ("10.80 J, 50.23%, 10.80 W".to_owned(), red.clone()));
+        // 1.3 of the 6.1 W between them.
+        assert_eq!(
+            told(&frames, "main;lean"),
+            ("10.70 J, 49.77%, 6.000 W".to_owned(), "rgb(243,190,117)".to_owned())
+        );
+        assert_eq!(told(&frames, "main").1, "rgb(200,200,200)", "nothing of its own");
+        assert_eq!(told(&frames, "").1, "rgb(225,225,200)", "everything");
+        // From the innermost on, the frame of a caller says what the function drew when that called it.
+        let frames = of(Direction::FromInnermost);
+        assert_eq!(told(&frames, "turn;lean"), ("4.700 J, 21.86%, 4.700 W".to_owned(), yellow));
+        assert_eq!(told(&frames, "turn;hungry;main"), ("10.80 J, 50.23%, 10.80 W".to_owned(), red));
+        assert_eq!(told(&frames, "turn").0, "15.50 J, 72.09%, 7.750 W");
+    }
+
+    proptest! {
+        /// Every frame of every picture says the power of the stacks that end with exactly its names.
+        #[test]
+        fn frames_say_the_power_of_their_places((profile, symbols) in any_profile(), root in any_root()) {
+            let tree = CallTree::new(&profile, &symbols, &TreeOptions { root, ..TreeOptions::default() });
+            let tree = tree.expect("there are samples");
+            let names = tree.names();
+            // With what tells kernel and inlined code apart, which titles do not say.
+            let mut known: BTreeMap<String, BTreeMap<String, (Joules, Nanoseconds)>> = BTreeMap::new();
+            let bare = |path: &str| path.replace("_[k]", "").replace("_[i]", "");
+            for (_, totals, path) in tree.cells(&profile) {
+                let frames = tree.frames_of(&profile, path);
+                for depth in 1..=frames.len() {
+                    let path = names.join(&frames[..depth]);
+                    let spent = known.entry(bare(&path)).or_default().entry(path).or_default();
+                    if depth == frames.len() {
+                        spent.0 += totals.joules;
+                        spent.1 += totals.time;
+                    }
+                }
+            }
+            let frames = frames(&drawn(&tree));
+            prop_assert!(frames.len() > 1);
+            for (path, title, _) in frames.iter().filter(|(path, ..)| !path.is_empty()) {
+                let said = title.split(", ").nth(2).map(str::to_owned);
+                let mut possible = known[path].values().map(|(joules, time)| {
+                    (*time > Nanoseconds::ZERO).then(|| (*joules / *time).to_string())
+                });
+                prop_assert!(possible.any(|watts| watts == said), "{} {}", path, title);
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ use quick_xml::{Reader, XmlVersion};
 use super::ReportError;
 use super::flamegraph::{self, FlamegraphOptions};
 use super::tree::CallTree;
+use crate::label::Label;
 
 /// Pixels from left to right.
 pub const WIDTH: usize = 1600;
@@ -196,7 +197,8 @@ impl Picture {
         // Behind the name stands what it took.
         let name = title.rsplit_once(" (").map_or(title, |(name, _)| name);
         if letters >= FEWEST_LETTERS {
-            self.text(left + MARGIN, frame.top, &cut(name, letters), [0, 0, 0]);
+            let name = Label::new(name);
+            self.text(left + MARGIN, frame.top, &cut(&name.without_types(letters), letters), [0, 0, 0]);
         }
     }
 

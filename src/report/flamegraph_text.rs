@@ -10,7 +10,7 @@ use super::select::Weight;
 use super::style::Style;
 use super::tree::CallTree;
 use super::walk::TreeFrame;
-use crate::label::Label;
+use crate::label::{Label, ShortNames};
 use crate::units::Joules;
 
 /// Frames narrower than this share of the whole are left out: they would be lost in the tree.
@@ -56,7 +56,7 @@ pub fn write(tree: &CallTree<'_>, style: &Style, mut out: impl Write) -> Result<
     let largest = nodes.list.iter().map(|node| node.weight).fold(0.0, f64::max);
     let scale = Scale::for_largest(Joules::from_joules(largest));
     let bar = if style.width < NARROW { SHORT_BAR } else { BAR };
-    let page = Page { tree, total, scale, bar, style: *style };
+    let mut page = Page { tree, total, scale, bar, style: *style, names: ShortNames::default() };
     let mut left_out = 0.0;
     // Depth and frame; the next one last.
     let mut open: Vec<(usize, usize)> = nodes.roots.iter().rev().map(|&root| (0, root)).collect();
@@ -142,12 +142,13 @@ struct Page<'a> {
     /// Columns of a bar.
     bar: usize,
     style: Style,
+    names: ShortNames,
 }
 
 impl Page<'_> {
     /// A chain of frames; of a long one, as a damaged stack makes it, its two ends.
     fn chain(
-        &self,
+        &mut self,
         depth: usize,
         chain: &[usize],
         nodes: &[Node],
@@ -172,7 +173,7 @@ impl Page<'_> {
     }
 
     fn row(
-        &self,
+        &mut self,
         depth: usize,
         continues: bool,
         node: &Node,
@@ -195,7 +196,8 @@ impl Page<'_> {
         let room = self.room().saturating_sub(numbers.chars().count() - NUMBERS).max(12);
         let indent = (2 * depth).min(room / 2);
         let arrow = if continues { "↳ " } else { "" };
-        let name = name.shortened(room - indent - arrow.chars().count());
+        let columns = (room - indent - arrow.chars().count()).min(self.style.names);
+        let name = self.names.name(name, columns, Label::short_name);
         writeln!(out, "{numbers}{on}{bar}{off}  {}{arrow}{name}", " ".repeat(indent))?;
         Ok(())
     }

@@ -8,7 +8,6 @@ mod extras;
 mod functions;
 mod leaves;
 mod lines;
-mod nodes;
 mod timeline;
 
 use std::io::Write;

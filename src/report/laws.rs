@@ -70,6 +70,10 @@ pub(super) fn any_profile() -> impl Strategy<Value = (Profile, Symbols)> {
     })
 }
 
+pub(super) fn any_root() -> impl Strategy<Value = Root> {
+    prop::sample::select(vec![Root::Automatic, Root::None, Root::Command, Root::Process, Root::Thread])
+}
+
 fn any_grouping() -> impl Strategy<Value = Grouping> {
     prop::sample::select(vec![
         Grouping::Function,
@@ -292,7 +296,7 @@ proptest! {
     fn call_trees_keep_their_weight(
         (profile, symbols) in any_profile(),
         innermost in any::<bool>(),
-        root in prop::sample::select(vec![Root::Automatic, Root::None, Root::Command, Root::Process, Root::Thread]),
+        root in any_root(),
         threshold in 0.0f64..0.5,
         whole in any::<bool>(),
     ) {

@@ -22,6 +22,7 @@ mod firefox;
 #[cfg(test)]
 mod fixture;
 pub mod flamegraph;
+mod flamegraph_frames;
 pub mod flamegraph_png;
 pub mod flamegraph_text;
 pub mod folded;
@@ -29,6 +30,7 @@ mod frames;
 mod groups;
 mod head;
 mod heading;
+mod heat;
 pub mod histogram;
 #[cfg(test)]
 mod hostile;
@@ -41,6 +43,8 @@ mod kept_tree;
 mod laws;
 mod missing_joules;
 mod neighbours;
+mod node_paths;
+mod nodes;
 mod otlp;
 mod parallel;
 pub mod perf_data;

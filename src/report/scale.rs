@@ -42,6 +42,13 @@ impl Scale {
     }
 }
 
+/// A number with so many digits behind the point. What is rounded to nothing is not less than nothing.
+pub(super) fn fixed(number: f64, decimals: usize) -> String {
+    let text = format!("{number:.decimals$}");
+    let is_nothing = text.starts_with('-') && !text.contains(|digit: char| ('1'..='9').contains(&digit));
+    if is_nothing { text[1..].to_owned() } else { text }
+}
+
 /// A number with its thousands apart.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -77,6 +84,12 @@ mod tests {
         let scale = Scale::for_largest(Joules::from_joules(34.0));
         assert_eq!(scale.show(Joules::from_joules(0.0004)), "<0.001");
         assert_eq!(scale.show(Joules::ZERO), "0.000");
+    }
+
+    #[test]
+    fn nothing_has_no_sign() {
+        let said = [-0.04, -0.0, 0.04, -0.06, -10.0].map(|number| fixed(number, 1));
+        assert_eq!(said, ["0.0", "0.0", "0.0", "-0.1", "-10.0"]);
     }
 
     #[test]

@@ -101,6 +101,12 @@ impl Totals {
         (self.time > Nanoseconds::ZERO).then(|| self.joules / self.time)
     }
 
+    /// One standard error of the power: that of the joules, over the time. `None` where none is known.
+    pub fn watts_error(&self) -> Option<Watts> {
+        let is_known = self.time > Nanoseconds::ZERO && self.variance > 0.0;
+        is_known.then(|| self.standard_error() / self.time)
+    }
+
     /// The sum that `weight` asks for, in joules or as a number.
     pub fn weight(&self, weight: Weight) -> f64 {
         match weight {

@@ -8,12 +8,12 @@ use super::error::ReportError;
 use super::groups::title;
 use super::head;
 use super::rows::{Grouping, Row, RowKind};
-use super::scale::{Scale, grouped};
+use super::scale::{Scale, fixed, grouped};
 use super::select::{Totals, Weight};
 use super::style::Style;
 use super::value::Report;
 use crate::identity::Dimension;
-use crate::label::{Label, padded};
+use crate::label::{Label, ShortNames, padded};
 use crate::profile::{EQUAL_WATTS_ERROR, ProfileMethod};
 use crate::units::Joules;
 
@@ -25,7 +25,7 @@ pub fn write(report: &Report, style: &Style, mut out: impl Write) -> Result<(), 
     head::write(&report.summary, style, &mut out)?;
     writeln!(out)?;
     if let Some((side, name)) = &report.neighbours_of {
-        writeln!(out, "{} of {}", side.name(), name.shortened(style.width.saturating_sub(11)))?;
+        writeln!(out, "{} of {}", side.name(), name.short_name(style.width.saturating_sub(11)))?;
     }
     let table = Table::new(report, style);
     table.write(style, &mut out)?;
@@ -65,7 +65,7 @@ impl Table {
             names_are_paths: matches!(report.by, Grouping::Line | Grouping::Module),
             dim: lines.iter().map(|row| row.kind == RowKind::Balance).collect(),
             sums: sums.len(),
-            footer: footer(report),
+            footer: footer(report, style),
         };
         if table.names.iter().all(|(_, second)| second.is_none()) {
             table.titles.1 = None;
@@ -77,7 +77,7 @@ impl Table {
         const GAP: &str = "  ";
         let widths: Vec<usize> = self.numbers.iter().map(Column::width).collect();
         let used: usize = widths.iter().map(|width| width + GAP.len()).sum();
-        let (first, second) = self.name_widths(style.width.saturating_sub(used).max(20));
+        let (first, second) = self.name_widths(style.width.saturating_sub(used).max(20), style.names);
         let (bold, dim, plain) = if style.color { ("\x1b[1m", "\x1b[2m", "\x1b[0m") } else { ("", "", "") };
 
         let mut line = String::new();
@@ -90,7 +90,10 @@ impl Table {
             line += &format!("{GAP}{title}");
         }
         writeln!(out, "{bold}{}{plain}", line.trim_end())?;
-        for (row, (name, module)) in self.names.iter().enumerate() {
+        let names: Vec<&Label> = self.names.iter().map(|(name, _)| name).collect();
+        let short = if self.names_are_paths { Label::end_of } else { Label::short_name };
+        let names = ShortNames::all(&names, first, short);
+        for (row, (name, (_, module))) in names.iter().zip(&self.names).enumerate() {
             if row == self.names.len() - self.sums {
                 writeln!(out, "{dim}{}{plain}", "─".repeat(line.trim_end().width().min(style.width)))?;
             }
@@ -99,28 +102,33 @@ impl Table {
                 line += &right(&column.cells[row], *width);
                 line += GAP;
             }
-            let name = if self.names_are_paths { name.end_of(first) } else { name.shortened(first) };
-            line += &padded(&name, first);
+            line += &padded(name, first);
             if let Some(module) = module {
-                line += &format!("{GAP}{}", module.shortened(second));
+                line += &format!("{GAP}{}", module.short_name(second));
             }
             let (on, off) = if self.dim[row] { (dim, plain) } else { ("", "") };
             writeln!(out, "{on}{}{off}", line.trim_end())?;
         }
-        if !self.footer.is_empty() {
-            writeln!(out, "{dim}{}{plain}", self.footer)?;
+        let mut footer = Vec::new();
+        head::write_wrapped("", &self.footer, style.width, &mut footer)?;
+        for line in String::from_utf8_lossy(&footer).lines().filter(|line| !line.is_empty()) {
+            writeln!(out, "{dim}{line}{plain}")?;
         }
         Ok(())
     }
 
     /// Divides the room between the two columns of names: what one does not need, the other gets.
-    fn name_widths(&self, room: usize) -> (usize, usize) {
+    fn name_widths(&self, room: usize, most: usize) -> (usize, usize) {
         let longest = |names: &mut dyn Iterator<Item = &Label>| names.map(|name| name.as_str().width()).max();
-        let first =
-            longest(&mut self.names.iter().map(|(name, _)| name)).unwrap_or(0).max(self.titles.0.width());
+        // Functions are beside lines, and before modules.
+        let (most_of_first, most_of_second) =
+            if self.names_are_paths { (usize::MAX, most) } else { (most, usize::MAX) };
+        let first = longest(&mut self.names.iter().map(|(name, _)| name)).unwrap_or(0);
+        let first = first.min(most_of_first).max(self.titles.0.width());
         let Some(title) = self.titles.1 else { return (first.min(room), 0) };
         let second = longest(&mut self.names.iter().filter_map(|(_, name)| name.as_ref())).unwrap_or(0);
-        let (second, room) = (second.max(title.width()), room.saturating_sub(2));
+        let second = second.min(most_of_second).max(title.width());
+        let room = room.saturating_sub(2);
         if first + second <= room {
             return (first, second);
         }
@@ -167,8 +175,8 @@ fn numbers(report: &Report, style: &Style, lines: &[&Row]) -> Vec<Column> {
     };
     // A sum with the balance's rows in it has power and time only in part.
     let sampled = |row: &Row| row.kind == RowKind::Samples || !report.includes_balance;
-    let percent = |share: Option<f64>| share.map(|share| format!("{:.1}%", share * 100.0));
-    let narrow = style.width < 100;
+    let percent = |share: Option<f64>| share.map(|share| fixed(share * 100.0, 1) + "%");
+    let narrow = is_narrow(style);
 
     let mut columns = Vec::new();
     match report.weight {
@@ -195,13 +203,23 @@ fn numbers(report: &Report, style: &Style, lines: &[&Row]) -> Vec<Column> {
     columns.push(column("share", &|row| percent(report.share(&row.own))));
     if has_joules && !report.summary.is_by_time && lines.iter().any(|row| row.own.watts().is_some()) {
         columns.push(column("watts", &|row| {
-            row.own.watts().filter(|_| sampled(row)).map(|watts| format!("{:.2}", watts.as_watts()))
+            row.own.watts().filter(|_| sampled(row)).map(|watts| fixed(watts.as_watts(), 2))
         }));
+        if has_errors(report) && !narrow {
+            columns.push(column("±", &|row| {
+                row.own.watts_error().filter(|_| sampled(row)).map(|watts| fixed(watts.as_watts(), 2))
+            }));
+        }
     }
     if report.whole.time.as_nanos() > 0 {
         columns.push(column("time", &|row| percent(report.time_share(&row.own).filter(|_| sampled(row)))));
     }
     columns
+}
+
+/// There is no room for all columns.
+fn is_narrow(style: &Style) -> bool {
+    style.width < 100
 }
 
 /// What a row is called, and its module or what else tells rows of one name apart.
@@ -261,7 +279,7 @@ fn whole_name(report: &Report) -> &'static str {
     }
 }
 
-fn footer(report: &Report) -> String {
+fn footer(report: &Report, style: &Style) -> String {
     if report.weight != Weight::Joules {
         let events = report.summary.events.iter().filter(|event| event.samples > 0).count();
         let several = report.event.is_none() && report.by != Grouping::Event && events > 1;
@@ -270,7 +288,12 @@ fn footer(report: &Report) -> String {
         return text.to_owned();
     }
     let errors = if has_errors(report) { "±: one standard error; " } else { "" };
-    let watts = if report.summary.is_by_time { "" } else { "watts: while running; " };
+    let watts = match report.summary.is_by_time {
+        true => "",
+        // They have a column of their own.
+        false if errors.is_empty() || !is_narrow(style) => "watts: while running; ",
+        false => "watts: while running, ± in % as of joules; ",
+    };
     format!("{errors}{watts}share: of {}", whole_name(report))
 }
 

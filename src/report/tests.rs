@@ -61,7 +61,7 @@ fn table_by_function() {
 fn table_with_totals_and_color() {
     golden!(
         "table_with_totals",
-        table(&Options::default(), Style { width: 120, color: true, children: true })
+        table(&Options::default(), Style { width: 120, color: true, children: true, ..Style::default() })
     );
 }
 

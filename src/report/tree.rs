@@ -13,14 +13,12 @@ use super::rows::FrameSums;
 use super::select::{Selected, Selection, Totals, Weight};
 use super::stack_filter::StackFilter;
 use super::summary::Summary;
-use super::totals_by_frame::sums_by_frame;
 pub use super::walk::Direction;
 use super::walk::{Node, TreeFrame, TreeShape, WeighedStack, walk};
 use crate::identity::Dimension;
 use crate::label::Label;
 use crate::profile::{AddressId, Profile, ProfileParts, StackId, Thread};
 use crate::symbolize::Symbols;
-use crate::units::{Joules, Watts};
 
 /// What a call tree is made of.
 #[derive(Debug, Clone, Default)]
@@ -366,24 +364,6 @@ impl<'a> CallTree<'a> {
             let key = self.frames.of_address(address).last().copied().unwrap_or(UNKNOWN);
             (address, TreeFrame::Key(key), own)
         })
-    }
-
-    /// What each frame's own code took, and draws while it runs; nothing where joules follow time alone, so that all code
-    /// draws the same.
-    pub(super) fn own_watts(&self) -> FxHashMap<TreeFrame, (Joules, Watts)> {
-        if self.weight != Weight::Joules || self.summary.is_by_time {
-            return FxHashMap::default();
-        }
-        let mut own = vec![Totals::default(); self.frames.keys.len()];
-        self.parts.for_each_part(&mut |part| {
-            let stacks = self.filter.totals(part, &self.selected);
-            for (sum, (of_part, _)) in own.iter_mut().zip(sums_by_frame(part, &self.frames, &stacks)) {
-                *sum += of_part;
-            }
-        });
-        let watts =
-            |(key, totals): (u32, Totals)| Some((TreeFrame::Key(key), (totals.joules, totals.watts()?)));
-        (0..).zip(own).filter_map(watts).collect()
     }
 
     /// The names of all frames, as folded stacks have them.

@@ -1,12 +1,20 @@
 //! Linker names of C++ and Rust, as people read them.
 
 use std::fmt::{self, Write};
+use std::hash::Hasher;
+use std::thread;
 
-use cpp_demangle::DemangleOptions;
+use cpp_demangle::{DemangleOptions, ParseOptions};
+use rustc_hash::FxHasher;
 
-/// Longest name that is demangled, and the longest result: hostile names can unfold exponentially.
-const LONGEST_NAME: usize = 16 * 1024;
+/// Longest name that is demangled, and the longest result: hostile names can unfold exponentially. Of longer results the
+/// beginning is shown.
+const LONGEST_NAME: usize = 64 * 1024;
 const LONGEST_RESULT: usize = 64 * 1024;
+const SHOWN_OF_LONGER: usize = 2000;
+/// Templates within templates, so many deep, need more stack than threads have.
+const DEEPEST: u32 = 4096;
+const STACK_FOR_DEEPEST: usize = 128 << 20;
 
 /// How names are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,9 +99,24 @@ fn thunk(mangled: &str) -> Option<(&'static str, String)> {
 }
 
 fn cpp_text(mangled: &str, options: &DemangleOptions) -> Option<String> {
-    let mut text = Bounded(String::new());
-    cpp_demangle::Symbol::new(mangled).ok()?.structured_demangle(&mut text, options).ok()?;
-    Some(text.0)
+    // The usual limits of depth fit the usual stacks.
+    if let Some(text) = cpp_text_within(mangled, &ParseOptions::default(), options) {
+        return Some(text);
+    }
+    let parsing = ParseOptions::default().recursion_limit(DEEPEST);
+    let options = options.recursion_limit(DEEPEST);
+    thread::scope(|scope| {
+        let deep = thread::Builder::new().name("demangle".into()).stack_size(STACK_FOR_DEEPEST);
+        let deep = deep.spawn_scoped(scope, || cpp_text_within(mangled, &parsing, &options)).ok()?;
+        deep.join().ok()?
+    })
+}
+
+fn cpp_text_within(mangled: &str, parsing: &ParseOptions, options: &DemangleOptions) -> Option<String> {
+    let mut text = Bounded::default();
+    let symbol = cpp_demangle::Symbol::new_with_options(mangled, parsing).ok()?;
+    let written = symbol.structured_demangle(&mut text, options).is_ok();
+    text.finish(written, mangled)
 }
 
 fn rust(name: &str) -> Option<String> {
@@ -103,20 +126,41 @@ fn rust(name: &str) -> Option<String> {
         None => name.rfind("E.").map(|last| last + 1),
     };
     let symbol = rustc_demangle::try_demangle(&name[..end.unwrap_or(name.len())]).ok()?;
-    let mut text = Bounded(String::new());
-    write!(text, "{symbol:#}").ok()?;
-    Some(text.0)
+    let mut text = Bounded::default();
+    let written = write!(text, "{symbol:#}").is_ok();
+    text.finish(written, name)
 }
 
 /// A string that refuses to grow beyond [`LONGEST_RESULT`].
-struct Bounded(String);
+#[derive(Default)]
+struct Bounded {
+    text: String,
+    is_full: bool,
+}
+
+impl Bounded {
+    /// The text; of one that is too long its beginning, with what tells it from others that begin so.
+    fn finish(self, is_written: bool, mangled: &str) -> Option<String> {
+        match (is_written, self.is_full) {
+            (true, _) => Some(self.text),
+            (false, false) => None,
+            (false, true) => {
+                let mut hasher = FxHasher::default();
+                hasher.write(mangled.as_bytes());
+                let end = self.text.floor_char_boundary(SHOWN_OF_LONGER);
+                Some(format!("{}… [{:08x}]", &self.text[..end], hasher.finish() as u32))
+            }
+        }
+    }
+}
 
 impl Write for Bounded {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        if self.0.len() + text.len() > LONGEST_RESULT {
+        if self.text.len() + text.len() > LONGEST_RESULT {
+            self.is_full = true;
             return Err(fmt::Error);
         }
-        self.0.push_str(text);
+        self.text.push_str(text);
         Ok(())
     }
 }
@@ -174,6 +218,44 @@ mod tests {
         assert_eq!(short("_ZNKR1A1fEv").as_deref(), Some("A::f"));
         assert_eq!(short("_ZNO1A1fEv").as_deref(), Some("A::f"));
         assert_eq!(short("_ZN1AcvRKiEv").as_deref(), Some("A::operator int const&"));
+    }
+
+    #[test]
+    fn templates_are_demangled_however_deep_they_are() {
+        // f<pair<pair<... int, int>, int>>, so many deep.
+        let nested = |depth| {
+            let (open, close) = ("St4pairI".repeat(depth), "iE".repeat(depth));
+            format!("_Z1fI{open}i{close}Evv")
+        };
+        let shown = short(&nested(300)).expect("demangled");
+        assert!(shown.starts_with("f<std::pair<std::pair<") && shown.ends_with("int>, int> >"), "{shown}");
+        assert_eq!(shown.matches("std::pair<").count(), 300);
+    }
+
+    #[test]
+    fn of_names_that_unfold_without_end_the_beginning_is_shown() {
+        // Each pair is of two of the one before: S1_ is twice S0_, and so on.
+        let doubled = |first: &str| {
+            let parameters: String = (0..24).fold(format!("St4pairI{first}{first}E"), |all, at| {
+                let before = if at == 0 {
+                    "S1_".to_owned()
+                } else {
+                    format!(
+                        "S{}_",
+                        [
+                            "2", "3", "4", "5", "6", "7", "8", "9", "A", "B", "C", "D", "E", "F", "G", "H",
+                            "I", "J", "K", "L", "M", "N", "O", "P"
+                        ][at - 1]
+                    )
+                };
+                format!("{all}S_I{before}{before}E")
+            });
+            let full = Demangler { enabled: true, cpp_parameters: true };
+            full.demangle(&format!("_Z1f{parameters}"))
+        };
+        let [first, second] = [doubled("1A"), doubled("1B")].map(|shown| shown.expect("the beginning"));
+        assert!(first.starts_with("f(std::pair<A, A>, ") && first.contains("… ["), "{first}");
+        assert!(first.len() < SHOWN_OF_LONGER + 20 && first != second);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 extern crate eprof_testbed;
 
 mod agent;
+mod broken_paths;
 mod real_programs;
 mod record;
 mod stat;

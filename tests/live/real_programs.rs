@@ -14,7 +14,7 @@ fn record(options: &[&str], command: &[&str]) -> tempfile::TempDir {
     folder
 }
 
-fn record_in(folder: &tempfile::TempDir, options: &[&str], command: &[&str]) {
+pub fn record_in(folder: &tempfile::TempDir, options: &[&str], command: &[&str]) {
     let output = eprof()
         .arg("record")
         .args(options)
@@ -50,7 +50,7 @@ fn total(report: &Value, column: &str) -> f64 {
 }
 
 /// Builds a C or C++ program; `None`, with the reason, where there is no compiler.
-fn build(folder: &Path, name: &str, source: &str, compiler: &str, flags: &[&str]) -> Option<String> {
+pub fn build(folder: &Path, name: &str, source: &str, compiler: &str, flags: &[&str]) -> Option<String> {
     if !has_program(compiler, &["--version"]) {
         skip(&format!("{compiler} is not installed"));
         return None;

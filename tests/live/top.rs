@@ -36,7 +36,7 @@ fn a_programs_functions_are_told_until_it_ends_with_its_status() {
     }
     let folder = Folder::new();
     let output = eprof()
-        .args(["top", "-d", "0.3", "--meter", "estimate", "--watts", "2:10", "--"])
+        .args(["top", "-n", "10000", "-d", "0.3", "--meter", "estimate", "--watts", "2:10", "--"])
         .args(["sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 7"])
         .current_dir(folder.path())
         .output()
@@ -53,6 +53,28 @@ fn a_programs_functions_are_told_until_it_ends_with_its_status() {
         assert!((sum - all).abs() < 0.004, "{sum} of {all} W: {head}");
     }
     assert!(lines(&output).iter().any(|line| line.contains("FUNCTION")));
+    // Each picture is of one time: its rows' joules are those of its functions, and its domains' watts are all of it.
+    let lines = lines(&output);
+    let pictures = lines.split(|line| line.is_empty()).filter(|picture| picture.len() > 2);
+    let column =
+        |row: &String, at: usize| row.split_whitespace().nth(at).and_then(|it| it.parse::<f64>().ok());
+    let mut count = 0;
+    for picture in pictures {
+        let [head, domain, _, rows @ ..] = picture else { panic!("{picture:?}") };
+        let seconds = watts(head, ": ");
+        let functions = watts(head, "functions ");
+        let joules: f64 = rows.iter().filter_map(|row| column(row, 2)).sum();
+        // Rounded to a thousandth each.
+        let rounded = 0.0006 * (rows.len() as f64 + 1.0);
+        assert!(
+            (joules - functions * seconds).abs() < rounded,
+            "{joules} J of {functions} W x {seconds} s: {picture:#?}"
+        );
+        let of_domain = column(domain, 1).expect("watts");
+        assert!((of_domain - watts(head, " s, ")).abs() < 0.002, "{domain}: {head}");
+        count += 1;
+    }
+    assert!(count >= 2, "{lines:#?}");
     assert!(std::fs::read_dir(folder.path()).expect("a folder").next().is_none(), "nothing is written");
 }
 
@@ -200,7 +222,9 @@ fn the_view_is_drawn_answers_keys_and_leaves_the_terminal_as_it_was() {
     tmux.keys(&["b"]);
     tmux.wait_for("functions by watts");
     tmux.keys(&["w"]);
-    tmux.wait_for("last 10 s");
+    // As long as it has been there, at the beginning.
+    tmux.wait_for("functions by watts, last ");
+    tmux.wait_for(" s  only process");
     tmux.keys(&["/", "n", "o", "n", "e", "Enter"]);
     tmux.wait_for("/none/");
     tmux.keys(&["/", "Enter", "Space"]);
@@ -226,6 +250,45 @@ fn the_view_is_drawn_answers_keys_and_leaves_the_terminal_as_it_was() {
     let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("JSON");
     let balance = &report["domains"][0]["balance"];
     assert!(balance["attributed"].as_f64().is_some_and(|joules| joules > 0.0), "{balance}");
+}
+
+#[test]
+fn what_the_program_writes_comes_out_behind_the_view() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    // Both streams, in turns, so many lines that a terminal would not hold them; then it waits to be seen.
+    let script = "i=0; while [ $i -lt 2000 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done; [ -t 1 ] && [ -t 2 ] \
+                  && echo terminals; echo '\\033[1mready\\033[0m'; read line < go; trap 'echo asked to end; exit 5' TERM; \
+                  echo waiting; while :; do sleep 0.1; done";
+    std::fs::write(folder.path().join("program"), script).expect("written");
+    nix::unistd::mkfifo(&folder.path().join("go"), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let eprof = eprof().get_program().to_string_lossy().into_owned();
+    let path = folder.path().display();
+    let command = format!("cd {path}; {eprof} top -d 0.3 -- sh program; echo ended: $?; sleep 60");
+    let Some(tmux) = Tmux::start("output", (80, 24), "exec sleep 600") else { return };
+    // What a new window then keeps of what has run off its screen.
+    tmux.run(&["set-option", "-g", "history-limit", "20000"]);
+    tmux.run(&["new-window", &command]);
+    // With a picture, so that the view comes to something.
+    tmux.wait_for("WATTS");
+    let screen = tmux.wait_for("output: ready");
+    assert!(!screen.contains("err 1999"), "over the picture: {screen}");
+    std::fs::write(folder.path().join("go"), "\n").expect("it reads");
+    tmux.wait_for("output: waiting");
+    tmux.keys(&["q"]);
+    // It was asked to end, said so, and has the status that it gave.
+    tmux.wait_for("ended: 5");
+    let all = tmux.run(&["capture-pane", "-p", "-S", "-"]);
+    let expected: Vec<String> = (0..2000).flat_map(|at| [format!("out {at}"), format!("err {at}")]).collect();
+    let found: Vec<&str> =
+        all.lines().filter(|line| line.starts_with("out ") || line.starts_with("err ")).collect();
+    assert_eq!(found, expected, "all of it, in its order");
+    let behind = all.split("err 1999").nth(1).expect("the rest");
+    let words: Vec<&str> = behind.lines().map(str::trim).filter(|line| !line.is_empty()).take(4).collect();
+    assert_eq!(words, ["terminals", "ready", "waiting", "asked to end"]);
+    assert!(behind.contains("WATTS"), "what the view came to is last: {behind}");
 }
 
 #[test]

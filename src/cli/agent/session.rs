@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use eprof::analyze::{Dimensions, ModelChoice};
 use eprof::live::{CutOptions, Engine, EngineOptions, Follower};
-use eprof::process::Outcome;
+use eprof::process::{Outcome, Streams};
 use eprof::record::{
     self, ControlGroups, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions, MeterSharing, OtherProcesses,
     OutputOptions, RecordOptions, SamplingOptions, SamplingRate, StopRequest, TargetOptions, TargetTasks,
@@ -153,6 +153,7 @@ fn options(sampled: &Sampled) -> anyhow::Result<RecordOptions> {
             until: None,
             others: OtherProcesses::Automatic,
             run_as: None,
+            streams: Streams::default(),
         },
         sampling: SamplingOptions {
             events: sampled.event.clone(),

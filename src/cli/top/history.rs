@@ -112,7 +112,7 @@ pub struct Shown {
     pub total_watts: f64,
     /// Of all functions' watts.
     pub share: f64,
-    /// Since the start.
+    /// Of the span.
     pub joules: f64,
     /// The same of what it took with all that it called.
     pub total_share: f64,
@@ -145,19 +145,30 @@ pub struct DomainWatts {
     pub depth: usize,
     /// Of the last windows.
     pub watts: VecDeque<f64>,
+    /// Of all windows that the sums are of.
+    joules: Joules,
 }
 
-/// What is shown at one time.
+/// What is shown at one time: all of it is of one span.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Picture {
+    pub span: Span,
+    /// What the sums are since.
+    pub since: Since,
     pub method: ProfileMethod,
-    /// Of the span.
     pub balance: Balance,
     pub seconds: f64,
-    /// Since the start.
-    pub all: Balance,
-    pub all_seconds: f64,
+    /// Watts of each of [`History::domains`].
+    pub domains: Vec<f64>,
     pub rows: Vec<Shown>,
+}
+
+/// Where the sums of all windows begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    Start,
+    /// With the windows that were kept when rows became something else.
+    OtherRows,
 }
 
 /// What rows are sorted by.
@@ -177,6 +188,7 @@ pub struct History {
     pub zoom: Option<Zoom>,
     recent: VecDeque<Kept>,
     totals: RunningTotals,
+    since: Since,
     domains: Vec<DomainWatts>,
     windows: u64,
     warnings: Vec<Label>,
@@ -202,6 +214,7 @@ impl History {
             zoom: None,
             recent: VecDeque::new(),
             totals: RunningTotals::default(),
+            since: Since::Start,
             domains: Vec::new(),
             windows: 0,
             warnings: Vec::new(),
@@ -235,8 +248,10 @@ impl History {
                     is_estimated: domain.method == eprof::hardware::Method::Estimated,
                     depth: domain.depth,
                     watts: VecDeque::new(),
+                    joules: Joules::ZERO,
                 });
             }
+            self.domains[index].joules += domain.balance.measured;
             let watts = &mut self.domains[index].watts;
             watts.push_back(domain.balance.measured.as_joules() / seconds.max(1e-9));
             if watts.len() > MOST_POINTS {
@@ -265,12 +280,27 @@ impl History {
         }
         (self.by, self.zoom) = (by, zoom);
         let options = self.options();
+        let keeps_all = self.windows == self.recent.len() as u64;
+        self.since = if keeps_all { self.since } else { Since::OtherRows };
         self.totals = RunningTotals::default();
         for kept in &mut self.recent {
             kept.report = Report::new(&kept.window.profile, &kept.window.symbols, &options)?;
             self.totals.add(&kept.report);
         }
+        for (index, joules) in self.of_domains(&self.recent).into_iter().enumerate() {
+            self.domains[index].joules = joules;
+        }
         Ok(())
+    }
+
+    /// What windows' domains measured.
+    fn of_domains<'k>(&self, windows: impl IntoIterator<Item = &'k Kept>) -> Vec<Joules> {
+        let mut sums = vec![Joules::ZERO; self.domains.len()];
+        for kept in windows {
+            let domains = &kept.report.summary.domains;
+            sums.iter_mut().zip(domains).for_each(|(sum, domain)| *sum += domain.balance.measured);
+        }
+        sums
     }
 
     /// What is to be shown; `None` before the first window.
@@ -297,18 +327,24 @@ impl History {
             error: watts(of.error),
             total_watts: watts(of.total),
             share: if attributed > 0.0 { of.own.as_joules() / attributed } else { 0.0 },
-            joules: self.totals.of(key).own.as_joules(),
+            joules: of.own.as_joules(),
             total_share: if attributed > 0.0 { of.total.as_joules() / attributed } else { 0.0 },
-            total_joules: self.totals.of(key).total.as_joules(),
+            total_joules: of.total.as_joules(),
         };
         let mut rows: Vec<Shown> = sums.rows().map(shown).filter(|row| self.is_wanted(row, order)).collect();
         sort(&mut rows, order);
+        let of_domains = match span {
+            Span::Last => self.of_domains(self.recent.back()),
+            Span::Recent => self.of_domains(&self.recent),
+            Span::Start => self.domains.iter().map(|domain| domain.joules).collect(),
+        };
         Some(Picture {
+            span,
+            since: self.since,
             method: last.report.summary.method,
             balance: sums.balance(),
             seconds,
-            all: self.totals.balance(),
-            all_seconds: self.totals.duration().as_secs_f64(),
+            domains: of_domains.into_iter().map(watts).collect(),
             rows,
         })
     }
@@ -387,6 +423,18 @@ pub fn sort(rows: &mut [Shown], order: Order) {
         };
         by_size.then_with(|| a.key.cmp(&b.key))
     });
+}
+
+/// Which time a picture is of.
+pub fn time_of(picture: &Picture) -> String {
+    let seconds = picture.seconds;
+    match (picture.span, picture.since) {
+        (Span::Last, _) => "last picture".to_owned(),
+        (Span::Recent, _) if seconds < 9.5 => format!("last {seconds:.1} s"),
+        (Span::Recent, _) => "last 10 s".to_owned(),
+        (Span::Start, Since::Start) => format!("since start ({seconds:.1} s)"),
+        (Span::Start, Since::OtherRows) => format!("since other rows ({seconds:.1} s)"),
+    }
 }
 
 /// How joules were found, as it stands in the balance.

@@ -1,22 +1,25 @@
 //! Pictures as lines of text.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::thread;
 use std::time::Duration;
 
-use eprof::label::padded;
+use eprof::label::{Label, ShortNames, padded};
 use eprof::live::Engine;
 use nix::sys::signal::Signal;
 
-use super::history::{History, Order, Picture, Span, how, parts};
+use super::super::output::terminal_width;
+use super::history::{History, Order, Picture, Shown, Span, how, parts, time_of};
 use super::shared::Shared;
 
 /// How often the recording is looked at.
 const TICK: Duration = Duration::from_millis(100);
 /// Rows of a picture, unless the user says how many.
 pub const ROWS: usize = 10;
-/// Columns of names.
+/// Columns of names, and of the numbers before them.
 const NAME: usize = 44;
+const NUMBERS: usize = 43;
 
 /// Writes a picture for each window, until the recording ends or there were enough.
 pub fn run(
@@ -57,19 +60,21 @@ pub fn write(history: &History, picture: &Picture, rows: usize, out: &mut impl W
     let measured = picture.balance.measured.as_joules();
     write!(
         out,
-        "{}: {:.3} s, {:.3} W {}",
+        "{}: {}, {:.3} W {}",
         history.windows(),
-        picture.seconds,
+        match picture.span {
+            Span::Last => format!("{:.3} s", picture.seconds),
+            Span::Recent | Span::Start => time_of(picture),
+        },
         measured / seconds,
         how(picture.method)
     )?;
     for (name, joules) in parts(&picture.balance) {
         write!(out, ", {name} {:.3} W", joules.as_joules() / seconds)?;
     }
-    writeln!(out, "; since start {:.3} s {:.3} J", picture.all_seconds, picture.all.measured.as_joules())?;
-    for domain in history.domains() {
+    writeln!(out)?;
+    for (domain, watts) in history.domains().iter().zip(&picture.domains) {
         let method = if domain.is_estimated { "ESTIMATED" } else { "measured" };
-        let watts = domain.watts.back().copied().unwrap_or(0.0);
         writeln!(out, "  {}{} {watts:.3} W {method}", "  ".repeat(domain.depth), domain.name)?;
     }
     writeln!(
@@ -81,8 +86,11 @@ pub fn write(history: &History, picture: &Picture, rows: usize, out: &mut impl W
         "SHARE",
         padded(&history.by.name().to_uppercase(), NAME)
     )?;
-    for row in picture.rows.iter().take(rows) {
-        let name = row.name();
+    // Rows are not broken where a terminal ends.
+    let room = terminal_width().map_or(usize::MAX, |width| width.saturating_sub(NUMBERS + NAME + 1).max(8));
+    let names: Vec<Label> = picture.rows.iter().take(rows).map(Shown::name).collect();
+    let names = ShortNames::all(&names.iter().collect::<Vec<_>>(), NAME, Label::short_name);
+    for (row, name) in picture.rows.iter().zip(&names) {
         writeln!(
             out,
             "{:>10.3} {:>9.3} {:>12.3} {:>6.1}%  {} {}",
@@ -90,8 +98,8 @@ pub fn write(history: &History, picture: &Picture, rows: usize, out: &mut impl W
             row.error,
             row.joules,
             row.share * 100.0,
-            padded(&name.shortened(NAME), NAME),
-            row.module()
+            padded(name, NAME),
+            row.key.module.as_ref().map_or(Cow::Borrowed(""), |module| module.end_of(room))
         )?;
     }
     writeln!(out)?;

@@ -13,7 +13,7 @@ use eprof::analyze::{Dimensions, ModelChoice};
 use eprof::live::{CutOptions, Engine, EngineOptions, Follower};
 use eprof::machine::Roots;
 use eprof::machine::permissions::Permissions;
-use eprof::process::Outcome as HowItEnded;
+use eprof::process::{Outcome as HowItEnded, Streams};
 use eprof::record::{
     self, CallGraph, ControlGroups, EnergyOptions, GpuOptions, OtherProcesses, OutputOptions, RecordError,
     RecordOptions, SamplingOptions, SamplingRate, TargetOptions, TargetTasks,
@@ -29,12 +29,15 @@ use super::meters::MeterArgs;
 use super::output::{is_dumb_terminal, say, warn};
 use super::record::{call_graph, command_line, hertz, model};
 use history::{By, History};
+use program_output::ProgramOutput;
 use shared::Shared;
 
 mod closed_terminal;
 mod history;
 mod keys;
+mod last_line;
 mod lines;
+mod program_output;
 mod screen;
 mod shared;
 mod terminal;
@@ -51,7 +54,9 @@ Examples:
 
 /// Show where the watts go, while they do.
 ///
-/// In the view, ? tells the keys. Where standard output is no terminal, or a dumb one, lines are written instead.
+/// In the view, ? tells the keys. What COMMAND writes to the terminal is kept while the view is there, its last line below
+/// the rows, and comes out when the view ends. Where standard output is no terminal, or a dumb one, lines are written
+/// instead, and what COMMAND writes goes where it always does.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TopArgs {
@@ -123,7 +128,7 @@ pub fn run(args: TopArgs) -> Outcome {
     let as_lines = args.lines || args.iterations.is_some() || !has_view;
     let (by, filter, delay) = (args.by, args.filter.clone(), args.delay);
     let (rows, iterations) = (args.rows.map(|rows| rows as usize), args.iterations);
-    let options = options(args)?;
+    let mut options = options(args)?;
     let engine_options = EngineOptions {
         cut: CutOptions { period: nanoseconds(delay), ..CutOptions::default() },
         dimensions: Dimensions::ALL,
@@ -132,7 +137,11 @@ pub fn run(args: TopArgs) -> Outcome {
         kernel_cache: cache_folder(),
         lines: by.tells_lines(),
     };
-    let shows_program = options.target.program().is_some();
+    let mut output = None;
+    if !as_lines && options.target.program().is_some() {
+        let (kept, streams) = ProgramOutput::keep().context("what the program writes cannot be kept")?;
+        (output, options.target.streams) = (Some(kept), streams);
+    }
     let (file, follower) = Follower::create().context("no file in memory can be made")?;
     let shared = Shared::default();
     let mut engine = Some(Engine::new(follower, engine_options));
@@ -142,11 +151,15 @@ pub fn run(args: TopArgs) -> Outcome {
             let Some(engine) = engine.take() else { return };
             let shared = shared.clone();
             let history = History::new(by, filter.clone());
+            let mut output: Option<ProgramOutput> = output.take();
+            if let Some(Err(error)) = output.as_mut().map(ProgramOutput::start) {
+                say(format_args!("error: what the program writes cannot be kept: {error}"));
+            }
             let spawned = thread::Builder::new().name("eprof-top".into()).spawn(move || {
                 let shown = if as_lines {
                     lines::run(engine, history, rows.unwrap_or(lines::ROWS), iterations, &shared)
                 } else {
-                    terminal::run(engine, history, rows, shows_program, &shared)
+                    terminal::run(engine, history, rows, output, &shared)
                 };
                 // Whatever ended the picture, nobody looks at the recording any more.
                 if !shared.is_recorded() {
@@ -211,7 +224,13 @@ fn options(args: TopArgs) -> anyhow::Result<RecordOptions> {
         _ => ControlGroups::Never,
     };
     Ok(RecordOptions {
-        target: TargetOptions { tasks, until, others: OtherProcesses::Automatic, run_as: args.user },
+        target: TargetOptions {
+            tasks,
+            until,
+            others: OtherProcesses::Automatic,
+            run_as: args.user,
+            streams: Streams::default(),
+        },
         sampling: SamplingOptions {
             events: args.event,
             rate: args.freq.map_or(SamplingRate::Default, SamplingRate::Frequency),

@@ -1,6 +1,6 @@
 //! Draws the view.
 
-use eprof::label::{Label, padded};
+use eprof::label::{Label, ShortNames, padded};
 use eprof::report::Side;
 use eprof::units::Joules;
 use ratatui::Frame;
@@ -9,7 +9,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span as Text};
 use ratatui::widgets::{Clear, Paragraph, Wrap};
 
-use super::history::{DomainWatts, History, Order, Picture, Span, Zoom, how, parts};
+use super::history::{DomainWatts, History, Order, Picture, Shown, Span, Zoom, how, parts, time_of};
 use super::keys::HELP;
 use super::view::View;
 
@@ -41,12 +41,14 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, history: &History, rows: Option<
         text.len().div_ceil(usize::from(area.width)).max(1)
     });
     let balance_height = (balance_lines as u16).min(area.height / 3).max(1);
-    let [head, meters, balance, table, neighbours, foot] = Layout::vertical([
+    let written = u16::from(view.output.is_some());
+    let [head, meters, balance, table, neighbours, output, foot] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(domains),
         Constraint::Length(balance_height),
         Constraint::Min(0),
         Constraint::Length(below),
+        Constraint::Length(written),
         Constraint::Length(1),
     ])
     .areas(area);
@@ -54,7 +56,8 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, history: &History, rows: Option<
     for (index, domain) in history.domains().iter().take(MOST_DOMAINS).enumerate() {
         let line = Rect { y: meters.y + index as u16, height: 1, ..meters };
         if line.y < meters.bottom() {
-            draw_domain(frame, line, domain, can);
+            let watts = view.picture.as_ref().and_then(|picture| picture.domains.get(index).copied());
+            draw_domain(frame, line, domain, watts, can);
         }
     }
     match &view.picture {
@@ -67,7 +70,11 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, history: &History, rows: Option<
         }
     }
     if let Some((side, of, all)) = &view.neighbours {
-        draw_neighbours(frame, neighbours, *side, of, all, can);
+        draw_neighbours(frame, neighbours, (*side, view.span), of, all, can);
+    }
+    if let Some(line) = &view.output {
+        let text = format!("output: {}", line.shortened(usize::from(output.width).saturating_sub(8)));
+        frame.render_widget(Paragraph::new(letters(&text, can)), output);
     }
     draw_foot(frame, foot, view, history, can);
     if view.shows_help {
@@ -96,10 +103,12 @@ fn letters(text: &str, can: Abilities) -> String {
 }
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, can: Abilities) {
-    let span = match view.span {
-        Span::Last => "last picture",
-        Span::Recent => "last 10 s",
-        Span::Start => "since start",
+    // While a picture is held, its own span.
+    let span = match (&view.picture, view.span) {
+        (Some(picture), _) => time_of(picture),
+        (None, Span::Last) => "last picture".to_owned(),
+        (None, Span::Recent) => "last 10 s".to_owned(),
+        (None, Span::Start) => "since start".to_owned(),
     };
     let order = match view.order {
         Order::Watts => "watts",
@@ -121,8 +130,9 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, 
     );
 }
 
-fn draw_domain(frame: &mut Frame<'_>, area: Rect, domain: &DomainWatts, can: Abilities) {
-    let watts = domain.watts.back().copied().unwrap_or(0.0);
+/// A domain's watts in the picture's span, and how they went over the last windows.
+fn draw_domain(frame: &mut Frame<'_>, area: Rect, domain: &DomainWatts, watts: Option<f64>, can: Abilities) {
+    let watts = watts.or(domain.watts.back().copied()).unwrap_or(0.0);
     let method = if domain.is_estimated { "ESTIMATED" } else { "measured" };
     let name = format!("{}{}", "  ".repeat(domain.depth), domain.name);
     let text = format!("{} {watts:>9.2} W {method} ", padded(&letters(&name, can), 18));
@@ -175,8 +185,9 @@ fn draw_rows(
     let mut lines = vec![Line::styled(title, style(can, Color::Reset, Modifier::REVERSED))];
     // The selected row is always among those that are shown.
     let first = (view.place() + 1).saturating_sub(room);
-    for (place, row) in view.rows().iter().enumerate().skip(first).take(room) {
-        let name = row.name();
+    let names: Vec<Label> = view.rows().iter().skip(first).take(room).map(Shown::name).collect();
+    let names = ShortNames::all(&names.iter().collect::<Vec<_>>(), name_width, Label::short_name);
+    for ((place, row), name) in view.rows().iter().enumerate().skip(first).zip(&names) {
         let module = Label::new(row.module());
         // What a row's own error says nothing of has none.
         let (watts, error, joules, share) = match view.order {
@@ -186,7 +197,7 @@ fn draw_rows(
         let text = format!(
             "{watts:>10.3} {error:>9} {joules:>11.3} {:>6.1}%  {} {}",
             share * 100.0,
-            padded(&letters(&name.shortened(name_width), can), name_width),
+            padded(&letters(name, can), name_width),
             letters(&module.end_of(module_width.saturating_sub(1)), can),
         );
         let selected = if place == view.place() { Modifier::REVERSED } else { Modifier::empty() };
@@ -198,19 +209,21 @@ fn draw_rows(
 fn draw_neighbours(
     frame: &mut Frame<'_>,
     area: Rect,
-    side: Side,
+    (side, span): (Side, Span),
     of: &Label,
     all: &[(Label, f64)],
     can: Abilities,
 ) {
-    let title = letters(&format!("{} of {of}", side.name()), can);
+    // Windows from before the last ten seconds are not kept.
+    let since = if span == Span::Start { " (last 10 s)" } else { "" };
+    let title = letters(&format!("{} of {of}{since}", side.name()), can);
+    let names: Vec<&Label> = all.iter().map(|(name, _)| name).collect();
+    let names = ShortNames::all(&names, usize::from(area.width).saturating_sub(12), Label::short_name);
     let mut lines = vec![Line::styled(title, style(can, Color::Yellow, Modifier::BOLD))];
-    lines.extend(all.iter().map(|(name, watts)| {
-        Line::raw(letters(
-            &format!("{watts:>10.3}  {}", name.shortened(usize::from(area.width).saturating_sub(12))),
-            can,
-        ))
-    }));
+    let row = |((_, watts), name): (&(Label, f64), &String)| {
+        Line::raw(letters(&format!("{watts:>10.3}  {name}"), can))
+    };
+    lines.extend(all.iter().zip(&names).map(row));
     frame.render_widget(Paragraph::new(lines), area);
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Stdout};
 use std::path::PathBuf;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use eprof::live::Engine;
@@ -16,6 +17,7 @@ use super::super::output::Color;
 use super::history::{By, History, Order, Span, Zoom};
 use super::keys::wish;
 use super::lines;
+use super::program_output::ProgramOutput;
 use super::screen::{Abilities, draw};
 use super::shared::Shared;
 use super::view::{Task, View};
@@ -23,19 +25,30 @@ use super::view::{Task, View};
 /// How often the recording is looked at. Keys are answered at once.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Shows the view until the user or the recording ends it.
+/// Shows the view until the user or the recording ends it. What the program writes comes out behind it, and then what the
+/// view came to.
 pub fn run(
     engine: Engine,
     history: History,
     rows: Option<usize>,
-    starts_program: bool,
+    output: Option<ProgramOutput>,
     shared: &Shared,
 ) -> anyhow::Result<()> {
     // Restores the terminal in a panic, too, before the panic is told.
     let terminal = ratatui::try_init()?;
-    let mut session = Session { engine, history, rows, starts_program, shared, view: View::new() };
+    let mut session = Session { engine, history, rows, output, shared, view: View::new() };
     let shown = session.run(terminal);
     ratatui::restore();
+    if let Some(output) = session.output.take() {
+        output.show();
+        if !shared.is_recorded() && !shared.has_left() {
+            shared.leave(Signal::SIGTERM);
+        }
+        // A program that was asked to end may have something to say.
+        while !shared.is_recorded() {
+            thread::sleep(TICK);
+        }
+    }
     shown?;
     // The view is gone with its screen: what it came to stays.
     let Some(picture) = session.history.picture(Span::Start, Order::Watts) else { return Ok(()) };
@@ -47,7 +60,7 @@ struct Session<'s> {
     engine: Engine,
     history: History,
     rows: Option<usize>,
-    starts_program: bool,
+    output: Option<ProgramOutput>,
     shared: &'s Shared,
     view: View,
 }
@@ -76,10 +89,7 @@ impl Session<'_> {
             if is_new && !self.view.is_paused {
                 self.refresh();
             }
-            if is_new && self.starts_program {
-                // What it has written lies over the picture.
-                terminal.clear()?;
-            }
+            self.view.output = self.output.as_ref().and_then(ProgramOutput::last_line);
             terminal.draw(|frame| draw(frame, &self.view, &self.history, self.rows, can))?;
             if is_last || self.shared.has_left() {
                 return Ok(());

@@ -34,6 +34,8 @@ pub struct View {
     pub typed: Option<String>,
     /// What is said in the last line.
     pub message: String,
+    /// The last line that the program wrote.
+    pub output: Option<Label>,
     /// Callers or callees of a function, in place of the lower rows.
     pub neighbours: Option<Neighbours>,
     pub picture: Option<Picture>,
@@ -52,6 +54,7 @@ impl View {
             shows_help: false,
             typed: None,
             message: String::new(),
+            output: None,
             neighbours: None,
             picture: None,
             selected: None,
@@ -172,6 +175,7 @@ pub mod tests {
     use eprof::profile::{Balance, ProfileMethod};
     use eprof::units::Joules;
 
+    use super::super::history::Since;
     use super::*;
 
     pub fn picture(rows: &[(&str, f64, f64)]) -> Picture {
@@ -193,7 +197,8 @@ pub mod tests {
         let mut rows: Vec<Shown> = rows.iter().map(shown).collect();
         sort(&mut rows, Order::Watts);
         let (method, seconds) = (ProfileMethod::Estimated, 1.0);
-        Picture { method, balance, seconds, all: balance, all_seconds: 1.0, rows }
+        let (span, since) = (Span::Last, Since::Start);
+        Picture { span, since, method, balance, seconds, domains: vec![10.0], rows }
     }
 
     fn selected(view: &View) -> &str {

@@ -53,6 +53,11 @@ impl Margin {
         self.has_watts
     }
 
+    /// Whether errors of joules are told.
+    pub fn has_errors(&self) -> bool {
+        self.has_errors
+    }
+
     /// The share of the function.
     pub fn share(&self, own: &Totals) -> f64 {
         own.weight(self.weight) / self.whole

@@ -38,6 +38,8 @@ pub struct TextOptions {
 /// Shares from which on a number is red, or green: as in perf annotate.
 const HOT: f64 = 0.05;
 const WARM: f64 = 0.005;
+/// Columns of a callee's name beside an instruction.
+const BESIDE: usize = 60;
 /// Before instructions below a line.
 const INDENT: &str = "      ";
 
@@ -122,11 +124,15 @@ impl<'a> Page<'a> {
         let (bold, plain) = self.escapes("\x1b[1m");
         let function = self.function;
         let watts = function.own.watts().filter(|_| self.margin.has_watts());
-        let watts = watts.map(|watts| format!(", {watts} while it ran")).unwrap_or_default();
+        let error = function.own.watts_error().map(|error| format!(" ± {error}")).unwrap_or_default();
+        let watts = watts.map(|watts| format!(", {watts}{error} while it ran")).unwrap_or_default();
         writeln!(out, "{bold}{}{plain}  {}", function.name, function.module)?;
         let mark = self.estimate_mark.map(|mark| format!(" ({mark})")).unwrap_or_default();
         let took = self.margin.amount(&function.own);
         writeln!(out, "{took}{mark} itself, {:.1}% of all{watts}", self.share * 100.0)?;
+        if self.margin.has_errors() && self.margin.has_watts() {
+            writeln!(out, "±: one standard error; watts: while running, ± in per cent as of their joules")?;
+        }
         if let Some(why) = &function.no_code {
             writeln!(out, "note: without instructions: {why}")?;
         }
@@ -144,7 +150,7 @@ impl<'a> Page<'a> {
         let (dim, plain) = self.escapes("\x1b[2m");
         writeln!(out, "{dim}{}{plain}", "─".repeat(self.margin.width()))?;
         let room = self.options.style.width.saturating_sub(self.margin.width() + 9).max(20);
-        writeln!(out, "{}  sum of {}", self.margin.of(&sum), function.name.shortened(room))
+        writeln!(out, "{}  sum of {}", self.margin.of(&sum), function.name.short_name(room))
     }
 
     /// What took most, the heaviest first.
@@ -165,7 +171,8 @@ impl<'a> Page<'a> {
             self.function.lines.iter().map(line).collect()
         } else {
             let instruction = |one: &'a AnnotatedInstruction| {
-                let inlined = one.inlined.as_ref().map(|callee| format!("  ↳ {callee}")).unwrap_or_default();
+                let inlined = one.inlined.as_ref().map(|callee| format!("  ↳ {}", callee.short_name(BESIDE)));
+                let inlined = inlined.unwrap_or_default();
                 (&one.own, self.instruction(one) + &inlined)
             };
             self.function.instructions.iter().map(instruction).collect()
@@ -275,6 +282,7 @@ impl<'a> Page<'a> {
             if instruction.inlined.as_ref() != inlined {
                 inlined = instruction.inlined.as_ref();
                 if let Some(callee) = inlined {
+                    let callee = callee.short_name(self.room_for_names(indent));
                     self.row(&Totals::default(), &format!("{indent}↳ inlined {callee}"), out)?;
                 }
             }
@@ -307,6 +315,14 @@ impl<'a> Page<'a> {
     /// Columns for the text.
     fn room(&self) -> usize {
         self.options.style.width.saturating_sub(self.margin.width() + 3).max(20)
+    }
+
+    /// Columns for a callee's name above its instructions.
+    fn room_for_names(&self, indent: &str) -> usize {
+        self.room()
+            .min(self.options.style.names)
+            .saturating_sub(indent.len() + "↳ inlined ".chars().count())
+            .max(20)
     }
 
     /// Switches a color on and off, where there is color.

@@ -3,10 +3,10 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::nodes::{Nodes, Reached};
 use crate::label::Label;
 use crate::report::frames::FrameClass;
 use crate::report::heading::provenance;
+use crate::report::nodes::{Nodes, Reached};
 use crate::report::select::Totals;
 use crate::report::tree::CallTree;
 use crate::report::walk::TreeFrame;

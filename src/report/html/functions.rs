@@ -3,9 +3,9 @@
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::nodes::Nodes;
 use crate::report::Weight;
 use crate::report::frames::FrameClass;
+use crate::report::nodes::Nodes;
 use crate::report::select::Totals;
 use crate::report::tree::CallTree;
 use crate::report::walk::TreeFrame;

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::nodes::Nodes;
 use crate::label::Label;
 use crate::report::annotate::Sources;
+use crate::report::nodes::Nodes;
 use crate::report::tree::CallTree;
 use crate::report::walk::TreeFrame;
 use crate::symbolize::Symbols;

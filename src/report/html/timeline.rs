@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::leaves::{Leaves, Placed, PlacedCells, Places, Spent};
-use super::nodes::Nodes;
 use crate::profile::{Balance, InSlice, Profile};
+use crate::report::nodes::Nodes;
 use crate::report::tree::CallTree;
 use crate::units::{Joules, Timestamp};
 

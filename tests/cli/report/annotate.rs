@@ -121,7 +121,7 @@ fn source_and_instructions_stand_beside_their_joules() {
     let text = folder.output(&["annotate", "heavy", "--color", "never"]);
     assert!(text.contains("recording.rs") && text.contains("pub extern \"C\" fn heavy() -> u32 {"), "{text}");
     assert!(text.contains(": ret") && text.contains("cpu-clock: a timer"), "{text}");
-    assert!(text.contains("10.00 W while it ran"), "{text}");
+    assert!(text.contains("10.00 W ± ") && text.contains("while it ran"), "{text}");
     let instructions = folder.output(&["annotate", "heavy", "--by", "instruction", "--syntax", "intel"]);
     assert!(instructions.contains("│ 0: ") && !instructions.contains("pub extern"), "{instructions}");
     let lines = folder.output(&["annotate", "heavy", "--by", "line"]);

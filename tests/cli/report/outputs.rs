@@ -45,6 +45,52 @@ fn the_recording_is_never_an_output_whatever_it_is_called() {
 }
 
 #[test]
+fn the_name_of_an_output_does_not_lie_about_its_format() {
+    let folder = Folder::with(&Recorded::default());
+    let begins = |name: &str, with: &[u8]| {
+        let written = fs::read(folder.path().join(name)).expect("written");
+        assert!(
+            written.starts_with(with),
+            "{name}: {}",
+            String::from_utf8_lossy(&written[..written.len().min(80)])
+        );
+    };
+    for (arguments, name, with) in [
+        (&["flamegraph"][..], "x.png", &b"\x89PNG"[..]),
+        (&["flamegraph"], "x.svg", b"<?xml"),
+        (&["flamegraph"], "picture", b"<?xml"),
+        (&["flamegraph", "--format", "png"], "pixels", b"\x89PNG"),
+        (&["report"], "x.json", b"{"),
+        (&["report"], "x.html", b"<!"),
+    ] {
+        folder.output(&[arguments, &["-o", name]].concat());
+        begins(name, with);
+    }
+    folder.output(&["flamegraph", "-o", "x.txt"]);
+    assert!(fs::read_to_string(folder.path().join("x.txt")).expect("written").contains("100.0%"));
+    folder.output(&["report", "-o", "x.csv"]);
+    assert!(
+        fs::read_to_string(folder.path().join("x.csv"))
+            .expect("written")
+            .lines()
+            .next()
+            .is_some_and(|head| head.contains(','))
+    );
+    let before = files(folder.path());
+    for (arguments, repair) in [
+        (&["flamegraph", "-o", "y.html"][..], "`eprof view -o y.html`"),
+        (&["flamegraph", "-o", "y.folded"], "`eprof export --format collapsed -o y.folded`"),
+        (&["flamegraph", "--format", "svg", "-o", "y.png"], "leave out --format"),
+        (&["report", "-o", "y.svg"], "`eprof flamegraph -o y.svg`"),
+        (&["report", "--format", "json", "-o", "y.csv"], "leave out --format"),
+    ] {
+        let error = folder.error(arguments);
+        assert!(error.contains(repair), "{arguments:?}: {error}");
+    }
+    assert_eq!(files(folder.path()), before, "nothing was written");
+}
+
+#[test]
 fn the_older_recording_of_a_difference_is_not_written_either() {
     let folder = Folder::with(&Recorded::default());
     fs::copy(folder.path().join("eprof.data"), folder.path().join("older.data")).expect("copied");

@@ -1,9 +1,11 @@
-//! The call tree of a page: as many of its nodes as a page has room for.
+//! The nodes of a call tree that are drawn: all that are not too light, or as many of them as a page has room for.
+
+use std::convert::Infallible;
 
 use rustc_hash::FxHashMap;
 
-use crate::report::tree::CallTree;
-use crate::report::walk::TreeFrame;
+use super::tree::CallTree;
+use super::walk::TreeFrame;
 
 /// Branches lighter than this share of the whole are part of their parent, where there are many.
 const LIGHTEST: f64 = 1e-6;
@@ -35,23 +37,39 @@ impl Nodes {
     pub fn new(tree: &CallTree<'_>, lightest: f64) -> Self {
         let mut lightest = lightest;
         loop {
-            let mut nodes = Self {
-                parents: vec![0],
-                node_frames: vec![0],
-                frames: Vec::new(),
-                frame_ids: FxHashMap::default(),
-                children: FxHashMap::default(),
-                lightest,
-            };
-            let found = tree.for_each_own(tree.total() * lightest, |path, _| {
-                nodes.add(path);
-                if nodes.parents.len() > MOST_NODES { Err(TooMany) } else { Ok(()) }
-            });
-            match found {
-                Ok(()) => return nodes,
+            let has_room = |nodes| if nodes > MOST_NODES { Err(TooMany) } else { Ok(()) };
+            match Self::grown(tree, lightest, has_room) {
+                Ok(nodes) => return nodes,
                 Err(TooMany) => lightest = (lightest * STEP).max(LIGHTEST),
             }
         }
+    }
+
+    /// Without branches that are lighter than a share of the whole, however many others there are.
+    pub fn all(tree: &CallTree<'_>, lightest: f64) -> Self {
+        let Ok(nodes) = Self::grown(tree, lightest, |_| Ok::<(), Infallible>(()));
+        nodes
+    }
+
+    /// `may_grow` says of a number of nodes whether there may be more.
+    fn grown<E>(
+        tree: &CallTree<'_>,
+        lightest: f64,
+        may_grow: impl Fn(usize) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut nodes = Self {
+            parents: vec![0],
+            node_frames: vec![0],
+            frames: Vec::new(),
+            frame_ids: FxHashMap::default(),
+            children: FxHashMap::default(),
+            lightest,
+        };
+        tree.for_each_own(tree.total() * lightest, |path, _| {
+            nodes.add(path);
+            may_grow(nodes.parents.len())
+        })?;
+        Ok(nodes)
     }
 
     /// Less of the tree; `None` if there is little of it already.
@@ -67,6 +85,12 @@ impl Nodes {
             frames.push(frame);
             frames.len() as u32
         })
+    }
+
+    /// The frame of a node; `None` of everything.
+    pub fn frame_of(&self, node: u32) -> Option<TreeFrame> {
+        let frame = self.node_frames[node as usize].checked_sub(1)?;
+        self.frames.get(frame as usize).copied()
     }
 
     fn add(&mut self, path: &[TreeFrame]) {

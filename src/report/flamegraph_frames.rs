@@ -1,0 +1,215 @@
+//! The frames of a picture by inferno, after it has drawn them: it counts in whole numbers of one unit, and colors frames by
+//! their names alone. Here they get joules as people read them, the watts and colors of their places, and names that lose the
+//! types in brackets before their ends.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::sync::LazyLock;
+
+use inferno::flamegraph::color::Color;
+use quick_xml::escape::{escape, unescape};
+use regex::{Captures, Regex};
+use rustc_hash::FxHashMap;
+
+use super::heat::Heat;
+use crate::label::Label;
+use crate::units::{Joules, Watts};
+
+/// The color of frames that have no power of their own.
+pub(super) const NOTHING: Color = Color { r: 200, g: 200, b: 200 };
+
+/// Folded stacks, each with its number.
+pub(super) type Stacks = Vec<(String, u64)>;
+
+/// In the order in which they are drawn from left to right: by names, one after the other, so that each place is one frame.
+pub(super) fn sort(stacks: &mut Stacks) {
+    stacks.sort_by(|(a, _), (b, _)| by_names(a, b));
+}
+
+/// The order of two folded stacks. As texts, `a(int)` would stand between `a` and `a;b`, and `a` be drawn twice.
+pub(super) fn by_names(a: &str, b: &str) -> Ordering {
+    a.split(';').cmp(b.split(';'))
+}
+
+/// The places of frames, and what is known of each.
+pub(super) struct Painted<'h> {
+    heat: &'h Heat<'h>,
+    /// By row (0 is of the frame of everything) and the numbers to the left.
+    watts: FxHashMap<(usize, u64), Watts>,
+}
+
+impl<'h> Painted<'h> {
+    /// Of sorted stacks.
+    pub fn new(heat: &'h Heat<'h>, stacks: &Stacks) -> Self {
+        let mut watts = FxHashMap::default();
+        // The names on the way to the stack before, and their places.
+        let mut open: Vec<(&str, Option<u32>)> = Vec::new();
+        let mut left = 0;
+        for (stack, number) in stacks {
+            let same = open.iter().zip(stack.split(';')).take_while(|((open, _), name)| open == name).count();
+            open.truncate(same);
+            for name in stack.split(';').skip(same) {
+                let within = open.last().map_or(heat.all(), |(_, place)| *place);
+                let place = heat.place(within, name);
+                open.push((name, place));
+                if let Some(drawn) = heat.watts(place) {
+                    watts.insert((open.len(), left), drawn);
+                }
+            }
+            left += number;
+        }
+        Self { heat, watts }
+    }
+}
+
+/// How inferno writes what a frame is and its rectangle.
+static FRAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"<title>(?<name>[^<]*) \((?<count>[0-9,]+) (?<unit>[^ ,()<]+), (?<behind>[^()<]*)\)</title>(?<space>\s*)",
+        r#"<rect (?<place>x="[^"]*" y="(?<y>[0-9]+)" width="[^"]*" height="[^"]*") "#,
+        r#"fill="(?<fill>[^"]*)" fg:x="(?<left>[0-9]+)"(?<text>[^>]*>\s*<text [^>]*>)(?<label>[^<]*)</text>"#,
+    ))
+    .ok()
+});
+
+/// The picture with joules as people read them, and with what is known of its places. `row_height` is in pixels.
+pub(super) fn finish<'s>(svg: &'s str, row_height: usize, painted: Option<&Painted<'_>>) -> Cow<'s, str> {
+    let Some(frame) = FRAME.as_ref() else { return Cow::Borrowed(svg) };
+    let pixel_row = |found: &Captures<'_>| found["y"].parse().unwrap_or(0usize);
+    // That of everything has its share as a whole number.
+    let everything = frame.captures_iter(svg).find(|found| found["behind"].starts_with(EVERYTHING));
+    let first_row = everything.as_ref().map_or(0, pixel_row);
+    let svg = frame.replace_all(svg, |found: &Captures<'_>| {
+        let row = pixel_row(found).abs_diff(first_row) / row_height;
+        let left = found["left"].parse().unwrap_or(u64::MAX);
+        let (fill, watts) = match painted {
+            Some(painted) if row > 0 => painted.at(row, left),
+            _ => (found["fill"].to_owned(), None),
+        };
+        format!(
+            "<title>{} ({}, {}{})</title>{}<rect {} fill=\"{fill}\" fg:x=\"{left}\"{}{}</text>",
+            &found["name"],
+            readable(&found["count"], &found["unit"]),
+            &found["behind"],
+            watts.map(|watts| format!(", {watts}")).unwrap_or_default(),
+            &found["space"],
+            &found["place"],
+            &found["text"],
+            label(&found["name"], &found["label"]),
+        )
+    });
+    // When it is resized or zoomed, the picture's own script writes names anew.
+    match svg.contains(NAME_IN_SCRIPT) {
+        true => Cow::Owned(svg.replace(NAME_IN_SCRIPT, "short_name(e, w)").replacen(
+            BEFORE_SCRIPT,
+            SHORT_NAME_IN_SCRIPT,
+            1,
+        )),
+        false => svg,
+    }
+}
+
+/// How inferno's script takes a frame's name, to cut it to a width `w` in pixels.
+const NAME_IN_SCRIPT: &str = r#"find_child(e, "title").textContent.replace(/\([^(]*\)$/,"")"#;
+/// A place between its functions. The script stands before all names.
+const BEFORE_SCRIPT: &str = "function update_text(e) {";
+/// As [`Label::without_types`] does it, as far as patterns can: the innermost brackets first, and never `<T as Trait>` at the
+/// beginning. Arrows are no brackets.
+const SHORT_NAME_IN_SCRIPT: &str = r#"function short_name(e, w) {
+    var letter = known_font_width || fontsize * fontwidth;
+    var txt = find_child(e, "title").textContent.replace(/ \([^(]*\)$/, "").replace(/->/g, "\u0002");
+    var shown = function(name) { return name.replace(/\u0001/g, "<\u2026>").replace(/\u0002/g, "->"); };
+    while (shown(txt).length * letter > w) {
+        var shorter = txt.replace(/(?!^)<[^<>]*>/g, "\u0001");
+        if (shorter === txt) break;
+        txt = shorter;
+    }
+    return shown(txt);
+}
+function update_text(e) {"#;
+
+/// What stands in a frame whose name inferno has cut, escaped as that is.
+fn label<'l>(name: &str, label: &'l str) -> Cow<'l, str> {
+    let Ok(cut) = unescape(label.trim()) else { return Cow::Borrowed(label) };
+    let Ok(name) = unescape(name) else { return Cow::Borrowed(label) };
+    if !cut.ends_with(CUT) || *cut == *name {
+        return Cow::Borrowed(label);
+    }
+    let letters = cut.chars().count();
+    let name = Label::new(&name);
+    // inferno leaves a letter's room behind whole names.
+    let shorter = name.without_types(letters - 1);
+    if shorter.chars().count() < letters {
+        return Cow::Owned(escape(shorter.as_ref()).into_owned());
+    }
+    let kept: String = shorter.chars().take(letters - CUT.len()).chain(CUT.chars()).collect();
+    Cow::Owned(escape(kept.as_str()).into_owned())
+}
+
+/// What inferno puts for the rest of a name.
+const CUT: &str = "..";
+
+/// The share of the frame of everything, and of no other.
+const EVERYTHING: &str = "100%";
+
+impl Painted<'_> {
+    /// The color of a frame, and what its code draws.
+    fn at(&self, row: usize, left: u64) -> (String, Option<Watts>) {
+        let watts = self.watts.get(&(row, left)).copied();
+        let Color { r, g, b } = watts.map_or(NOTHING, |watts| self.heat.shade(watts));
+        (format!("rgb({r},{g},{b})"), watts)
+    }
+}
+
+/// What inferno counted, in joules if that is what it is.
+fn readable(count: &str, unit: &str) -> String {
+    let per_joule = match unit {
+        "mJ" => 1e3,
+        "µJ" => 1e6,
+        "nJ" => 1e9,
+        _ => return format!("{count} {unit}"),
+    };
+    let number: f64 = count.replace(',', "").parse().unwrap_or_default();
+    Joules::from_joules(number / per_joule).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame of a picture.
+    fn frame(title: &str) -> String {
+        format!(
+            "<title>{title}</title>\n  <rect x=\"0.0000%\" y=\"16\" width=\"50.0000%\" height=\"15\" fill=\"rgb(1,2,3)\" fg:x=\"0\" fg:w=\"7\"/>\n  <text x=\"0.1%\" y=\"9\">{LABEL}</text>"
+        )
+    }
+
+    const LABEL: &str = "f";
+
+    #[test]
+    fn names_lose_types_before_their_ends() {
+        let name = "std::vec&lt;a, b&lt;c&gt;&gt;::push";
+        assert_eq!(label(name, name), name);
+        assert_eq!(label(name, "std::vec&lt;a, b&lt;c&gt;&gt;.."), "std::vec&lt;…&gt;::push");
+        assert_eq!(label(name, "std::vec&lt;.."), "std::vec&lt;..");
+        assert_eq!(label("plain_function", "plain_f.."), "plain_f..");
+    }
+
+    #[test]
+    fn titles_have_joules_as_people_read_them() {
+        let title = |text: &str| finish(&frame(text), 16, None).into_owned();
+        assert_eq!(title("f(int) (12,345 mJ, 1.50%)"), frame("f(int) (12.35 J, 1.50%)"));
+        assert_eq!(title("g (7 µJ, 0.01%; +1.00%)"), frame("g (7.000 µJ, 0.01%; +1.00%)"));
+        for as_it_is in ["f (3 mJ, x) (12 samples, 1.50%)", "(12,345 mJ)"] {
+            assert_eq!(title(as_it_is), frame(as_it_is));
+        }
+    }
+
+    #[test]
+    fn names_are_sorted_one_after_the_other() {
+        let mut stacks: Stacks = ["a;b", "a(int)", "a", "a::b;c"].map(|stack| (stack.to_owned(), 1)).into();
+        sort(&mut stacks);
+        let order: Vec<&str> = stacks.iter().map(|(stack, _)| stack.as_str()).collect();
+        assert_eq!(order, ["a", "a;b", "a(int)", "a::b;c"]);
+    }
+}
