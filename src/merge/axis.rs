@@ -122,7 +122,11 @@ mod tests {
     #[test]
     fn places_are_what_was_recorded_before() {
         let axis = Axis { covered: vec![(10, 20), (30, 45), (50, 51)], shifts: vec![0, 7, -4] };
-        assert_eq!((axis.length(), axis.gaps()), (26, vec![10, 25]));
+        let gap = |after, length| Gap {
+            after: Nanoseconds::from_nanos(after),
+            length: Nanoseconds::from_nanos(length),
+        };
+        assert_eq!((axis.length(), axis.gaps()), (26, vec![gap(10, 10), gap(25, 5)]));
         let is_covered = |nanos: u64| axis.covered.iter().any(|(start, end)| (*start..*end).contains(&nanos));
         for time in 0..60 {
             let expected = (0..time).filter(|nanos| is_covered(*nanos)).count() as u64;

@@ -325,8 +325,7 @@ mod tests {
                 ..Balance::default()
             })
         };
-        let energy =
-            |top, inner| MachineEnergy { name: String::new(), boot: None, balances: vec![top, inner] };
+        let energy = |top, inner| MachineEnergy { balances: vec![top, inner], ..MachineEnergy::default() };
         // Of two machines; the second column lies within the first, and one of them does not have it.
         let energies = [
             energy(of(8.0, 1.0, 2.0, 1.5), of(99.0, 99.0, 99.0, 99.0)),
@@ -358,7 +357,7 @@ mod tests {
         let edges = [0, 1, 2];
         let mut pieces = pieces(&edges, &[[10.0, 12.0, 1.0, 0.0, 0.0, 0.0], [10.0, 2.0, 1.0, 0.0, 0.0, 0.0]]);
         let whole = Balance { attributed: joules(14.0), other_processes: joules(3.0), ..Balance::default() };
-        let energies = [MachineEnergy { name: String::new(), boot: None, balances: vec![Some(whole)] }];
+        let energies = [MachineEnergy { balances: vec![Some(whole)], ..MachineEnergy::default() }];
         pieces.settle(&energies, &[0]);
         let others = pieces.all.iter().map(|piece| piece.balance.other_processes.as_joules());
         assert_eq!(others.collect::<Vec<_>>(), [0.0, 3.0]);

@@ -225,7 +225,7 @@ mod tests {
     }
 
     fn window(part: usize, (from, to): (u64, u64), columns: [f64; 6]) -> Window<'static> {
-        Window { part, time: (at(from), at(to)), balance: balance_of(columns), curve: None }
+        Window { part, time: (at(from), at(to)), balance: balance_of(columns), curve: None, variance: 0.0 }
     }
 
     fn columns(found: &Found) -> [f64; 6] {

@@ -103,7 +103,7 @@ pub struct MergedPart {
 }
 
 /// The energy of one machine, in a profile of several recordings.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct MachineEnergy {
     /// What the machine is called.
     pub name: String,
