@@ -12,6 +12,8 @@ use crate::symbolize::Symbols;
 const WORTH_TELLING: f64 = 0.05;
 /// Modules that are named.
 const MOST_NAMED: usize = 3;
+/// A module with less than this part of what the heaviest has is no cause worth a name.
+const WORTH_NAMING: f64 = 0.05;
 
 /// Functions that programs, threads and tasks begin in, or that call those.
 const ROOTS: [&str; 16] = [
@@ -288,7 +290,8 @@ impl CallPathCheck {
         modules.sort_by(|a, b| b.1.total_cmp(a.1));
         let name = |module: u32| self.names.get(module as usize).map_or("?", |label| label.file_name());
         let mut names: Vec<&str> = Vec::new();
-        for (module, _) in &modules {
+        let least = modules.first().map_or(0.0, |(_, weight)| **weight * WORTH_NAMING);
+        for (module, _) in modules.iter().filter(|(_, weight)| **weight >= least) {
             let name = name(**module);
             if !names.contains(&name) {
                 names.push(name);

@@ -37,7 +37,7 @@ fn a_programs_functions_are_told_until_it_ends_with_its_status() {
     let folder = Folder::new();
     let output = eprof()
         .args(["top", "-n", "10000", "-d", "0.3", "--meter", "estimate", "--watts", "2:10", "--"])
-        .args(["sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; exit 7"])
+        .args(["sh", "-c", "timeout 2 sh -c 'while :; do :; done'; exit 7"])
         .current_dir(folder.path())
         .output()
         .expect("eprof runs");
@@ -53,23 +53,32 @@ fn a_programs_functions_are_told_until_it_ends_with_its_status() {
         assert!((sum - all).abs() < 0.004, "{sum} of {all} W: {head}");
     }
     assert!(lines(&output).iter().any(|line| line.contains("FUNCTION")));
-    // Each picture is of one time: its rows' joules are those of its functions, and its domains' watts are all of it.
+    // Each picture is of one time: its rows' watts are those of its functions, and its domains' watts are all of it. Joules
+    // are those so far.
     let lines = lines(&output);
     let pictures = lines.split(|line| line.is_empty()).filter(|picture| picture.len() > 2);
     let column =
         |row: &String, at: usize| row.split_whitespace().nth(at).and_then(|it| it.parse::<f64>().ok());
     let mut count = 0;
+    let mut so_far = 0.0;
     for picture in pictures {
         let [head, domain, _, rows @ ..] = picture else { panic!("{picture:?}") };
         let seconds = watts(head, ": ");
         let functions = watts(head, "functions ");
-        let joules: f64 = rows.iter().filter_map(|row| column(row, 2)).sum();
+        let sum = |at: usize| rows.iter().filter_map(|row| column(row, at)).sum::<f64>();
         // Rounded to a thousandth each.
         let rounded = 0.0006 * (rows.len() as f64 + 1.0);
-        assert!(
-            (joules - functions * seconds).abs() < rounded,
-            "{joules} J of {functions} W x {seconds} s: {picture:#?}"
-        );
+        assert!((sum(0) - functions).abs() < rounded, "{} of {functions} W: {picture:#?}", sum(0));
+        so_far += functions * seconds;
+        match count {
+            0 => assert!((sum(2) - so_far).abs() < rounded, "{} of {so_far} J: {picture:#?}", sum(2)),
+            // What has not run in this time has no row.
+            _ => assert!(sum(2) < so_far + rounded * f64::from(count + 1), "{} of {so_far} J", sum(2)),
+        }
+        for row in rows {
+            let [Some(watts), Some(joules)] = [0, 2].map(|at| column(row, at)) else { panic!("{row}") };
+            assert!(joules > watts * seconds - 0.0015 * seconds.max(1.0), "{row}, in {seconds} s");
+        }
         let of_domain = column(domain, 1).expect("watts");
         assert!((of_domain - watts(head, " s, ")).abs() < 0.002, "{domain}: {head}");
         count += 1;

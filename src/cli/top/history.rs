@@ -112,7 +112,7 @@ pub struct Shown {
     pub total_watts: f64,
     /// Of all functions' watts.
     pub share: f64,
-    /// Of the span.
+    /// Of all windows that the sums are of.
     pub joules: f64,
     /// The same of what it took with all that it called.
     pub total_share: f64,
@@ -149,7 +149,7 @@ pub struct DomainWatts {
     joules: Joules,
 }
 
-/// What is shown at one time: all of it is of one span.
+/// What is shown at one time: all of it is of one span, but for the joules of rows, which are those so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Picture {
     pub span: Span,
@@ -327,9 +327,9 @@ impl History {
             error: watts(of.error),
             total_watts: watts(of.total),
             share: if attributed > 0.0 { of.own.as_joules() / attributed } else { 0.0 },
-            joules: of.own.as_joules(),
+            joules: self.totals.of(key).own.as_joules(),
             total_share: if attributed > 0.0 { of.total.as_joules() / attributed } else { 0.0 },
-            total_joules: of.total.as_joules(),
+            total_joules: self.totals.of(key).total.as_joules(),
         };
         let mut rows: Vec<Shown> = sums.rows().map(shown).filter(|row| self.is_wanted(row, order)).collect();
         sort(&mut rows, order);

@@ -82,7 +82,7 @@ pub fn write(history: &History, picture: &Picture, rows: usize, out: &mut impl W
         "{:>10} {:>9} {:>12} {:>7}  {} MODULE",
         "WATTS",
         "+-",
-        "JOULES",
+        "J SO FAR",
         "SHARE",
         padded(&history.by.name().to_uppercase(), NAME)
     )?;

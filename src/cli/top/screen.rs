@@ -169,15 +169,15 @@ fn draw_rows(
 ) {
     let Some(room) = usize::from(area.height).checked_sub(1) else { return };
     let room = rows.map_or(room, |rows| rows.min(room));
-    let numbers = 10 + 1 + 9 + 1 + 11 + 1 + 7 + 2;
+    let numbers = 10 + 1 + 9 + 1 + 12 + 1 + 7 + 2;
     let width = usize::from(area.width).saturating_sub(numbers).max(1);
     let has_modules = view.rows().iter().any(|row| row.key.module.is_some()) && width > 40;
     let (name_width, module_width) = if has_modules { (width * 3 / 5, width * 2 / 5) } else { (width, 0) };
     let title = format!(
-        "{:>10} {:>9} {:>11} {:>7}  {}{}",
+        "{:>10} {:>9} {:>12} {:>7}  {}{}",
         if view.order == Order::Total { "TOTAL W" } else { "WATTS" },
         "+-",
-        if view.order == Order::Total { "TOTAL J" } else { "JOULES" },
+        if view.order == Order::Total { "TOTAL SO FAR" } else { "J SO FAR" },
         "SHARE",
         padded(&history.by.name().to_uppercase(), name_width),
         if has_modules { " MODULE" } else { "" }
@@ -195,7 +195,7 @@ fn draw_rows(
             _ => (row.watts, format!("{:.3}", row.error), row.joules, row.share),
         };
         let text = format!(
-            "{watts:>10.3} {error:>9} {joules:>11.3} {:>6.1}%  {} {}",
+            "{watts:>10.3} {error:>9} {joules:>12.3} {:>6.1}%  {} {}",
             share * 100.0,
             padded(&letters(name, can), name_width),
             letters(&module.end_of(module_width.saturating_sub(1)), can),
@@ -311,7 +311,8 @@ mod tests {
         let expected = "10.00 W ESTIMATED, not measured = functions 10.00 + static 0.00 + others 0.00 + eprof 0.00 + \
                         lost 0.00";
         assert_eq!(balance, expected);
-        assert_eq!(lines[4], "     7.500     0.100     100.000   75.0%  hot");
+        assert_eq!(lines[3], "     WATTS        +-     J SO FAR   SHARE  FUNCTION");
+        assert_eq!(lines[4], "     7.500     0.100      100.000   75.0%  hot");
         assert!(lines[5].ends_with("größer"), "{lines:#?}");
         assert!(lines[23].starts_with("? help  q end"), "{lines:#?}");
         assert!(drawn(80, 24, &view(), false)[5].ends_with("gr??er"), "no letter that the locale lacks");
