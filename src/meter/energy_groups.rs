@@ -125,7 +125,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::hardware::CoreKind;
 
     const CPU_CLOCK: u64 = 0;
     /// Traps of instructions that are emulated: there are none.
@@ -133,19 +132,9 @@ mod tests {
 
     fn software(config: u64) -> EventSpec {
         EventSpec {
-            name: "software".to_owned(),
-            pmu: "software".to_owned(),
-            perf_type: 1,
-            config,
-            config1: 0,
-            config2: 0,
-            modifiers: Default::default(),
-            cpus: None,
-            core_kind: CoreKind::Performance,
             scale: 1e-9,
             unit: Some("Joules".to_owned()),
-            period: None,
-            frequency: None,
+            ..EventSpec::plain("software", "software", 1, config)
         }
     }
 

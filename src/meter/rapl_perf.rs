@@ -162,24 +162,14 @@ fn is_denied(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hardware::{CoreKind, Method};
+    use crate::hardware::Method;
 
     /// A software event: a clock that counts nanoseconds, and one that the kernel does not know.
     fn spec(config: u64) -> EventSpec {
         EventSpec {
-            name: "software".to_owned(),
-            pmu: "software".to_owned(),
-            perf_type: 1,
-            config,
-            config1: 0,
-            config2: 0,
-            modifiers: Default::default(),
-            cpus: None,
-            core_kind: CoreKind::Performance,
             scale: 0.25,
             unit: Some("Joules".to_owned()),
-            period: None,
-            frequency: None,
+            ..EventSpec::plain("software", "software", 1, config)
         }
     }
 

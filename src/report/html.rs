@@ -24,10 +24,11 @@ pub use extras::Extras;
 const TEMPLATE: &str = include_str!("html/page.html");
 const STYLE: &str = include_str!("html/page.css");
 /// Each has one purpose, and uses those before it.
-const SCRIPTS: [&str; 13] = [
+const SCRIPTS: [&str; 14] = [
     include_str!("html/script/format.js"),
     include_str!("html/script/profile.js"),
     include_str!("html/script/part.js"),
+    include_str!("html/script/change.js"),
     include_str!("html/script/inlined.js"),
     include_str!("html/script/layout.js"),
     include_str!("html/script/state.js"),

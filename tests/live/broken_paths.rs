@@ -17,16 +17,14 @@ const WORK: &str = "
 
 const FLAGS: [&str; 4] = ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"];
 
-/// What a report with callers says of call paths.
-fn said(
-    folder: &tempfile::TempDir,
-    name: &str,
-    source: &str,
-    compiler: &str,
-    flags: &[&str],
-) -> Option<String> {
+/// What a report with callers says of call paths; `None` where nothing can be recorded or built, which is told.
+fn said(name: &str, source: &str, compiler: &str, flags: &[&str]) -> Option<String> {
+    if !can_record() {
+        return None;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
     let program = build(folder.path(), name, &format!("{WORK}{source}"), compiler, flags)?;
-    record_in(folder, &["-F", "2000", "--call-graph", "fp"], &[&program]);
+    record_in(&folder, &["-F", "2000", "--call-graph", "fp"], &[&program]);
     Some(warning(folder.path()))
 }
 
@@ -39,26 +37,18 @@ fn warning(folder: &Path) -> String {
 
 #[test]
 fn threads_of_cpp_begin_in_its_library() {
-    if !can_record() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
     let source = "
         #include <thread>
         int main() { std::thread a([] { down(3); }), b([] { down(5); }); a.join(); b.join(); }";
     let flags = [&FLAGS[..], &["-pthread"]].concat();
-    let Some(said) = said(&folder, "threads", source, "g++", &flags) else { return };
+    let Some(said) = said("threads", source, "g++", &flags) else { return };
     assert_eq!(said, "", "paths from where a thread begins are whole");
 }
 
 #[test]
 fn paths_deeper_than_the_kernel_follows_are_not_the_programs_fault() {
-    if !can_record() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
     let source = "int main() { for (int i = 0; i < 8; i++) down(2000); }";
-    let Some(said) = said(&folder, "deep", source, "gcc", &FLAGS) else { return };
+    let Some(said) = said("deep", source, "gcc", &FLAGS) else { return };
     assert!(
         said.contains("sysctl -w kernel.perf_event_max_stack=") && said.contains("--call-graph dwarf"),
         "{said}"
@@ -68,10 +58,6 @@ fn paths_deeper_than_the_kernel_follows_are_not_the_programs_fault() {
 
 #[test]
 fn every_cause_is_told_with_its_own_share() {
-    if !can_record() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
     // Half in recursion without end, half below the C library's sorting, which keeps no frame pointers.
     let source = "
         int main() {
@@ -82,7 +68,7 @@ fn every_cause_is_told_with_its_own_share() {
                 qsort(numbers, 100000, sizeof *numbers, compare);
             }
         }";
-    let Some(said) = said(&folder, "both", source, "gcc", &FLAGS) else { return };
+    let Some(said) = said("both", source, "gcc", &FLAGS) else { return };
     let deep = said.split("%: they are deeper").next().and_then(|before| before.rsplit(' ').next());
     let deep: f64 = deep.and_then(|share| share.parse().ok()).unwrap_or_else(|| panic!("a share: {said}"));
     assert!((5.0..95.0).contains(&deep), "{said}");
@@ -96,10 +82,6 @@ fn every_cause_is_told_with_its_own_share() {
 
 #[test]
 fn a_program_without_frame_pointers_is_told_to_have_them() {
-    if !can_record() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
     // The register that would point to frames holds something else all along.
     let source = "
         __attribute__((noinline)) void deeper(long a) { down(a & 1); sink += a; }
@@ -108,7 +90,7 @@ fn a_program_without_frame_pointers_is_told_to_have_them() {
         return;
     }
     let flags = ["-O1", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
-    let Some(said) = said(&folder, "without", source, "gcc", &flags) else { return };
+    let Some(said) = said("without", source, "gcc", &flags) else { return };
     assert!(
         said.ends_with(": record with --call-graph dwarf, or build with -fno-omit-frame-pointer"),
         "{said}"

@@ -61,6 +61,20 @@ mod tests {
         Timestamp::from_nanos(1_000_000_000) + Nanoseconds::from_millis(millis)
     }
 
+    /// From and to milliseconds, with what each domain counted; the last one's was all static.
+    fn slice(from: u64, to: u64, counted: Vec<f64>) -> TimeSlice {
+        let measured: Vec<Joules> = counted.into_iter().map(Joules::from_joules).collect();
+        let of_last = measured.last().copied().unwrap_or(Joules::ZERO);
+        TimeSlice {
+            start: at(from),
+            end: at(to),
+            measured,
+            modelled: Joules::ZERO,
+            balance: Balance { measured: of_last, static_energy: of_last, ..Balance::default() },
+            by_cell: Vec::new(),
+        }
+    }
+
     #[test]
     fn kernels_take_their_joules_while_they_run() {
         let joules = Joules::from_joules;
@@ -68,18 +82,7 @@ mod tests {
         let mut slices: Vec<TimeSlice> = [1.0, 3.0, 1.0]
             .into_iter()
             .zip(0..)
-            .map(|(counted, slice)| TimeSlice {
-                start: at(slice * 100),
-                end: at(slice * 100 + 100),
-                measured: vec![Joules::ZERO, joules(counted)],
-                modelled: Joules::ZERO,
-                balance: Balance {
-                    measured: joules(counted),
-                    static_energy: joules(counted),
-                    ..Balance::default()
-                },
-                by_cell: Vec::new(),
-            })
+            .map(|(counted, number)| slice(number * 100, number * 100 + 100, vec![0.0, counted]))
             .collect();
         let launch = |owner, start, end| Outstanding { owner, start: at(start), end: at(end), gpu: None };
         let launches = [launch(7, 50, 150), launch(9, 150, 200), launch(u32::MAX, 250, 300)];
@@ -104,21 +107,8 @@ mod tests {
     #[test]
     fn longer_pieces_have_more_of_a_launch() {
         let joules = Joules::from_joules;
-        let mut slices: Vec<TimeSlice> = [(0, 100, 1.0), (100, 500, 4.0), (500, 600, 0.0)]
-            .into_iter()
-            .map(|(start, end, counted)| TimeSlice {
-                start: at(start),
-                end: at(end),
-                measured: vec![joules(counted)],
-                modelled: Joules::ZERO,
-                balance: Balance {
-                    measured: joules(counted),
-                    static_energy: joules(counted),
-                    ..Balance::default()
-                },
-                by_cell: Vec::new(),
-            })
-            .collect();
+        let mut slices =
+            vec![slice(0, 100, vec![1.0]), slice(100, 500, vec![4.0]), slice(500, 600, vec![0.0])];
         // It ends where a third begins, in which nothing was counted anyway; another one owns nothing.
         let launch = |owner, start, end| Outstanding { owner, start: at(start), end: at(end), gpu: None };
         let launches = [launch(3, 50, 100), launch(3, 300, 500), launch(4, 520, 560), launch(5, 0, 0)];

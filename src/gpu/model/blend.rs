@@ -93,11 +93,7 @@ mod tests {
             rows: (0..12).map(|i| vec![f64::from(i), f64::from(i * i % 7)]).collect(),
             power: (0..12).map(|i| f64::from(50 + 3 * i)).collect(),
             groups: (0..12).map(|i| i.to_string()).collect(),
-            time: None,
-            counts: vec![],
-            clocks: vec![],
-            left_out: vec![],
-            skipped: 0,
+            ..Table::default()
         }
     }
 

@@ -269,11 +269,7 @@ mod tests {
             rows: (0..18).map(|i| vec![x(i, 0), x(i, 1)]).collect(),
             power: (0..18).map(|i| 50.0 + 3.0 * x(i, 0) + 5.0 * x(i, 1) + 0.5 * x(i, 2)).collect(),
             groups: (0..18).map(|i| format!("g{}", i / 3)).collect(),
-            time: None,
-            counts: vec![],
-            clocks: vec![],
-            left_out: vec![],
-            skipped: 0,
+            ..Table::default()
         }
     }
 

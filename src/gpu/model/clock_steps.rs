@@ -77,11 +77,8 @@ mod tests {
             rows: clocks.iter().map(|clock| vec![7.0, *clock]).collect(),
             power: vec![1.0; clocks.len()],
             groups: vec![String::new(); clocks.len()],
-            time: None,
-            counts: vec![],
             clocks: vec![1],
-            left_out: vec![],
-            skipped: 0,
+            ..Table::default()
         };
         let levels = |clocks: &[f64]| ClockSteps::of(1, &table(clocks)).map(|steps| steps.levels);
         assert_eq!(levels(&[900.0, 300.0, 900.0, 600.0]), Some(vec![300.0, 600.0, 900.0]));

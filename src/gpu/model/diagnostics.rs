@@ -82,11 +82,7 @@ mod tests {
             rows: (0..20).map(|i| vec![i as f64, serialize(i)]).collect(),
             power: (0..20).map(power).collect(),
             groups: (0..20).map(|i| i.to_string()).collect(),
-            time: None,
-            counts: vec![],
-            clocks: vec![],
-            left_out: vec![],
-            skipped: 0,
+            ..Table::default()
         };
         let (rows, mean) = diagnose(&table).expect("a fit");
         let leverage: Vec<usize> =
@@ -119,11 +115,7 @@ mod tests {
             rows: xs.iter().map(|x| vec![*x]).collect(),
             power: points.iter().map(|point| point.1).collect(),
             groups: (0..10).map(|i| i.to_string()).collect(),
-            time: None,
-            counts: vec![],
-            clocks: vec![],
-            left_out: vec![],
-            skipped: 0,
+            ..Table::default()
         };
         let (rows, mean) = diagnose(&table).expect("a fit");
         assert!((mean - 0.2).abs() < 1e-5, "two coefficients over ten rows: {mean}");

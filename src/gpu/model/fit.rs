@@ -278,11 +278,7 @@ mod tests {
             rows: (0..12).map(|i| vec![f64::from(i), f64::from(i * i % 7)]).collect(),
             power: (0..12).map(|i| f64::from(50 + 3 * i)).collect(),
             groups: (0..12).map(|i| i.to_string()).collect(),
-            time: None,
-            counts: vec![],
-            clocks: vec![],
-            left_out: vec![],
-            skipped: 0,
+            ..Table::default()
         };
         let form = Form::plain(Columns::AsGiven, Scale::Log);
         for method in [Method::Ridge(0.1), Method::Similar { length: 1.0, noise: 0.1 }] {

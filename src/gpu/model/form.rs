@@ -356,8 +356,7 @@ mod tests {
             time: Some(0),
             counts: vec![1, 2],
             clocks: vec![6],
-            left_out: vec![],
-            skipped: 0,
+            ..Table::default()
         }
     }
 

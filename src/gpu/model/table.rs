@@ -48,7 +48,7 @@ pub struct Roles {
 }
 
 /// Counters and power, one row per kernel and setting.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     /// Names of the counters.
     pub columns: Vec<String>,

@@ -142,11 +142,7 @@ mod tests {
             rows: power.iter().map(|_| vec![1.0]).collect(),
             power: power.to_vec(),
             groups: groups.iter().map(|group| (*group).to_owned()).collect(),
-            time: None,
-            counts: vec![],
-            clocks: vec![],
-            left_out: vec![],
-            skipped: 0,
+            ..Table::default()
         }
     }
 

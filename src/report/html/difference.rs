@@ -119,10 +119,11 @@ impl Older {
         };
         let sums = by_key(older.sums());
         let has_inlined = older.has_inlined() || newer.has_inlined();
-        let plain = has_inlined.then(|| older.sums_without_inlined().map_or_else(|| sums.clone(), by_key));
-        let of_plain = |key: &Key| {
-            let sum = plain.as_ref()?.get(key).copied().unwrap_or_default();
-            Some((whole(sum.own), whole(sum.error())))
+        // A recording without such functions has the same sums.
+        let plain = older.sums_without_inlined().map(by_key);
+        let of_plain = |key: &Key, sum: Sum| {
+            let sum = plain.as_ref().map_or(sum, |plain| plain.get(key).copied().unwrap_or_default());
+            (whole(sum.own), whole(sum.error()))
         };
         let mut functions = Vec::new();
         let mut without_inlined = has_inlined.then(Vec::new);
@@ -132,19 +133,20 @@ impl Older {
             if total == 0 {
                 continue;
             }
-            let plain = of_plain(&key);
+            let plain = of_plain(&key, sum);
             match function_of.get(&key) {
                 Some(&number) => {
                     functions.push((number, own, error, total));
-                    if let (Some(all), Some((own, error))) = (&mut without_inlined, plain) {
-                        all.push((number, own, error));
+                    if let Some(all) = &mut without_inlined {
+                        all.push((number, plain.0, plain.1));
                     }
                 }
                 None => gone.push(Gone {
                     own,
                     error,
                     total,
-                    without_inlined: plain.filter(|_| !key.2.is_some_and(FrameClass::is_inlined)),
+                    without_inlined: (has_inlined && !key.2.is_some_and(FrameClass::is_inlined))
+                        .then_some(plain),
                     name: key.0,
                     module: key.1,
                 }),

@@ -77,8 +77,10 @@ impl<'a> Functions<'a> {
             let mut other = WithoutInlined::default();
             for (number, frame) in (1..).zip(&nodes.frames) {
                 let Some((own, _)) = sums.get(frame) else { continue };
-                let (own, is_inlined) = (Own::new(tree, own, unit), is_inlined(class(tree, *frame)));
-                if !is_inlined && own.weight != table.own[number as usize] {
+                let own = Own::new(tree, own, unit);
+                if !tree.class(*frame).is_some_and(FrameClass::is_inlined)
+                    && own.weight != table.own[number as usize]
+                {
                     other.push(number, own);
                 }
             }
@@ -140,10 +142,6 @@ fn four_digits(number: f64) -> f64 {
     format!("{number:.3e}").parse().unwrap_or(number)
 }
 
-fn is_inlined(class: char) -> bool {
-    matches!(class, 'i' | 'l')
-}
-
 fn class(tree: &CallTree<'_>, frame: TreeFrame) -> char {
     match tree.class(frame) {
         None => 'a',
@@ -175,7 +173,8 @@ mod tests {
         let mut rows = json.clone();
         let other = &json["without_inlined"];
         if without_inlined && !other.is_null() {
-            for (number, _) in functions.class.chars().enumerate().filter(|(_, class)| is_inlined(*class)) {
+            for (number, _) in functions.class.chars().enumerate().filter(|(_, class)| "il".contains(*class))
+            {
                 for column in ["own", "error", "chance", "total", "watts"] {
                     rows[column][number] = 0.into();
                 }

@@ -54,7 +54,7 @@ pub struct LeafTable {
     put_into: Vec<(u32, u32)>,
 }
 
-/// The innermost function of a path, and the one that it was put into by the compiler.
+/// The innermost function of a path, and the one that it was put into by the compiler where no node tells it.
 #[derive(Debug, Clone, Copy)]
 struct Innermost {
     frame: u32,
@@ -77,15 +77,11 @@ impl Leaves {
     /// The leaves of weight in a function that lies in a node or in a branch of it.
     fn of(&mut self, nodes: &Nodes, node: u32, innermost: Innermost, thread: u32) -> [Option<u32>; 2] {
         let Innermost { frame, put_into } = innermost;
-        let (of_node, of_frame) = (Some(node), Some(frame));
-        if nodes.node_frames[node as usize] == frame {
-            return [Some(self.id(Leaf { node: of_node, frame: of_frame, put_into: None, thread })), None];
+        if !self.are_apart || nodes.node_frames[node as usize] == frame {
+            return [Some(self.id(Leaf { node: Some(node), frame: Some(frame), put_into, thread })), None];
         }
-        if !self.are_apart {
-            return [Some(self.id(Leaf { node: of_node, frame: of_frame, put_into, thread })), None];
-        }
-        let of_node = self.id(Leaf { node: of_node, frame: None, put_into: None, thread });
-        let of_function = self.id(Leaf { node: None, frame: of_frame, put_into, thread });
+        let of_node = self.id(Leaf { node: Some(node), frame: None, put_into: None, thread });
+        let of_function = self.id(Leaf { node: None, frame: Some(frame), put_into, thread });
         [Some(of_node), Some(of_function)]
     }
 
@@ -207,10 +203,10 @@ impl PlacedCells {
         for (index, totals, path) in tree.cells(part) {
             let spent = Spent { weight: totals.weight(tree.weight), seconds: totals.time.as_secs_f64() };
             let (node, innermost) = paths.find(nodes, path);
-            let innermost = Innermost {
-                frame: innermost.map_or(0, |frame| nodes.frame(frame)),
-                put_into: tree.put_into(part, path).map(|frame| nodes.frame(frame)),
-            };
+            let frame = innermost.map_or(0, |frame| nodes.frame(frame));
+            let is_drawn = nodes.node_frames[node as usize] == frame;
+            let put_into = if is_drawn { None } else { tree.put_into(part, path) };
+            let innermost = Innermost { frame, put_into: put_into.map(|frame| nodes.frame(frame)) };
             if !spent.is_nothing() {
                 let cell = &part.cells[index];
                 let leaves = leaves.of(nodes, node, innermost, places.threads.of(cell.thread));

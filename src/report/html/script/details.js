@@ -15,7 +15,7 @@ const details = {
     const own = sums.functions.own[fn];
     const total = app.isWhole() ? functions.total[fn] : sums.functions.total[fn];
     const draws = sums.watts[fn] > 0 ? `, ${format.quantity(sums.watts[fn], 'W')} while it ran` : '';
-    const change = app.change(app.changes.of(fn), 'itself');
+    const changed = app.change(app.changes.of(fn), 'itself');
     const button = (text, act) => look.element('button', { type: 'button', on: { click: act } }, text);
     const ofThreads = profile.threads(model, sums.leaves);
     const inThread = profile.threadsOf(model, sums.leaves, fn);
@@ -24,7 +24,7 @@ const details = {
       look.element('p', { class: 'dim' }, functions.module[fn] ? modules[functions.module[fn] - 1] : ''),
       look.element('p', {}, 'itself ', look.element('b', {}, app.amount(own, sums.errors[fn])), `, ${format.percent(own / (sums.all || 1))}${draws}`),
       look.element('p', {}, 'with all that it called ', look.element('b', {}, app.amount(total)), `, ${format.percent(total / (sums.all || 1))}`),
-      change ? look.element('p', {}, change) : null,
+      changed ? look.element('p', {}, changed) : null,
       look.element('p', { class: 'acts' },
         button('callers and callees', () => app.choose({ view: 'sandwich' })),
         button('find it', () => app.choose({ find: `^${functions.name[fn].replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')}$` })),

@@ -210,10 +210,10 @@ const flame = {
       lines.push(`${isAll ? '' : 'itself, wherever it is: '}${app.amount(own, sums.errors[fn])}, ${format.percent(own / sums.all)}${draws}`);
       if (module[fn]) lines.push(model.data.modules[module[fn] - 1]);
     }
-    const change = fn === 0 ? null : app.change(app.changes.of(fn), isAll ? 'itself' : 'itself, wherever it is,');
+    const changed = fn === 0 ? null : app.change(app.changes.of(fn), isAll ? 'itself' : 'itself, wherever it is,');
     const changeHere = node === null || isAll || fn === 0 ? null : app.changes.at(node);
     if (changeHere && (here > 0 || changeHere[0] !== 0)) lines.push(app.change(changeHere, 'itself here'));
-    if (change) lines.push(change);
+    if (changed) lines.push(changed);
     return [format.middle(title, flame.longest), lines];
   },
 
@@ -238,7 +238,7 @@ const flame = {
       const { largest, of, at } = app.changes;
       const found = node === null ? of(fn) : at(node);
       // As far from the middle as the root of the change, so that a tenth is seen, too.
-      const size = found === null ? 0 : Math.sqrt(main.certain(found) / (largest || 1));
+      const size = found === null ? 0 : Math.sqrt(change.certain(found) / (largest || 1));
       return look.between(look.changes(), 0.5 + 0.5 * Math.sign(found === null ? 0 : found[0]) * size);
     }
     return look.tinted(look.kinds[look.kind(model, fn)][1], shade);

@@ -9,6 +9,7 @@ const main = {
       ? format.withError(weight / model.data.unit, error / model.data.unit, 'J') : `${format.count(weight)} ${model.data.weight}`);
     app.isWhole = () => profile.isWhole(model, app.state.from, app.state.to) && app.state.thread === null;
     app.choose = (changes) => { Object.assign(app.state, changes); main.update(app); };
+    app.change = (found, where) => change.text(found, where, app.amount);
     app.tip = main.tip;
     main.use(app);
     main.head(app);
@@ -65,7 +66,7 @@ const main = {
       const functions = profile.functions(model, leaves, nodes);
       const chosenPart = [model, chosen.from, chosen.to, chosen.thread, functions.own];
       app.sums = { leaves, nodes, functions, all: nodes.total[0], errors: part.errors(...chosenPart), watts: part.watts(...chosenPart), places: part.nodes(...chosenPart) };
-      app.changes = main.changes(app);
+      app.changes = app.isWhole() ? change.between(model, app.older, app.sums.places.own) : change.none;
     }
     const { matches, isPattern } = profile.matches(model, chosen.find);
     app.found = { matches, isPattern, any: chosen.find !== '', pattern: main.pattern(chosen.find, isPattern) };
@@ -75,45 +76,8 @@ const main = {
     return new RegExp(isPattern ? text : text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'), /[A-Z]/.test(text) ? 'u' : 'iu');
   },
 
-  // What each function, and each place of the tree, has more than before, if all of both recordings is looked at. Each is a
-  // pair of the change and its standard error, which is known of joules.
-  changes(app) {
-    const { model, older } = app;
-    const { own, error } = model.data.functions;
-    if (!older || !app.isWhole()) return { of: () => null, at: () => null, largest: 0 };
-    const before = (fn) => older.functions.get(fn) || { own: 0, error: 0 };
-    const of = (fn) => [own[fn] - before(fn).own, Math.hypot(error[fn], before(fn).error)];
-    const here = app.sums.places.own;
-    // What comes of chance is of a part of the weight the root of that part as large, and all else smaller.
-    const part = (all, ofAll, weight) => (weight > 0 ? all * Math.sqrt(weight / ofAll) : 0);
-    const at = (node) => {
-      const [fn, was] = [model.fn[node], older.own[node]];
-      const earlier = before(fn);
-      return [here[node] - was, Math.hypot(part(error[fn], own[fn], here[node]), part(earlier.error, earlier.own, was))];
-    };
-    // A change of a few percent of the whole is not to look as if it were all there is.
-    let largest = Math.max(model.data.functions.total[0], older.total) * main.leastScale;
-    for (let fn = 1; fn < own.length; fn++) largest = Math.max(largest, main.certain(of(fn)));
-    for (let node = 1; node < model.count; node++) largest = Math.max(largest, main.certain(at(node)));
-    return { of, at, largest };
-  },
-
-  // The share of the whole that a change has at least to be drawn in the strongest color.
-  leastScale: 0.05,
-
-  // The size of a change that is no matter of chance.
-  certain([change, error]) {
-    return Math.abs(change) > 2 * error ? Math.abs(change) : 0;
-  },
-
   update(app) {
     main.use(app);
-    app.change = (found, where) => {
-      if (found === null) return null;
-      const [change, error] = found;
-      const sign = change < 0 ? '−' : '+';
-      return `${sign}${app.amount(Math.abs(change), error)} ${where} since the older recording${change === 0 || main.certain(found) > 0 ? '' : ': within two standard errors'}`;
-    };
     main.compute(app);
     main.draw(app);
     main.remember(app);
@@ -264,5 +228,5 @@ const main = {
   },
 };
 
-if (typeof document === 'undefined') module.exports = { format, profile, part, inlined, layout, state };
+if (typeof document === 'undefined') module.exports = { format, profile, part, change, inlined, layout, state };
 else window.eprof = main.start();

@@ -123,6 +123,12 @@ const part = {
     return { own, watts: Float64Array.from(model.fn, (of, at) => (known(at, of) ? (own[at] / data.unit) / (times[at] / data.time_unit) : 0)) };
   },
 
+  // The largest error that a part of a weight may have, of which all has this error: what comes of chance is the root of that
+  // part as large, and all else is smaller.
+  mostError(error, weight, all) {
+    return weight > 0 ? error * Math.sqrt(weight / all) : 0;
+  },
+
   // The square of an error by chance is, of a part of the weight, that part as large: the error of a place is so much of its
   // own joules at the most.
   mostChance: 0.25,

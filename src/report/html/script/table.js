@@ -47,7 +47,7 @@ const table = {
       columns.push({ key: 'watts', title: 'W', text: (row) => (row.watts > 0 && 3 * row.error < row.own ? format.digits(row.watts) : ''), hint: 'while its own code ran; of functions whose joules are known to a third' });
     }
     if (byFunction && app.older) {
-      columns.push({ key: 'change', title: 'change', text: (row) => (row.change === null ? '' : (row.change > 0 ? '+' : row.change < 0 ? '−' : '') + same(Math.abs(row.change)) + (row.changeError > 0 ? ` ± ${same(row.changeError)}` : '')), className: (row) => (row.change > 2 * row.changeError ? 'more' : row.change < -2 * row.changeError ? 'less' : '') });
+      columns.push({ key: 'change', title: 'change', text: (row) => (row.change === null ? '' : (row.change > 0 ? '+' : row.change < 0 ? '−' : '') + same(Math.abs(row.change)) + (row.changeError > 0 ? ` ± ${same(row.changeError)}` : '')), className: (row) => (row.change === null || change.certain([row.change, row.changeError]) === 0 ? '' : row.change > 0 ? 'more' : 'less') });
     }
     if (byFunction && data.threads.length > 1) columns.push({ key: 'threads', title: 'threads', text: (row) => (row.threads ? String(row.threads) : '') });
     columns.push({ key: 'name', title: chosen.group === 'cpu' ? 'CPU' : chosen.group, text: (row) => row.name, isText: true });
@@ -89,9 +89,9 @@ const table = {
     for (let fn = 1; fn < model.functions; fn++) {
       const own = sums.functions.own[fn];
       if (functions.class[fn] === 'a' || (own === 0 && total[fn] === 0 && !app.older?.functions.has(fn))) continue;
-      const [change, changeError] = app.changes.of(fn) || [null, 0];
+      const [changed, changeError] = app.changes.of(fn) || [null, 0];
       rows.push({
-        key: fn, own, share: own / all, error: sums.errors[fn], total: total[fn], watts: sums.watts[fn], change, changeError, threads: threads[fn], name: functions.name[fn],
+        key: fn, own, share: own / all, error: sums.errors[fn], total: total[fn], watts: sums.watts[fn], change: changed, changeError, threads: threads[fn], name: functions.name[fn],
         line: line(fn), module: functions.module[fn] ? modules[functions.module[fn] - 1] : '',
       });
     }
@@ -213,8 +213,7 @@ const table = {
     if (app.state.group === 'function') {
       app.choose({ fn: app.state.fn === row.key ? null : row.key });
       details.show();
-    }
-    if (app.state.group === 'thread') app.choose({ thread: app.state.thread === row.key ? null : row.key });
+    } else if (app.state.group === 'thread') app.choose({ thread: app.state.thread === row.key ? null : row.key });
     else if (app.state.group === 'module') app.choose({ find: row.name === 'no module' ? '' : row.name });
   },
 
