@@ -3,14 +3,15 @@
 #
 #   benches/agent.sh [EPROF [SECONDS [PROCESSES_PER_SECOND [AGENT OPTIONS...]]]]
 #
-# Prints CPU share of one core, memory at its most, what was lost, the balance of all windows, and what the estimate or the meters say
-# of the whole: by `eprof stat` of the same time.
+# Prints CPU share of one core, how many processes were started, memory at its most, what was lost, the balance of all windows,
+# and what the estimate or the meters say of the whole: by `eprof stat` of the same time.
 set -eu
 eprof=${1:-target/release/eprof}
 seconds=${2:-300}
 rate=${3:-20}
 [ $# -gt 3 ] && shift 3 || shift $#
 folder=$(mktemp -d)
+cc -O2 -o "$folder/processes" "$(dirname "$0")/processes.c"
 agent= spin= short= watch=
 end() {
     for process in $agent $spin $short $watch; do kill "$process" 2>/dev/null || :; done
@@ -18,7 +19,7 @@ end() {
 }
 trap end EXIT INT TERM
 sh -c 'while :; do :; done' & spin=$!
-sh -c "while :; do i=0; while [ \$i -lt $rate ]; do /bin/true; i=\$((i+1)); done; sleep 1; done" & short=$!
+"$folder/processes" "$rate" "$seconds" >"$folder/started" & short=$!
 "$eprof" agent -o "$folder/tables" --listen 127.0.0.1:0 "$@" 2>"$folder/said" & agent=$!
 until grep -q 'counters: ' "$folder/said"; do kill -0 $agent; sleep 0.1; done
 url=$(sed -n 's/.*counters: //p' "$folder/said")
@@ -39,6 +40,7 @@ wait $agent || echo "exit status $?"
 agent=
 echo "CPU: $(echo "$ticks $started $ended" | awk -v hertz="$(getconf CLK_TCK)" \
     '{printf "%.2f s in %d s, %.3f %% of one core", $1 / hertz, $3 - $2, 100 * $1 / hertz / ($3 - $2)}')"
+echo "short processes: $(cat "$folder/started")"
 echo "anonymous memory at most: $(cat "$folder/most") kB; with pages of files whose symbols were read: $most"
 grep -E '^eprof_(agent_(windows|lost|joules|restarts)|domain_(part_)?joules|window_seconds)' "$folder/metrics"
 echo "tables: $(du -sk "$folder/tables" | cut -f1) kB, $(ls "$folder/tables/balance" | wc -l) windows"
