@@ -33,6 +33,7 @@ pub(crate) enum Step {
 
 impl Step {
     /// Keys mean something else behind this step than before it.
+    #[inline]
     fn is_turn(&self) -> bool {
         matches!(self, Self::PartEnds(_) | Self::TooLarge)
     }
@@ -82,6 +83,7 @@ impl Owner {
 
 impl SampleStep {
     /// As attribution takes it, charged to whom its owner was found to be.
+    #[inline]
     pub fn quantum(&self, span: Span, charge: Charge) -> Quantum {
         let Self { end, count, event, .. } = *self;
         let (Span { start, running }, cpu) = (span, (self.cpu != NO_CPU).then_some(self.cpu));
@@ -89,6 +91,7 @@ impl SampleStep {
     }
 
     /// Tells samples of other events and CPUs apart, of so many events.
+    #[inline]
     pub fn stream(&self, events: u32) -> u32 {
         stream_of_cpu((self.cpu != NO_CPU).then_some(self.cpu)) * events + self.event
     }
@@ -128,6 +131,7 @@ impl<F: FnMut(&mut Vec<Step>)> StepChunks<F> {
         Self { chunk: Vec::with_capacity(CHUNK), hand_on }
     }
 
+    #[inline]
     pub fn push(&mut self, step: Step) {
         let is_turn = step.is_turn();
         if is_turn {

@@ -168,6 +168,7 @@ impl Attributor {
     }
 
     /// A sample. One of an event without a row of weights costs nothing.
+    #[inline]
     pub fn quantum(&mut self, quantum: Quantum) {
         if let Charge::Cell(cell) = quantum.charge
             && let Some(rows) = self.result.rows_of(cell, self.domains.len())
@@ -187,6 +188,7 @@ impl Attributor {
         self.wait(quantum);
     }
 
+    #[inline]
     fn wait(&mut self, quantum: Quantum) {
         // Before the first reading there are no joules to give. What reaches back into what is already
         // distributed counts from there on: it came later than the horizon.
@@ -230,6 +232,7 @@ impl Attributor {
         self.result
     }
 
+    #[inline]
     fn advance(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
         // This is asked for every sample, and mostly in vain.

@@ -113,6 +113,7 @@ impl Rates {
     }
 
     /// Columns and joules per event in each.
+    #[inline]
     fn of(&self, part: &Part) -> impl Iterator<Item = (usize, f64)> {
         let group = &self.groups[part.group as usize];
         let columns = &group.columns;
@@ -155,6 +156,7 @@ impl CellSums {
     }
 
     /// Adds a part of a quantum; there is room for its cell.
+    #[inline]
     pub fn add(&mut self, part: &Part, rates: &Rates) {
         let row = match part.charge {
             Charge::OtherProcess => 0,

@@ -44,6 +44,7 @@ impl CpuGroups {
     }
 
     /// The group of a sample's CPU.
+    #[inline]
     pub fn group(&self, cpu: Option<u32>) -> u32 {
         cpu.map_or(UNKNOWN, |cpu| self.of_cpu.get(cpu as usize).copied().unwrap_or(UNNAMED))
     }

@@ -7,7 +7,7 @@ use crate::format::record_type;
 use crate::ids::EventIds;
 use crate::layout::EventLayout;
 use crate::raw::RawRecord;
-use crate::record::{EventIndex, Record, RecordContext};
+use crate::record::{EventIndex, Record, RecordContext, Sample};
 use crate::time::Timestamp;
 
 mod kernel;
@@ -68,7 +68,7 @@ impl Decoder {
     }
 
     /// When a record was made, as its [`Decoder::context`] has it but for samples of unknown events.
-    #[inline]
+    #[inline(always)]
     pub fn time(&self, raw: &RawRecord<'_>) -> Option<Timestamp> {
         match (raw.kind, self.time_in_sample) {
             (record_type::SAMPLE, Some(at)) => Words::new(raw.body).u64(at).map(Timestamp::from_nanos),
@@ -82,15 +82,43 @@ impl Decoder {
     /// [`ReadError::Malformed`] if the record is too short for what it must hold.
     #[inline]
     pub fn decode<'a>(&self, raw: &RawRecord<'a>, context: &RecordContext) -> Result<Record<'a>, ReadError> {
-        let malformed = |field| ReadError::Malformed { offset: raw.offset, kind: raw.kind, field };
+        let mut record = Record::FinishedRound;
+        self.decode_into(raw, context, &mut record)?;
+        Ok(record)
+    }
+
+    /// As [`Decoder::decode`], to where the record will be read: a sample is large, and nearly all records are samples.
+    ///
+    /// # Errors
+    /// As [`Decoder::decode`]; `record` then says nothing.
+    #[inline(always)]
+    pub fn decode_into<'a>(
+        &self,
+        raw: &RawRecord<'a>,
+        context: &RecordContext,
+        record: &mut Record<'a>,
+    ) -> Result<(), ReadError> {
         let Some(layout) = self.layouts.get(context.event.map_or(0, |event| event.0 as usize)) else {
-            return Ok(Record::Other(raw.kind));
+            *record = Record::Other(raw.kind);
+            return Ok(());
         };
+        if raw.kind != record_type::SAMPLE {
+            *record = Self::decode_other(layout, raw)?;
+            return Ok(());
+        }
+        *record = Record::Sample(Sample::default());
+        match record {
+            Record::Sample(sample) => {
+                let malformed = |field| ReadError::Malformed { offset: raw.offset, kind: raw.kind, field };
+                sample::decode_into(layout, raw.misc, raw.body, sample).map_err(malformed)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn decode_other<'a>(layout: &EventLayout, raw: &RawRecord<'a>) -> Result<Record<'a>, ReadError> {
+        let malformed = |field| ReadError::Malformed { offset: raw.offset, kind: raw.kind, field };
         match raw.kind {
-            record_type::SAMPLE => match sample::decode(layout, raw.misc, raw.body) {
-                Ok(sample) => Ok(Record::Sample(sample)),
-                Err(field) => Err(malformed(field)),
-            },
             record_type::FINISHED_ROUND => Ok(Record::FinishedRound),
             record_type::USER_START.. => Ok(Record::Other(raw.kind)),
             _ => kernel::decode(layout, raw).map_err(malformed),
@@ -122,7 +150,7 @@ impl Decoder {
         Words::new(raw.body).u64(layout.sample.ip)
     }
 
-    #[inline]
+    #[inline(always)]
     fn sample_context(&self, body: &[u8]) -> RecordContext {
         let fields = Words::new(body);
         let event = match self.id_in_sample {

@@ -1,7 +1,7 @@
 //! A record as it lies in the recording, found but not decoded.
 
 use crate::bytes::{ByteOrder, Cursor, u64_at};
-use crate::format::record_type::{AUXTRACE, HEADER_TRACING_DATA};
+use crate::format::record_type::{AUXTRACE, COMPRESSED, COMPRESSED2, HEADER_TRACING_DATA, USER_START};
 
 /// Where a record stands in the recording: later records have higher positions.
 ///
@@ -53,6 +53,14 @@ impl RecordHeader {
                 size: header.size.swap_bytes(),
             },
         })
+    }
+
+    /// Whether such a record is all there is of it: neither compressed nor with bytes behind it, see
+    /// [`RecordHeader::appended`].
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.kind < USER_START
+            || !matches!(self.kind, AUXTRACE | HEADER_TRACING_DATA | COMPRESSED | COMPRESSED2)
     }
 
     /// Bytes that follow the record without belonging to it, given its body: hardware trace and, in

@@ -99,6 +99,19 @@ impl<'r> Records<'r> {
     /// See [`Records`].
     #[inline]
     pub fn next_raw(&mut self) -> Result<Option<RawRecord<'_>>, ReadError> {
+        // Only where records lie in the file itself, which those of big-endian machines never do.
+        if self.follows_in_file
+            && let Some((offset, RecordHeader { kind, misc, size }, body)) = self.walk.plain()
+        {
+            let position = RecordPosition(self.position);
+            self.position += u64::from(size);
+            return Ok(Some(RawRecord { position, offset: offset as u64, kind, misc, body }));
+        }
+        self.any_raw()
+    }
+
+    /// The next record, whatever it is.
+    fn any_raw(&mut self) -> Result<Option<RawRecord<'_>>, ReadError> {
         loop {
             if self.expander.is_some()
                 && let Some(position) = self.next_expanded()?

@@ -58,8 +58,22 @@ impl<'r> Walk<'r> {
         self.missing = 0;
     }
 
+    /// The next record, if it is as nearly all are: of a little-endian machine, whole, not compressed, and with nothing
+    /// appended to it. Gives its offset, its header and what follows that. For any other, [`Walk::next`] is to be asked.
+    #[inline(always)]
+    pub(crate) fn plain(&mut self) -> Option<(usize, RecordHeader, &'r [u8])> {
+        if self.at >= self.loaded {
+            self.load_ahead();
+        }
+        let rest = self.file.get(self.at..self.end)?;
+        let header = RecordHeader::from_le_bytes(rest)?;
+        let (size, offset) = (usize::from(header.size), self.at);
+        let body = rest.get(RECORD_HEADER_SIZE..size).filter(|_| header.is_plain())?;
+        self.at += size;
+        Some((offset, header, body))
+    }
+
     /// The next record; `None` at the end. After an error that is not recoverable there is none.
-    #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Found>, ReadError> {
         if self.at >= self.loaded {
             self.load_ahead();
@@ -90,6 +104,7 @@ impl<'r> Walk<'r> {
     /// Headers lie at irregular distances, and where the next one is stands in the one before, so walking
     /// them waits for the memory at each. Reading whole stretches first lets the CPU fetch many lines at
     /// once, which takes a fifth of the time, and what is decoded next is there as well.
+    #[cold]
     fn load_ahead(&mut self) {
         const STRETCH: usize = 8 << 10;
         const CACHE_LINE: usize = 64;

@@ -80,6 +80,7 @@ pub const NO_CELL: u32 = u32::MAX;
 impl SampleSequence {
     /// Adds a sample: what tells the streams of single events on single CPUs apart, and its cell, or
     /// [`NO_CELL`].
+    #[inline]
     pub fn push(&mut self, stream: u32, cell: u32) {
         if self.seen.is_multiple_of(BLOCK) {
             self.begin_block();

@@ -27,6 +27,7 @@ impl CellCounts {
         merged
     }
 
+    #[inline]
     fn add(&mut self, cell: u32, (samples, count, time): (u64, u64, Nanoseconds)) {
         let cell = cell as usize;
         if self.0.len() <= cell {

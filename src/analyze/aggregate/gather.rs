@@ -197,6 +197,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
     }
 
     /// Tells the readings up to a time that the recording was given.
+    #[inline]
     fn lent_until(&mut self, now: Timestamp) {
         while let Some((&LentReading { domain, time, energy }, rest)) = self.lent.split_first()
             && time <= now

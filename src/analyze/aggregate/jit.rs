@@ -60,6 +60,7 @@ impl JitFunctions {
     }
 
     /// Maps all functions that were announced up to `now`.
+    #[inline]
     pub fn advance(&mut self, now: Timestamp, tasks: &mut Tasks) {
         while self.waiting.front().is_some_and(|next| next.time <= now || !self.same_clock) {
             let Some(next) = self.waiting.pop_front() else { return };

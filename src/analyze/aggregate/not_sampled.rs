@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use perf_data::attr::flag;
+use rustc_hash::FxHashMap;
 
 use crate::analyze::events::{EventRoles, EventUnit};
 use crate::recording::Recording;
@@ -28,7 +29,7 @@ pub(crate) struct NotSampled {
     pub event: u32,
     /// The program's first process.
     pub pid: u32,
-    sampled: BTreeMap<u32, u64>,
+    sampled: FxHashMap<u32, u64>,
     /// What was counted and sampled by CPU when it was counted first.
     first: Option<BTreeMap<u32, (u64, u64)>>,
     last: Timestamp,
@@ -63,7 +64,7 @@ impl NotSampled {
         Some(Self {
             event,
             pid: *pid,
-            sampled: BTreeMap::new(),
+            sampled: FxHashMap::default(),
             first: None,
             last: Timestamp::default(),
             told: 0.0,
@@ -71,6 +72,7 @@ impl NotSampled {
     }
 
     /// A sample of the program's clock.
+    #[inline]
     pub fn sampled(&mut self, cpu: u32, nanos: u64) {
         *self.sampled.entry(cpu).or_default() += nanos;
     }
@@ -119,7 +121,7 @@ mod tests {
         NotSampled {
             event: 0,
             pid: 1,
-            sampled: BTreeMap::new(),
+            sampled: FxHashMap::default(),
             first: None,
             last: Timestamp::default(),
             told: 0.0,

@@ -157,7 +157,6 @@ fn deliver(
     }
 }
 
-#[inline]
 fn deliver_raw(
     raw: &RawRecord<'_>,
     decoder: &Decoder,
@@ -165,8 +164,9 @@ fn deliver_raw(
     visit: &mut impl FnMut(RecordPosition, &RecordContext, &Record<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let context = decoder.context(raw);
-    match decoder.decode(raw, &context) {
-        Ok(record) => return visit(raw.position, &context, &record),
+    let mut record = Record::FinishedRound;
+    match decoder.decode_into(raw, &context, &mut record) {
+        Ok(()) => return visit(raw.position, &context, &record),
         Err(error) => malformed.add(error),
     }
     ControlFlow::Continue(())

@@ -58,6 +58,7 @@ const MOST_CPUS: usize = 1 << 13;
 
 impl Losses {
     /// A sample of `count` events. Call in time order.
+    #[inline]
     pub fn sampled(&mut self, event: u32, cpu: Option<u32>, time: Timestamp, count: u64) {
         let Some(pace) = self.pace(event as usize, cpu) else { return };
         if let Some(last) = pace.last
@@ -96,6 +97,7 @@ impl Losses {
         losses
     }
 
+    #[inline]
     fn pace(&mut self, event: usize, cpu: Option<u32>) -> Option<&mut Pace> {
         let slot = slot(cpu)?;
         if self.cpus.len() <= slot {

@@ -45,6 +45,7 @@ impl<'r> SpanFinder<'r> {
     }
 
     /// The stretch of a sample. Only one event tells how long its CPU ran.
+    #[inline]
     pub fn sample(&mut self, sample: &SampleStep) -> Span {
         let &SampleStep { end, count, cpu, event, owner } = sample;
         let cpu = (cpu != NO_CPU).then_some(cpu);

@@ -27,22 +27,34 @@ const BEHIND_STACK: u64 = sample_type::WEIGHT
     | sample_type::CODE_PAGE_SIZE
     | sample_type::AUX;
 
-#[inline]
-pub(super) fn decode<'a>(layout: &EventLayout, misc: u16, body: &'a [u8]) -> Result<Sample<'a>, Missing> {
+/// Writes what a sample says into `sample`, which is empty: there it will be read, and nothing so large is copied.
+#[inline(always)]
+pub(super) fn decode_into<'a>(
+    layout: &EventLayout,
+    misc: u16,
+    body: &'a [u8],
+    sample: &mut Sample<'a>,
+) -> Result<(), Missing> {
     let places = &layout.sample;
     let variable = body.get(8 * usize::from(places.fixed_words)..).ok_or("fixed fields")?;
     let fixed = Words::new(body);
-    let mut sample = Sample {
-        ip: fixed.u64(places.ip),
-        address: fixed.u64(places.address),
-        mode: CpuMode::of_bits(misc),
-        period: fixed.u64(places.period).or(layout.fixed_period),
-        ..Sample::default()
-    };
-    if layout.samples(VARIABLE) {
-        decode_variable(layout, variable, &mut sample)?;
+    sample.ip = fixed.u64(places.ip);
+    sample.address = fixed.u64(places.address);
+    sample.mode = CpuMode::of_bits(misc);
+    sample.period = fixed.u64(places.period).or(layout.fixed_period);
+    match layout.sample_type & VARIABLE {
+        0 => Ok(()),
+        // As perf and others record without copies of stacks.
+        sample_type::CALLCHAIN => decode_callchain(&mut Fields(variable), sample),
+        _ => decode_variable(layout, variable, sample),
     }
-    Ok(sample)
+}
+
+#[inline(always)]
+fn decode_callchain<'a>(fields: &mut Fields<'a>, sample: &mut Sample<'a>) -> Result<(), Missing> {
+    let count = fields.u64().ok_or("callchain")?;
+    sample.callchain = Callchain(fields.array(count, 8).ok_or("callchain")?);
+    Ok(())
 }
 
 #[inline]
@@ -57,8 +69,7 @@ fn decode_variable<'a>(
         sample.read = fields.take(size).ok_or("counter values")?;
     }
     if layout.samples(sample_type::CALLCHAIN) {
-        let count = fields.u64().ok_or("callchain")?;
-        sample.callchain = Callchain(fields.array(count, 8).ok_or("callchain")?);
+        decode_callchain(&mut fields, sample)?;
     }
     if layout.samples(sample_type::RAW) {
         let size = fields.u32().ok_or("raw data")?;
