@@ -73,7 +73,10 @@ impl Pending {
 /// over what lies behind it without looking at every quantum.
 #[derive(Debug, Default)]
 pub(super) struct Window {
+    /// Full ones, the oldest first.
     blocks: VecDeque<Block>,
+    /// The one that is being filled.
+    latest: Block,
     /// Emptied blocks, to be used again.
     spare: Vec<Vec<Pending>>,
 }
@@ -88,32 +91,44 @@ struct Block {
 /// Quanta in a block.
 const BLOCK: usize = 128;
 
+impl Default for Block {
+    /// An empty block, which lies nowhere.
+    fn default() -> Self {
+        Self {
+            quanta: Vec::new(),
+            earliest_start: Timestamp::from_nanos(u64::MAX),
+            latest_end: Timestamp::from_nanos(0),
+        }
+    }
+}
+
 impl Window {
     /// Adds a quantum.
     #[inline]
     pub fn push(&mut self, quantum: Pending) {
-        match self.blocks.back_mut().filter(|block| block.quanta.len() < BLOCK) {
-            Some(block) => {
-                block.earliest_start = block.earliest_start.min(quantum.start);
-                block.latest_end = block.latest_end.max(quantum.end);
-                block.quanta.push(quantum);
-            }
-            None => {
-                let mut quanta = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BLOCK));
-                quanta.push(quantum);
-                self.blocks.push_back(Block {
-                    quanta,
-                    earliest_start: quantum.start,
-                    latest_end: quantum.end,
-                });
-            }
+        if self.latest.quanta.len() == BLOCK {
+            self.begin_block();
         }
+        let block = &mut self.latest;
+        block.earliest_start = block.earliest_start.min(quantum.start);
+        block.latest_end = block.latest_end.max(quantum.end);
+        block.quanta.push(quantum);
+    }
+
+    #[cold]
+    fn begin_block(&mut self) {
+        let quanta = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(BLOCK));
+        self.blocks.push_back(std::mem::replace(&mut self.latest, Block { quanta, ..Block::default() }));
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = &Block> {
+        self.blocks.iter().chain([&self.latest])
     }
 
     /// Quanta that share time with the span, and which part of each does.
     pub fn overlapping(&self, start: Timestamp, end: Timestamp) -> impl Iterator<Item = (&Pending, f64)> {
-        let blocks =
-            self.blocks.iter().filter(move |block| block.earliest_start <= end && block.latest_end > start);
+        let blocks = self.blocks();
+        let blocks = blocks.filter(move |block| block.earliest_start <= end && block.latest_end > start);
         blocks.flat_map(|block| &block.quanta).filter_map(move |quantum| {
             let overlap = quantum.overlap(start, end);
             (overlap > 0.0).then_some((quantum, overlap))
@@ -122,7 +137,8 @@ impl Window {
 
     /// Charges the cells of all quanta to others: `into` tells for a quantum which one it becomes.
     pub fn recharge(&mut self, into: impl Fn(&Pending) -> u32) {
-        for quantum in self.blocks.iter_mut().flat_map(|block| &mut block.quanta) {
+        let blocks = self.blocks.iter_mut().chain([&mut self.latest]);
+        for quantum in blocks.flat_map(|block| &mut block.quanta) {
             if let Charge::Cell(_) = quantum.charge {
                 quantum.charge = Charge::Cell(into(quantum));
             }
@@ -136,6 +152,11 @@ impl Window {
                 block.quanta.clear();
                 self.spare.push(block.quanta);
             }
+        }
+        if self.blocks.is_empty() && self.latest.latest_end <= end {
+            let mut quanta = std::mem::take(&mut self.latest).quanta;
+            quanta.clear();
+            self.latest.quanta = quanta;
         }
         self.spare.truncate(64);
     }
@@ -168,23 +189,22 @@ mod tests {
     fn a_window_holds_no_more_than_what_is_needed() {
         let mut window = Window::default();
         (0..3 * BLOCK as u64 + 1).for_each(|n| window.push(pending(n, n + 10)));
-        let lengths =
-            |window: &Window| window.blocks.iter().map(|block| block.quanta.len()).collect::<Vec<_>>();
+        let lengths = |window: &Window| window.blocks().map(|block| block.quanta.len()).collect::<Vec<_>>();
         assert_eq!(lengths(&window), [BLOCK, BLOCK, BLOCK, 1]);
         // The last of the first block ends at 127 + 10.
         window.forget_until(at(136));
-        assert_eq!(window.blocks.len(), 4);
+        assert_eq!(window.blocks().count(), 4);
         window.forget_until(at(137));
         assert_eq!((lengths(&window), window.spare.len()), (vec![BLOCK, BLOCK, 1], 1));
         let found: Vec<u64> =
             window.overlapping(at(200), at(201)).map(|(quantum, _)| quantum.start.as_nanos()).collect();
         assert_eq!(found, (191..=200).collect::<Vec<_>>());
-        // A block that is emptied is used again.
+        // A block that is emptied is used again: the second of these begins within the last.
         (0..BLOCK as u64).for_each(|n| window.push(pending(1000 + n, 2000)));
         assert_eq!((lengths(&window), window.spare.len()), (vec![BLOCK, BLOCK, BLOCK, 1], 0));
         window.forget_until(at(5000));
         assert_eq!(window.overlapping(at(0), at(9000)).count(), 0);
-        assert!(window.blocks.is_empty());
+        assert_eq!(lengths(&window), [0]);
     }
 
     #[test]

@@ -76,6 +76,9 @@ pub struct Span {
 }
 
 impl Span {
+    /// Of what is no sample.
+    pub const NONE: Self = Self { start: Timestamp::from_nanos(0), running: Nanoseconds::ZERO };
+
     /// The same, with a running time only if its event is one that tells how long CPUs run.
     pub fn told_by(self, tells_time: bool) -> Self {
         Self { running: if tells_time { self.running } else { Nanoseconds::ZERO }, ..self }

@@ -1,5 +1,6 @@
 //! The other half of the second pass: joules for what was gathered.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::analyze::aggregate::cell_counts::CellCounts;
@@ -26,8 +27,10 @@ use crate::units::{Nanoseconds, Timestamp};
 pub(crate) struct Attributing<'r> {
     pub(super) attributor: Attributor,
     span_finder: SpanFinder<'r>,
-    /// Where the steps at hand lie in time.
-    shapes: Vec<Shape>,
+    /// Where the steps at hand lie in time; of what is no sample it does not matter.
+    spans: Vec<Span>,
+    /// What was lost by each of the losses among them.
+    lost: VecDeque<Vec<Quantum>>,
     /// Losses that are told when they begin, the first of them last.
     long_losses: Vec<Quantum>,
     errors: ErrorTerms,
@@ -136,7 +139,8 @@ impl<'r> Attributing<'r> {
         Self {
             attributor,
             span_finder: SpanFinder::new(roles),
-            shapes: Vec::new(),
+            spans: Vec::new(),
+            lost: VecDeque::new(),
             long_losses: survey.long_losses(),
             errors,
             division: plan.division,
@@ -173,10 +177,11 @@ impl<'r> Attributing<'r> {
             return;
         }
         steps.iter_mut().for_each(|step| self.find_cell(step));
-        let mut shapes = std::mem::take(&mut self.shapes);
-        shapes.extend(steps.iter().map(|step| self.shape(step)));
-        steps.drain(..).zip(shapes.drain(..)).for_each(|(step, shape)| self.attribute(step, shape));
-        self.shapes = shapes;
+        let mut spans = std::mem::take(&mut self.spans);
+        spans.extend(steps.iter().map(|step| self.span(step)));
+        steps.iter().zip(spans.drain(..)).for_each(|(step, span)| self.attribute(step, span));
+        steps.clear();
+        self.spans = spans;
         self.make_room();
     }
 
@@ -243,7 +248,8 @@ impl<'r> Attributing<'r> {
     }
 
     /// Finds where a step lies in time, and counts a sample in its cell.
-    fn shape(&mut self, step: &Step) -> Shape {
+    #[inline]
+    fn span(&mut self, step: &Step) -> Span {
         match step {
             Step::Sample(sample) => {
                 let span = self.span_finder.sample(sample);
@@ -259,7 +265,7 @@ impl<'r> Attributing<'r> {
                     Kept::Whole { sequence, .. } => sequence.push(sample.stream(self.events), cell),
                     Kept::Parts(maker) => maker.sampled(sample.end, cell),
                 }
-                Shape::Sample(span)
+                span
             }
             Step::NotSampled(not_sampled) => {
                 let (since, sample) = &**not_sampled;
@@ -267,35 +273,35 @@ impl<'r> Attributing<'r> {
                 if let Owner::Charge { charge: Charge::Cell(cell), .. } = sample.owner {
                     self.cell_counts.count_unseen(cell - self.first_cell, sample.count, running);
                 }
-                Shape::Sample(Span { start: *since, running })
+                Span { start: *since, running }
             }
             Step::Lost(lost) => {
                 match &mut self.kept {
                     Kept::Whole { sequence, .. } => sequence.push_lost(stream_of_cpu(lost.cpu), lost.records),
                     Kept::Parts(maker) => maker.lost(),
                 }
-                Shape::Lost(self.span_finder.lost(lost))
+                self.lost.push_back(self.span_finder.lost(lost));
+                Span::NONE
             }
-            _ => Shape::None,
+            _ => Span::NONE,
         }
     }
 
-    fn attribute(&mut self, step: Step, shape: Shape) {
-        match (step, shape) {
-            (Step::Sample(sample), Shape::Sample(span)) => self.attribute_sample(&sample, span),
-            (Step::NotSampled(not_sampled), Shape::Sample(span)) => {
-                self.attribute_sample(&not_sampled.1, span);
+    #[inline]
+    fn attribute(&mut self, step: &Step, span: Span) {
+        match step {
+            Step::Sample(sample) => self.attribute_sample(sample, span),
+            Step::NotSampled(not_sampled) => self.attribute_sample(&not_sampled.1, span),
+            Step::Lost(_) => {
+                let lost = self.lost.pop_front().unwrap_or_default();
+                lost.into_iter().for_each(|lost| self.attributor.quantum(lost));
             }
-            (_, Shape::Lost(quanta)) => quanta.into_iter().for_each(|lost| self.attributor.quantum(lost)),
-            (Step::Reading { domain, time, energy }, _) => {
-                self.long_losses_until(time);
-                self.attributor.reading(domain as usize, time, energy);
+            Step::Reading { domain, time, energy } => {
+                self.long_losses_until(*time);
+                self.attributor.reading(*domain as usize, *time, *energy);
             }
-            (Step::CpuTimes(time, times), _) => {
-                let (times, own) = *times;
-                self.attributor.cpu_times(time, &times, &own);
-            }
-            _ => {}
+            Step::CpuTimes(time, times) => self.attributor.cpu_times(*time, &times.0, &times.1),
+            Step::Launch { .. } | Step::PartEnds(_) | Step::TooLarge => {}
         }
     }
 
@@ -359,11 +365,4 @@ impl<'r> Attributing<'r> {
         self.cell_counts = std::mem::take(&mut self.cell_counts).merge(event_of);
         launches.iter_mut().for_each(|cell| *cell = event_of(*cell));
     }
-}
-
-/// Where a step lies in time.
-enum Shape {
-    Sample(Span),
-    Lost(Vec<Quantum>),
-    None,
 }
