@@ -328,7 +328,7 @@ mod tests {
     /// A calibration of a package: 12 W, 2 nJ a cycle (known to 0.1 nJ) and 3 nJ an instruction (0.4 nJ).
     fn calibrated(r_squared: f64, left_out_error: Option<f64>) -> BaseModel {
         let mut model = Preset::SandyBridge.model();
-        let package = model.domains.get_mut(&DomainKind::Package).expect("of a package");
+        let mut package = model.domain(DomainKind::Package).expect("of a package").clone();
         let [clk, inst] = [Role::Clk, Role::Inst]
             .map(|role| model.events.iter().position(|event| event.role == Some(role)).expect("an event"));
         (package.joules_per_event[clk], package.joules_per_event[inst]) = (2e-9, 3e-9);
@@ -343,6 +343,7 @@ mod tests {
             condition: 1.0,
             rows: 100,
         });
+        model.domains.insert(DomainKind::Package, package);
         BaseModel { model, relative_error: STORED_ERROR, least_share: LEAST_SHARE, is_correctable: true }
     }
 

@@ -397,8 +397,12 @@ mod tests {
         // From the best, which is the truth, to all others.
         let from_best = pairs(sets(1, 64, 2));
         assert!(from_best.len() == 5 && from_best.iter().all(|set| set.contains(&1)), "{from_best:?}");
-        // Of the two best only: the truth and its square.
-        assert_eq!(pairs(sets(30, 2, 2)), [vec![0, 1, 2]]);
+        // One of the two best is in each: the truth and its square.
+        let of_two = pairs(sets(30, 2, 2));
+        assert!(
+            of_two.len() == 9 && of_two.iter().all(|set| set.contains(&1) || set.contains(&2)),
+            "{of_two:?}"
+        );
         assert_eq!(pairs(sets(30, 6, 2)).len(), 15, "there are no more than six");
         // What is no better ends the search: nothing is better than the truth.
         assert!(sets(30, 64, 6).iter().all(|set| set.len() <= 4));
