@@ -292,5 +292,5 @@ impl Posterior {
 }
 
 #[cfg(test)]
-#[path = "posterior_laws.rs"]
-mod laws;
+#[path = "posterior_tests.rs"]
+mod tests;
