@@ -186,7 +186,7 @@ fn wild_intervals_hardly_count() {
 fn sums_of_errors_tell_a_drift() {
     // Blocks of four: what changes sign within them cancels, what lasts adds up to four times the variance.
     let signs = |length: usize| -> Vec<f64> {
-        (0..96).map(|at| if at / length % 2 == 0 { 0.3 } else { -0.3 }).collect()
+        (0..96_usize).map(|at| if (at / length).is_multiple_of(2) { 0.3 } else { -0.3 }).collect()
     };
     let ones = vec![1.0; 96];
     assert_eq!(drift(&signs(2), &ones), 1.0);
