@@ -89,3 +89,31 @@ fn times_lie_within_others_with_their_ends() {
     assert!(within(at(2, 5), at(2, 5)) && within(at(3, 4), at(2, 5)));
     assert!(!within(at(1, 5), at(2, 5)) && !within(at(2, 6), at(2, 5)));
 }
+
+/// Of a recording of everything in another namespace it cannot be told which of its processes others recorded.
+#[test]
+fn only_a_recording_of_everything_has_strangers() {
+    let told = |second_boot, of_system: [bool; 2], namespaces: [Option<u64>; 2], second: (usize, usize)| {
+        let mut parts = [recording("a", 1, &[0, 1], (0, 20)), recording(second_boot, 2, &[2], second)];
+        for ((part, is_of_system), namespace) in parts.iter_mut().zip(of_system).zip(namespaces) {
+            let origin = &mut part.recordings[0];
+            origin.is_of_system = is_of_system;
+            origin.identity.as_mut().expect("fixtures have one").pid_namespace = namespace;
+        }
+        strangers(&parts, &Machines::of(&parts)).is_some()
+    };
+    let same = [Some(1), Some(1)];
+    let others = [Some(1), Some(2)];
+    assert!(told("a", [true, false], others, (0, 20)) && told("a", [false, true], others, (10, 30)));
+    assert!(told("a", [true, false], [None, Some(1)], (0, 20)));
+    assert!(!told("a", [true, false], same, (0, 20)), "numbers of processes are the same");
+    assert!(!told("a", [false, false], others, (0, 20)), "neither recorded everything");
+    assert!(!told("b", [true, false], others, (0, 20)), "another machine");
+    assert!(!told("a", [true, false], others, (25, 40)), "another time");
+    // It is no stranger to itself.
+    let mut alone = recording("a", 1, &[0, 1], (0, 20));
+    alone.recordings[0].is_of_system = true;
+    alone.recordings[0].identity.as_mut().expect("fixtures have one").pid_namespace = None;
+    let alone = [alone];
+    assert_eq!(strangers(&alone, &Machines::of(&alone)), None);
+}

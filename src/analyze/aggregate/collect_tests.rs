@@ -69,6 +69,17 @@ fn the_last_page_holds_markers_alone() {
 }
 
 #[test]
+fn what_stands_around_the_instruction_itself() {
+    let bytes = chain(&[KERNEL, 0xf001, 0xf002, USER]);
+    let callchain = Callchain(&bytes);
+    let sample = Sample { ip: Some(0xf001), mode: CpuMode::Kernel, callchain, ..Sample::default() };
+    assert_eq!(around_own(&sample), (&chain(&[KERNEL])[..], &chain(&[0xf002, USER])[..]));
+    // Of a sample without an instruction all of it are callers.
+    let sample = Sample { ip: None, ..sample };
+    assert_eq!(around_own(&sample), (&bytes[..], &[][..]));
+}
+
+#[test]
 fn an_unwound_stack_stands_for_the_user_part_of_the_callchain() {
     let bytes = chain(&[KERNEL, 0xf001, USER, 0x11, 0x99]);
     let callchain = Callchain(&bytes);

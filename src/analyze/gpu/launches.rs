@@ -584,4 +584,13 @@ mod tests {
         assert_eq!([astray(2, false), astray(1, false), astray(0, false)], [1, 0, 0]);
         assert_eq!([astray(2, true), astray(1, true)], [0, 0]);
     }
+
+    #[test]
+    fn gpus_are_known_by_the_programs_numbers() {
+        let mut metadata = crate::analyze::fixture::metadata();
+        metadata.domains[1].cuda_ordinal = Some(3);
+        metadata.domains[2].cuda_ordinal = Some(0);
+        let expected: FxHashMap<u32, u32> = [(3, 1), (0, 2)].into_iter().collect();
+        assert_eq!(ordinals(&metadata), expected);
+    }
 }

@@ -388,4 +388,16 @@ mod tests {
         assert!((judged.error - (9.0 + 0.95 + 0.25) / 3.0).abs() < 1e-12, "{}", judged.error);
         assert!((mean_error(&table, &[11.0, 18.0, 16.0]) - 0.2 / 3.0).abs() < 1e-12);
     }
+
+    #[test]
+    fn methods_have_their_penalties() {
+        let methods = [
+            Method::Ridge(0.03),
+            Method::Robust(0.1),
+            Method::NonNegative(0.2),
+            Method::Similar { length: 3.0, noise: 0.15 },
+            Method::Level,
+        ];
+        assert_eq!(methods.map(Method::penalty), [0.03, 0.1, 0.2, 0.15, 0.0]);
+    }
 }

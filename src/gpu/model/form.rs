@@ -474,4 +474,26 @@ mod tests {
         // Four for each of fifteen rows would be 60; 64 are always looked at.
         assert_eq!(most_telling(&rows, &power), Some(ranked[..64].iter().copied().collect()));
     }
+
+    /// What a file says must fit together: terms are the columns, and their products with the clock.
+    #[test]
+    fn only_what_fits_together_is_sound() {
+        let form = Form { clock_products: true, ..Form::plain(Columns::AsGiven, Scale::Linear) };
+        let (learnt, _) = Prepared::learn(form, &table());
+        let singles = learnt.single_names().len();
+        assert!(learnt.is_sound() && learnt.clocks.len() == 1 && !learnt.kept.is_empty());
+        let is_sound = |change: &dyn Fn(&mut Prepared)| {
+            let mut changed = learnt.clone();
+            change(&mut changed);
+            changed.is_sound()
+        };
+        assert!(is_sound(&|learnt| learnt.kept[0] = 2 * singles - 1));
+        assert!(!is_sound(&|learnt| learnt.kept[0] = 2 * singles));
+        assert!(is_sound(&|learnt| learnt.limits[0] = (1.0, 1.0)));
+        assert!(!is_sound(&|learnt| learnt.limits[0] = (1.0, 0.9)));
+        assert!(!is_sound(&|learnt| learnt.limits[0] = (f64::NAN, 1.0)));
+        assert!(!is_sound(&|learnt| learnt.mean.clear()) && !is_sound(&|learnt| learnt.floors.clear()));
+        assert!(!is_sound(&|learnt| learnt.clocks[0].1 = singles));
+        assert!(!is_sound(&|learnt| learnt.time = Some(learnt.columns.len())));
+    }
 }

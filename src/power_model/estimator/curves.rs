@@ -407,4 +407,13 @@ mod tests {
         // What is no better ends the search: nothing is better than the truth.
         assert!(sets(30, 64, 6).iter().all(|set| set.len() <= 4));
     }
+
+    /// What is far worse than the best has no say.
+    #[test]
+    fn bad_candidates_are_left_out_of_the_average() {
+        let (data, options) = (machine(), EstimatorOptions::default());
+        let all = prepared(&data, &options).candidates().len();
+        let averaged = Curves::train(&data, &options).expect("enough rows").candidates();
+        assert!(averaged < all, "{averaged} of {all}");
+    }
 }
