@@ -134,3 +134,23 @@ impl Attribution {
         self.kept_entries = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three cells in two domains, with two parameters each: the first and the last become the second, the middle one the first.
+    #[test]
+    fn cells_that_become_one_add_up() {
+        let mut all = Attribution {
+            cell_joules: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(Joules::from_joules).to_vec(),
+            sensitivities: (1..=12).map(|number| number as f32).collect(),
+            balances: vec![Balance::default(); 2],
+            ..Attribution::default()
+        };
+        all.merge_cells(2, 2, |cell| [1, 0, 1][cell as usize]);
+        assert_eq!(all.cell_joules, [3.0, 4.0, 6.0, 8.0].map(Joules::from_joules));
+        assert_eq!(all.sensitivities, [5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 14.0, 16.0]);
+        assert_eq!((all.rows_of(1, 4), all.first_cell), (Some(4..8), 0));
+    }
+}

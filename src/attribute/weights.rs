@@ -69,4 +69,12 @@ mod tests {
         assert!(!weights.counts(0));
         assert!(weights.of_event(5).is_empty());
     }
+
+    #[test]
+    fn an_event_counts_if_it_is_worth_something_anywhere() {
+        let rows = [[0.0, 0.0], [0.0, 2.0], [-1.0, f64::NAN], [3.0, 0.0]];
+        let weights = EventWeights::new(4, 2, |event, domain| rows[event][domain]);
+        assert_eq!([0, 1, 2, 3, 4].map(|event| weights.counts(event)), [false, true, false, true, false]);
+        assert_eq!((weights.events(), weights.of_event(2)), (4, &[0.0, 0.0][..]));
+    }
 }

@@ -253,3 +253,7 @@ fn add_chance(variances: &mut [f64], joules: &[Joules], samples: u64) {
         *variance += chance::variance(joules.as_joules(), samples);
     }
 }
+
+#[cfg(test)]
+#[path = "duplicates_tests.rs"]
+mod tests;

@@ -332,3 +332,14 @@ fn machines_stand_on_one_axis_by_their_wall_clocks() {
     let said = |sentence: &String| sentence.starts_with("2.data does not tell when it was recorded");
     assert!(merged.warnings.iter().any(said), "{:?}", merged.warnings);
 }
+
+#[test]
+fn hidden_callers_add_up() {
+    let hidden = |factor: u64| crate::profile::HiddenCallers {
+        samples: 5 * factor,
+        found: 3 * factor,
+        out_of_reach: factor,
+        unknown: 7 * factor,
+    };
+    assert_eq!(super::both(hidden(1), hidden(10)), hidden(11));
+}

@@ -267,4 +267,13 @@ mod tests {
         assert_eq!(summed.rates(0), [6.0, 4.0, 5.0, 6.0, 7.0]);
         assert_eq!(notes, ["Core_*: the sum of 3 columns"]);
     }
+
+    #[test]
+    fn each_frequency_has_its_own_rows() {
+        let apart = two_columns().by_frequency();
+        let watts = |data: &Dataset| (0..data.len()).map(|row| data.watts(row)).collect::<Vec<_>>();
+        let found: Vec<(f64, Vec<f64>)> =
+            apart.iter().map(|(frequency, data)| (*frequency, watts(data))).collect();
+        assert_eq!(found, [(1.0, vec![3.0, 4.0]), (2.0, vec![1.0, 2.0])]);
+    }
 }

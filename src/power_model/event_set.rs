@@ -233,4 +233,17 @@ mod tests {
         assert_eq!(set.left_out[0], None);
         assert_eq!(set.left_out[2], Some(LeftOut::HardlyFires(0)));
     }
+
+    #[test]
+    fn what_counted_nothing_has_no_spread() {
+        let mut intervals = programs(&[0, 1, 4]);
+        assert!(spread_of(&intervals, &prior(), &[0, 1, 2]).is_some_and(|spread| spread > 0.0));
+        assert_eq!(spread_of(&intervals, &prior(), &[]), None);
+        intervals.rows.iter_mut().for_each(|row| row.joules = 0.0);
+        assert_eq!(spread_of(&intervals, &prior(), &[0, 1, 2]), None);
+        // 24 intervals to judge by are the fewest.
+        let first = |count: usize| programs(&[0, 1, 4]).part(|at| at < count);
+        assert!(spread_of(&first(24), &prior(), &[0, 1]).is_some());
+        assert_eq!(spread_of(&first(23), &prior(), &[0, 1]), None);
+    }
 }

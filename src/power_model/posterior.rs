@@ -290,3 +290,7 @@ impl Posterior {
         Some(Self { solution: step.solution, covariance, events, has_static: given.raw.static_terms > 0 })
     }
 }
+
+#[cfg(test)]
+#[path = "posterior_tests.rs"]
+mod tests;

@@ -194,3 +194,40 @@ fn static_power_that_is_exact_stays() {
     after.move_static(7, 1.0);
     assert_eq!(after.static_watts, Some(vec![0.0]), "there is no such term");
 }
+
+/// A tenth too much and a tenth too little of 1.2 J; one interval alone judges nothing.
+#[test]
+fn two_intervals_judge_a_model() {
+    let error = |joules: &[f64]| {
+        let row = |joules: &f64| Interval {
+            static_term: 0,
+            follows: false,
+            seconds: 0.1,
+            joules: *joules,
+            counts: vec![0.0; 3],
+            busy: 0.0,
+            guessed: 0.0,
+        };
+        let rows = joules.iter().map(row).collect();
+        let intervals = Intervals { rows, static_terms: 1, judged_together: 1, ..Intervals::default() };
+        SelfCalibration::of_prior(&intervals, &prior([1.0; 3], Some((12.0, 1.0))), 1.0).mean_error
+    };
+    assert!((error(&[1.32, 1.08]) - 0.1).abs() < 1e-12);
+    assert_eq!((error(&[1.32]), error(&[])), (0.0, 0.0));
+}
+
+/// Two packages of 5 W each on average: each one's static power must be known to 0.75 W.
+#[test]
+fn static_power_is_known_if_that_of_every_package_is() {
+    let known = |errors: [f64; 2], watts: Option<(f64, f64)>| {
+        let variances = [9.0, 9.0, errors[0] * errors[0], errors[1] * errors[1]];
+        let covariance = nalgebra::DMatrix::from_diagonal(&nalgebra::DVector::from_row_slice(&variances));
+        let fit = Posterior { solution: vec![1.0; 4], covariance, events: 2, has_static: true };
+        let totals = Totals { joules: 100.0, seconds: 10.0, model: 1.0 };
+        let intervals = Intervals { static_terms: 2, ..Intervals::default() };
+        fit.static_is_known(&intervals, &totals, &prior([1.0; 3], watts))
+    };
+    assert!(known([0.7, 0.7], None));
+    assert!(!known([0.8, 0.7], None) && !known([0.7, 0.8], None));
+    assert!(known([9.0, 9.0], Some((12.0, 3.0))), "it was known before");
+}

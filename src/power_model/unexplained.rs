@@ -221,4 +221,131 @@ mod tests {
     fn what_drowns_in_noise_is_not_known() {
         assert_eq!(found(1.0, 0.5), None);
     }
+
+    fn row(joules: f64, follows: bool) -> Interval {
+        Interval {
+            static_term: 0,
+            follows,
+            seconds: 0.5,
+            joules,
+            counts: vec![joules],
+            busy: 1e9,
+            guessed: 0.0,
+        }
+    }
+
+    /// Errors of 3, 3, -1 and -1 J in turn: 2 J to both sides of their mean.
+    fn pairs(count: usize) -> Vec<Interval> {
+        (0..count).map(|at| row(if at / 2 % 2 == 0 { 3.0 } else { -1.0 }, at > 0)).collect()
+    }
+
+    #[test]
+    fn variances_of_sums_by_hand() {
+        let of = |rows: &[Interval], together| {
+            Inner::of(rows, together, 0.5, |row| row.joules)
+                .map(|found| (found.variance, found.std_error, found.of_one()))
+        };
+        let close = |found: Option<(f64, f64, f64)>, expected: (f64, f64, f64)| {
+            let found = found.expect("sums enough");
+            for (found, expected) in
+                [found.0, found.1, found.2].iter().zip([expected.0, expected.1, expected.2])
+            {
+                assert!((found - expected).abs() < 1e-12, "{found} for {expected}");
+            }
+        };
+        // Singles have a variance of 4, less twice the noise of edges.
+        close(of(&pairs(48), 1), (3.0, 4.0 * (2.0f64 / 48.0).sqrt(), 3.0));
+        // Sums of two are 4 J to both sides; less a single one's variance.
+        close(of(&pairs(48), 2), (12.0, 16.0 * (2.0f64 / 24.0).sqrt(), 12.0));
+        // Sums of three: 2, 2, -2, and so on; two intervals' worth is within.
+        close(of(&pairs(96), 3), (0.0, 4.0 * (2.0f64 / 32.0).sqrt(), 0.0));
+        // Four cancel.
+        close(of(&pairs(96), 4), (-4.0, 0.0, -4.0 / 3.0));
+        // 24 sums are enough, 23 are not; a gap begins anew.
+        assert!(of(&pairs(24), 1).is_some() && of(&pairs(23), 1).is_none());
+        let mut gap = pairs(49);
+        gap[1].follows = false;
+        // The first alone fills no pair; those behind it straddle: 3 - 1, and so on, but for the last.
+        gap.iter_mut().for_each(|row| row.joules -= 1.0);
+        let found = Inner::of(&gap, 2, 0.0, |row| row.joules).expect("24 pairs");
+        let mean = 2.0 / 49.0;
+        let single = gap.iter().map(|row| (row.joules - mean).powi(2)).sum::<f64>() / 49.0;
+        let of_sums = (2.0 * mean).powi(2);
+        assert!((found.variance - (of_sums - single)).abs() < 1e-12, "{}", found.variance);
+        gap[2].follows = false;
+        assert!(Inner::of(&gap, 2, 0.0, |row| row.joules).is_none(), "23 pairs");
+    }
+
+    #[test]
+    fn ever_longer_sums_are_tried() {
+        let lengths = |rows: usize| -> Vec<usize> {
+            Inner::all(&pairs(rows), 0.0, |row| row.joules).iter().map(|found| found.together).collect()
+        };
+        assert_eq!(lengths(48), [1]);
+        assert_eq!(lengths(96), [1, 2]);
+        assert_eq!(lengths(48 * 5), [1, 2, 4, 5]);
+        assert_eq!(lengths(48 * 40), [1, 2, 4, 8, 16, 32]);
+        // In standard errors: 16 - 4 by 16 · sqrt(2 / 48), beside 4 by 4 · sqrt(2 / 96).
+        let all = Inner::all(&pairs(96), 0.0, |row| row.joules);
+        let clearness: Vec<f64> = all.iter().map(Inner::clearness).collect();
+        let expected = [1.0 / (2.0f64 / 96.0).sqrt(), 0.75 / (2.0f64 / 48.0).sqrt()];
+        assert!(clearness.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9));
+        assert_eq!(Inner::clearest(&all), Some(0));
+        assert!(all.iter().all(Inner::is_seen));
+        let faint = Inner { together: 2, variance: 3.0, std_error: 1.0 };
+        assert!(!faint.is_seen() && Inner { variance: 3.001, ..faint }.is_seen());
+        assert!(!Inner { together: 1, variance: 3.0, std_error: 0.0 }.is_seen());
+        assert_eq!(Inner::clearest(&[]), None);
+    }
+
+    /// Code of 4 and 8 W for two intervals each, always busy; the model says 5 and 7 W: it leaves a watt to both sides, of two.
+    #[test]
+    fn what_is_left_and_what_there_was_by_hand() {
+        let rows: Vec<Interval> = pairs(480)
+            .into_iter()
+            .map(|row| Interval { joules: 3.0 + 0.5 * row.joules - 0.5, ..row })
+            .collect();
+        let intervals = Intervals { rows, static_terms: 1, ..Intervals::default() };
+        // 2 J or 4 J; the model says 2.5 J or 3.5 J, of which 1 J is static.
+        let model = |row: &Interval| 3.0 + 0.5 * (row.joules - 3.0);
+        let found = Unexplained::by(&intervals, &[], model, |_| 1.0).expect("seen");
+        assert!((found.of_difference - 0.5).abs() < 1e-9, "{found:?}");
+        // Sums of two are off by 1 J: 1 less 0.25 is what one is off by, beside 2 J.
+        assert!((found.of_joules - 0.75f64.sqrt() / 2.0).abs() < 1e-9, "{found:?}");
+        assert!((found.seconds - 0.5).abs() < 1e-12);
+        let variance = unexplained_variance(&intervals, &[], model).expect("seen");
+        // By what is seen best: single intervals.
+        assert!((variance - 0.25).abs() < 1e-9, "{variance}");
+        // A model that leaves nothing.
+        let all = Unexplained::by(&intervals, &[], |row| row.joules, |_| 1.0).expect("code differs");
+        assert_eq!((all.of_difference, all.of_joules), (0.0, 0.0));
+        assert_eq!(unexplained_variance(&intervals, &[], |row| row.joules), None);
+        // Where all is static, nothing lies beyond it.
+        let none = Unexplained::by(&intervals, &[], model, |row| row.joules).expect("code differs");
+        assert_eq!(none.of_joules, 0.0);
+        // Counts that are known to a joule hide single intervals' half of one.
+        let noisy = Intervals { count_noise: vec![1.0], ..intervals.clone() };
+        let variance = unexplained_variance(&noisy, &[0.3], model).expect("pairs show it");
+        assert!((variance - 0.75).abs() < 1e-9, "{variance}");
+        // What was guessed is left out.
+        let mut guessed = intervals;
+        guessed.rows.iter_mut().for_each(|row| row.guessed = 0.5);
+        assert_eq!(unexplained_variance(&guessed, &[], model), None);
+    }
+
+    /// Power that follows how busy the CPUs are is no difference of code, whatever the lengths of intervals.
+    #[test]
+    fn power_by_time_is_no_difference() {
+        let row = |at: usize| {
+            let (busy, seconds) = ([1e9, 3e9, 2e9][at % 3], [0.5, 1.0][at % 2]);
+            let joules = (7.0 + 2e-9 * busy) * seconds;
+            Interval { seconds, busy: busy * seconds, ..row(joules, at > 0) }
+        };
+        let mut intervals =
+            Intervals { rows: (0..480).map(row).collect(), static_terms: 1, ..Intervals::default() };
+        let found = |intervals: &Intervals| Unexplained::by(intervals, &[], |_| 0.0, |_| 0.0);
+        assert_eq!(found(&intervals), None);
+        intervals.rows.iter_mut().enumerate().for_each(|(at, row)| row.joules += [0.1, -0.1][at / 2 % 2]);
+        assert!(found(&intervals).is_some());
+    }
 }

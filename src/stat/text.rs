@@ -184,6 +184,11 @@ mod tests {
     fn four_digits_of_numbers_of_everyday_size() {
         for (value, expected) in [
             (0.0, "0"),
+            // Where one more digit begins.
+            (999.95, "1000"),
+            (99.995, "100.0"),
+            (9.9995, "10.00"),
+            (0.09995, "0.100"),
             (9999.4, "9999"),
             (9999.6, "1.000e4"),
             (999.96, "1000"),

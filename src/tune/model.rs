@@ -267,4 +267,18 @@ mod tests {
         let model = LogModel::fit(&Formula::usual(&space), &space, &twice, Axis::Speed).expect("determined");
         assert!(model.predict(&space.setting(0), 0.95).interval.is_some());
     }
+
+    /// Having been chosen costs a degree of freedom, but for the last one: of 4 on three of them the sum of squares stays 12.
+    #[test]
+    fn a_choice_costs_a_degree_of_freedom() {
+        let space = space(&["threads=1..8", "freq=1,2,3"]);
+        let measured = runs(&space, |_| true, |threads, freq| threads + freq);
+        let mut model =
+            LogModel::fit(&Formula::usual(&space), &space, &measured, Axis::Energy).expect("determined");
+        model.variance = Some((4.0, 3));
+        for expected in [(6.0, 2), (12.0, 1), (12.0, 1)] {
+            model = model.chosen_among_others();
+            assert_eq!(model.variance, Some(expected));
+        }
+    }
 }

@@ -360,4 +360,12 @@ mod tests {
             prop_assert_eq!(space.position_at(&space.coordinates(position)), position);
         }
     }
+
+    #[test]
+    fn settings_are_the_same_but_for_rounding() {
+        let setting = |values: &[f64]| Setting(numbers(values));
+        assert!(setting(&[1.0, 0.3]).same(&setting(&[1.0, 0.1 + 0.2])));
+        assert!(!setting(&[1.0, 0.3]).same(&setting(&[1.0, 0.4])));
+        assert!(!setting(&[1.0]).same(&setting(&[1.0, 0.3])) && !setting(&[1.0, 0.3]).same(&setting(&[1.0])));
+    }
 }

@@ -48,6 +48,37 @@ fn markers_change_the_mode_and_only_callers_are_return_addresses() {
     );
 }
 
+/// Addresses from -4095 on are markers, also those that nobody has given a meaning yet; what lies below is code.
+#[test]
+fn the_last_page_holds_markers_alone() {
+    let first = -4095i64 as u64;
+    let bytes = chain(&[first, KERNEL, 0xf001, first - 1, first, 0xf002, u64::MAX, 0xf003]);
+    let callchain = Callchain(&bytes);
+    let sample = Sample { ip: Some(0xf001), mode: CpuMode::Kernel, callchain, ..Sample::default() };
+    let kernel = CpuMode::Kernel;
+    // What stands behind a marker is no return address.
+    assert_eq!(
+        told(&sample),
+        [
+            (0xf001, kernel, false),
+            (first - 1, kernel, true),
+            (0xf002, kernel, false),
+            (0xf003, kernel, false)
+        ]
+    );
+}
+
+#[test]
+fn what_stands_around_the_instruction_itself() {
+    let bytes = chain(&[KERNEL, 0xf001, 0xf002, USER]);
+    let callchain = Callchain(&bytes);
+    let sample = Sample { ip: Some(0xf001), mode: CpuMode::Kernel, callchain, ..Sample::default() };
+    assert_eq!(around_own(&sample), (&chain(&[KERNEL])[..], &chain(&[0xf002, USER])[..]));
+    // Of a sample without an instruction all of it are callers.
+    let sample = Sample { ip: None, ..sample };
+    assert_eq!(around_own(&sample), (&bytes[..], &[][..]));
+}
+
 #[test]
 fn an_unwound_stack_stands_for_the_user_part_of_the_callchain() {
     let bytes = chain(&[KERNEL, 0xf001, USER, 0x11, 0x99]);

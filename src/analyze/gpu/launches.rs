@@ -563,4 +563,34 @@ mod tests {
         let modelled = note("gpu-0", &shares, 4, 0).expect("launches");
         assert!(modelled.contains("from launch to wait (0.750 s in all)"), "{modelled}");
     }
+
+    /// A launch is astray only where there are several GPUs to choose from, and nothing tells which.
+    #[test]
+    fn a_launch_on_the_only_gpu_is_not_astray() {
+        let astray = |gpus: usize, knows_thread: bool| {
+            let mut launches = Launches { probed: true, ..Launches::default() };
+            (1..=gpus).for_each(|domain| drop(launches.readings.insert(domain, Vec::new())));
+            launches.ordinals = [(0, 1), (1, 2)].into_iter().collect();
+            if knows_thread {
+                launches.gpu_threads.set(5, Some(1));
+            }
+            launches.launched(5, 5, at(10), 0);
+            assert_eq!(
+                (launches.launches, launches.exact_launches, launches.latest.get(&5)),
+                (1, 0, Some(&0))
+            );
+            launches.astray
+        };
+        assert_eq!([astray(2, false), astray(1, false), astray(0, false)], [1, 0, 0]);
+        assert_eq!([astray(2, true), astray(1, true)], [0, 0]);
+    }
+
+    #[test]
+    fn gpus_are_known_by_the_programs_numbers() {
+        let mut metadata = crate::analyze::fixture::metadata();
+        metadata.domains[1].cuda_ordinal = Some(3);
+        metadata.domains[2].cuda_ordinal = Some(0);
+        let expected: FxHashMap<u32, u32> = [(3, 1), (0, 2)].into_iter().collect();
+        assert_eq!(ordinals(&metadata), expected);
+    }
 }

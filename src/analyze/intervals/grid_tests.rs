@@ -303,3 +303,20 @@ fn lost_records_leave_counts_guessed() {
     assert!((guessed - 0.05).abs() < 1e-9, "{guessed}");
     assert!(rows.iter().all(|row| row.busy == row.counts[0] && row.guessed <= 0.5 + 1e-9));
 }
+
+/// A million numbers are the most, of all columns together: each group of CPUs has all events, each domain its joules.
+#[test]
+fn a_grid_is_as_long_as_its_columns_allow() {
+    let most = |domains: usize, apart: bool, events: usize| {
+        let mut metadata = metadata();
+        metadata.domains = vec![metadata.domains[0].clone(); domains];
+        if apart {
+            metadata.domains.iter_mut().zip(0..).for_each(|(domain, cpu)| domain.cpus = vec![cpu]);
+        }
+        IntervalGrid::new(Some(&metadata), events).most
+    };
+    assert_eq!(most(1, false, 4), 4096);
+    // Two groups of 200 events and two domains are 402 columns; one group of three domains and 400 events 403.
+    assert_eq!((most(2, true, 200), most(3, false, 400)), ((1 << 20) / 402, (1 << 20) / 403));
+    assert_eq!((most(8, true, 1000), IntervalGrid::new(None, 0).most), (256, 4096));
+}

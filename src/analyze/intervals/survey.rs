@@ -359,4 +359,28 @@ mod tests {
         let [all, ahead] = surveys(Metadata { domains: Vec::new(), ..metadata() });
         assert_eq!((all.samples[0], ahead.samples[0], ahead.is_of_samples()), (100, 0, false));
     }
+
+    /// A file has readings in the order in which they were written, one CPU's after another's.
+    #[test]
+    fn the_first_and_the_last_reading_are_those_in_time() {
+        let recording = recording_with_readings(&[vec![1]], metadata(), |_| true);
+        let mut survey = Survey::before(&recording, &EventRoles::new(&recording));
+        let reading = |seconds: u64, joules: f64| {
+            (Timestamp::from_nanos(seconds * 1_000_000_000), Joules::from_joules(joules))
+        };
+        let all = [
+            reading(5, 1.0),
+            reading(3, 0.5),
+            reading(7, 2.0),
+            reading(6, 1.5),
+            reading(7, 2.5),
+            reading(3, 0.0),
+        ];
+        for (time, energy) in all {
+            survey.counted(1, None, time, energy);
+        }
+        // Of two at one time the first one begins, and the second one ends.
+        assert_eq!(survey.readings[1], Some([reading(3, 0.5), reading(7, 2.5)]));
+        assert_eq!((survey.readings[0], survey.readings[2]), (None, None));
+    }
 }

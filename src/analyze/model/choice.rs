@@ -324,4 +324,92 @@ mod tests {
         assert_eq!(prior(false, DomainKind::Dram), (true, 0.3, rest, PROPORTIONS_ERROR));
         assert_eq!(prior(true, DomainKind::Dram), (true, 0.3, rest, PROPORTIONS_ERROR));
     }
+
+    /// A calibration of a package: 12 W, 2 nJ a cycle (known to 0.1 nJ) and 3 nJ an instruction (0.4 nJ).
+    fn calibrated(r_squared: f64, left_out_error: Option<f64>) -> BaseModel {
+        let mut model = Preset::SandyBridge.model();
+        let mut package = model.domain(DomainKind::Package).expect("of a package").clone();
+        let [clk, inst] = [Role::Clk, Role::Inst]
+            .map(|role| model.events.iter().position(|event| event.role == Some(role)).expect("an event"));
+        (package.joules_per_event[clk], package.joules_per_event[inst]) = (2e-9, 3e-9);
+        package.std_errors = vec![0.0; package.joules_per_event.len()];
+        (package.std_errors[clk], package.std_errors[inst]) = (1e-10, 4e-10);
+        package.static_std_error = Some(Watts::from_watts(0.3));
+        package.quality = Some(crate::power_model::model::FitQuality {
+            r_squared,
+            left_out_error,
+            left_out_worst: None,
+            workloads: None,
+            condition: 1.0,
+            rows: 100,
+        });
+        model.domains.insert(DomainKind::Package, package);
+        BaseModel { model, relative_error: STORED_ERROR, least_share: LEAST_SHARE, is_correctable: true }
+    }
+
+    /// What a recording of a calibrated machine is taken to know: events of these joules, and 12 W at rest.
+    fn of_calibrated(base: &BaseModel, costs: [f64; 2]) -> Prior {
+        let mut events = [
+            event("cycles", Role::Clk, "hardware/config=0x0/"),
+            event("instructions", Role::Inst, "hardware/config=0x1/"),
+        ];
+        for (event, cost) in events.iter_mut().zip(costs) {
+            event.joules_per_event = [(DomainKind::Package, cost)].into_iter().collect();
+        }
+        let unknown = event("other", Role::Clk, "hardware/config=0x9/");
+        let events = [Some(&events[0]), None, Some(&events[1]), Some(&unknown)];
+        base.prior(DomainKind::Package, &events, Some(Watts::from_watts(12.0)), None)
+    }
+
+    #[test]
+    fn a_calibration_is_believed_as_far_as_it_says() {
+        let prior = of_calibrated(&calibrated(0.95, Some(0.05)), [2e-9, 3e-9]);
+        assert_eq!(prior.joules_per_event, [2e-9, 0.0, 3e-9, 0.0]);
+        // Its own error, and what workloads that it never saw are off by.
+        let expected = [1e-10f64.hypot(2e-9 * 0.05), 0.0, 4e-10f64.hypot(3e-9 * 0.05), 0.0];
+        for (found, expected) in prior.std_errors.iter().zip(expected) {
+            assert!((found - expected).abs() <= 1e-9 * expected, "{found} for {expected}");
+        }
+        assert_eq!(prior.std_errors.len(), 4);
+        assert_eq!((prior.unexplained, prior.least_share), (0.05, LEAST_SHARE_OF_FITTED));
+        assert_eq!((prior.scale, prior.static_watts), (Scale::Joules, Some((12.0, 0.3))));
+        // No model is off by less than 2 %, and none that is believed by more than a fifth.
+        let unexplained =
+            |left_out| of_calibrated(&calibrated(0.95, Some(left_out)), [2e-9, 3e-9]).unexplained;
+        assert_eq!([0.001, 0.3].map(unexplained), [LEAST_UNEXPLAINED, STORED_ERROR]);
+    }
+
+    #[test]
+    fn what_is_no_calibration_of_these_events_is_believed_by_its_kind() {
+        let by_kind = |base: &BaseModel, costs| {
+            let prior = of_calibrated(base, costs);
+            assert_eq!((prior.relative_error, prior.least_share), (STORED_ERROR, LEAST_SHARE));
+            assert_eq!(
+                (prior.unexplained, prior.static_watts),
+                (UNEXPLAINED, Some((12.0, 12.0 * STATIC_ERROR)))
+            );
+            prior.std_errors.is_empty()
+        };
+        let same = [2e-9, 3e-9];
+        assert!(by_kind(&calibrated(0.9, Some(0.05)), same), "it explains too little");
+        assert!(by_kind(&calibrated(0.95, None), same), "no workload was left out");
+        // A millionth is how files round coefficients.
+        assert!(by_kind(&calibrated(0.95, Some(0.05)), [2e-9, 3.00001e-9]));
+        assert!(by_kind(&calibrated(0.95, Some(0.05)), [2e-9, 2.99999e-9]));
+        assert!(!of_calibrated(&calibrated(0.95, Some(0.05)), [2e-9, 3.000001e-9]).std_errors.is_empty());
+        assert!(!of_calibrated(&calibrated(0.901, Some(0.05)), same).std_errors.is_empty());
+    }
+
+    /// What is believed of proportions grows with how little is known.
+    #[test]
+    fn kinds_of_models_are_believed_differently() {
+        let chosen = |choice: &ModelChoice| {
+            let base = BaseModel::choose(choice, None, &metadata(), &mut Vec::new()).expect("a model");
+            (base.relative_error, base.least_share, base.is_correctable)
+        };
+        assert_eq!(chosen(&ModelChoice::SelfCalibrated), (3.0, 0.5, true));
+        assert_eq!(chosen(&ModelChoice::Exactly(Preset::Generic.model())), (0.0, 0.0, false));
+        assert_eq!(chosen(&ModelChoice::Auto), (1.0, 0.01, true));
+        assert!(BaseModel::choose(&ModelChoice::Time, None, &metadata(), &mut Vec::new()).is_none());
+    }
 }

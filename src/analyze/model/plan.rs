@@ -241,3 +241,22 @@ fn division(
         static_is_spread: options.static_energy == StaticEnergy::Spread,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyze::fixture::metadata;
+
+    #[test]
+    fn power_at_rest_is_the_mean_of_the_domains_that_are_fitted_together() {
+        let mut domains = metadata().domains;
+        let rest = |power, error| {
+            Some(RestPower { power: Watts::from_watts(power), std_error: Watts::from_watts(error) })
+        };
+        (domains[0].rest, domains[1].rest) = (rest(10.0, 0.5), rest(14.0, 1.5));
+        let found = |indices: &[usize]| at_rest(indices, &domains);
+        assert_eq!((found(&[0, 1]), found(&[1])), (rest(12.0, 1.0), rest(14.0, 1.5)));
+        // Of the third nothing is known.
+        assert_eq!((found(&[0, 2]), found(&[])), (None, None));
+    }
+}

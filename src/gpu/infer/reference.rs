@@ -368,3 +368,7 @@ fn affine(readings: &[(f64, f64)], delay: f64, seen: impl Fn(f64) -> f64) -> Aff
     let residual = (moments.unexplained(slope) / points.len() as f64).sqrt();
     Affine { slope, constant: moments.intercept(slope), residual }
 }
+
+#[cfg(test)]
+#[path = "reference_tests.rs"]
+mod tests;

@@ -375,4 +375,29 @@ mod tests {
         println!("by steps {:.4}, without {:.4}", best(true), best(false));
         assert!(best(true) < 0.75 * best(false), "{:?}", &ranking.choices[..3]);
     }
+
+    /// What a recipe says counts as an error in full; in an average it is half of the least power or twice the most.
+    #[test]
+    fn what_goes_astray_counts_against_a_recipe_and_is_limited_in_averages() {
+        let form = Form::plain(Columns::AsGiven, Scale::Linear);
+        let recipe = Recipe { form, response: Response::Watts, method: Method::Ridge(0.0) };
+        let table = Table { power: vec![10.0, 20.0, 16.0], ..table() };
+        // It says 100, 1 and 12 W.
+        let judged = Judged::new(recipe, &table, &DVector::from_vec(vec![-90.0, 19.0, 4.0]));
+        assert_eq!(judged.watts, [40.0, 5.0, 12.0]);
+        assert!((judged.error - (9.0 + 0.95 + 0.25) / 3.0).abs() < 1e-12, "{}", judged.error);
+        assert!((mean_error(&table, &[11.0, 18.0, 16.0]) - 0.2 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn methods_have_their_penalties() {
+        let methods = [
+            Method::Ridge(0.03),
+            Method::Robust(0.1),
+            Method::NonNegative(0.2),
+            Method::Similar { length: 3.0, noise: 0.15 },
+            Method::Level,
+        ];
+        assert_eq!(methods.map(Method::penalty), [0.03, 0.1, 0.2, 0.15, 0.0]);
+    }
 }

@@ -447,4 +447,53 @@ mod tests {
         row[1] = 1e12;
         assert!(prepared.apply(&row)[0] < 5.0);
     }
+
+    /// Beside the textbook's correlation, of terms that are mostly chance.
+    #[test]
+    fn terms_are_ranked_by_their_correlation() {
+        let mut random = crate::numerics::random::Random::seeded(9);
+        let power: Vec<f64> = (0..15).map(|_| 50.0 + 30.0 * random.uniform()).collect();
+        let rows: Vec<Vec<f64>> = power
+            .iter()
+            .map(|power| {
+                (0..90)
+                    .map(|index| 40.0 + power * f64::from(index) / 90.0 + 20.0 * random.uniform())
+                    .collect()
+            })
+            .collect();
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let correlation = |index: usize| {
+            let term: Vec<f64> = rows.iter().map(|row| row[index]).collect();
+            let (of_term, of_power) = (mean(&term), mean(&power));
+            let product: f64 = term.iter().zip(&power).map(|(a, b)| (a - of_term) * (b - of_power)).sum();
+            let squares: f64 = term.iter().map(|value| (value - of_term).powi(2)).sum();
+            (product / squares.sqrt()).abs()
+        };
+        let mut ranked: Vec<usize> = (0..90).collect();
+        ranked.sort_by(|a, b| correlation(*b).total_cmp(&correlation(*a)));
+        // Four for each of fifteen rows would be 60; 64 are always looked at.
+        assert_eq!(most_telling(&rows, &power), Some(ranked[..64].iter().copied().collect()));
+    }
+
+    /// What a file says must fit together: terms are the columns, and their products with the clock.
+    #[test]
+    fn only_what_fits_together_is_sound() {
+        let form = Form { clock_products: true, ..Form::plain(Columns::AsGiven, Scale::Linear) };
+        let (learnt, _) = Prepared::learn(form, &table());
+        let singles = learnt.single_names().len();
+        assert!(learnt.is_sound() && learnt.clocks.len() == 1 && !learnt.kept.is_empty());
+        let is_sound = |change: &dyn Fn(&mut Prepared)| {
+            let mut changed = learnt.clone();
+            change(&mut changed);
+            changed.is_sound()
+        };
+        assert!(is_sound(&|learnt| learnt.kept[0] = 2 * singles - 1));
+        assert!(!is_sound(&|learnt| learnt.kept[0] = 2 * singles));
+        assert!(is_sound(&|learnt| learnt.limits[0] = (1.0, 1.0)));
+        assert!(!is_sound(&|learnt| learnt.limits[0] = (1.0, 0.9)));
+        assert!(!is_sound(&|learnt| learnt.limits[0] = (f64::NAN, 1.0)));
+        assert!(!is_sound(&|learnt| learnt.mean.clear()) && !is_sound(&|learnt| learnt.floors.clear()));
+        assert!(!is_sound(&|learnt| learnt.clocks[0].1 = singles));
+        assert!(!is_sound(&|learnt| learnt.time = Some(learnt.columns.len())));
+    }
 }

@@ -297,4 +297,123 @@ mod tests {
         }
         assert_eq!(Curves::train(&data, &EstimatorOptions::default()), Err(ModelError::NoColumns));
     }
+
+    /// So many workloads, a column for each of these factors: power is 20 W and 3 W for each unit of the first.
+    fn workloads(count: usize, columns: usize) -> Dataset {
+        let mut data = Dataset::new((0..columns).map(|column| format!("c{column}")).collect());
+        for at in 0..count * 8 {
+            let rates: Vec<f64> =
+                (0..columns).map(|column| (1 + (at * (2 * column + 3) + at / 5) % 13) as f64).collect();
+            let workload = format!("w{}", at / 8);
+            let watts = 20.0 + 3.0 * rates[0];
+            assert!(data.push(Observation { rates: &rates, watts, workload: &workload, frequency: None }));
+        }
+        data
+    }
+
+    fn prepared(data: &Dataset, options: &EstimatorOptions) -> Search {
+        Search::prepare(data, &Terms::of(data, &options.shapes), options)
+    }
+
+    /// A constant and a coefficient for each column need three workloads each for all columns to be safe.
+    #[test]
+    fn all_columns_are_taken_where_workloads_are_three_times_as_many() {
+        let options = EstimatorOptions::default();
+        let strategy = |count, columns| prepared(&workloads(count, columns), &options).strategy;
+        assert_eq!(strategy(6, 1), Strategy::complete(&[1]));
+        assert_eq!(strategy(5, 1), Strategy::sparse(&options, 5));
+        // Each column has four terms, the first of which is the line.
+        assert_eq!(strategy(9, 2), Strategy::complete(&[1, 5]));
+        assert_eq!(strategy(8, 2), Strategy::sparse(&options, 8));
+        assert_eq!(Strategy::complete(&[1, 5]).start, [0, 1, 5]);
+        // Never more than two fewer terms than workloads, but one.
+        let growth = [2, 3, 5, 8, 9].map(|groups| Strategy::sparse(&options, groups).growth);
+        assert_eq!(growth, [1, 1, 3, 6, 6]);
+    }
+
+    /// Every fold counts the same, and is left out of the others.
+    #[test]
+    fn sums_of_folds_by_hand() {
+        let mut data = workloads(4, 1);
+        // The last workload has one row more.
+        data.push(Observation { rates: &[2.0], watts: 26.0, workload: "w3", frequency: None });
+        let options = EstimatorOptions { shapes: vec![Shape::Linear], ..EstimatorOptions::default() };
+        let search = prepared(&data, &options);
+        assert_eq!((search.folds.len(), search.usable.as_slice()), (4, &[1][..]));
+        let mean = |rows: std::ops::Range<usize>, of: &dyn Fn(usize) -> f64| {
+            rows.clone().map(of).sum::<f64>() / rows.len() as f64
+        };
+        let square = |row: usize| (data.rates(row)[0] / 13.0 / data.watts(row)).powi(2);
+        let by_fold: Vec<f64> = [0..8, 8..16, 16..24, 24..33].map(|rows| mean(rows, &square)).to_vec();
+        let all: f64 = by_fold.iter().sum();
+        let found = |sums: &NormalEquations| sums.gram()[(1, 1)];
+        assert!((found(&search.whole) - all).abs() < 1e-12);
+        for (fold, others) in search.others.iter().enumerate() {
+            assert!((found(&search.folds[fold]) - by_fold[fold]).abs() < 1e-12);
+            assert!((found(others) - (all - by_fold[fold])).abs() < 1e-12);
+            assert!((search.folds[fold].rows() - 1.0).abs() < 1e-12 && (others.rows() - 3.0).abs() < 1e-12);
+        }
+        // The constant alone: for each fold the best of the others, by its mean square.
+        let judged = search.judge(vec![0], Sign::Free).expect("solvable");
+        let (one, two) = (|row: usize| 1.0 / data.watts(row), |row: usize| data.watts(row).powi(-2));
+        let folds = [0..8, 8..16, 16..24, 24..33];
+        let error: f64 = (0..4)
+            .map(|fold| {
+                let others = || (0..4).filter(move |other| *other != fold);
+                let constant = others().map(|other| mean(folds[other].clone(), &one)).sum::<f64>()
+                    / others().map(|other| mean(folds[other].clone(), &two)).sum::<f64>();
+                mean(folds[fold].clone(), &|row| (constant / data.watts(row) - 1.0).powi(2)).sqrt()
+            })
+            .sum::<f64>()
+            / 4.0;
+        assert!((judged.error - error).abs() < 1e-9, "{} for {error}", judged.error);
+        // The line is the truth.
+        assert!(search.judge(vec![0, 1], Sign::Free).expect("solvable").error < 1e-6);
+    }
+
+    /// Sets of several terms are made of the best single ones alone, and go on from the best of each size.
+    #[test]
+    fn sets_grow_from_the_best() {
+        let data = workloads(8, 3);
+        let sets = |beam, pool, max_terms| -> Vec<Vec<usize>> {
+            let options = EstimatorOptions {
+                shapes: vec![Shape::Linear, Shape::Square],
+                signs: vec![Sign::Free],
+                beam,
+                pool,
+                max_terms,
+                ..EstimatorOptions::default()
+            };
+            prepared(&data, &options).candidates().into_iter().map(|candidate| candidate.chosen).collect()
+        };
+        // The constant, and each of six terms beside it.
+        let mut single = sets(30, 64, 1);
+        single.sort();
+        assert_eq!(single, [vec![0], vec![0, 1], vec![0, 2], vec![0, 3], vec![0, 4], vec![0, 5], vec![0, 6]]);
+        // All pairs.
+        let pairs =
+            |found: Vec<Vec<usize>>| found.into_iter().filter(|set| set.len() == 3).collect::<Vec<_>>();
+        assert_eq!(pairs(sets(30, 64, 2)).len(), 15);
+        // From the best, which is the truth, to all others.
+        let from_best = pairs(sets(1, 64, 2));
+        assert!(from_best.len() == 5 && from_best.iter().all(|set| set.contains(&1)), "{from_best:?}");
+        // One of the two best is in each: the truth and its square.
+        let of_two = pairs(sets(30, 2, 2));
+        assert!(
+            of_two.len() == 9 && of_two.iter().all(|set| set.contains(&1) || set.contains(&2)),
+            "{of_two:?}"
+        );
+        assert_eq!(pairs(sets(30, 6, 2)).len(), 15, "there are no more than six");
+        // What is no better ends the search: nothing is better than the truth.
+        assert!(sets(30, 64, 6).iter().all(|set| set.len() <= 4));
+    }
+
+    /// What is far worse than the best has no say.
+    #[test]
+    fn bad_candidates_are_left_out_of_the_average() {
+        let (data, options) = (machine(), EstimatorOptions::default());
+        let all = prepared(&data, &options).candidates().len();
+        let averaged = Curves::train(&data, &options).expect("enough rows").candidates();
+        assert!(averaged < all, "{averaged} of {all}");
+    }
 }

@@ -249,3 +249,7 @@ fn together(watts: &mut [f64]) -> f64 {
 fn score(errors: &[f64]) -> f64 {
     errors.iter().sum::<f64>() / errors.len() as f64
 }
+
+#[cfg(test)]
+#[path = "choice_tests.rs"]
+mod tests;

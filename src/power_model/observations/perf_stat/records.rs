@@ -128,3 +128,107 @@ fn marks_of_totals(body: &str) -> Marks {
         Marks::ENGLISH
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Fields = (Option<f64>, String, Option<f64>, String, String, Option<f64>);
+
+    fn read(line: &str) -> Option<Fields> {
+        let grid = Grid::read(line);
+        let entry = machine_readable(grid.row(0)?)?;
+        let Entry { stamp, part, value, unit, event, enabled } = entry;
+        Some((stamp, part.to_owned(), value, unit.to_owned(), event.to_owned(), enabled))
+    }
+
+    fn fields(
+        stamp: Option<f64>,
+        part: &str,
+        value: Option<f64>,
+        unit: &str,
+        event: &str,
+        enabled: Option<f64>,
+    ) -> Option<Fields> {
+        Some((stamp, part.to_owned(), value, unit.to_owned(), event.to_owned(), enabled))
+    }
+
+    /// Half of the time an event was counted: it was enabled twice as long as it ran.
+    #[test]
+    fn fields_stand_where_perf_puts_them() {
+        let whole = read("123,,cycles,500,50.00,,");
+        assert_eq!(whole, fields(None, "", Some(123.0), "", "cycles", Some(1000.0)));
+        let of_socket = read("1.002,S0,4,123,,cycles,500,100.00,,");
+        assert_eq!(of_socket, fields(Some(1.002), "S0", Some(123.0), "", "cycles", Some(500.0)));
+        let joules = read("2.5,7.25,Joules,power/energy-pkg/,800,100.00,,");
+        assert_eq!(joules, fields(Some(2.5), "", Some(7.25), "Joules", "power/energy-pkg/", Some(800.0)));
+        // Nothing was counted, so nothing tells how long it was enabled.
+        let none = read("2.5,<not counted>,,cycles,0,0.00,,");
+        assert_eq!(none, fields(Some(2.5), "", None, "", "cycles", None));
+        assert_eq!(read("9,msec,task-clock"), fields(None, "", Some(9.0), "msec", "task-clock", None));
+        assert_eq!(read("9,cycles"), None, "two fields are too few");
+        assert_eq!(read("when,what,how,why"), None);
+        // The value is at most the fourth field.
+        assert_eq!(read("1.0,S0,2,x,5,,cycles"), None);
+    }
+
+    #[test]
+    fn a_log_is_known_by_its_records() {
+        for log in [
+            "123,,cycles,500,50.00,,\n7,,instructions,500,50.00,,",
+            "1.0;123;;cycles;500;50.00;;",
+            "# started\n Performance counter stats for 'sleep 1':",
+            "1.0,5,Joules\n,power/energy-pkg/,800,100.00,,",
+        ] {
+            assert!(looks_like_perf_stat(log), "{log}");
+        }
+        for other in ["", "a,b,c\n1,2,3", "1,2,3\n4,5,6", "123 cycles", "5,cycles\n6,cycles", ",x,cycles"] {
+            assert!(!looks_like_perf_stat(other), "{other}");
+        }
+        // Only the beginning is looked at.
+        let long = "1.0,123,,cycles,500,50.00,,\n".repeat(30) + "and words at last\n";
+        assert!(looks_like_perf_stat(&long));
+    }
+
+    #[test]
+    fn records_that_are_broken_in_their_unit_are_one_again() {
+        assert_eq!(
+            rejoin_broken_lines("1,5,Joules\n,power/x/\n2,6,Joules"),
+            "1,5,Joules,power/x/\n2,6,Joules"
+        );
+        assert_eq!(rejoin_broken_lines("1;5;Joules\n;power/x/\r\n2"), "1;5;Joules;power/x/\n2");
+        // Only within a unit does another separator begin no record.
+        assert_eq!(rejoin_broken_lines("1;5;msec\n;x"), "1;5;msec\n;x");
+        assert_eq!(rejoin_broken_lines("5.0 Joules\n power/energy-pkg/"), "5.0 Joules power/energy-pkg/");
+        assert_eq!(rejoin_broken_lines("5.0 Joules\n 6 cycles"), "5.0 Joules\n 6 cycles");
+    }
+
+    #[test]
+    fn totals_are_read_in_any_language() {
+        let of = |body: &str| {
+            let text = format!("\n Performance counter stats for 'x':\n\n{body}");
+            let (entries, elapsed) = totals(&text);
+            let entry = |entry: &Entry<'_>| (entry.value, entry.unit.to_owned(), entry.event.to_owned());
+            (entries.iter().map(entry).collect::<Vec<_>>(), elapsed)
+        };
+        let english = "  1,234,567      cycles        # 3 GHz\n  12.5 Joules power/energy-pkg/\n  <not counted> x\n  9.25 msec task-clock\n\n  1.500000000 seconds time elapsed\n  0.1 seconds user\n";
+        let expected = |value, unit: &str, event: &str| (Some(value), unit.to_owned(), event.to_owned());
+        let (entries, elapsed) = of(english);
+        assert_eq!(elapsed, Some(1.5));
+        assert_eq!(
+            entries[..3],
+            [
+                expected(1_234_567.0, "", "cycles"),
+                expected(12.5, "Joules", "power/energy-pkg/"),
+                expected(9.25, "msec", "task-clock")
+            ]
+        );
+        let (entries, elapsed) =
+            of("  1.234.567 cycles\n  12,5 Joules power/energy-pkg/\n  1,500000000 seconds time elapsed\n");
+        assert_eq!(elapsed, Some(1.5));
+        assert_eq!(
+            entries,
+            [expected(1_234_567.0, "", "cycles"), expected(12.5, "Joules", "power/energy-pkg/")]
+        );
+    }
+}

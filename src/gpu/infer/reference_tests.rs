@@ -1,0 +1,296 @@
+//! Each step of the fit by hand, or beside the same said plainly.
+
+use super::*;
+use crate::gpu::trace::PowerReading;
+
+fn at(seconds: f64) -> Timestamp {
+    Timestamp::from_nanos(((10_000.0 + seconds) * 1e9).round() as u64)
+}
+
+fn trace(times: impl IntoIterator<Item = f64>) -> PowerTrace {
+    let reading = |seconds: f64| PowerReading { time: at(seconds), power: Watts::from_watts(50.0) };
+    PowerTrace::new(times.into_iter().map(reading).collect())
+}
+
+fn close(found: f64, expected: f64, within: f64) {
+    assert!((found - expected).abs() <= within, "{found} for {expected}");
+}
+
+/// What was seen is 1, 3 and 5; watts are 12, 14 and 19: products of the distances from the means add up to 14, squares to 8.
+#[test]
+fn a_line_by_hand() {
+    let line = affine(&[(1.0, 12.0), (2.0, 14.0), (3.0, 19.0)], 0.5, |time| 2.0 * time);
+    close(line.slope, 1.75, 1e-12);
+    close(line.constant, 9.75, 1e-12);
+    // It is half a watt, one, and half a watt off.
+    close(line.residual, 0.5f64.sqrt(), 1e-12);
+    // What never differs tells no slope.
+    assert_eq!(affine(&[(1.0, 3.0), (2.0, 5.0)], 0.0, |_| 7.0).slope, 0.0);
+}
+
+#[test]
+fn grids_parts_and_doubts_by_hand() {
+    let grid = log_grid(1.0, 16.0, 4);
+    assert_eq!(grid.len(), 5);
+    grid.iter().zip([1.0, 2.0, 4.0, 8.0, 16.0]).for_each(|(found, expected)| close(*found, expected, 1e-9));
+    // Of thirteen readings six parts are 3, 2, 2, 2, 2 and 2.
+    let readings: Vec<(f64, f64)> = (0..13).map(|at| (f64::from(at), 0.0)).collect();
+    let left_out = |part: usize| -> Vec<u32> {
+        let rest = without_part(&readings, part);
+        (0..13).filter(|at| !rest.contains(&(f64::from(*at), 0.0))).collect()
+    };
+    let parts: Vec<Vec<u32>> = (0..PARTS).map(left_out).collect();
+    assert_eq!(parts, [vec![0, 1, 2], vec![3, 4], vec![5, 6], vec![7, 8], vec![9, 10], vec![11, 12]]);
+    // Twice the middle one.
+    let refresh = |doubt: u64| refresh::Refresh {
+        earliest: Timestamp::from_nanos(1000),
+        latest: Timestamp::from_nanos(1000 + doubt),
+        power: Watts::ZERO,
+    };
+    assert_eq!(longest_doubt(&[100, 1, 4, 3, 2].map(refresh)), Nanoseconds::from_nanos(6));
+    assert_eq!(longest_doubt(&[]), Nanoseconds::ZERO);
+}
+
+#[test]
+fn a_load_is_switched_on_first() {
+    let curve = load_curve(&[at(1.0), at(3.0)], (at(0.0), at(5.0)));
+    let watts = Watts::from_watts;
+    let expected = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (3.0, 1.0), (3.0, 0.0), (5.0, 0.0)]
+        .map(|(t, w)| (at(t), watts(w)));
+    assert_eq!(curve.knots(), expected);
+}
+
+/// Forty readings of a second each, their middle at 19.5 s.
+#[test]
+fn traces_are_moved_by_whole_quarters_of_an_hour() {
+    let trace = trace((0..40).map(f64::from));
+    let quarters = |from: f64, to: f64| aligned(&trace, (at(from), at(to))).map(|(_, found)| found.quarters);
+    // The middles are 1810.5 s apart: half an hour and a little.
+    let (moved, found) = aligned(&trace, (at(1810.0), at(1850.0))).expect("they share thirty readings");
+    assert_eq!((found.quarters, moved.span()), (2, Some((at(1800.0), at(1839.0)))));
+    assert_eq!(moved.readings().len(), 40);
+    // 449 s are nearer to none, 451 s to one, to both sides.
+    assert_eq!([quarters(-500.0, 1437.0), quarters(-500.0, 1441.0)], [Ok(0), Ok(1)]);
+    assert_eq!([quarters(-1400.0, 541.0), quarters(-1400.0, 537.0)], [Ok(0), Ok(-1)]);
+    // Twenty readings in common are enough, the ends among them.
+    assert_eq!(quarters(1820.0, 1880.0), Ok(2));
+    assert_eq!(quarters(1821.0, 1881.0), Err(ReferenceError::Apart(20)));
+    assert_eq!(quarters(0.0, 19.0), Ok(0));
+    assert_eq!(quarters(0.0, 18.0), Err(ReferenceError::Apart(20)));
+    assert_eq!(aligned(&PowerTrace::default(), (at(0.0), at(1.0))), Err(ReferenceError::TooShort));
+}
+
+/// A load that runs for half of every second.
+fn half_seconds() -> Vec<Timestamp> {
+    (0..=8).map(|half| at(f64::from(half) / 2.0)).collect()
+}
+
+#[test]
+fn a_window_sees_more_of_a_load_the_shorter_it_is() {
+    let quarters = trace((-4..30).map(|quarter| f64::from(quarter) / 4.0));
+    let share = |trace: &PowerTrace, model: SensorModel| visible_share(trace, &half_seconds(), &model);
+    let window =
+        |seconds| SensorModel::new(SensorKind::Boxcar { window: Nanoseconds::from_secs_f64(seconds) });
+    close(share(&quarters, window(0.25)), 1.0, 1e-9);
+    close(share(&quarters, window(0.5)), 1.0, 1e-9);
+    // Three quarters of a second hold one or two of load.
+    close(share(&quarters, window(0.75)), 1.0 / 3.0, 1e-9);
+    close(share(&quarters, window(1.0)), 0.0, 1e-9);
+    // A reading counts from where its window begins after the first switch: of these it is one, which differs from none.
+    close(share(&trace([0.25, 0.5, 1.0]), window(0.5)), 0.0, 1e-9);
+    close(share(&trace([0.25, 0.5, 1.0, 1.5]), window(0.5)), 1.0, 1e-9);
+    // The last switch is at 4 s.
+    close(share(&trace([3.5, 4.25]), window(0.5)), 0.0, 1e-9);
+    close(share(&trace([3.5, 4.0]), window(0.5)), 1.0, 1e-9);
+    assert_eq!(share(&PowerTrace::default(), window(0.5)), 0.0);
+    assert_eq!(visible_share(&quarters, &[], &window(0.5)), 0.0);
+    // A counter tells the mean of its refreshes.
+    let counter =
+        SensorModel { refresh: Some(Nanoseconds::from_millis(750)), ..SensorModel::new(SensorKind::Counter) };
+    close(share(&quarters, counter), 1.0 / 3.0, 1e-9);
+}
+
+/// A capacitor of 0.2 s, seen at the ends of halves of a second: each is two and a half time constants long.
+#[test]
+fn a_capacitor_sees_a_load_as_it_charges() {
+    let kind = SensorKind::Rc { time_constant: Nanoseconds::from_millis(200) };
+    let share = |times: &[f64]| {
+        visible_share(&trace(times.iter().copied()), &half_seconds(), &SensorModel::new(kind))
+    };
+    let left = (-2.5f64).exp();
+    let charged = 1.0 - left;
+    let second = charged * left;
+    let third = 1.0 - (1.0 - second) * left;
+    close(share(&[1.0, 1.5]), third - second, 1e-9);
+    // Nothing counts up to three time constants.
+    close(share(&[0.25, 0.6, 1.0]), 0.0, 1e-9);
+    close(share(&[0.61, 1.5]), third - charged * (-0.55f64).exp(), 1e-9);
+}
+
+#[test]
+fn a_load_has_the_levels_that_its_readings_follow() {
+    let period = RefreshPeriod {
+        period: Nanoseconds::from_millis(100),
+        resolved: true,
+        poll_interval: Nanoseconds::from_millis(10),
+        changes: 9,
+    };
+    let model = SensorModel::new(SensorKind::Boxcar { window: Nanoseconds::from_millis(30) });
+    let fit = ReferenceFit {
+        model,
+        refresh: period,
+        delay: 0.0,
+        residual: Watts::ZERO,
+        residual_share: 0.0,
+        line: (Watts::from_watts(20.0), Watts::from_watts(80.0)),
+        rc_residual_share: 0.0,
+        plausible: (Nanoseconds::ZERO, Nanoseconds::ZERO),
+    };
+    let load = load_curve(&[at(1.0)], (at(0.0), at(2.0)));
+    let scaled = SensorModel { gain: 1.1, offset: Watts::from_watts(3.0), ..model };
+    let levels: Vec<(Timestamp, f64)> = two_levels(&fit, &load, &scaled)
+        .knots()
+        .iter()
+        .map(|(time, power)| (*time, power.as_watts()))
+        .collect();
+    let [off, on] = [25.0, 113.0];
+    for ((time, power), (expected, watts)) in
+        levels.iter().zip([(0.0, off), (1.0, off), (1.0, on), (2.0, on)])
+    {
+        assert_eq!(*time, at(expected));
+        close(*power, watts, 1e-9);
+    }
+}
+
+/// A sensor that shows a wave the flatter and the later the longer it looks: what a window makes of a sine.
+fn wave(length: f64) -> impl Fn(f64) -> f64 {
+    move |time: f64| {
+        let of = |angle: f64| {
+            (angle * (time - length / 2.0)).sin() * (angle * length / 2.0).sin() / (angle * length / 2.0)
+        };
+        of(7.0) + 0.6 * of(19.0)
+    }
+}
+
+/// Eighty readings in 4 s of a window of 0.12 s that is told of 30 ms late, each off by so much to both sides in turn.
+fn waves(off: f64) -> Vec<(f64, f64)> {
+    let seen = wave(0.12);
+    let error = |index: u32| off * f64::from([1, -1, -1, 1, 1, 1, -1, -1, 1, -1][index as usize % 10]);
+    (0..80)
+        .map(|index| (f64::from(index) * 0.05, index))
+        .map(|(time, index)| (time, 60.0 + 25.0 * seen(time - 0.03) + error(index)))
+        .collect()
+}
+
+const LENGTHS: (f64, f64) = (0.01, 0.6);
+
+fn residual_of(readings: &[(f64, f64)], length: f64) -> f64 {
+    let delays = (-600..=600).map(|step| f64::from(step) * 0.0002);
+    delays.map(|delay| affine(readings, delay, wave(length)).residual).fold(f64::MAX, f64::min)
+}
+
+#[test]
+fn the_best_length_and_delay_are_found() {
+    let lengths = log_grid(LENGTHS.0, LENGTHS.1, 28);
+    let found = search(&waves(0.0), &lengths, 0.05, wave);
+    close(found.length, 0.12, 0.002);
+    close(found.delay, 0.03, 0.002);
+    close(found.fit.slope, 25.0, 0.3);
+    close(found.fit.constant, 60.0, 0.1);
+    assert!(found.fit.residual < 0.2, "{}", found.fit.residual);
+}
+
+/// Beside the same by trying all.
+#[test]
+fn lengths_are_plausible_as_far_as_their_residual_is_hardly_larger() {
+    let readings = waves(2.0);
+    let lengths = log_grid(LENGTHS.0, LENGTHS.1, 28);
+    let found = search(&readings, &lengths, 0.05, wave);
+    close(found.length, 0.12, 0.02);
+    let limit = 1.05 * found.fit.residual;
+    for (edge, farther) in [(found.plausible.0, 0.97), (found.plausible.1, 1.03)] {
+        let (inside, outside) = (residual_of(&readings, edge), residual_of(&readings, edge * farther));
+        assert!(inside < limit * 1.004, "{edge}: {inside} of {limit}");
+        assert!(outside > limit * 0.999, "{edge}: {outside} of {limit}");
+    }
+    assert!(found.plausible.0 < 0.9 * found.length && found.plausible.1 > 1.1 * found.length);
+}
+
+/// The same with no delay of its own: the length tells by how much the faster wave is flattened, and nothing else.
+fn centred(length: f64) -> impl Fn(f64) -> f64 {
+    move |time| wave(length)(time + length / 2.0)
+}
+
+#[test]
+fn parts_left_out_tell_how_far_a_length_may_be_off() {
+    let lengths = log_grid(LENGTHS.0, LENGTHS.1, 28);
+    let readings = |off: f64| -> Vec<(f64, f64)> {
+        let error = |(time, watts)| watts - 25.0 * wave(0.12)(time - 0.03);
+        let of = |(time, watts)| (time, error((time, watts)) + 25.0 * centred(0.12)(time - 0.03));
+        waves(off).into_iter().map(of).collect()
+    };
+    let spread = |off: f64| {
+        let readings = readings(off);
+        let found = search(&readings, &lengths, 0.05, centred);
+        (spread_of_parts(&readings, &found, 0.05, centred), found)
+    };
+    let (exact, _) = spread(0.0);
+    assert!((1.0..1.02).contains(&exact), "{exact}");
+    let (found, best) = spread(2.0);
+    // By trying all lengths and five delays: Student's t of five degrees of freedom times the jackknife's error.
+    let readings = readings(2.0);
+    let best_without = |part: usize| {
+        let rest = without_part(&readings, part);
+        let residual = |log: f64| {
+            let delays = [-0.01, -0.005, 0.0, 0.005, 0.01].map(|more| best.delay + more);
+            let of = |delay| affine(&rest, delay, centred(log.exp())).residual;
+            delays.into_iter().map(of).fold(f64::MAX, f64::min)
+        };
+        let logs = (-250..=250).map(|step| best.length.ln() + f64::from(step) * 0.001);
+        logs.map(|log| (log, residual(log))).min_by(|a, b| a.1.total_cmp(&b.1)).expect("some").0
+    };
+    let logs: Vec<f64> = (0..6).map(best_without).collect();
+    let mean = logs.iter().sum::<f64>() / 6.0;
+    let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() * 5.0 / 6.0;
+    let expected = (2.571 * variance.sqrt()).exp();
+    assert!(expected > 1.03, "{expected}");
+    close(found.ln(), expected.ln(), 0.1 * expected.ln());
+    // Never more than a factor of three.
+    assert!(spread(60.0).0 <= 3.0);
+}
+
+/// Beside the same with each line written out.
+#[test]
+fn parts_left_out_tell_the_errors_of_gain_and_offset() {
+    let readings: Vec<(f64, f64)> = waves(2.0)
+        .into_iter()
+        .enumerate()
+        .map(|(at, (time, watts))| (time, watts + at as f64 * 0.01))
+        .collect();
+    let (gain_error, offset_error) = scale_of_parts(&readings, 0.03, wave(0.12));
+    let least = readings.iter().map(|(_, watts)| *watts).fold(f64::MAX, f64::min);
+    let (mut gains, mut of_least) = (Vec::new(), Vec::new());
+    for part in 0..6 {
+        let kept: Vec<(f64, f64)> = readings
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| index * 6 / 80 != part)
+            .map(|(_, (time, watts))| (wave(0.12)(time - 0.03), *watts))
+            .collect();
+        let count = kept.len() as f64;
+        let (x, y) =
+            (kept.iter().map(|p| p.0).sum::<f64>() / count, kept.iter().map(|p| p.1).sum::<f64>() / count);
+        let slope = kept.iter().map(|p| (p.0 - x) * (p.1 - y)).sum::<f64>()
+            / kept.iter().map(|p| (p.0 - x).powi(2)).sum::<f64>();
+        gains.push(1.0 / slope);
+        of_least.push((least - (y - slope * x)) / slope);
+    }
+    let error = |values: &[f64]| {
+        let mean = values.iter().sum::<f64>() / 6.0;
+        (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() * 5.0 / 6.0).sqrt()
+    };
+    let mean = gains.iter().sum::<f64>() / 6.0;
+    close(gain_error, error(&gains) / mean, 1e-9);
+    close(offset_error.as_watts(), error(&of_least), 1e-9);
+    assert!(gain_error > 1e-3 && offset_error.as_watts() > 1e-3);
+}
