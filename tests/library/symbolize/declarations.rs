@@ -176,7 +176,7 @@ fn names_tell_what_a_function_is_declared_in() {
         assert_eq!(names.iter().filter(|name| is_lambda(name)).count(), 2, "{names:#?}");
         let has_work =
             |name: &&str| name.starts_with("ns::Outer::work<long>") && name.ends_with("operator()");
-        assert!(names.iter().any(|name| has_work(name)), "by its name for the linker: {names:#?}");
+        assert!(names.iter().any(has_work), "by its name for the linker: {names:#?}");
         assert!(!names.contains(&"operator()"), "{names:#?}");
         // As debug information has them, where nothing else is wanted.
         let raw = SymbolizeOptions { demangle: false, ..options(path) };
