@@ -158,7 +158,8 @@ pub fn write_difference(
     let total = (older.total() * scale).max(newer.total()) * unit.per_weight;
     let per_joule = (newer.weight == Weight::Joules).then_some(unit.per_weight);
     let changes = Changes::of(&drawn, total, per_joule);
-    let painted = Painted::by_change(&changes, drawn.iter().map(|(path, sides)| (&**path, sides.numbers[1])));
+    let stacks = drawn.iter().map(|(path, sides)| (&**path, sides.numbers[1]));
+    let painted = Painted::by_path(stacks, |path| changes.paint(path));
     let lines: Vec<String> = drawn
         .iter()
         .map(|(path, Sides { numbers: [older, newer], .. })| format!("{path} {older} {newer}"))

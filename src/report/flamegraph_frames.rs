@@ -11,7 +11,6 @@ use quick_xml::escape::{escape, unescape};
 use regex::{Captures, Regex};
 use rustc_hash::FxHashMap;
 
-use super::flamegraph_change::Changes;
 use super::heat::Heat;
 use crate::label::Label;
 use crate::units::{Joules, Watts};
@@ -58,9 +57,12 @@ impl Painted {
         })
     }
 
-    /// Of sorted stacks, each place by what changed in it.
-    pub fn by_change<'s>(changes: &Changes<'_>, stacks: impl IntoIterator<Item = (&'s str, u64)>) -> Self {
-        Self::new(stacks, (), |(), path, _| ((), changes.paint(path)))
+    /// Of sorted stacks, each place as it is told of its path.
+    pub fn by_path<'s>(
+        stacks: impl IntoIterator<Item = (&'s str, u64)>,
+        paint: impl Fn(&str) -> Option<Paint>,
+    ) -> Self {
+        Self::new(stacks, (), |(), path, _| ((), paint(path)))
     }
 
     /// `enter` is told what it said of the place around a place, and the place's path and name.
