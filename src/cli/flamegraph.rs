@@ -48,7 +48,7 @@ pub struct FlamegraphArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Show what is spent more (red) or less (blue) than in this older recording.
+    /// Show what is spent more (red) or less (blue) than in this older recording; grey is what chance explains.
     #[arg(long, value_name = "FILE")]
     diff: Option<PathBuf>,
 

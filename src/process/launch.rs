@@ -123,9 +123,11 @@ impl Credentials {
     }
 }
 
-/// Where a program writes to, where that is not where the recorder does.
+/// Where a program reads from and writes to, where that is not where the recorder does.
 #[derive(Debug, Clone, Default)]
 pub struct Streams {
+    /// Its standard input.
+    pub stdin: Option<Arc<OwnedFd>>,
     /// Its standard output.
     pub stdout: Option<Arc<OwnedFd>>,
     /// Its standard error.
@@ -135,7 +137,8 @@ pub struct Streams {
 impl PartialEq for Streams {
     fn eq(&self, other: &Self) -> bool {
         let numbers = |streams: &Self| {
-            [&streams.stdout, &streams.stderr].map(|stream| stream.as_ref().map(|open| open.as_raw_fd()))
+            [&streams.stdin, &streams.stdout, &streams.stderr]
+                .map(|stream| stream.as_ref().map(|open| open.as_raw_fd()))
         };
         numbers(self) == numbers(other)
     }
@@ -146,6 +149,9 @@ impl Eq for Streams {}
 impl Streams {
     /// Makes them those of this process.
     fn assume(&self) -> nix::Result<()> {
+        if let Some(stdin) = &self.stdin {
+            unistd::dup2_stdin(stdin)?;
+        }
         if let Some(stdout) = &self.stdout {
             unistd::dup2_stdout(stdout)?;
         }
@@ -337,17 +343,21 @@ mod tests {
     }
 
     #[test]
-    fn the_program_writes_where_it_is_told_to() {
+    fn the_program_reads_and_writes_where_it_is_told_to() {
         let (mut read_end, write_end) = io::pipe().expect("a pipe");
         let write_end = Arc::new(OwnedFd::from(write_end));
-        let streams = Streams { stdout: Some(write_end.clone()), stderr: Some(write_end) };
-        let argv = ["sh", "-c", "echo out; echo err >&2; echo again"].map(OsString::from);
+        let (input, mut typed) = io::pipe().expect("a pipe");
+        typed.write_all(b"in\n").expect("it fits");
+        drop(typed);
+        let stdin = Some(Arc::new(OwnedFd::from(input)));
+        let streams = Streams { stdin, stdout: Some(write_end.clone()), stderr: Some(write_end) };
+        let argv = ["sh", "-c", "cat; echo out; echo err >&2; echo again"].map(OsString::from);
         let waiting = Waiting::spawn(&argv, SigSet::empty(), None, &[], &streams).expect("process");
         let pid = waiting.release().expect("started");
         drop(streams);
         let mut written = String::new();
         read_end.read_to_string(&mut written).expect("text");
-        assert_eq!(written, "out\nerr\nagain\n");
+        assert_eq!(written, "in\nout\nerr\nagain\n");
         assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, 0)));
     }
 

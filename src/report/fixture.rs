@@ -218,6 +218,7 @@ impl Fixture {
                         name: None,
                         address: None,
                         known: true,
+                        declaration: None,
                     });
                     let file = line.as_ref().map(|(file, _)| {
                         found.files.push(file.as_str().into());

@@ -12,6 +12,7 @@ use inferno::flamegraph::{self, Direction as Growth, TextTruncateDirection};
 use rustc_hash::FxHashSet;
 
 use super::deepest::{DEEPER, Depths, cut};
+use super::flamegraph_change::{Changes, PlaceErrors, Sides};
 use super::flamegraph_frames::{self, NOTHING, Painted};
 use super::folded::WholeNumbers;
 use super::heading::{heading, provenance};
@@ -98,7 +99,7 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
         }
     }
     flamegraph_frames::sort(&mut stacks);
-    let painted = heat.as_ref().map(|heat| Painted::new(heat, &stacks));
+    let painted = heat.as_ref().map(|heat| Painted::by_watts(heat, &stacks));
     let lines: Vec<String> = stacks.iter().map(|(stack, number)| format!("{stack} {number}")).collect();
     let folded = tree.folded_share().map(|share| format!("; {:.1} % folded", share * 100.0));
     let deeper = most.map(|most| format!("; {DEEPER}: beyond {most} frames"));
@@ -113,7 +114,7 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
     draw(tree, look, &lines, out)
 }
 
-/// Draws what `newer` spends more (red) or less (blue) than `older`. Widths are the newer one's.
+/// Draws what `newer` spends more (red) or less (blue) than `older`, each place by its own code. Widths are the newer one's.
 ///
 /// # Errors
 /// If one is weighed by joules and the other is not, or writing fails.
@@ -129,29 +130,40 @@ pub fn write_difference(
     let unit = Unit::of(newer);
     let scale = if options.normalize { newer.total() / older.total() } else { 1.0 };
     // Sorted by path, so that the picture is always the same.
-    let mut paths: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    let mut paths: BTreeMap<String, Sides> = BTreeMap::new();
     let mut depths = [Depths::default(), Depths::default()];
     for (side, (tree, scale)) in [(older, scale), (newer, 1.0)].into_iter().enumerate() {
-        let mut whole = WholeNumbers::new(unit.per_weight * scale);
-        let names = tree.names();
+        let per_weight = unit.per_weight * scale;
+        let mut whole = WholeNumbers::new(per_weight);
+        let (names, errors) = (tree.names(), PlaceErrors::of(tree));
         tree.for_each_own(tree.total() * THINNEST_OF_DIFFERENCE, |path, weight| {
             depths[side].add(path.len(), weight);
-            paths.entry(names.join(path)).or_default()[side] += whole.next(weight);
+            let mut here = Sides::default();
+            here.numbers[side] = whole.next(weight);
+            here.weights[side] = weight * per_weight;
+            here.errors[side] = errors.most(path, weight) * per_weight;
+            paths.entry(names.join(path)).or_default().add(&here);
             Ok::<(), ReportError>(())
         })?;
     }
     // As deep as either of them.
     let [older_most, newer_most] = depths.map(|depths| depths.most().unwrap_or(depths.deepest()));
     let most = Some(older_most.max(newer_most));
-    let mut drawn: BTreeMap<Cow<'_, str>, [u64; 2]> = BTreeMap::new();
-    for (path, numbers) in &paths {
-        let sums = drawn.entry(cut(path, most)).or_default();
-        sums.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number);
+    let mut drawn: BTreeMap<Cow<'_, str>, Sides> = BTreeMap::new();
+    for (path, sides) in &paths {
+        drawn.entry(cut(path, most)).or_default().add(sides);
     }
-    let mut drawn: Vec<(Cow<'_, str>, [u64; 2])> = drawn.into_iter().collect();
+    let mut drawn: Vec<(Cow<'_, str>, Sides)> = drawn.into_iter().collect();
     drawn.sort_by(|(a, _), (b, _)| flamegraph_frames::by_names(a, b));
-    let lines: Vec<String> =
-        drawn.into_iter().map(|(path, [older, newer])| format!("{path} {older} {newer}")).collect();
+    let total = (older.total() * scale).max(newer.total()) * unit.per_weight;
+    let per_joule = (newer.weight == Weight::Joules).then_some(unit.per_weight);
+    let changes = Changes::of(&drawn, total, per_joule);
+    let stacks = drawn.iter().map(|(path, sides)| (&**path, sides.numbers[1]));
+    let painted = Painted::by_path(stacks, |path| changes.paint(path));
+    let lines: Vec<String> = drawn
+        .iter()
+        .map(|(path, Sides { numbers: [older, newer], .. })| format!("{path} {older} {newer}"))
+        .collect();
     let (unit_name, is) =
         (unit.name, if options.normalize { " after scaling to the same total" } else { "" });
     let how = [older, newer].map(|tree| provenance(&tree.summary, tree.weight));
@@ -160,11 +172,11 @@ pub fn write_difference(
         [before, now] => format!("before {before}, now {now}"),
     };
     let subtitle = format!(
-        "red: more {unit_name} in the frame itself than before{is}, blue: less; before {} {unit_name}, now {} {unit_name}; {how}",
+        "red: more {unit_name} in the frame itself than before{is}, blue: less, grey: the same, or within two standard errors; before {} {unit_name}, now {} {unit_name}; {how}",
         grouped((older.total() * unit.per_weight).round() as u64),
         grouped((newer.total() * unit.per_weight).round() as u64),
     );
-    let look = Look { unit: &unit, options, subtitle, palette: None, painted: None };
+    let look = Look { unit: &unit, options, subtitle, palette: None, painted: Some(&painted) };
     draw(newer, look, &lines, out)
 }
 
@@ -173,10 +185,10 @@ struct Look<'p> {
     unit: &'p Unit,
     options: &'p FlamegraphOptions,
     subtitle: String,
-    /// The colors of names; without it, those of a difference.
+    /// The colors of names, where places have none of their own.
     palette: Option<PaletteMap>,
     /// What colors places, whatever their names are.
-    painted: Option<&'p Painted<'p>>,
+    painted: Option<&'p Painted>,
 }
 
 /// Draws sorted lines of folded stacks.

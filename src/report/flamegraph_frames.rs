@@ -31,34 +31,69 @@ pub(super) fn by_names(a: &str, b: &str) -> Ordering {
     a.split(';').cmp(b.split(';'))
 }
 
-/// The places of frames, and what is known of each.
-pub(super) struct Painted<'h> {
-    heat: &'h Heat<'h>,
-    /// By row (0 is of the frame of everything) and the numbers to the left.
-    watts: FxHashMap<(usize, u64), Watts>,
+/// What a frame looks like, and what is said of it behind what inferno says.
+#[derive(Debug, Clone)]
+pub(super) struct Paint {
+    /// Without one it is that of [`NOTHING`].
+    pub color: Option<Color>,
+    pub said: String,
 }
 
-impl<'h> Painted<'h> {
-    /// Of sorted stacks.
-    pub fn new(heat: &'h Heat<'h>, stacks: &Stacks) -> Self {
-        let mut watts = FxHashMap::default();
+/// The places of frames, and what is known of each.
+#[derive(Default)]
+pub(super) struct Painted {
+    /// By row (0 is of the frame of everything) and the numbers to the left.
+    frames: FxHashMap<(usize, u64), Paint>,
+}
+
+impl Painted {
+    /// Of sorted stacks, each place by the watts of its own code.
+    pub fn by_watts(heat: &Heat<'_>, stacks: &Stacks) -> Self {
+        let stacks = stacks.iter().map(|(stack, number)| (stack.as_str(), *number));
+        Self::new(stacks, heat.all(), |within, _, name| {
+            let place = heat.place(within, name);
+            let paint = |watts: Watts| Paint { color: Some(heat.shade(watts)), said: watts.to_string() };
+            (place, heat.watts(place).map(paint))
+        })
+    }
+
+    /// Of sorted stacks, each place as it is told of its path.
+    pub fn by_path<'s>(
+        stacks: impl IntoIterator<Item = (&'s str, u64)>,
+        paint: impl Fn(&str) -> Option<Paint>,
+    ) -> Self {
+        Self::new(stacks, (), |(), path, _| ((), paint(path)))
+    }
+
+    /// `enter` is told what it said of the place around a place, and the place's path and name.
+    fn new<'s, Place: Copy>(
+        stacks: impl IntoIterator<Item = (&'s str, u64)>,
+        all: Place,
+        enter: impl Fn(Place, &str, &str) -> (Place, Option<Paint>),
+    ) -> Self {
+        let mut painted = Self::default();
         // The names on the way to the stack before, and their places.
-        let mut open: Vec<(&str, Option<u32>)> = Vec::new();
+        let mut open: Vec<(&str, Place)> = Vec::new();
         let mut left = 0;
         for (stack, number) in stacks {
             let same = open.iter().zip(stack.split(';')).take_while(|((open, _), name)| open == name).count();
             open.truncate(same);
+            let mut end = open.iter().map(|(name, _)| name.len() + 1).sum::<usize>();
             for name in stack.split(';').skip(same) {
-                let within = open.last().map_or(heat.all(), |(_, place)| *place);
-                let place = heat.place(within, name);
+                end += name.len();
+                let within = open.last().map_or(all, |(_, place)| *place);
+                let (place, paint) = enter(within, &stack[..end], name);
+                end += 1;
                 open.push((name, place));
-                if let Some(drawn) = heat.watts(place) {
-                    watts.insert((open.len(), left), drawn);
-                }
+                match paint {
+                    Some(paint) => painted.frames.insert((open.len(), left), paint),
+                    // What is as wide as nothing, and begins here too, is not drawn.
+                    None => painted.frames.remove(&(open.len(), left)),
+                };
             }
             left += number;
         }
-        Self { heat, watts }
+        painted
     }
 }
 
@@ -73,7 +108,7 @@ static FRAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 /// The picture with joules as people read them, and with what is known of its places. `row_height` is in pixels.
-pub(super) fn finish<'s>(svg: &'s str, row_height: usize, painted: Option<&Painted<'_>>) -> Cow<'s, str> {
+pub(super) fn finish<'s>(svg: &'s str, row_height: usize, painted: Option<&Painted>) -> Cow<'s, str> {
     let Some(frame) = FRAME.as_ref() else { return Cow::Borrowed(svg) };
     let pixel_row = |found: &Captures<'_>| found["y"].parse().unwrap_or(0usize);
     // That of everything has its share as a whole number.
@@ -82,7 +117,7 @@ pub(super) fn finish<'s>(svg: &'s str, row_height: usize, painted: Option<&Paint
     let svg = frame.replace_all(svg, |found: &Captures<'_>| {
         let row = pixel_row(found).abs_diff(first_row) / row_height;
         let left = found["left"].parse().unwrap_or(u64::MAX);
-        let (fill, watts) = match painted {
+        let (fill, said) = match painted {
             Some(painted) if row > 0 => painted.at(row, left),
             _ => (found["fill"].to_owned(), None),
         };
@@ -91,7 +126,7 @@ pub(super) fn finish<'s>(svg: &'s str, row_height: usize, painted: Option<&Paint
             &found["name"],
             readable(&found["count"], &found["unit"]),
             &found["behind"],
-            watts.map(|watts| format!(", {watts}")).unwrap_or_default(),
+            said.map(|said| format!(", {said}")).unwrap_or_default(),
             &found["space"],
             &found["place"],
             &found["text"],
@@ -152,12 +187,12 @@ const CUT: &str = "..";
 /// The share of the frame of everything, and of no other.
 const EVERYTHING: &str = "100%";
 
-impl Painted<'_> {
-    /// The color of a frame, and what its code draws.
-    fn at(&self, row: usize, left: u64) -> (String, Option<Watts>) {
-        let watts = self.watts.get(&(row, left)).copied();
-        let Color { r, g, b } = watts.map_or(NOTHING, |watts| self.heat.shade(watts));
-        (format!("rgb({r},{g},{b})"), watts)
+impl Painted {
+    /// The color of a frame, and what is said of it.
+    fn at(&self, row: usize, left: u64) -> (String, Option<&str>) {
+        let paint = self.frames.get(&(row, left));
+        let Color { r, g, b } = paint.and_then(|paint| paint.color).unwrap_or(NOTHING);
+        (format!("rgb({r},{g},{b})"), paint.map(|paint| paint.said.as_str()))
     }
 }
 

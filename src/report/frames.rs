@@ -63,6 +63,8 @@ pub(super) struct FunctionLabel {
     /// Tells static functions of one name apart. Code made at run time has none: a compiler moves its
     /// functions, and they are still the same.
     pub address: Option<u64>,
+    /// Tells functions of one name apart that have no name for the linker: file and line of the declaration.
+    pub declared: Option<Label>,
 }
 
 /// The keys of all frames of a profile.
@@ -81,8 +83,12 @@ impl FrameTable {
     /// Looks up each address once. Without `inline` an address is the function that its code lies in.
     pub fn new(profile: &Profile, symbols: &Symbols, detail: Detail, inline: bool) -> Self {
         let modules: Vec<Label> = profile.modules.iter().map(module_label).collect();
-        let unknown =
-            FunctionLabel { name: Label::new("[unknown]"), module: Label::new("[unknown]"), address: None };
+        let unknown = FunctionLabel {
+            name: Label::new("[unknown]"),
+            module: Label::new("[unknown]"),
+            address: None,
+            declared: None,
+        };
         let moves = moving_modules(profile);
         let mut functions = Interner::default();
         functions.intern(unknown.clone());
@@ -107,12 +113,12 @@ impl FrameTable {
                     && profile.modules.get(module).is_none_or(|module| module.kind == ModuleKind::Unknown);
                 let as_module = is_nowhere
                     || detail == Detail::ClassedFunction && !function.known && function.address.is_none();
+                let is_still = !moves.get(module).is_some_and(|moves| *moves);
                 functions.intern(FunctionLabel {
                     name: if as_module { in_brackets(label) } else { Label::new(&function.name) },
                     module: label.clone(),
-                    address: function.address.filter(|_| {
-                        !made_at_run_time && !as_module && !moves.get(module).is_some_and(|moves| *moves)
-                    }),
+                    address: function.address.filter(|_| !made_at_run_time && !as_module && is_still),
+                    declared: function.declared.as_deref().filter(|_| is_still).map(Label::new),
                 })
             })
             .collect();
@@ -144,7 +150,9 @@ impl FrameTable {
             }
             ends.push(frames.len() as u32);
         }
-        Self { functions: functions.values, keys: keys.values, frames, ends }
+        let mut functions = functions.values;
+        tell_apart(&mut functions);
+        Self { functions, keys: keys.values, frames, ends }
     }
 
     /// The same keys, of which each address has only the function that its code lies in.
@@ -187,6 +195,24 @@ impl FrameTable {
     pub fn flags(&self, condition: impl Fn(&FunctionLabel) -> bool) -> Vec<bool> {
         let functions: Vec<bool> = self.functions.iter().map(condition).collect();
         self.keys.iter().map(|key| functions[key.function as usize]).collect()
+    }
+}
+
+/// Where functions of a module have one name and are declared in several places, each says in which: `turn (a.c:12)`.
+fn tell_apart(functions: &mut [FunctionLabel]) {
+    let key = |function: &FunctionLabel| (function.name.clone(), function.module.clone());
+    let mut first: FxHashMap<(Label, Label), Label> = FxHashMap::default();
+    let mut several: FxHashSet<(Label, Label)> = FxHashSet::default();
+    for function in functions.iter() {
+        let Some(declared) = &function.declared else { continue };
+        if first.entry(key(function)).or_insert_with(|| declared.clone()) != declared {
+            several.insert(key(function));
+        }
+    }
+    for function in functions {
+        if let Some(declared) = function.declared.as_ref().filter(|_| several.contains(&key(function))) {
+            function.name = Label::new(&format!("{} ({})", function.name, declared.file_name()));
+        }
     }
 }
 
@@ -263,5 +289,32 @@ impl<T: Clone + Eq + Hash> Interner<T> {
         self.values.push(value.clone());
         self.ids.insert(value, id);
         id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_one_name_say_where_they_are_declared_if_that_differs() {
+        let of = |name: &str, module: &str, declared: Option<&str>, address| FunctionLabel {
+            name: Label::new(name),
+            module: Label::new(module),
+            address,
+            declared: declared.map(Label::new),
+        };
+        let mut functions = [
+            of("turn", "app", Some("/src/a.c:12"), None),
+            of("turn", "app", Some("/src/b.c:3"), Some(64)),
+            of("turn", "app", None, Some(128)),
+            of("turn", "lib", Some("/src/a.c:12"), None),
+            // Two copies of one function of a header.
+            of("common", "app", Some("/src/c.h:1"), Some(256)),
+            of("common", "app", Some("/src/c.h:1"), Some(512)),
+        ];
+        tell_apart(&mut functions);
+        let names = functions.map(|function| function.name.as_str().to_owned());
+        assert_eq!(names, ["turn (a.c:12)", "turn (b.c:3)", "turn", "turn", "common", "common"]);
     }
 }

@@ -22,6 +22,7 @@ mod firefox;
 #[cfg(test)]
 mod fixture;
 pub mod flamegraph;
+mod flamegraph_change;
 mod flamegraph_frames;
 pub mod flamegraph_png;
 pub mod flamegraph_text;

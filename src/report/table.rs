@@ -280,6 +280,27 @@ fn whole_name(report: &Report) -> &'static str {
 }
 
 fn footer(report: &Report, style: &Style) -> String {
+    [about_weights(report, style), about_inlined(report).to_owned()]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+/// Whose rows have what inlined functions took: tables and pages differ, unless one says which is wanted.
+fn about_inlined(report: &Report) -> &'static str {
+    match (report.by, report.inline) {
+        (Grouping::Function, false) => {
+            "inlined functions: in the rows of their callers (--inline: in their own)"
+        }
+        (Grouping::Function, true) => {
+            "inlined functions: in rows of their own (--no-inline: in those of their callers)"
+        }
+        _ => "",
+    }
+}
+
+fn about_weights(report: &Report, style: &Style) -> String {
     if report.weight != Weight::Joules {
         let events = report.summary.events.iter().filter(|event| event.samples > 0).count();
         let several = report.event.is_none() && report.by != Grouping::Event && events > 1;

@@ -215,11 +215,12 @@ fn a_difference_is_red_where_more_is_spent() {
         let fill = frame.split_once("fill=\"").expect("it has a color").1;
         fill.split_once('"').expect("a quoted color").0.to_owned()
     };
-    // deflate: 2 J less, the largest change; mix: 1 J more; main itself: nothing.
+    // deflate: 2 J less, the largest change; mix: 1 J more, drawn by the root of a half; main itself: nothing.
     assert_eq!(fill(&absolute, "deflate"), "rgb(100,100,255)");
-    assert_eq!(fill(&absolute, "mix"), "rgb(255,175,175)");
-    assert_eq!(fill(&absolute, "main"), "rgb(250,250,250)");
-    assert!(absolute.contains("mix (2.000 J, 50.00%; +25.00%)"));
+    assert_eq!(fill(&absolute, "mix"), "rgb(255,144,144)");
+    assert_eq!(fill(&absolute, "main"), "rgb(200,200,200)");
+    // Errors of a tenth: 0.1 J and 0.2 J.
+    assert!(absolute.contains("mix (2.000 J, 50.00%; +25.00%, itself +1.000 J ± 223.6 mJ)"), "{absolute}");
     // Scaled from 5 J to 4 J, deflate had 3.2 J and mix 0.8 J: both change by 1.2 J.
     assert_eq!(fill(&draw(true), "deflate"), "rgb(100,100,255)");
     assert_eq!(fill(&draw(true), "mix"), "rgb(255,100,100)");

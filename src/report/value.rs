@@ -79,6 +79,8 @@ pub struct Report {
     pub dimensions: Vec<Dimension>,
     /// The only event whose samples count, if one was asked for.
     pub event: Option<Label>,
+    /// Inlined functions are told from those that they were put into.
+    pub inline: bool,
     /// Whose callers or callees the rows are.
     pub neighbours_of: Option<(Side, Label)>,
     /// The rows, sorted.
@@ -133,6 +135,7 @@ impl Report {
             by: options.by,
             dimensions: options.dimensions.clone(),
             event: options.selection.event.as_deref().map(Label::new),
+            inline: options.inline,
             not_selected,
             whole: if neighbours_of.is_some() { rows.iter().map(|row| row.own).sum() } else { chosen },
             neighbours_of,

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 
+use super::declaration::Declaration;
 use super::demangle::Demangler;
-use super::dwarf::{DebugLookup, DebugMap};
+use super::dwarf::{CopyId, DebugFrame, DebugLookup, DebugMap, OriginId};
 use super::elf::Segments;
 use super::error::SymbolizeError;
 use super::function_starts::FunctionStarts;
@@ -99,6 +100,9 @@ struct Ids {
     symbols: FxHashMap<u64, FunctionId>,
     /// Names in debug information, by where they lie in memory.
     names: FxHashMap<(usize, usize), FunctionId>,
+    /// Copies of functions without a name for the linker, and what they are copies of.
+    copies: FxHashMap<CopyId, FunctionId>,
+    origins: FxHashMap<OriginId, FunctionId>,
     /// File names that a unit keeps, by where they lie in memory: the lookup keeps them in place.
     places: FxHashMap<(usize, usize), FileId>,
     files: FxHashMap<Box<str>, FileId>,
@@ -128,8 +132,9 @@ impl<'a> Search<'_, 'a> {
             let found = self.symbol(address);
             within = found.as_ref().map(|symbol| address.wrapping_sub(symbol.start));
             extent = found.as_ref().and_then(|_| self.extent(offset, address));
-            symbol = found.map(|symbol| self.symbol_function(&symbol));
             self.debug_frames(address.wrapping_sub(self.map.debug_shift), &mut frames);
+            let declared = frames.last().and_then(|(function, ..)| *function);
+            symbol = found.map(|symbol| self.symbol_function(&symbol, declared));
         }
         // Innermost first. The outermost is the symbol's function, whatever debug information calls it.
         let (outermost, file, line) = frames.pop().unwrap_or_default();
@@ -173,7 +178,7 @@ impl<'a> Search<'_, 'a> {
         }
         let lines = self.wanted.lines;
         lookup.frames(address, |frame| {
-            let function = frame.function.map(|name| self.named_function(name));
+            let function = frame.function.map(|name| self.debug_function(lookup, address, &frame, name));
             let file = frame.file.filter(|_| lines).map(|path| self.file(path));
             frames.push((function, file, frame.line.filter(|_| lines)));
         });
@@ -186,20 +191,74 @@ impl<'a> Search<'_, 'a> {
         })
     }
 
-    fn symbol_function(&mut self, symbol: &Symbol<'_>) -> FunctionId {
+    /// The function of a symbol, which debug information calls `declared`.
+    fn symbol_function(&mut self, symbol: &Symbol<'_>, declared: Option<FunctionId>) -> FunctionId {
         if let Some(&id) = self.ids.symbols.get(&symbol.start) {
             return id;
         }
         let raw_name = symbol.raw_name();
+        // Its inlined copies are the same function. A part of it (`.cold`) or another name for it is not.
+        let declaration = declared.and_then(|id| self.found.functions[id.0 as usize].declaration.clone());
+        let declaration = declaration.filter(|declaration| {
+            let plain = Demangler { enabled: true, cpp_parameters: false };
+            *declaration.name == *raw_name
+                || plain.demangle(&raw_name).is_some_and(|name| *name == *declaration.name)
+        });
         let name = self.wanted.demangler.demangle(&raw_name).map(String::into_boxed_str);
         let id = self.found.add_function(FoundFunction {
             raw_name: Box::from(raw_name),
             name,
             address: Some(symbol.start),
             known: true,
+            declaration,
         });
         self.ids.symbols.insert(symbol.start, id);
         id
+    }
+
+    /// A function as debug information knows it: by its name for the linker, or else by its declaration.
+    fn debug_function(
+        &mut self,
+        lookup: &DebugLookup<'_, 'a>,
+        address: u64,
+        frame: &DebugFrame<'_, '_>,
+        name: &[u8],
+    ) -> FunctionId {
+        let of_linker = name.starts_with(b"_Z") || name.starts_with(b"_R");
+        let copy = frame.copy.filter(|_| !of_linker);
+        let Some(copy) = copy else { return self.named_function(name) };
+        if let Some(&id) = self.ids.copies.get(&copy) {
+            return id;
+        }
+        let id = match lookup.origin(address, copy) {
+            Some(origin) => match self.ids.origins.get(&origin.id) {
+                Some(&id) => id,
+                None => {
+                    let id = match lookup.declaration(&origin) {
+                        Some(declaration) => self.declared_function(name, declaration),
+                        None => self.named_function(name),
+                    };
+                    self.ids.origins.insert(origin.id, id);
+                    id
+                }
+            },
+            None => self.named_function(name),
+        };
+        self.ids.copies.insert(copy, id);
+        id
+    }
+
+    fn declared_function(&mut self, name: &[u8], declaration: Declaration) -> FunctionId {
+        let raw_name = String::from_utf8_lossy(name).into_owned().into_boxed_str();
+        let whole =
+            (self.wanted.demangler.enabled && declaration.name != raw_name).then(|| declaration.name.clone());
+        self.found.add_function(FoundFunction {
+            raw_name,
+            name: whole,
+            address: None,
+            known: true,
+            declaration: Some(declaration),
+        })
     }
 
     fn named_function(&mut self, name: &[u8]) -> FunctionId {
@@ -214,6 +273,7 @@ impl<'a> Search<'_, 'a> {
             name: readable,
             address: None,
             known: true,
+            declaration: None,
         });
         self.ids.names.insert(place, id);
         id
@@ -229,7 +289,8 @@ impl<'a> Search<'_, 'a> {
             return Some(id);
         }
         let raw_name = format!("{}+fn_{start:x}", self.label).into_boxed_str();
-        let function = FoundFunction { raw_name, name: None, address: Some(start), known: false };
+        let function =
+            FoundFunction { raw_name, name: None, address: Some(start), known: false, declaration: None };
         let id = self.found.add_function(function);
         self.ids.symbols.insert(start, id);
         Some(id)
@@ -237,7 +298,13 @@ impl<'a> Search<'_, 'a> {
 
     fn unknown_function(&mut self, offset: u64) -> FunctionId {
         let raw_name = format!("{}+{offset:#x}", self.label).into_boxed_str();
-        self.found.add_function(FoundFunction { raw_name, name: None, address: None, known: false })
+        self.found.add_function(FoundFunction {
+            raw_name,
+            name: None,
+            address: None,
+            known: false,
+            declaration: None,
+        })
     }
 
     fn file(&mut self, path: &str) -> FileId {

@@ -194,6 +194,7 @@ impl SymbolCache {
                             name: is_other.then(|| Box::from(&*named.name)),
                             address: named.address,
                             known: named.known,
+                            declaration: None,
                         })
                     });
                     let file = file.as_ref().map(|path| {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::declaration::Declaration;
 use crate::profile::{AddressId, ModuleId};
 
 /// Index of a function in [`Symbols::functions`].
@@ -33,6 +34,9 @@ pub struct Function {
     pub address: Option<u64>,
     /// Named by a symbol. If not, the name is made of module and offset.
     pub known: bool,
+    /// File and line of the declaration, `/src/a.c:12`, of a function without a name for the linker: of such, several
+    /// may have one name.
+    pub declared: Option<Arc<str>>,
 }
 
 /// One function at one address: the one that the symbol table names, or one inlined into it.
@@ -162,6 +166,8 @@ pub(crate) struct FoundFunction {
     pub(crate) name: Option<Box<str>>,
     pub(crate) address: Option<u64>,
     pub(crate) known: bool,
+    /// Of a function whose name is not its own.
+    pub(crate) declaration: Option<Declaration>,
 }
 
 /// The frames of a run of addresses of one module, with tables of its own. Ids are indices into these.
@@ -200,6 +206,14 @@ impl FoundFrames {
     }
 }
 
+/// Functions of one module, by what tells that one is the same.
+#[derive(Default)]
+struct KnownFunctions {
+    by_address: FxHashMap<u64, FunctionId>,
+    by_declaration: FxHashMap<Declaration, FunctionId>,
+    by_name: FxHashMap<Arc<str>, FunctionId>,
+}
+
 /// Merges what workers found. The order of merging decides all ids, whatever the number of workers.
 pub(crate) struct SymbolsBuilder {
     symbols: Symbols,
@@ -223,14 +237,13 @@ impl SymbolsBuilder {
     pub(crate) fn merge(&mut self, module: ModuleId, runs: &[(&[Item], &FoundFrames)]) {
         let mut ids: Vec<Vec<FunctionId>> =
             runs.iter().map(|(_, found)| vec![FunctionId(0); found.functions.len()]).collect();
-        let mut by_address = FxHashMap::default();
-        let mut by_name = FxHashMap::default();
+        let mut known = KnownFunctions::default();
         // Those with an address first: an inlined copy then finds the function that it is a copy of.
         for with_address in [true, false] {
             for ((_, found), ids) in runs.iter().zip(&mut ids) {
                 for (function, id) in found.functions.iter().zip(ids) {
                     if function.address.is_some() == with_address {
-                        *id = self.function(module, function, &mut by_address, &mut by_name);
+                        *id = self.function(module, function, &mut known);
                     }
                 }
             }
@@ -269,13 +282,13 @@ impl SymbolsBuilder {
         &mut self,
         module: ModuleId,
         found: &FoundFunction,
-        by_address: &mut FxHashMap<u64, FunctionId>,
-        by_name: &mut FxHashMap<Arc<str>, FunctionId>,
+        known: &mut KnownFunctions,
     ) -> FunctionId {
         let raw_name = self.intern(&found.raw_name);
-        let same = match found.address {
-            Some(address) => by_address.get(&address),
-            None => by_name.get(&raw_name),
+        let same = match (found.address, &found.declaration) {
+            (Some(address), _) => known.by_address.get(&address),
+            (None, Some(declaration)) => known.by_declaration.get(declaration),
+            (None, None) => known.by_name.get(&raw_name),
         };
         if let Some(&id) = same {
             return id;
@@ -286,11 +299,18 @@ impl SymbolsBuilder {
         };
         let id = FunctionId(self.symbols.functions.len() as u32);
         if let Some(address) = found.address {
-            by_address.insert(address, id);
+            known.by_address.insert(address, id);
         }
-        by_name.entry(raw_name.clone()).or_insert(id);
+        if let Some(declaration) = &found.declaration {
+            known.by_declaration.entry(declaration.clone()).or_insert(id);
+        }
+        if found.address.is_some() || found.declaration.is_none() {
+            known.by_name.entry(raw_name.clone()).or_insert(id);
+        }
         let (address, known) = (found.address, found.known);
-        self.symbols.functions.push(Function { name, raw_name, module, address, known });
+        let place = found.declaration.as_ref().and_then(|declaration| declaration.place.as_deref());
+        let declared = place.map(|place| self.intern(place));
+        self.symbols.functions.push(Function { name, raw_name, module, address, known, declared });
         id
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::OnceLock;
 
-use gimli::{Dwarf, Section as _, Unit, UnitRef, UnitType};
+use gimli::{DebugInfoOffset, Dwarf, Section as _, Unit, UnitOffset, UnitRef, UnitType};
 use rustc_hash::FxHashMap;
 
 use super::debug_sections::Reader;
@@ -95,6 +95,25 @@ impl<'a> UnitIndex<'a> {
     /// The unit whose lookups an address belongs to.
     pub(crate) fn unit_of(&self, address: u64) -> Option<u32> {
         self.containing(address).next().map(|range| range.unit)
+    }
+
+    /// A unit by its number.
+    pub(crate) fn unit(&self, number: u32) -> Option<&Unit<Reader<'a>>> {
+        self.units.get(number as usize).map(|indexed| &indexed.unit)
+    }
+
+    /// The only unit that declares this address to be its own, by its number.
+    pub(crate) fn only_unit_of(&self, address: u64) -> Option<u32> {
+        let mut units = self.containing(address).map(|range| range.unit);
+        let first = units.next()?;
+        units.all(|other| other == first).then_some(first)
+    }
+
+    /// The unit that holds an entry, and where in it that is.
+    pub(crate) fn unit_with(&self, entry: DebugInfoOffset) -> Option<(&Unit<Reader<'a>>, UnitOffset)> {
+        let behind = self.units.partition_point(|IndexedUnit { unit, .. }| unit.header.offset().0 <= entry.0);
+        let unit = &self.units.get(behind.checked_sub(1)?)?.unit;
+        Some((unit, entry.to_unit_offset(&unit.header)?))
     }
 
     /// May functions be looked up at this address?

@@ -289,6 +289,7 @@ impl Builder {
                             name: None,
                             address: None,
                             known: name.is_some(),
+                            declaration: None,
                         })
                     });
                     found.add_frame(SourceFrame { function, file: None, line: None, inlined: depth > 0 });

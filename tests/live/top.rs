@@ -301,6 +301,49 @@ fn what_the_program_writes_comes_out_behind_the_view() {
 }
 
 #[test]
+fn the_programs_terminal_is_as_large_as_the_view_and_keys_are_the_views() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    // It would take the keys, and it tells the size at first and whenever it hears of another.
+    let script = "exec 3>&1; trap 'echo resized $(stty size <&3)' WINCH; cat > keys; echo at first $(stty size <&3); \
+                  while :; do sleep 0.1; done";
+    std::fs::write(folder.path().join("program"), script).expect("written");
+    let eprof = eprof().get_program().to_string_lossy().into_owned();
+    let path = folder.path().display();
+    let command = format!("cd {path}; {eprof} top -d 0.3 -- sh program; echo ended: $?; sleep 60");
+    let Some(tmux) = Tmux::start("size", (80, 24), &command) else { return };
+    tmux.wait_for("output: at first 24 80");
+    for (columns, rows) in [("200", "50"), ("100", "30")] {
+        tmux.run(&["resize-window", "-x", columns, "-y", rows]);
+        tmux.wait_for(&format!("output: resized {rows} {columns}"));
+    }
+    tmux.keys(&["?"]);
+    tmux.wait_for("Keys (any key goes back)");
+    tmux.keys(&["x", "q"]);
+    tmux.wait_for("ended: 0");
+    assert_eq!(std::fs::read_to_string(folder.path().join("keys")).expect("it was made"), "");
+}
+
+#[test]
+fn what_is_piped_in_is_the_programs_and_keys_are_the_views() {
+    if !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    std::fs::write(folder.path().join("program"), "read line; echo got $line; sleep 60").expect("written");
+    let eprof = eprof().get_program().to_string_lossy().into_owned();
+    let path = folder.path().display();
+    let command =
+        format!("cd {path}; echo piped | {eprof} top -d 0.3 -- sh program; echo ended: $?; sleep 60");
+    let Some(tmux) = Tmux::start("piped", (80, 24), &command) else { return };
+    tmux.wait_for("output: got piped");
+    tmux.keys(&["q"]);
+    tmux.wait_for("ended: 0");
+}
+
+#[test]
 fn a_plain_terminal_gets_plain_letters_and_signals_restore_it() {
     if !can_record() {
         return;

@@ -41,6 +41,7 @@ mod program_output;
 mod screen;
 mod shared;
 mod terminal;
+mod terminal_size;
 mod view;
 
 const EXAMPLES: &str = "\
@@ -55,8 +56,9 @@ Examples:
 /// Show where the watts go, while they do.
 ///
 /// In the view, ? tells the keys. What COMMAND writes to the terminal is kept while the view is there, its last line below
-/// the rows, and comes out when the view ends. Where standard output is no terminal, or a dumb one, lines are written
-/// instead, and what COMMAND writes goes where it always does.
+/// the rows, and comes out when the view ends. The keys are the view's: COMMAND reads nothing from the terminal, but what
+/// standard input is where that is a file or a pipe. Where standard output is no terminal, or a dumb one, lines are written
+/// instead, and what COMMAND reads and writes is what it always is; so it is with --lines.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TopArgs {

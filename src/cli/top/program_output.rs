@@ -3,7 +3,8 @@
 //! Written into the view it would be painted over a moment later. It is kept in a file without a name until the view has
 //! ended, and comes out then, in its order and in all its bytes; from then on, what the program still writes passes through.
 //! The program writes to a terminal of its own, so that it colors its text and empties its buffers as it would otherwise:
-//! into a file, standard error would overtake standard output.
+//! into a file, standard error would overtake standard output. That terminal is as large as the view's. Keys are the view's
+//! alone: the program would take every second of them.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Seek, Write};
@@ -17,12 +18,14 @@ use eprof::label::Label;
 use eprof::process::{Streams, create_scratch};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::pty::{Winsize, openpty};
+use nix::pty::openpty;
+use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
-use ratatui::crossterm::terminal;
+use nix::unistd::Pid;
 
 use super::super::output::say;
 use super::last_line::LastLine;
+use super::terminal_size::TerminalSize;
 
 /// How often it is asked whether the view has ended, where the program writes nothing.
 const TICK: Duration = Duration::from_millis(50);
@@ -52,26 +55,28 @@ struct State {
 }
 
 impl ProgramOutput {
-    /// A terminal to write to, in place of those of standard output and error that are one.
+    /// A terminal to write to, in place of those of standard output and error that are one, and nothing to read in place of
+    /// the keys.
     ///
     /// # Errors
     /// If the system has no more terminals, or there is no room for what is written.
     pub fn keep() -> io::Result<(Self, Streams)> {
-        let size = terminal::window_size().map_or(None, |size| {
-            let (ws_row, ws_col) = (size.rows, size.columns);
-            Some(Winsize { ws_row, ws_col, ws_xpixel: size.width, ws_ypixel: size.height })
-        });
-        let pair = openpty(size.as_ref(), None)?;
+        let pair = openpty(None, None)?;
+        let mut size = TerminalSize::of(io::stdout().as_fd().try_clone_to_owned()?);
+        size.hand_on(&pair.master);
         // What comes out is what went in.
         let mut settings = tcgetattr(&pair.slave)?;
         cfmakeraw(&mut settings);
         tcsetattr(&pair.slave, SetArg::TCSANOW, &settings)?;
         let scratch = create_scratch(&std::env::temp_dir())?;
         let state = Arc::new(State::default());
-        let keeper = Keeper { terminal: File::from(pair.master), scratch, state: state.clone(), lost: None };
+        let terminal = File::from(pair.master);
+        let keeper = Keeper { terminal, size: Some(size), scratch, state: state.clone(), lost: None };
         let slave = Arc::new(pair.slave);
         let in_place_of = |is_terminal: bool| is_terminal.then(|| Arc::<OwnedFd>::clone(&slave));
+        let nothing = || File::open("/dev/null").map(|nothing| Arc::new(OwnedFd::from(nothing)));
         let streams = Streams {
+            stdin: io::stdin().is_terminal().then(nothing).transpose()?,
             stdout: in_place_of(io::stdout().is_terminal()),
             stderr: in_place_of(io::stderr().is_terminal()),
         };
@@ -117,6 +122,8 @@ impl Drop for ProgramOutput {
 
 struct Keeper {
     terminal: File,
+    /// What the terminal's size follows.
+    size: Option<TerminalSize>,
     scratch: File,
     state: Arc<State>,
     /// What there was no room for, and why.
@@ -128,6 +135,7 @@ impl Keeper {
         let mut buffer = vec![0; 1 << 16];
         let (mut is_open, mut is_shown, mut at_the_end) = (true, false, 0);
         loop {
+            self.resize();
             let phase = self.state.phase.load(Ordering::SeqCst);
             if phase != KEPT && !is_shown {
                 is_shown = true;
@@ -148,6 +156,15 @@ impl Keeper {
                 Written::Nothing if !is_open => thread::sleep(TICK),
                 Written::Nothing => {}
             }
+        }
+    }
+
+    /// Tells the program of a new size, as its terminal's kernel would if the program had it as its controlling terminal.
+    fn resize(&mut self) {
+        if self.size.as_mut().is_some_and(|size| size.hand_on(&self.terminal)) {
+            // It is in this process group, with what it has started; who knows nothing of the signal ignores it. The
+            // real terminal has sent it already, maybe too early: the size was the old one still.
+            let _ = kill(Pid::from_raw(0), Signal::SIGWINCH);
         }
     }
 
@@ -217,7 +234,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let scratch = create_scratch(folder.path()).expect("a file");
         let state = Arc::new(State::default());
-        let keeper = Keeper { terminal: File::from(pair.master), scratch, state: state.clone(), lost: None };
+        let terminal = File::from(pair.master);
+        let keeper = Keeper { terminal, size: None, scratch, state: state.clone(), lost: None };
         let keeper = thread::spawn(move || {
             let mut out = Vec::new();
             keeper.run(&mut out).map(|()| out)

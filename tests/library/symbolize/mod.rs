@@ -1,5 +1,6 @@
 //! Symbolizing programs that are compiled here, in the forms in which programs come.
 
+mod declarations;
 mod functions;
 mod hidden_callers;
 mod hostile;
