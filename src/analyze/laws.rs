@@ -64,6 +64,7 @@ fn variances(parts: &dyn ProfileParts) -> Vec<f64> {
     });
     let found = sums.finish(profile.threads.len());
     assert!(found.iter().all(|of| 0.0 <= of.by_chance && of.by_chance <= of.all), "{found:?}");
+    assert!(found.iter().all(|of| of.common == 0.0), "watts were measured: {found:?}");
     found.iter().flat_map(|of| [of.all, of.by_chance]).collect()
 }
 

@@ -41,6 +41,9 @@ pub struct Variance {
     /// The part of it that comes of chance from sample to sample, and of what was lost: it grows as the joules do. The rest
     /// is wrong by a share, and its square root grows as they do, but for the ends of meters.
     pub by_chance: f64,
+    /// The part of it of causes that all recordings share: watts that were assumed. They make all that recordings say larger
+    /// or smaller, and with it each change from one to the other, but no change comes of them.
+    pub common: f64,
 }
 
 /// What the variances of rows follow from, added up part by part.
@@ -100,9 +103,9 @@ impl<'p> VarianceSums<'p> {
                 sum.common.iter_mut().zip(found.common).for_each(|(sum, joules)| *sum += joules);
             }
         }
-        let variance = |row: &RowVariance| Variance {
-            all: row.common.iter().fold(row.own, |sum, joules| sum + joules.powi(2)),
-            by_chance: row.by_chance,
+        let variance = |row: &RowVariance| {
+            let common: f64 = row.common.iter().map(|joules| joules.powi(2)).sum();
+            Variance { all: row.own + common, by_chance: row.by_chance, common }
         };
         all.iter().map(variance).collect()
     }

@@ -88,8 +88,7 @@ impl<'a> CellSums<'a> {
         if let Some(variances) = variances.map(|variances| variances.finish(rows.len())) {
             for (row, variance) in rows.iter_mut().zip(variances) {
                 for sum in [&mut row.own, &mut row.total] {
-                    sum.variance += variance.all;
-                    sum.by_chance += variance.by_chance;
+                    sum.add_variance(variance);
                 }
             }
         }

@@ -66,7 +66,7 @@ impl PlaceErrors {
         Self { sums, weight: tree.weight, direction: tree.direction() }
     }
 
-    /// The largest standard error that a part of what a function took may have: what comes of chance is the root of that part as
+    /// The largest standard error, of causes that one recording has alone, that a part of what a function took may have: what comes of chance is the root of that part as
     /// large, and all else is smaller. It is known of joules alone.
     pub fn most(&self, path: &[TreeFrame], weight: f64) -> f64 {
         if self.weight != Weight::Joules || weight <= 0.0 {
@@ -79,7 +79,7 @@ impl PlaceErrors {
         };
         match code.and_then(|code| self.sums.get(code)) {
             Some((own, _)) if own.joules > Joules::ZERO => {
-                own.variance.max(0.0).sqrt() * (weight / own.weight(self.weight)).sqrt()
+                own.error_alone().as_joules() * (weight / own.weight(self.weight)).sqrt()
             }
             // Of what is no function nothing is known: it may be chance.
             _ => weight,

@@ -185,8 +185,7 @@ impl<'a> FrameSums<'a> {
         let Self { mut sums, variances, .. } = self;
         if let Some(variances) = variances.map(|variances| variances.finish(sums.len())) {
             for ((own, _), variance) in sums.iter_mut().zip(variances) {
-                own.variance += variance.all;
-                own.by_chance += variance.by_chance;
+                own.add_variance(variance);
             }
         }
         sums

@@ -4,7 +4,7 @@ use regex::Regex;
 
 use super::error::ReportError;
 use super::missing_joules::MissingJoules;
-use crate::profile::{Cell, GPU_LAUNCH_EVENT, Profile, ProfileMethod, Summed, VarianceSums};
+use crate::profile::{Cell, GPU_LAUNCH_EVENT, Profile, ProfileMethod, Summed, Variance, VarianceSums};
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// What rows and frames are weighed by.
@@ -57,6 +57,8 @@ pub struct Totals {
     /// The part of `variance` that comes of chance, from sample to sample: it grows as the joules do, and not as their
     /// square.
     pub by_chance: f64,
+    /// The part of `variance` of causes that all recordings share, see [`Variance::common`].
+    pub common: f64,
     /// Number of samples.
     pub samples: u64,
     /// Sum of the samples' periods.
@@ -70,6 +72,7 @@ impl std::ops::AddAssign for Totals {
         self.joules += other.joules;
         self.variance += other.variance;
         self.by_chance += other.by_chance;
+        self.common += other.common;
         self.samples += other.samples;
         self.count = self.count.saturating_add(other.count);
         self.time += other.time;
@@ -94,6 +97,20 @@ impl Totals {
     /// One standard error of the energy.
     pub fn standard_error(&self) -> Joules {
         Joules::from_joules(self.variance.max(0.0).sqrt())
+    }
+
+    /// One standard error of the energy of causes that this recording has alone: what is held against another recording is
+    /// as uncertain as that, in both, for watts that were assumed are the same in both.
+    pub fn error_alone(&self) -> Joules {
+        Joules::from_joules((self.variance - self.common).max(0.0).sqrt())
+    }
+
+    /// Adds the variance of the energy, and what it comes of.
+    pub(super) fn add_variance(&mut self, variance: Variance) {
+        let Variance { all, by_chance, common } = variance;
+        self.variance += all;
+        self.by_chance += by_chance;
+        self.common += common;
     }
 
     /// Power while these samples' code ran; `None` where no event told the time.
@@ -259,4 +276,22 @@ fn find<'a>(name: &str, names: impl Iterator<Item = &'a String> + Clone) -> Resu
         let known: Vec<&str> = names.map(String::as_str).collect();
         if known.is_empty() { "none".to_owned() } else { known.join(", ") }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Watts that were assumed of two recordings are no reason for a change from one to the other.
+    #[test]
+    fn what_a_recording_has_alone_is_without_what_all_share() {
+        let mut totals = Totals::of_joules(Joules::from_joules(10.0));
+        totals.add_variance(Variance { all: 36.25, by_chance: 0.09, common: 36.0 });
+        totals.add_variance(Variance { all: 64.0, by_chance: 0.0, common: 64.0 });
+        assert_eq!((totals.variance, totals.by_chance, totals.common), (100.25, 0.09, 100.0));
+        assert_eq!(totals.error_alone(), Joules::from_joules(0.5));
+        // Sums may differ in their last bits.
+        totals.common = 100.26;
+        assert_eq!(totals.error_alone(), Joules::ZERO);
+    }
 }

@@ -23,7 +23,7 @@ async function places(page, data, older) {
     const what = `${data.functions.name[fn]}, place ${node}`;
     assert.strictEqual(change, here[node] - was[node], what);
     // All of a function's joules are as sure as the function's, less are surer, and no part is surer than its share.
-    const whole = Math.hypot(data.functions.error[fn], (older.get(fn) || { error: 0 }).error);
+    const whole = Math.hypot(data.functions.alone[fn], (older.get(fn) || { error: 0 }).error);
     assert.ok(error <= whole * 1.000001, `${what}: ${error} of ${whole}`);
     if (here[node] === data.functions.own[fn] && was[node] === (older.get(fn) || { own: 0 }).own) assert.ok(Math.abs(error - whole) < 1e-6 * whole + 1e-9, what);
     assert.ok(Math.abs(change) <= largest || Math.abs(change) <= 2 * error, what);
@@ -41,7 +41,7 @@ module.exports = async (page, data) => {
   let sum = 0;
   for (const { key, name, change, changeError } of rows) {
     const before = key === null ? data.older.gone.find((gone) => gone.name === name) : older.get(key) || { own: 0, error: 0 };
-    const now = key === null ? { own: 0, error: 0 } : { own: data.functions.own[key], error: data.functions.error[key] };
+    const now = key === null ? { own: 0, error: 0 } : { own: data.functions.own[key], error: data.functions.alone[key] };
     assert.strictEqual(change, now.own - before.own, name);
     assert.ok(Math.abs(changeError - Math.hypot(now.error, before.error)) < 1e-6, name);
     sum += change;

@@ -13,8 +13,8 @@ const small = {
   leaves: { node: [3, 1, 1, 1, 1, 1, -5], function: [0, 0, 0, 0, 0, 0, 5], thread: [0, 0, 0, 0, 0, 0, 0], put_into: [[6, 5]] },
   functions: {
     name: ['all', 'main', 'f', 'put', 'leaf', 'g'], class: 'anninn', module: [0, 0, 0, 0, 0, 0],
-    own: [0, 0, 1, 7, 12, 8], error: [0, 0, 1, 2, 3, 4], chance: [0, 0, 0, 0, 0, 0], total: [28, 28, 7, 19, 12, 21], watts: [0, 0, 0, 0, 0, 0],
-    without_inlined: { function: [2, 5], own: [3, 13], error: [1.5, 4.5], chance: [0, 0], watts: [0, 0] },
+    own: [0, 0, 1, 7, 12, 8], error: [0, 0, 1, 2, 3, 4], alone: [0, 0, 1, 2, 3, 4], chance: [0, 0, 0, 0, 0, 0], total: [28, 28, 7, 19, 12, 21], watts: [0, 0, 0, 0, 0, 0],
+    without_inlined: { function: [2, 5], own: [3, 13], error: [1.5, 4.5], alone: [1.5, 4.5], chance: [0, 0], watts: [0, 0] },
   },
   slices: { edges: [0, 1], untimed: [], untimed_times: [], measured: [[]], own: [[0, 1, 1, 2, 1, 4, 1, 8, 1, 5, 1, 8]], times: [[]] },
 };

@@ -10,7 +10,7 @@ const small = {
   unit: 1, time_unit: 1000, weight: 'joules', threads: ['a', 'b'], cpus: ['CPU 0'], modules: [],
   domains: [{ counted: true, refresh: 0.1, resolution: 0 }, { counted: false, refresh: 9, resolution: 9 }],
   up: [0, 1, 2], node_functions: [0, 1, 2], leaves: { node: [2, 1], function: [0, 0], thread: [0, 1] },
-  functions: { name: ['all', 'f', 'g'], module: [0, 0, 0], own: [0, 40, 60], error: [0, 13, 5], chance: [0, 12, 0], total: [100, 40, 60], watts: [0, 20, 30] },
+  functions: { name: ['all', 'f', 'g'], module: [0, 0, 0], own: [0, 40, 60], error: [0, 13, 5], alone: [0, 13, 5], chance: [0, 12, 0], total: [100, 40, 60], watts: [0, 20, 30] },
   slices: {
     edges: [0, 1, 2, 3, 4], untimed: [], untimed_times: [], measured: [[30, 7], [30, 7], [30, 7], [30, 7]],
     own: [[0, 10, 1, 10], [0, 10, 1, 30], [0, 20], [1, 20]], times: [[500, 250], [500], [250], [250]],

@@ -64,8 +64,7 @@ pub fn add_errors(
 fn add<'t>(sums: Option<VarianceSums<'_>>, rows: usize, totals: impl Iterator<Item = &'t mut Totals>) {
     let variances = sums.map(|sums| sums.finish(rows)).unwrap_or_default();
     for (own, variance) in totals.zip(variances) {
-        own.variance += variance.all;
-        own.by_chance += variance.by_chance;
+        own.add_variance(variance);
     }
 }
 

@@ -45,7 +45,8 @@ struct Gone {
     without_inlined: Option<(u64, u64)>,
 }
 
-/// Weights of a function, in joules or samples, and the variance of the first.
+/// Weights of a function, in joules or samples, and the variance of the first as far as it is of causes that this recording
+/// has alone.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     own: f64,
@@ -56,7 +57,7 @@ struct Sum {
 impl Sum {
     fn add(&mut self, weight: Weight, own: &Totals, total: &Totals) {
         self.own += own.weight(weight);
-        self.variance += if weight == Weight::Joules { own.variance } else { 0.0 };
+        self.variance += if weight == Weight::Joules { own.error_alone().as_joules().powi(2) } else { 0.0 };
         self.total += total.weight(weight);
     }
 

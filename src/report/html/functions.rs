@@ -22,6 +22,8 @@ pub struct Functions<'a> {
     /// Weights of the whole recording, and one standard error of the first.
     own: Vec<u64>,
     error: Vec<u64>,
+    /// The part of the error of causes that no other recording shares.
+    alone: Vec<u64>,
     /// The part of the error that comes of chance: of a part of the weight it is the root of that part as large, and the
     /// rest is that part as large.
     chance: Vec<u64>,
@@ -42,6 +44,7 @@ struct WithoutInlined {
     function: Vec<u32>,
     own: Vec<u64>,
     error: Vec<u64>,
+    alone: Vec<u64>,
     chance: Vec<u64>,
     watts: Vec<f64>,
 }
@@ -70,6 +73,7 @@ impl<'a> Functions<'a> {
             table.own.push(own.weight);
             table.total.push((total.weight(tree.weight) * unit).round().max(0.0) as u64);
             table.error.push(own.error);
+            table.alone.push(own.alone);
             table.chance.push(own.chance);
             table.watts.push(own.watts);
         }
@@ -99,6 +103,7 @@ impl<'a> Functions<'a> {
     fn of_whole(&mut self, total: f64) {
         self.own.push(0);
         self.error.push(0);
+        self.alone.push(0);
         self.chance.push(0);
         self.total.push(total.round() as u64);
         self.watts.push(0.0);
@@ -110,6 +115,7 @@ impl WithoutInlined {
         self.function.push(function);
         self.own.push(own.weight);
         self.error.push(own.error);
+        self.alone.push(own.alone);
         self.chance.push(own.chance);
         self.watts.push(own.watts);
     }
@@ -119,6 +125,7 @@ impl WithoutInlined {
 struct Own {
     weight: u64,
     error: u64,
+    alone: u64,
     chance: u64,
     watts: f64,
 }
@@ -131,6 +138,7 @@ impl Own {
         Self {
             weight: whole(own.weight(tree.weight)),
             error: if has_joules { whole(own.standard_error().as_joules()) } else { 0 },
+            alone: if has_joules { whole(own.error_alone().as_joules()) } else { 0 },
             chance: if has_joules { whole(own.by_chance.max(0.0).sqrt()) } else { 0 },
             watts: watts.map_or(0.0, |watts| four_digits(watts.as_watts())),
         }

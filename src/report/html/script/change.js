@@ -11,7 +11,8 @@ const change = {
   // Of each function and of each place of the tree; `here` is what places took themselves.
   between(model, older, here) {
     if (!older) return change.none;
-    const { own, error, total } = model.data.functions;
+    // Errors of causes that one recording has alone: no change comes of watts that were assumed of both.
+    const { own, alone: error, total } = model.data.functions;
     const before = (fn) => older.functions.get(fn) || { own: 0, error: 0 };
     const of = (fn) => [own[fn] - before(fn).own, Math.hypot(error[fn], before(fn).error)];
     const at = (node) => {

@@ -54,10 +54,10 @@ const inlined = {
 
   functions(functions, isInlined) {
     const made = { ...functions };
-    for (const column of ['own', 'error', 'chance', 'total', 'watts']) made[column] = functions[column].map((value, fn) => (isInlined(fn) ? 0 : value));
+    for (const column of ['own', 'error', 'alone', 'chance', 'total', 'watts']) made[column] = functions[column].map((value, fn) => (isInlined(fn) ? 0 : value));
     const other = functions.without_inlined || { function: [] };
     other.function.forEach((fn, at) => {
-      for (const column of ['own', 'error', 'chance', 'watts']) made[column][fn] = other[column][at];
+      for (const column of ['own', 'error', 'alone', 'chance', 'watts']) made[column][fn] = other[column][at];
     });
     return made;
   },
