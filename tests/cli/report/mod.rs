@@ -87,8 +87,10 @@ fn json_has_the_joules_and_their_balance() {
     assert_eq!(report["domains"][0]["name"], "package-0");
     assert_eq!(report["domains"][0]["source"], "power PMU");
     assert_eq!(report["events"][0]["samples"], 1000);
-    let parts: f64 =
-        ["attributed", "static", "other", "lost"].iter().map(|part| number(&report["balance"][part])).sum();
+    let parts: f64 = ["attributed", "static", "other", "recorder", "lost"]
+        .iter()
+        .map(|part| number(&report["balance"][part]))
+        .sum();
     assert!((parts - total).abs() < 1e-9 * total, "{parts} J of {total} J");
     let rows = report["rows"].as_array().expect("rows").iter();
     let own: f64 = rows.map(|row| number(&row["self_joules"])).sum();

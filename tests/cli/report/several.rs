@@ -59,6 +59,35 @@ fn meters_count_once_for_each_boot() {
     assert_eq!(table(&files), by_i);
 }
 
+/// Whoever adds the parts up has the whole, of one recording and of several, where eprof itself has a part of it.
+#[test]
+fn the_parts_of_each_balance_in_json_are_the_whole() {
+    let folder = ranks();
+    // Its only process is said to be the recorder.
+    let own = Recorded { identity: Some(identity("three", 3)), recorder: 4242, ..Recorded::default() };
+    own.write(&folder.path().join("own.data"));
+    let parts = |balance: &serde_json::Value| -> f64 {
+        let parts = ["attributed", "static", "other", "lost", "recorder"];
+        parts.iter().map(|part| number(&balance[part])).sum()
+    };
+    for files in [&["ranks/a.data"][..], &["own.data"], &["ranks", "own.data"]] {
+        let report = folder.json(files);
+        let total = number(&report["total_joules"]);
+        assert!((parts(&report["balance"]) - total).abs() < 1e-9 * total, "{files:?}: {report:#}");
+        let of_domains = report["domains"].as_array().expect("domains").iter();
+        let mut found: Vec<_> =
+            of_domains.map(|domain| (parts(&domain["balance"]), number(&domain["joules"]))).collect();
+        let machines = report["machines"].as_array().cloned().unwrap_or_default();
+        let joined: f64 = machines.iter().map(|machine| parts(&machine["balance"])).sum();
+        found.extend((!machines.is_empty()).then_some((joined, total)));
+        for (parts, whole) in found {
+            assert!((parts - whole).abs() < 1e-9 * whole, "{files:?}: {parts} of {whole} J");
+        }
+        let recorder = number(&report["balance"]["recorder"]);
+        assert_eq!(recorder > 1.0, files.contains(&"own.data"), "{recorder} J");
+    }
+}
+
 #[test]
 fn what_a_killed_rank_left_is_named() {
     let folder = ranks();

@@ -59,7 +59,8 @@ fn joules(report: &Value, part: &str) -> f64 {
 
 /// Functions, static, others, eprof and what was lost are what the meter counted. The JSON's functions have eprof's in them.
 fn assert_balanced(report: &Value) {
-    let parts: f64 = ["attributed", "static", "other", "lost"].iter().map(|part| joules(report, part)).sum();
+    let parts: f64 =
+        ["attributed", "static", "other", "recorder", "lost"].iter().map(|part| joules(report, part)).sum();
     let measured = joules(report, "measured");
     assert!((parts - measured).abs() <= 1e-9 * measured, "{parts} J of {measured} J: {report}");
 }
