@@ -452,6 +452,7 @@ impl InputArgs {
             },
             functions: None,
             threads: None,
+            counted: None,
         })
     }
 
