@@ -88,6 +88,35 @@ fn the_parts_of_each_balance_in_json_are_the_whole() {
     }
 }
 
+/// A meter that was read once tells nothing: samples do, and watts that are given.
+#[test]
+fn a_recorder_killed_before_its_second_reading_left_samples_and_their_time() {
+    let folder = ranks();
+    let killed = Recorded {
+        identity: Some(identity("one", 4)),
+        recorder: 5,
+        killed_after_readings: Some(1),
+        ..Recorded::default()
+    };
+    killed.write(&folder.path().join("killed.data"));
+    let report = folder.json(&["killed.data"]);
+    assert!((number(&report["duration_s"]) - 1.0).abs() < 1e-9, "{report:#}");
+    assert_eq!((&report["method"], &report["partial"]), (&"none".into(), &true.into()));
+    assert_eq!(report["events"][0]["samples"], 1000);
+    let text = folder.output(&["report", "killed.data"]);
+    assert!(text.contains("1.000 s") && text.contains("--watts IDLE:BUSY"), "{text}");
+    // A second of its only CPU, at 5 W more than the 1 W at rest.
+    let estimated = folder.json(&["killed.data", "--watts", "1:6"]);
+    assert!((number(&estimated["total_joules"]) - 6.0).abs() < 1e-6, "{estimated:#}");
+    assert!(!estimated["warnings"].to_string().contains("--watts"), "{}", estimated["warnings"]);
+    // Beside others of its machine, it is said that its joules are theirs.
+    let warnings = folder.json(&["ranks/a.data", "killed.data"])["warnings"].to_string();
+    assert!(
+        warnings.contains("killed.data has no joules") && warnings.contains("other processes'"),
+        "{warnings}"
+    );
+}
+
 #[test]
 fn what_a_killed_rank_left_is_named() {
     let folder = ranks();
