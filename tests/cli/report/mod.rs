@@ -205,6 +205,15 @@ fn errors_say_what_to_do() {
     let output = eprof().arg("report").current_dir(nowhere.path()).output().expect("eprof runs");
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("make one with `eprof record COMMAND`"), "{error}");
+    // A folder that is missing or mistyped, to write to and to read.
+    for command in [&["flamegraph", "-o", "runs/7/e.svg"][..], &["record", "-o", "runs/7/x.data", "true"]] {
+        let error = folder.error(command);
+        assert!(error.contains("mkdir -p runs/7`") && error.matches("cannot write").count() == 1, "{error}");
+    }
+    for name in ["rnus", "rnus/"] {
+        let error = folder.error(&["report", name]);
+        assert!(error.contains(&format!("cannot read {name}: there is no such folder or file")), "{error}");
+    }
 }
 
 #[test]
