@@ -49,7 +49,8 @@ pub use intervals::survey::{Survey, survey};
 pub use memory::{MemoryLimit, TooLittleMemory};
 
 pub use options::{
-    Dimensions, FunctionsAlone, FunctionsOfStacks, ModelChoice, Options, StaticEnergy, WattsRange,
+    CountedTime, Dimensions, FunctionsAlone, FunctionsOfStacks, ModelChoice, Options, StaticEnergy,
+    WattsRange,
 };
 pub use run::{Analysis, analyze, estimate};
 pub use sample_energies::SampleEnergies;

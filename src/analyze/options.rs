@@ -7,7 +7,7 @@ use crate::analyze::earlier::EarlierIntervals;
 use crate::power_model::model::PowerModel;
 use crate::power_model::stored::StoredModel;
 use crate::symbolize::SymbolizeOptions;
-use crate::units::{Joules, Watts};
+use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 /// What to make of a recording.
 #[derive(Debug, Clone)]
@@ -34,6 +34,41 @@ pub struct Options {
     pub functions: Option<FunctionsAlone>,
     /// Threads to use, at most two; as many as there are CPUs by default.
     pub threads: Option<usize>,
+    /// What is counted of a recording that holds samples of the time around it, too.
+    pub counted: Option<CountedTime>,
+}
+
+/// A stretch of a longer recording: from its start on, up to its end. A sample is counted in the stretch that it was taken in, and the
+/// CPU time that it stands for is that of each stretch that it lies in: so all stretches together have what the whole has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountedTime {
+    /// Its start.
+    pub start: Timestamp,
+    /// Its end, which is the next one's start.
+    pub end: Timestamp,
+}
+
+impl CountedTime {
+    /// Whether a sample of this time was taken in it.
+    #[inline]
+    pub(crate) fn has(&self, time: Timestamp) -> bool {
+        self.start <= time && time < self.end
+    }
+
+    /// What lies in it of a time that a CPU ran, somewhere between two instants that are next to each other.
+    #[inline]
+    pub(crate) fn part_of(&self, start: Timestamp, end: Timestamp, running: Nanoseconds) -> Nanoseconds {
+        let length = end.since(start).as_nanos();
+        if length == 0 {
+            return if self.has(end) { running } else { Nanoseconds::ZERO };
+        }
+        // Rounded at both edges alike, so that the parts of two stretches are the whole.
+        let until = |at: Timestamp| {
+            let before = at.max(start).min(end).since(start).as_nanos();
+            (u128::from(running.as_nanos()) * u128::from(before) / u128::from(length)) as u64
+        };
+        Nanoseconds::from_nanos(until(self.end).saturating_sub(until(self.start)))
+    }
 }
 
 impl Options {
@@ -125,6 +160,46 @@ impl Default for Options {
             symbolize: SymbolizeOptions::default(),
             functions: None,
             threads: None,
+            counted: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn stretches_next_to_each_other_have_what_the_whole_has(
+            cuts in prop::collection::btree_set(1u64..1_000, 0..6),
+            samples in prop::collection::vec((0u64..1_000, 0u64..200, 0u64..300), 1..20),
+        ) {
+            let at = Timestamp::from_nanos;
+            let edges: Vec<u64> = [0].into_iter().chain(cuts).chain([2_000]).collect();
+            let parts: Vec<CountedTime> =
+                edges.windows(2).map(|edges| CountedTime { start: at(edges[0]), end: at(edges[1]) }).collect();
+            for (start, length, running) in samples {
+                let (start, end) = (at(start), at(start + length));
+                let running = Nanoseconds::from_nanos(running);
+                prop_assert_eq!(parts.iter().filter(|part| part.has(end)).count(), 1);
+                let of_parts = parts.iter().map(|part| part.part_of(start, end, running).as_nanos());
+                prop_assert_eq!(of_parts.sum::<u64>(), running.as_nanos());
+            }
+        }
+    }
+
+    #[test]
+    fn a_sample_on_an_edge_gives_each_side_its_share() {
+        let at = Timestamp::from_nanos;
+        // Of 20 ms that a CPU ran before the sample at 1.005 s, 15 ms lie before the cut at 1 s.
+        let before = CountedTime { start: at(0), end: at(1_000_000_000) };
+        let after = CountedTime { start: at(1_000_000_000), end: at(2_000_000_000) };
+        let part = |of: CountedTime| {
+            of.part_of(at(985_000_000), at(1_005_000_000), Nanoseconds::from_millis(20)).as_nanos()
+        };
+        assert_eq!([part(before), part(after)], [15_000_000, 5_000_000]);
     }
 }

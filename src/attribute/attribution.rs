@@ -54,6 +54,8 @@ pub struct Attribution {
     pub pool_factors: Vec<f64>,
     /// Readings that were refused because they went backwards.
     pub refused_readings: u64,
+    /// Of some domain the CPU times of the machine were read once alone: what others took of it is not known.
+    pub others_are_unknown: bool,
     /// Entries in the buckets that are of cells that are still there, and the first bucket that may have some.
     pub(super) kept_entries: usize,
     pub(super) emptied_buckets: usize,

@@ -229,6 +229,8 @@ impl Attributor {
         if self.options.sharing == Sharing::Whole {
             self.pool();
         }
+        self.result.others_are_unknown =
+            self.domains.iter().any(|domain| domain.other_time.is_of_one_reading());
         self.result
     }
 

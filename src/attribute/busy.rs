@@ -91,12 +91,14 @@ impl OtherTime {
         (new, recorder)
     }
 
+    /// What the readings around a moment say of it; behind the last one, as where a recorder was killed, it went on as it was.
     fn at(&self, time: Timestamp) -> Moment {
         let next = self.points.partition_point(|point| point.time < time);
-        match (next.checked_sub(1).and_then(|index| self.points.get(index)), self.points.get(next)) {
-            (None, None) => Moment::default(),
-            (Some(point), None) | (None, Some(point)) => Moment::of(point),
-            (Some(before), Some(after)) => {
+        let point = |back: usize| self.points.get(next.checked_sub(back)?);
+        match (point(2), point(1), self.points.get(next)) {
+            (_, None, None) => Moment::default(),
+            (_, None, Some(point)) | (None, Some(point), None) => Moment::of(point),
+            (_, Some(before), Some(after)) | (Some(before), Some(after), None) => {
                 let span = after.time.since(before.time).as_nanos() as f64;
                 let share = time.since(before.time).as_nanos() as f64 / span;
                 let (before, after) = (Moment::of(before), Moment::of(after));
@@ -108,6 +110,11 @@ impl OtherTime {
                 }
             }
         }
+    }
+
+    /// Whether there was one reading alone: nobody knows what others ran.
+    pub fn is_of_one_reading(&self) -> bool {
+        self.points.len() == 1
     }
 
     fn forget_before(&mut self, time: Timestamp) {
@@ -186,6 +193,22 @@ mod tests {
         }
         let others: f64 = (0..10).map(|i| time.charge(at(i * 100), at(i * 100 + 100), 40.0 * MS).0).sum();
         assert!((others - 500.0 * MS).abs() < 1.0, "{others}");
+    }
+
+    #[test]
+    fn behind_the_last_reading_it_goes_on_as_it_was() {
+        // Two CPUs, one the program's, the other somebody's. The recorder was killed 100 ms behind its last reading.
+        for is_counted in [true, false] {
+            let mut time = OtherTime::default();
+            for i in 0..=3 {
+                time.push(at(i * 100), Nanoseconds::from_millis(700 + i * 200), 0.0);
+                if is_counted {
+                    time.push_own(at(i * 100), Nanoseconds::from_millis(i * 100));
+                }
+            }
+            let others: f64 = (0..4).map(|i| time.charge(at(i * 100), at(i * 100 + 100), 100.0 * MS).0).sum();
+            assert!((others - 400.0 * MS).abs() < 1.0, "{others}");
+        }
     }
 
     #[test]

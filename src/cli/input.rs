@@ -326,10 +326,16 @@ impl InputArgs {
         let metadata = recording.metadata();
         symbolize.recorded_at =
             metadata.and_then(|metadata| end(metadata, profile)).or_else(|| modified(path));
-        if lending == Lending::NobodyHasThem {
+        // Meters that were read once have told nothing, and are in no profile.
+        let is_of_meter = |name: &str| {
+            metadata.is_some_and(|metadata| metadata.domains.iter().any(|domain| domain.name == name))
+        };
+        let has_meter = profile.domains.iter().any(|domain| is_of_meter(&domain.info.name));
+        // Of meters that were read once the profile says what is missing.
+        let is_said = !has_meter && metadata.is_some_and(|metadata| !metadata.domains.is_empty());
+        if lending == Lending::NobodyHasThem && !is_said {
             profile.warnings.push(LEFT_TO_ANOTHER.to_owned());
         }
-        let has_meter = metadata.is_some_and(|metadata| !metadata.domains.is_empty());
         let subject = subject(&recording);
         let verified = self.verified(metadata);
         let started = started(&recording, profile)
@@ -452,6 +458,7 @@ impl InputArgs {
             },
             functions: None,
             threads: None,
+            counted: None,
         })
     }
 

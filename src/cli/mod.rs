@@ -39,6 +39,7 @@ mod stat;
 mod symbol_args;
 mod table_file;
 mod table_options;
+mod tables_folder;
 mod top;
 mod tune;
 mod verify;

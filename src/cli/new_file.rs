@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use eprof::process::{create_unnamed, folder_of, hidden_beside, name_unnamed};
+use eprof::process::{create_unnamed, folder_of, hidden_beside, name_unnamed, not_made};
 use nix::unistd::geteuid;
 
 /// Who may read what is written.
@@ -23,6 +23,8 @@ pub enum Readers {
     ByMask,
     /// The user alone: a recording tells addresses and command lines.
     Owner,
+    /// The user and the group of the file, whatever the user's mask.
+    Group,
 }
 
 /// A file that is being written.
@@ -74,19 +76,27 @@ impl NewFile {
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
             }
         }
-        let mode = if readers == Readers::Owner { 0o600 } else { 0o666 };
+        let mode = match readers {
+            Readers::ByMask => 0o666,
+            Readers::Owner => 0o600,
+            Readers::Group => 0o640,
+        };
         let (place, file) = match create_unnamed(&target, mode) {
             Some(file) => (Place::Unnamed, file),
             None => {
-                let (temporary, file) = temporary_beside(&target, mode)?;
+                let made = temporary_beside(&target, mode);
+                let (temporary, file) = made.map_err(|error| not_made(&target, error))?;
                 (Place::Beside(temporary), file)
             }
         };
         let new = Self { file: BufWriter::with_capacity(1 << 16, file), rename: Some((place, target)) };
-        if readers == Readers::ByMask
-            && let Some(old) = old
-        {
-            new.file.get_ref().set_permissions(Permissions::from_mode(old.mode() & 0o777))?;
+        let kept = match readers {
+            Readers::ByMask => old.map(|old| old.mode() & 0o777),
+            Readers::Owner => None,
+            Readers::Group => Some(mode),
+        };
+        if let Some(mode) = kept {
+            new.file.get_ref().set_permissions(Permissions::from_mode(mode))?;
         }
         Ok(new)
     }
@@ -241,6 +251,8 @@ mod tests {
         assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o640);
         NewFile::create(&path, Readers::Owner).and_then(NewFile::keep).expect("written");
         assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o600);
+        NewFile::create(&path, Readers::Group).and_then(NewFile::keep).expect("written");
+        assert_eq!(fs::metadata(&path).expect("there").mode() & 0o777, 0o640);
     }
 
     #[test]

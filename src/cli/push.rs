@@ -52,7 +52,7 @@ pub struct PushArgs {
     #[arg(long)]
     allow_plain_http: bool,
 
-    /// How long to try again while the server is away.
+    /// How long the server may be away or silent: it is tried again and waited for so long. 0s: it is tried once.
     #[arg(long, value_name = "TIME", default_value = "10m")]
     retry_for: Span,
 
@@ -90,7 +90,8 @@ pub fn run(args: PushArgs) -> Outcome {
     }
     let trust = args.ca.map_or(Trust::System, Trust::File);
     let name = target.name();
-    let server = Server::new(target, password, &trust, args.allow_plain_http)?;
+    let mut server = Server::new(target, password, &trust, args.allow_plain_http)?;
+    server.give_up_after(args.retry_for.0);
     let mut sender = Sender::new(&folder, server)?;
     let all = sender.waiting()?.len();
     let line = ProgressLine::new(false, false);
@@ -98,7 +99,7 @@ pub fn run(args: PushArgs) -> Outcome {
     let mut last_success = Instant::now();
     let (mut windows, mut rows, mut left_out) = (0, 0, pieces.len());
     loop {
-        line.show(format_args!("{windows} of {all} windows pushed"));
+        line.show(format_args!("{windows} of {all} windows pushed; waiting for {name}"));
         match sender.step() {
             Ok(step) => {
                 backoff.succeeded();
@@ -122,7 +123,7 @@ pub fn run(args: PushArgs) -> Outcome {
                     });
                 }
                 if backoff.failures() == 1 {
-                    output::say(format_args!("trying again: {failure}"));
+                    output::say(format_args!("trying again for {:?}: {failure}", args.retry_for.0));
                 }
                 thread::sleep(pause);
             }

@@ -27,6 +27,7 @@ pub fn expand(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         if path.is_dir() {
             paths.extend(recordings_in(path)?);
         } else {
+            check_there(path)?;
             paths.push(path.clone());
         }
     }
@@ -39,6 +40,18 @@ pub fn expand(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         is_new
     });
     Ok(paths)
+}
+
+/// A path that leads nowhere and is not called as recordings are was to be a folder, or is mistyped.
+fn check_there(path: &Path) -> anyhow::Result<()> {
+    let is_named_so = path.extension().is_some();
+    if is_named_so || path == Path::new("-") || fs::symlink_metadata(path).is_ok() {
+        return Ok(());
+    }
+    bail!(
+        "cannot read {}: there is no such folder or file: is it written right? `eprof record -o DIR/NAME.data` makes recordings",
+        path.display()
+    )
 }
 
 fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::error::LiveError;
 use super::follow::Follower;
 use super::footprint::Footprint;
-use super::windows::{CutOptions, Windows};
+use super::windows::{Cut, CutOptions, Windows};
 use crate::analyze::{self, Dimensions, EarlierIntervals, ModelChoice, Options};
 use crate::power_model::stored::StoredModel;
 use crate::profile::Profile;
@@ -119,8 +119,8 @@ impl Engine {
     pub fn poll(&mut self) -> Result<Vec<Window>, LiveError> {
         self.take()?;
         let mut windows = Vec::new();
-        while let Some(recording) = self.windows.as_mut().map_or(Ok(None), Windows::next_window)? {
-            windows.push(self.analyze(recording));
+        while let Some(cut) = self.windows.as_mut().map_or(Ok(None), Windows::next_window)? {
+            windows.push(self.analyze(cut));
         }
         Ok(windows)
     }
@@ -131,8 +131,8 @@ impl Engine {
     /// As [`Engine::poll`].
     pub fn finish(&mut self) -> Result<Vec<Window>, LiveError> {
         let mut windows = self.poll()?;
-        if let Some(recording) = self.windows.as_mut().map_or(Ok(None), Windows::finish)? {
-            windows.push(self.analyze(recording));
+        if let Some(cut) = self.windows.as_mut().map_or(Ok(None), Windows::finish)? {
+            windows.push(self.analyze(cut));
         }
         Ok(windows)
     }
@@ -156,9 +156,9 @@ impl Engine {
 
     /// Makes the window's profile. Where that takes long, as with the symbols of large programs that are new, the next
     /// windows are longer: the engine must not fall behind, nor take much of what it measures.
-    fn analyze(&mut self, recording: Recording) -> Window {
+    fn analyze(&mut self, cut: Cut) -> Window {
         let started = Instant::now();
-        let window = self.profile(recording);
+        let window = self.profile(cut);
         let took = started.elapsed().as_nanos() as u64;
         let longest = LONGEST_PERIOD.max(self.options.cut.period);
         let period = Nanoseconds::from_nanos(took.saturating_mul(ANALYSIS_SHARE)).min(longest);
@@ -168,7 +168,8 @@ impl Engine {
         window
     }
 
-    fn profile(&mut self, recording: Recording) -> Window {
+    fn profile(&mut self, cut: Cut) -> Window {
+        let Cut { recording, counted } = cut;
         let options = Options {
             dimensions: self.options.dimensions,
             model: self.options.model.clone(),
@@ -176,6 +177,7 @@ impl Engine {
             stored_model: self.options.stored_model.clone(),
             // A window is small, and what is measured should not be the analysis.
             threads: Some(1),
+            counted: Some(counted),
             ..Options::default()
         };
         let profile = analyze::analyze(&recording, &options);

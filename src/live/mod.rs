@@ -12,7 +12,8 @@
 //! other. Windows are cut at one instant for all meters. What a meter had counted by then is interpolated between the
 //! readings before and after, as attribution does at the ends of its buckets. So windows have the meters' joules between
 //! them, no more and no less, and each one's balance is that of its own joules. Samples whose stretch of time goes over a
-//! cut are in both windows, and in each get joules for the part that lies in it.
+//! cut are in both windows, and in each get joules and CPU time for the part that lies in it; they count as samples where they
+//! were taken ([`crate::analyze::CountedTime`]).
 //!
 //! Memory does not grow with time: records are given up with the window that they lie in, and of tasks only those that
 //! still live are known ([`Windows`]).
@@ -33,4 +34,4 @@ pub use follow::Follower;
 pub use footprint::Footprint;
 pub use join::join;
 pub use totals::{RowKey, RowTotals, RunningTotals};
-pub use windows::{CutOptions, Windows};
+pub use windows::{Cut, CutOptions, Windows};

@@ -12,6 +12,7 @@ use super::error::LiveError;
 use super::footprint::Footprint;
 use super::known_tasks::KnownTasks;
 use super::meter_curves::MeterCurves;
+use crate::analyze::CountedTime;
 use crate::recording::energy::{EnergyReading, domain_of_event};
 use crate::recording::gpu_events::{CONTEXTS_EVENT, KERNEL_NAMES_EVENT};
 use crate::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT, Metadata, Target};
@@ -40,6 +41,14 @@ const MARGIN: Nanoseconds = Nanoseconds::from_millis(50);
 const PATIENCE: Nanoseconds = Nanoseconds::from_millis(1500);
 /// Names of GPU kernels and of their contexts are told once, and kept as long as they are so few.
 const MOST_GPU_BYTES: usize = 16 << 20;
+
+/// A window.
+pub struct Cut {
+    /// Its records, and samples of a short time around it, by which it is known when events began and ended.
+    pub recording: Recording,
+    /// The window itself.
+    pub counted: CountedTime,
+}
 
 /// Cuts the records of one recording, as they come, into windows.
 pub struct Windows {
@@ -243,7 +252,7 @@ impl Windows {
     ///
     /// # Errors
     /// None but of what could not be read as it was written.
-    pub fn next_window(&mut self) -> Result<Option<Recording>, LiveError> {
+    pub fn next_window(&mut self) -> Result<Option<Cut>, LiveError> {
         let Some(begin) = self.begin() else { return Ok(None) };
         let Some(cut) = self.next_cut(begin) else { return Ok(None) };
         self.cut(begin, cut).map(Some)
@@ -253,10 +262,16 @@ impl Windows {
     ///
     /// # Errors
     /// As [`Windows::next_window`].
-    pub fn finish(&mut self) -> Result<Option<Recording>, LiveError> {
+    pub fn finish(&mut self) -> Result<Option<Cut>, LiveError> {
         let Some(begin) = self.begin() else { return Ok(None) };
         let end = self.meters.last().unwrap_or(self.newest);
-        if end <= begin { Ok(None) } else { self.cut(begin, end).map(Some) }
+        if end <= begin {
+            return Ok(None);
+        }
+        let mut last = self.cut(begin, end)?;
+        // The last instant is nobody else's.
+        last.counted.end = end + Nanoseconds::from_nanos(1);
+        Ok(Some(last))
     }
 
     /// Where the window at hand begins: with the first reading of any meter.
@@ -289,10 +304,11 @@ impl Windows {
         (has_come || is_over(cut) || is_full).then_some(cut)
     }
 
-    fn cut(&mut self, begin: Timestamp, end: Timestamp) -> Result<Recording, LiveError> {
+    fn cut(&mut self, begin: Timestamp, end: Timestamp) -> Result<Cut, LiveError> {
         let window = self.window(begin, end);
         self.go_on_from(end);
-        Ok(Recording::from_bytes(window?)?)
+        let counted = CountedTime { start: begin, end };
+        Ok(Cut { recording: Recording::from_bytes(window?)?, counted })
     }
 
     /// The window as a recording's file: what is known when it begins, then its records.

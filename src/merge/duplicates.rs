@@ -42,6 +42,8 @@ type Task = (usize, Option<u64>, u32, u32);
 /// What was taken away from recordings, since others have it.
 pub(super) struct Taken {
     pub warnings: Vec<String>,
+    /// By part, of processes that another one recorded until its recorder was killed: which part that is.
+    pub chosen: Vec<BTreeMap<u32, usize>>,
     /// By part and domain, how far chance may have put the sum of all recordings' functions off, in square joules: what is left of
     /// chosen threads, and what is no longer among those of everything.
     pub variances: Vec<Vec<f64>>,
@@ -138,13 +140,64 @@ pub(super) fn take_once(parts: &mut [Profile], machines: &Machines) -> Taken {
         )
     });
     let warnings = sentences.chain(strangers(parts, machines)).collect();
+    count_functions_alone(parts, machines);
     // Of a recording of everything the sum is what was measured, whichever of its threads chance gave more.
     for (part, variances) in parts.iter().zip(&mut variances).filter(|(part, _)| !is_of_system(part)) {
         for (index, cell) in part.cells.iter().enumerate() {
             add_chance(variances, part.joules(index), cell.samples);
         }
     }
-    Taken { warnings, variances }
+    Taken { warnings, chosen: chosen_processes(parts, machines), variances }
+}
+
+/// Recordings of one machine and one time are sampled side by side: what one of them has of other processes is no sample of its own, and
+/// may be a function's in another one. Totals of events are those of functions there.
+fn count_functions_alone(parts: &mut [Profile], machines: &Machines) {
+    let is_beside = |part: usize| {
+        (0..parts.len()).any(|other| {
+            other != part
+                && machines.of_part[other] == machines.of_part[part]
+                && overlap(times(&parts[other]), times(&parts[part]))
+        })
+    };
+    let beside: Vec<bool> = (0..parts.len()).map(is_beside).collect();
+    let has_cells = |part: &&mut Profile| !part.cells.is_empty();
+    let of_these = parts.iter_mut().zip(beside).filter_map(|(part, is_beside)| is_beside.then_some(part));
+    for part in of_these.filter(has_cells) {
+        for event in &mut part.events {
+            (event.samples, event.count) = (0, 0);
+        }
+        for cell in &part.cells {
+            if let Some(event) = part.events.get_mut(cell.event as usize) {
+                event.samples += cell.samples;
+                event.count = event.count.saturating_add(cell.count);
+            }
+        }
+    }
+}
+
+/// Of recordings of everything, whose the processes are that outlived their own recorder: what a node's recording alone has of a rank
+/// after that was killed is the rank's all the same, and has its labels.
+fn chosen_processes(parts: &[Profile], machines: &Machines) -> Vec<BTreeMap<u32, usize>> {
+    let namespace = |part: &Profile| part.recordings.first()?.identity.as_ref()?.pid_namespace;
+    let chosen_in = |system: usize| {
+        let mut chosen = BTreeMap::new();
+        let others = parts.iter().enumerate().filter(|(other, part)| {
+            part.is_partial
+                && !is_of_system(part)
+                && machines.of_part[*other] == machines.of_part[system]
+                && namespace(part).is_some_and(|of| Some(of) == namespace(&parts[system]))
+                && overlap(times(part), times(&parts[system]))
+        });
+        for (other, part) in others {
+            part.threads.iter().for_each(|thread| {
+                chosen.entry(thread.pid).or_insert(other);
+            });
+        }
+        chosen
+    };
+    let of_part = |(number, part)| if is_of_system(part) { chosen_in(number) } else { BTreeMap::new() };
+    parts.iter().enumerate().map(of_part).collect()
 }
 
 /// Which recordings have each thread.

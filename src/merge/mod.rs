@@ -20,7 +20,8 @@
 //! joules by models of their own, static energy gives way; where they are more than was measured, they are scaled.
 //! Both is said where it is more than chance, with the other things that cannot be known: recordings without a boot id, which may
 //! or may not be of one machine; processes that more than one recording has, which are taken from one of them. A companion,
-//! which records everything, is expected to have its ranks' threads, too: they are the ranks'.
+//! which records everything, is expected to have its ranks' threads, too: they are the ranks', also where the companion has more of
+//! them, as after a rank's recorder was killed.
 //!
 //! Where recordings tell their joules in time, and when they began, the merged profile tells its own.
 //!
@@ -80,7 +81,7 @@ pub fn merge(profiles: Vec<Profile>) -> Merged {
     let columns = Columns::of(&parts);
     warnings.extend(columns.warnings(&parts, &machines));
     let energies = machine_energies(&mut parts, &machines, &columns, &taken.variances, &mut warnings);
-    let mut profile = tables::concatenate(&parts, &columns);
+    let mut profile = tables::concatenate(&parts, &columns, &taken.chosen);
     for (origin, machine) in profile.recordings.iter_mut().zip(&machines.of_part) {
         origin.machine = *machine as u32;
     }

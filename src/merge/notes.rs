@@ -39,7 +39,8 @@ pub(super) fn without_joules(parts: &[Profile]) -> Vec<String> {
     }
     let warning = |part| {
         format!(
-            "{} has no joules: its functions have none, and watts are those of the others' joules over the time of all",
+            "{} has no joules: its functions have none (what they took is other processes' where others recorded their machine), and watts \
+             are those of the others' joules over the time of all",
             title(part)
         )
     };

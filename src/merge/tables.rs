@@ -1,5 +1,7 @@
 //! The tables of several profiles one after the other.
 
+use std::collections::BTreeMap;
+
 use super::columns::Columns;
 use crate::profile::{
     AddressId, CallersId, Cell, CodeAddress, EventTotals, ModuleId, Profile, RecordingId, StackId, Thread,
@@ -11,7 +13,9 @@ use crate::units::Joules;
 ///
 /// Code of two recordings is never taken for the same here, however equal its place looks: kernels of two boots lie at
 /// different addresses, and two nodes may have two builds of one file. Names tell, which come later.
-pub(super) fn concatenate(parts: &[Profile], columns: &Columns) -> Profile {
+///
+/// Threads of processes that are in `chosen`, by part, are those of another part.
+pub(super) fn concatenate(parts: &[Profile], columns: &Columns, chosen: &[BTreeMap<u32, usize>]) -> Profile {
     let mut whole = Profile::default();
     let width = columns.infos.len();
     let has_variances = parts.iter().any(|part| !part.cell_variances.is_empty());
@@ -19,14 +23,20 @@ pub(super) fn concatenate(parts: &[Profile], columns: &Columns) -> Profile {
         let modules = whole.modules.len() as u32;
         let addresses = whole.addresses.len() as u32;
         let threads = whole.threads.len() as u32;
-        let recording = RecordingId(number as u32);
+        let recording = |thread: &Thread| {
+            let chosen = chosen.get(number).and_then(|chosen| chosen.get(&thread.pid));
+            RecordingId(chosen.copied().unwrap_or(number) as u32)
+        };
         let events = add_events(&mut whole.events, &part.events);
         let stacks = add_stacks(&mut whole, part, addresses);
         whole.modules.extend(part.modules.iter().cloned());
         let moved =
             |address: &CodeAddress| CodeAddress { module: ModuleId(address.module.0 + modules), ..*address };
         whole.addresses.extend(part.addresses.iter().map(moved));
-        whole.threads.extend(part.threads.iter().map(|thread| Thread { recording, ..thread.clone() }));
+        let threads_of_part = part.threads.iter();
+        whole
+            .threads
+            .extend(threads_of_part.map(|thread| Thread { recording: recording(thread), ..thread.clone() }));
         whole.recordings.push(part.recordings.first().cloned().unwrap_or_default());
         for (index, cell) in part.cells.iter().enumerate() {
             whole.cells.push(Cell {
@@ -187,10 +197,10 @@ mod tests {
             of_part: vec![vec![0, 1], vec![2, 0]],
         };
         assert!(
-            concatenate(std::slice::from_ref(&first), &columns).cell_variances.is_empty(),
+            concatenate(std::slice::from_ref(&first), &columns, &[]).cell_variances.is_empty(),
             "nobody has any"
         );
-        let whole = concatenate(&[first, second], &columns);
+        let whole = concatenate(&[first, second], &columns, &[]);
         for (index, cell) in whole.cells.iter().enumerate() {
             let (part, own) = (index / 3, index as u32 % 3);
             let frames: Vec<CodeAddress> =

@@ -161,6 +161,29 @@ fn a_recorder_that_saw_a_part_of_a_process_does_not_take_all_of_it() {
 }
 
 #[test]
+fn a_rank_whose_recorder_was_killed_stays_that_rank() {
+    let world = world();
+    let mut rank = world.record(&recorder(2, &[1], (10, 14)));
+    let of_ranks = |rank: &Profile| {
+        let merged = merge(vec![companion(&world, 0.0, 0), rank.clone()]).profile;
+        assert_eq!(by_function(&merged), [(0, 70.0), (1, 70.0), (2, 15.0)]);
+        let of_cells: u64 = merged.cells.iter().map(|cell| cell.samples).sum();
+        let of_events: u64 = merged.events.iter().map(|event| event.samples).sum();
+        assert_eq!((of_cells, of_events), (80, 80), "each sample once");
+        let mut sums = [0.0; 2];
+        for (index, cell) in merged.cells.iter().enumerate() {
+            let recording = merged.threads[cell.thread.0 as usize].recording.0 as usize;
+            sums[recording] += merged.joules(index)[0].as_joules();
+        }
+        sums
+    };
+    // The companion has all of its time, of which its own recorder saw a fifth. Whoever ended it on purpose labelled that part.
+    assert_eq!(of_ranks(&rank), [155.0, 0.0]);
+    rank.is_partial = true;
+    assert_eq!(of_ranks(&rank), [85.0, 70.0]);
+}
+
+#[test]
 fn another_recorder_is_no_function() {
     let world = world();
     let all = world.record(&recorder(1, &[0, 1, 2], (0, 30)));

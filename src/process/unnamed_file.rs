@@ -58,6 +58,17 @@ pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// Why a file cannot be made, and what makes its folder where that is what is missing.
+pub fn not_made(path: &Path, error: io::Error) -> io::Error {
+    let folder = folder_of(path);
+    if error.kind() != io::ErrorKind::NotFound || folder.exists() {
+        return error;
+    }
+    let why =
+        format!("there is no folder {0}: is it written right? `mkdir -p {0}` makes it", folder.display());
+    io::Error::new(io::ErrorKind::NotFound, why)
+}
+
 /// A name beside `path` that nobody else takes.
 pub fn hidden_beside(path: &Path) -> Option<PathBuf> {
     let mut name = OsString::from(".");

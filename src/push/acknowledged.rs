@@ -40,6 +40,7 @@ impl Acknowledged {
             .read(true)
             .append(true)
             .create(true)
+            .mode(0o600)
             .custom_flags(OFlag::O_NOFOLLOW.bits())
             .open(&path)
             .map_err(failed("remember what was pushed in"))?;

@@ -2,18 +2,19 @@
 //!
 //! Redirects are not followed and proxies are not asked, so that a token goes to the host that was named and to nobody else.
 
+use std::cell::Cell;
 use std::fmt;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use ureq::http::{HeaderValue, Response, StatusCode};
+use ureq::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
-use ureq::{Body, SendBody};
+use ureq::{Body, SendBody, Timeout};
 
 use super::date;
 use super::endpoint::Endpoint;
@@ -68,6 +69,8 @@ pub struct Failure {
     /// How long the receiver wants to be left alone.
     pub after: Option<Duration>,
     pub(super) text: String,
+    /// Of a refusal, the answer's headers: they tell who refuses.
+    pub(super) headers: Option<Box<HeaderMap>>,
 }
 
 /// What kind of failure it is.
@@ -88,7 +91,7 @@ pub enum Kind {
 impl Failure {
     /// A failure of this kind, told in these words.
     pub(super) fn new(kind: Kind, text: impl Into<String>) -> Self {
-        Self { kind, after: None, text: text.into() }
+        Self { kind, after: None, text: text.into(), headers: None }
     }
 
     /// Whether the same request may go well later without anybody doing anything.
@@ -116,11 +119,23 @@ impl From<PushError> for Failure {
     }
 }
 
+/// What is answered with a status that says that all went well. Whether it is an answer of whom was asked, is for them to find
+/// who know how that one answers: others that listen there, as the page of a network that wants a login, say 200 as well.
+pub(super) struct Answered {
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
 /// Speaks with one host.
 pub struct Client {
     agent: ureq::Agent,
     endpoint: Endpoint,
+    /// At which ports such receivers listen, for whoever took another one.
+    usual_ports: &'static str,
     answers: Answers,
+    /// How long nothing may go well, and when something did last.
+    patience: Option<Duration>,
+    last_success: Cell<Instant>,
 }
 
 impl Client {
@@ -128,8 +143,8 @@ impl Client {
     ///
     /// # Errors
     /// Certificates that cannot be read.
-    pub fn new(endpoint: Endpoint, trust: &Trust) -> Result<Self, PushError> {
-        Self::with_answers(endpoint, trust, Answers::SHORT)
+    pub fn new(endpoint: Endpoint, usual_ports: &'static str, trust: &Trust) -> Result<Self, PushError> {
+        Self::with_answers(endpoint, usual_ports, trust, Answers::SHORT)
     }
 
     /// Of a host whose answers are such.
@@ -138,6 +153,7 @@ impl Client {
     /// Certificates that cannot be read.
     pub(super) fn with_answers(
         endpoint: Endpoint,
+        usual_ports: &'static str,
         trust: &Trust,
         answers: Answers,
     ) -> Result<Self, PushError> {
@@ -160,7 +176,15 @@ impl Client {
             .timeout_recv_body(Some(answers.within))
             .user_agent(concat!("eprof/", env!("CARGO_PKG_VERSION")))
             .build();
-        Ok(Self { agent: config.new_agent(), endpoint, answers })
+        let last_success = Cell::new(Instant::now());
+        Ok(Self { agent: config.new_agent(), endpoint, usual_ports, answers, patience: None, last_success })
+    }
+
+    /// No request is waited for when nothing has gone well for so long, beginning now; without any time requests have the time
+    /// that they have otherwise.
+    pub(super) fn give_up_after(&mut self, patience: Duration) {
+        self.patience = (!patience.is_zero()).then_some(patience);
+        self.last_success.set(Instant::now());
     }
 
     /// The host.
@@ -168,7 +192,7 @@ impl Client {
         &self.endpoint
     }
 
-    /// Sends a body there and gives what is answered if that is good.
+    /// Sends a body there and gives what is answered if its status is good.
     ///
     /// # Errors
     /// Why it did not go well, in words.
@@ -177,16 +201,35 @@ impl Client {
         path: &str,
         headers: &[(&'static str, HeaderValue)],
         body: &mut dyn Read,
-    ) -> Result<Vec<u8>, Failure> {
+    ) -> Result<Answered, Failure> {
         let mut request = self.agent.post(self.endpoint.url(path));
         for (name, value) in headers {
             request = request.header(*name, value);
         }
+        if let Some(patience) = self.patience {
+            let left = patience.saturating_sub(self.last_success.get().elapsed());
+            if left.is_zero() {
+                return Err(self.silent(patience));
+            }
+            request = request.config().timeout_global(Some(left)).build();
+        }
         let response = request.send(SendBody::from_reader(body)).map_err(|error| self.failure(error))?;
-        self.answer(response)
+        let answered = self.answer(response)?;
+        self.last_success.set(Instant::now());
+        Ok(answered)
     }
 
-    fn answer(&self, mut response: Response<Body>) -> Result<Vec<u8>, Failure> {
+    /// Nothing went well for as long as was allowed.
+    fn silent(&self, patience: Duration) -> Failure {
+        let text = format!(
+            "{} has not answered for {} s: it may be busy, or something else may listen there",
+            self.endpoint.name(),
+            patience.as_secs_f64()
+        );
+        Failure::new(Kind::Away, text)
+    }
+
+    fn answer(&self, mut response: Response<Body>) -> Result<Answered, Failure> {
         let status = response.status();
         let after = response
             .headers()
@@ -199,7 +242,7 @@ impl Client {
         if status.is_success() {
             // The answer may have been cut off: what it was about is done all the same, but not known in full.
             return match read {
-                Ok(_) => Ok(body),
+                Ok(_) => Ok(Answered { headers: response.headers().clone(), body }),
                 Err(error) => Err(self.failure(error.into())),
             };
         }
@@ -220,7 +263,7 @@ impl Client {
             _ => (Kind::Refused(status.as_u16()), format!("{name} answers {status}: {said}")),
         };
         let text = text.trim_end_matches([' ', ':']).to_owned();
-        Err(Failure { kind, after, text })
+        Err(Failure { kind, after, text, headers: Some(Box::new(response.headers().clone())) })
     }
 
     fn failure(&self, error: ureq::Error) -> Failure {
@@ -230,6 +273,7 @@ impl Client {
         match error {
             ureq::Error::Io(error) => self.broken(&error),
             ureq::Error::Rustls(error) => self.distrusted(&error),
+            ureq::Error::Timeout(Timeout::Global) => self.silent(self.patience.unwrap_or_default()),
             ureq::Error::Timeout(which) => {
                 Failure::new(Kind::Away, format!("{name} takes too long ({which})"))
             }
@@ -252,8 +296,18 @@ impl Client {
         if let Some(error) = inner.and_then(|inner| inner.downcast_ref::<Unreadable>()) {
             return Failure::new(Kind::Unreadable, error.to_string());
         }
+        if let Some(ureq::Error::Timeout(Timeout::Global)) = inner.and_then(|inner| inner.downcast_ref()) {
+            return self.silent(self.patience.unwrap_or_default());
+        }
         let how = if self.endpoint.is_secure() { " (by TLS)" } else { "" };
-        Failure::new(Kind::Away, format!("{}{how}: {}", self.endpoint.name(), one_line(&error.to_string())))
+        let mut text = format!("{}{how}: {}", self.endpoint.name(), one_line(&error.to_string()));
+        if error.kind() == io::ErrorKind::ConnectionRefused {
+            text += &format!(
+                ": nothing listens there; start the server, or name the right port (usually {})",
+                self.usual_ports
+            );
+        }
+        Failure::new(Kind::Away, text)
     }
 
     fn distrusted(&self, error: &rustls::Error) -> Failure {
@@ -303,7 +357,7 @@ impl fmt::Display for Unreadable {
 impl std::error::Error for Unreadable {}
 
 /// A text of a stranger, safe to show, not long.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     let short: String = text.trim().chars().take(MOST_SHOWN).collect();
     if short.is_empty() {
         short
@@ -391,13 +445,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("ca.pem");
         let endpoint = || Endpoint::new("localhost", 1, true);
+        let open = |path| Client::new(endpoint(), "1", &Trust::File(path));
         for text in ["", "no certificate", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"] {
             fs::write(&path, text).expect("written");
-            let error = Client::new(endpoint(), &Trust::File(path.clone())).err().expect(text).to_string();
+            let error = open(path.clone()).err().expect(text).to_string();
             assert!(error.contains("ca.pem") && error.contains("BEGIN CERTIFICATE"), "{error}");
         }
-        let missing =
-            Client::new(endpoint(), &Trust::File(folder.path().join("none"))).err().expect("missing");
+        let missing = open(folder.path().join("none")).err().expect("missing");
         assert!(missing.to_string().contains("cannot read"), "{missing}");
     }
 }

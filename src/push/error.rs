@@ -51,15 +51,14 @@ pub enum PushError {
     #[error("{0}")]
     Unreadable(String),
     /// A file or folder that cannot be read or written.
-    #[error("cannot {action} {path}: {source}", path = .path.display())]
+    #[error("cannot {action} {path}: {cause}", path = .path.display())]
     File {
         /// What was to be done.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
-        #[source]
-        source: io::Error,
+        /// What the system says. It is part of the text, which is shown alone in many places, and hence no source of the error.
+        cause: io::Error,
     },
 }
 
@@ -67,7 +66,7 @@ impl PushError {
     /// Of a folder that has none of eprof's tables, or is not there.
     pub(super) fn no_tables(folder: &Path) -> Self {
         let why = if !folder.exists() {
-            "there is no such folder"
+            "there is no such folder: is it written right? `eprof export RECORDINGS --format parquet -o DIR` and `eprof agent -o DIR` make such"
         } else if !folder.is_dir() {
             "it is no folder: name that of the tables"
         } else {
@@ -79,6 +78,6 @@ impl PushError {
     /// For files.
     pub(super) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| Self::File { action, path, source }
+        move |cause| Self::File { action, path, cause }
     }
 }

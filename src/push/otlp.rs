@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ureq::http::HeaderValue;
 
-use super::client::{Client, Failure, Kind, Trust};
+use super::client::{Answered, Client, Failure, Kind, Trust, one_line};
 use super::endpoint::{Endpoint, parts};
 use super::error::PushError;
 use super::secret::SecretSource;
@@ -16,6 +16,9 @@ pub const TOKEN_VARIABLE: &str = "EPROF_OTLP_TOKEN";
 /// Where collectors take profiles.
 const PATH: &str = "/v1development/profiles";
 const EXAMPLE: &str = "http://host:4318 or https://host/v1development/profiles";
+
+/// Where collectors listen.
+const USUAL_PORTS: &str = "4318";
 
 /// Where profiles are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +76,7 @@ impl Collector {
         if token.is_some() {
             target.endpoint.check_secret("token", "https://", may_be_plain)?;
         }
-        let client = Client::new(target.endpoint.clone(), trust)?;
+        let client = Client::new(target.endpoint.clone(), USUAL_PORTS, trust)?;
         Ok(Self { client, target, token })
     }
 
@@ -95,8 +98,16 @@ impl Collector {
             value.set_sensitive(true);
             headers.push(("authorization", value));
         }
-        let answer = self.client.post(&self.target.path, &headers, &mut &packed[..])?;
-        Ok(partly_taken(&answer))
+        let answered = self.client.post(&self.target.path, &headers, &mut &packed[..])?;
+        if !is_of_collector(&answered) {
+            let said = one_line(&String::from_utf8_lossy(&answered.body));
+            let text = format!(
+                "{} is no collector of OpenTelemetry: what it answers is none of its messages, and nothing counts as sent. Name the                  collector's host and port (usually {USUAL_PORTS}) and path. It answers `{said}`",
+                self.target.name()
+            );
+            return Err(Failure::new(Kind::Wrong, text));
+        }
+        Ok(partly_taken(&answered.body))
     }
 }
 
@@ -172,11 +183,32 @@ fn is_final(kind: Kind) -> bool {
     }
 }
 
+const PARTIAL_SUCCESS: u64 = 1;
+
+/// Whether an answer can be a collector's. Most say nothing when they have taken all. The page of a network that wants a login, or
+/// of another server, is neither an `ExportProfilesServiceResponse` nor one as JSON.
+fn is_of_collector(answered: &Answered) -> bool {
+    let kind = answered.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.starts_with("text/html") {
+        return false;
+    }
+    let body = answered.body.trim_ascii();
+    if body.starts_with(b"{") {
+        return serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(body).is_ok();
+    }
+    let mut fields = Fields(&answered.body);
+    let is_known =
+        fields.by_ref().all(|(field, value)| field == PARTIAL_SUCCESS && matches!(value, Value::Bytes(_)));
+    is_known && fields.0.is_empty()
+}
+
 /// What a collector says of profiles that it did not take, of an `ExportProfilesServiceResponse`.
 fn partly_taken(answer: &[u8]) -> Option<String> {
-    const PARTIAL_SUCCESS: u64 = 1;
     const REJECTED: u64 = 1;
     const MESSAGE: u64 = 2;
+    if answer.trim_ascii().starts_with(b"{") {
+        return partly_taken_in_json(answer);
+    }
     let (mut rejected, mut message) = (0, String::new());
     for (field, value) in Fields(answer) {
         let Value::Bytes(partial) = value else { continue };
@@ -188,6 +220,19 @@ fn partly_taken(answer: &[u8]) -> Option<String> {
             }
         }
     }
+    rejection(rejected, &message)
+}
+
+/// The same of an answer as JSON, in which numbers of 64 bits are texts.
+fn partly_taken_in_json(answer: &[u8]) -> Option<String> {
+    let answer: serde_json::Value = serde_json::from_slice(answer).ok()?;
+    let partial = answer.get("partialSuccess")?;
+    let rejected = partial.get("rejectedProfiles")?;
+    let rejected = rejected.as_u64().or_else(|| rejected.as_str()?.parse().ok())?;
+    rejection(rejected, partial.get("errorMessage").and_then(|text| text.as_str()).unwrap_or_default())
+}
+
+fn rejection(rejected: u64, message: &str) -> Option<String> {
     let said = || message.chars().take(200).collect::<String>();
     (rejected > 0).then(|| format!("{rejected} profiles: {}", Label::new(&said())))
 }
@@ -224,7 +269,19 @@ impl<'a> Fields<'a> {
 impl<'a> Iterator for Fields<'a> {
     type Item = (u64, Value<'a>);
 
+    /// What cannot be read is left.
     fn next(&mut self) -> Option<Self::Item> {
+        let before = self.0;
+        let field = self.field();
+        if field.is_none() {
+            self.0 = before;
+        }
+        field
+    }
+}
+
+impl<'a> Fields<'a> {
+    fn field(&mut self) -> Option<(u64, Value<'a>)> {
         let key = self.varint()?;
         let value = match key & 7 {
             0 => Value::Number(self.varint()?),
@@ -243,6 +300,7 @@ impl<'a> Iterator for Fields<'a> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use ureq::http::header::CONTENT_TYPE;
 
     use super::*;
 
@@ -278,6 +336,40 @@ mod tests {
         assert_eq!(partly_taken(b""), None);
         // A warning alone.
         assert_eq!(partly_taken(b"\x0a\x04\x12\x02hm"), None);
+    }
+
+    #[test]
+    fn the_same_in_json_is_told() {
+        let told = partly_taken(br#"{"partialSuccess":{"rejectedProfiles":"3","errorMessage":"too large"}}"#);
+        assert_eq!(told.as_deref(), Some("3 profiles: too large"));
+        assert_eq!(partly_taken(b"{\"partialSuccess\":{}}"), None);
+    }
+
+    #[test]
+    fn pages_of_others_are_no_answers_of_collectors() {
+        let is_of_collector = |kind: Option<&str>, body: &[u8]| {
+            let kind = kind.map(|kind| (CONTENT_TYPE, HeaderValue::from_str(kind).expect("a value")));
+            is_of_collector(&Answered { headers: kind.into_iter().collect(), body: body.to_vec() })
+        };
+        let partial = b"\x0a\x0d\x08\x03\x12\x09too large";
+        for (kind, body) in [
+            (None, &b""[..]),
+            (Some("application/x-protobuf"), b""),
+            (Some("application/x-protobuf"), partial),
+            (Some("application/json"), b"{}\n"),
+            (Some("text/plain; charset=utf-8"), b""),
+        ] {
+            assert!(is_of_collector(kind, body), "{kind:?} {body:?}");
+        }
+        for (kind, body) in [
+            (Some("text/html"), &b""[..]),
+            (None, b"<html>Log in to go on</html>"),
+            (Some("text/plain"), b"OK"),
+            (Some("text/plain"), b"\n"),
+            (Some("application/json"), b"{"),
+        ] {
+            assert!(!is_of_collector(kind, body), "{kind:?} {body:?}");
+        }
     }
 
     proptest! {

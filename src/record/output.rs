@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{self, Gid, Uid, geteuid};
 
-use crate::process::{create_unnamed, folder_of, hidden_beside, name_unnamed};
+use crate::process::{create_unnamed, folder_of, hidden_beside, name_unnamed, not_made};
 use crate::record::error::RecordError;
 
 /// A new file that does not yet have its final name.
@@ -52,7 +52,7 @@ impl PendingOutput {
         let (place, file) = match create_unnamed(path, 0o600) {
             Some(file) => (Place::Unnamed(file.try_clone().map_err(failed)?), file),
             None => {
-                let file = create_beside(&beside).map_err(failed)?;
+                let file = create_beside(&beside).map_err(|cause| failed(not_made(path, cause)))?;
                 (Place::Beside(beside), file)
             }
         };

@@ -1,8 +1,7 @@
 //! A report as JSON. Fields are only ever added.
 //!
 //! Joules are `null`, not 0, where there are none (`method` is then `"none"`). In `balance`,
-//! `attributed + static + other + lost` is `total_joules`; what eprof itself used is part of `other`
-//! and told again as `recorder`. `rows` are what was attributed; rows of the balance itself (named in
+//! `attributed + static + other + lost + recorder` is `total_joules`: `other` is other processes, and `recorder` eprof itself. `rows` are what was attributed; rows of the balance itself (named in
 //! square brackets, `kind` is `"balance"`) are among them only if asked for. `hidden_callers` tells of how many samples
 //! the chain of frame pointers lacked callers that were found elsewhere, and of how many it still lacks them, or it is not known whether it does.
 

@@ -22,7 +22,7 @@ impl JsonBalance {
         Self {
             attributed: balance.attributed,
             static_energy: balance.static_energy,
-            other: balance.other_processes + balance.recorder,
+            other: balance.other_processes,
             lost: balance.lost,
             recorder: balance.recorder,
             relative_error: balance.error(),

@@ -42,7 +42,9 @@ impl MissingJoules {
             Self::Empty => {
                 "record again with `eprof record`, for longer, and look with `eprof doctor` at what can be sampled here"
             }
-            Self::NoCpuTime => "record with `eprof record`, which knows the CPU time of every recording",
+            Self::NoCpuTime => {
+                "record for longer with `eprof record`, and look with `eprof doctor` at whether /proc/stat can be read here"
+            }
             Self::MetersAtRest => "record for longer; `eprof doctor --watch 5` shows whether the meters move",
         }
     }

@@ -49,6 +49,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except Exception as error:
             status, answer = 500, str(error).encode()
         self.send_response(status)
+        # ClickHouse has it in every answer, and eprof believes no answer without.
+        self.send_header("X-ClickHouse-Server-Display-Name", "chdb")
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         self.wfile.write(answer)

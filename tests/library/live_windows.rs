@@ -1,9 +1,9 @@
 //! Windows of a recording that is read as it grows: together they say what the whole says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use eprof::analyze::{self, Dimensions, EarlierIntervals, ModelChoice, Options};
-use eprof::live::{CutOptions, RunningTotals, Windows, join};
+use eprof::live::{Cut, CutOptions, RunningTotals, Windows, join};
 use eprof::power_model::presets::Preset;
 use eprof::profile::Profile;
 use eprof::recording::Recording;
@@ -32,6 +32,11 @@ fn data(file: &[u8]) -> &[u8] {
 
 /// The windows of a file that comes in pieces of so many bytes, each of these milliseconds at least.
 fn windows(file: &[u8], piece: usize, millis: u64) -> Vec<Recording> {
+    cuts(file, piece, millis).into_iter().map(|cut| cut.recording).collect()
+}
+
+/// The same with what is counted of each.
+fn cuts(file: &[u8], piece: usize, millis: u64) -> Vec<Cut> {
     let head = Recording::from_bytes(file.to_vec()).expect("a recording");
     let cut = CutOptions { period: Nanoseconds::from_millis(millis), ..CutOptions::default() };
     let mut windows = Windows::new(head, cut).expect("eprof's");
@@ -137,6 +142,39 @@ fn windows_add_up_to_what_the_whole_recording_says() {
             }
         }
     }
+}
+
+/// Samples and CPU seconds of a profile's cells.
+fn counts(profile: &Profile) -> (u64, f64) {
+    let samples = profile.cells.iter().map(|cell| cell.samples).sum();
+    (samples, profile.cells.iter().map(|cell| cell.time.as_secs_f64()).sum())
+}
+
+/// Samples of a short time around each cut lie in two windows, and count in one.
+#[test]
+fn samples_and_cpu_time_of_windows_add_up_and_none_has_more_than_its_cpus_have() {
+    let file = recording();
+    let whole = profile(&Recording::from_bytes(file.clone()).expect("a recording"));
+    let (all_samples, all_seconds) = counts(&whole);
+    let cpus = whole.cells.iter().filter_map(|cell| cell.cpu).collect::<BTreeSet<u32>>().len();
+    let (mut samples, mut seconds, mut of_events) = (0, 0.0, 0);
+    let cuts = cuts(&file, 1 << 16, 250);
+    assert!(cuts.len() > 10, "{}", cuts.len());
+    for Cut { recording, counted } in cuts {
+        let dimensions = Dimensions { stacks: false, ..Dimensions::ALL };
+        let options = Options { dimensions, counted: Some(counted), ..Options::default() };
+        let window = analyze::analyze(&recording, &options);
+        let (of_window, ran) = counts(&window);
+        let most = cpus as f64 * counted.end.since(counted.start).as_secs_f64();
+        assert!(ran <= 1.002 * most, "{ran} s of {most}");
+        samples += of_window;
+        seconds += ran;
+        of_events += window.events.iter().map(|event| event.samples).sum::<u64>();
+    }
+    // What was sampled before the meters' first and after their last reading is in no window.
+    assert!(all_samples - samples <= all_samples / 200, "{samples} of {all_samples} samples");
+    assert!((all_seconds - seconds).abs() <= 0.005 * all_seconds, "{seconds} of {all_seconds} s");
+    assert!(of_events >= samples);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::analyze::events::EventUnit;
 use crate::analyze::events::{EventRole, EventRoles};
 use crate::analyze::gpu::launches::Launches;
 use crate::analyze::memory::TableLimits;
-use crate::analyze::options::{FunctionsAlone, Options};
+use crate::analyze::options::{CountedTime, FunctionsAlone, Options};
 use crate::analyze::sample_key::{NO_CPU, SampleKey};
 use crate::analyze::steps::{LostStep, Owner, SampleStep, Step};
 use crate::attribute::Charge;
@@ -124,6 +124,8 @@ struct Gatherer<'r, F> {
     not_sampled: Option<NotSampled>,
     /// Only where that is not known.
     unsampled: Option<Unsampled>,
+    /// What is counted, if not all.
+    counted: Option<CountedTime>,
     /// Readings of others that are still to come.
     lent: &'r [LentReading],
     tell: F,
@@ -191,6 +193,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             is_too_large: false,
             not_sampled,
             unsampled,
+            counted: options.counted,
             lent: recording.lent_readings().unwrap_or_default(),
             tell,
         }
@@ -288,9 +291,11 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         if let Some(unsampled) = &mut self.unsampled {
             unsampled.sampled(pid);
         }
-        let totals = &mut self.totals[event as usize];
-        totals.samples += 1;
-        totals.count = totals.count.saturating_add(count);
+        if self.is_counted(time) {
+            let totals = &mut self.totals[event as usize];
+            totals.samples += 1;
+            totals.count = totals.count.saturating_add(count);
+        }
         if context.time.is_some() {
             let (first, last) = self.sampled.get_or_insert((time, time));
             *first = (*first).min(time);
@@ -448,8 +453,11 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         // What is lost has a row of its own.
         self.not_sampled = None;
         let event = self.sampled_event(context).unwrap_or(0);
+        let is_counted = context.time.is_none_or(|time| self.is_counted(time));
         let Some(totals) = self.totals.get_mut(event) else { return };
-        totals.lost = totals.lost.saturating_add(count);
+        if is_counted {
+            totals.lost = totals.lost.saturating_add(count);
+        }
         let Some(time) = context.time else { return };
         // Without a sample to go by, a loss weighs next to nothing beside samples, and is all there is where there are none.
         let about = self.roles.sampled().get(event);
@@ -460,6 +468,12 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         let since = told.or(self.sampled.map(|(first, _)| first)).map_or(time, |since| since.min(time));
         let (cpu, event) = (context.cpu, event as u32);
         (self.tell)(Step::Lost(Box::new(LostStep { end: time, cpu, records: count, event, mean, since })));
+    }
+
+    /// Whether what was recorded then counts here.
+    #[inline]
+    fn is_counted(&self, time: Timestamp) -> bool {
+        self.counted.is_none_or(|counted| counted.has(time))
     }
 
     fn sampled_event(&self, context: &RecordContext) -> Option<usize> {

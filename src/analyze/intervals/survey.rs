@@ -89,6 +89,11 @@ impl Survey {
         (seconds > 0.0).then(|| self.measured(domain).as_joules() / seconds)
     }
 
+    /// Whether any meter was read at two times at least: what it counted at one says nothing.
+    pub(crate) fn tells_joules(&self) -> bool {
+        self.readings.iter().flatten().any(|[(first, _), (last, _)]| last > first)
+    }
+
     /// What is to be said of domains that were read too seldom.
     pub(crate) fn read_too_late<'a>(
         &'a self,

@@ -28,7 +28,10 @@ impl Estimate {
     /// For the machine of a recording: where it does not say how many CPUs there are, those that were seen.
     pub fn of_recording(recording: &Recording, survey: &Survey, watts: WattsRange) -> Self {
         let seen = survey.highest_cpu.map_or(1, |cpu| cpu.saturating_add(1));
-        Self::new(recording.features().cpus.map_or(seen, |count| count.online), watts)
+        let told = recording.features().cpus.map(|count| count.online);
+        // The file of a recorder that was killed says it at its beginning alone.
+        let known = || Some(recording.metadata()?.machine.cpus.len() as u32).filter(|&count| count > 0);
+        Self::new(told.or_else(known).unwrap_or(seen), watts)
     }
 
     /// Gives the cells of a profile without joules those of their CPU time.

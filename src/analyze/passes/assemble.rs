@@ -87,7 +87,17 @@ pub(crate) fn assemble(
         profile.cpus = metadata.machine.cpus.clone();
         profile.warnings.extend(metadata.warnings.iter().cloned());
         profile.warnings.extend(survey.read_too_late(&metadata.domains));
-        add_energy(&mut profile, &metadata.domains, attribution, &mut errors);
+        if profile.is_partial && attribution.others_are_unknown && !metadata.system_wide_samples {
+            profile.warnings.push(OTHERS_UNKNOWN.to_owned());
+        }
+        match survey.tells_joules() {
+            true => add_energy(&mut profile, &metadata.domains, attribution, &mut errors),
+            false => {
+                profile.division = None;
+                let is_missed = !metadata.domains.is_empty() && options.watts.is_none();
+                profile.warnings.extend(is_missed.then(|| READ_ONCE.to_owned()));
+            }
+        }
         gathered.launches.settle(&mut profile, &launch_cells);
     }
     if let Some(watts) = options.watts
@@ -121,6 +131,14 @@ pub(crate) fn assemble(
     profile.warnings.extend(gathered.end.warnings());
     Assembled { profile, positions, by_event, pool_factors }
 }
+
+/// Of recordings whose recorder was killed before the second reading of the CPU times, by which its estimates and what others took
+/// are known.
+const OTHERS_UNKNOWN: &str = "the recorder was killed before it knew what other processes took: their joules are among the functions'. Where a \
+     recording of another rank or of its node has that time, report both together";
+/// Of recordings whose meters were not read twice.
+const READ_ONCE: &str = "its meters were not read twice, as where a recorder is killed at once: its joules are not known. Give the recordings of the other \
+     ranks of its machine as well, or watts to estimate by: --watts IDLE:BUSY";
 
 /// What the recording says of where it comes from.
 fn origin(recording: &Recording, survey: &Survey) -> Origin {
@@ -231,13 +249,19 @@ fn add_energy(
     }
 }
 
-/// The recorded time: of the meters where there are any, else of the samples.
+/// The recorded time: of the meters where they were read, else of the samples. Of meters that were read once alone, from then to the
+/// last sample.
 fn time_range(sampled: Option<(Timestamp, Timestamp)>, survey: &Survey) -> (Timestamp, Timestamp) {
     let readings = || survey.readings.iter().flatten();
     let first = readings().map(|[(time, _), _]| *time).min();
     let last = readings().map(|[_, (time, _)]| *time).max();
-    let sampled = sampled.unwrap_or_default();
-    (first.unwrap_or(sampled.0), last.unwrap_or(sampled.1))
+    match (first, last, sampled) {
+        (Some(first), Some(last), Some(sampled)) if first == last => {
+            (first.min(sampled.0), last.max(sampled.1))
+        }
+        (Some(first), Some(last), _) => (first, last),
+        _ => sampled.unwrap_or_default(),
+    }
 }
 
 #[cfg(test)]

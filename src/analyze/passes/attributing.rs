@@ -11,7 +11,7 @@ use crate::analyze::intervals::losses::HORIZON;
 use crate::analyze::intervals::spans::Span;
 use crate::analyze::intervals::survey::{Seen, Survey};
 use crate::analyze::model::plan::Plan;
-use crate::analyze::options::Options;
+use crate::analyze::options::{CountedTime, Options};
 use crate::analyze::passes::parts::{LaunchCells, PartsMaker};
 use crate::analyze::passes::span_finder::SpanFinder;
 use crate::analyze::sample_key::NO_CPU;
@@ -37,6 +37,8 @@ pub(crate) struct Attributing<'r> {
     division: Option<Division>,
     warnings: Vec<String>,
     cpus_are_told_apart: bool,
+    /// What is counted, if not all.
+    counted: Option<CountedTime>,
     /// Sampled events.
     events: u32,
     /// The cells of the profile, or of the part at hand, and what was counted of each.
@@ -146,6 +148,7 @@ impl<'r> Attributing<'r> {
             division: plan.division,
             warnings: plan.warnings,
             cpus_are_told_apart: options.dimensions.cpus,
+            counted: options.counted,
             events: roles.sampled().len() as u32,
             cells: CellTable::default(),
             cell_counts: CellCounts::default(),
@@ -256,7 +259,16 @@ impl<'r> Attributing<'r> {
                 let cell = match sample.owner {
                     Owner::Charge { charge: Charge::Cell(cell), .. } => {
                         let cell = cell - self.first_cell;
-                        self.cell_counts.count(cell, sample.count, span.running);
+                        match self.counted {
+                            None => self.cell_counts.count(cell, sample.count, span.running),
+                            Some(counted) => {
+                                let time = counted.part_of(span.start, sample.end, span.running);
+                                match counted.has(sample.end) {
+                                    true => self.cell_counts.count(cell, sample.count, time),
+                                    false => self.cell_counts.count_unseen(cell, 0, time),
+                                }
+                            }
+                        }
                         cell
                     }
                     _ => NO_CELL,

@@ -78,8 +78,7 @@ impl<'h> View<'h> {
         head: &'h Profile,
         roles: &EventRoles,
     ) -> Self {
-        let has_meters = recording.metadata().is_some_and(|metadata| !metadata.domains.is_empty());
-        let watts = options.watts.filter(|_| !has_meters);
+        let watts = options.watts.filter(|_| !known.survey.tells_joules());
         let domains = head.domains.iter().enumerate();
         let gpus = domains.filter(|(_, domain)| domain.info.kind == DomainKind::Gpu);
         Self {

@@ -5,9 +5,9 @@
 //! it is a piece that a killed agent left, and is cleared when the next one starts.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -18,7 +18,8 @@ use eprof::report::store::schema::{TABLES, Table};
 use eprof::report::store::{recording_id, write};
 
 use super::clocks::unix_seconds;
-use crate::cli::new_file::{NewFile, Readers};
+use crate::cli::new_file::NewFile;
+use crate::cli::tables_folder;
 
 /// Held by the agent whose folder it is.
 const LOCK: &str = ".eprof-agent.lock";
@@ -72,11 +73,13 @@ impl Folder {
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         for table in TABLES {
             let folder = path.join(table.name);
-            fs::create_dir_all(&folder)
+            tables_folder::make(&folder)
                 .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         }
         let at = path.join(LOCK);
-        let lock = File::create(&at).with_context(|| format!("cannot write {}", at.display()))?;
+        let mut options = OpenOptions::new();
+        let opened = options.write(true).create(true).truncate(true).mode(0o600).open(&at);
+        let lock = opened.with_context(|| format!("cannot write {}", at.display()))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => bail!(
@@ -137,7 +140,10 @@ impl Folder {
         let profile = exported.profile.profile();
         let started = unix_seconds(exported.started.unwrap_or(SystemTime::UNIX_EPOCH));
         let name = Name { started, id: recording_id(profile) as u64 };
-        let open = |table: &Table| Ok(NewFile::create(&self.place(table, &name), Readers::ByMask)?);
+        let open = |table: &Table| {
+            let readers = tables_folder::readers(&self.path.join(table.name))?;
+            Ok(NewFile::create(&self.place(table, &name), readers)?)
+        };
         // Names of inlined functions are not looked up.
         let files = write(exported, true, open)?;
         let kept: io::Result<()> = files.into_iter().try_for_each(NewFile::keep);

@@ -9,7 +9,6 @@
 //! The recorder runs in the first thread, the windows are made in a second one: `session`. When settings change or a meter falls
 //! silent, the recording ends with a last window and the next one begins.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +23,7 @@ use nix::unistd::Uid;
 
 use super::Outcome;
 use super::output::say;
+use super::tables_folder;
 use alone::Alone;
 use folder::Folder;
 use log::Log;
@@ -194,7 +194,7 @@ fn give_folder(settings: &Settings) -> anyhow::Result<()> {
     let credentials = Credentials::of_user(user)?;
     if !settings.output.exists() {
         let cannot = || format!("cannot make the folder {}", settings.output.display());
-        fs::create_dir_all(&settings.output).with_context(cannot)?;
+        tables_folder::make(&settings.output).with_context(cannot)?;
         credentials.give(&settings.output).with_context(cannot)?;
     }
     Ok(())

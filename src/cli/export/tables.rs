@@ -1,7 +1,6 @@
 //! `eprof export --format parquet`: recordings as tables in a folder, to which other recordings add theirs.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,8 +14,9 @@ use eprof::units::Timestamp;
 
 use crate::cli::Outcome;
 use crate::cli::input::{self, InputArgs, Needed};
-use crate::cli::new_file::{NewFile, Readers};
+use crate::cli::new_file::NewFile;
 use crate::cli::output;
+use crate::cli::tables_folder;
 
 /// Writes the tables of all recordings, one set of files for each recording or group of them. `force` replaces what the same
 /// recordings were exported to before.
@@ -81,10 +81,12 @@ fn export_group(
     }
     for table in TABLES {
         let parent = folder.join(table.name);
-        fs::create_dir_all(&parent)
+        tables_folder::make(&parent)
             .with_context(|| format!("cannot make the folder {}", parent.display()))?;
     }
-    let open = |table: &Table| Ok(NewFile::create(&place(table), Readers::ByMask)?);
+    let open = |table: &Table| {
+        Ok(NewFile::create(&place(table), tables_folder::readers(&folder.join(table.name))?)?)
+    };
     let cannot = || format!("cannot write the tables of {titles} into {}", folder.display());
     for file in write(&exported, !input.inline(true), open).with_context(cannot)? {
         file.keep().with_context(cannot)?;

@@ -204,7 +204,7 @@ impl<'a, W: Watcher> ProgramBench<'a, W> {
             return Ok(());
         }
         self.set_up = None;
-        let launch = |source| TuningError::Launch { program: "sh".into(), source };
+        let launch = |cause| TuningError::Launch { program: "sh".into(), cause };
         let output = File::create(&self.output).map_err(launch)?;
         let errors = output.try_clone().map_err(launch)?;
         let mut command = Command::new("sh");

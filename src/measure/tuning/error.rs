@@ -25,14 +25,14 @@ pub enum TuningError {
         known: String,
     },
     /// A setting of the machine could not be read or written.
-    #[error("cannot {action} {path}: {source}")]
+    #[error("cannot {action} {path}: {cause}")]
     Setting {
         /// Read or write.
         action: &'static str,
         /// The file.
         path: PathBuf,
         /// What the kernel said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The kernel took a value and kept another.
     #[error("{path}: {wanted} was written, but it reads {found}: the driver does not take this value")]
@@ -48,12 +48,12 @@ pub enum TuningError {
     #[error("cannot start the process that would restore the machine's settings: {0}")]
     Guard(io::Error),
     /// The program could not be started.
-    #[error("cannot run `{program}`: {source}")]
+    #[error("cannot run `{program}`: {cause}")]
     Launch {
         /// The program.
         program: String,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The program failed.
     #[error("`{command}` failed at {setting}: {status}{tail}")]
@@ -109,12 +109,12 @@ pub enum TuningError {
         seconds: f64,
     },
     /// The journal cannot be read or written.
-    #[error("journal {path}: {source}")]
+    #[error("journal {path}: {cause}")]
     Journal {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The journal belongs to another tuning.
     #[error(
@@ -145,6 +145,6 @@ impl TuningError {
     /// For `map_err`: an error of reading or writing a setting.
     pub(crate) fn setting(action: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Setting { action, path, source }
+        move |cause| Self::Setting { action, path, cause }
     }
 }

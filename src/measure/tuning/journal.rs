@@ -103,7 +103,7 @@ impl Journal {
     /// # Errors
     /// A file that cannot be read or written, is in use, or belongs to another tuning.
     pub fn open(path: &Path, header: &Header, fresh: bool) -> Result<(Self, JournalState), TuningError> {
-        let failed = |source| TuningError::Journal { path: path.into(), source };
+        let failed = |cause| TuningError::Journal { path: path.into(), cause };
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
         let mut file = Flock::lock(file, FlockArg::LockExclusiveNonblock)
@@ -158,7 +158,7 @@ impl Journal {
     }
 
     fn write(&mut self, line: &impl Serialize) -> Result<(), TuningError> {
-        let failed = |source| TuningError::Journal { path: self.path.clone(), source };
+        let failed = |cause| TuningError::Journal { path: self.path.clone(), cause };
         let mut bytes = serde_json::to_vec(line).map_err(|error| failed(error.into()))?;
         bytes.push(b'\n');
         self.file.write_all(&bytes).and_then(|()| self.file.sync_data()).map_err(failed)

@@ -127,10 +127,10 @@ impl Trial<'_> {
         Ok(command)
     }
 
-    fn cannot_launch(&self, source: io::Error) -> TuningError {
+    fn cannot_launch(&self, cause: io::Error) -> TuningError {
         let program =
             self.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-        TuningError::Launch { program, source }
+        TuningError::Launch { program, cause }
     }
 }
 

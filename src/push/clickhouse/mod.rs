@@ -6,6 +6,7 @@
 //! begun anew under another id; what is left of it is in no attempt that counts. If there are several that do, the last one
 //! counts.
 
+mod answer;
 mod batch;
 mod row_binary;
 mod sender;

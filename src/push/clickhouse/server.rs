@@ -3,11 +3,13 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::read::GzEncoder;
 use ureq::http::HeaderValue;
 
+use super::answer;
 use super::statements::{self, Column};
 use super::target::Target;
 use crate::push::client::{Answers, Client, Failure, Kind, Trust};
@@ -22,6 +24,8 @@ pub struct Server {
     settings: OnceCell<String>,
 }
 
+/// Where servers listen.
+const USUAL_PORTS: &str = "8123 for HTTP, 8443 for HTTP by TLS";
 /// The user whose password is given with no user.
 const DEFAULT_USER: &str = "default";
 /// Each of these settings, where the server knows it, lets an INSERT be acknowledged when the rows are where they are to stay:
@@ -69,13 +73,19 @@ impl Server {
         if password.is_some() {
             target.endpoint.check_secret("password", "clickhouses://", may_be_plain)?;
         }
-        let client = Client::with_answers(target.endpoint.clone(), trust, answers)?;
+        let client = Client::with_answers(target.endpoint.clone(), USUAL_PORTS, trust, answers)?;
         Ok(Self { client, target, password, settings: OnceCell::new() })
     }
 
     /// Where it is.
     pub fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// No answer is waited for when none was good for so long, beginning now. Without any time requests have the time that they
+    /// have otherwise.
+    pub fn give_up_after(&mut self, patience: Duration) {
+        self.client.give_up_after(patience);
     }
 
     /// Looks whether all tables are there as they should be, and makes those that are missing; once.
@@ -183,7 +193,8 @@ impl Server {
             ("content-encoding", HeaderValue::from_static("gzip")),
             ("content-type", HeaderValue::from_static("application/octet-stream")),
         ];
-        self.post(&path, &headers, &mut packed).map(|_| ())
+        let said = self.post(&path, &headers, &mut packed)?;
+        answer::check_silent(self.target.endpoint.name(), &said)
     }
 
     fn post(
@@ -208,7 +219,11 @@ impl Server {
             key.set_sensitive(true);
             headers.push(("x-clickhouse-key", key));
         }
-        self.client.post(path, &headers, body).map_err(passing)
+        let name = || self.target.endpoint.name();
+        let answered =
+            self.client.post(path, &headers, body).map_err(|failure| answer::told(failure, USUAL_PORTS));
+        let answered = answered.and_then(|answered| answer::checked(name(), USUAL_PORTS, answered));
+        answered.map_err(passing)
     }
 }
 

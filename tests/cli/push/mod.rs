@@ -1,5 +1,6 @@
 //! `eprof push`: what a real ClickHouse has afterwards is what the tables say, whatever happens on the way.
 
+mod answers;
 mod secrets;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use eprof_testbed::clickhouse::ClickHouse;
 use eprof_testbed::eprof;
-use eprof_testbed::receiver::{Answer, Receiver, Request, post};
+use eprof_testbed::receiver::{Answer, Receiver, Request, post, post_for_headers};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
@@ -145,8 +146,12 @@ fn forward(server: std::net::SocketAddr, request: &Request) -> Answer {
         .filter(|(name, _)| !skipped.contains(&name.as_str()))
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .collect();
-    match post(server, &request.path, &headers, &request.body) {
-        Ok((status, body)) => Answer::Status(status, Vec::new(), body),
+    const NAME: &str = "X-ClickHouse-Server-Display-Name";
+    match post_for_headers(server, &request.path, &headers, &request.body) {
+        Ok((status, headers, body)) => {
+            let name = headers.get(&NAME.to_ascii_lowercase()).expect("each answer has it");
+            Answer::Status(status, vec![(NAME, name.clone())], body)
+        }
         Err(_) => Answer::Cut,
     }
 }

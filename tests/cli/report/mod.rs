@@ -87,8 +87,10 @@ fn json_has_the_joules_and_their_balance() {
     assert_eq!(report["domains"][0]["name"], "package-0");
     assert_eq!(report["domains"][0]["source"], "power PMU");
     assert_eq!(report["events"][0]["samples"], 1000);
-    let parts: f64 =
-        ["attributed", "static", "other", "lost"].iter().map(|part| number(&report["balance"][part])).sum();
+    let parts: f64 = ["attributed", "static", "other", "recorder", "lost"]
+        .iter()
+        .map(|part| number(&report["balance"][part]))
+        .sum();
     assert!((parts - total).abs() < 1e-9 * total, "{parts} J of {total} J");
     let rows = report["rows"].as_array().expect("rows").iter();
     let own: f64 = rows.map(|row| number(&row["self_joules"])).sum();
@@ -203,6 +205,15 @@ fn errors_say_what_to_do() {
     let output = eprof().arg("report").current_dir(nowhere.path()).output().expect("eprof runs");
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("make one with `eprof record COMMAND`"), "{error}");
+    // A folder that is missing or mistyped, to write to and to read.
+    for command in [&["flamegraph", "-o", "runs/7/e.svg"][..], &["record", "-o", "runs/7/x.data", "true"]] {
+        let error = folder.error(command);
+        assert!(error.contains("mkdir -p runs/7`") && error.matches("cannot write").count() == 1, "{error}");
+    }
+    for name in ["rnus", "rnus/"] {
+        let error = folder.error(&["report", name]);
+        assert!(error.contains(&format!("cannot read {name}: there is no such folder or file")), "{error}");
+    }
 }
 
 #[test]

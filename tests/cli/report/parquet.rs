@@ -219,3 +219,29 @@ fn fleet_says_how_to_get_its_program() {
     assert_eq!(String::from_utf8_lossy(&found.stdout), "report tables --by node --help\n");
     assert_eq!(found.status.code(), Some(3));
 }
+
+/// Tables tell what recordings tell: they are their owner's, and a group's where it was let in.
+#[test]
+fn tables_are_read_by_their_owner_unless_a_group_was_let_in() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::with(&Recorded::default());
+    let mode = |path: &str| {
+        let metadata = fs::metadata(folder.path().join(path)).expect("there");
+        metadata.permissions().mode() & 0o777
+    };
+    let shared = folder.path().join("shared");
+    fs::create_dir(&shared).expect("writable");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o750)).expect("set");
+    for (tables, of_folder, of_file) in [("new/tables", 0o700, 0o600), ("shared", 0o750, 0o640)] {
+        folder.output(&["export", "--format", "parquet", "-o", tables]);
+        assert_eq!(mode(tables), of_folder, "{tables}");
+        for table in ["samples", "stack_frames", "functions", "balance"] {
+            let inner = format!("{tables}/{table}");
+            assert_eq!(mode(&inner), of_folder, "{inner}");
+            let files = fs::read_dir(folder.path().join(&inner)).expect("a folder");
+            for file in files.map(|entry| entry.expect("readable").file_name()) {
+                assert_eq!(mode(&format!("{inner}/{}", file.to_string_lossy())), of_file);
+            }
+        }
+    }
+}

@@ -62,6 +62,8 @@ pub struct Recorded<'a> {
     pub recorder: u32,
     /// When it began on the wall clock, in nanoseconds since 1970.
     pub started_unix_ns: u64,
+    /// Its recorder was killed, and had read the meter so often before.
+    pub killed_after_readings: Option<u64>,
 }
 
 impl Default for Recorded<'_> {
@@ -80,6 +82,7 @@ impl Default for Recorded<'_> {
             meters: MetersRead::default(),
             recorder: 1,
             started_unix_ns: 4_000_000_000_000_000_000,
+            killed_after_readings: None,
         }
     }
 }
@@ -118,7 +121,8 @@ impl Recorded<'_> {
             encode::mmap2(&mapping, &id(0), &mut records).expect("it fits");
         }
         for millis in 0..=SAMPLES {
-            if millis % 10 == 0 {
+            let is_read = self.killed_after_readings.is_none_or(|readings| millis / 10 < readings);
+            if millis % 10 == 0 && is_read {
                 let reading = EnergyReading {
                     energy: Joules::from_joules(millis as f64 * 1e-3 * WATTS),
                     raw: millis,
@@ -131,7 +135,10 @@ impl Recorded<'_> {
             }
         }
         writer.write_raw(&records).expect("written");
-        writer.finish(&Features::default()).expect("written");
+        // A killed recorder writes no end.
+        if self.killed_after_readings.is_none() {
+            writer.finish(&Features::default()).expect("written");
+        }
     }
 
     fn sample(&self, millis: u64, time: Timestamp, records: &mut Vec<u8>) {

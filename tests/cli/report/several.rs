@@ -59,6 +59,64 @@ fn meters_count_once_for_each_boot() {
     assert_eq!(table(&files), by_i);
 }
 
+/// Whoever adds the parts up has the whole, of one recording and of several, where eprof itself has a part of it.
+#[test]
+fn the_parts_of_each_balance_in_json_are_the_whole() {
+    let folder = ranks();
+    // Its only process is said to be the recorder.
+    let own = Recorded { identity: Some(identity("three", 3)), recorder: 4242, ..Recorded::default() };
+    own.write(&folder.path().join("own.data"));
+    let parts = |balance: &serde_json::Value| -> f64 {
+        let parts = ["attributed", "static", "other", "lost", "recorder"];
+        parts.iter().map(|part| number(&balance[part])).sum()
+    };
+    for files in [&["ranks/a.data"][..], &["own.data"], &["ranks", "own.data"]] {
+        let report = folder.json(files);
+        let total = number(&report["total_joules"]);
+        assert!((parts(&report["balance"]) - total).abs() < 1e-9 * total, "{files:?}: {report:#}");
+        let of_domains = report["domains"].as_array().expect("domains").iter();
+        let mut found: Vec<_> =
+            of_domains.map(|domain| (parts(&domain["balance"]), number(&domain["joules"]))).collect();
+        let machines = report["machines"].as_array().cloned().unwrap_or_default();
+        let joined: f64 = machines.iter().map(|machine| parts(&machine["balance"])).sum();
+        found.extend((!machines.is_empty()).then_some((joined, total)));
+        for (parts, whole) in found {
+            assert!((parts - whole).abs() < 1e-9 * whole, "{files:?}: {parts} of {whole} J");
+        }
+        let recorder = number(&report["balance"]["recorder"]);
+        assert_eq!(recorder > 1.0, files.contains(&"own.data"), "{recorder} J");
+    }
+}
+
+/// A meter that was read once tells nothing: samples do, and watts that are given.
+#[test]
+fn a_recorder_killed_before_its_second_reading_left_samples_and_their_time() {
+    let folder = ranks();
+    let killed = Recorded {
+        identity: Some(identity("one", 4)),
+        recorder: 5,
+        killed_after_readings: Some(1),
+        ..Recorded::default()
+    };
+    killed.write(&folder.path().join("killed.data"));
+    let report = folder.json(&["killed.data"]);
+    assert!((number(&report["duration_s"]) - 1.0).abs() < 1e-9, "{report:#}");
+    assert_eq!((&report["method"], &report["partial"]), (&"none".into(), &true.into()));
+    assert_eq!(report["events"][0]["samples"], 1000);
+    let text = folder.output(&["report", "killed.data"]);
+    assert!(text.contains("1.000 s") && text.contains("--watts IDLE:BUSY"), "{text}");
+    // A second of its only CPU, at 5 W more than the 1 W at rest.
+    let estimated = folder.json(&["killed.data", "--watts", "1:6"]);
+    assert!((number(&estimated["total_joules"]) - 6.0).abs() < 1e-6, "{estimated:#}");
+    assert!(!estimated["warnings"].to_string().contains("--watts"), "{}", estimated["warnings"]);
+    // Beside others of its machine, it is said that its joules are theirs.
+    let warnings = folder.json(&["ranks/a.data", "killed.data"])["warnings"].to_string();
+    assert!(
+        warnings.contains("killed.data has no joules") && warnings.contains("other processes'"),
+        "{warnings}"
+    );
+}
+
 #[test]
 fn what_a_killed_rank_left_is_named() {
     let folder = ranks();

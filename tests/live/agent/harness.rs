@@ -172,6 +172,12 @@ pub fn files(folder: &Path, table: &str) -> BTreeSet<String> {
 }
 
 /// The parts of all windows together, by their names; of each window they are its whole, and its functions are its samples.
+/// CPUs of this machine.
+fn cpus() -> usize {
+    let online = fs::read_to_string("/proc/stat").expect("readable");
+    online.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count()
+}
+
 /// All tables have the same windows, every stack its frames and every frame its function.
 #[track_caller]
 pub fn sums(folder: &Path) -> BTreeMap<&'static str, f64> {
@@ -193,6 +199,11 @@ pub fn sums(folder: &Path) -> BTreeMap<&'static str, f64> {
         let in_samples: f64 = samples.iter().filter(of_window).map(|row| joules(row, "joules")).sum();
         assert!((in_samples - joules(&balance, "functions")).abs() <= 1e-9 * measured, "{balance:?}");
         assert!(samples.iter().filter(of_window).all(|row| row["time"] == balance["window_start"]));
+        // No window has more CPU time than its CPUs, but for how late a sample at its edge may have come.
+        let ran: i64 = samples.iter().filter(of_window).map(|row| whole(row, "cpu_ns")).sum();
+        let micros = whole(&balance, "window_end") - whole(&balance, "window_start");
+        let most = cpus() as i64 * (micros * 1_000 + 10_000_000);
+        assert!(ran <= most, "{ran} ns of {most} in {balance:?}");
         for part in parts.into_iter().chain(["measured"]) {
             *sums.entry(part).or_default() += joules(&balance, part);
         }

@@ -1,6 +1,7 @@
 //! `eprof agent` on this machine: its tables are its counters, whatever happens to it.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -68,6 +69,13 @@ fn windows_add_up_to_the_counters_and_a_signal_ends_with_the_last_one() {
     }
     let samples = rows(&tables, "samples");
     assert!(samples.iter().all(|row| text(row, "labels") == "\nrack=7\n"));
+    // They tell what recordings tell.
+    let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o777;
+    for table in ["samples", "stack_frames", "functions", "balance"] {
+        let folder = tables.join(table);
+        let of_files = files(&tables, table).into_iter().map(|name| mode(&folder.join(name)));
+        assert!(mode(&folder) == 0o700 && of_files.into_iter().all(|mode| mode == 0o600), "{table}");
+    }
     drop(busy);
 }
 

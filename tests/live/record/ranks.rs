@@ -88,7 +88,7 @@ fn four_recorders_of_one_machine_count_its_joules_once() {
     assert!(measured <= 40.0 * seconds * 1.05 + 1.0, "{measured} J in {seconds} s");
     let most = alone.iter().map(|report| joules(report, "measured")).fold(0.0, f64::max);
     assert!(measured >= 0.9 * most, "{measured} J of which one rank's recorder saw {most} J");
-    let parts = ["attributed", "static", "other", "lost"].map(|part| joules(&together, part));
+    let parts = ["attributed", "static", "other", "recorder", "lost"].map(|part| joules(&together, part));
     assert!(near(parts.iter().sum(), measured) && parts.iter().all(|joules| *joules >= 0.0), "{parts:?}");
     assert_eq!(together["machines"].as_array().map(Vec::len), Some(1));
 

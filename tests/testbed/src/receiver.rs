@@ -44,6 +44,11 @@ impl Answer {
     pub fn status(status: u16) -> Self {
         Self::Status(status, Vec::new(), Vec::new())
     }
+
+    /// A text, as ClickHouse answers it: its servers put their name into every answer.
+    pub fn of_clickhouse(text: impl Into<Vec<u8>>) -> Self {
+        Self::Status(200, vec![("X-ClickHouse-Server-Display-Name", "test".to_owned())], text.into())
+    }
 }
 
 type MakeAnswer = Arc<Mutex<dyn FnMut(&Request) -> Answer + Send>>;
@@ -203,6 +208,20 @@ pub fn post(
     headers: &[(&str, &str)],
     body: &[u8],
 ) -> io::Result<(u16, Vec<u8>)> {
+    let (status, _, body) = post_for_headers(address, path, headers, body)?;
+    Ok((status, body))
+}
+
+/// The same with the answer's headers, by their names in small letters.
+///
+/// # Errors
+/// A server that is away.
+pub fn post_for_headers(
+    address: SocketAddr,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> io::Result<(u16, BTreeMap<String, String>, Vec<u8>)> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
@@ -225,7 +244,7 @@ pub fn post(
         stream.read_to_end(&mut body)?;
         body
     };
-    Ok((status, body))
+    Ok((status, headers, body))
 }
 
 /// A certificate of `localhost` and 127.0.0.1, and the authority that signed it: files of PEM.

@@ -250,7 +250,8 @@ fn assert_one_machine(folder: &Path) -> Value {
         measured > 0.0 && measured <= WATTS * seconds * 1.05 + 1.0,
         "{measured} J in {seconds} s: {report}"
     );
-    let parts = ["attributed", "static", "other", "lost"].map(|part| number(&report["balance"][part]));
+    let parts =
+        ["attributed", "static", "other", "recorder", "lost"].map(|part| number(&report["balance"][part]));
     assert!((parts.iter().sum::<f64>() - measured).abs() <= 1e-9 * measured, "{parts:?} J of {measured} J");
     assert!(parts[0] > 0.05 * measured, "{parts:?} J of {measured} J");
     let rows = report["rows"].as_array().expect("rows");
