@@ -28,7 +28,7 @@ pub fn write(stacks: &[Stack], whole: &Whole, format: Picture, path: &Path) -> a
             options.title = format!("{} of functions, of {}", whole.selected, whole.balance.measured);
             let (nodes, recordings) = (whole.nodes, whole.recordings);
             options.subtitle = Some(format!(
-                "{nodes} nodes, {recordings} recordings, {}; static energy and others are not drawn",
+                "{nodes} nodes, {recordings} windows or recordings, {}; static energy and others are not drawn",
                 whole.method
             ));
             options.count_name = "J".to_owned();

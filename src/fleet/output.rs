@@ -117,6 +117,11 @@ fn table(answer: &Answer, out: &mut impl Write) -> anyhow::Result<()> {
 
 fn head(name: &str, whole: &Whole, out: &mut impl Write) -> anyhow::Result<()> {
     let balance = &whole.balance;
+    // Each window of an agent is a recording of its own.
+    let recordings = match whole.recordings {
+        1 => "1 window or recording".to_owned(),
+        count => format!("{count} windows or recordings"),
+    };
     let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let of = if name.is_empty() { String::new() } else { format!("{name}: ") };
     let time = |micros: i64| match DateTime::from_timestamp_micros(micros) {
@@ -129,7 +134,7 @@ fn head(name: &str, whole: &Whole, out: &mut impl Write) -> anyhow::Result<()> {
         "{of}{} on {} in {}{}, {}",
         balance.measured,
         many(whole.nodes, "node"),
-        many(whole.recordings, "recording"),
+        recordings,
         span.unwrap_or_default(),
         whole.method,
     )?;

@@ -102,7 +102,8 @@ impl Collector {
         if !is_of_collector(&answered) {
             let said = one_line(&String::from_utf8_lossy(&answered.body));
             let text = format!(
-                "{} is no collector of OpenTelemetry: what it answers is none of its messages, and nothing counts as sent. Name the                  collector's host and port (usually {USUAL_PORTS}) and path. It answers `{said}`",
+                "{} is no collector of OpenTelemetry: what it answers is none of its messages, and nothing counts as sent. Name the \
+                 collector's host and port (usually {USUAL_PORTS}) and path. It answers `{said}`",
                 self.target.name()
             );
             return Err(Failure::new(Kind::Wrong, text));
