@@ -37,9 +37,11 @@ fn warning(folder: &Path) -> String {
 
 #[test]
 fn threads_of_cpp_begin_in_its_library() {
+    // So much work that the program's start is nothing beside it: the loader of shared libraries has no frame pointers.
     let source = "
         #include <thread>
-        int main() { std::thread a([] { down(3); }), b([] { down(5); }); a.join(); b.join(); }";
+        static void repeated(int depth) { for (int i = 0; i < 16; i++) down(depth); }
+        int main() { std::thread a([] { repeated(3); }), b([] { repeated(5); }); a.join(); b.join(); }";
     let flags = [&FLAGS[..], &["-pthread"]].concat();
     let Some(said) = said("threads", source, "g++", &flags) else { return };
     assert_eq!(said, "", "paths from where a thread begins are whole");
