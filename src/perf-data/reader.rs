@@ -3,6 +3,7 @@
 use std::cell::LazyCell;
 use std::fmt;
 use std::io::Read;
+use std::ops::Range;
 use std::path::Path;
 
 use crate::attr::EventAttr;
@@ -176,6 +177,26 @@ impl PerfData {
     pub fn records(&self) -> Records<'_> {
         let expansion_limit = self.features.compression.map(|compression| compression.ring_size.into());
         Records::new(&self.decoder, &self.bytes, self.byte_order, &self.data, expansion_limit)
+    }
+
+    /// Records that lie in a stretch of the file which begins with one and ends with another, in the file's order; `None` if
+    /// not all of it belongs to the records.
+    pub fn records_in(&self, stretch: Range<u64>) -> Option<Records<'_>> {
+        let all = self.data_range();
+        let is_inside = all.start <= stretch.start && stretch.start <= stretch.end && stretch.end <= all.end;
+        let range = usize::try_from(stretch.start).ok()?..usize::try_from(stretch.end).ok()?;
+        let data = Data { range, missing: 0, finished: true };
+        is_inside.then(|| Records::new(&self.decoder, &self.bytes, self.byte_order, &data, None))
+    }
+
+    /// The bytes of all records, as they lie in the file.
+    pub fn data(&self) -> &[u8] {
+        self.bytes.get(self.data.range.clone()).unwrap_or_default()
+    }
+
+    /// Where they lie.
+    pub fn data_range(&self) -> Range<u64> {
+        self.data.range.start as u64..self.data.range.end as u64
     }
 
     /// Decodes the records of this recording.

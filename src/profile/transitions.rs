@@ -1,7 +1,5 @@
 //! How often neighbours in the sequence of samples differ in being of a row.
 
-use rustc_hash::FxHashMap;
-
 use super::lost_stretches::Ends;
 use super::{InSequence, SampleSequence};
 
@@ -52,11 +50,13 @@ struct Stream {
     samples: u64,
 }
 
-impl Stream {
-    fn new(event: usize) -> Self {
-        Self { event, latest: [NO_ROW; FARTHEST], samples: 0 }
+impl Default for Stream {
+    fn default() -> Self {
+        Self { event: 0, latest: [NO_ROW; FARTHEST], samples: 0 }
     }
+}
 
+impl Stream {
     /// Samples of which the rows are known.
     fn seen(&self) -> usize {
         self.samples.min(FARTHEST as u64) as usize
@@ -69,12 +69,12 @@ struct Cpus {
     /// CPU and row of the latest sample.
     latest: Option<(u32, u32)>,
     /// By CPU: the row of its latest sample, and how many records were lost since.
-    of_cpu: FxHashMap<u32, (u32, u64)>,
+    of_cpu: Vec<Option<(u32, u64)>>,
 }
 
 impl Cpus {
     fn lost(&mut self, cpu: u32, records: u32) {
-        if let Some((_, lost)) = self.of_cpu.get_mut(&cpu) {
+        if let Some(Some((_, lost))) = self.of_cpu.get_mut(cpu as usize) {
             *lost += u64::from(records);
         }
     }
@@ -86,12 +86,21 @@ impl Cpus {
             transitions.pairs.across[0] += 1.0;
             transitions.pairs.across[1] += f64::from(u8::from(of_other == row));
         }
-        if let Some((before, lost)) = self.of_cpu.insert(cpu, (row, 0))
+        if let Some((before, lost)) = place_of(&mut self.of_cpu, cpu, || None).replace((row, 0))
             && lost > 0
         {
             transitions.ends.add(lost, [before, row].map(|row| (row != NO_ROW).then_some(row)));
         }
     }
+}
+
+/// What a list has at a number, of which there are few.
+fn place_of<T>(list: &mut Vec<T>, number: u32, empty: impl FnMut() -> T) -> &mut T {
+    let number = number as usize;
+    if number >= list.len() {
+        list.resize_with(number + 1, empty);
+    }
+    &mut list[number]
 }
 
 /// The row of samples that are in none.
@@ -108,7 +117,7 @@ impl Transitions {
         let events = events.max(1);
         let counts = vec![0; rows * (3 * events + FARTHEST - 2)];
         let mut transitions = Self { pairs: Pairs::default(), ends: Ends::default(), events, counts };
-        let mut streams: FxHashMap<u32, Stream> = FxHashMap::default();
+        let mut streams: Vec<Stream> = Vec::new();
         let mut by_event = vec![0u64; events];
         for block in sequence.blocks() {
             let mut cpus = Cpus::default();
@@ -121,17 +130,22 @@ impl Transitions {
                     }
                 };
                 let row = row_of(cell).filter(|&row| row < rows).map_or(NO_ROW, |row| row as u32);
-                let stream = streams.entry(number).or_insert_with(|| Stream::new(number as usize % events));
+                let (cpu, event) = (number / events as u32, number as usize % events);
+                let stream = place_of(&mut streams, number, Stream::default);
+                stream.event = event;
                 transitions.sample(row, stream);
-                cpus.sample(number / events as u32, row, &mut transitions);
+                cpus.sample(cpu, row, &mut transitions);
                 stream.latest.copy_within(..FARTHEST - 1, 1);
                 stream.latest[0] = row;
                 stream.samples += 1;
-                transitions.pairs.samples += 1.0;
-                by_event[number as usize % events] += 1;
+                by_event[event] += 1;
             }
-            streams.drain().for_each(|(_, stream)| transitions.end(&stream));
+            for stream in streams.iter_mut().filter(|stream| stream.samples > 0) {
+                transitions.end(stream);
+                *stream = Stream::default();
+            }
         }
+        transitions.pairs.samples = by_event.iter().sum::<u64>() as f64;
         let most = by_event.iter().max().map_or(0.0, |&most| most as f64);
         transitions.ends.of_stream = most / transitions.pairs.samples.max(1.0);
         transitions
@@ -187,9 +201,12 @@ impl Transitions {
         let (events, event) = (self.events, stream.event);
         let counts = self.counts(row);
         counts[event] += 1;
-        for (distance, &other) in (1..).zip(&stream.latest) {
-            if other == row {
-                counts[column(events, event, distance)] += 2;
+        // Mostly none is, where there are many rows.
+        if stream.latest.iter().fold(false, |any, &other| any | (other == row)) {
+            for (distance, &other) in (1..).zip(&stream.latest) {
+                if other == row {
+                    counts[column(events, event, distance)] += 2;
+                }
             }
         }
         for distance in stream.seen() + 1..=FARTHEST {

@@ -15,6 +15,8 @@ const MMAP2_BUILD_ID_AT: usize = 44;
 const MMAP2_PATH_AT: usize = 72;
 /// Where LOST has its count.
 const LOST_COUNT_AT: usize = 16;
+/// Where LOST_SAMPLES has its count.
+const LOST_SAMPLES_COUNT_AT: usize = 8;
 
 /// What went into the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub struct Census {
     pub samples: u64,
     /// Records that the kernel says it dropped.
     pub lost: u64,
+    /// Samples that it says hardware dropped.
+    pub lost_samples: u64,
     /// Times the kernel stopped an event because it came too often.
     pub throttled: u64,
     /// Files that were mapped, with their build-ids where the kernel told them.
@@ -56,6 +60,9 @@ impl Census {
                 }
                 record_type::THROTTLE => self.throttled += 1,
                 record_type::LOST => self.lost += word(pieces, at + LOST_COUNT_AT).unwrap_or(0),
+                record_type::LOST_SAMPLES => {
+                    self.lost_samples += word(pieces, at + LOST_SAMPLES_COUNT_AT).unwrap_or(0);
+                }
                 record_type::MMAP2 => self.note_file(&copied(pieces, at, size), (header >> 32) as u16),
                 _ => {}
             }

@@ -45,7 +45,7 @@ pub fn close(
             "the kernel held back events {throttled} times, since they came too often; lower the rate (-F, -c)"
         ));
     }
-    let (file_size, finished) = finish_file(drain.into_writer(), &features);
+    let (file_size, finished) = finish_file(drain.into_writer(monotonic_now()), &features);
     // The program may go on for long, and nothing is counted any more.
     drop(sampling);
     Summary {

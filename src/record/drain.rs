@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, IoSlice};
 
+use perf_data::Timestamp;
 use perf_data::compress::{CHUNK, RecordCompressor};
 use perf_data::encode;
 use perf_data::features::Compression;
@@ -17,6 +18,7 @@ use crate::record::census::Census;
 use crate::record::counters::CpuRing;
 use crate::record::partial_round::PartialRound;
 use crate::record::ring::Unread;
+use crate::recording::own_blocks::OwnBlocks;
 
 /// How often the room that was found is tried to be used, less of it each time.
 const ATTEMPTS: usize = 4;
@@ -29,6 +31,8 @@ pub struct Drain {
     compressor: Option<RecordCompressor>,
     compressed: Vec<u8>,
     own_written: usize,
+    /// Where the recorder's own records lie in the file.
+    own_blocks: OwnBlocks,
     census: Census,
 }
 
@@ -48,6 +52,7 @@ impl Drain {
             compressor,
             compressed: Vec::new(),
             own_written: 0,
+            own_blocks: OwnBlocks::default(),
             census: Census { keep, ..Census::default() },
         }
     }
@@ -64,12 +69,17 @@ impl Drain {
         if own_records.is_empty() && unread.iter().all(Unread::is_empty) {
             return Ok(());
         }
+        let start = self.writer.data_end();
         if let Err(failed) = self.write(kernel_records.iter().flatten().copied().chain([own_records])) {
+            self.own_blocks.give_up();
             // Should that fail too, the first error says more.
             let _ = self.write_what_fits(&kernel_records, own_records, failed.room);
             return Err(failed.cause);
         }
         self.own_written = own_records.len();
+        let of_kernel: usize = kernel_records.iter().flatten().map(|piece| piece.len()).sum();
+        let own_start = start + of_kernel as u64;
+        self.own_blocks.note(own_start..own_start + own_records.len() as u64);
         kernel_records.iter().for_each(|pieces| self.census.count(*pieces));
         let heads: Vec<u64> = unread.iter().map(|unread| unread.head).collect();
         for (ring, head) in rings.iter_mut().zip(heads) {
@@ -141,9 +151,19 @@ impl Drain {
         })
     }
 
-    /// The writer, for the end.
-    pub fn into_writer(self) -> PerfDataWriter<File> {
-        self.writer
+    /// The writer, for the end, at this time of which all records are over. The recorder's own are listed behind them, where
+    /// who reads the recording can do with these: as long as nothing was lost, and if they lie in the file as they are.
+    pub fn into_writer(self, time: Timestamp) -> PerfDataWriter<File> {
+        let Self { mut writer, compressor, own_blocks, census, .. } = self;
+        if compressor.is_none() && census.lost == 0 && census.lost_samples == 0 {
+            let mut list = Vec::new();
+            // Without the list nothing is missing; what of it did not fit on the disk is not of the recording.
+            let _ = own_blocks
+                .encode(writer.data_end(), time, &mut list)
+                .map_err(io::Error::other)
+                .and_then(|()| writer.write_raw(&list));
+        }
+        writer
     }
 }
 

@@ -9,6 +9,7 @@ pub mod gpu_activity;
 pub mod gpu_events;
 pub mod metadata;
 pub mod node_meters;
+pub mod own_blocks;
 pub mod own_events;
 
 mod error;

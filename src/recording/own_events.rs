@@ -50,6 +50,11 @@ pub fn metadata(metadata: &Metadata, time: Timestamp, out: &mut Vec<u8>) -> Resu
     METADATA.write_in_parts(time, 0, &json, out)
 }
 
+/// Appends a part of the list of the recorder's own records, see [`OwnBlocks`](super::own_blocks::OwnBlocks).
+pub(super) fn own_blocks(payload: &[u8], time: Timestamp, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
+    METADATA.write(time, 0, payload, out)
+}
+
 /// Appends the name of a GPU kernel.
 pub fn kernel_name(name: &KernelName, time: Timestamp, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {
     KERNEL_NAMES.write(time, 0, &name.to_bytes(), out)

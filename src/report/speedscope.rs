@@ -79,9 +79,9 @@ impl Exporter for Speedscope {
 /// they are found once more when they are written.
 enum Samples<'a> {
     /// In the order of the tree: it is walked again.
-    OfTree { tree: &'a CallTree<'a>, index_of: &'a FxHashMap<TreeFrame, u32>, factor: f64 },
+    OfTree { tree: &'a CallTree<'a>, numbers: &'a Numbers, factor: f64 },
     /// In the order of time.
-    ByTime { samples: &'a ByTime<'a>, index_of: &'a FxHashMap<TreeFrame, u32> },
+    ByTime { samples: &'a ByTime<'a>, numbers: &'a Numbers },
 }
 
 impl Serialize for Samples<'_> {
@@ -89,21 +89,23 @@ impl Serialize for Samples<'_> {
         let mut sequence = serializer.serialize_seq(None)?;
         let mut sample: Vec<u32> = Vec::new();
         match *self {
-            Self::OfTree { tree, index_of, factor } => {
+            Self::OfTree { tree, numbers, factor } => {
                 let mut whole = WholeNumbers::new(factor);
                 tree.for_each_own(0.0, |path, weight| {
                     if whole.next(weight) == 0 {
                         return Ok(());
                     }
                     sample.clear();
-                    sample.extend(path.iter().filter_map(|frame| index_of.get(frame)));
+                    sample.extend(path.iter().filter_map(|frame| numbers.of(*frame)));
                     sequence.serialize_element(&sample)
                 })?;
             }
-            Self::ByTime { samples, index_of } => {
+            Self::ByTime { samples, numbers } => {
+                let mut path = Vec::new();
                 for &place in &samples.places {
+                    samples.frames(place, &mut path);
                     sample.clear();
-                    sample.extend(samples.frames(place).iter().filter_map(|frame| index_of.get(frame)));
+                    sample.extend(path.iter().filter_map(|frame| numbers.of(*frame)));
                     sequence.serialize_element(&sample)?;
                 }
             }
@@ -193,12 +195,42 @@ impl<'a> ByTime<'a> {
         }
     }
 
-    /// The frames of a sample, the one nearest to the root first.
-    fn frames(&self, place: Place) -> Vec<TreeFrame> {
+    /// Finds the frames of a sample, the one nearest to the root first.
+    fn frames(&self, place: Place, frames: &mut Vec<TreeFrame>) {
         match place {
-            Place::Beside(frame) => vec![frame],
-            Place::Path(path) => self.tree.frames_of(self.profile, path),
+            Place::Beside(frame) => {
+                frames.clear();
+                frames.push(frame);
+            }
+            Place::Path(path) => self.tree.find_frames_of(self.profile, path, frames),
         }
+    }
+}
+
+/// The number that each frame of a tree has in the file, if it is there.
+#[derive(Default)]
+struct Numbers {
+    above: Vec<Option<u32>>,
+    keys: Vec<Option<u32>>,
+}
+
+impl Numbers {
+    fn of(&self, frame: TreeFrame) -> Option<u32> {
+        match frame {
+            TreeFrame::Above(root) => self.above.get(root as usize).copied().flatten(),
+            TreeFrame::Key(key) => self.keys.get(key as usize).copied().flatten(),
+        }
+    }
+
+    fn set(&mut self, frame: TreeFrame, number: u32) {
+        let (list, at) = match frame {
+            TreeFrame::Above(root) => (&mut self.above, root as usize),
+            TreeFrame::Key(key) => (&mut self.keys, key as usize),
+        };
+        if at >= list.len() {
+            list.resize(at + 1, None);
+        }
+        list[at] = Some(number);
     }
 }
 
@@ -206,17 +238,17 @@ impl<'a> ByTime<'a> {
 #[derive(Default)]
 struct Frames<'a> {
     frames: Vec<Frame<'a>>,
-    index_of: FxHashMap<TreeFrame, u32>,
+    numbers: Numbers,
 }
 
 impl<'a> Frames<'a> {
     fn add(&mut self, tree: &'a CallTree<'_>, path: &[TreeFrame]) {
         for &frame in path {
-            self.index_of.entry(frame).or_insert_with(|| {
+            if self.numbers.of(frame).is_none() {
                 let (name, module) = tree.label(frame);
+                self.numbers.set(frame, self.frames.len() as u32);
                 self.frames.push(Frame { name: name.as_str(), file: module.map(|module| module.as_str()) });
-                self.frames.len() as u32 - 1
-            });
+            }
         }
     }
 }
@@ -236,10 +268,11 @@ pub fn write(tree: &CallTree<'_>, mut out: impl Write) -> Result<(), ReportError
     let by_time = ByTime::new(tree, factor);
     let weights = match &by_time {
         Some(samples) => {
-            let mut known = FxHashSet::default();
+            let (mut known, mut path) = (FxHashSet::default(), Vec::new());
             for &place in &samples.places {
                 if !matches!(place, Place::Path(path) if !known.insert(path)) {
-                    found.add(tree, &samples.frames(place));
+                    samples.frames(place, &mut path);
+                    found.add(tree, &path);
                 }
             }
             samples.weights.clone()
@@ -257,10 +290,10 @@ pub fn write(tree: &CallTree<'_>, mut out: impl Write) -> Result<(), ReportError
             weights
         }
     };
-    let Frames { frames, index_of } = found;
+    let Frames { frames, numbers } = found;
     let samples = match &by_time {
-        Some(samples) => Samples::ByTime { samples, index_of: &index_of },
-        None => Samples::OfTree { tree, index_of: &index_of, factor },
+        Some(samples) => Samples::ByTime { samples, numbers: &numbers },
+        None => Samples::OfTree { tree, numbers: &numbers, factor },
     };
     let subject = tree.summary.subject.as_ref().map_or("eprof", |subject| subject.as_str());
     let mark = tree.summary.estimate_mark().filter(|_| tree.weight == Weight::Joules);

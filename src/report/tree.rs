@@ -280,15 +280,20 @@ impl<'a> CallTree<'a> {
     /// The frames that the tree has of a path in a part of the profile, the one nearest to the root first.
     pub(super) fn frames_of(&self, part: &Profile, path: CellPath) -> Vec<TreeFrame> {
         let mut frames = Vec::new();
-        frames_of(&self.frames, part, self.direction, path.root, path.stack, &mut frames);
+        self.find_frames_of(part, path, &mut frames);
+        frames
+    }
+
+    /// Puts the same in the place of what `frames` holds.
+    pub(super) fn find_frames_of(&self, part: &Profile, path: CellPath, frames: &mut Vec<TreeFrame>) {
+        frames_of(&self.frames, part, self.direction, path.root, path.stack, frames);
         if let Stacks::Kept(tree) = &self.stacks {
-            let kept = tree.kept(&frames);
+            let kept = tree.kept(frames);
             if kept < frames.len() {
                 frames.truncate(kept);
                 frames.push(self.folded);
             }
         }
-        frames
     }
 
     /// The frames that may stand above all stacks.
@@ -500,7 +505,8 @@ fn frames_of(
     path.clear();
     path.extend(above.map(TreeFrame::Above));
     let first = path.len();
-    path.extend(frames.of_stack(profile, stack).map(TreeFrame::Key));
+    // One by one: an iterator of iterators is asked for its length again and again where it extends a list.
+    frames.of_stack(profile, stack).for_each(|key| path.push(TreeFrame::Key(key)));
     if path.len() == first {
         path.push(TreeFrame::Key(UNKNOWN));
     }

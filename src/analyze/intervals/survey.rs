@@ -1,10 +1,12 @@
 //! The first pass: what is in a recording, and how much of it.
 
 use std::cmp::Reverse;
+use std::iter::Peekable;
+use std::slice;
 
 use perf_data::format::{record_type, sample_type};
 use perf_data::record::{Record, RecordContext, Sample};
-use perf_data::{Decoder, RawRecord};
+use perf_data::{Decoder, RawRecord, Records};
 
 use crate::analyze::events::EventUnit;
 use crate::analyze::events::{EventRole, EventRoles, SampledEvent};
@@ -16,6 +18,7 @@ use crate::attribute::Quantum;
 use crate::hardware::{DomainInfo, Method};
 use crate::profile::{LostStretch, LostStretches, MeterCurve};
 use crate::recording::energy::EnergyReading;
+use crate::recording::own_blocks::own_blocks;
 use crate::recording::{LentReading, Recording};
 use crate::units::{Joules, Timestamp};
 
@@ -122,34 +125,80 @@ pub fn survey(recording: &Recording, roles: &EventRoles) -> Survey {
 
 /// `None` if more must be looked at.
 fn look_at(recording: &Recording, roles: &EventRoles, what: LookAt) -> Option<Survey> {
-    let domains = recording.metadata().map_or(&[][..], |metadata| &metadata.domains);
-    let ranges: Vec<Option<Joules>> = domains.iter().map(|domain| domain.range).collect();
-    let mut survey = Survey { is_of_samples: what == LookAt::All, ..Survey::before(recording, roles) };
-    let (mut records, decoder) = (recording.records(), recording.decoder());
-    let mut lent = recording.lent_readings().unwrap_or_default().iter().peekable();
-    loop {
-        match records.next_raw() {
-            Ok(Some(raw)) => {
-                // Among the samples of their time, as if they lay in the file.
-                let now = if lent.peek().is_some() { decoder.time(&raw) } else { None };
-                while let Some(reading) = lent.next_if(|reading| now.is_some_and(|now| reading.time <= now)) {
-                    survey.lent(&ranges, reading);
-                }
-                match what {
-                    LookAt::All => survey.record(roles, &ranges, decoder, &raw),
-                    LookAt::Readings if tells_losses(decoder, &raw) => return None,
-                    LookAt::Readings => survey.record_of_meters(roles, &ranges, decoder, &raw),
-                }
-                let seen = raw.position;
-                records.release_before(seen);
-            }
-            Err(error) if error.is_recoverable() => {}
-            Ok(None) | Err(_) => break,
+    let mut look = Look::new(recording, roles, what);
+    look.at(recording.records())?;
+    Some(look.finish())
+}
+
+/// Looks at readings alone, and at nothing between them: where the recorder says where they lie, and that nothing was lost.
+/// Samples are not counted.
+fn of_own_blocks(recording: &Recording, roles: &EventRoles) -> Option<Survey> {
+    let file = recording.perf_data();
+    let mut look = Look::new(recording, roles, LookAt::Readings);
+    for block in own_blocks(file)? {
+        look.at(file.records_in(block)?)?;
+    }
+    Some(look.finish())
+}
+
+/// A look at records.
+struct Look<'r> {
+    what: LookAt,
+    roles: &'r EventRoles,
+    decoder: &'r Decoder,
+    /// Of each domain.
+    ranges: Vec<Option<Joules>>,
+    /// Readings of others that are still to come.
+    lent: Peekable<slice::Iter<'r, LentReading>>,
+    survey: Survey,
+}
+
+impl<'r> Look<'r> {
+    fn new(recording: &'r Recording, roles: &'r EventRoles, what: LookAt) -> Self {
+        let domains = recording.metadata().map_or(&[][..], |metadata| &metadata.domains);
+        Self {
+            what,
+            roles,
+            decoder: recording.decoder(),
+            ranges: domains.iter().map(|domain| domain.range).collect(),
+            lent: recording.lent_readings().unwrap_or_default().iter().peekable(),
+            survey: Survey { is_of_samples: what == LookAt::All, ..Survey::before(recording, roles) },
         }
     }
-    lent.for_each(|reading| survey.lent(&ranges, reading));
-    survey.intervals.end();
-    Some(survey)
+
+    /// Looks at the next records; `None` if more must be looked at than was to be.
+    fn at(&mut self, mut records: Records<'_>) -> Option<()> {
+        let Self { what, roles, decoder, ranges, lent, survey } = self;
+        loop {
+            match records.next_raw() {
+                Ok(Some(raw)) => {
+                    // Among the samples of their time, as if they lay in the file.
+                    let now = if lent.peek().is_some() { decoder.time(&raw) } else { None };
+                    while let Some(reading) =
+                        lent.next_if(|reading| now.is_some_and(|now| reading.time <= now))
+                    {
+                        survey.lent(ranges, reading);
+                    }
+                    match what {
+                        LookAt::All => survey.record(roles, ranges, decoder, &raw),
+                        LookAt::Readings if tells_losses(decoder, &raw) => return None,
+                        LookAt::Readings => survey.record_of_meters(roles, ranges, decoder, &raw),
+                    }
+                    let seen = raw.position;
+                    records.release_before(seen);
+                }
+                Err(error) if error.is_recoverable() => {}
+                Ok(None) | Err(_) => return Some(()),
+            }
+        }
+    }
+
+    fn finish(self) -> Survey {
+        let Self { ranges, lent, mut survey, .. } = self;
+        lent.for_each(|reading| survey.lent(&ranges, reading));
+        survey.intervals.end();
+        survey
+    }
 }
 
 /// Whether a record says that others were lost.
@@ -190,7 +239,10 @@ impl Survey {
         if domains.is_empty() {
             return Self::before(recording, roles);
         }
-        look_at(recording, roles, LookAt::Readings).unwrap_or_else(|| survey(recording, roles))
+        // Without an event that tells time, that of most samples is used, and samples have to be counted.
+        let of_listed = || of_own_blocks(recording, roles).filter(|_| roles.any_tells_time());
+        let of_readings = || look_at(recording, roles, LookAt::Readings);
+        of_listed().or_else(of_readings).unwrap_or_else(|| survey(recording, roles))
     }
 
     /// Samples were looked at, and not counted alone.

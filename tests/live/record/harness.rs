@@ -164,7 +164,8 @@ impl Contents {
         match record {
             Record::Sample(sample) if event == METADATA_EVENT => {
                 assert!(!sample.raw.is_empty());
-                self.metadata += 1;
+                // Behind it the list of the recorder's own records, which ends with its mark.
+                self.metadata += u64::from(!sample.raw.ends_with(b"eprofown"));
             }
             Record::Sample(sample) if event == CPU_TIMES_EVENT => {
                 let (times, own) = CpuTimes::with_target_from_bytes(sample.raw).expect("CPU times");
