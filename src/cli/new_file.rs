@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use eprof::process::{create_unnamed, folder_of, hidden_beside, name_unnamed};
+use eprof::process::{check_folder, create_unnamed, folder_of, hidden_beside, name_unnamed};
 use nix::unistd::geteuid;
 
 /// Who may read what is written.
@@ -59,7 +59,10 @@ impl NewFile {
         };
         let old = match fs::metadata(&target) {
             Ok(old) => Some(old),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                check_folder(&target)?;
+                None
+            }
             Err(error) => return Err(error),
         };
         if let Some(old) = &old {
