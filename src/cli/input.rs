@@ -283,6 +283,11 @@ impl InputArgs {
         recordings::expand(if self.recording.is_empty() { &self.input } else { &self.recording })
     }
 
+    /// Whether the user names no recording.
+    pub fn is_default(&self) -> bool {
+        self.recording.is_empty() && *self.input == [Path::new(DEFAULT_RECORDING)]
+    }
+
     /// Reads any recording with the same options, within so much memory.
     pub fn load_file(&self, path: &Path, needed: Needed, memory: MemoryLimit) -> anyhow::Result<Loaded> {
         let Loaded { analysis, symbols, subject, verified, started, events, symbolizer } =
