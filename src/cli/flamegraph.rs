@@ -176,8 +176,11 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
     let memory = args.input.memory().shared_by(1 + usize::from(older.is_some()));
     let needed = Needed { functions: Some(FunctionsOfStacks::Paths), ..Needed::STACKS };
     let newer = args.input.load_all(&paths, needed, memory)?;
-    output::warn(&newer.profile().warnings);
     let tree = args.tree(&newer)?;
+    // What must be known of a picture; where none is drawn, the reason is not to stand below it.
+    output::warn(&newer.profile().warnings);
+    output::warn(tree.warning());
+    output::warn(tree.warning_of_paths());
     match &older {
         _ if format == Format::Text => {
             let to_stdout = output::is_stdout(path);
@@ -197,6 +200,8 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
         Some(older) => {
             let older = args.input.load_all(older, needed, memory)?;
             let older = args.tree(&older)?;
+            output::warn(older.warning());
+            output::warn(older.warning_of_paths());
             match format {
                 Format::Png => {
                     output::write_to(path, |out| flamegraph_png::write(&tree, Some(&older), &look, out))?;
@@ -231,8 +236,6 @@ impl FlamegraphArgs {
         let progress = WorkProgress::of("adding up");
         let tree = CallTree::new(loaded.analysis.as_ref(), &loaded.symbols, &options)?;
         drop(progress);
-        output::warn(tree.warning());
-        output::warn(tree.warning_of_paths());
         Ok(tree)
     }
 }

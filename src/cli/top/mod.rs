@@ -27,7 +27,7 @@ use super::Outcome;
 use super::input::cache_folder;
 use super::meters::MeterArgs;
 use super::output::{is_dumb_terminal, say, warn};
-use super::record::{call_graph, command_line, hertz, model};
+use super::record::{call_graph, command_line, hertz, model, task};
 use history::{By, History};
 use program_output::ProgramOutput;
 use shared::Shared;
@@ -62,8 +62,9 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TopArgs {
-    /// Watch running processes, with all their threads, until they end.
-    #[arg(short, long, value_name = "PID", value_delimiter = ',')]
+    /// Watch running processes, with all their threads, until they end, or until COMMAND ends if there is one: that is not
+    /// watched then.
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', value_parser = task)]
     pid: Vec<u32>,
 
     /// Watch everything on every CPU: the default without COMMAND and -p. With COMMAND, until it ends.
@@ -75,7 +76,7 @@ pub struct TopArgs {
     by: By,
 
     /// Seconds between two pictures: what is shown is the energy of this time.
-    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = delay)]
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = delay, allow_negative_numbers = true)]
     delay: Duration,
 
     /// Rows [default: as many as fit; 10 as lines].
@@ -90,9 +91,9 @@ pub struct TopArgs {
     #[arg(short, long, value_name = "EVENT")]
     event: Vec<String>,
 
-    /// How to follow call paths, as for `eprof record`. Without copies of stacks (fp) the view takes least of the CPU's
-    /// time, and misses the direct callers of some small functions.
-    #[arg(long, value_name = "HOW", default_value = "fp", value_parser = call_graph)]
+    /// How to follow call paths, as for `eprof record`. Without copies of stacks (fp) the direct callers of functions that
+    /// set up no frame are missing; the list of callers says then in how many samples.
+    #[arg(long, value_name = "HOW", default_value = "fp+leaf", value_parser = call_graph)]
     call_graph: CallGraph,
 
     /// Show only rows whose name or module matches.
@@ -267,7 +268,10 @@ const LONGEST: Duration = Duration::from_secs(3600);
 
 fn delay(text: &str) -> Result<Duration, String> {
     let delay = super::record::seconds(text)?;
-    if (SHORTEST..=LONGEST).contains(&delay) { Ok(delay) } else { Err("0.1 to 3600 seconds".to_owned()) }
+    if (SHORTEST..=LONGEST).contains(&delay) {
+        return Ok(delay);
+    }
+    Err("a picture is of 0.1 to 3600 seconds".to_owned())
 }
 
 fn nanoseconds(duration: Duration) -> Nanoseconds {
