@@ -135,6 +135,16 @@ fn what_cannot_be_watched_is_an_error_with_its_status() {
     assert_eq!(code, Some(1));
     assert!(said.contains("4194304"), "{said}");
     assert_eq!(status(&["-d", "0"]).0, Some(2));
+    let (code, said) = status(&["-d", "-1"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("give seconds above 0") && !said.contains("-- -1"), "{said}");
+    let (code, said) = status(&["-p", "nginx"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("`pgrep nginx`"), "{said}");
+    // The command beside -p only tells how long.
+    let program = start("spin:60000");
+    let (_, said) = status(&["-d", "0.1", "-p", &program.id().to_string(), "--", "sleep", "0.3"]);
+    assert!(said.contains("is watched, until sleep ends"), "{said}");
     assert_eq!(status(&["--", "true"]).0, Some(0), "a program that ends at once");
     assert_eq!(status(&["--", "sh", "-c", "kill -9 $$"]).0, Some(137));
 }

@@ -140,6 +140,10 @@ pub fn run(args: TopArgs) -> Outcome {
         kernel_cache: cache_folder(),
         lines: by.tells_lines(),
     };
+    let not_watched = not_watched(&options.target);
+    if let Some(note) = not_watched.as_ref().filter(|_| as_lines) {
+        say(note);
+    }
     let mut output = None;
     if !as_lines && options.target.program().is_some() {
         let (kept, streams) = ProgramOutput::keep().context("what the program writes cannot be kept")?;
@@ -153,7 +157,7 @@ pub fn run(args: TopArgs) -> Outcome {
         let mut started = |_: Option<Pid>| {
             let Some(engine) = engine.take() else { return };
             let shared = shared.clone();
-            let history = History::new(by, filter.clone());
+            let (history, not_watched) = (History::new(by, filter.clone()), not_watched.clone());
             let mut output: Option<ProgramOutput> = output.take();
             if let Some(Err(error)) = output.as_mut().map(ProgramOutput::start) {
                 say(format_args!("error: what the program writes cannot be kept: {error}"));
@@ -162,7 +166,7 @@ pub fn run(args: TopArgs) -> Outcome {
                 let shown = if as_lines {
                     lines::run(engine, history, rows.unwrap_or(lines::ROWS), iterations, &shared)
                 } else {
-                    terminal::run(engine, history, rows, output, &shared)
+                    terminal::run(engine, history, rows, output, not_watched, &shared)
                 };
                 // Whatever ended the picture, nobody looks at the recording any more.
                 if !shared.is_recorded() {
@@ -193,10 +197,10 @@ pub fn run(args: TopArgs) -> Outcome {
         Some(Err(_)) => anyhow::bail!("the view broke off; this is a bug of eprof"),
         None => {}
     }
-    warn(&summary.warnings);
     if let Some(failure) = summary.failure {
         anyhow::bail!("the recording ended early: {failure}");
     }
+    warn(&summary.warnings);
     // Who leaves the view has not failed.
     let left = shared.request().signal() == Some(Signal::SIGTERM)
         && matches!(
@@ -204,6 +208,14 @@ pub fn run(args: TopArgs) -> Outcome {
             HowItEnded::Stopped(Signal::SIGTERM) | HowItEnded::Killed(Signal::SIGTERM)
         );
     Ok(ExitCode::from(if left { 0 } else { summary.outcome.exit_status() }))
+}
+
+/// What is said where a command is given beside the processes to watch: it only tells how long.
+fn not_watched(target: &TargetOptions) -> Option<String> {
+    let (TargetTasks::Processes(pids), Some(until)) = (&target.tasks, &target.until) else { return None };
+    let command = until.first()?.to_string_lossy().into_owned();
+    let numbers = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    Some(format!("only process {numbers} is watched, until {command} ends; without -p {command} is"))
 }
 
 fn options(args: TopArgs) -> anyhow::Result<RecordOptions> {

@@ -205,6 +205,23 @@ fn errors_say_what_to_do() {
     assert!(error.contains("make one with `eprof record COMMAND`"), "{error}");
 }
 
+/// What must be known of a recording is no help where nothing comes of it.
+#[test]
+fn an_error_stands_alone() {
+    let folder = Folder::with(&Recorded::default());
+    for arguments in [
+        &["flamegraph", "--thread", "nobody"][..],
+        &["flamegraph", "-o", "none/a.svg"],
+        &["view", "--thread", "nobody"],
+        &["annotate", "("],
+        &["export", "--format", "pprof", "-o", "none/a.pb"],
+    ] {
+        let error = folder.error(arguments);
+        assert!(error.starts_with("eprof: error: ") && error.lines().count() == 1, "{arguments:?}: {error}");
+    }
+    assert!(folder.error(&["flamegraph", "-o", "none/a.svg"]).contains("make it with `mkdir -p none`"));
+}
+
 #[test]
 fn a_flamegraph_is_drawn_and_compared() {
     let folder = Folder::with(&Recorded::default());
