@@ -87,7 +87,7 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, history: &History, rows: Option<
     }
     draw_foot(frame, foot, view, history, can);
     if view.shows_help {
-        draw_help(frame, area, can);
+        draw_help(frame, area, history.warnings(), can);
     }
 }
 
@@ -315,7 +315,7 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, 
     let text = match (&view.typed, &view.message, history.warnings().first()) {
         (Some(typed), ..) => format!("show only what matches: {typed}_"),
         (None, message, _) if !message.is_empty() => message.clone(),
-        (None, _, Some(warning)) => format!("? help  q end  {warning}"),
+        (None, _, Some(warning)) => format!("? help, notes  q end  {warning}"),
         (None, _, None) => {
             let mut text = FOOT[0].to_owned();
             for key in &FOOT[1..] {
@@ -330,12 +330,20 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, 
     // What is typed is seen at its end.
     let text = match &view.typed {
         Some(_) => text.chars().skip(text.chars().count().saturating_sub(width)).collect(),
-        None => Label::new(&text).shortened(width).into_owned(),
+        None => cut(&text, width),
     };
     frame.render_widget(
         Paragraph::new(letters(&text, can)).style(style(can, Color::Cyan, Modifier::empty())),
         area,
     );
+}
+
+/// A text that is read from its beginning, in so many columns.
+fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    text.chars().take(columns.saturating_sub(1)).chain(['…']).take(columns).collect()
 }
 
 /// Columns of the names of keys in the help.
@@ -356,14 +364,20 @@ fn folded(words: impl IntoIterator<Item = String>, columns: usize) -> Vec<String
     lines
 }
 
-fn draw_help(frame: &mut Frame<'_>, area: Rect, can: Abilities) {
+fn draw_help(frame: &mut Frame<'_>, area: Rect, notes: &[Label], can: Abilities) {
     let columns = usize::from(area.width).saturating_sub(KEYS + 2).max(10);
     let of_key = |(keys, what): &(&str, &str)| {
         let mut keys = *keys;
         let line = |text: String| Line::raw(format!(" {} {text}", padded(std::mem::take(&mut keys), KEYS)));
         folded(what.split(' ').map(str::to_owned), columns).into_iter().map(line).collect::<Vec<_>>()
     };
-    let lines: Vec<Line<'_>> = HELP.iter().flat_map(of_key).collect();
+    let mut lines: Vec<Line<'_>> = HELP.iter().flat_map(of_key).collect();
+    for note in notes {
+        let words = format!("note: {note}");
+        let words = letters(&words, can);
+        let folded = folded(words.split(' ').map(str::to_owned), usize::from(area.width).saturating_sub(2));
+        lines.extend(folded.into_iter().map(|line| Line::raw(format!(" {line}"))));
+    }
     let height = (lines.len() as u16 + 1).min(area.height);
     let area = Rect { height, ..area };
     frame.render_widget(Clear, area);
@@ -436,6 +450,12 @@ mod tests {
         let balance =
             ["10.00 W ESTIMATED:", "functions 10.00 static 0.00", "others 0.00 eprof 0.00", "lost 0.00"];
         assert_eq!(lines[1..5], balance);
+    }
+
+    #[test]
+    fn what_is_cut_is_cut_at_its_end() {
+        assert_eq!([cut("? help", 6), cut("? help", 5), cut("? help", 1)], ["? help", "? he…", "…"]);
+        assert_eq!(cut("? help", 0), "");
     }
 
     #[test]
