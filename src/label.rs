@@ -53,6 +53,14 @@ impl Label {
         self.0.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&self.0)
     }
 
+    /// A module in few columns, as reports call it: the name of its file, and `[kernel]` for `[kernel.kallsyms]`.
+    pub fn module_name(&self) -> &str {
+        match self.file_name() {
+            name if name.starts_with("[kernel.") => "[kernel]",
+            name => name,
+        }
+    }
+
     /// The text as the name of a frame in a folded stack, where `;` parts frames and the number
     /// after the last space is the weight.
     pub fn folded(&self) -> Cow<'_, str> {

@@ -1,15 +1,15 @@
 //! `eprof annotate`: a function line by line and instruction by instruction.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use eprof::analyze::Dimensions;
 use eprof::label::Label;
-use eprof::report::Style;
 use eprof::report::annotate::{
     AnnotateOptions, CodeOptions, Sources, Syntax, TextOptions, View, annotate, precision_of_event, write,
 };
+use eprof::report::{ReportError, Style};
 use regex::Regex;
 
 use super::Outcome;
@@ -17,6 +17,7 @@ use super::input::{InputArgs, Needed, SelectArgs};
 use super::new_file::keep_inputs;
 use super::output::{self, Color};
 use super::pager::Paging;
+use super::recordings;
 use super::work_progress::WorkProgress;
 
 const EXAMPLES: &str = "\
@@ -106,8 +107,24 @@ enum SyntaxArg {
     Intel,
 }
 
+/// Whether it is the name of a recording rather than of a function. What compilers call functions may also be the name of
+/// a program that lies here.
+fn is_file_name(text: &str) -> bool {
+    let path = Path::new(text);
+    path.extension().is_some_and(|ending| ending == "data")
+        || (path.is_file() && recordings::fault(path).is_none())
+        || (text.ends_with('/') && path.is_dir())
+}
+
 /// Runs the verb.
 pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
+    if args.input.is_default() && is_file_name(&args.function) {
+        let file = &args.function;
+        anyhow::bail!(
+            "FUNCTION is missing: {file:?} stands in its place. Name the function before the recording, as in `eprof annotate \
+             main {file}`; `eprof report {file}` lists its functions"
+        );
+    }
     let paths = args.input.paths()?;
     let [path] = &paths[..] else {
         anyhow::bail!("code is shown of one recording, whose files are here: name one file");
@@ -141,9 +158,8 @@ pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
     let progress = WorkProgress::of("looking at the code");
     let annotation = annotate(loaded.analysis.as_ref(), &loaded.symbols, &mut loaded.symbolizer, &options);
     drop(progress);
-    if annotation.is_err() {
+    if matches!(annotation, Err(ReportError::NothingToAnnotate { .. })) {
         // Why a name is not known: files without names, or that are others than were recorded.
-        output::warn(&loaded.profile().warnings);
         output::warn(&loaded.symbols.warnings);
     }
     let annotation = annotation?;

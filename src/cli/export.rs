@@ -128,7 +128,6 @@ pub fn run(args: ExportArgs) -> Outcome {
     let functions = exporter.is_of_functions().then_some(FunctionsOfStacks::Paths);
     let needed = Needed { lines, slices, functions, ..Needed::STACKS };
     let loaded = args.input.load_all(&paths, needed, args.input.memory())?;
-    output::warn(&loaded.profile().warnings);
     let options = TreeOptions {
         subject: loaded.subject.clone(),
         selection: args.select.selection(),
@@ -146,6 +145,7 @@ pub fn run(args: ExportArgs) -> Outcome {
         warn: &|warning| output::warn([warning]),
     };
     output::write_to(args.output.as_deref(), |out| exporter.write(&exported, out))?;
+    output::warn(&loaded.profile().warnings);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -173,7 +173,6 @@ fn export_perf_data(args: &ExportArgs, paths: &[PathBuf]) -> Outcome {
     let progress = WorkProgress::of(format!("dividing the joules of {}", input.display()));
     let mut energies = SampleEnergies::new(&recording, &options, args.input.memory());
     drop(progress);
-    output::warn(energies.warnings());
     let columns = columns(&energies, &args.select.selection())?;
     let method = ProfileMethod::of(columns.iter().map(|&column| energies.domains()[column].info.method));
     let path = args.output.as_deref().unwrap_or(Path::new("energy.data"));
@@ -191,6 +190,7 @@ fn export_perf_data(args: &ExportArgs, paths: &[PathBuf]) -> Outcome {
     let exported = perf_data::write(&recording, method, joules, &mut file).with_context(cannot)?;
     drop(progress);
     file.keep().with_context(cannot)?;
+    output::warn(energies.warnings());
     let (joules, samples) = (exported.joules, exported.samples);
     let how = match method {
         ProfileMethod::Measured | ProfileMethod::None => "",

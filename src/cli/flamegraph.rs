@@ -176,8 +176,8 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
     let memory = args.input.memory().shared_by(1 + usize::from(older.is_some()));
     let needed = Needed { functions: Some(FunctionsOfStacks::Paths), ..Needed::STACKS };
     let newer = args.input.load_all(&paths, needed, memory)?;
-    output::warn(&newer.profile().warnings);
     let tree = args.tree(&newer)?;
+    let mut warnings = warnings_of(&newer, &tree);
     match &older {
         _ if format == Format::Text => {
             let to_stdout = output::is_stdout(path);
@@ -188,6 +188,7 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
             }
             .as_wide_as(args.width);
             paging.write_to(path, |out| flamegraph_text::write(&tree, &style, out))?;
+            output::warn(warnings);
             return Ok(ExitCode::SUCCESS);
         }
         None if format == Format::Png => {
@@ -195,8 +196,10 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
         }
         None => output::write_to(path, |out| flamegraph::write(&tree, &look, out))?,
         Some(older) => {
-            let older = args.input.load_all(older, needed, memory)?;
-            let older = args.tree(&older)?;
+            let loaded = args.input.load_all(older, needed, memory)?;
+            let older = args.tree(&loaded)?;
+            warnings.extend(older.warning());
+            warnings.extend(older.warning_of_paths());
             match format {
                 Format::Png => {
                     output::write_to(path, |out| flamegraph_png::write(&tree, Some(&older), &look, out))?;
@@ -205,6 +208,8 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
             }
         }
     }
+    // What must be known of a picture; where there is none, the reason is not to be sought among it.
+    output::warn(warnings);
     if let Some(path) = path.filter(|path| *path != Path::new("-")) {
         let path = path.display();
         match format {
@@ -215,6 +220,11 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn warnings_of(loaded: &Loaded, tree: &CallTree<'_>) -> Vec<String> {
+    let of_recording = loaded.profile().warnings.iter().cloned();
+    of_recording.chain(tree.warning()).chain(tree.warning_of_paths()).collect()
 }
 
 impl FlamegraphArgs {
@@ -231,8 +241,6 @@ impl FlamegraphArgs {
         let progress = WorkProgress::of("adding up");
         let tree = CallTree::new(loaded.analysis.as_ref(), &loaded.symbols, &options)?;
         drop(progress);
-        output::warn(tree.warning());
-        output::warn(tree.warning_of_paths());
         Ok(tree)
     }
 }

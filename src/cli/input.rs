@@ -29,7 +29,7 @@ use eprof::units::{Joules, Nanoseconds, Watts};
 use eprof::verify;
 use perf_data::attr::{EventAttr, flag};
 use perf_data::format::sample_type;
-use perf_data::input_name;
+use perf_data::{ReadError, input_name};
 use regex::Regex;
 
 use super::memory;
@@ -281,6 +281,11 @@ impl InputArgs {
     /// A folder without recordings.
     pub fn paths(&self) -> anyhow::Result<Vec<PathBuf>> {
         recordings::expand(if self.recording.is_empty() { &self.input } else { &self.recording })
+    }
+
+    /// Whether the user names no recording.
+    pub fn is_default(&self) -> bool {
+        self.recording.is_empty() && *self.input == [Path::new(DEFAULT_RECORDING)]
     }
 
     /// Reads any recording with the same options, within so much memory.
@@ -538,7 +543,26 @@ fn or_say_how_to_record<T>(path: &Path, opened: Result<T, RecordingError>) -> an
             )
         });
     }
-    Ok(opened?)
+    opened.map_err(|error| match repair(&error, path) {
+        Some(repair) => anyhow::anyhow!("{:#}; {repair}", anyhow::Error::from(error)),
+        None => error.into(),
+    })
+}
+
+/// What helps where a file cannot be read at all.
+fn repair(error: &RecordingError, path: &Path) -> Option<String> {
+    let RecordingError::PerfData(error) = error else { return None };
+    let name = input_name(path);
+    match error {
+        ReadError::Open { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Some(format!(
+            "recordings are their owner's alone: `ls -l {name}` says whose it is, and `sudo` reads it, as does a copy of yours"
+        )),
+        ReadError::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            Some(format!("`eprof record -o {name} COMMAND` would make it"))
+        }
+        ReadError::Empty { .. } => Some(format!("`eprof record -o {name} COMMAND` records anew")),
+        _ => None,
+    }
 }
 
 /// When the recording began: by an instant that was taken on its clock and on the wall clock, or by what its recorder
@@ -631,6 +655,25 @@ mod tests {
         for wrong in ["0", "-1J", "J", "nanJ", "1 kWh"] {
             assert!(joules(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn files_that_cannot_be_read_have_a_repair() {
+        let path = Path::new("run/a.data");
+        let said = |error: ReadError| {
+            or_say_how_to_record::<()>(path, Err(error.into())).expect_err("an error").to_string()
+        };
+        let open = |kind: io::ErrorKind| said(ReadError::Open { path: path.to_owned(), source: kind.into() });
+        let denied = open(io::ErrorKind::PermissionDenied);
+        assert!(
+            denied.contains("cannot read run/a.data: ") && denied.contains("`ls -l run/a.data`"),
+            "{denied}"
+        );
+        assert!(
+            open(io::ErrorKind::NotFound).ends_with("`eprof record -o run/a.data COMMAND` would make it")
+        );
+        let empty = said(ReadError::Empty { path: path.to_owned() });
+        assert!(empty.ends_with("; `eprof record -o run/a.data COMMAND` records anew"), "{empty}");
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub fn main() -> ExitCode {
         Ok(status) => status,
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::say(format_args!("error: {error:#}"));
+            output::say(format_args!("error: {}", told(&error)));
             ExitCode::FAILURE
         }
     }
@@ -178,6 +178,17 @@ fn run(verb: Verb, paging: Paging) -> Outcome {
     }
 }
 
+/// An error with its causes. Some say theirs themselves: each is said once.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 /// A reader that went away (`eprof report | head`) is no error of ours.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let kind_of = |cause: &(dyn std::error::Error + 'static)| {
@@ -186,4 +197,27 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         io_error.or_else(|| cause.downcast_ref::<serde_json::Error>()?.io_error_kind())
     };
     error.chain().filter_map(kind_of).any(|kind| kind == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot run `app`: {source}")]
+        struct Twice {
+            source: io::Error,
+        }
+        let twice = Twice { source: io::Error::other("it is not there") };
+        let error = Err::<(), _>(twice).context("nothing is tuned").expect_err("an error");
+        assert_eq!(
+            format!("{error:#}"),
+            "nothing is tuned: cannot run `app`: it is not there: it is not there"
+        );
+        assert_eq!(told(&error), "nothing is tuned: cannot run `app`: it is not there");
+    }
 }

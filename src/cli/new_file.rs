@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use eprof::process::{create_unnamed, folder_of, hidden_beside, name_unnamed, not_made};
+use eprof::process::{check_folder, create_unnamed, folder_of, hidden_beside, name_unnamed};
 use nix::unistd::geteuid;
 
 /// Who may read what is written.
@@ -61,7 +61,10 @@ impl NewFile {
         };
         let old = match fs::metadata(&target) {
             Ok(old) => Some(old),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                check_folder(&target)?;
+                None
+            }
             Err(error) => return Err(error),
         };
         if let Some(old) = &old {
@@ -84,8 +87,7 @@ impl NewFile {
         let (place, file) = match create_unnamed(&target, mode) {
             Some(file) => (Place::Unnamed, file),
             None => {
-                let made = temporary_beside(&target, mode);
-                let (temporary, file) = made.map_err(|error| not_made(&target, error))?;
+                let (temporary, file) = temporary_beside(&target, mode)?;
                 (Place::Beside(temporary), file)
             }
         };

@@ -61,11 +61,11 @@ on, and a status of 0 becomes 1; not in one of several ranks, whose job must not
 #[command(after_help = EXAMPLES)]
 pub struct RecordArgs {
     /// Record running processes, with all their threads, until they end, or until COMMAND ends if there is one.
-    #[arg(short, long, value_name = "PID", value_delimiter = ',')]
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', value_parser = task)]
     pid: Vec<u32>,
 
     /// Record single running threads, until they end, or until COMMAND ends if there is one.
-    #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with = "pid")]
+    #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with = "pid", value_parser = task)]
     tid: Vec<u32>,
 
     /// Record everything on every CPU, until COMMAND ends if there is one.
@@ -87,7 +87,7 @@ pub struct RecordArgs {
     all_cgroups: bool,
 
     /// End the recording after this many seconds; COMMAND may go on and is waited for.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     duration: Option<Duration>,
 
     /// File to write; one that is there already is kept as FILE.old. In its name %h is the host, %j the job, %s the
@@ -425,9 +425,18 @@ pub fn model(name: &Path) -> anyhow::Result<Option<StoredModel>> {
     })
 }
 
+/// The number of a process or thread.
+pub fn task(text: &str) -> Result<u32, String> {
+    text.parse()
+        .map_err(|_| format!("a number is wanted; `pgrep {text}` tells those of a program by its name"))
+}
+
 /// A span of time in seconds, as options give it.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if seconds < 0.0 {
+        return Err("a time of less than nothing; give seconds above 0".to_owned());
+    }
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
@@ -465,5 +474,11 @@ mod tests {
         assert_eq!(noticed("eprof record --neighbours auto"), Some("--neighbours=auto".to_owned()));
         assert_eq!(noticed("eprof record --neighbours=auto never"), None);
         assert_eq!(noticed("eprof record --neighbours ./app"), None);
+    }
+
+    #[test]
+    fn a_name_in_place_of_a_number_is_answered_with_the_way_to_the_number() {
+        assert_eq!(task("17"), Ok(17));
+        assert!(task("nginx").is_err_and(|why| why.contains("`pgrep nginx`")));
     }
 }

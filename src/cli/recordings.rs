@@ -74,14 +74,19 @@ fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     warn(left_out);
     found.sort();
     if found.is_empty() {
-        bail!("no recording is in the folder {}: make one there with `eprof record -o`", folder.display());
+        let example = folder.join("a.data");
+        bail!(
+            "no recording is in the folder {}: make one there with `eprof record -o {} COMMAND`",
+            folder.display(),
+            example.display()
+        );
     }
     Ok(found)
 }
 
 /// Why a file is no recording. One that cannot be opened is taken for one, as is one of another fault, so that opening it says
 /// why.
-fn fault(path: &Path) -> Option<&'static str> {
+pub fn fault(path: &Path) -> Option<&'static str> {
     let mut start = Vec::new();
     File::open(path).ok()?.take(FILE_HEADER_SIZE).read_to_end(&mut start).ok()?;
     match check_header(path, &start) {
@@ -124,6 +129,7 @@ mod tests {
         assert_eq!(expand(&given).expect("a folder"), [b, a, swapped, missing]);
         let empty = tempfile::tempdir().expect("a folder");
         let error = expand(&[empty.path().to_owned()]).expect_err("nothing is in it").to_string();
-        assert!(error.contains("no recording"), "{error}");
+        let repair = format!("`eprof record -o {}/a.data COMMAND`", empty.path().display());
+        assert!(error.contains("no recording") && error.ends_with(&repair), "{error}");
     }
 }

@@ -44,7 +44,7 @@ pub struct StatArgs {
 
     /// Measure processes that run already, with what they start, until they end, or until COMMAND ends.
     /// An estimate is of their CPU time; what meters count is the machine's in any case.
-    #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with = "all_cpus")]
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with = "all_cpus", value_parser = super::record::task)]
     pid: Vec<u32>,
 
     /// Print the energy of each interval of so many milliseconds while the program runs, instead of the sums at the end.

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,18 +31,22 @@ const EXIT_UNSTARTED: i32 = 125;
 #[non_exhaustive]
 pub enum LaunchError {
     /// No such program.
-    #[error("{program}: command not found")]
+    #[error("{program}: command not found{why}")]
     NotFound {
         /// As it was given.
         program: String,
+        /// Where it was looked for and what to do, as the end of a sentence; may be empty.
+        why: String,
     },
     /// It is there and cannot be executed.
-    #[error("{program}: {cause}")]
+    #[error("{program}: {cause}{why}")]
     NotExecutable {
         /// As it was given.
         program: String,
-        /// Why.
+        /// What the system said.
         cause: io::Error,
+        /// Why, and what to do, as the end of a sentence; may be empty.
+        why: String,
     },
     /// An argument holds a zero byte.
     #[error("an argument of the program holds a zero byte")]
@@ -258,10 +263,50 @@ impl Waiting {
         let program = std::mem::take(&mut self.program);
         Err(match cause.kind() {
             _ if step == Step::Credentials as i32 => LaunchError::Credentials(cause),
-            io::ErrorKind::NotFound => LaunchError::NotFound { program },
-            _ => LaunchError::NotExecutable { program, cause },
+            io::ErrorKind::NotFound => LaunchError::NotFound { why: why_not_found(&program), program },
+            _ => LaunchError::NotExecutable { why: why_not_executable(&program), program, cause },
         })
     }
+}
+
+/// Where a program was looked for that was not found, and what to do.
+fn why_not_found(program: &str) -> String {
+    let path = Path::new(program);
+    if program.is_empty() {
+        return String::new();
+    }
+    if !program.contains('/') {
+        return match path.is_file() {
+            true => format!(": no folder of PATH has it; the one in this folder is ./{program}"),
+            false => ": no folder of PATH has it; one that is elsewhere is named with its folder, as ./app"
+                .to_owned(),
+        };
+    }
+    match (path.symlink_metadata(), path.metadata()) {
+        (Err(_), _) => {
+            let folder = std::env::current_dir().ok().filter(|_| path.is_relative());
+            let from = folder.map(|folder| format!(" from {}", folder.display())).unwrap_or_default();
+            format!(": there is no such file{from}")
+        }
+        (Ok(_), Err(_)) => format!(": it is a symbolic link that leads nowhere (`readlink {program}`)"),
+        (Ok(_), Ok(_)) => format!(
+            ": the file is there, but not what is to run it: the first line of a script names that, and `file {program}` \
+             that of another program"
+        ),
+    }
+}
+
+/// Why a program that is there cannot be executed, and what to do.
+fn why_not_executable(program: &str) -> String {
+    let Ok(found) = Path::new(program).metadata() else { return String::new() };
+    if found.is_dir() {
+        return ": it is a folder".to_owned();
+    }
+    let is_executable = found.permissions().mode() & 0o111 != 0;
+    if is_executable || !program.contains('/') {
+        return String::new();
+    }
+    format!(": it is not executable; if it is a program or script, `chmod +x {program}` makes it so")
 }
 
 impl Drop for Waiting {
@@ -365,7 +410,25 @@ mod tests {
     fn what_cannot_be_started_says_so_as_a_shell_would() {
         let missing = launch(&["/nonexistent/program"]).expect_err("not there");
         assert_eq!(missing.exit_status(), 127);
-        assert_eq!(missing.to_string(), "/nonexistent/program: command not found");
+        assert_eq!(missing.to_string(), "/nonexistent/program: command not found: there is no such file");
+        let said =
+            |program: &Path| launch(&[&program.display().to_string()]).expect_err("no program").to_string();
+        let relative = launch(&["./nosuch"]).expect_err("not there").to_string();
+        let here = std::env::current_dir().expect("a folder");
+        assert_eq!(
+            relative,
+            format!("./nosuch: command not found: there is no such file from {}", here.display())
+        );
+        let anywhere = launch(&["no-such-program"]).expect_err("not there").to_string();
+        assert!(anywhere.contains(": no folder of PATH has it"), "{anywhere}");
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("app");
+        std::fs::write(&file, "#!/nonexistent/interpreter\n").expect("written");
+        let plain = said(&file);
+        assert!(plain.ends_with(&format!("`chmod +x {}` makes it so", file.display())), "{plain}");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("executable");
+        assert!(said(&file).contains("the file is there, but not what is to run it"));
+        assert!(said(folder.path()).ends_with(": it is a folder"));
         assert_eq!(launch(&["/"]).expect_err("a folder").exit_status(), 126);
         assert_eq!(launch(&["a\0b"]).expect_err("a zero").exit_status(), 125);
         assert_eq!(launch(&[]).expect_err("nothing").exit_status(), 127);

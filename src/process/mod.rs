@@ -23,5 +23,7 @@ pub use replace::replace_by;
 pub use runtime_folder::runtime_folder;
 pub use signals::{ReceivedSignal, Signals};
 pub use system_error::SystemError;
-pub use unnamed_file::{create_scratch, create_unnamed, folder_of, hidden_beside, name_unnamed, not_made};
+pub use unnamed_file::{
+    check_folder, create_scratch, create_unnamed, folder_of, hidden_beside, name_unnamed,
+};
 pub use with_parent::end_with_parent;

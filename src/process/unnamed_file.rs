@@ -53,20 +53,25 @@ pub fn name_unnamed(file: &File, path: &Path) -> io::Result<()> {
     Ok(linkat(AT_FDCWD, number.as_str(), AT_FDCWD, path, AtFlags::AT_SYMLINK_FOLLOW)?)
 }
 
+/// That the folder in which a file is to be written is not there, and the command that makes it.
+///
+/// # Errors
+/// If it is not there.
+pub fn check_folder(path: &Path) -> io::Result<()> {
+    let folder = folder_of(path);
+    match fs::metadata(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = folder.display();
+            let why = format!("there is no folder {folder}: make it with `mkdir -p {folder}`");
+            Err(io::Error::new(io::ErrorKind::NotFound, why))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The folder that a path's last name lies in.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Why a file cannot be made, and what makes its folder where that is what is missing.
-pub fn not_made(path: &Path, error: io::Error) -> io::Error {
-    let folder = folder_of(path);
-    if error.kind() != io::ErrorKind::NotFound || folder.exists() {
-        return error;
-    }
-    let why =
-        format!("there is no folder {0}: is it written right? `mkdir -p {0}` makes it", folder.display());
-    io::Error::new(io::ErrorKind::NotFound, why)
 }
 
 /// A name beside `path` that nobody else takes.

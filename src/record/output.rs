@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{self, Gid, Uid, geteuid};
 
-use crate::process::{create_unnamed, folder_of, hidden_beside, name_unnamed, not_made};
+use crate::process::{check_folder, create_unnamed, folder_of, hidden_beside, name_unnamed};
 use crate::record::error::RecordError;
 
 /// A new file that does not yet have its final name.
@@ -40,7 +40,7 @@ impl PendingOutput {
         let failed = |cause| RecordError::Output { path: path.to_owned(), cause };
         match fs::symlink_metadata(path) {
             Ok(metadata) => refuse_special(path, &metadata.file_type())?,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => check_folder(path).map_err(failed)?,
             Err(cause) => return Err(failed(cause)),
         }
         for taken in [path, &old_of(path)] {
@@ -52,7 +52,7 @@ impl PendingOutput {
         let (place, file) = match create_unnamed(path, 0o600) {
             Some(file) => (Place::Unnamed(file.try_clone().map_err(failed)?), file),
             None => {
-                let file = create_beside(&beside).map_err(|cause| failed(not_made(path, cause)))?;
+                let file = create_beside(&beside).map_err(failed)?;
                 (Place::Beside(beside), file)
             }
         };

@@ -38,6 +38,17 @@ pub enum ReportError {
         /// Functions of similar names, as the end of a clause; empty if there are none.
         similar: String,
     },
+    /// What was to be annotated is no function's name, and no pattern either.
+    #[error(
+        "no function of this recording is named {name:?}, and as a regular expression it is wrong: {why}; what stands for \
+         itself has a backslash before it (`\\(`)"
+    )]
+    NoNameNorPattern {
+        /// What was asked for.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A function took nothing itself.
     #[error(
         "{name:?} took nothing itself, only what it called: `eprof report --callees {name:?}` shows that, and \
@@ -51,8 +62,8 @@ pub enum ReportError {
     #[error("there are no joules in this recording: {0}; {repair}; or take `--weight samples`", repair = .0.repair())]
     NoJoules(MissingJoules),
     /// No sample is left to draw.
-    #[error("nothing to draw: the recording has no samples, or the options select none")]
-    NothingSelected,
+    #[error("nothing to draw: {0}")]
+    NothingSelected(String),
     /// Two profiles are weighed differently.
     #[error(
         "cannot compare a profile weighed by {older} with one weighed by {newer}: choose one for both with `--weight`"

@@ -114,7 +114,8 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
     draw(tree, look, &lines, out)
 }
 
-/// Draws what `newer` spends more (red) or less (blue) than `older`, each place by its own code. Widths are the newer one's.
+/// Draws what `newer` spends more (red) or less (blue) than `older`, each place by its own code; what it spends more or less
+/// with all that it called is said beside that. Widths are the newer one's.
 ///
 /// # Errors
 /// If one is weighed by joules and the other is not, or writing fails.
@@ -159,7 +160,8 @@ pub fn write_difference(
     let per_joule = (newer.weight == Weight::Joules).then_some(unit.per_weight);
     let changes = Changes::of(&drawn, total, per_joule);
     let stacks = drawn.iter().map(|(path, sides)| (&**path, sides.numbers[1]));
-    let painted = Painted::by_path(stacks, |path| changes.paint(path));
+    let painted =
+        Painted::by_path(stacks, |path| changes.paint(path)).with_everything(changes.said_of_everything());
     let lines: Vec<String> = drawn
         .iter()
         .map(|(path, Sides { numbers: [older, newer], .. })| format!("{path} {older} {newer}"))

@@ -90,37 +90,65 @@ impl PlaceErrors {
 /// How much changed, in the picture's unit of which a joule has so many.
 pub(super) struct Changes<'d> {
     places: FxHashMap<&'d str, Sides>,
+    /// Of each place with all that is in it.
+    totals: FxHashMap<&'d str, f64>,
     largest: f64,
+    /// What both recordings took; smaller parts of it than [`ROUNDING`] come of sums of floating-point numbers.
+    whole: f64,
     per_joule: Option<f64>,
 }
 
+/// A change of so small a share of the whole is none.
+const ROUNDING: f64 = 1e-12;
+
 impl<'d> Changes<'d> {
-    /// Of paths; `total` is the larger of both recordings'.
+    /// Of paths in the order of [`by_names`]; `total` is the larger of both recordings'.
+    ///
+    /// [`by_names`]: super::flamegraph_frames::by_names
     pub fn of(drawn: &'d [(Cow<'_, str>, Sides)], total: f64, per_joule: Option<f64>) -> Self {
         let places: FxHashMap<&str, Sides> = drawn.iter().map(|(path, sides)| (&**path, *sides)).collect();
         let largest = places.values().map(Sides::certain).fold(total * LEAST_SCALE, f64::max);
-        Self { places, largest, per_joule }
+        Self { places, totals: totals(drawn), largest, whole: total, per_joule }
     }
 
-    /// The color of a place, and what its own code took more or less; `None` where that is nothing.
+    /// The color of a place, which is of its own code, and what it took more or less with all that is in it, and itself;
+    /// `None` where both are nothing.
     pub fn paint(&self, path: &str) -> Option<Paint> {
-        let sides = self.places.get(path)?;
-        let (change, certain) = (sides.change(), sides.certain());
-        if change == 0.0 {
-            return None;
+        let own = self.places.get(path).copied().unwrap_or_default();
+        let total = self.totals.get(path).copied().unwrap_or_default();
+        let mut said: Vec<String> = self.said("total", total).into_iter().collect();
+        let certain = own.certain();
+        if let Some(change) = self.said("itself", own.change()) {
+            let error = own.error();
+            let error = if error > 0.0 { format!(" ± {}", self.amount(error)) } else { String::new() };
+            let chance = if certain == 0.0 { ", within two standard errors" } else { "" };
+            said.push(format!("{change}{error}{chance}"));
         }
-        let amount = |weight: f64| match self.per_joule {
+        (!said.is_empty()).then(|| Paint {
+            color: (certain > 0.0).then(|| self.shade(own.change())),
+            said: format!("change: {}", said.join(", ")),
+        })
+    }
+
+    /// What is said of everything, which has the color that it has in every picture.
+    pub fn said_of_everything(&self) -> Option<String> {
+        let change = self.places.values().map(Sides::change).sum();
+        Some(format!("change: {}", self.said("total", change)?))
+    }
+
+    /// A change; `None` if there is none.
+    fn said(&self, of: &str, change: f64) -> Option<String> {
+        let sign = if change < 0.0 { "−" } else { "+" };
+        let is_any = change.abs() > self.whole * ROUNDING;
+        is_any.then(|| format!("{of} {sign}{}", self.amount(change.abs())))
+    }
+
+    /// As people read it.
+    fn amount(&self, weight: f64) -> String {
+        match self.per_joule {
             Some(per_joule) => Joules::from_joules(weight / per_joule).to_string(),
             None => format!("{weight:.0}"),
-        };
-        let sign = if change < 0.0 { "−" } else { "+" };
-        let error =
-            if sides.error() > 0.0 { format!(" ± {}", amount(sides.error())) } else { String::new() };
-        let chance = if certain == 0.0 { ", within two standard errors" } else { "" };
-        Some(Paint {
-            color: (certain > 0.0).then(|| self.shade(change)),
-            said: format!("itself {sign}{}{error}{chance}", amount(change.abs())),
-        })
+        }
     }
 
     /// Red for more, blue for less, as strong as the root of the change: a tenth is seen, too.
@@ -129,6 +157,39 @@ impl<'d> Changes<'d> {
         let pale = (250.0 - 150.0 * strength).round() as u8;
         if change > 0.0 { Color { r: 255, g: pale, b: pale } } else { Color { r: pale, g: pale, b: 255 } }
     }
+}
+
+/// What each place took more or less with all that is in it, by its path.
+fn totals<'d>(drawn: &'d [(Cow<'_, str>, Sides)]) -> FxHashMap<&'d str, f64> {
+    let mut totals: FxHashMap<&str, f64> = FxHashMap::default();
+    // The places on the way to the path before, and what is known of their sums.
+    let mut open: Vec<(&str, f64)> = Vec::new();
+    let mut close = |open: &mut Vec<(&'d str, f64)>, depth: usize| {
+        while open.len() > depth {
+            let Some((place, sum)) = open.pop() else { break };
+            *totals.entry(place).or_default() += sum;
+            if let Some((_, outer)) = open.last_mut() {
+                *outer += sum;
+            }
+        }
+    };
+    for (path, sides) in drawn {
+        let before = open.last().map_or("", |(place, _)| *place);
+        let names = before.split(';').zip(path.split(';'));
+        let same = names.take_while(|(open, name)| open == name).count().min(open.len());
+        close(&mut open, same);
+        let mut end = open.last().map_or(0, |(place, _)| place.len() + 1);
+        for name in path.split(';').skip(same) {
+            end += name.len();
+            open.push((&path[..end], 0.0));
+            end += 1;
+        }
+        if let Some((_, own)) = open.last_mut() {
+            *own += sides.change();
+        }
+    }
+    close(&mut open, 0);
+    totals
 }
 
 #[cfg(test)]
@@ -151,17 +212,45 @@ mod tests {
         let of = |path: &str| {
             changes.paint(path).map(|paint| (paint.color.map(|it| (it.r, it.g, it.b)), paint.said))
         };
-        assert_eq!(of("a"), Some((Some((255, 100, 100)), "itself +4.000 J".to_owned())));
+        // With all that it called 4 − 1 − 1.01 J.
+        assert_eq!(
+            of("a"),
+            Some((Some((255, 100, 100)), "change: total +1.990 J, itself +4.000 J".to_owned()))
+        );
         // Twice the error of 0.5 J, and a hundredth more. Half of the strongest color, at a fourth of the largest change.
         assert_eq!(
             of("a;b"),
-            Some((None, "itself −1.000 J ± 500.0 mJ, within two standard errors".to_owned()))
+            Some((
+                None,
+                "change: total −1.000 J, itself −1.000 J ± 500.0 mJ, within two standard errors".to_owned()
+            ))
         );
         let strength = (1010.0_f64 / 4000.0).sqrt();
         let pale = (250.0 - 150.0 * strength).round() as u8;
-        assert_eq!(of("a;c"), Some((Some((pale, pale, 255)), "itself −1.010 J ± 500.0 mJ".to_owned())));
+        assert_eq!(
+            of("a;c"),
+            Some((Some((pale, pale, 255)), "change: total −1.010 J, itself −1.010 J ± 500.0 mJ".to_owned()))
+        );
         assert_eq!(of("a;d"), None, "nothing changed");
+        assert_eq!(changes.said_of_everything().as_deref(), Some("change: total +1.990 J"));
         assert_eq!(of("b"), None);
+    }
+
+    #[test]
+    fn a_caller_tells_the_change_of_what_it_called() {
+        let drawn: Vec<(Cow<'_, str>, Sides)> = vec![
+            ("a".into(), sides(3000.0, 3000.0, [0.0; 2])),
+            ("a;b".into(), sides(1000.0, 4000.0, [0.0; 2])),
+            // It took nothing itself.
+            ("a;c;d".into(), sides(3000.0, 1000.0, [0.0; 2])),
+            ("a(int);b".into(), sides(5.0, 5.0, [0.0; 2])),
+        ];
+        let changes = Changes::of(&drawn, 10_000.0, Some(1000.0));
+        let said = |path: &str| changes.paint(path).map(|paint| (paint.color.is_some(), paint.said));
+        assert_eq!(said("a"), Some((false, "change: total +1.000 J".to_owned())));
+        assert_eq!(said("a;c"), Some((false, "change: total −2.000 J".to_owned())));
+        assert_eq!(said("a;c;d"), Some((true, "change: total −2.000 J, itself −2.000 J".to_owned())));
+        assert_eq!(said("a(int)"), None);
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub(super) struct Paint {
 pub(super) struct Painted {
     /// By row (0 is of the frame of everything) and the numbers to the left.
     frames: FxHashMap<(usize, u64), Paint>,
+    /// What is said of everything.
+    everything: Option<String>,
 }
 
 impl Painted {
@@ -63,6 +65,11 @@ impl Painted {
         paint: impl Fn(&str) -> Option<Paint>,
     ) -> Self {
         Self::new(stacks, (), |(), path, _| ((), paint(path)))
+    }
+
+    /// With what is said of the frame of everything.
+    pub fn with_everything(self, said: Option<String>) -> Self {
+        Self { everything: said, ..self }
     }
 
     /// `enter` is told what it said of the place around a place, and the place's path and name.
@@ -119,13 +126,19 @@ pub(super) fn finish<'s>(svg: &'s str, row_height: usize, painted: Option<&Paint
         let left = found["left"].parse().unwrap_or(u64::MAX);
         let (fill, said) = match painted {
             Some(painted) if row > 0 => painted.at(row, left),
-            _ => (found["fill"].to_owned(), None),
+            Some(painted) => (found["fill"].to_owned(), painted.everything.as_deref()),
+            None => (found["fill"].to_owned(), None),
+        };
+        // Behind the share inferno says how much more or less a frame has itself, as if it were of all in it.
+        let share = match painted {
+            Some(_) => found["behind"].split(';').next().unwrap_or_default(),
+            None => &found["behind"],
         };
         format!(
             "<title>{} ({}, {}{})</title>{}<rect {} fill=\"{fill}\" fg:x=\"{left}\"{}{}</text>",
             &found["name"],
             readable(&found["count"], &found["unit"]),
-            &found["behind"],
+            share,
             said.map(|said| format!(", {said}")).unwrap_or_default(),
             &found["space"],
             &found["place"],

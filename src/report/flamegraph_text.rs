@@ -39,12 +39,9 @@ struct Node {
 /// Writes the widest frames of a call tree.
 ///
 /// # Errors
-/// If nothing is selected, or writing fails.
+/// If writing fails.
 pub fn write(tree: &CallTree<'_>, style: &Style, mut out: impl Write) -> Result<(), ReportError> {
     let total = tree.total();
-    if total <= 0.0 {
-        return Err(ReportError::NothingSelected);
-    }
     let mut nodes = Nodes { list: Vec::new(), roots: Vec::new() };
     tree.for_each_own(total * NARROWEST, |path, weight| {
         nodes.add(path, weight);

@@ -46,6 +46,7 @@ mod missing_joules;
 mod neighbours;
 mod node_paths;
 mod nodes;
+mod nothing_selected;
 mod otlp;
 mod parallel;
 pub mod perf_data;

@@ -229,7 +229,7 @@ fn names(report: &Report, row: &Row) -> (Label, Option<Label>) {
         (Grouping::Process, (Some(pid), _)) => Some(Label::new(&pid.to_string())),
         _ => match &row.place {
             Some(place) => Some(place.function.clone()),
-            None => row.module.as_ref().map(module_name),
+            None => row.module.as_ref().map(|module| Label::new(module.module_name())),
         },
     };
     let name = match (&row.values[..], report.by) {
@@ -237,12 +237,6 @@ fn names(report: &Report, row: &Row) -> (Label, Option<Label>) {
         (values, _) => Label::new(&format!("{}: {}", title(values).as_str(), row.name.as_str())),
     };
     (name, second)
-}
-
-/// A module in few columns.
-fn module_name(module: &Label) -> Label {
-    let name = module.file_name();
-    Label::new(if name.starts_with("[kernel.") { "[kernel]" } else { name })
 }
 
 fn titles(report: &Report) -> (&'static str, Option<&'static str>) {

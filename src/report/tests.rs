@@ -220,7 +220,11 @@ fn a_difference_is_red_where_more_is_spent() {
     assert_eq!(fill(&absolute, "mix"), "rgb(255,144,144)");
     assert_eq!(fill(&absolute, "main"), "rgb(200,200,200)");
     // Errors of a tenth: 0.1 J and 0.2 J.
-    assert!(absolute.contains("mix (2.000 J, 50.00%; +25.00%, itself +1.000 J ± 223.6 mJ)"), "{absolute}");
+    let mix = "mix (2.000 J, 50.00%, change: total +1.000 J, itself +1.000 J ± 223.6 mJ)";
+    assert!(absolute.contains(mix), "{absolute}");
+    // 2 J less and 1 J more, which is no change of its own.
+    assert!(absolute.contains("main (4.000 J, 100.00%, change: total −1.000 J)"), "{absolute}");
+    assert!(absolute.contains("all (4.000 J, 100%, change: total −1.000 J)"), "{absolute}");
     // Scaled from 5 J to 4 J, deflate had 3.2 J and mix 0.8 J: both change by 1.2 J.
     assert_eq!(fill(&draw(true), "deflate"), "rgb(100,100,255)");
     assert_eq!(fill(&draw(true), "mix"), "rgb(255,100,100)");
@@ -386,7 +390,7 @@ fn an_empty_profile_makes_a_report_but_no_flamegraph() {
     assert!(report.rows.is_empty());
     assert!(text(|out| table::write(&report, &Style::default(), out)).starts_with("no joules"));
     let tree = CallTree::new(&profile, &symbols, &TreeOptions::default());
-    assert!(matches!(tree.err(), Some(ReportError::NothingSelected)));
+    assert!(matches!(tree.err(), Some(ReportError::NothingSelected(_))));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::call_path_check::CallPathCheck;
 use super::error::ReportError;
 use super::frames::{Detail, FrameClass, FrameTable, UNKNOWN};
 use super::kept_tree::KeptTree;
+use super::nothing_selected;
 use super::parallel::in_parallel;
 use super::rows::FrameSums;
 use super::select::{Selected, Selection, Totals, Weight};
@@ -170,7 +171,10 @@ impl<'a> CallTree<'a> {
             paths,
             root_of_thread,
         };
-        if tree.total() > 0.0 { Ok(tree) } else { Err(ReportError::NothingSelected) }
+        if tree.total() > 0.0 {
+            return Ok(tree);
+        }
+        Err(ReportError::NothingSelected(nothing_selected::why(&options.selection, profile, symbols)))
     }
 
     /// From which end stacks are read.

@@ -44,7 +44,8 @@ impl Demangler {
 
     fn cpp(self, mangled: &str, clone: &str) -> Option<String> {
         if self.cpp_parameters {
-            let name = cpp_text(mangled, &DemangleOptions::new())?;
+            let name =
+                cpp_text(mangled, &DemangleOptions::new()).or_else(|| Some(name_alone(mangled)? + "(…)"))?;
             return Some(
                 clones(clone).into_iter().fold(name, |name, clone| format!("{name} [clone {clone}]")),
             );
@@ -52,7 +53,8 @@ impl Demangler {
         if let Some((kind, target)) = thunk(mangled) {
             return Some(kind.to_owned() + &cpp_text(&target, &DemangleOptions::new())?);
         }
-        let mut name = cpp_text(mangled, &DemangleOptions::new().no_params().no_return_type())?;
+        let name = cpp_text(mangled, &DemangleOptions::new().no_params().no_return_type());
+        let mut name = name.or_else(|| name_alone(mangled))?;
         // Qualifiers of a member function belong to its parameters.
         for qualifier in [" &&", " &", " const", " volatile"] {
             name.truncate(name.strip_suffix(qualifier).unwrap_or(&name).len());
@@ -96,6 +98,22 @@ fn thunk(mangled: &str) -> Option<(&'static str, String)> {
     };
     call_offset(&mut rest)?;
     Some((kind, format!("_Z{rest}")))
+}
+
+/// So many places are tried as the end of a name.
+const MOST_ENDS: usize = 1000;
+
+/// The name of a function without its types, of which the demangler does not know all: expressions in them, as of
+/// `std::enable_if`, have a form of their own in GCC's names.
+fn name_alone(mangled: &str) -> Option<String> {
+    // What a name goes on with: template arguments, tags of the ABI, and the numbers of local names.
+    let goes_on = |rest: &str| rest.starts_with(['I', 'B', '_']);
+    let ends = (3..mangled.len()).filter(|&end| mangled.is_char_boundary(end)).take(MOST_ENDS);
+    let mut names = ends.map(|end| mangled.split_at(end)).filter(|(_, types)| !goes_on(types));
+    names.find_map(|(name, _)| {
+        let options = DemangleOptions::new().no_params().no_return_type();
+        cpp_text_within(name, &ParseOptions::default(), &options)
+    })
 }
 
 fn cpp_text(mangled: &str, options: &DemangleOptions) -> Option<String> {
@@ -218,6 +236,24 @@ mod tests {
         assert_eq!(short("_ZNKR1A1fEv").as_deref(), Some("A::f"));
         assert_eq!(short("_ZNO1A1fEv").as_deref(), Some("A::f"));
         assert_eq!(short("_ZN1AcvRKiEv").as_deref(), Some("A::operator int const&"));
+    }
+
+    /// Names of std::swap and the like by g++ 12 with -std=c++17; what c++filt says of them, without the types.
+    #[test]
+    fn functions_with_expressions_in_their_types_have_their_names() {
+        let of_struct = "_ZSt4swapI1PENSt9enable_ifIXsrSt6__and_IJSt6__not_ISt15__is_tuple_likeIT_EESt21is_move_constructible\
+                         IS5_ESt18is_move_assignableIS5_EEE5valueEvE4typeERS5_SF_";
+        let of_array = "_ZSt4swapI1PLm3EENSt9enable_ifIXsrSt14__is_swappableIT_E5valueEvE4typeERAT0__S3_S8_";
+        let fill = "_ZSt9__fill_a1IP1PS0_EN9__gnu_cxx11__enable_ifIXntsrSt11__is_scalarIT0_E7__valueEvE6__typeET_S9_RKS5_";
+        assert_eq!(short(of_struct).as_deref(), Some("std::swap<P>"));
+        assert_eq!(short(of_array).as_deref(), Some("std::swap<P, (unsigned long)3>"));
+        assert_eq!(short(fill).as_deref(), Some("std::__fill_a1<P*, P>"));
+        let full = Demangler { enabled: true, cpp_parameters: true };
+        assert_eq!(full.demangle(of_struct).as_deref(), Some("std::swap<P>(…)"));
+        // What is wrong in the name itself is not guessed.
+        for of_name in ["_ZSt4swapIXsrSt6__not_IiE5valueEEvv", "_ZN1a1fIXsrSt6__not_IiE5valueEEEvv", "_Z"] {
+            assert_eq!(short(of_name), None, "{of_name}");
+        }
     }
 
     #[test]

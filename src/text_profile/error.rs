@@ -10,7 +10,8 @@ use thiserror::Error;
 pub enum TextError {
     /// Nothing is in it.
     #[error(
-        "it is empty: what was to write a recording or a profile there has failed, or has not written it yet"
+        "it is empty: what was to write a recording or a profile there has failed, or has not written it yet; `eprof record -o \
+         FILE COMMAND` records anew"
     )]
     Empty,
     /// A text, but none of those that are known.

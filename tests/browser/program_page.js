@@ -34,6 +34,15 @@ module.exports = async (page, data, url) => {
   }
   await page.run("eprof.choose({ stack: 'function' })");
 
+  // Watts beside a function's joules are no power of its code: they say over which time they are a mean.
+  const legend = () => page.run("[document.querySelector('#legend li').textContent, ...[...document.querySelectorAll('#legend .item .mean')].map((of) => of.textContent)]");
+  const [over, ...means] = await legend();
+  assert.strictEqual(over, 'joules and mean power over all of the recording, not while running:');
+  assert.ok(means.length > 0 && means.every((of) => /^mean [0-9.]+ [a-zµ]*W$/.test(of)), means.join());
+  await page.run('eprof.choose({ from: 0, to: 1 })');
+  assert.match((await legend())[0], /^joules and mean power over the chosen [0-9.]+ [a-zµ]*s, /);
+  await page.run(`eprof.choose({ from: 0, to: ${slices} })`);
+
   await partOfTime(page, data);
   await instructions(page, data);
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use eprof_testbed::{eprof, skip};
+use eprof_testbed::{eprof, run_or_skip, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -135,6 +135,16 @@ fn what_cannot_be_watched_is_an_error_with_its_status() {
     assert_eq!(code, Some(1));
     assert!(said.contains("4194304"), "{said}");
     assert_eq!(status(&["-d", "0"]).0, Some(2));
+    let (code, said) = status(&["-d", "-1"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("give seconds above 0") && !said.contains("-- -1"), "{said}");
+    let (code, said) = status(&["-p", "nginx"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("`pgrep nginx`"), "{said}");
+    // The command beside -p only tells how long.
+    let program = start("spin:60000");
+    let (_, said) = status(&["-d", "0.1", "-p", &program.id().to_string(), "--", "sleep", "0.3"]);
+    assert!(said.contains("is watched, until sleep ends"), "{said}");
     assert_eq!(status(&["--", "true"]).0, Some(0), "a program that ends at once");
     assert_eq!(status(&["--", "sh", "-c", "kill -9 $$"]).0, Some(137));
 }
@@ -215,7 +225,7 @@ fn the_view_is_drawn_answers_keys_and_leaves_the_terminal_as_it_was() {
     let arguments = format!("-d 0.3 --meter estimate --watts 2:10 -p {}", program.id());
     let command = line(&folder, "LC_ALL=C.UTF-8", &arguments);
     let Some(tmux) = Tmux::start("keys", (80, 24), &command) else { return };
-    let screen = tmux.wait_for("ESTIMATED, not measured = functions");
+    let screen = tmux.wait_for(" W ESTIMATED: functions ");
     assert!(screen.starts_with("eprof top  functions by watts, last picture"), "{screen}");
     assert!(screen.contains('█'), "a sparkline: {screen}");
     tmux.keys(&["?"]);
@@ -236,6 +246,7 @@ fn the_view_is_drawn_answers_keys_and_leaves_the_terminal_as_it_was() {
     tmux.wait_for(" s  only process");
     tmux.keys(&["/", "n", "o", "n", "e", "Enter"]);
     tmux.wait_for("/none/");
+    tmux.wait_for("nothing that matches /none/ ran in this time");
     tmux.keys(&["/", "Enter", "Space"]);
     tmux.wait_for("HELD");
     tmux.keys(&["S"]);
@@ -259,6 +270,49 @@ fn the_view_is_drawn_answers_keys_and_leaves_the_terminal_as_it_was() {
     let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("JSON");
     let balance = &report["domains"][0]["balance"];
     assert!(balance["attributed"].as_f64().is_some_and(|joules| joules > 0.0), "{balance}");
+}
+
+/// `spin` sets up no frame, so that a chain of frame pointers goes from it to the caller of `heavy`.
+const LEAF: &str = r"
+static volatile unsigned long sink;
+__attribute__((noinline)) unsigned long spin(unsigned long rounds, unsigned long value) {
+    for (unsigned long i = 0; i < rounds; i++) value = value * 6364136223846793005u + (value >> 29);
+    return value;
+}
+__attribute__((noinline)) void heavy(void) { sink += spin(1000000, sink); sink += 1; }
+int main(void) { for (;;) heavy(); }
+";
+
+#[test]
+fn the_caller_of_a_function_without_a_frame_is_its_own_or_said_to_be_missing() {
+    if !cfg!(target_arch = "x86_64") || !can_record() {
+        return;
+    }
+    let folder = Folder::new();
+    std::fs::write(folder.path().join("leaf.c"), LEAF).expect("written");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O2", "-fno-omit-frame-pointer", "-momit-leaf-frame-pointer", "leaf.c", "-o", "leaf"])
+        .current_dir(folder.path());
+    if !run_or_skip([&mut gcc]) {
+        return;
+    }
+    for (how, name) in [("", "leaf"), ("--call-graph fp", "fp")] {
+        let arguments = format!("-d 0.5 --meter estimate --watts 2:10 {how} -- timeout 120 ./leaf");
+        let command = line(&folder, "LC_ALL=C.UTF-8", &arguments);
+        let Some(tmux) = Tmux::start(name, (120, 24), &command) else { return };
+        tmux.wait_for("  spin ");
+        tmux.keys(&["c"]);
+        let screen = tmux.wait_for("callers of spin");
+        let caller = screen.lines().skip_while(|line| !line.starts_with("callers of spin")).nth(1);
+        let caller = caller.and_then(|row| row.split_whitespace().nth(1));
+        let is_marked = screen.contains("of samples lack the direct caller");
+        match how {
+            "" => assert_eq!((caller, is_marked), (Some("heavy"), false), "{screen}"),
+            _ => assert_eq!((caller, is_marked), (Some("main"), true), "{screen}"),
+        }
+        tmux.keys(&["q"]);
+        tmux.wait_for("ended: 0");
+    }
 }
 
 #[test]

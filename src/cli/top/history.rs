@@ -134,6 +134,11 @@ impl Shown {
     pub fn module(&self) -> &str {
         self.key.module.as_ref().map_or("", Label::as_str)
     }
+
+    /// The module as reports call it.
+    pub fn module_name(&self) -> &str {
+        self.key.module.as_ref().map_or("", Label::module_name)
+    }
 }
 
 /// A domain's watts, window by window.
@@ -373,6 +378,14 @@ impl History {
             sums.rows().map(|(key, of)| (key.name.clone(), watts(of))).collect();
         rows.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         rows
+    }
+
+    /// The share of samples of the kept windows in which frame pointers alone do not tell the direct caller of a function.
+    pub fn missing_callers(&self) -> f64 {
+        let callers = self.recent.iter().map(|kept| kept.window.profile.hidden_callers);
+        let (missing, all) = callers
+            .fold((0, 0), |(missing, all), callers| (missing + callers.out_of_reach, all + callers.samples));
+        missing as f64 / f64::max(all as f64, 1.0)
     }
 
     /// The kept windows as one recording's file, for the span: since the start is no more than what is kept.

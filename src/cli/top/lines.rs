@@ -1,6 +1,5 @@
 //! Pictures as lines of text.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::thread;
 use std::time::Duration;
@@ -99,8 +98,12 @@ pub fn write(history: &History, picture: &Picture, rows: usize, out: &mut impl W
             row.joules,
             row.share * 100.0,
             padded(name, NAME),
-            row.key.module.as_ref().map_or(Cow::Borrowed(""), |module| module.end_of(room))
+            Label::new(row.module_name()).end_of(room)
         )?;
+    }
+    if picture.rows.is_empty() {
+        let filter = history.filter.as_ref().map(|filter| format!(" that matches --filter {filter}"));
+        writeln!(out, "nothing{} was sampled in this time", filter.unwrap_or_default())?;
     }
     writeln!(out)?;
     out.flush()

@@ -27,7 +27,7 @@ use super::Outcome;
 use super::input::cache_folder;
 use super::meters::MeterArgs;
 use super::output::{is_dumb_terminal, say, warn};
-use super::record::{call_graph, command_line, hertz, model};
+use super::record::{call_graph, command_line, hertz, model, task};
 use history::{By, History};
 use program_output::ProgramOutput;
 use shared::Shared;
@@ -62,8 +62,9 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TopArgs {
-    /// Watch running processes, with all their threads, until they end.
-    #[arg(short, long, value_name = "PID", value_delimiter = ',')]
+    /// Watch running processes, with all their threads, until they end, or until COMMAND ends if there is one: that is not
+    /// watched then.
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', value_parser = task)]
     pid: Vec<u32>,
 
     /// Watch everything on every CPU: the default without COMMAND and -p. With COMMAND, until it ends.
@@ -75,7 +76,7 @@ pub struct TopArgs {
     by: By,
 
     /// Seconds between two pictures: what is shown is the energy of this time.
-    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = delay)]
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = delay, allow_negative_numbers = true)]
     delay: Duration,
 
     /// Rows [default: as many as fit; 10 as lines].
@@ -90,9 +91,9 @@ pub struct TopArgs {
     #[arg(short, long, value_name = "EVENT")]
     event: Vec<String>,
 
-    /// How to follow call paths, as for `eprof record`. Without copies of stacks (fp) the view takes least of the CPU's
-    /// time, and misses the direct callers of some small functions.
-    #[arg(long, value_name = "HOW", default_value = "fp", value_parser = call_graph)]
+    /// How to follow call paths, as for `eprof record`. Without copies of stacks (fp) the direct callers of functions that
+    /// set up no frame are missing; the list of callers says then in how many samples.
+    #[arg(long, value_name = "HOW", default_value = "fp+leaf", value_parser = call_graph)]
     call_graph: CallGraph,
 
     /// Show only rows whose name or module matches.
@@ -139,6 +140,10 @@ pub fn run(args: TopArgs) -> Outcome {
         kernel_cache: cache_folder(),
         lines: by.tells_lines(),
     };
+    let not_watched = not_watched(&options.target);
+    if let Some(note) = not_watched.as_ref().filter(|_| as_lines) {
+        say(note);
+    }
     let mut output = None;
     if !as_lines && options.target.program().is_some() {
         let (kept, streams) = ProgramOutput::keep().context("what the program writes cannot be kept")?;
@@ -152,7 +157,7 @@ pub fn run(args: TopArgs) -> Outcome {
         let mut started = |_: Option<Pid>| {
             let Some(engine) = engine.take() else { return };
             let shared = shared.clone();
-            let history = History::new(by, filter.clone());
+            let (history, not_watched) = (History::new(by, filter.clone()), not_watched.clone());
             let mut output: Option<ProgramOutput> = output.take();
             if let Some(Err(error)) = output.as_mut().map(ProgramOutput::start) {
                 say(format_args!("error: what the program writes cannot be kept: {error}"));
@@ -161,7 +166,7 @@ pub fn run(args: TopArgs) -> Outcome {
                 let shown = if as_lines {
                     lines::run(engine, history, rows.unwrap_or(lines::ROWS), iterations, &shared)
                 } else {
-                    terminal::run(engine, history, rows, output, &shared)
+                    terminal::run(engine, history, rows, output, not_watched, &shared)
                 };
                 // Whatever ended the picture, nobody looks at the recording any more.
                 if !shared.is_recorded() {
@@ -192,10 +197,10 @@ pub fn run(args: TopArgs) -> Outcome {
         Some(Err(_)) => anyhow::bail!("the view broke off; this is a bug of eprof"),
         None => {}
     }
-    warn(&summary.warnings);
     if let Some(failure) = summary.failure {
         anyhow::bail!("the recording ended early: {failure}");
     }
+    warn(&summary.warnings);
     // Who leaves the view has not failed.
     let left = shared.request().signal() == Some(Signal::SIGTERM)
         && matches!(
@@ -203,6 +208,14 @@ pub fn run(args: TopArgs) -> Outcome {
             HowItEnded::Stopped(Signal::SIGTERM) | HowItEnded::Killed(Signal::SIGTERM)
         );
     Ok(ExitCode::from(if left { 0 } else { summary.outcome.exit_status() }))
+}
+
+/// What is said where a command is given beside the processes to watch: it only tells how long.
+fn not_watched(target: &TargetOptions) -> Option<String> {
+    let (TargetTasks::Processes(pids), Some(until)) = (&target.tasks, &target.until) else { return None };
+    let command = until.first()?.to_string_lossy().into_owned();
+    let numbers = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    Some(format!("only process {numbers} is watched, until {command} ends; without -p {command} is"))
 }
 
 fn options(args: TopArgs) -> anyhow::Result<RecordOptions> {
@@ -267,7 +280,10 @@ const LONGEST: Duration = Duration::from_secs(3600);
 
 fn delay(text: &str) -> Result<Duration, String> {
     let delay = super::record::seconds(text)?;
-    if (SHORTEST..=LONGEST).contains(&delay) { Ok(delay) } else { Err("0.1 to 3600 seconds".to_owned()) }
+    if (SHORTEST..=LONGEST).contains(&delay) {
+        return Ok(delay);
+    }
+    Err("a picture is of 0.1 to 3600 seconds".to_owned())
 }
 
 fn nanoseconds(duration: Duration) -> Nanoseconds {

@@ -1,13 +1,14 @@
 //! Draws the view.
 
 use eprof::label::{Label, ShortNames, padded};
+use eprof::profile::ProfileMethod;
 use eprof::report::Side;
 use eprof::units::Joules;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span as Text};
-use ratatui::widgets::{Clear, Paragraph, Wrap};
+use ratatui::widgets::{Clear, Paragraph};
 
 use super::history::{DomainWatts, History, Order, Picture, Shown, Span, Zoom, how, parts, time_of};
 use super::keys::HELP;
@@ -24,6 +25,11 @@ pub struct Abilities {
 
 /// Domains shown; more would leave no room for rows.
 const MOST_DOMAINS: usize = 6;
+/// Columns before names: watts, their error, joules and share; in narrow terminals watts and share alone.
+const NUMBERS: usize = 10 + 1 + 9 + 1 + 12 + 1 + 7 + 2;
+const NARROW_NUMBERS: usize = 8 + 1 + 6 + 2;
+/// Names have room for so many letters, or there are fewer columns.
+const FEWEST_LETTERS: usize = 20;
 const BARS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 const ASCII_BARS: [&str; 8] = [".", ".", ":", "-", "=", "+", "*", "#"];
 
@@ -35,12 +41,10 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, history: &History, rows: Option<
     }
     let domains = history.domains().len().min(MOST_DOMAINS) as u16;
     let below = view.neighbours.as_ref().map_or(0, |(_, _, all)| (all.len() as u16 + 1).min(area.height / 3));
-    // One line where there is room for it; of the narrowest terminals the rows take the rest.
-    let balance_lines = view.picture.as_ref().map_or(1, |picture| {
-        let text = balance_text(picture);
-        text.len().div_ceil(usize::from(area.width)).max(1)
-    });
-    let balance_height = (balance_lines as u16).min(area.height / 3).max(1);
+    let balance_lines =
+        view.picture.as_ref().map(|picture| balance_lines(picture, area.width.into(), area.height.into()));
+    let balance_lines = balance_lines.unwrap_or_else(|| vec![String::new()]);
+    let balance_height = balance_lines.len() as u16;
     let written = u16::from(view.output.is_some());
     let [head, meters, balance, table, neighbours, output, foot] = Layout::vertical([
         Constraint::Length(1),
@@ -64,13 +68,18 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, history: &History, rows: Option<
         None => {
             frame.render_widget(Paragraph::new("the first picture comes when its time has passed"), table)
         }
-        Some(picture) => {
-            frame.render_widget(balance_of(picture, can), balance);
+        Some(_) => {
+            let lines: Vec<Line<'_>> =
+                balance_lines.iter().map(|line| Line::raw(letters(line, can))).collect();
+            let bold = style(can, Color::Reset, Modifier::BOLD);
+            frame.render_widget(Paragraph::new(lines).style(bold), balance);
             draw_rows(frame, table, view, history, rows, can);
         }
     }
     if let Some((side, of, all)) = &view.neighbours {
-        draw_neighbours(frame, neighbours, (*side, view.span), of, all, can);
+        let missing = if *side == Side::Callers { history.missing_callers() } else { 0.0 };
+        let title = neighbours_title((*side, view.span), of, missing);
+        draw_neighbours(frame, neighbours, &title, all, can);
     }
     if let Some(line) = &view.output {
         let text = format!("output: {}", line.shortened(usize::from(output.width).saturating_sub(8)));
@@ -78,7 +87,7 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, history: &History, rows: Option<
     }
     draw_foot(frame, foot, view, history, can);
     if view.shows_help {
-        draw_help(frame, area, can);
+        draw_help(frame, area, history.warnings(), can);
     }
 }
 
@@ -125,7 +134,11 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, 
     let held = if view.is_paused { "  HELD" } else { "" };
     let text = format!("eprof top  {} by {order}, {span}{zoom}{filter}{held}", history.by.plural());
     frame.render_widget(
-        Paragraph::new(letters(&text, can)).style(style(can, Color::Cyan, Modifier::BOLD)),
+        Paragraph::new(letters(&Label::new(&text).shortened(area.width.into()), can)).style(style(
+            can,
+            Color::Cyan,
+            Modifier::BOLD,
+        )),
         area,
     );
 }
@@ -146,17 +159,37 @@ fn draw_domain(frame: &mut Frame<'_>, area: Rect, domain: &DomainWatts, watts: O
     frame.render_widget(Line::from_iter(spans), area);
 }
 
-/// Where all watts go.
-fn balance_text(picture: &Picture) -> String {
+/// Terminals of fewer rows have one line for the balance, whatever does not fit in it.
+const ROWS_TO_FOLD: usize = 12;
+
+/// Where all watts go: in one line, as fully as that has room for it.
+fn balance_lines(picture: &Picture, width: usize, height: usize) -> Vec<String> {
     let seconds = picture.seconds.max(1e-9);
     let part = |(name, joules): (&str, Joules)| format!("{name} {:.2}", joules.as_joules() / seconds);
+    let parts = parts(&picture.balance).map(part);
     let all = picture.balance.measured.as_joules() / seconds;
-    format!("{all:.2} W {} = {}", how(picture.method), parts(&picture.balance).map(part).join(" + "))
-}
-
-fn balance_of(picture: &Picture, can: Abilities) -> Paragraph<'static> {
-    let text = balance_text(picture);
-    Paragraph::new(text).style(style(can, Color::Reset, Modifier::BOLD)).wrap(Wrap { trim: true })
+    let short = match picture.method {
+        ProfileMethod::Measured => "measured",
+        ProfileMethod::Estimated => "ESTIMATED",
+        ProfileMethod::Mixed => "PARTLY ESTIMATED",
+        ProfileMethod::None => "no joules",
+    };
+    let long = format!("{all:.2} W {} = {}", how(picture.method), parts.join(" + "));
+    let shorter = format!("{all:.2} W {short} = {}", parts.join(" + "));
+    let shortest = format!("{all:.2} W {short}: {}", parts.join(" "));
+    if let Some(line) = [long, shorter].into_iter().find(|line| line.chars().count() <= width) {
+        return vec![line];
+    }
+    // A name and its watts stay together.
+    let words = std::iter::once(format!("{all:.2} W {short}:")).chain(parts);
+    let lines = folded(words, width);
+    match &lines[..] {
+        [_] => vec![shortest],
+        [first, ..] if height < ROWS_TO_FOLD => {
+            vec![Label::new(&format!("{first} …")).shortened(width).into_owned()]
+        }
+        _ => lines,
+    }
 }
 
 fn draw_rows(
@@ -169,16 +202,21 @@ fn draw_rows(
 ) {
     let Some(room) = usize::from(area.height).checked_sub(1) else { return };
     let room = rows.map_or(room, |rows| rows.min(room));
-    let numbers = 10 + 1 + 9 + 1 + 12 + 1 + 7 + 2;
+    let is_narrow = usize::from(area.width) < NUMBERS + FEWEST_LETTERS;
+    let numbers = if is_narrow { NARROW_NUMBERS } else { NUMBERS };
     let width = usize::from(area.width).saturating_sub(numbers).max(1);
     let has_modules = view.rows().iter().any(|row| row.key.module.is_some()) && width > 40;
     let (name_width, module_width) = if has_modules { (width * 3 / 5, width * 2 / 5) } else { (width, 0) };
+    let columns = |watts: &str, error: &str, joules: &str, share: &str| match is_narrow {
+        true => format!("{watts:>8} {share:>6}  "),
+        false => format!("{watts:>10} {error:>9} {joules:>12} {share:>7}  "),
+    };
+    let titles = match view.order {
+        Order::Total => columns("TOTAL W", "+-", "TOTAL SO FAR", "SHARE"),
+        _ => columns("WATTS", "+-", "J SO FAR", "SHARE"),
+    };
     let title = format!(
-        "{:>10} {:>9} {:>12} {:>7}  {}{}",
-        if view.order == Order::Total { "TOTAL W" } else { "WATTS" },
-        "+-",
-        if view.order == Order::Total { "TOTAL SO FAR" } else { "J SO FAR" },
-        "SHARE",
+        "{titles}{}{}",
         padded(&history.by.name().to_uppercase(), name_width),
         if has_modules { " MODULE" } else { "" }
     );
@@ -188,35 +226,66 @@ fn draw_rows(
     let names: Vec<Label> = view.rows().iter().skip(first).take(room).map(Shown::name).collect();
     let names = ShortNames::all(&names.iter().collect::<Vec<_>>(), name_width, Label::short_name);
     for ((place, row), name) in view.rows().iter().enumerate().skip(first).zip(&names) {
-        let module = Label::new(row.module());
+        let module = Label::new(row.module_name());
         // What a row's own error says nothing of has none.
         let (watts, error, joules, share) = match view.order {
             Order::Total => (row.total_watts, "-".to_owned(), row.total_joules, row.total_share),
             _ => (row.watts, format!("{:.3}", row.error), row.joules, row.share),
         };
+        let numbers = columns(
+            &format!("{watts:.3}"),
+            &error,
+            &format!("{joules:.3}"),
+            &format!("{:.1}%", share * 100.0),
+        );
         let text = format!(
-            "{watts:>10.3} {error:>9} {joules:>12.3} {:>6.1}%  {} {}",
-            share * 100.0,
+            "{numbers}{} {}",
             padded(&letters(name, can), name_width),
             letters(&module.end_of(module_width.saturating_sub(1)), can),
         );
         let selected = if place == view.place() { Modifier::REVERSED } else { Modifier::empty() };
         lines.push(Line::styled(text, style(can, Color::Reset, selected)));
     }
+    if view.rows().is_empty() {
+        let why = letters(&nothing_shown(history), can);
+        lines.extend(folded(why.split(' ').map(str::to_owned), area.width.into()).into_iter().map(Line::raw));
+    }
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-fn draw_neighbours(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    (side, span): (Side, Span),
-    of: &Label,
-    all: &[(Label, f64)],
-    can: Abilities,
-) {
+/// Why there are no rows.
+pub fn nothing_shown(history: &History) -> String {
+    let where_from = match &history.zoom {
+        None => String::new(),
+        Some(Zoom::Process(name)) => format!(" in process {name}"),
+        Some(Zoom::Thread(name)) => format!(" in thread {name}"),
+    };
+    match &history.filter {
+        Some(filter) => format!(
+            "nothing that matches /{filter}/ ran in this time{where_from}: / and Enter show all {}",
+            history.by.plural()
+        ),
+        None => format!("nothing was sampled in this time{where_from}"),
+    }
+}
+
+/// A smaller share of samples without their direct caller is not worth a word.
+const FEWEST_MISSING: f64 = 0.01;
+
+/// What stands above callers and callees; of callers, in what share of all samples the direct one is missing.
+fn neighbours_title((side, span): (Side, Span), of: &Label, missing: f64) -> String {
     // Windows from before the last ten seconds are not kept.
     let since = if span == Span::Start { " (last 10 s)" } else { "" };
-    let title = letters(&format!("{} of {of}{since}", side.name()), can);
+    let missing = if missing < FEWEST_MISSING {
+        String::new()
+    } else {
+        format!("; {:.0} % of samples lack the direct caller: --call-graph fp+leaf", missing * 100.0)
+    };
+    format!("{} of {of}{since}{missing}", side.name())
+}
+
+fn draw_neighbours(frame: &mut Frame<'_>, area: Rect, title: &str, all: &[(Label, f64)], can: Abilities) {
+    let title = letters(&Label::new(title).shortened(area.width.into()), can);
     let names: Vec<&Label> = all.iter().map(|(name, _)| name).collect();
     let names = ShortNames::all(&names, usize::from(area.width).saturating_sub(12), Label::short_name);
     let mut lines = vec![Line::styled(title, style(can, Color::Yellow, Modifier::BOLD))];
@@ -227,15 +296,41 @@ fn draw_neighbours(
     frame.render_widget(Paragraph::new(lines), area);
 }
 
+/// The keys of the foot, as many as there is room for.
+const FOOT: [&str; 10] = [
+    "? help",
+    "q end",
+    "s sort",
+    "b rows",
+    "w span",
+    "/ filter",
+    "c callers",
+    "e callees",
+    "Space hold",
+    "S save",
+];
+
 fn draw_foot(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, can: Abilities) {
+    let width = usize::from(area.width);
     let text = match (&view.typed, &view.message, history.warnings().first()) {
         (Some(typed), ..) => format!("show only what matches: {typed}_"),
         (None, message, _) if !message.is_empty() => message.clone(),
-        (None, _, Some(warning)) => format!("? help  q end  {warning}"),
+        (None, _, Some(warning)) => format!("? help, notes  q end  {warning}"),
         (None, _, None) => {
-            "? help  q end  s sort  b rows  w span  / filter  c callers  e callees  Space hold  S save"
-                .to_owned()
+            let mut text = FOOT[0].to_owned();
+            for key in &FOOT[1..] {
+                if text.len() + 2 + key.len() <= width {
+                    text += "  ";
+                    text += key;
+                }
+            }
+            text
         }
+    };
+    // What is typed is seen at its end.
+    let text = match &view.typed {
+        Some(_) => text.chars().skip(text.chars().count().saturating_sub(width)).collect(),
+        None => cut(&text, width),
     };
     frame.render_widget(
         Paragraph::new(letters(&text, can)).style(style(can, Color::Cyan, Modifier::empty())),
@@ -243,32 +338,46 @@ fn draw_foot(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, 
     );
 }
 
+/// A text that is read from its beginning, in so many columns.
+fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    text.chars().take(columns.saturating_sub(1)).chain(['…']).take(columns).collect()
+}
+
 /// Columns of the names of keys in the help.
 const KEYS: usize = 30;
 
 /// Words in lines of so many columns.
-fn folded(text: &str, columns: usize) -> Vec<String> {
+fn folded(words: impl IntoIterator<Item = String>, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
+    for word in words {
         match lines.last_mut() {
-            Some(line) if line.len() + 1 + word.len() <= columns => {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&word);
             }
-            _ => lines.push(word.to_owned()),
+            _ => lines.push(word),
         }
     }
     lines
 }
 
-fn draw_help(frame: &mut Frame<'_>, area: Rect, can: Abilities) {
+fn draw_help(frame: &mut Frame<'_>, area: Rect, notes: &[Label], can: Abilities) {
     let columns = usize::from(area.width).saturating_sub(KEYS + 2).max(10);
     let of_key = |(keys, what): &(&str, &str)| {
         let mut keys = *keys;
         let line = |text: String| Line::raw(format!(" {} {text}", padded(std::mem::take(&mut keys), KEYS)));
-        folded(what, columns).into_iter().map(line).collect::<Vec<_>>()
+        folded(what.split(' ').map(str::to_owned), columns).into_iter().map(line).collect::<Vec<_>>()
     };
-    let lines: Vec<Line<'_>> = HELP.iter().flat_map(of_key).collect();
+    let mut lines: Vec<Line<'_>> = HELP.iter().flat_map(of_key).collect();
+    for note in notes {
+        let words = format!("note: {note}");
+        let words = letters(&words, can);
+        let folded = folded(words.split(' ').map(str::to_owned), usize::from(area.width).saturating_sub(2));
+        lines.extend(folded.into_iter().map(|line| Line::raw(format!(" {line}"))));
+    }
     let height = (lines.len() as u16 + 1).min(area.height);
     let area = Rect { height, ..area };
     frame.render_widget(Clear, area);
@@ -307,15 +416,74 @@ mod tests {
     fn the_balance_and_the_rows_are_drawn() {
         let lines = drawn(80, 24, &view(), true);
         assert!(lines[0].starts_with("eprof top  functions by watts, last picture"), "{lines:#?}");
-        let balance = lines[1..3].join(" ");
+        let expected = "10.00 W ESTIMATED: functions 10.00 static 0.00 others 0.00 eprof 0.00 lost 0.00";
+        assert_eq!(lines[1], expected);
+        let wide = drawn(120, 24, &view(), true);
         let expected = "10.00 W ESTIMATED, not measured = functions 10.00 + static 0.00 + others 0.00 + eprof 0.00 + \
                         lost 0.00";
-        assert_eq!(balance, expected);
-        assert_eq!(lines[3], "     WATTS        +-     J SO FAR   SHARE  FUNCTION");
-        assert_eq!(lines[4], "     7.500     0.100      100.000   75.0%  hot");
-        assert!(lines[5].ends_with("größer"), "{lines:#?}");
-        assert!(lines[23].starts_with("? help  q end"), "{lines:#?}");
-        assert!(drawn(80, 24, &view(), false)[5].ends_with("gr??er"), "no letter that the locale lacks");
+        assert_eq!(wide[1], expected);
+        assert_eq!(lines[2], "     WATTS        +-     J SO FAR   SHARE  FUNCTION");
+        assert_eq!(lines[3], "     7.500     0.100      100.000   75.0%  hot");
+        assert!(lines[4].ends_with("größer"), "{lines:#?}");
+        assert_eq!(
+            lines[23],
+            "? help  q end  s sort  b rows  w span  / filter  c callers  e callees  S save"
+        );
+        assert!(wide[23].ends_with("Space hold  S save"), "{wide:#?}");
+        assert!(drawn(80, 24, &view(), false)[4].ends_with("gr??er"), "no letter that the locale lacks");
+    }
+
+    #[test]
+    fn a_small_terminal_has_names_and_whole_words() {
+        let lines = drawn(30, 6, &view(), true);
+        let expected = [
+            "eprof top  func…, last picture",
+            "10.00 W ESTIMATED: …",
+            "   WATTS  SHARE  FUNCTION",
+            "   7.500  75.0%  hot",
+            "   2.000  20.0%  größer",
+            "? help  q end  s sort  b rows",
+        ];
+        assert_eq!(lines, expected);
+        // With more rows the balance has as many lines as it takes.
+        let lines = drawn(30, 24, &view(), true);
+        let balance =
+            ["10.00 W ESTIMATED:", "functions 10.00 static 0.00", "others 0.00 eprof 0.00", "lost 0.00"];
+        assert_eq!(lines[1..5], balance);
+    }
+
+    #[test]
+    fn what_is_cut_is_cut_at_its_end() {
+        assert_eq!([cut("? help", 6), cut("? help", 5), cut("? help", 1)], ["? help", "? he…", "…"]);
+        assert_eq!(cut("? help", 0), "");
+    }
+
+    #[test]
+    fn callers_that_may_be_others_are_marked() {
+        let of = Label::new("spin");
+        let callers = |missing| neighbours_title((Side::Callers, Span::Last), &of, missing);
+        assert_eq!(callers(0.0), "callers of spin");
+        assert_eq!(
+            callers(0.25),
+            "callers of spin; 25 % of samples lack the direct caller: --call-graph fp+leaf"
+        );
+    }
+
+    #[test]
+    fn that_nothing_matches_is_said() {
+        let mut view = View::new();
+        view.show(picture(&[]));
+        let mut terminal = Terminal::new(TestBackend::new(60, 8)).expect("memory");
+        let history = History::new(By::Function, Some(regex::Regex::new("nosuch").expect("a pattern")));
+        let can = Abilities { color: false, unicode: true };
+        terminal.draw(|frame| draw(frame, &view, &history, None, can)).expect("memory");
+        let buffer = terminal.backend().buffer();
+        let line = |y| (0..60).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        let said = (0..8).map(|y| line(y).trim_end().to_owned()).collect::<Vec<_>>().join(" ");
+        assert!(
+            said.contains("nothing that matches /nosuch/ ran in this time: / and Enter show all"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -25,18 +25,21 @@ use super::view::{Task, View};
 /// How often the recording is looked at. Keys are answered at once.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Shows the view until the user or the recording ends it. What the program writes comes out behind it, and then what the
+/// Shows the view, with a message until the first key, until the user or the recording ends it. What the program writes comes out behind it, and then what the
 /// view came to.
 pub fn run(
     engine: Engine,
     history: History,
     rows: Option<usize>,
     output: Option<ProgramOutput>,
+    message: Option<String>,
     shared: &Shared,
 ) -> anyhow::Result<()> {
     // Restores the terminal in a panic, too, before the panic is told.
     let terminal = ratatui::try_init()?;
-    let mut session = Session { engine, history, rows, output, shared, view: View::new() };
+    let mut view = View::new();
+    view.message = message.unwrap_or_default();
+    let mut session = Session { engine, history, rows, output, shared, view };
     let shown = session.run(terminal);
     ratatui::restore();
     if let Some(output) = session.output.take() {

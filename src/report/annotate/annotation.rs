@@ -59,6 +59,8 @@ pub struct AnnotatedInstruction {
     pub place: Option<(Label, u32)>,
     /// The function that was inlined here.
     pub inlined: Option<Label>,
+    /// Of an inlined function, which has copies in several: the function that this copy was put into.
+    pub within: Option<Label>,
     /// What it took.
     pub own: Totals,
 }

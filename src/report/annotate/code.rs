@@ -223,9 +223,11 @@ impl Code<'_> {
     fn bare(&self, at: &(AddressId, Totals)) -> AnnotatedInstruction {
         let (address, own) = *at;
         let place_in_module = self.profile.addresses[address.0 as usize].address;
-        let (place, inlined) = place(self.symbols, self.symbols.frames(address), self.inline);
+        let frames = self.symbols.frames(address);
+        let (place, inlined) = place(self.symbols, frames, self.inline);
+        let within = self.inline.then(|| within(self.symbols, frames)).flatten();
         let at = self.symbols.offset(address).unwrap_or(place_in_module);
-        AnnotatedInstruction { at, text: None, place, inlined, own }
+        AnnotatedInstruction { at, text: None, place, inlined, within, own }
     }
 
     /// A piece's instructions with what was sampled in it; of an inlined function only what is its own.
@@ -262,14 +264,22 @@ impl Code<'_> {
                 continue;
             }
             let (place, inlined) = place(symbols, frames, self.inline);
+            let within = self.inline.then(|| within(symbols, frames)).flatten();
             let text = Some(disassembly.text(first + index, instruction));
             let at = instruction.at;
-            placed.push(AnnotatedInstruction { at, text, place, inlined, own }, addresses.into_iter());
+            placed
+                .push(AnnotatedInstruction { at, text, place, inlined, within, own }, addresses.into_iter());
         }
         for (instruction, address) in beside {
             placed.push(instruction, [address].into_iter());
         }
     }
+}
+
+/// The function that code of an inlined one was put into.
+fn within(symbols: &Symbols, frames: &[SourceFrame]) -> Option<Label> {
+    let outermost = frames.first().filter(|_| frames.len() > 1)?;
+    Some(Label::new(&symbols.function(outermost.function).name))
 }
 
 /// The place in a function's own source, and what was inlined there.

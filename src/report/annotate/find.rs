@@ -33,9 +33,12 @@ pub fn functions_named(
         return Err(ReportError::NothingItself { name: name.to_owned() });
     }
     let by_end = those(&|known| ends_path(known, name));
-    let found = match Regex::new(name) {
-        Ok(pattern) if by_end.is_empty() => those(&|known| pattern.is_match(known)),
-        _ => by_end,
+    let found = match (by_end.is_empty(), Regex::new(name)) {
+        (false, _) => by_end,
+        (true, Ok(pattern)) => those(&|known| pattern.is_match(known)),
+        (true, Err(error)) => {
+            return Err(ReportError::NoNameNorPattern { name: name.to_owned(), why: fault(&error) });
+        }
     };
     if found.is_empty() {
         let similar = similar(heavy.iter().map(|&index| label(index)), name);
@@ -44,6 +47,12 @@ pub fn functions_named(
         return Err(ReportError::NothingToAnnotate { name: name.to_owned(), similar });
     }
     Ok(found)
+}
+
+/// What is wrong with a pattern, without the parser's picture of the place.
+fn fault(error: &regex::Error) -> String {
+    let told = error.to_string();
+    told.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
 /// `sort` for `core::slice::sort` and for `std::sort(int*)`.

@@ -173,7 +173,9 @@ impl<'a> Page<'a> {
             let instruction = |one: &'a AnnotatedInstruction| {
                 let inlined = one.inlined.as_ref().map(|callee| format!("  ↳ {}", callee.short_name(BESIDE)));
                 let inlined = inlined.unwrap_or_default();
-                (&one.own, self.instruction(one) + &inlined)
+                let within = one.within.as_ref().map(|outer| format!("  in {}", outer.short_name(BESIDE)));
+                let within = within.unwrap_or_default();
+                (&one.own, self.instruction(one) + &inlined + &within)
             };
             self.function.instructions.iter().map(instruction).collect()
         };
@@ -278,7 +280,16 @@ impl<'a> Page<'a> {
         out: &mut impl Write,
     ) -> io::Result<()> {
         let mut inlined: Option<&Label> = None;
+        let mut within: Option<&Label> = None;
         for instruction in instructions {
+            // Each copy counts its instructions from the start of the function that it was put into.
+            if instruction.within.as_ref() != within {
+                within = instruction.within.as_ref();
+                if let Some(outer) = within {
+                    let outer = outer.short_name(self.room_for_names(indent));
+                    self.row(&Totals::default(), &format!("{indent}in {outer}"), out)?;
+                }
+            }
             if instruction.inlined.as_ref() != inlined {
                 inlined = instruction.inlined.as_ref();
                 if let Some(callee) = inlined {
@@ -328,5 +339,62 @@ impl<'a> Page<'a> {
     /// Switches a color on and off, where there is color.
     fn escapes(&self, on: &'static str) -> (&'static str, &'static str) {
         if self.options.style.color { (on, "\x1b[0m") } else { ("", "") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Joules;
+
+    /// An inlined function's two copies, in two functions.
+    fn two_copies() -> Annotation {
+        let place = Some((Label::new("/src/app.c"), 7));
+        let one = |within: &str, joules| AnnotatedInstruction {
+            at: 0x10,
+            text: Some(Label::new("imul")),
+            place: place.clone(),
+            inlined: None,
+            within: Some(Label::new(within)),
+            own: Totals { samples: 1, ..Totals::of_joules(Joules::from_joules(joules)) },
+        };
+        let instructions = vec![one("first", 1.0), one("second", 3.0)];
+        let own = Totals { samples: 2, ..Totals::of_joules(Joules::from_joules(4.0)) };
+        let lines = vec![AnnotatedLine { place, own, instructions: vec![0, 1] }];
+        let (name, module) = (Label::new("turn"), Label::new("/bin/app"));
+        let function = AnnotatedFunction { name, module, own, instructions, lines, no_code: None };
+        Annotation {
+            functions: vec![function],
+            left_out: (0, Totals::default()),
+            weight: Weight::Joules,
+            whole: own,
+            is_by_time: false,
+            estimate_mark: None,
+        }
+    }
+
+    #[test]
+    fn each_copy_of_an_inlined_function_says_where_it_was_put() {
+        for view in [View::Source, View::Instruction] {
+            let options = TextOptions { view, context: 2, hottest: 5, style: Style::default() };
+            let mut out = Vec::new();
+            write(&two_copies(), options, &mut Sources::new(Vec::new(), None), &mut out)
+                .expect("a vector takes all");
+            let text = String::from_utf8(out).expect("text");
+            let rows: Vec<&str> = text
+                .split("│ ")
+                .map(|row| row.lines().next().unwrap_or_default().trim())
+                .filter(|row| row.starts_with("in ") || row.starts_with("10: imul"))
+                .collect();
+            let copies = ["in first", "10: imul", "in second", "10: imul"];
+            match view {
+                View::Instruction => {
+                    // The hottest come first, by name.
+                    let hottest = ["10: imul  in second", "10: imul  in first"];
+                    assert_eq!(rows, [&hottest[..], &copies].concat(), "{text}");
+                }
+                _ => assert_eq!(rows, copies, "{text}"),
+            }
+        }
     }
 }

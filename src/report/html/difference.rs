@@ -31,6 +31,8 @@ pub struct Older {
     gone: Vec<Gone>,
     /// Pairs of node and own weight there, of paths that are drawn whole.
     own: Vec<(u32, u64)>,
+    /// Pairs of node and weight below it, of paths that go on where none is drawn.
+    below: Vec<(u32, u64)>,
 }
 
 #[derive(Serialize)]
@@ -96,18 +98,19 @@ impl Older {
         for (number, &frame) in (1..).zip(&nodes.frames) {
             function_of.entry(key(newer, frame)).or_insert(number);
         }
-        let mut own: FxHashMap<u32, f64> = FxHashMap::default();
+        let [mut own, mut below]: [FxHashMap<u32, f64>; 2] = Default::default();
         let mut translated: FxHashMap<TreeFrame, Option<TreeFrame>> = FxHashMap::default();
         older.for_each_own(0.0, |path, weight| {
-            let known: Option<Vec<TreeFrame>> = path
+            let known: Vec<TreeFrame> = path
                 .iter()
-                .map(|&frame| {
+                .map_while(|&frame| {
                     *translated.entry(frame).or_insert_with(|| newer_frame.get(&key(older, frame)).copied())
                 })
                 .collect();
-            if let Some(node) = known.and_then(|path| nodes.follow(path, Reached::ALL).end()) {
-                *own.entry(node).or_default() += weight;
-            }
+            let is_whole = known.len() == path.len();
+            let reached = nodes.follow(known, Reached::ALL);
+            let sums = if is_whole && reached.end().is_some() { &mut own } else { &mut below };
+            *sums.entry(reached.node()).or_default() += weight;
             Ok::<(), ReportError>(())
         })?;
         let whole = |weight: f64| (weight * unit).round().max(0.0) as u64;
@@ -158,8 +161,12 @@ impl Older {
             all.sort_unstable();
         }
         gone.sort_by(|a, b| b.own.cmp(&a.own).then(a.name.cmp(&b.name)).then(a.module.cmp(&b.module)));
-        let mut own: Vec<(u32, u64)> = own.into_iter().map(|(node, weight)| (node, whole(weight))).collect();
-        own.sort_unstable();
+        let by_node = |sums: FxHashMap<u32, f64>| {
+            let mut sums: Vec<(u32, u64)> =
+                sums.into_iter().map(|(node, weight)| (node, whole(weight))).collect();
+            sums.sort_unstable();
+            sums
+        };
         Ok(Self {
             subject: older.summary.subject.clone(),
             how: provenance(&older.summary, older.weight),
@@ -169,7 +176,8 @@ impl Older {
             functions,
             without_inlined,
             gone,
-            own,
+            own: by_node(own),
+            below: by_node(below),
         })
     }
 }

@@ -242,6 +242,29 @@ fn a_wrong_name_is_answered_with_similar_ones() {
 }
 
 #[test]
+fn a_recording_in_the_functions_place_is_told_from_a_function() {
+    let folder = Folder::with(&Recorded::default());
+    for arguments in [&["annotate", "eprof.data"][..], &["annotate", "gone.data"]] {
+        let error = folder.error(arguments);
+        assert!(error.contains("FUNCTION is missing"), "{error}");
+        assert!(error.contains(&format!("`eprof annotate main {}`", arguments[1])), "{error}");
+    }
+    // A program may be called as its function.
+    std::fs::write(folder.path().join("heavy"), "\x7fELF").expect("written");
+    assert!(folder.output(&["annotate", "heavy"]).contains("heavy"));
+}
+
+#[test]
+fn what_is_neither_name_nor_pattern_is_said() {
+    let folder = Folder::with(&Recorded::default());
+    let error = folder.error(&["annotate", "("]);
+    assert!(
+        error.contains("\"(\"") && error.contains("as a regular expression it is wrong: unclosed group"),
+        "{error}"
+    );
+}
+
+#[test]
 fn source_that_moved_is_found_in_the_folder_named() {
     let folder = Folder::with(&Recorded::default());
     let place = folder.path().join("moved/cli/report");

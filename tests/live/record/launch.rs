@@ -46,9 +46,9 @@ fn a_program_that_cannot_be_started_leaves_the_old_recording_alone() {
     fs::write(&plain, "no program").expect("file");
     fs::set_permissions(&plain, fs::Permissions::from_mode(0o644)).expect("mode");
     for (program, status, says) in [
-        ("./no-such-program", 127, "command not found"),
-        ("./plain", 126, "Permission denied"),
-        (".", 126, "denied"),
+        ("./no-such-program", 127, "command not found: there is no such file"),
+        ("./plain", 126, "`chmod +x ./plain` makes it so"),
+        (".", 126, "it is a folder"),
     ] {
         let output = folder.record([program]).output().expect("eprof runs");
         assert_eq!(output.status.code(), Some(status), "{program}");

@@ -16,6 +16,7 @@ const details = {
     const total = app.isWhole() ? functions.total[fn] : sums.functions.total[fn];
     const draws = sums.watts[fn] > 0 ? `, ${format.quantity(sums.watts[fn], 'W')} while it ran` : '';
     const changed = app.change(app.changes.of(fn), 'itself');
+    const changedBelow = app.change(app.changes.ofTotal(fn), 'with all that it called');
     const button = (text, act) => look.element('button', { type: 'button', on: { click: act } }, text);
     const ofThreads = profile.threads(model, sums.leaves);
     const inThread = profile.threadsOf(model, sums.leaves, fn);
@@ -25,6 +26,7 @@ const details = {
       look.element('p', {}, 'itself ', look.element('b', {}, app.amount(own, sums.errors[fn])), `, ${format.percent(own / (sums.all || 1))}${draws}`),
       look.element('p', {}, 'with all that it called ', look.element('b', {}, app.amount(total)), `, ${format.percent(total / (sums.all || 1))}`),
       changed ? look.element('p', {}, changed) : null,
+      changedBelow ? look.element('p', {}, changedBelow) : null,
       look.element('p', { class: 'acts' },
         button('callers and callees', () => app.choose({ view: 'sandwich' })),
         button('find it', () => app.choose({ find: `^${functions.name[fn].replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')}$` })),

@@ -211,7 +211,9 @@ const flame = {
       if (module[fn]) lines.push(model.data.modules[module[fn] - 1]);
     }
     const changed = fn === 0 ? null : app.change(app.changes.of(fn), isAll ? 'itself' : 'itself, wherever it is,');
+    const changeBelow = node === null ? null : app.changes.atTotal(node);
     const changeHere = node === null || isAll || fn === 0 ? null : app.changes.at(node);
+    if (changeBelow && (!isAll || changed === null)) lines.push(app.change(changeBelow, fn === 0 ? '' : 'here, with all that it called,'));
     if (changeHere && (here > 0 || changeHere[0] !== 0)) lines.push(app.change(changeHere, 'itself here'));
     if (changed) lines.push(changed);
     return [format.middle(title, flame.longest), lines];
@@ -273,12 +275,12 @@ const flame = {
     } else if (chosen.color === 'change') {
       const [less, , same, , more] = look.changes();
       const most = app.amount(app.changes.largest);
-      legend.replaceChildren('own code took', item(less, `${most} less than before`), item(same, 'the same, or within two standard errors'), item(more, `${most} more`),
+      legend.replaceChildren('own code (self) took', item(less, `${most} less than before`), item(same, 'the same, or within two standard errors'), item(more, `${most} more`),
         'these errors are of each recording: two runs of one program may differ by more');
     } else if (chosen.color === 'module') {
       const weights = profile.by(app.sums.functions.own, model.data.modules.length + 1, (fn) => model.data.functions.module[fn]);
       const shown = profile.heaviest(weights).filter((module) => module > 0).slice(0, 6);
-      legend.replaceChildren(...shown.map((module) => item(look.tinted((module * 137.5 + 20) % 360, 0.5), model.data.modules[module - 1].split('/').pop())));
+      legend.replaceChildren(...shown.map((module) => item(look.tinted((module * 137.5 + 20) % 360, 0.5), format.module(model.data.modules[module - 1]))));
     } else {
       const used = new Set(Array.from(model.fn.subarray(1), (fn) => look.kind(model, fn)));
       legend.replaceChildren(...Object.entries(look.kinds).filter(([kind]) => used.has(kind)).map(([, [text, hue]]) => item(look.tinted(hue, 0.5), text)));

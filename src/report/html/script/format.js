@@ -46,6 +46,11 @@ const format = {
     return `${text.slice(0, half)}…${text.slice(text.length - half)}`;
   },
 
+  // A module in few columns, as reports call it.
+  module(path) {
+    return path.startsWith('[kernel.') ? '[kernel]' : path.split('/').pop();
+  },
+
   count(number) {
     return String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',');
   },

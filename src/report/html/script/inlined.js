@@ -70,6 +70,7 @@ const inlined = {
       functions: older.functions.filter(([fn]) => !isInlined(fn)).map(([fn, own, error, total]) => [fn, ...(plain.get(fn) || [own, error]), total]),
       gone: gone.map((row) => ({ ...row, own: row.without_inlined[0], error: row.without_inlined[1] })),
       own: older.own.map(([node, weight]) => [place[node], weight]),
+      below: older.below.map(([node, weight]) => [place[node], weight]),
     };
   },
 };

@@ -66,7 +66,7 @@ const main = {
       const functions = profile.functions(model, leaves, nodes);
       const chosenPart = [model, chosen.from, chosen.to, chosen.thread, functions.own];
       app.sums = { leaves, nodes, functions, all: nodes.total[0], errors: part.errors(...chosenPart), watts: part.watts(...chosenPart), places: part.nodes(...chosenPart) };
-      app.changes = app.isWhole() ? change.between(model, app.older, app.sums.places.own) : change.none;
+      app.changes = app.isWhole() ? change.between(model, app.older, app.sums.places.own, nodes.total) : change.none;
     }
     const { matches, isPattern } = profile.matches(model, chosen.find);
     app.found = { matches, isPattern, any: chosen.find !== '', pattern: main.pattern(chosen.find, isPattern) };

@@ -230,13 +230,17 @@ const profile = {
     return keys.sort((a, b) => weights[b] - weights[a] || a - b);
   },
 
-  // What an older recording took itself at the same nodes, and in the same functions; null without one.
+  // What an older recording took at the same nodes, itself and with all that they called, also where this one has no node, and
+  // in the same functions; null without one.
   older(model) {
     const { older } = model.data;
     if (!older) return null;
     const own = new Float64Array(model.count);
+    const inAll = new Float64Array(model.count);
     for (const [node, weight] of older.own) own[node] += weight;
+    for (const [node, weight] of [...older.own, ...older.below]) inAll[node] += weight;
+    for (let node = model.count - 1; node > 0; node--) inAll[model.parent[node]] += inAll[node];
     const functions = new Map(older.functions.map(([fn, ownWeight, error, total]) => [fn, { own: ownWeight, error, total }]));
-    return { own, functions, total: older.total };
+    return { own, inAll, functions, total: older.total };
   },
 };

@@ -6,7 +6,7 @@ const state = {
   stacks: ['function', 'domain', 'thread', 'cpu'],
   // Functions that the compiler put into others have rows of their own, or are part of these.
   inlinings: ['apart', 'into'],
-  sorts: ['own', 'share', 'error', 'total', 'watts', 'change', 'threads', 'name', 'module'],
+  sorts: ['own', 'share', 'error', 'total', 'watts', 'change', 'totalChange', 'threads', 'name', 'module'],
 
   initial(model) {
     const isCompared = Boolean(model.data.older);

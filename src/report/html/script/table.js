@@ -47,15 +47,22 @@ const table = {
       columns.push({ key: 'watts', title: 'W', text: (row) => (row.watts > 0 && 3 * row.error < row.own ? format.digits(row.watts) : ''), hint: 'while its own code ran; of functions whose joules are known to a third' });
     }
     if (byFunction && app.older) {
-      columns.push({ key: 'change', title: 'change', text: (row) => (row.change === null ? '' : (row.change > 0 ? '+' : row.change < 0 ? '−' : '') + same(Math.abs(row.change)) + (row.changeError > 0 ? ` ± ${same(row.changeError)}` : '')), className: (row) => (row.change === null || change.certain([row.change, row.changeError]) === 0 ? '' : row.change > 0 ? 'more' : 'less') });
+      columns.push({ key: 'change', title: 'self change', hint: 'of what its own code took, with one standard error of both recordings', text: (row) => (row.change === null ? '' : table.signed(row.change, same) + (row.changeError > 0 ? ` ± ${same(row.changeError)}` : '')), className: (row) => (row.change === null || change.certain([row.change, row.changeError]) === 0 ? '' : row.change > 0 ? 'more' : 'less') });
+    }
+    if (byFunction && app.older) {
+      columns.push({ key: 'totalChange', title: 'total change', hint: 'of what it took with all that it called', text: (row) => (row.totalChange === null ? '' : table.signed(row.totalChange, same)) });
     }
     if (byFunction && data.threads.length > 1) columns.push({ key: 'threads', title: 'threads', text: (row) => (row.threads ? String(row.threads) : '') });
     columns.push({ key: 'name', title: chosen.group === 'cpu' ? 'CPU' : chosen.group, text: (row) => row.name, isText: true });
     if (byFunction) {
       if (data.lines && Object.keys(data.lines.functions).length > 0) columns.push({ key: 'line', title: 'line', text: (row) => row.line, isText: true, fixed: true, hint: 'the line of the source that took most' });
-      columns.push({ key: 'module', title: 'module', text: (row) => row.module.split('/').pop(), isText: true });
+      columns.push({ key: 'module', title: 'module', text: (row) => format.module(row.module), isText: true });
     }
     return columns;
+  },
+
+  signed(weight, text) {
+    return `${weight > 0 ? '+' : weight < 0 ? '−' : ''}${text(Math.abs(weight))}`;
   },
 
   // A row for each function, module, thread or CPU.
@@ -90,14 +97,15 @@ const table = {
       const own = sums.functions.own[fn];
       if (functions.class[fn] === 'a' || (own === 0 && total[fn] === 0 && !app.older?.functions.has(fn))) continue;
       const [changed, changeError] = app.changes.of(fn) || [null, 0];
+      const [totalChange] = app.changes.ofTotal(fn) || [null];
       rows.push({
-        key: fn, own, share: own / all, error: sums.errors[fn], total: total[fn], watts: sums.watts[fn], change: changed, changeError, threads: threads[fn], name: functions.name[fn],
+        key: fn, own, share: own / all, error: sums.errors[fn], total: total[fn], watts: sums.watts[fn], change: changed, changeError, totalChange, threads: threads[fn], name: functions.name[fn],
         line: line(fn), module: functions.module[fn] ? modules[functions.module[fn] - 1] : '',
       });
     }
     if (app.older && isWhole) {
       for (const gone of model.data.older.gone) {
-        rows.push({ key: null, own: 0, share: 0, error: 0, total: 0, watts: 0, change: -gone.own, changeError: gone.error, threads: 0, name: gone.name, line: '', module: gone.module || '' });
+        rows.push({ key: null, own: 0, share: 0, error: 0, total: 0, watts: 0, change: -gone.own, changeError: gone.error, totalChange: -gone.total, threads: 0, name: gone.name, line: '', module: gone.module || '' });
       }
     }
     return rows;
@@ -144,7 +152,7 @@ const table = {
     const of = (row) => row[key] ?? 0;
     const order = key === 'name' || key === 'module' ? (a, b) => (of(a) < of(b) ? -1 : of(a) > of(b) ? 1 : 0)
       // What changed most comes first, whether it is more or less.
-      : key === 'change' ? (a, b) => Math.abs(of(b)) - Math.abs(of(a)) : (a, b) => of(b) - of(a);
+      : key === 'change' || key === 'totalChange' ? (a, b) => Math.abs(of(b)) - Math.abs(of(a)) : (a, b) => of(b) - of(a);
     const sign = rises ? -1 : 1;
     table.rows.sort((a, b) => sign * order(a, b) || b.own - a.own || b.total - a.total || (a.name < b.name ? -1 : 1));
   },

@@ -209,11 +209,14 @@ const timeline = {
     const joules = rows.map(sum);
     const seconds = model.edges[chosen.to] - model.edges[chosen.from];
     const isNarrow = innerWidth < 640;
-    look.byId('legend').replaceChildren(...rows.map((row, index) => {
+    // A function that ran half of the time has half of the watts here that it draws while it runs.
+    const over = profile.isWhole(model, chosen.from, chosen.to) ? 'all of the recording' : `the chosen ${format.quantity(seconds, 's')}`;
+    const about = look.element('li', { class: 'mean' }, `joules and mean power over ${over}${chosen.stack === 'domain' ? '' : ', not while running'}:`);
+    look.byId('legend').replaceChildren(about, ...rows.map((row, index) => {
       const patch = look.element('i');
       patch.style.background = look.css(row.color());
       const text = [patch, look.element('span', { class: 'name' }, isNarrow && row.key !== undefined && chosen.stack === 'function' ? flame.short(row.name) : row.name),
-        look.element('b', {}, format.quantity(joules[index], 'J')), look.element('span', { class: 'mean' }, seconds > 0 ? format.quantity(joules[index] / seconds, 'W') : '')];
+        look.element('b', {}, format.quantity(joules[index], 'J')), look.element('span', { class: 'mean' }, seconds > 0 ? `mean ${format.quantity(joules[index] / seconds, 'W')}` : '')];
       const choose = chosen.stack === 'thread' ? () => app.choose({ thread: chosen.thread === row.key ? null : row.key })
         : chosen.stack === 'function' ? () => app.choose({ fn: row.key }) : null;
       if (row.key === undefined || !choose) return look.element('li', {}, look.element('span', { class: 'item', title: `${row.name}: joules, and mean watts over the chosen time` }, ...text));
