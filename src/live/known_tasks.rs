@@ -10,7 +10,7 @@ use perf_data::{RawRecord, Timestamp};
 use rustc_hash::FxHashMap;
 
 /// The pid of the kernel's own mappings.
-const KERNEL_PID: u32 = u32::MAX;
+pub(super) const KERNEL_PID: u32 = u32::MAX;
 /// Where records that map have process and thread.
 const IDS_AT: usize = 8;
 /// Where their trailers have them, and the time behind: from the end.

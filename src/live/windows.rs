@@ -4,13 +4,14 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io::Cursor;
 
 use perf_data::features::CpuCount;
-use perf_data::format::{RECORD_HEADER_SIZE, record_type};
+use perf_data::format::{RECORD_HEADER_SIZE, misc, record_type};
 use perf_data::record::Record;
 use perf_data::{EventDesc, Features, PerfDataWriter, RawRecord, RecordPosition, encode};
+use rustc_hash::FxHashMap;
 
 use super::error::LiveError;
 use super::footprint::Footprint;
-use super::known_tasks::KnownTasks;
+use super::known_tasks::{KERNEL_PID, KnownTasks};
 use super::meter_curves::MeterCurves;
 use crate::analyze::CountedTime;
 use crate::recording::energy::{EnergyReading, domain_of_event};
@@ -174,23 +175,33 @@ impl Windows {
 
     /// Takes records as they lie in the file; a last one that is not all there is waited for.
     pub fn push(&mut self, records: &[u8]) {
-        let mut joined = std::mem::take(&mut self.rest);
-        joined.extend(records);
+        let mut rest = std::mem::take(&mut self.rest);
+        if rest.is_empty() {
+            let taken = self.records(records);
+            rest.extend_from_slice(&records[taken..]);
+        } else {
+            rest.extend_from_slice(records);
+            let taken = self.records(&rest);
+            rest.drain(..taken);
+        }
+        self.rest = rest;
+    }
+
+    /// Takes as many records as are whole, and gives their bytes.
+    fn records(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
-        while let Some(header) = joined.get(at..at + RECORD_HEADER_SIZE) {
+        while let Some(header) = bytes.get(at..at + RECORD_HEADER_SIZE) {
             let size = usize::from(u16::from_le_bytes([header[6], header[7]]));
             if size < RECORD_HEADER_SIZE {
                 // The recorder writes no such record: nothing behind it can be found.
-                at = joined.len();
                 self.dropped += 1;
-                break;
+                return bytes.len();
             }
-            let Some(record) = joined.get(at..at + size) else { break };
+            let Some(record) = bytes.get(at..at + size) else { break };
             self.record(record);
             at += size;
         }
-        joined.drain(..at);
-        self.rest = joined;
+        at
     }
 
     fn record(&mut self, bytes: &[u8]) {
@@ -328,14 +339,7 @@ impl Windows {
             What::State => held.time <= last,
             What::Other => first <= held.time && held.time <= last,
         };
-        let pids: BTreeSet<u32> = self
-            .held
-            .iter()
-            .filter(belongs)
-            .filter_map(|held| held.pid)
-            .filter(|pid| *pid != u32::MAX)
-            .collect();
-
+        let pids = self.told_apart(belongs);
         let events = self.head.events().to_vec();
         let id = events.first().and_then(|event| event.ids.first()).copied().unwrap_or(0);
         let write = || -> Result<Vec<u8>, encode::RecordTooLong> {
@@ -345,7 +349,7 @@ impl Windows {
             records.extend(&self.gpu_names);
             encode::finished_round(&mut records);
             self.meters.encode_at(begin, &mut records)?;
-            for held in self.held.iter().filter(belongs) {
+            for held in self.held.iter().filter(belongs).filter(|held| self.says_something_of(held, &pids)) {
                 records.extend(&self.bytes[held.at..held.at + held.size]);
             }
             self.meters.encode_at(end, &mut records)?;
@@ -357,6 +361,35 @@ impl Windows {
         writer.write_raw(&records).map_err(LiveError::Read)?;
         let file = writer.finish(&self.features()).map_err(LiveError::Read)?;
         Ok(file.into_inner())
+    }
+
+    /// The processes of which something must be known: those that were sampled, and those that these came from meanwhile, whose
+    /// code they have.
+    fn told_apart(&self, belongs: impl Fn(&&Held) -> bool) -> BTreeSet<u32> {
+        let mut of_child: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        let (mut found, mut next) = (BTreeSet::new(), Vec::new());
+        for held in self.held.iter().filter(belongs) {
+            match (held.what, Subject::of(&self.bytes[held.at..held.at + held.size])) {
+                (What::State, Some(Subject { pid, parent: Some(parent) })) => {
+                    of_child.entry(pid).or_default().push(parent);
+                }
+                (What::State, _) => {}
+                _ => next.extend(held.pid.filter(|pid| *pid != u32::MAX)),
+            }
+        }
+        while let Some(pid) = next.pop() {
+            if found.insert(pid) {
+                next.extend(of_child.get(&pid).into_iter().flatten());
+            }
+        }
+        found
+    }
+
+    /// Whether a record says something of these processes or of all. Of a thousand processes a second few are ever sampled.
+    fn says_something_of(&self, held: &Held, pids: &BTreeSet<u32>) -> bool {
+        held.what != What::State
+            || Subject::of(&self.bytes[held.at..held.at + held.size])
+                .is_none_or(|Subject { pid, .. }| pid == KERNEL_PID || pids.contains(&pid))
     }
 
     /// Gives up what the window had and the next one has not.
@@ -425,7 +458,93 @@ impl Windows {
     }
 }
 
+/// Whom a record of tasks or code is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Subject {
+    pid: u32,
+    /// The process that this one was forked off, where the record tells of that.
+    parent: Option<u32>,
+}
+
+impl Subject {
+    /// `None` of records that are about no process.
+    fn of(record: &[u8]) -> Option<Self> {
+        use record_type::{COMM, EXIT, FORK, MMAP, MMAP2};
+        let number = |at: usize| Some(u32::from_le_bytes(record.get(at..at + 4)?.try_into().ok()?));
+        let kind = number(0).filter(|kind| matches!(*kind, MMAP | MMAP2 | COMM | FORK | EXIT))?;
+        // What the kernel maps is in all of them.
+        let mode = u16::from(*record.get(4)?) & misc::CPUMODE_MASK;
+        if matches!(kind, MMAP | MMAP2) && !matches!(mode, misc::USER | misc::GUEST_USER) {
+            return None;
+        }
+        let (pid, parent) = (number(RECORD_HEADER_SIZE)?, number(RECORD_HEADER_SIZE + 4)?);
+        Some(Self { pid, parent: (kind == FORK && parent != pid).then_some(parent) })
+    }
+}
+
 fn is_state(kind: u32) -> bool {
     use record_type::{CGROUP, COMM, EXIT, FORK, KSYMBOL, MMAP, MMAP2};
     matches!(kind, MMAP | MMAP2 | COMM | FORK | EXIT | KSYMBOL | CGROUP)
+}
+
+#[cfg(test)]
+mod tests {
+    use perf_data::encode::SampleId;
+
+    use super::*;
+    use crate::analyze::fixture::{file_with, metadata};
+
+    /// All processes that the records of a window are about.
+    fn told(cut: &Cut) -> BTreeSet<u32> {
+        let mut records = cut.recording.records();
+        let mut pids = BTreeSet::new();
+        while let Some((_, _, record)) = records.next().expect("as written") {
+            match record {
+                Record::Fork(change) | Record::Exit(change) => pids.extend([change.pid]),
+                Record::Comm { pid, .. } => pids.extend([pid]),
+                _ => {}
+            }
+        }
+        pids
+    }
+
+    #[test]
+    fn a_window_tells_of_what_was_sampled_and_of_what_that_came_from() {
+        // 50 is sampled. It comes from 300, and that from 200; 700 and what comes from it left no sample.
+        let file = file_with(
+            &vec![vec![1]; 120],
+            metadata(),
+            |_| true,
+            |time, records| {
+                let id = |pid: u32| SampleId { pid, tid: pid, time, cpu: 0, id: 1 };
+                // The child's ring comes first.
+                for (child, parent) in [(50, 300), (300, 200), (700, 200), (701, 700)] {
+                    encode::fork((child, child), (parent, parent), &id(parent), records).expect("short");
+                    encode::comm(child, child, b"name", true, &id(child), records).expect("short");
+                }
+            },
+        );
+        let whole = Recording::from_bytes(file.clone()).expect("a recording");
+        let mut windows = Windows::new(whole, CutOptions::default()).expect("eprof's");
+        let place = Recording::from_bytes(file.clone()).expect("a recording").perf_data().data_range();
+        windows.push(&file[place.start as usize..place.end as usize]);
+        let cut = windows.finish().expect("a window").expect("a window");
+        assert_eq!(told(&cut), BTreeSet::from([50, 300]));
+    }
+
+    #[test]
+    fn what_the_kernel_maps_is_of_all() {
+        let record = |kind: u32, mode: u16| {
+            let words = [kind.to_le_bytes(), [mode as u8, 0, 24, 0], 7u32.to_le_bytes(), 8u32.to_le_bytes()];
+            words.as_flattened().to_vec()
+        };
+        let of = |kind, mode| Subject::of(&record(kind, mode));
+        let (process, child) = (Subject { pid: 7, parent: None }, Subject { pid: 7, parent: Some(8) });
+        assert_eq!(of(record_type::MMAP2, misc::USER), Some(process));
+        assert_eq!(of(record_type::MMAP2, 1), None);
+        assert_eq!(of(record_type::FORK, 0), Some(child));
+        assert_eq!(of(record_type::EXIT, 0), Some(process));
+        assert_eq!(of(record_type::KSYMBOL, 0), None);
+        assert_eq!(Subject::of(&record(record_type::COMM, 0)[..12]), None);
+    }
 }
