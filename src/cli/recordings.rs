@@ -124,9 +124,11 @@ mod tests {
         write("notes.txt", b"PERFILE?");
         write("short", b"PERF");
         std::os::unix::fs::symlink(&a, folder.path().join("c.data")).expect("a link");
-        let given = [b.clone(), folder.path().to_owned(), folder.path().join("missing")];
+        let given = [b.clone(), folder.path().to_owned(), folder.path().join("missing.data")];
         let missing = given[2].clone();
         assert_eq!(expand(&given).expect("a folder"), [b, a, swapped, missing]);
+        let mistyped = expand(&[folder.path().join("missing")]).expect_err("neither").to_string();
+        assert!(mistyped.contains("missing: there is no such folder or file"), "{mistyped}");
         let empty = tempfile::tempdir().expect("a folder");
         let error = expand(&[empty.path().to_owned()]).expect_err("nothing is in it").to_string();
         let repair = format!("`eprof record -o {}/a.data COMMAND`", empty.path().display());
