@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use super::code::{Code, Frame};
 use super::tables::Tables;
@@ -19,8 +19,12 @@ use crate::report::select::{Selected, Selection, Weight};
 use crate::report::stack_filter::StackFilter;
 use crate::symbolize::Symbols;
 
-/// What a node of the tree of stacks takes, with its place in the index, and with that of its callers among [`KnownNodes`].
-const BYTES_PER_STACK: usize = 64 + size_of::<(u32, Node)>();
+/// What a node of the tree of stacks takes, with its place in the index.
+const BYTES_PER_STACK: usize = 64;
+
+/// Callers whose nodes are remembered, so that what that takes does not grow with a recording: some 12 MB. Those that most
+/// stacks share come first.
+const MOST_CALLERS: usize = 1 << 18;
 
 /// A sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -195,36 +199,12 @@ struct Node {
     is_cut: bool,
 }
 
-/// The nodes of a part of the profile that were found so far.
+/// The nodes of a part of the profile that were found so far, by thread.
 #[derive(Default)]
 struct Nodes {
-    of_stacks: KnownNodes,
-    of_callers: KnownNodes,
-    /// Stacks of threads that have no node of their own.
-    cut: FxHashSet<(u32, StackId)>,
+    of_stacks: FxHashMap<(u32, StackId), Option<u32>>,
+    of_callers: FxHashMap<(u32, CallersId), Node>,
     path: Vec<(CallersId, AddressId)>,
-}
-
-/// By the number of a stack or of callers: the thread that had it last, and its node in that thread's tree. Most are of one
-/// thread alone; a node that another thread has asked for since is found again in the tree.
-#[derive(Default)]
-struct KnownNodes(Vec<(u32, Node)>);
-
-/// Of which no thread has the number.
-const NO_THREAD: u32 = u32::MAX;
-
-impl KnownNodes {
-    fn get(&self, thread: u32, number: u32) -> Option<Node> {
-        self.0.get(number as usize).filter(|(of, _)| *of == thread).map(|(_, node)| *node)
-    }
-
-    fn set(&mut self, thread: u32, number: u32, node: Node) {
-        let number = number as usize;
-        if number >= self.0.len() {
-            self.0.resize(number + 1, (NO_THREAD, Node::default()));
-        }
-        self.0[number] = (thread, node);
-    }
 }
 
 struct Collector<'a> {
@@ -313,8 +293,8 @@ impl Collector<'_> {
 
     /// The node of a stack in its thread's tree, or of as many of its callers as there is memory for.
     fn node(&mut self, part: &Profile, thread: u32, stack: StackId, nodes: &mut Nodes) -> Option<u32> {
-        if let Some(node) = nodes.of_stacks.get(thread, stack.0) {
-            return node.number;
+        if let Some(&node) = nodes.of_stacks.get(&(thread, stack)) {
+            return node;
         }
         let callers = self.node_of_callers(part, thread, part.stacks.callers(stack), nodes);
         let mut node = self.below(thread, callers, part.stacks.innermost(stack));
@@ -322,10 +302,8 @@ impl Collector<'_> {
             // Without a frame it would say that nothing ran.
             node = self.add(thread, node, Frame::UNKNOWN);
         }
-        if node.is_cut && nodes.cut.insert((thread, stack)) {
-            self.cut_paths += 1;
-        }
-        nodes.of_stacks.set(thread, stack.0, node);
+        self.cut_paths += u64::from(node.is_cut);
+        nodes.of_stacks.insert((thread, stack), node.number);
         node.number
     }
 
@@ -340,7 +318,7 @@ impl Collector<'_> {
         let (mut at, mut inner) = (callers, std::mem::take(&mut nodes.path));
         let mut node = loop {
             let Some((address, outer)) = part.stacks.caller(at) else { break Node::default() };
-            if let Some(known) = nodes.of_callers.get(thread, at.0) {
+            if let Some(&known) = nodes.of_callers.get(&(thread, at)) {
                 break known;
             }
             inner.push((at, address));
@@ -348,7 +326,9 @@ impl Collector<'_> {
         };
         for (at, address) in inner.drain(..).rev() {
             node = self.below(thread, node, Some(address));
-            nodes.of_callers.set(thread, at.0, node);
+            if nodes.of_callers.len() < MOST_CALLERS {
+                nodes.of_callers.insert((thread, at), node);
+            }
         }
         nodes.path = inner;
         node

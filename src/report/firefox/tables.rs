@@ -1,7 +1,5 @@
 //! The tables of one thread: strings, functions, frames and the tree of call stacks, each entry once.
 
-use std::collections::hash_map::Entry;
-
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
@@ -25,9 +23,6 @@ impl<T: Serialize> Serialize for Same<T> {
 /// A library that functions of a thread are in.
 const RESOURCE_IS_LIBRARY: u8 = 1;
 
-/// Frames of a thread that are found without the table of all.
-const RECENT: usize = 512;
-
 /// The tables of one thread.
 #[derive(Default)]
 pub struct Tables {
@@ -42,18 +37,9 @@ pub struct Tables {
     /// Frame, function and line of each frame.
     frames: Vec<(Frame, u32, Option<u32>)>,
     frame_of: FxHashMap<Frame, u32>,
-    /// By a frame's key modulo [`RECENT`]: the one looked up last, and its number. Most are looked up again and again.
-    recent: Vec<(Frame, u32)>,
     /// Caller and frame of each node of the tree of stacks; callers stand before those that they call.
     stacks: Vec<(Option<u32>, u32)>,
-    /// By [`key_of_stack`].
-    stack_of: FxHashMap<u64, u32>,
-}
-
-/// Caller and frame of a node, in one word: the table of nodes is the largest and asked most.
-fn key_of_stack(callers: Option<u32>, frame: u32) -> u64 {
-    // A node's number is less than the most that a word holds, for its table has as many rows.
-    callers.map_or(0, |callers| (u64::from(callers) + 1) << 32) | u64::from(frame)
+    stack_of: FxHashMap<(Option<u32>, u32), u32>,
 }
 
 impl Tables {
@@ -69,44 +55,25 @@ impl Tables {
 
     /// The node of a frame that these callers called; `None` if it is new and there is to be no new one.
     pub fn stack(&mut self, code: &Code<'_>, callers: Option<u32>, frame: Frame, room: bool) -> Option<u32> {
-        if let Some(known) = self.known_frame(frame) {
-            return self.known_stack(callers, known, room);
+        if let Some(&known) = self.frame_of.get(&frame)
+            && let Some(&stack) = self.stack_of.get(&(callers, known))
+        {
+            return Some(stack);
         }
         if !room {
             return None;
         }
-        let frame = self.add_frame(code, frame);
-        self.known_stack(callers, frame, room)
+        let frame = self.frame(code, frame);
+        self.stacks.push((callers, frame));
+        let index = self.stacks.len() as u32 - 1;
+        self.stack_of.insert((callers, frame), index);
+        Some(index)
     }
 
-    fn known_stack(&mut self, callers: Option<u32>, frame: u32, room: bool) -> Option<u32> {
-        match self.stack_of.entry(key_of_stack(callers, frame)) {
-            Entry::Occupied(known) => Some(*known.get()),
-            Entry::Vacant(new) if room => {
-                let index = self.stacks.len() as u32;
-                self.stacks.push((callers, frame));
-                Some(*new.insert(index))
-            }
-            Entry::Vacant(_) => None,
+    fn frame(&mut self, code: &Code<'_>, frame: Frame) -> u32 {
+        if let Some(&index) = self.frame_of.get(&frame) {
+            return index;
         }
-    }
-
-    fn known_frame(&mut self, frame: Frame) -> Option<u32> {
-        let place = frame.key as usize % RECENT;
-        match self.recent.get(place) {
-            Some(&(recent, index)) if recent == frame => Some(index),
-            _ => {
-                let index = *self.frame_of.get(&frame)?;
-                if self.recent.is_empty() {
-                    self.recent = vec![(frame, index); RECENT];
-                }
-                self.recent[place] = (frame, index);
-                Some(index)
-            }
-        }
-    }
-
-    fn add_frame(&mut self, code: &Code<'_>, frame: Frame) -> u32 {
         let function = self.function(code, frame);
         self.frames.push((frame, function, code.line_of(frame)));
         let index = self.frames.len() as u32 - 1;
