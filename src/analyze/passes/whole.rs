@@ -56,6 +56,7 @@ pub(crate) fn whole(
             scope.spawn(move || gather(recording, roles, options, samples, room, |step| sender.push(step)));
         let survey = Survey::ahead_of(recording, roles, options.watts.is_some());
         let mut attribution = attributing(&survey);
+        recording.perf_data().map_records();
         receiver.for_each(|steps| attribution.take(steps));
         let gathered = gathering.join().unwrap_or_else(|panic| resume_unwind(panic));
         assembled(survey, attribution.finish(), gathered)
