@@ -198,8 +198,9 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
         Some(older) => {
             let loaded = args.input.load_all(older, needed, memory)?;
             let older = args.tree(&loaded)?;
-            warnings.extend(older.warning());
-            warnings.extend(older.warning_of_paths());
+            // Those of the older recording say so: its program may have been built anew since.
+            let of_older = warnings_of(&loaded, &older).into_iter();
+            warnings.extend(of_older.map(|warning| format!("of the older recording: {warning}")));
             match format {
                 Format::Png => {
                     output::write_to(path, |out| flamegraph_png::write(&tree, Some(&older), &look, out))?;

@@ -100,6 +100,12 @@ pub fn run(args: ViewArgs) -> Outcome {
     output::write_to(Some(&args.output), |out| html::write_with(&tree, &report, extras, out))?;
     // The page folds its notes away.
     output::warn(&newer.profile().warnings);
+    // Its program may have been built anew since, and then its functions have no names.
+    if let (Some(older), Some(tree)) = (&older, &older_tree) {
+        let of_profile = older.profile().warnings.iter().cloned();
+        let of_tree = tree.warning().into_iter().chain(tree.warning_of_paths());
+        output::warn(of_profile.chain(of_tree).map(|warning| format!("of the older recording: {warning}")));
+    }
     if args.output != Path::new("-") {
         if args.no_open {
             output::say(format_args!("{} is written; a browser shows it", args.output.display()));

@@ -26,6 +26,8 @@ const MARGIN: usize = 3;
 const FEWEST_LETTERS: usize = 3;
 /// Letters that no bitmap is there for.
 const UNKNOWN: char = '?';
+/// Stands for letters that have no room.
+const LEFT_OUT: char = '…';
 const BACKGROUND: [u8; 3] = [255, 255, 255];
 
 /// Draws a call tree, or what it has more and less than an older one.
@@ -213,13 +215,27 @@ impl Picture {
     fn text(&mut self, left: usize, top: usize, text: &str, color: [u8; 3]) {
         let letter = get_raster_width(WEIGHT, HEIGHT);
         for (at, character) in text.chars().enumerate() {
-            let raster =
-                get_raster(character, WEIGHT, HEIGHT).or_else(|| get_raster(UNKNOWN, WEIGHT, HEIGHT));
-            let Some(raster) = raster else { continue };
-            for (y, row) in raster.rows().enumerate() {
-                for (x, ink) in row.iter().enumerate() {
-                    self.blend(left + at * letter + x, top + y, color, *ink);
+            // There is no bitmap of what is left out, but one of its three points.
+            if character == LEFT_OUT {
+                for third in 0..3 {
+                    self.letter(
+                        '.',
+                        (left + at * letter + third * letter / 3).saturating_sub(letter / 3),
+                        top,
+                        color,
+                    );
                 }
+                continue;
+            }
+            self.letter(character, left + at * letter, top, color);
+        }
+    }
+
+    fn letter(&mut self, character: char, left: usize, top: usize, color: [u8; 3]) {
+        let raster = get_raster(character, WEIGHT, HEIGHT).or_else(|| get_raster(UNKNOWN, WEIGHT, HEIGHT));
+        for (y, row) in raster.iter().flat_map(|raster| raster.rows().enumerate()) {
+            for (x, ink) in row.iter().enumerate() {
+                self.blend(left + x, top + y, color, *ink);
             }
         }
     }

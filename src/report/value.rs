@@ -155,6 +155,12 @@ impl Report {
 
     /// Adds the balance's rows where wanted, filters, sorts and cuts.
     fn finish(&mut self, options: &Options) {
+        // Of all rows: those that are taken away have errors as well.
+        let has_errors = self.rows.iter().any(|row| row.own.variance > 0.0);
+        let sum = |report: &Self, rows: &[Row]| {
+            let sum = rows.iter().map(|row| row.own).sum();
+            if has_errors { report.with_error_of_estimate(sum, EQUAL_WATTS_ERROR) } else { sum }
+        };
         if self.includes_balance {
             let parts = self.summary.balance.unattributed();
             let row = |(name, joules)| match (self.by, name) {
@@ -168,7 +174,7 @@ impl Report {
         if let Some(pattern) = &options.rows {
             let (kept, filtered): (Vec<Row>, Vec<Row>) =
                 std::mem::take(&mut self.rows).into_iter().partition(|row| rows::matches(row, pattern));
-            self.filtered = (filtered.len(), self.sum(&filtered));
+            self.filtered = (filtered.len(), sum(self, &filtered));
             self.rows = kept;
         }
         if options.own_only {
@@ -183,22 +189,20 @@ impl Report {
         rows::sort(&mut self.rows, sort, self.weight);
         if let Some(limit) = options.limit.filter(|&limit| limit < self.rows.len()) {
             let cut = self.rows.split_off(limit);
-            self.cut = (cut.len(), self.sum(&cut));
+            self.cut = (cut.len(), sum(self, &cut));
         }
-        self.whole = self.with_error_of_estimate(self.whole);
-    }
-
-    fn sum(&self, rows: &[Row]) -> Totals {
-        self.with_error_of_estimate(rows.iter().map(|row| row.own).sum())
+        if has_errors {
+            // How everything is divided does not matter to its sum.
+            let of_division = if self.includes_balance { 0.0 } else { EQUAL_WATTS_ERROR };
+            self.whole = self.with_error_of_estimate(self.whole, of_division);
+        }
     }
 
     /// Sums of rows whose errors are all of one cause, the watts that were assumed: they are as large in a sum as in
-    /// its rows.
-    fn with_error_of_estimate(&self, mut sum: Totals) -> Totals {
-        if let (ProfileMethod::Estimated, Some(error)) = (self.summary.method, self.summary.watts_error)
-            && self.rows.iter().any(|row| row.own.variance > 0.0)
-        {
-            let by_watts = sum.joules.as_joules() * error.hypot(EQUAL_WATTS_ERROR);
+    /// its rows. `of_division` is the relative error of taking all code to draw the same.
+    fn with_error_of_estimate(&self, mut sum: Totals, of_division: f64) -> Totals {
+        if let (ProfileMethod::Estimated, Some(error)) = (self.summary.method, self.summary.watts_error) {
+            let by_watts = sum.joules.as_joules() * error.hypot(of_division);
             sum.variance = sum.variance.max(by_watts * by_watts);
         }
         sum

@@ -105,7 +105,7 @@ fn the_parts_add_up_in_every_report() {
         let report = report(folder.path(), &["--by", by, "--limit", "0"]);
         let balance = &report["balance"];
         let part = |name: &str| balance[name].as_f64().expect("a number");
-        let parts = part("attributed") + part("static") + part("other") + part("lost");
+        let parts = ["attributed", "static", "other", "recorder", "lost"].map(part).iter().sum::<f64>();
         let whole = report["total_joules"].as_f64().expect("a number");
         assert!((parts - whole).abs() <= 1e-9 * whole, "{by}: {parts} of {whole}");
         let rows = total(&report, "self_joules");

@@ -181,7 +181,7 @@ fn out_of_reach(callers: HiddenCallers, tops_are_copied: bool) -> Option<String>
     if missing > 5.0 {
         return Some(format!(
             "in {missing:.1} % of samples the direct caller is missing: frame pointers do not tell who called a function \
-             that sets up no frame. Record with `eprof record`'s default, --call-graph fp+leaf, or with --call-graph \
+             that sets up no frame. --call-graph fp+leaf, `eprof record`'s default, finds them, and so does --call-graph \
              dwarf"
         ));
     }

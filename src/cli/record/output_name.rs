@@ -79,6 +79,26 @@ impl Place {
         self.pattern("node-%h")
     }
 
+    /// The pattern of names near this one that ranks do not share; `None` if they do not share this one, or it is of a device or
+    /// pipe.
+    fn apart(&self, named: &Path) -> Option<PathBuf> {
+        let bytes = named.as_os_str().as_bytes();
+        let mut patterns = bytes.windows(2).filter(|pair| pair[0] == b'%');
+        let tells_ranks = patterns.any(|pair| matches!(pair[1], b'r' | b't' | b'p'));
+        let is_special = std::fs::metadata(named).is_ok_and(|there| !there.is_file());
+        if tells_ranks || is_special || named == Path::new("-") {
+            return None;
+        }
+        let which = if self.job.rank.is_some() { "-%r" } else { "-%p" };
+        let mut name = named.file_stem()?.to_owned();
+        name.push(which);
+        if let Some(ending) = named.extension() {
+            name.push(".");
+            name.push(ending);
+        }
+        Some(named.with_file_name(name))
+    }
+
     fn pattern(&self, which: &str) -> PathBuf {
         let of_job = match (&self.job.id, &self.job.step) {
             (Some(_), Some(_)) => "%j.%s-",
@@ -104,7 +124,16 @@ pub(super) fn output(named: Option<&Path>, of_node: bool, quiet: bool) -> anyhow
         )]);
     }
     if let Some(named) = named {
-        return place.expand(named);
+        let pattern = if of_node || !Job::has_ranks(variable) { None } else { place.apart(named) };
+        let Some(pattern) = pattern else { return place.expand(named) };
+        if !quiet && place.job.rank.is_none_or(|rank| rank == 0) {
+            warn([format!(
+                "all ranks would write one file, -o {}: each writes {} instead (put %r where the rank is to stand)",
+                named.display(),
+                pattern.display()
+            )]);
+        }
+        return place.expand(&pattern);
     }
     if of_node {
         return place.expand(&place.pattern_of_nodes());
@@ -168,5 +197,18 @@ mod tests {
         assert_eq!(expand_of(&place, place.pattern_of_nodes()), "eprof-4711.0-node-node7.data");
         let without_job = Place { job: Job { rank: Some(5), ..Job::default() }, ..place };
         assert_eq!(expand_of(&without_job, without_job.pattern_of_ranks()), "eprof-5.data");
+    }
+
+    #[test]
+    fn ranks_that_are_told_one_name_write_names_beside_it() {
+        let apart =
+            |place: &Place, name: &str| place.apart(Path::new(name)).map(|name| name.display().to_string());
+        assert_eq!(apart(&place(), "run/all.data").as_deref(), Some("run/all-%r.data"));
+        assert_eq!(apart(&place(), "run-%j-%h").as_deref(), Some("run-%j-%h-%r"));
+        assert_eq!(expand(&place(), "run/all-%r.data"), "run/all-3.data");
+        assert_eq!(apart(&Place::default(), "all.data").as_deref(), Some("all-%p.data"));
+        for name in ["all-%r.data", "%t.data", "%p.data", "/dev/null", "-"] {
+            assert_eq!(apart(&place(), name), None, "{name}");
+        }
     }
 }

@@ -119,7 +119,7 @@ impl View {
     /// Does what concerns the view alone, and says what else is to be done.
     pub fn wish(&mut self, wish: Wish) -> Option<Task> {
         self.message.clear();
-        if self.shows_help && !matches!(wish, Wish::Quit | Wish::Interrupt) {
+        if self.shows_help && wish != Wish::Interrupt {
             self.shows_help = false;
             return None;
         }
@@ -250,8 +250,11 @@ pub mod tests {
         assert_eq!(view.end_typing(), None);
         view.wish(Wish::Help);
         assert!(view.shows_help);
-        assert_eq!(view.wish(Wish::Save), None);
-        assert!(!view.shows_help);
+        for key in [Wish::Save, Wish::Quit] {
+            view.shows_help = true;
+            assert_eq!(view.wish(key), None);
+            assert!(!view.shows_help);
+        }
         assert_eq!(view.wish(Wish::Save), Some(Task::Save));
     }
 }

@@ -1,6 +1,6 @@
 //! What an older recording had where a page's one has something else.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
 use crate::label::Label;
@@ -71,6 +71,25 @@ impl Sum {
 /// A function as both recordings know it.
 type Key = (Label, Option<Label>, Option<FrameClass>);
 
+/// Modules of the older recording that lay elsewhere: a program that was built into another folder is still that program. Only
+/// those of which the newer recording has just one of that name, which the older one has not.
+fn moved_modules(older: &CallTree<'_>, newer: &CallTree<'_>) -> FxHashMap<Label, Label> {
+    let modules = |tree: &CallTree<'_>| -> FxHashSet<Label> {
+        tree.sums().into_keys().filter_map(|frame| tree.label(frame).1.cloned()).collect()
+    };
+    let (before, now) = (modules(older), modules(newer));
+    let mut by_name: FxHashMap<&str, Vec<&Label>> = FxHashMap::default();
+    for module in now.difference(&before) {
+        by_name.entry(module.file_name()).or_default().push(module);
+    }
+    let gone = before.difference(&now);
+    gone.filter_map(|module| match by_name.get(module.file_name())?[..] {
+        [moved] => Some((module.clone(), moved.clone())),
+        _ => None,
+    })
+    .collect()
+}
+
 impl Older {
     /// # Errors
     /// If one is weighed by joules and the other is not.
@@ -90,6 +109,12 @@ impl Older {
             let (name, module) = tree.label(frame);
             (name.clone(), module.cloned(), tree.class(frame))
         };
+        let moved = moved_modules(older, newer);
+        let older_key = |frame: TreeFrame| -> Key {
+            let (name, module, class) = key(older, frame);
+            let module = module.map(|module| moved.get(&module).cloned().unwrap_or(module));
+            (name, module, class)
+        };
         let mut newer_frame: FxHashMap<Key, TreeFrame> = FxHashMap::default();
         let mut function_of: FxHashMap<Key, u32> = FxHashMap::default();
         for frame in newer.sums().into_keys().chain(newer.frames_above()) {
@@ -104,7 +129,7 @@ impl Older {
             let known: Vec<TreeFrame> = path
                 .iter()
                 .map_while(|&frame| {
-                    *translated.entry(frame).or_insert_with(|| newer_frame.get(&key(older, frame)).copied())
+                    *translated.entry(frame).or_insert_with(|| newer_frame.get(&older_key(frame)).copied())
                 })
                 .collect();
             let is_whole = known.len() == path.len();
@@ -117,7 +142,7 @@ impl Older {
         let by_key = |found: FxHashMap<TreeFrame, (Totals, Totals)>| {
             let mut sums: FxHashMap<Key, Sum> = FxHashMap::default();
             for (frame, (own, total)) in found {
-                sums.entry(key(older, frame)).or_default().add(older.weight, &own, &total);
+                sums.entry(older_key(frame)).or_default().add(older.weight, &own, &total);
             }
             sums
         };

@@ -57,6 +57,30 @@ fn the_error_holds_what_the_watts_may_be_off() {
     assert!(measured["assumed_watts_error"].is_null() && !row(&measured, "heavy")["self_watts"].is_null());
 }
 
+/// Joules and their error, of the line that has this text.
+fn joules_and_error(table: &str, of: &str) -> (f64, f64) {
+    let line = table.lines().find(|line| line.contains(of)).unwrap_or_else(|| panic!("no {of}: {table}"));
+    let mut numbers = line.split_whitespace().map(|number| number.parse().expect("a number"));
+    (numbers.next().expect("joules"), numbers.next().expect("an error"))
+}
+
+#[test]
+fn rows_that_are_not_shown_are_as_wrong_as_their_sum() {
+    let folder = estimated();
+    let cut = joules_and_error(&folder.output(&["report", "--limit", "1"]), "more (--limit)");
+    let filtered =
+        joules_and_error(&folder.output(&["report", "--filter", "^heavy$"]), "not matching (--filter)");
+    assert_eq!(cut, filtered, "the same rows");
+    // sqrt(0.6^2 + 0.2^2) of all of them, for what is assumed of one is assumed of the others.
+    assert!((0.63..0.66).contains(&(cut.1 / cut.0)), "{cut:?}");
+    let none =
+        joules_and_error(&folder.output(&["report", "--filter", "^nothing$"]), "not matching (--filter)");
+    assert!((0.63..0.66).contains(&(none.1 / none.0)), "{none:?}");
+    // How it is divided does not matter to the sum of everything.
+    let everything = joules_and_error(&folder.output(&["report", "--whole"]), "everything estimated");
+    assert!((everything.1 / everything.0 - 0.6).abs() < 0.001, "{everything:?}");
+}
+
 #[test]
 fn rows_of_tables_for_programs_say_it_one_by_one() {
     for by in ["function", "thread", "bucket"] {
