@@ -218,7 +218,10 @@ fn a_rank_where_nothing_can_be_recorded_runs_all_the_same() {
     assert_eq!(output.stdout, b"ran\n");
     let said = stderr(&output);
     assert!(said.contains("cannot be measured") && said.contains("runs without being recorded"), "{said}");
-    // So does one that is told to see launches on a GPU that this node lacks.
+    // So does the program that says how long the whole machine is recorded.
+    let output = run(&[&["-a"][..], &unreadable].concat(), 2);
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(3), &b"ran\n"[..]), "{}", stderr(&output));
+    // And one that is told to see launches on a GPU that this node lacks.
     let gpu = ["--gpu=always", "--cuda-lib", "/nonexistent/libcuda.so.1"];
     for (ranks, status, printed) in [(2, 3, &b"ran\n"[..]), (1, 1, b"")] {
         let output = run(&gpu, ranks);
