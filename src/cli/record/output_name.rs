@@ -80,13 +80,18 @@ impl Place {
     }
 
     /// The pattern of names near this one that ranks do not share; `None` if they do not share this one, or it is of a device or
-    /// pipe.
+    /// pipe. A name that has the rank's number was made by a shell: where it is a number of something else, all other ranks
+    /// write beside it.
     fn apart(&self, named: &Path) -> Option<PathBuf> {
         let bytes = named.as_os_str().as_bytes();
         let mut patterns = bytes.windows(2).filter(|pair| pair[0] == b'%');
         let tells_ranks = patterns.any(|pair| matches!(pair[1], b'r' | b't' | b'p'));
+        let numbers =
+            bytes.split(|byte| !byte.is_ascii_digit()).filter_map(|digits| std::str::from_utf8(digits).ok());
+        let has_rank =
+            numbers.filter_map(|digits| digits.parse().ok()).any(|number| Some(number) == self.job.rank);
         let is_special = std::fs::metadata(named).is_ok_and(|there| !there.is_file());
-        if tells_ranks || is_special || named == Path::new("-") {
+        if tells_ranks || has_rank || is_special || named == Path::new("-") {
             return None;
         }
         let which = if self.job.rank.is_some() { "-%r" } else { "-%p" };
@@ -207,7 +212,10 @@ mod tests {
         assert_eq!(apart(&place(), "run-%j-%h").as_deref(), Some("run-%j-%h-%r"));
         assert_eq!(expand(&place(), "run/all-%r.data"), "run/all-3.data");
         assert_eq!(apart(&Place::default(), "all.data").as_deref(), Some("all-%p.data"));
-        for name in ["all-%r.data", "%t.data", "%p.data", "/dev/null", "-"] {
+        assert_eq!(apart(&place(), "run4/all.data").as_deref(), Some("run4/all-%r.data"));
+        for name in
+            ["3.data", "rank_03.data", "3/all.data", "all-%r.data", "%t.data", "%p.data", "/dev/null", "-"]
+        {
             assert_eq!(apart(&place(), name), None, "{name}");
         }
     }

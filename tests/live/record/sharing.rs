@@ -261,12 +261,12 @@ fn a_rank_whose_recording_cannot_be_written_runs_all_the_same_and_once() {
     }
     // The file gets its name when the program runs already, which then must not run a second time. An older recording
     // stands in the way, since a folder has the name that it would be kept under.
-    std::fs::write(folder.path().join("late.data"), "older").expect("written");
-    std::fs::create_dir(folder.path().join("late.data.old")).expect("a folder");
+    std::fs::write(folder.path().join("late-0.data"), "older").expect("written");
+    std::fs::create_dir(folder.path().join("late-0.data.old")).expect("a folder");
     // A recording that is cut off: the limit of 64 KiB is the shell's and eprof's, and the program has no files.
     let cut = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; echo ran";
     for (ranks, expected) in [(2, 0), (1, 1)] {
-        let (status, printed, said) = run("late.data", ranks, "echo ran; sleep 0.1; exit 0");
+        let (status, printed, said) = run("late-0.data", ranks, "echo ran; sleep 0.1; exit 0");
         assert_eq!((status, &*printed), (Some(expected), "ran\n"), "{said}");
         assert!(said.contains("ran to its end without being recorded"), "{said}");
         let program = ["sh", "-c", cut].map(OsString::from);
