@@ -14,14 +14,10 @@ use super::environment::variable;
 /// The program to run all the same, if it is one of several ranks and the fault is not the command line's.
 pub(super) fn program<'a>(options: &'a RecordOptions, error: &RecordError) -> Option<&'a [OsString]> {
     let target = &options.target;
-    let program = match &target.tasks {
-        TargetTasks::Command(argv) => Some(argv),
-        // Of a whole machine, until that program ends.
-        _ => target.until.as_ref(),
-    };
     // As another user it would run with eprof's rights.
     let may_run = target.run_as.is_none() && lets_run(error) && Job::has_ranks(variable);
-    program.map(|argv| &argv[..]).filter(|_| may_run)
+    // Also one that only says how long a whole machine is recorded.
+    target.program().filter(|_| may_run)
 }
 
 /// The exit status of eprof where the program ended with `status` and its recording is not whole: the program's own, if
