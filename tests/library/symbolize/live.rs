@@ -53,7 +53,8 @@ int main(int count, char **arguments) {
 }
 "#;
 
-fn recorded(folder: &Path) {
+/// Records the program by perf; `false` where perf fails, which is told.
+fn recorded(folder: &Path) -> bool {
     fs::write(folder.join("program.c"), PROGRAM).unwrap();
     run("cc", &["-g", "-O1", "program.c", "-o", "program", "-ldl", "-lm"], folder);
     for number in 0..2 {
@@ -65,23 +66,17 @@ fn recorded(folder: &Path) {
         fs::write(folder.join(&file), source).unwrap();
         run("cc", &["-g", "-O1", "-fno-inline", "-shared", "-fPIC", &file, "-o", &library], folder);
     }
-    // Without build-ids: perf 6.1 looks them up when it has recorded, and sometimes fails an assertion of its own at that.
-    let command = [
-        "record",
-        "-q",
-        "-B",
-        "-k",
-        "mono",
-        "-e",
-        "cpu-clock",
-        "-F",
-        "4000",
-        "-o",
-        "perf.data",
-        "./program",
-        ".",
-    ];
-    run("perf", &command, folder);
+    let command =
+        ["record", "-q", "-k", "mono", "-e", "cpu-clock", "-F", "4000", "-o", "perf.data", "./program", "."];
+    let output = Command::new("perf").args(command).current_dir(folder).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    // A defect of perf 6.1, which looks for build-ids when it has recorded; they are wanted here, for the kernel's symbols.
+    if errors.contains("assertion failed at util/build-id.c") {
+        eprof_testbed::skip("perf fails an assertion of its own over build-ids here");
+        return false;
+    }
+    assert!(output.status.success(), "perf {command:?}: {errors}");
+    true
 }
 
 fn counts_of_perf(recording: &Path) -> Counts {
@@ -153,7 +148,9 @@ fn each_function_has_the_samples_that_perf_counts() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    recorded(folder.path());
+    if !recorded(folder.path()) {
+        return;
+    }
     let recording = folder.path().join("perf.data");
     let (perf, ours) = (counts_of_perf(&recording), counts_of_eprof(&recording));
     let total: u64 = perf.values().sum();
