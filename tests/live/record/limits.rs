@@ -65,7 +65,8 @@ fn a_recording_that_somebody_removed_is_missed() {
     }
     let folder = Folder::new();
     // The file has its name soon after the program was started; within ten seconds.
-    let wait = "i=0; until [ -e eprof.data ] || [ $i = 1000 ]; do sleep 0.01; i=$((i+1)); done; rm eprof.data";
+    let wait =
+        "i=0; until [ -e eprof.data ] || [ $i = 1000 ]; do sleep 0.01; i=$((i+1)); done; rm eprof.data";
     let output = folder.record(["sh", "-c", &format!("{wait}; exit 3")]).output().expect("eprof runs");
     assert_eq!(output.status.code(), Some(3), "the program's own status");
     assert!(stderr(&output).contains("eprof.data was removed while it was written"), "{}", stderr(&output));
