@@ -53,6 +53,8 @@ pub(crate) struct EventLayout {
     pub(crate) user_registers: u64,
     pub(crate) interrupt_registers: u64,
     pub(crate) fixed_period: Option<u64>,
+    /// Build-ids of mappings were asked for.
+    pub(crate) asked_build_ids: bool,
 }
 
 impl EventLayout {
@@ -73,6 +75,7 @@ impl EventLayout {
             user_registers: attr.sample_regs_user,
             interrupt_registers: attr.sample_regs_intr,
             fixed_period: attr.fixed_period(),
+            asked_build_ids: attr.has(flag::BUILD_ID),
         }
     }
 

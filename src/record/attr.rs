@@ -1,7 +1,7 @@
 //! From an event and the wishes of a recording to `perf_event_attr`.
 
 use perf_data::ByteOrder;
-use perf_data::attr::EventAttr;
+use perf_data::attr::{EventAttr, flag};
 use perf_data::format::{event_type, read_format, sample_type};
 use perf_event::events::Raw;
 use perf_event::{Builder, Clock};
@@ -154,7 +154,6 @@ fn follow_calls(builder: &mut Builder<'_>, call_graph: CallGraph, exclude_kernel
 
 fn track_tasks(builder: &mut Builder<'_>, settings: &AttrSettings, exclude_kernel: bool) {
     builder.mmap(true).mmap2(true).comm(true).comm_exec(true).task(true);
-    builder.build_id(settings.support.build_ids);
     builder.attrs_mut().set_cgroup(u64::from(settings.cgroups));
     if settings.support.kernel_symbols && !exclude_kernel {
         builder.ksymbol(true).bpf_event(true);
@@ -180,7 +179,8 @@ fn sample_fields(call_graph: CallGraph) -> u64 {
         | call_path
 }
 
-/// The attribute as the file has it: without the address of a probe's path, which means nothing there.
+/// The attribute as the file has it: without the address of a probe's path, which means nothing there; and with the
+/// build-ids that the recorder itself writes into mappings.
 pub fn of(builder: &Builder<'_>, event: &SampledEvent) -> EventAttr {
     let attr = builder.attrs();
     let start = std::ptr::from_ref(attr).cast::<u8>();
@@ -188,7 +188,9 @@ pub fn of(builder: &Builder<'_>, event: &SampledEvent) -> EventAttr {
     let bytes = unsafe { std::slice::from_raw_parts(start, size_of_val(attr)) };
     // It is longer than the shortest attribute, so it is always read.
     let attr = EventAttr::from_bytes(bytes, ByteOrder::Little).unwrap_or_default();
-    if event.probe.is_some() { EventAttr { config1: 0, ..attr } } else { attr }
+    let build_ids = if attr.has(flag::MMAP2) { flag::BUILD_ID } else { 0 };
+    let config1 = if event.probe.is_some() { 0 } else { attr.config1 };
+    EventAttr { config1, flags: attr.flags | build_ids, ..attr }
 }
 
 #[cfg(test)]
@@ -196,13 +198,11 @@ mod tests {
     use super::*;
     use crate::machine::{Roots, resolve_event};
     use crate::record::options::SamplingRate;
-    use perf_data::attr::flag;
 
     fn attr_of(event: &str, call_graph: CallGraph, tracking: bool) -> EventAttr {
         let folder = tempfile::tempdir().expect("folder");
         let spec = resolve_event(&Roots::under(folder.path()), event).expect("known").remove(0);
-        let support =
-            KernelSupport { lost_counts: true, build_ids: false, kernel_symbols: true, cgroups: true };
+        let support = KernelSupport { lost_counts: true, kernel_symbols: true, cgroups: true };
         let settings = AttrSettings {
             call_graph,
             exclude_kernel: false,
@@ -222,7 +222,8 @@ mod tests {
         assert!(
             attr.has(flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV | flag::MMAP2 | flag::COMM_EXEC | flag::TASK)
         );
-        assert!(!attr.has(flag::EXCLUDE_USER) && !attr.has(flag::BUILD_ID) && !attr.has(flag::KSYMBOL));
+        assert!(attr.has(flag::BUILD_ID), "written by the recorder");
+        assert!(!attr.has(flag::EXCLUDE_USER) && !attr.has(flag::KSYMBOL));
         assert!(attr.has(flag::CGROUP) && attr.samples(sample_type::CGROUP));
         assert_eq!(attr.clock(), Some(libc::CLOCK_MONOTONIC));
         assert!(attr.samples(sample_type::IDENTIFIER | sample_type::CALLCHAIN));
@@ -243,6 +244,7 @@ mod tests {
     #[test]
     fn only_the_tracking_event_tells_of_tasks() {
         let attr = attr_of("instructions", CallGraph::None, false);
+        assert!(!attr.has(flag::BUILD_ID));
         assert!(!attr.has(flag::MMAP) && !attr.has(flag::COMM) && !attr.has(flag::TASK));
         assert!(!attr.has(flag::CGROUP) && !attr.samples(sample_type::CGROUP), "not asked for");
         assert!(!attr.samples(sample_type::CALLCHAIN));

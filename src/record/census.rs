@@ -5,7 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use perf_data::format::{RECORD_HEADER_SIZE, misc, record_type};
+use perf_data::features::BuildId;
+use perf_data::format::{BUILD_ID_SIZE, RECORD_HEADER_SIZE, misc, record_type};
+
+use crate::record::pieces;
 
 /// More files than this are not noted: a program that maps ever new ones must not fill the memory.
 const MOST_FILES: usize = 1 << 16;
@@ -29,8 +32,8 @@ pub struct Census {
     pub lost_samples: u64,
     /// Times the kernel stopped an event because it came too often.
     pub throttled: u64,
-    /// Files that were mapped, with their build-ids where the kernel told them.
-    pub files: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    /// Files that were mapped, with their build-ids.
+    pub files: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Ids of events whose samples are kept.
     pub keep: BTreeSet<u64>,
     /// Those samples.
@@ -40,64 +43,46 @@ pub struct Census {
 impl Census {
     /// Counts the records in the two pieces of a ring. A record may go over from one to the other.
     pub fn count(&mut self, pieces: [&[u8]; 2]) {
-        let total = pieces[0].len() + pieces[1].len();
-        let mut at = 0;
-        while let Some(header) = word(pieces, at) {
-            let size = (header >> 48) as usize;
-            // The kernel writes whole records; what else this were could not be counted.
-            if size < RECORD_HEADER_SIZE || at + size > total {
-                break;
-            }
-            match header as u32 {
+        for record in pieces::records(pieces) {
+            let word = |at| pieces::word(pieces, record.at + at);
+            match record.kind {
                 record_type::SAMPLE => {
                     self.samples += 1;
                     // A sample begins with the id of its event.
                     if !self.keep.is_empty()
-                        && word(pieces, at + RECORD_HEADER_SIZE).is_some_and(|id| self.keep.contains(&id))
+                        && word(RECORD_HEADER_SIZE).is_some_and(|id| self.keep.contains(&id))
                     {
-                        self.kept.push(copied(pieces, at, size));
+                        self.kept.push(pieces::copied(pieces, record));
                     }
                 }
                 record_type::THROTTLE => self.throttled += 1,
-                record_type::LOST => self.lost += word(pieces, at + LOST_COUNT_AT).unwrap_or(0),
-                record_type::LOST_SAMPLES => {
-                    self.lost_samples += word(pieces, at + LOST_SAMPLES_COUNT_AT).unwrap_or(0);
+                record_type::LOST => self.lost += word(LOST_COUNT_AT).unwrap_or(0),
+                record_type::LOST_SAMPLES => self.lost_samples += word(LOST_SAMPLES_COUNT_AT).unwrap_or(0),
+                record_type::MMAP2 if record.misc & misc::MMAP_BUILD_ID != 0 => {
+                    self.note_file(&pieces::copied(pieces, record));
                 }
-                record_type::MMAP2 => self.note_file(&copied(pieces, at, size), (header >> 32) as u16),
                 _ => {}
             }
-            at += size;
         }
     }
 
-    fn note_file(&mut self, record: &[u8], flags: u16) {
+    /// Notes the file of a mapping that has its build-id.
+    fn note_file(&mut self, record: &[u8]) {
         let Some(path) = record.get(MMAP2_PATH_AT..).and_then(|text| text.split(|&byte| byte == 0).next())
         else {
             return;
         };
-        if !path.starts_with(b"/") || path.starts_with(b"//") || self.files.len() >= MOST_FILES {
-            return;
+        if self.files.len() < MOST_FILES || self.files.contains_key(path) {
+            let size = usize::from(record[MMAP2_BUILD_ID_SIZE_AT]).min(BUILD_ID_SIZE);
+            let id = record[MMAP2_BUILD_ID_AT..MMAP2_BUILD_ID_AT + size].to_vec();
+            self.files.insert(path.to_vec(), id);
         }
-        let size = usize::from(record[MMAP2_BUILD_ID_SIZE_AT]).min(20);
-        let build_id = (flags & misc::MMAP_BUILD_ID != 0)
-            .then(|| record[MMAP2_BUILD_ID_AT..MMAP2_BUILD_ID_AT + size].to_vec());
-        let known = self.files.entry(path.to_vec()).or_default();
-        *known = build_id.or(known.take());
     }
-}
 
-/// The eight bytes at `at`. Rings and records are multiples of eight, so none goes over the ring's end.
-fn word(pieces: [&[u8]; 2], at: usize) -> Option<u64> {
-    let (piece, at) = match at.checked_sub(pieces[0].len()) {
-        None => (pieces[0], at),
-        Some(rest) => (pieces[1], rest),
-    };
-    Some(u64::from_ne_bytes(piece.get(at..at + 8)?.try_into().ok()?))
-}
-
-/// A record in one piece.
-fn copied(pieces: [&[u8]; 2], at: usize, size: usize) -> Vec<u8> {
-    pieces[0].iter().chain(pieces[1]).skip(at).take(size).copied().collect()
+    /// The build-ids of all files that have one.
+    pub fn build_ids(&self) -> impl Iterator<Item = BuildId> {
+        self.files.iter().map(|(path, id)| BuildId::of_file(id.clone(), path.clone()))
+    }
 }
 
 #[cfg(test)]
@@ -136,7 +121,7 @@ mod tests {
             let mut census = Census::default();
             census.count([&records[..split], &records[split..]]);
             assert_eq!((census.samples, census.lost, census.throttled), (2, 40, 1));
-            assert_eq!(census.files.keys().collect::<Vec<_>>(), [b"/bin/x"]);
+            assert_eq!(census.files, BTreeMap::new(), "no build-id");
         }
     }
 
@@ -166,6 +151,7 @@ mod tests {
         census.count([&mapping(b"/lib/x.so"), &[]]);
         census.count([&mapping(b"//anon"), &[]]);
         census.count([&mapping(b"[vdso]"), &[]]);
-        assert_eq!(census.files, BTreeMap::from([(b"/lib/x.so".to_vec(), Some(vec![0xab; 20]))]));
+        let of_file = BuildId::of_file(vec![0xab; 20], b"/lib/x.so".to_vec());
+        assert_eq!(census.build_ids().collect::<Vec<_>>(), [of_file]);
     }
 }

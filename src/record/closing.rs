@@ -10,10 +10,10 @@ use perf_data::writer::PerfDataWriter;
 
 use crate::machine::Roots;
 use crate::process::clocks::monotonic_now;
-use crate::record::build_ids;
 use crate::record::census::Census;
 use crate::record::description::Description;
 use crate::record::host;
+use crate::record::kernel_state;
 use crate::record::recorder::Recorded;
 use crate::record::summary::Summary;
 use crate::record::tracing_data;
@@ -29,8 +29,9 @@ pub fn close(
 ) -> Summary {
     let Recorded { outcome, sampling, energy, totals, drain, stop, failure } = recorded;
     let census = drain.census();
+    let of_kernel = if sampling.exclude_kernel { Vec::new() } else { kernel_state::build_ids(roots) };
     let features = Features {
-        build_ids: build_ids::collect(census, roots, !sampling.exclude_kernel),
+        build_ids: of_kernel.into_iter().chain(census.build_ids()).collect(),
         sample_times: Some((started, monotonic_now())),
         tracing_data: tracing_data::collect(roots, sampling.events.iter().map(|event| &event.spec)),
         compression: drain.compression(),

@@ -19,6 +19,7 @@ use crate::record::gpu::kernel_names::KernelNames;
 use crate::record::host;
 use crate::record::identity;
 use crate::record::kernel_state;
+use crate::record::mapped_files::MappedFiles;
 use crate::record::opened::Opened;
 use crate::record::options::{OutputOptions, TargetTasks};
 use crate::record::output::PendingOutput;
@@ -90,7 +91,7 @@ impl Description {
         let write = |file: File| {
             let writer = PerfDataWriter::create(file, events(sampling, &self.metadata, with_activity))?;
             let compressor = compression_level.map(RecordCompressor::new).transpose()?;
-            let mut drain = Drain::new(writer, compressor, keep);
+            let mut drain = Drain::new(writer, compressor, keep, MappedFiles::new(roots));
             let records = head_records(&self.metadata, sampling, roots).map_err(io::Error::other)?;
             drain.round(&mut [], &records)?;
             Ok(drain)

@@ -16,6 +16,7 @@ use perf_data::writer::{FailedWrite, PerfDataWriter};
 
 use crate::record::census::Census;
 use crate::record::counters::CpuRing;
+use crate::record::mapped_files::MappedFiles;
 use crate::record::partial_round::PartialRound;
 use crate::record::ring::Unread;
 use crate::recording::own_blocks::OwnBlocks;
@@ -34,15 +35,17 @@ pub struct Drain {
     /// Where the recorder's own records lie in the file.
     own_blocks: OwnBlocks,
     census: Census,
+    files: MappedFiles,
 }
 
 impl Drain {
     /// Writes to `writer`, which has its head already, with or without compression.
-    /// Samples of the events `keep` are kept in the census.
+    /// Samples of the events `keep` are kept in the census; mappings get the build-ids of `files`.
     pub fn new(
         writer: PerfDataWriter<File>,
         compressor: Option<RecordCompressor>,
         keep: BTreeSet<u64>,
+        files: MappedFiles,
     ) -> Self {
         let mut round_mark = Vec::new();
         encode::finished_round(&mut round_mark);
@@ -54,6 +57,7 @@ impl Drain {
             own_written: 0,
             own_blocks: OwnBlocks::default(),
             census: Census { keep, ..Census::default() },
+            files,
         }
     }
 
@@ -65,10 +69,16 @@ impl Drain {
     pub fn round(&mut self, rings: &mut [CpuRing], own_records: &[u8]) -> io::Result<()> {
         self.own_written = 0;
         let unread: Vec<Unread<'_>> = rings.iter().map(|ring| ring.ring.unread()).collect();
-        let kernel_records: Vec<[&[u8]; 2]> = unread.iter().map(|unread| unread.pieces).collect();
         if own_records.is_empty() && unread.iter().all(Unread::is_empty) {
             return Ok(());
         }
+        let signed: Vec<Option<Vec<u8>>> =
+            unread.iter().map(|unread| self.files.sign(unread.pieces)).collect();
+        let kernel_records = unread.iter().zip(&signed).map(|(unread, signed)| match signed {
+            Some(signed) => [&signed[..], &[]],
+            None => unread.pieces,
+        });
+        let kernel_records: Vec<[&[u8]; 2]> = kernel_records.collect();
         let start = self.writer.data_end();
         if let Err(failed) = self.write(kernel_records.iter().flatten().copied().chain([own_records])) {
             self.own_blocks.give_up();

@@ -12,7 +12,6 @@
 //! by [`crate::recording`]. All that eprof adds is made by [`crate::recording::own_events`].
 
 mod attr;
-mod build_ids;
 mod calibrated;
 mod census;
 mod cgroup_names;
@@ -31,6 +30,7 @@ mod gpu;
 mod host;
 mod identity;
 mod kernel_state;
+mod mapped_files;
 mod meter_lock;
 mod meter_turn;
 mod opened;
@@ -38,6 +38,7 @@ mod options;
 mod output;
 mod partial_round;
 mod periods;
+mod pieces;
 mod process_state;
 mod program;
 mod progress;

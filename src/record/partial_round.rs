@@ -4,7 +4,7 @@
 //! Each ring then keeps the same share of its bytes, from its start and in whole records. As every ring
 //! holds the records of the same tenth of a second, what is kept of them ends at about the same time.
 
-use perf_data::format::RECORD_HEADER_SIZE;
+use crate::record::pieces;
 
 /// The recorder's own records take this share of the room at most, if not all of them fit.
 const OWN_SHARE: usize = 2;
@@ -39,27 +39,10 @@ impl<'a> PartialRound<'a> {
 
 /// The whole records at the start of a ring's two pieces that take at most `room` bytes.
 fn whole_records(pieces: [&[u8]; 2], room: usize) -> [&[u8]; 2] {
-    let total = pieces[0].len() + pieces[1].len();
-    let mut end = 0;
-    while let Some(size) = record_size(pieces, end)
-        && size >= RECORD_HEADER_SIZE
-        && end + size <= total.min(room)
-    {
-        end += size;
-    }
+    let ends = pieces::records(pieces).map(|record| record.at + record.size);
+    let end = ends.take_while(|&end| end <= room).last().unwrap_or(0);
     let first = end.min(pieces[0].len());
     [&pieces[0][..first], &pieces[1][..end - first]]
-}
-
-/// The size of the record at `at`. Records are multiples of eight bytes, so that a ring's end divides none
-/// of their headers.
-fn record_size(pieces: [&[u8]; 2], at: usize) -> Option<usize> {
-    let (piece, at) = match at.checked_sub(pieces[0].len()) {
-        None => (pieces[0], at),
-        Some(rest) => (pieces[1], rest),
-    };
-    let size = piece.get(at + 6..at + 8)?;
-    Some(usize::from(u16::from_le_bytes([size[0], size[1]])))
 }
 
 #[cfg(test)]

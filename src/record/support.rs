@@ -9,8 +9,6 @@ use perf_event::{Builder, ReadFormat};
 pub struct KernelSupport {
     /// A counter tells how many of its records were dropped (`PERF_FORMAT_LOST`, Linux 6.0).
     pub lost_counts: bool,
-    /// Mappings come with the build-id of their file (`build_id`, Linux 5.12).
-    pub build_ids: bool,
     /// BPF programs and other kernel code that comes and goes is told (`ksymbol`, Linux 5.0).
     pub kernel_symbols: bool,
     /// Samples tell the control group of their task (`PERF_SAMPLE_CGROUP`, Linux 5.7 with `CONFIG_CGROUP_PERF`).
@@ -23,9 +21,6 @@ impl KernelSupport {
         Self {
             lost_counts: accepts(|builder| {
                 builder.read_format(ReadFormat::LOST);
-            }),
-            build_ids: accepts(|builder| {
-                builder.mmap(true).mmap2(true).build_id(true);
             }),
             kernel_symbols: accepts(|builder| {
                 builder.ksymbol(true).bpf_event(true);

@@ -24,7 +24,7 @@ pub(super) fn decode<'a>(layout: &EventLayout, raw: &RawRecord<'a>) -> Result<Re
     let mut fields = Cursor::new(&raw.body[..own], ByteOrder::Little);
     match raw.kind {
         record_type::MMAP => mmap(raw, &mut fields).map(Record::Mmap).ok_or("mapping"),
-        record_type::MMAP2 => mmap2(raw, &mut fields).map(Record::Mmap).ok_or("mapping"),
+        record_type::MMAP2 => mmap2(layout, raw, &mut fields).map(Record::Mmap).ok_or("mapping"),
         record_type::COMM => comm(raw, &mut fields).ok_or("name"),
         record_type::FORK => task_change(&mut fields).map(Record::Fork).ok_or("task"),
         record_type::EXIT => task_change(&mut fields).map(Record::Exit).ok_or("task"),
@@ -60,14 +60,14 @@ fn mmap<'a>(raw: &RawRecord<'_>, fields: &mut Cursor<'a>) -> Option<Mmap<'a>> {
     })
 }
 
-fn mmap2<'a>(raw: &RawRecord<'_>, fields: &mut Cursor<'a>) -> Option<Mmap<'a>> {
+fn mmap2<'a>(layout: &EventLayout, raw: &RawRecord<'_>, fields: &mut Cursor<'a>) -> Option<Mmap<'a>> {
     Some(Mmap {
         pid: fields.u32()?,
         tid: fields.u32()?,
         address: fields.u64()?,
         length: fields.u64()?,
         file_offset: fields.u64()?,
-        identity: identity(raw.misc, fields)?,
+        identity: identity(layout, raw.misc, fields)?,
         protection: {
             let protection = fields.u32()?;
             let _flags = fields.u32()?;
@@ -79,8 +79,23 @@ fn mmap2<'a>(raw: &RawRecord<'_>, fields: &mut Cursor<'a>) -> Option<Mmap<'a>> {
     })
 }
 
-fn identity<'a>(bits: u16, fields: &mut Cursor<'a>) -> Option<FileIdentity<'a>> {
-    if bits & misc::MMAP_BUILD_ID != 0 {
+/// Whether MMAP2 with these bits has a build-id, whose size and bytes would be `place`, or an inode there.
+///
+/// The bit alone does not tell. While another recorder on the machine asks for build-ids, the kernel marks the records
+/// of all, and fills in the build-id for those who asked; see kernel-notes/perf-data-format.md. Tools that add build-ids afterwards
+/// do not say that they were asked for, so what looks like one of the usual lengths is one.
+pub(super) fn has_build_id(layout: &EventLayout, bits: u16, place: &[u8]) -> bool {
+    let looks_like_one = || match place.split_at_checked(4) {
+        Some(([size @ (16 | 20), 0, 0, 0], id)) => {
+            id.get(usize::from(*size)..).is_some_and(|rest| rest.iter().all(|&byte| byte == 0))
+        }
+        _ => false,
+    };
+    bits & misc::MMAP_BUILD_ID != 0 && (layout.asked_build_ids || looks_like_one())
+}
+
+fn identity<'a>(layout: &EventLayout, bits: u16, fields: &mut Cursor<'a>) -> Option<FileIdentity<'a>> {
+    if has_build_id(layout, bits, fields.clone().take(4 + BUILD_ID_SIZE)?) {
         let size = usize::from(*fields.take(4)?.first()?);
         return Some(FileIdentity::BuildId(fields.take(BUILD_ID_SIZE)?.get(..size)?));
     }

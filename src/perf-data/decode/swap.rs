@@ -1,8 +1,9 @@
 //! Turning the records of big-endian machines round, so that decoding knows one byte order only.
 
 use super::Decoder;
+use super::kernel::has_build_id;
 use crate::bytes::{Words, u32_at, u64_at};
-use crate::format::{BUILD_ID_SIZE, RECORD_HEADER_SIZE, misc, record_type, sample_type};
+use crate::format::{BUILD_ID_SIZE, RECORD_HEADER_SIZE, record_type, sample_type};
 use crate::layout::EventLayout;
 
 impl Decoder {
@@ -36,7 +37,7 @@ impl Decoder {
         let Some(layout) = self.layout_of_big_endian_id(id) else { return };
         let Some(own) = body.len().checked_sub(layout.trailer.size.into()) else { return };
         let (body, trailer) = body.split_at_mut(own);
-        turn_body(kind, bits, &mut Turner(body));
+        turn_body(layout, kind, bits, &mut Turner(body));
         let mut trailer = Turner(trailer);
         // The trailer's fields in the kernel's order.
         for field in [
@@ -143,7 +144,7 @@ fn turn_registers(mask: u64, fields: &mut Turner<'_>) {
     }
 }
 
-fn turn_body(kind: u32, bits: u16, fields: &mut Turner<'_>) {
+fn turn_body(layout: &EventLayout, kind: u32, bits: u16, fields: &mut Turner<'_>) {
     match kind {
         record_type::MMAP => {
             fields.u32s(2);
@@ -152,7 +153,8 @@ fn turn_body(kind: u32, bits: u16, fields: &mut Turner<'_>) {
         record_type::MMAP2 => {
             fields.u32s(2);
             fields.u64s(3);
-            if bits & misc::MMAP_BUILD_ID != 0 {
+            let place = fields.0.get(..4 + BUILD_ID_SIZE).unwrap_or_default();
+            if has_build_id(layout, bits, place) {
                 fields.skip(4 + BUILD_ID_SIZE);
             } else {
                 fields.u32s(2);

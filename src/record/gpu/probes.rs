@@ -150,12 +150,7 @@ fn try_out(probe: &SampledEvent) -> Result<(), String> {
         exclude_kernel: false,
         enable_on_exec: false,
         cgroups: false,
-        support: KernelSupport {
-            lost_counts: false,
-            build_ids: false,
-            kernel_symbols: false,
-            cgroups: false,
-        },
+        support: KernelSupport { lost_counts: false, kernel_symbols: false, cgroups: false },
     };
     let mut builder: Builder<'_> = attr::builder(probe, &settings, false);
     let opened: io::Result<_> = builder.inherit(false).observe_self().any_cpu().build();

@@ -216,15 +216,43 @@ fn mappings_of_both_generations() {
         assert_eq!(map.identity, FileIdentity::Inode { major: 8, minor: 1, inode: 4711, generation: 2 });
         assert_eq!((map.protection, map.path, map.is_data), (Some(5), &b"/usr/lib/libc.so.6"[..], false));
     });
-    let body = |bytes: Bytes| {
-        let bytes = bytes.u32(7).u32(8).u64s(&[0x1000, 0x2000, 0x3000]);
-        bytes.raw(&[3, 0, 0, 0]).raw(&[0xab; 20]).u32(5).u32(2).text("x")
-    };
-    check_kernel_record((record_type::MMAP2, misc::USER | misc::MMAP_BUILD_ID), body, |record| {
-        let Record::Mmap(map) = record else { panic!("no mapping: {record:?}") };
-        assert_eq!(map.identity, FileIdentity::BuildId(&[0xab; 3]));
-        assert_eq!((map.protection, map.path), (Some(5), &b"x"[..]));
-    });
+}
+
+/// What a mapping whose bit tells of a build-id is taken for, where such were asked for or not.
+fn check_identity(asked: bool, place: impl Fn(Bytes) -> Bytes, expected: FileIdentity<'_>) {
+    let flags = flag::SAMPLE_ID_ALL | if asked { flag::BUILD_ID } else { 0 };
+    for order in ORDERS {
+        let event = event(BASIC, EventAttr { flags, ..EventAttr::default() });
+        let body = |bytes: Bytes| {
+            let bytes = bytes.u32(7).u32(8).u64s(&[0x1000, 0x2000, 0x3000]);
+            trailer(place(bytes).u32(5).u32(2).text("/usr/lib/x.so"))
+        };
+        let kind = (record_type::MMAP2, misc::USER | misc::MMAP_BUILD_ID);
+        with_record(order, event, kind, body, |_, record| {
+            let Record::Mmap(map) = record else { panic!("no mapping: {record:?}") };
+            assert_eq!(map.identity, expected, "asked: {asked}");
+            assert_eq!((map.address, map.protection, map.path), (0x1000, Some(5), &b"/usr/lib/x.so"[..]));
+        });
+    }
+}
+
+#[test]
+fn mappings_have_the_build_ids_that_were_asked_for() {
+    let short = |bytes: Bytes| bytes.raw(&[3, 0, 0, 0]).raw(&[0xab; 20]);
+    check_identity(true, short, FileIdentity::BuildId(&[0xab; 3]));
+    // A tool that writes them in afterwards does not change the attribute.
+    let whole = |bytes: Bytes| bytes.raw(&[20, 0, 0, 0]).raw(&[0xab; 20]);
+    check_identity(false, whole, FileIdentity::BuildId(&[0xab; 20]));
+    let sixteen = |bytes: Bytes| bytes.raw(&[16, 0, 0, 0]).raw(&[0xab; 16]).raw(&[0; 4]);
+    check_identity(false, sixteen, FileIdentity::BuildId(&[0xab; 16]));
+}
+
+#[test]
+fn a_bit_that_another_recorders_wish_left_makes_no_build_id_of_an_inode() {
+    for (major, inode) in [(8, 4711), (259, 0), (0, u64::MAX)] {
+        let place = |bytes: Bytes| bytes.u32(major).u32(1).u64(inode).u64(2);
+        check_identity(false, place, FileIdentity::Inode { major, minor: 1, inode, generation: 2 });
+    }
 }
 
 #[test]

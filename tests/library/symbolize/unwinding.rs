@@ -138,8 +138,6 @@ fn stacks_without_frame_pointers_as_perf_unwinds_them() {
         "perf",
         &[
             "record",
-            // Without build-ids, at which perf 6.1 sometimes fails an assertion of its own.
-            "-B",
             "-q",
             "-e",
             "cpu-clock:u",

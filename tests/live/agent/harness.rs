@@ -6,17 +6,17 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use eprof_testbed::{Started, eprof, skip};
+use eprof_testbed::{Started, eprof};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
-use crate::record::harness::{Folder, wait_until};
+use crate::record::harness::wait_until;
 
 /// An agent, which ends with the value.
 pub struct Agent {
@@ -113,19 +113,6 @@ impl Agent {
     pub fn wait_for_windows(&self, count: f64) {
         wait_until("windows", || self.counter("eprof_agent_windows_written_total") >= count);
     }
-}
-
-/// Whether this user may sample the whole machine.
-pub fn can_sample_all() -> bool {
-    static CAN: OnceLock<bool> = OnceLock::new();
-    *CAN.get_or_init(|| {
-        let folder = Folder::new();
-        let output = folder.record(["-a", "-o", "all.data", "--", "true"]).output().expect("eprof runs");
-        if !output.status.success() {
-            skip(&format!("this user may not sample all CPUs: {}", super::stderr(&output)));
-        }
-        output.status.success()
-    })
 }
 
 type Fields = BTreeMap<String, Field>;

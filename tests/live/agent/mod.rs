@@ -8,9 +8,9 @@ use std::process::{Command, Output, Stdio};
 use eprof_testbed::{eprof, skip_quietly};
 use nix::sys::signal::Signal;
 
-use self::harness::{Agent, can_sample_all, files, joules, rows, sums, text, whole};
+use self::harness::{Agent, files, joules, rows, sums, text, whole};
 use super::record::attach::start;
-use super::record::harness::{Folder, wait_until};
+use super::record::harness::{Folder, can_sample_all, wait_until};
 
 mod harness;
 mod push;

@@ -13,8 +13,8 @@ use eprof_testbed::{eprof, has_program, skip_quietly};
 use flate2::read::GzDecoder;
 use nix::sys::signal::Signal;
 
-use super::harness::{Agent, can_sample_all, files, joules, rows, whole};
-use crate::record::harness::{Folder, wait_until};
+use super::harness::{Agent, files, joules, rows, whole};
+use crate::record::harness::{Folder, can_sample_all, wait_until};
 
 const SECRET: &str = "hunter2-Zx9";
 const ONCE: &str =

@@ -14,6 +14,7 @@ use eprof::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
 use eprof::units::Nanoseconds;
 use eprof_testbed::{eprof, skip};
 use perf_data::EventDesc;
+use perf_data::attr::flag;
 use perf_data::record::{Record, RecordContext};
 use tempfile::TempDir;
 
@@ -62,18 +63,46 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Whether this machine lets this user sample its own programs. If not, says so once and for all.
+/// Whether this machine lets this user sample its own programs. If not, the test is skipped.
 pub fn can_record() -> bool {
-    static CAN: OnceLock<bool> = OnceLock::new();
-    *CAN.get_or_init(|| {
+    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
+    is_possible(&WHY_NOT, || {
         default_signals();
-        let folder = Folder::new();
-        let output = folder.record(["--", "true"]).output().expect("eprof runs");
-        if !output.status.success() {
-            skip(&format!("programs cannot be sampled here: {}", stderr(&output)));
-        }
-        output.status.success()
+        let output = Folder::new().record(["--", "true"]).output().expect("eprof runs");
+        let said = || format!("programs cannot be sampled here: {}", stderr(&output));
+        (!output.status.success()).then(said)
     })
+}
+
+/// Whether this machine lets this user sample what the kernel does for a program. If not, the test is skipped.
+pub fn can_sample_kernel() -> bool {
+    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
+    is_possible(&WHY_NOT, || {
+        let folder = Folder::new();
+        let output = folder.record(["-e", "cpu-clock", "--", "true"]).output().expect("eprof runs");
+        assert!(output.status.success(), "{}", stderr(&output));
+        let recording = Recording::open(&folder.data()).expect("a readable recording");
+        let is_told = recording.events()[0].attr.has(flag::EXCLUDE_KERNEL);
+        is_told.then(|| "this user may not sample the kernel's mode".to_owned())
+    })
+}
+
+/// Whether this user may sample the whole machine.
+pub fn can_sample_all() -> bool {
+    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
+    is_possible(&WHY_NOT, || {
+        let folder = Folder::new();
+        let output = folder.record(["-a", "-o", "all.data", "--", "true"]).output().expect("eprof runs");
+        let said = || format!("this user may not sample all CPUs: {}", stderr(&output));
+        (!output.status.success()).then(said)
+    })
+}
+
+/// Whether there is no reason against something, which is looked for once and told by each test that skips for it.
+fn is_possible(known: &OnceLock<Option<String>>, why_not: impl FnOnce() -> Option<String>) -> bool {
+    let why_not = known.get_or_init(why_not);
+    why_not.iter().for_each(|reason| skip(reason));
+    why_not.is_none()
 }
 
 /// What is started behind `&` or `nohup` ignores some signals, and hands that on to all that it starts: shells cannot

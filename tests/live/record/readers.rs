@@ -1,11 +1,14 @@
 //! perf and samply read what eprof writes, and see the same.
 
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use eprof::recording::Recording;
 use eprof_testbed::{eprof, has_program, skip};
+use perf_data::record::{FileIdentity, Record};
 
-use super::harness::{Folder, can_record, stderr};
+use super::harness::{Folder, can_record, can_sample_all, stderr};
 
 fn perf(folder: &Path, arguments: &[&str]) -> Output {
     Command::new("perf").args(arguments).current_dir(folder).output().expect("perf runs")
@@ -57,6 +60,71 @@ fn perf_sees_the_same_samples_events_and_energy() {
     }
 }
 
+/// While one recorder asks the kernel for build-ids, the kernel marks the mappings that it tells all the others.
+#[test]
+fn recorders_beside_each_other_leave_each_others_mappings_alone() {
+    if !can_record() || !can_sample_all() {
+        return;
+    }
+    if !has_program("perf", &["--version"]) {
+        return skip("perf is not installed");
+    }
+    let folder = Folder::new();
+    // It says "ready" once its counters run and the program has started, and ends with its input.
+    let mut beside = eprof();
+    beside.args(["record", "-a", "-o", "beside.data", "--", "sh", "-c", "echo ready; cat"]);
+    beside.current_dir(folder.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut beside = beside.spawn().expect("eprof runs");
+    let input = beside.stdin.take().expect("piped");
+    beside.stdout.as_mut().expect("piped").read_exact(&mut [0; 6]).expect("it records");
+
+    let recorded =
+        perf(folder.path(), &["record", "-q", "-e", "cpu-clock", "-o", "perf.data", "perf", "--version"]);
+    drop(input);
+    let ended = beside.wait_with_output().expect("it ends");
+    assert!(recorded.status.success(), "{}", stderr(&recorded));
+    assert!(ended.status.success(), "{}", stderr(&ended));
+
+    // perf's own file was mapped while both recorded, and each recording tells which file that was.
+    let of_perf = identities(&folder.path().join("perf.data"));
+    assert!(!of_perf.is_empty());
+    assert!(
+        of_perf.iter().all(|identity| matches!(identity, Identity::Inode(inode) if *inode != 0)),
+        "{of_perf:?}"
+    );
+    let of_eprof = identities(&folder.path().join("beside.data"));
+    assert!(!of_eprof.is_empty());
+    assert!(of_eprof.iter().all(|identity| matches!(identity, Identity::BuildId(20))), "{of_eprof:?}");
+}
+
+/// What a mapping says of its file.
+#[derive(Debug)]
+enum Identity {
+    Inode(u64),
+    /// Bytes of the id.
+    BuildId(usize),
+    Unknown,
+}
+
+/// Of the mappings of perf itself in a recording.
+fn identities(recording: &Path) -> Vec<Identity> {
+    let recording = Recording::open(recording).expect("a recording");
+    let mut records = recording.records();
+    let mut found = Vec::new();
+    while let Some((_, _, record)) = records.next().expect("whole records") {
+        if let Record::Mmap(map) = record
+            && map.path.rsplit(|&byte| byte == b'/').next().is_some_and(|name| name.starts_with(b"perf"))
+        {
+            found.push(match map.identity {
+                FileIdentity::Inode { inode, .. } => Identity::Inode(inode),
+                FileIdentity::BuildId(id) => Identity::BuildId(id.len()),
+                FileIdentity::Unknown => Identity::Unknown,
+            });
+        }
+    }
+    found
+}
+
 #[test]
 fn perf_reads_every_kind_of_recording() {
     if !can_record() {
@@ -103,7 +171,6 @@ fn samply_imports_a_recording_of_several_threads() {
 
 #[test]
 fn a_recording_that_is_shortened_while_it_is_read_is_an_error() {
-    use std::io::Read;
     if !can_record() {
         return;
     }
