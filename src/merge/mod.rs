@@ -99,6 +99,7 @@ pub fn merge(profiles: Vec<Profile>) -> Merged {
     profile.start = parts.first().map(|part| part.start).unwrap_or_default();
     profile.duration = duration::of(&parts, &machines);
     profile.division = division::of(&parts, columns.infos.len(), &profile.events);
+    profile.has_call_paths = parts.iter().any(|part| part.has_call_paths);
     profile.copies_stacks = parts.iter().any(|part| part.copies_stacks);
     profile.is_partial = parts.iter().any(|part| part.is_partial);
     let top: Vec<usize> = profile.top_domains().map(|(column, _)| column).collect();

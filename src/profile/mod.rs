@@ -75,6 +75,8 @@ pub struct Profile {
     pub division: Option<Division>,
     /// What the errors of sums of cells follow from; `None` where it is not known.
     pub errors: Option<ErrorTerms>,
+    /// Stacks have all callers that samples told, of a recording that asked for them: a stack of one frame had none.
+    pub has_call_paths: bool,
     /// Call paths were found in copies of stacks, and not by frame pointers.
     pub copies_stacks: bool,
     /// The recording's end is missing: its recorder was killed, or the file cut off.

@@ -170,7 +170,7 @@ impl CallPathCheck {
             names: profile.modules.iter().map(|module| Label::new(&module.path)).collect(),
             copies_stacks: profile.copies_stacks,
             asked_servers: symbols.asked_servers,
-            has_callers: false,
+            has_callers: profile.has_call_paths,
             whole: 0.0,
             cut_off: 0.0,
             broken_in: BTreeMap::new(),
@@ -211,7 +211,7 @@ impl CallPathCheck {
     pub fn warning(&self, weight: Weight) -> Option<String> {
         let share = |part: f64| if self.whole > 0.0 { part / self.whole } else { 0.0 };
         let in_modules: f64 = self.broken_in.values().sum();
-        // Where no path has a caller, none were recorded, or none were asked for, as in a report of functions alone.
+        // Where none were recorded, or none were asked for, as in a report of functions alone, nothing is broken.
         let broken = if self.has_callers { share(self.cut_off + in_modules) } else { 0.0 };
         let unnamed = share(self.by_module.values().sum());
         let (is_broken, is_unnamed) = (broken >= WORTH_TELLING, unnamed >= WORTH_TELLING);

@@ -235,6 +235,12 @@ pub(crate) fn copies_stacks(recording: &Recording) -> bool {
     recording.events().iter().any(|event| event.attr.samples(copied))
 }
 
+/// Whether samples tell who called.
+pub(crate) fn follows_calls(recording: &Recording) -> bool {
+    let has_chains = recording.events().iter().any(|event| event.attr.samples(sample_type::CALLCHAIN));
+    has_chains || copies_stacks(recording)
+}
+
 /// Whether samples have at least the top of the stack, where callers of leaf functions are.
 pub(crate) fn copies_tops_of_stacks(recording: &Recording) -> bool {
     recording.events().iter().any(|event| event.attr.samples(sample_type::STACK_USER))

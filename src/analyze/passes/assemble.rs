@@ -5,7 +5,9 @@ use perf_data::RecordPosition;
 use crate::analyze::aggregate::collect::Collected;
 use crate::analyze::aggregate::gather::Gathered;
 use crate::analyze::aggregate::samples::SampleList;
-use crate::analyze::aggregate::unwind::{SampleUnwinder, copies_stacks, copies_tops_of_stacks};
+use crate::analyze::aggregate::unwind::{
+    SampleUnwinder, copies_stacks, copies_tops_of_stacks, follows_calls,
+};
 use crate::analyze::intervals::survey::Survey;
 use crate::analyze::model::estimate::Estimate;
 use crate::analyze::options::Options;
@@ -76,6 +78,7 @@ pub(crate) fn assemble(
         stacks,
         cells,
         division,
+        has_call_paths: options.dimensions.stacks && follows_calls(recording),
         copies_stacks: copies_stacks(recording),
         is_partial: !recording.is_complete(),
         hidden_callers: gathered.hidden_callers,
