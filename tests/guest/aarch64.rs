@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use eprof_testbed::{has_program, programs, skip};
 
 /// An eprof for aarch64: the file that `EPROF_AARCH64` names, one that was built for the target here, or, with
-/// `EPROF_BUILD_AARCH64=1`, one that is built now with a compiler that Debian has. `None`, with the reason
+/// `EPROF_BUILD_AARCH64=1`, one that is built now, with Debian's compiler where the own has no such target. `None`, with the reason
 /// said, where there is none.
 pub fn eprof() -> Option<PathBuf> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -20,7 +20,7 @@ pub fn eprof() -> Option<PathBuf> {
     }
     if std::env::var_os("EPROF_BUILD_AARCH64").is_none() {
         skip(
-            "there is no eprof for aarch64: EPROF_BUILD_AARCH64=1 builds one (minutes, with Debian's packages), or \
+            "there is no eprof for aarch64: EPROF_BUILD_AARCH64=1 builds one (minutes), or \
              name a static one by EPROF_AARCH64",
         );
         return None;

@@ -1,15 +1,20 @@
 #!/usr/bin/env bash
-# Builds eprof for aarch64 on a Debian machine whose own Rust toolchain has no such target, and prints the
-# program's path. Debian's rustc-web and its standard libraries are unpacked into a folder of the guest's
-# cache, so that nothing of the machine's toolchain changes; cargo is the machine's own. The first time takes
-# 1.2 GB of disk and, on two cores, a quarter of an hour; later runs build what has changed.
+# Builds eprof for aarch64 on a Debian machine, and prints the program's path. Where rustup can add the target to the
+# machine's own Rust toolchain, that builds it, in three minutes on two cores. Where it cannot, Debian's rustc-web and its
+# standard libraries are unpacked into a folder of the guest's cache, and cargo is the machine's own: the first time takes
+# 1.2 GB of disk and a quarter of an hour. With `--own-toolchain` that is not tried. Later runs build what has changed.
 set -euo pipefail
+target=aarch64-unknown-linux-gnu
 project=$(cd "$(dirname "$0")/../.." && pwd)
 cache=${EPROF_GUEST_CACHE:-$HOME/.cache/eprof-guest}/aarch64-rust
 root=$cache/root
 mkdir -p "$cache"
 exec 9>"$cache/lock"
 flock 9
+
+own_toolchain() {
+    command -v rustup >/dev/null && rustup target add "$target"
+}
 
 # Package lists without the one for aarch64 are those of before the architecture was added.
 lists() {
@@ -55,17 +60,28 @@ EOF
 }
 
 {
-    lists
-    install_missing
-    compiler
     cd "$project"
-    export RUSTC=$root/rustc CARGO_TARGET_DIR=$cache/target CARGO_INCREMENTAL=0
+    if own_toolchain; then
+        install_missing
+        # The compiler is quick and the guest slow, but the test waits for neither.
+        optimised=0 built=own
+    elif [ "${1-}" = --own-toolchain ]; then
+        echo "this machine's Rust toolchain has no $target, and rustup cannot add it"
+        exit 1
+    else
+        lists
+        install_missing
+        compiler
+        # Debian's compiler is half as fast as the usual one, and the guest too slow for no optimisation at all.
+        export RUSTC=$root/rustc
+        optimised=1 built=debian
+    fi
+    export CARGO_TARGET_DIR=$cache/target-$built CARGO_INCREMENTAL=0
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUSTFLAGS='-C target-feature=+crt-static'
-    # Debian's compiler is half as fast as the usual one, and the guest too slow for no optimisation at all.
-    cargo build --locked --quiet --target aarch64-unknown-linux-gnu --package eprof --bin eprof \
-        --config 'profile.dev.debug=false' --config 'profile.dev.package."*".opt-level=1'
+    cargo build --locked --quiet --target "$target" --package eprof --bin eprof \
+        --config 'profile.dev.debug=false' --config "profile.dev.package.\"*\".opt-level=$optimised"
 } >&2
-program=$cache/target/aarch64-unknown-linux-gnu/debug/eprof
+program=$cache/target-$built/$target/debug/eprof
 aarch64-linux-gnu-strip -o "$program.stripped" "$program"
 echo "$program.stripped"
