@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, OpenOptions};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -129,10 +130,14 @@ fn signature(id: &[u8]) -> [u8; 4 + BUILD_ID_SIZE] {
 
 /// An ordinary file, if it is the one that is looked for.
 fn open_file(path: &Path, is_wanted: impl FnOnce(&Metadata) -> bool) -> Option<File> {
-    // The path comes from the recorded program, which could have put a pipe there: never wait for it.
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
-    let metadata = file.metadata().ok()?;
-    (metadata.is_file() && is_wanted(&metadata)).then_some(file)
+    // The path comes from the recorded program, which could have put a pipe or a device there, and to open these alone may
+    // wait or set something off. So it is looked at first.
+    let there = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).ok()?;
+    let metadata = there.metadata().ok()?;
+    if !metadata.is_file() || !is_wanted(&metadata) {
+        return None;
+    }
+    File::open(format!("/proc/self/fd/{}", there.as_raw_fd())).ok()
 }
 
 /// The build-id in an ELF file; `None` for anything that is not an ELF file with one.
