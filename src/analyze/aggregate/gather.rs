@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::analyze::aggregate::collect::{Collected, Collector};
 use crate::analyze::aggregate::functions::{Functions, SAMPLES_BEFORE};
 use crate::analyze::aggregate::jit::JitFunctions;
-use crate::analyze::aggregate::not_sampled::{self, NotSampled, Unseen};
+use crate::analyze::aggregate::not_sampled::{NotSampled, Unseen};
 use crate::analyze::aggregate::replay::{Replay, ReplayEnd};
 use crate::analyze::aggregate::samples::SampleList;
 use crate::analyze::aggregate::unsampled::Unsampled;
@@ -321,11 +321,11 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
     /// Charges what the counters have more of the program's time than its samples to a function of its own.
     fn not_sampled(&mut self, time: Timestamp, own: &[(u32, Nanoseconds)]) {
         let Some(not_sampled) = self.not_sampled.as_mut().filter(|_| !own.is_empty()) else { return };
-        let (event, pid) = (not_sampled.event, not_sampled.pid);
+        let (event, pid, name) = (not_sampled.event, not_sampled.pid, not_sampled.name);
         for Unseen { cpu, since, time: unseen } in not_sampled.counted(time, own) {
             self.make_room();
             let task = self.tasks.task(pid, pid);
-            let code = self.tasks.not_sampled(not_sampled::NAME);
+            let code = self.tasks.not_sampled(name);
             let key = self.collector.bare_key(&mut self.tasks, task, code);
             let owner = Owner::Cell { is_idle: false, key };
             let count = unseen.as_nanos();

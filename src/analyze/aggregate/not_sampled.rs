@@ -2,7 +2,8 @@
 //!
 //! A clock that follows a task begins anew with each process: one that ends before its first tick leaves no sample, and a
 //! shell that starts thousands of them seems to have done next to nothing. The recorder counts the program's CPU time
-//! exactly as well. What that is more than the samples' is the program's, and must not be left to other processes.
+//! exactly as well. What that is more than the samples' is the program's, and must not be left to other processes. Where only
+//! one mode was sampled, as of users who may not sample the kernel, that is the time in the other mode above all.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +14,6 @@ use crate::analyze::events::{EventRoles, EventUnit};
 use crate::recording::Recording;
 use crate::recording::metadata::Target;
 use crate::units::{Nanoseconds, Timestamp};
-
-/// What such time is called where a function would be.
-pub(crate) const NAME: &str = "short processes, not sampled";
 
 /// Clocks of samples and of counters differ by no more than this share of the time.
 const TOLERATED_SHARE: f64 = 0.02;
@@ -29,6 +27,10 @@ pub(crate) struct NotSampled {
     pub event: u32,
     /// The program's first process.
     pub pid: u32,
+    /// What such time is called where a function would be.
+    pub name: &'static str,
+    /// Only one mode was sampled, so that the difference is to be expected.
+    in_one_mode: bool,
     sampled: FxHashMap<u32, u64>,
     /// What was counted and sampled by CPU when it was counted first.
     first: Option<BTreeMap<u32, (u64, u64)>>,
@@ -46,24 +48,33 @@ pub(crate) struct Unseen {
 }
 
 impl NotSampled {
-    /// Only for a command that was sampled alone, wherever it ran, by a clock: what other events count tells no time, what
-    /// is sampled in one mode only misses the other, and who was there before has other children.
+    /// Only for a command that was sampled alone, wherever it ran, by a clock: what other events count tells no time, and who
+    /// was there before has other children. Of several clocks of one mode each, one may have what the other lacks.
     pub fn new(recording: &Recording, roles: &EventRoles) -> Option<Self> {
         let metadata = recording.metadata()?;
         let Target::Command { pid, .. } = &metadata.target else { return None };
         let clock = |(index, event): (usize, &crate::analyze::events::SampledEvent)| {
             (event.unit == EventUnit::Nanoseconds && roles.tells_time(index as u32)).then_some(index as u32)
         };
-        let event = roles.sampled().iter().enumerate().find_map(clock)?;
+        let mut clocks = roles.sampled().iter().enumerate().filter_map(clock);
+        let event = clocks.next()?;
         let name = &roles.sampled()[event as usize].name;
         let attr = &recording.events().iter().find(|event| event.name == *name)?.attr;
-        let in_one_mode = attr.flags & (flag::EXCLUDE_USER | flag::EXCLUDE_KERNEL) != 0;
-        if metadata.system_wide_samples || in_one_mode {
+        let name = match (attr.has(flag::EXCLUDE_USER), attr.has(flag::EXCLUDE_KERNEL)) {
+            (false, false) => "short processes, not sampled",
+            _ if clocks.next().is_some() => return None,
+            (false, true) => "kernel mode, not sampled",
+            (true, false) => "user mode, not sampled",
+            (true, true) => return None,
+        };
+        if metadata.system_wide_samples {
             return None;
         }
         Some(Self {
             event,
             pid: *pid,
+            name,
+            in_one_mode: attr.flags & (flag::EXCLUDE_USER | flag::EXCLUDE_KERNEL) != 0,
             sampled: FxHashMap::default(),
             first: None,
             last: Timestamp::default(),
@@ -95,7 +106,8 @@ impl NotSampled {
             missing.push((*cpu, (counted - sampled).max(0.0)));
         }
         // What was once told is never taken back.
-        let new = all.0 - all.1 * (1.0 + TOLERATED_SHARE) - TOLERATED - self.told;
+        let tolerated = if self.in_one_mode { 0.0 } else { all.1 * TOLERATED_SHARE + TOLERATED };
+        let new = all.0 - all.1 - tolerated - self.told;
         let whole: f64 = missing.iter().map(|(_, missing)| missing).sum();
         if new < 1.0 || whole <= 0.0 {
             return Vec::new();
@@ -121,6 +133,8 @@ mod tests {
         NotSampled {
             event: 0,
             pid: 1,
+            name: "",
+            in_one_mode: false,
             sampled: FxHashMap::default(),
             first: None,
             last: Timestamp::default(),
@@ -161,6 +175,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_other_mode_is_all_that_one_mode_lacks() {
+        let mut compared = NotSampled { in_one_mode: true, ..compared() };
+        assert!(compared.counted(at(0), &[(0, Nanoseconds::ZERO)]).is_empty());
+        compared.sampled(0, 97 * MS);
+        let told = compared.counted(at(100), &[(0, Nanoseconds::from_millis(100))]);
+        assert_eq!(told, [Unseen { cpu: 0, since: at(0), time: Nanoseconds::from_millis(3) }]);
+        // A tick late.
+        compared.sampled(0, 99 * MS);
+        assert!(compared.counted(at(200), &[(0, Nanoseconds::from_millis(198))]).is_empty());
+    }
+
     /// A recording of a command by a clock, with these flags of its event besides.
     fn recording(target: Target, system_wide_samples: bool, flags: u64) -> Recording {
         use crate::analyze::fixture::{file_with_readings, metadata};
@@ -173,17 +199,19 @@ mod tests {
     }
 
     #[test]
-    fn only_a_command_that_was_sampled_alone_in_both_modes_is_compared() {
+    fn only_a_command_that_was_sampled_alone_is_compared() {
         let command = || Target::Command { argv: vec!["app".to_owned()], pid: 50 };
         let compared = |recording: &Recording| {
             let roles = EventRoles::new(recording);
-            NotSampled::new(recording, &roles).map(|found| (found.event, found.pid))
+            NotSampled::new(recording, &roles).map(|found| (found.event, found.pid, found.name))
         };
-        assert_eq!(compared(&recording(command(), false, 0)), Some((0, 50)));
+        assert_eq!(compared(&recording(command(), false, 0)), Some((0, 50, "short processes, not sampled")));
         assert_eq!(compared(&recording(command(), true, 0)), None);
         assert_eq!(compared(&recording(Target::System, false, 0)), None);
-        assert_eq!(compared(&recording(command(), false, flag::EXCLUDE_KERNEL)), None);
-        assert_eq!(compared(&recording(command(), false, flag::EXCLUDE_USER)), None);
+        let in_one_mode = |flags| compared(&recording(command(), false, flags));
+        assert_eq!(in_one_mode(flag::EXCLUDE_KERNEL), Some((0, 50, "kernel mode, not sampled")));
+        assert_eq!(in_one_mode(flag::EXCLUDE_USER), Some((0, 50, "user mode, not sampled")));
+        assert_eq!(in_one_mode(flag::EXCLUDE_KERNEL | flag::EXCLUDE_USER), None);
         // Where that is so, processes without samples are counted instead, but in no other recording than a command's.
         let counted = |recording: &Recording| Unsampled::new(recording).is_some();
         assert!(counted(&recording(command(), false, flag::EXCLUDE_KERNEL)));

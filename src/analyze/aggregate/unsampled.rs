@@ -12,7 +12,7 @@ const WORTH_TELLING: usize = 20;
 ///
 /// What processes took that ended before their first sample is among other processes' energy. A clock's samples are
 /// completed by the CPU time that the recorder counts ([`NotSampled`](super::not_sampled::NotSampled)). What a hardware
-/// event would have counted of them, and how much of their time was the user's, nothing tells.
+/// event would have counted of them nothing tells.
 #[derive(Debug)]
 pub(crate) struct Unsampled {
     started: FxHashSet<u32>,
@@ -45,7 +45,7 @@ impl Unsampled {
         (without >= WORTH_TELLING && 2 * without > all).then(|| {
             format!(
                 "{without} of {all} processes that the program started left no sample: what they took is not known, and is \
-                 among others' joules. Recorded with -e cpu-clock and without --user-only it is booked to the program"
+                 among others' joules. Recorded with -e cpu-clock it is booked to the program"
             )
         })
     }

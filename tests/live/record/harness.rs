@@ -14,7 +14,6 @@ use eprof::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT};
 use eprof::units::Nanoseconds;
 use eprof_testbed::{eprof, skip};
 use perf_data::EventDesc;
-use perf_data::attr::flag;
 use perf_data::record::{Record, RecordContext};
 use tempfile::TempDir;
 
@@ -71,19 +70,6 @@ pub fn can_record() -> bool {
         let output = Folder::new().record(["--", "true"]).output().expect("eprof runs");
         let said = || format!("programs cannot be sampled here: {}", stderr(&output));
         (!output.status.success()).then(said)
-    })
-}
-
-/// Whether this machine lets this user sample what the kernel does for a program. If not, the test is skipped.
-pub fn can_sample_kernel() -> bool {
-    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
-    is_possible(&WHY_NOT, || {
-        let folder = Folder::new();
-        let output = folder.record(["-e", "cpu-clock", "--", "true"]).output().expect("eprof runs");
-        assert!(output.status.success(), "{}", stderr(&output));
-        let recording = Recording::open(&folder.data()).expect("a readable recording");
-        let is_told = recording.events()[0].attr.has(flag::EXCLUDE_KERNEL);
-        is_told.then(|| "this user may not sample the kernel's mode".to_owned())
     })
 }
 
