@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::PushError;
 use super::folder::Window;
+use super::window_set::WindowSet;
 
 /// The list of what one receiver has. Each line is a window's name, size and time; a line is there when the receiver has
 /// acknowledged the window, and is on disk before anybody relies on it. A list that is lost costs a second push of all, which
@@ -20,7 +21,7 @@ pub struct Acknowledged {
     path: PathBuf,
     /// Locked as long as it is open.
     file: File,
-    known: HashSet<String>,
+    known: WindowSet,
 }
 
 /// No list is longer: a line of some sixty bytes for each minute of twenty years.
@@ -71,11 +72,12 @@ impl Acknowledged {
 
     /// Whether the receiver has it.
     pub fn has(&self, window: &Window) -> bool {
-        self.has_key(&window.key())
+        self.known.has(window)
     }
 
-    pub(super) fn has_key(&self, key: &str) -> bool {
-        self.known.contains(key)
+    /// What the receiver has, which goes on changing.
+    pub(super) fn known(&self) -> WindowSet {
+        self.known.clone()
     }
 
     /// The receiver has these.
@@ -84,7 +86,7 @@ impl Acknowledged {
     /// A disk that is full; the receiver gets them again then, and counts them once.
     pub fn insert(&mut self, windows: &[Window]) -> Result<(), PushError> {
         let lines: String = windows.iter().map(|window| format!("{}\n", window.key())).collect();
-        self.known.extend(windows.iter().map(Window::key));
+        self.known.add(windows.iter().map(Window::key));
         self.add(&lines)
     }
 
@@ -98,11 +100,11 @@ impl Acknowledged {
             return Ok(());
         }
         let kept: HashSet<String> =
-            windows.iter().map(Window::key).filter(|key| self.known.contains(key)).collect();
+            windows.iter().map(Window::key).filter(|key| self.known.has_key(key)).collect();
         let lines: String = kept.iter().map(|key| format!("{key}\n")).collect();
         // In place, since the lock is the file's: what is cut off in between is pushed once more.
         self.file.set_len(0).map_err(PushError::file("shorten", &self.path))?;
-        self.known = kept;
+        self.known.set(kept);
         self.add(&lines)
     }
 

@@ -51,6 +51,7 @@ mod settings;
 mod shared;
 mod units;
 mod values;
+mod waiting;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -130,8 +131,10 @@ pub fn run(args: AgentArgs) -> Outcome {
         let end = session::run(&sampled, &shared, &mut opened)?;
         if end == End::Stopped {
             let kept = back.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(kept) = kept {
-                kept.pushing.finish();
+            if let Some(Kept { settings, pushing, .. }) = kept {
+                for left in pushing.finish() {
+                    say(left.told(&settings.output, &settings.receivers));
+                }
             }
         }
         let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
