@@ -43,6 +43,7 @@ mod http;
 mod log;
 mod metrics;
 mod pipeline;
+mod places;
 mod push;
 mod receivers;
 mod rights;
