@@ -55,6 +55,8 @@ fn an_insert_is_acknowledged_by_clickhouse_alone() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(why) && said.contains(&server.address().to_string()), "{said}");
         assert_eq!(remembered(&tables), 0, "{said}");
+        let left = fs::read_dir(&tables).expect("a folder").map(|entry| entry.expect("readable").path());
+        assert_eq!(left.filter(|path| path.is_file()).count(), 0, "no list of nothing is left");
     }
     let server = database(|| Answer::of_clickhouse(""));
     let said = push_all(&tables, &url(server.address()), &[]);
