@@ -137,7 +137,8 @@ impl Sender {
                         return Ok(step);
                     }
                     left_out.push(self.failed(failure, &batch.windows())?);
-                    return Ok(self.told(pushed, left_out, waiting.len() - 1));
+                    let left = self.waiting()?.len();
+                    return Ok(self.told(pushed, left_out, left));
                 }
             }
             self.list.insert(&batch.windows())?;
