@@ -1,6 +1,7 @@
 //! `eprof push`: a folder of tables into a database of ClickHouse.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
@@ -9,10 +10,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Args;
 use eprof::push::clickhouse::{PASSWORD_VARIABLE, Sender, Server, Target, create_tables};
-use eprof::push::{Backoff, SecretSource, Strays, Trust, strays, windows};
+use eprof::push::{Backoff, PushError, SecretSource, Strays, Trust, strays, windows};
 
 use super::Outcome;
 use super::agent::Span;
+use super::denied;
 use super::output;
 use super::progress_line::ProgressLine;
 
@@ -78,8 +80,9 @@ pub fn run(args: PushArgs) -> Outcome {
         password.read()?;
     }
     // Before anything is written into it: it may not be a folder of tables.
-    let whole = windows(&folder)?.into_iter().filter(|window| window.is_whole(&folder)).count();
-    let Strays { pieces, foreign } = strays(&folder)?;
+    let whole =
+        windows(&folder).map_err(or_whose)?.into_iter().filter(|window| window.is_whole(&folder)).count();
+    let Strays { pieces, foreign } = strays(&folder).map_err(or_whose)?;
     output::warn(foreign.iter().map(|path| format!("left out: {} is no table of eprof", path.display())));
     output::warn(pieces.iter().map(|why| format!("left out: {why}")));
     if whole == 0 {
@@ -93,7 +96,7 @@ pub fn run(args: PushArgs) -> Outcome {
     let name = target.name();
     let mut server = Server::new(target, password, &trust, args.allow_plain_http)?;
     server.give_up_after(args.retry_for.0);
-    let mut sender = Sender::new(&folder, server)?;
+    let mut sender = Sender::new(&folder, server).map_err(or_whose)?;
     let waiting = sender.waiting()?.len();
     let mut counts =
         Counts { there: whole.saturating_sub(waiting), waiting, broken: pieces.len(), ..Counts::default() };
@@ -111,6 +114,20 @@ pub fn run(args: PushArgs) -> Outcome {
         _ => output::say(format_args!("{name}: {counts}, of {}", folder.display())),
     }
     Ok(if counts.broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is wrong, and where the system denies something, whose that is.
+fn or_whose(error: PushError) -> anyhow::Error {
+    let denied = match &error {
+        PushError::File { path, cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied => {
+            denied::repair(path)
+        }
+        _ => None,
+    };
+    match denied {
+        Some(repair) => anyhow::anyhow!("{error}; {repair}"),
+        None => error.into(),
+    }
 }
 
 /// What became of the windows of a folder. One that an agent removes meanwhile is found no more.

@@ -1,7 +1,7 @@
 //! Which recordings a verb reads: files, and folders of them.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 use perf_data::format::FILE_HEADER_SIZE;
 use perf_data::{ReadError, check_header};
 
+use super::denied;
 use super::output::warn;
 
 /// What recordings are called. A file of that name that is none was to become one.
@@ -45,8 +46,14 @@ pub fn expand(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 /// A path that leads nowhere and is not called as recordings are was to be a folder, or is mistyped.
 fn check_there(path: &Path) -> anyhow::Result<()> {
     let is_named_so = path.extension().is_some();
-    if is_named_so || path == Path::new("-") || fs::symlink_metadata(path).is_ok() {
+    let there = fs::symlink_metadata(path);
+    if is_named_so || path == Path::new("-") || there.is_ok() {
         return Ok(());
+    }
+    if let Err(error) = there
+        && error.kind() == io::ErrorKind::PermissionDenied
+    {
+        return Err(or_whose(error, path)).with_context(|| format!("cannot read {}", path.display()));
     }
     bail!(
         "cannot read {}: there is no such folder or file: is it written right? `eprof record -o DIR/NAME.data` makes recordings",
@@ -54,10 +61,20 @@ fn check_there(path: &Path) -> anyhow::Result<()> {
     )
 }
 
+/// What the system says, and where it denies something, whose that is.
+fn or_whose(error: io::Error, path: &Path) -> anyhow::Error {
+    let repair = if error.kind() == io::ErrorKind::PermissionDenied { denied::repair(path) } else { None };
+    match repair {
+        Some(repair) => anyhow::anyhow!("{error}; {repair}"),
+        None => error.into(),
+    }
+}
+
 fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let cannot = || format!("cannot read the folder {}", folder.display());
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
-    for entry in fs::read_dir(folder).with_context(cannot)? {
+    let entries = fs::read_dir(folder).map_err(|error| or_whose(error, folder)).with_context(cannot)?;
+    for entry in entries {
         let path = entry.with_context(cannot)?.path();
         let is_replaced = path.extension().is_some_and(|extension| extension == REPLACED);
         if is_replaced || !path.is_file() {
