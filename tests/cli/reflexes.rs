@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output, Stdio};
 
-use eprof_testbed::eprof;
+use eprof_testbed::{eprof, skip_quietly};
 
 fn run(arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().expect("a folder");
