@@ -132,8 +132,8 @@ fn what_is_found_was_sent_or_there_or_is_broken_or_waits() {
     let server = database(|| Answer::of_clickhouse(""));
     let said_of = |url: &str| said(&push(&tables, url, &["--retry-for", "0s"]));
     assert!(said_of(&url(server.address())).contains("5 windows found: 5 sent"));
-    let list = fs::read_dir(&tables).expect("a folder").map(|entry| entry.expect("readable").path());
-    let list = list.filter(|path| path.is_file()).next().expect("what is remembered");
+    let mut entries = fs::read_dir(&tables).expect("a folder").map(|entry| entry.expect("readable").path());
+    let list = entries.find(|path| path.is_file()).expect("what is remembered");
     // One is there, one cannot be read, one is not whole, and two wait.
     let text = fs::read_to_string(&list).expect("text");
     let lines: Vec<&str> = text.lines().collect();
