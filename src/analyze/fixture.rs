@@ -61,8 +61,10 @@ pub fn event(name: &str, role: Role, encoding: &str) -> EventInfo {
 const TEXT: u64 = 0xffff_ffff_c000_0000;
 const FUNCTION_SIZE: u64 = 0x100;
 const CONTEXT_KERNEL: u64 = -128i64 as u64;
-const PERIOD: u64 = 1_000_000;
-const SAMPLE_TYPE: u64 =
+/// Nanoseconds between two samples of a CPU.
+pub const PERIOD: u64 = 1_000_000;
+/// What samples tell.
+pub const SAMPLE_TYPE: u64 =
     encode::TRAILER_FIELDS | sample_type::IP | sample_type::PERIOD | sample_type::CALLCHAIN;
 
 /// A recording of samples on two CPUs in turn, each with its stack, the outermost function first. Functions below 100

@@ -32,6 +32,7 @@ use perf_data::format::sample_type;
 use perf_data::{ReadError, input_name};
 use regex::Regex;
 
+use super::denied;
 use super::memory;
 use super::model::folders;
 use super::output::say;
@@ -554,9 +555,9 @@ fn repair(error: &RecordingError, path: &Path) -> Option<String> {
     let RecordingError::PerfData(error) = error else { return None };
     let name = input_name(path);
     match error {
-        ReadError::Open { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Some(format!(
-            "recordings are their owner's alone: `ls -l {name}` says whose it is, and `sudo` reads it, as does a copy of yours"
-        )),
+        ReadError::Open { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            denied::repair(path).map(|repair| format!("recordings are their owner's alone: {repair}"))
+        }
         ReadError::Open { source, .. } if source.kind() == io::ErrorKind::NotFound => {
             Some(format!("`eprof record -o {name} COMMAND` would make it"))
         }
@@ -659,16 +660,17 @@ mod tests {
 
     #[test]
     fn files_that_cannot_be_read_have_a_repair() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("a.data");
+        std::fs::write(&file, "").expect("written");
+        let denied = ReadError::Open { path: file.clone(), source: io::ErrorKind::PermissionDenied.into() };
+        let denied = or_say_how_to_record::<()>(&file, Err(denied.into())).expect_err("denied").to_string();
+        assert!(denied.contains("a.data is your own") && denied.contains("chmod u+rwX "), "{denied}");
         let path = Path::new("run/a.data");
         let said = |error: ReadError| {
             or_say_how_to_record::<()>(path, Err(error.into())).expect_err("an error").to_string()
         };
         let open = |kind: io::ErrorKind| said(ReadError::Open { path: path.to_owned(), source: kind.into() });
-        let denied = open(io::ErrorKind::PermissionDenied);
-        assert!(
-            denied.contains("cannot read run/a.data: ") && denied.contains("`ls -l run/a.data`"),
-            "{denied}"
-        );
         assert!(
             open(io::ErrorKind::NotFound).ends_with("`eprof record -o run/a.data COMMAND` would make it")
         );

@@ -12,6 +12,7 @@ mod bus_error;
 mod by;
 mod calibrate;
 mod demo;
+mod denied;
 mod doctor;
 mod ending;
 mod export;

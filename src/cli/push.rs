@@ -1,5 +1,7 @@
 //! `eprof push`: a folder of tables into a database of ClickHouse.
 
+use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
@@ -8,10 +10,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::Args;
 use eprof::push::clickhouse::{PASSWORD_VARIABLE, Sender, Server, Target, create_tables};
-use eprof::push::{Backoff, SecretSource, Strays, Trust, strays, windows};
+use eprof::push::{Backoff, PushError, SecretSource, Strays, Trust, strays, windows};
 
 use super::Outcome;
 use super::agent::Span;
+use super::denied;
 use super::output;
 use super::progress_line::ProgressLine;
 
@@ -77,11 +80,12 @@ pub fn run(args: PushArgs) -> Outcome {
         password.read()?;
     }
     // Before anything is written into it: it may not be a folder of tables.
-    let is_empty = !windows(&folder)?.iter().any(|window| window.is_whole(&folder));
-    let Strays { pieces, foreign } = strays(&folder)?;
+    let whole =
+        windows(&folder).map_err(or_whose)?.into_iter().filter(|window| window.is_whole(&folder)).count();
+    let Strays { pieces, foreign } = strays(&folder).map_err(or_whose)?;
     output::warn(foreign.iter().map(|path| format!("left out: {} is no table of eprof", path.display())));
     output::warn(pieces.iter().map(|why| format!("left out: {why}")));
-    if is_empty {
+    if whole == 0 {
         bail!(
             "nothing to push: no window is whole in the tables in {}: make some by `eprof export RECORDINGS --format \
              parquet -o DIR` or `eprof agent`",
@@ -92,55 +96,135 @@ pub fn run(args: PushArgs) -> Outcome {
     let name = target.name();
     let mut server = Server::new(target, password, &trust, args.allow_plain_http)?;
     server.give_up_after(args.retry_for.0);
-    let mut sender = Sender::new(&folder, server)?;
-    let all = sender.waiting()?.len();
+    let mut sender = Sender::new(&folder, server).map_err(or_whose)?;
+    let waiting = sender.waiting()?.len();
+    let mut counts =
+        Counts { there: whole.saturating_sub(waiting), waiting, broken: pieces.len(), ..Counts::default() };
     let line = ProgressLine::new(false, false);
+    let pushed = push(&mut sender, &mut counts, args.retry_for.0, &line);
+    line.clear();
+    pushed.with_context(|| {
+        let again = if counts.waiting > 0 { "; the same command goes on with those that wait" } else { "" };
+        format!("{name}: {counts}{again}")
+    })?;
+    match counts {
+        Counts { sent: 0, broken: 0, .. } => {
+            output::say(format_args!("{name} has all of {} already: {counts}", folder.display()))
+        }
+        _ => output::say(format_args!("{name}: {counts}, of {}", folder.display())),
+    }
+    Ok(if counts.broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is wrong, and where the system denies something, whose that is.
+fn or_whose(error: PushError) -> anyhow::Error {
+    let denied = match &error {
+        PushError::File { path, cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied => {
+            denied::repair(path)
+        }
+        _ => None,
+    };
+    match denied {
+        Some(repair) => anyhow::anyhow!("{error}; {repair}"),
+        None => error.into(),
+    }
+}
+
+/// What became of the windows of a folder. One that an agent removes meanwhile is found no more.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Counts {
+    sent: usize,
+    /// Rows of those.
+    rows: u64,
+    /// What the server had before.
+    there: usize,
+    /// What is not whole or cannot be read.
+    broken: usize,
+    waiting: usize,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { sent, rows, there, broken, waiting } = self;
+        let found = sent + there + broken + waiting;
+        let plural = if found == 1 { "" } else { "s" };
+        write!(
+            to,
+            "{found} window{plural} found: {sent} sent ({rows} rows), {there} there already, {broken} broken, {waiting} waiting"
+        )
+    }
+}
+
+/// Sends until nothing waits, or nothing has gone well for so long.
+fn push(
+    sender: &mut Sender,
+    counts: &mut Counts,
+    retry_for: Duration,
+    line: &ProgressLine,
+) -> anyhow::Result<()> {
+    let name = sender.server().target().name();
     let mut backoff = Backoff::new(LONGEST_PAUSE);
     let mut last_success = Instant::now();
-    let (mut windows, mut rows, mut left_out) = (0, 0, pieces.len());
+    let mut told = None;
     loop {
-        line.show(format_args!("{windows} of {all} windows pushed; waiting for {name}"));
-        match sender.step() {
+        let (sent, left) = (counts.sent, counts.waiting);
+        line.show(format_args!("{sent} of {} windows pushed; waiting for {name}", sent + left));
+        let failure = match sender.step() {
             Ok(step) => {
                 backoff.succeeded();
-                last_success = Instant::now();
-                windows += step.pushed.windows;
-                rows += step.pushed.rows;
-                left_out += step.left_out.len();
+                (last_success, told) = (Instant::now(), None);
+                counts.sent += step.pushed.windows;
+                counts.rows += step.pushed.rows;
+                counts.broken += step.left_out.len();
+                counts.waiting = step.waiting;
                 output::warn(step.left_out.iter().map(|why| format!("left out: {why}")));
                 if step.waiting == 0 {
-                    break;
+                    return Ok(());
                 }
+                continue;
             }
-            Err(failure) if failure.is_temporary() => {
-                let pause = backoff.failed(failure.after);
-                if last_success.elapsed() + pause > args.retry_for.0 {
-                    line.clear();
-                    return Err(failure).with_context(|| {
-                        format!(
-                            "{windows} of {all} windows are pushed; the same command goes on with the others"
-                        )
-                    });
-                }
-                if backoff.failures() == 1 {
-                    output::say(format_args!("trying again for {:?}: {failure}", args.retry_for.0));
-                }
-                thread::sleep(pause);
-            }
-            Err(failure) => {
-                line.clear();
-                return Err(failure)
-                    .with_context(|| format!("{windows} of {all} windows are pushed to {name}"));
-            }
+            Err(failure) => failure,
+        };
+        // What went wrong says more than a folder that cannot be read now.
+        counts.waiting = sender.waiting().map_or(counts.waiting, |waiting| waiting.len());
+        if !failure.is_temporary() {
+            return Err(failure.into());
         }
-    }
-    line.clear();
-    let plural = if windows == 1 { "" } else { "s" };
-    match windows {
-        0 if left_out == 0 => output::say(format_args!("{name} has all of {} already", folder.display())),
-        _ => {
-            output::say(format_args!("{name}: {windows} window{plural}, {rows} rows of {}", folder.display()))
+        let pause = backoff.failed(failure.after);
+        let left = retry_for.saturating_sub(last_success.elapsed());
+        // What the server asks for is waited for in full; a little more keeps many senders from coming back at once.
+        if failure.after.unwrap_or(pause) >= left {
+            let why = failure.after.filter(|_| !retry_for.is_zero()).map(|_| {
+                format!(
+                    ", which is longer than --retry-for {} s allows: give it more, or push again then",
+                    retry_for.as_secs_f64()
+                )
+            });
+            bail!("{failure}{}", why.unwrap_or_default());
         }
+        if told != Some(failure.after) {
+            told = Some(failure.after);
+            let when = failure
+                .after
+                .map_or(String::new(), |asked| format!(" in {} s, as it asks,", asked.as_secs()));
+            output::say(format_args!(
+                "trying again{when} for {} s at most: {failure}",
+                retry_for.as_secs_f64()
+            ));
+        }
+        thread::sleep(pause.min(left));
     }
-    Ok(if left_out == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_is_the_sum() {
+        let counts = Counts { sent: 2, rows: 70, there: 3, broken: 4, waiting: 5 };
+        let text = "14 windows found: 2 sent (70 rows), 3 there already, 4 broken, 5 waiting";
+        assert_eq!(counts.to_string(), text);
+        assert!(Counts { sent: 1, ..Counts::default() }.to_string().starts_with("1 window found: 1 sent"));
+    }
 }

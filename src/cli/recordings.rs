@@ -1,16 +1,22 @@
 //! Which recordings a verb reads: files, and folders of them.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use eprof::label::shell_word;
+use eprof::report::store::schema::TABLES;
 use perf_data::format::FILE_HEADER_SIZE;
 use perf_data::{ReadError, check_header};
 
+use super::denied;
 use super::output::warn;
 
+/// What tables begin with.
+const MAGIC: &[u8; 4] = b"PAR1";
 /// What recordings are called. A file of that name that is none was to become one.
 const RECORDED: &str = "data";
 /// What the recorder calls a recording that a new one took the place of.
@@ -28,6 +34,7 @@ pub fn expand(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
             paths.extend(recordings_in(path)?);
         } else {
             check_there(path)?;
+            check_no_table(path)?;
             paths.push(path.clone());
         }
     }
@@ -45,8 +52,14 @@ pub fn expand(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 /// A path that leads nowhere and is not called as recordings are was to be a folder, or is mistyped.
 fn check_there(path: &Path) -> anyhow::Result<()> {
     let is_named_so = path.extension().is_some();
-    if is_named_so || path == Path::new("-") || fs::symlink_metadata(path).is_ok() {
+    let there = fs::symlink_metadata(path);
+    if is_named_so || path == Path::new("-") || there.is_ok() {
         return Ok(());
+    }
+    if let Err(error) = there
+        && error.kind() == io::ErrorKind::PermissionDenied
+    {
+        return Err(or_whose(error, path)).with_context(|| format!("cannot read {}", path.display()));
     }
     bail!(
         "cannot read {}: there is no such folder or file: is it written right? `eprof record -o DIR/NAME.data` makes recordings",
@@ -54,10 +67,58 @@ fn check_there(path: &Path) -> anyhow::Result<()> {
     )
 }
 
+/// A table is no recording, and another verb reads it.
+fn check_no_table(path: &Path) -> anyhow::Result<()> {
+    let mut start = [0; MAGIC.len()];
+    // A pipe would lose what is read of it.
+    let is_table = path.is_file()
+        && File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok()
+        && start == *MAGIC;
+    if is_table {
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        let tables = tables_of(folder).unwrap_or_else(|| folder.to_owned());
+        bail!("{} is no recording: {}", path.display(), by_fleet(&tables));
+    }
+    Ok(())
+}
+
+/// The folder of tables that this one is, or is a part of.
+fn tables_of(folder: &Path) -> Option<PathBuf> {
+    let has_tables = |folder: &Path| TABLES.iter().any(|table| folder.join(table.name).is_dir());
+    let is_table = |name: &OsStr| TABLES.iter().any(|table| name == table.name);
+    if has_tables(folder) {
+        return Some(folder.to_owned());
+    }
+    // Its name may be of another folder, as `.` is.
+    let whole = fs::canonicalize(folder).ok()?;
+    let above = whole.parent().filter(|_| whole.file_name().is_some_and(is_table))?;
+    let given = folder.parent().filter(|given| *given != Path::new("") && folder.file_name().is_some());
+    has_tables(above).then(|| given.map_or_else(|| above.to_owned(), Path::to_owned))
+}
+
+fn by_fleet(tables: &Path) -> String {
+    let folder = shell_word(&tables.to_string_lossy());
+    format!(
+        "there are tables in {}, as `eprof agent` and `eprof export --format parquet` write them: `eprof fleet report {folder}` \
+         reads them",
+        tables.display()
+    )
+}
+
+/// What the system says, and where it denies something, whose that is.
+fn or_whose(error: io::Error, path: &Path) -> anyhow::Error {
+    let repair = if error.kind() == io::ErrorKind::PermissionDenied { denied::repair(path) } else { None };
+    match repair {
+        Some(repair) => anyhow::anyhow!("{error}; {repair}"),
+        None => error.into(),
+    }
+}
+
 fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let cannot = || format!("cannot read the folder {}", folder.display());
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
-    for entry in fs::read_dir(folder).with_context(cannot)? {
+    let entries = fs::read_dir(folder).map_err(|error| or_whose(error, folder)).with_context(cannot)?;
+    for entry in entries {
         let path = entry.with_context(cannot)?.path();
         let is_replaced = path.extension().is_some_and(|extension| extension == REPLACED);
         if is_replaced || !path.is_file() {
@@ -73,6 +134,11 @@ fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     left_out.sort();
     warn(left_out);
     found.sort();
+    if found.is_empty()
+        && let Some(tables) = tables_of(folder)
+    {
+        bail!("no recording is in the folder {}: {}", folder.display(), by_fleet(&tables));
+    }
     if found.is_empty() {
         let example = folder.join("a.data");
         bail!(
@@ -133,5 +199,24 @@ mod tests {
         let error = expand(&[empty.path().to_owned()]).expect_err("nothing is in it").to_string();
         let repair = format!("`eprof record -o {}/a.data COMMAND`", empty.path().display());
         assert!(error.contains("no recording") && error.ends_with(&repair), "{error}");
+    }
+
+    #[test]
+    fn tables_are_said_to_be_read_by_another_verb() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tables = folder.path().join("tables");
+        for table in TABLES {
+            fs::create_dir_all(tables.join(table.name)).expect("a folder");
+            fs::write(tables.join(table.name).join("1.parquet"), "PAR1...PAR1").expect("written");
+        }
+        let command = format!("`eprof fleet report {}`", tables.display());
+        for given in ["tables", "tables/samples", "tables/balance/1.parquet"] {
+            let said = expand(&[folder.path().join(given)]).expect_err(given).to_string();
+            assert!(said.contains("no recording") && said.contains(&command), "{given}: {said}");
+        }
+        let alone = folder.path().join("alone.parquet");
+        fs::write(&alone, "PAR1").expect("written");
+        let said = expand(&[alone]).expect_err("a table").to_string();
+        assert!(said.contains(&format!("`eprof fleet report {}`", folder.path().display())), "{said}");
     }
 }

@@ -5,6 +5,7 @@
 
 use std::str::FromStr;
 
+use eprof::report::pattern_fault;
 use regex::Regex;
 
 use crate::dialect::Dialect;
@@ -246,9 +247,11 @@ fn check(dimension: &Dimension, comparison: Comparison, value: &str) -> Result<(
     let is_pattern = matches!(comparison, Comparison::Matches | Comparison::MatchesNot);
     let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
     if is_pattern {
-        let pattern =
-            if matches!(dimension, Dimension::Label(_)) { of_line(value) } else { value.to_owned() };
-        Regex::new(&pattern).map_err(|error| format!("{value:?} is no regular expression: {error}"))?;
+        let fault = |error| format!("{value:?} is no regular expression: {}", pattern_fault(&error));
+        Regex::new(value).map_err(fault)?;
+        if matches!(dimension, Dimension::Label(_)) {
+            Regex::new(&of_line(value)).map_err(fault)?;
+        }
     }
     match dimension {
         _ if dimension.is_number() && is_pattern => {
@@ -311,6 +314,10 @@ mod tests {
             assert!(parsed(wrong).is_err(), "{wrong:?}");
         }
         assert!(parsed(&"(".repeat(100_000)).is_err());
+        for pattern in ["comm ~ '('", "label:version ~ '('"] {
+            let said = parsed(pattern).expect_err("no pattern");
+            assert_eq!(said, r#""(" is no regular expression: unclosed group"#);
+        }
     }
 
     #[test]

@@ -56,8 +56,13 @@ impl Dimension {
     /// `group` is the path of the control group of the thread in question, where samples told it: it says more of this
     /// thread than the identity, which is of all.
     pub fn value(&self, identity: Option<&Identity>, hostname: &str, group: Option<&str>) -> String {
+        self.told(identity, hostname, group).unwrap_or_else(|| format!("[no {self}]"))
+    }
+
+    /// The same, where it is said.
+    pub fn told(&self, identity: Option<&Identity>, hostname: &str, group: Option<&str>) -> Option<String> {
         let of = |find: &dyn Fn(&Identity) -> Option<String>| identity.and_then(find);
-        let value = match self {
+        match self {
             Self::Node => of(&|identity| identity.node()).or_else(|| text(hostname)),
             Self::Rank => of(&|identity| identity.job.rank.map(|rank| format!("rank={rank}"))),
             Self::Job => of(&|identity| {
@@ -84,8 +89,7 @@ impl Dimension {
             Self::Label(key) => {
                 of(&|identity| identity.labels.get(key).map(|value| format!("{key}={value}")))
             }
-        };
-        value.unwrap_or_else(|| format!("[no {self}]"))
+        }
     }
 }
 

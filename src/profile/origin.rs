@@ -37,6 +37,11 @@ impl Origin {
         dimension.value(self.identity.as_ref(), &self.hostname, None)
     }
 
+    /// The same, where it says so.
+    pub fn told(&self, dimension: &Dimension) -> Option<String> {
+        dimension.told(self.identity.as_ref(), &self.hostname, None)
+    }
+
     /// The same of those of its threads that samples told to be in the control group of this path, which may tell more.
     pub fn value_in(&self, cgroup: Option<&str>, dimension: &Dimension) -> String {
         dimension.value(self.identity.as_ref(), &self.hostname, cgroup)

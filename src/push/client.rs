@@ -66,7 +66,7 @@ pub enum Trust {
 pub struct Failure {
     /// What kind of failure it is.
     pub kind: Kind,
-    /// How long the receiver wants to be left alone.
+    /// How long the receiver wants to be left alone, of what it asks for an hour at most.
     pub after: Option<Duration>,
     pub(super) text: String,
     /// Of a refusal, the answer's headers: they tell who refuses.
@@ -231,10 +231,10 @@ impl Client {
 
     fn answer(&self, mut response: Response<Body>) -> Result<Answered, Failure> {
         let status = response.status();
-        let after = response
+        let asked = response
             .headers()
             .get("retry-after")
-            .and_then(|value| waited(value.to_str().ok()?, SystemTime::now()));
+            .and_then(|value| asked_to_wait(value.to_str().ok()?, SystemTime::now()));
         let location =
             response.headers().get("location").and_then(|value| value.to_str().ok()).map(str::to_owned);
         let mut body = Vec::new();
@@ -262,7 +262,11 @@ impl Client {
             | StatusCode::REQUEST_TIMEOUT => (Kind::Busy, format!("{name} answers {status}: {said}")),
             _ => (Kind::Refused(status.as_u16()), format!("{name} answers {status}: {said}")),
         };
-        let text = text.trim_end_matches([' ', ':']).to_owned();
+        let mut text = text.trim_end_matches([' ', ':']).to_owned();
+        if let Some(asked) = asked {
+            text += &format!(" (it asks to be tried again after {} s)", asked.as_secs());
+        }
+        let after = asked.map(|asked| asked.min(LONGEST_WAIT));
         Err(Failure { kind, after, text, headers: Some(Box::new(response.headers().clone())) })
     }
 
@@ -367,12 +371,11 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// What `Retry-After` asks for: seconds, or a time.
-fn waited(text: &str, now: SystemTime) -> Option<Duration> {
-    let asked = match text.trim().parse::<u64>() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => date::parse(text)?.duration_since(now).unwrap_or_default(),
-    };
-    Some(asked.min(LONGEST_WAIT))
+fn asked_to_wait(text: &str, now: SystemTime) -> Option<Duration> {
+    match text.trim().parse::<u64>() {
+        Ok(seconds) => Some(Duration::from_secs(seconds)),
+        Err(_) => Some(date::parse(text)?.duration_since(now).unwrap_or_default()),
+    }
 }
 
 fn authorities(trust: &Trust) -> Result<Vec<Certificate<'static>>, PushError> {
@@ -424,12 +427,11 @@ mod tests {
     #[test]
     fn retry_after_is_seconds_or_a_time() {
         let now = UNIX_EPOCH + Duration::from_secs(784_111_777);
-        assert_eq!(waited(" 120 ", now), Some(Duration::from_secs(120)));
-        assert_eq!(waited("Sun, 06 Nov 1994 08:50:37 GMT", now), Some(Duration::from_secs(60)));
-        assert_eq!(waited("Sun, 06 Nov 1994 08:49:36 GMT", now), Some(Duration::ZERO), "over already");
-        assert_eq!(waited("999999999", now), Some(LONGEST_WAIT));
-        assert_eq!(waited("soon", now), None);
-        assert_eq!(waited("-5", now), None);
+        assert_eq!(asked_to_wait(" 120 ", now), Some(Duration::from_secs(120)));
+        assert_eq!(asked_to_wait("Sun, 06 Nov 1994 08:50:37 GMT", now), Some(Duration::from_secs(60)));
+        assert_eq!(asked_to_wait("Sun, 06 Nov 1994 08:49:36 GMT", now), Some(Duration::ZERO), "over already");
+        assert_eq!(asked_to_wait("soon", now), None);
+        assert_eq!(asked_to_wait("-5", now), None);
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod folder;
 pub mod otlp;
 mod secret;
 mod spool;
+mod window_set;
 
 pub use acknowledged::Acknowledged;
 pub use backoff::Backoff;

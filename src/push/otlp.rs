@@ -1,7 +1,5 @@
 //! Profiles for collectors of OpenTelemetry, by HTTP.
 
-use std::path::PathBuf;
-
 use ureq::http::HeaderValue;
 
 use super::client::{Answered, Client, Failure, Kind, Trust, one_line};
@@ -135,12 +133,9 @@ impl Sender {
         Self { collector, spool }
     }
 
-    /// How many windows wait.
-    ///
-    /// # Errors
-    /// A spool that cannot be read.
-    pub fn waiting(&self) -> Result<usize, PushError> {
-        Ok(self.spool.waiting()?.len())
+    /// Where windows wait.
+    pub fn spool(&self) -> &Spool {
+        &self.spool
     }
 
     /// Sends the next window.
@@ -163,11 +158,6 @@ impl Sender {
         }
         self.spool.remove(first)?;
         Ok(step)
-    }
-
-    /// Where the spool is.
-    pub fn folder(&self) -> PathBuf {
-        self.spool.folder().to_owned()
     }
 }
 

@@ -42,15 +42,6 @@ pub enum RecordError {
         hint: &'static str,
     },
 
-    /// More samples a second were asked for than are to be had.
-    #[error("{frequency} samples a second are too many: {limit}")]
-    TooFrequent {
-        /// What was asked for.
-        frequency: u64,
-        /// How many there may be, and whose limit that is.
-        limit: String,
-    },
-
     /// No meter that was asked for can be read.
     #[error(transparent)]
     Meters(#[from] Unmet),

@@ -2,7 +2,6 @@
 
 use crate::machine::Roots;
 use crate::machine::roots::read_number;
-use crate::record::error::RecordError;
 use crate::record::sampled_event::{SampleInterval, SampledEvent};
 
 /// Samples a second of an event on each CPU beyond which taking them is most of what the machine does: what kernels
@@ -19,35 +18,31 @@ fn of_kernel(roots: &Roots) -> Option<u64> {
     read_number(&roots.procfs.join("sys/kernel/perf_event_max_sample_rate")).ok()
 }
 
-/// Refuses events that are to be sampled more often than is possible, and says how often it is.
-///
-/// # Errors
-/// The first such event.
-pub fn check(roots: &Roots, events: &[SampledEvent]) -> Result<(), RecordError> {
-    let frequencies = events.iter().filter_map(|event| match event.interval {
-        SampleInterval::Frequency(frequency) => Some(frequency),
-        SampleInterval::Period(_) => None,
-    });
+/// Lowers the rates of events that are to be sampled more often than is possible, as perf does. Gives what is to be said of it.
+pub fn lower(roots: &Roots, events: &mut [SampledEvent]) -> Option<String> {
     let highest = highest(roots);
-    let Some(frequency) = frequencies.into_iter().find(|&frequency| frequency > highest) else {
-        return Ok(());
-    };
-    let limit = match of_kernel(roots).filter(|&kernel| kernel < MOST) {
-        Some(kernel) => format!(
-            "the kernel takes {kernel} at most (/proc/sys/kernel/perf_event_max_sample_rate); -F max takes as many, \
-             and more are to be had, up to eprof's own limit of {MOST}, after: sudo sysctl \
-             kernel.perf_event_max_sample_rate={}",
-            frequency.min(MOST)
-        ),
-        None => {
-            let kernel = of_kernel(roots).map_or("unknown".to_owned(), |kernel| kernel.to_string());
-            format!(
-                "eprof takes {MOST} at most, for more would measure nothing but the sampling; -F max takes as many \
-                 (the kernel's limit, /proc/sys/kernel/perf_event_max_sample_rate, is {kernel})"
-            )
+    let mut asked = None;
+    for event in events {
+        if let SampleInterval::Frequency(frequency) = &mut event.interval
+            && *frequency > highest
+        {
+            asked = asked.max(Some(*frequency));
+            *frequency = highest;
         }
-    };
-    Err(RecordError::TooFrequent { frequency, limit })
+    }
+    asked.map(|asked| {
+        let lowered = format!("{asked} samples a second were asked for, and {highest} are taken");
+        match of_kernel(roots).filter(|&kernel| kernel < MOST) {
+            Some(_) => format!(
+                "{lowered}, as many as the kernel allows (it lowers its limit by itself where samples take it too long); up to \
+                 eprof's own limit of {MOST} there are more after: sudo sysctl kernel.perf_event_max_sample_rate={}",
+                asked.min(MOST)
+            ),
+            None => {
+                format!("{lowered}, eprof's own limit: more would measure nothing but the sampling")
+            }
+        }
+    })
 }
 
 #[cfg(test)]
@@ -57,24 +52,28 @@ mod tests {
     use crate::machine::resolve_events;
     use crate::record::options::SamplingRate;
 
-    fn refusal(kernel: &str, frequency: u64) -> Option<String> {
+    /// The rate that comes of one, and what is said.
+    fn lowered(kernel: &str, frequency: u64) -> (SampleInterval, Option<String>) {
         let machine = FixtureMachine::new(&format!("proc/sys/kernel/perf_event_max_sample_rate: {kernel}"));
         let roots = Roots::under(machine.path());
         let spec = resolve_events(&roots, "cpu-clock").expect("known").remove(0);
-        let event = SampledEvent::new(spec, None, SamplingRate::Frequency(frequency));
-        check(&roots, &[event]).err().map(|error| error.to_string())
+        let mut events = [SampledEvent::new(spec, None, SamplingRate::Frequency(frequency))];
+        let said = lower(&roots, &mut events);
+        (events[0].interval, said)
     }
 
     #[test]
-    fn whose_limit_it_is_is_said() {
-        assert_eq!(refusal("25000", 25_000), None);
-        let of_kernel = refusal("25000", 30_000).expect("refused");
-        assert!(of_kernel.contains("sudo sysctl kernel.perf_event_max_sample_rate=30000"), "{of_kernel}");
-        let of_eprof = refusal("2000000", 1_000_000).expect("refused");
-        assert!(
-            of_eprof.contains("eprof takes 100000 at most") && of_eprof.contains("is 2000000"),
-            "{of_eprof}"
-        );
-        assert_eq!(refusal("2000000", 100_000), None);
+    fn rates_are_lowered_to_the_limit_and_whose_it_is_is_said() {
+        let at = SampleInterval::Frequency;
+        assert_eq!(lowered("25000", 25_000), (at(25_000), None));
+        let (rate, said) = lowered("25000", 30_000);
+        let said = said.expect("lowered");
+        assert_eq!(rate, at(25_000));
+        assert!(said.contains("sudo sysctl kernel.perf_event_max_sample_rate=30000"), "{said}");
+        let (rate, said) = lowered("2000000", 1_000_000);
+        let said = said.expect("lowered");
+        assert_eq!(rate, at(MOST));
+        assert!(said.contains("1000000 samples") && said.contains("eprof's own limit"), "{said}");
+        assert_eq!(lowered("2000000", 100_000), (at(100_000), None));
     }
 }

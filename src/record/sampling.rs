@@ -113,9 +113,9 @@ impl Sampling {
         probes: &[SampledEvent],
     ) -> Result<Self, RecordError> {
         let cpus: Vec<u32> = machine.cpus.iter().map(|cpu| cpu.cpu).collect();
-        let ChosenEvents { events, notes, by_eprof } =
+        let ChosenEvents { mut events, notes, by_eprof } =
             choose_events(roots, machine, &options.events, options.rate, options.model.as_ref())?;
-        frequency::check(roots, &events)?;
+        let lowered = frequency::lower(roots, &mut events);
         let support = KernelSupport::probe();
         let settings = AttrSettings {
             call_graph: options.call_graph,
@@ -126,7 +126,7 @@ impl Sampling {
         };
         let follows_apart = options.duty.is_some();
         let opener = Opener { roots, cpus: &cpus, scope, settings, probes, follows_apart };
-        let (mut warnings, mut notes) = (Vec::new(), notes);
+        let (mut warnings, mut notes): (Vec<String>, _) = (lowered.into_iter().collect(), notes);
         if !support.cgroups {
             match options.cgroups {
                 ControlGroups::Never => {}
@@ -138,7 +138,10 @@ impl Sampling {
             // Some virtual machines show a PMU that does not count.
             Err(error @ RecordError::EventNotSupported { .. }) if by_eprof => {
                 warnings.push(format!("{error}; CPU time was sampled instead"));
-                opener.open(clock_instead(roots, options.rate)?, &mut warnings)
+                let mut clock = clock_instead(roots, options.rate)?;
+                // What is said of it was said of the events that it stands for.
+                frequency::lower(roots, &mut clock);
+                opener.open(clock, &mut warnings)
             }
             other => other,
         };

@@ -46,9 +46,9 @@ impl<'a> CellSums<'a> {
             }
             Grouping::Recording => {
                 let groups = Groups::of(profile, dimensions);
-                rows.extend(groups.values.iter().map(|values| {
-                    let name = groups::title(values);
-                    Row { values: values.clone(), ..Row::new(name, Totals::default(), Totals::default()) }
+                rows.extend(groups.values.iter().zip(&groups.of_recording).map(|(values, &is_told)| {
+                    let row = Row::new(groups::title(values), Totals::default(), Totals::default());
+                    Row { values: values.clone(), is_told, ..row }
                 }));
                 RowOf::Thread(groups.of_thread)
             }
@@ -82,7 +82,7 @@ impl<'a> CellSums<'a> {
         }
     }
 
-    /// The rows that have something.
+    /// The rows that have something, and those that are told though they have nothing.
     pub fn finish(self) -> Vec<Row> {
         let Self { mut rows, variances, .. } = self;
         if let Some(variances) = variances.map(|variances| variances.finish(rows.len())) {
@@ -92,7 +92,7 @@ impl<'a> CellSums<'a> {
                 }
             }
         }
-        rows.retain(|row| !row.total.is_empty());
+        rows.retain(|row| row.is_told || !row.total.is_empty());
         rows
     }
 }

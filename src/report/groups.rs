@@ -8,10 +8,13 @@ use crate::profile::{Origin, Profile, Thread};
 
 /// The groups of a profile's threads.
 pub(super) struct Groups {
-    /// What each group is, by each dimension, in the order of threads.
+    /// What each group is, by each dimension, in the order of threads and then of recordings.
     pub values: Vec<Vec<Label>>,
     /// The group of each thread.
     pub of_thread: Vec<usize>,
+    /// Whether a recording says of itself that it is this group: such a group is told though it took nothing. Of control groups
+    /// there may be hundreds that never ran.
+    pub of_recording: Vec<bool>,
 }
 
 impl Groups {
@@ -37,8 +40,29 @@ impl Groups {
             *known.entry(key).or_insert_with(|| group(thread))
         });
         let of_thread = of_thread.collect();
-        Self { values, of_thread }
+        let mut of_recording = vec![false; values.len()];
+        for values_of_one in recordings(profile, dimensions) {
+            let group = values.iter().position(|values| *values == values_of_one).unwrap_or_else(|| {
+                values.push(values_of_one);
+                of_recording.push(false);
+                values.len() - 1
+            });
+            of_recording[group] = true;
+        }
+        Self { values, of_thread, of_recording }
     }
+}
+
+/// What recordings say of themselves, where they say all of it and threads do not know better.
+fn recordings(profile: &Profile, dimensions: &[Dimension]) -> Vec<Vec<Label>> {
+    if dimensions.iter().any(Dimension::is_of_threads) {
+        return Vec::new();
+    }
+    let told = |origin: &Origin| {
+        let told = dimensions.iter().map(|by| origin.told(by).map(|value| Label::new(&value)));
+        told.collect::<Option<Vec<Label>>>()
+    };
+    profile.recordings.iter().filter_map(told).collect()
 }
 
 /// What a group is called.

@@ -90,6 +90,8 @@ pub struct Row {
     pub own: Totals,
     /// Of samples here and in whatever was called from here; recursion counts once.
     pub total: Totals,
+    /// It is told though it has nothing: a rank or node that was recorded and took no joules.
+    pub is_told: bool,
 }
 
 /// A place in the source code.
@@ -115,6 +117,7 @@ impl Row {
             ids: (None, None),
             own,
             total,
+            is_told: false,
         }
     }
 

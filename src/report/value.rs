@@ -179,7 +179,7 @@ impl Report {
         }
         if options.own_only {
             let weight = self.weight;
-            self.rows.retain(|row| row.own.weight(weight) != 0.0);
+            self.rows.retain(|row| row.is_told || row.own.weight(weight) != 0.0);
         }
         let sort = match options.sort {
             // They would be sorted by what rounding leaves.

@@ -4,6 +4,7 @@
 extern crate eprof_testbed;
 
 mod agent;
+mod denied;
 mod doctor;
 mod energy_weighted_perf_data;
 mod inputs_are_kept;

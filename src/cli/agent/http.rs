@@ -1,18 +1,19 @@
 //! A server of two pages, for scrapers.
 //!
-//! One request a connection, and little of everything: bytes, time, connections at once. Requests are parsed by httparse;
-//! what else a server of the web does is not wanted here.
+//! One request a connection, and little of everything: bytes, time, connections at once. Who connects and asks for nothing makes
+//! room for the next one. Requests are parsed by httparse; what else a server of the web does is not wanted here.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use eprof::process::privileges;
 
 use super::metrics::{Format, MakePage};
+use super::places::{Place, Places};
 
 /// Bytes of a request up to its empty line.
 const MOST_BYTES: usize = 8 << 10;
@@ -73,7 +74,7 @@ impl Drop for Server {
 }
 
 fn serve(listener: &TcpListener, ends: &AtomicBool, page: &MakePage) {
-    let open = Arc::new(AtomicUsize::new(0));
+    let places = Places::new(MOST_CONNECTIONS);
     for connection in listener.incoming() {
         if ends.load(Ordering::SeqCst) {
             return;
@@ -83,19 +84,15 @@ fn serve(listener: &TcpListener, ends: &AtomicBool, page: &MakePage) {
             thread::sleep(Duration::from_millis(100));
             continue;
         };
-        if open.load(Ordering::SeqCst) >= MOST_CONNECTIONS {
-            continue;
-        }
-        open.fetch_add(1, Ordering::SeqCst);
-        let (closing, page) = (Arc::clone(&open), Arc::clone(page));
+        // Whoever finds no room is closed.
+        let Some(place) = places.take(&connection) else { continue };
+        let page = Arc::clone(page);
+        // Who went away is not missed.
         let answer = move || {
-            // Who went away is not missed.
-            let _ = answer(connection, &page);
-            closing.fetch_sub(1, Ordering::SeqCst);
+            let _ = answer(connection, &place, &page);
         };
-        if thread::Builder::new().name("eprof-http".into()).stack_size(256 << 10).spawn(answer).is_err() {
-            open.fetch_sub(1, Ordering::SeqCst);
-        }
+        // A place is free again when its value is gone, with the thread or without.
+        let _ = thread::Builder::new().name("eprof-http".into()).stack_size(256 << 10).spawn(answer);
     }
 }
 
@@ -112,11 +109,11 @@ impl Answer {
     }
 }
 
-fn answer(mut connection: TcpStream, page: &MakePage) -> io::Result<()> {
+fn answer(mut connection: TcpStream, place: &Place, page: &MakePage) -> io::Result<()> {
     let deadline = Instant::now() + MOST_TIME;
     let mut request = Vec::new();
     let (answer, with_text) = loop {
-        if let Some(answered) = parsed(&request, page) {
+        if let Some(answered) = parsed(&request, || place.is_asked(), page) {
             break answered;
         }
         if request.len() >= MOST_BYTES {
@@ -158,13 +155,13 @@ fn answer(mut connection: TcpStream, page: &MakePage) -> io::Result<()> {
     connection.shutdown(Shutdown::Write)
 }
 
-/// The answer to a request that is all there, and whether its text is wanted.
-fn parsed(request: &[u8], page: &MakePage) -> Option<(Answer, bool)> {
+/// The answer to a request that is all there, and whether its text is wanted. `is_whole` is told before a page is made.
+fn parsed(request: &[u8], is_whole: impl FnOnce(), page: &MakePage) -> Option<(Answer, bool)> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
     match parsed.parse(request) {
         Ok(httparse::Status::Partial) => return None,
-        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Complete(_)) => is_whole(),
         Err(httparse::Error::TooManyHeaders) => {
             return Some((Answer::plain("431 Request Header Fields Too Large", "too many headers"), true));
         }
@@ -246,19 +243,58 @@ mod tests {
         assert_eq!(status(&long), "431");
     }
 
-    #[test]
-    fn whoever_is_slow_or_many_does_not_keep_others_out_for_ever() {
-        let server = server();
-        let idle: Vec<TcpStream> = (0..MOST_CONNECTIONS + 4)
-            .map(|_| TcpStream::connect(server.address()).expect("connected"))
-            .collect();
-        let started = Instant::now();
-        // All places are taken until their time is over.
-        while !ask(&server, b"GET /healthz HTTP/1.1\r\n\r\n").ends_with("ok\n") {
-            assert!(started.elapsed() < Duration::from_secs(60), "nobody is answered");
-            thread::sleep(Duration::from_millis(50));
+    /// Whether the server has closed it.
+    fn is_closed(mut connection: &TcpStream, within: Duration) -> bool {
+        connection.set_read_timeout(Some(within)).expect("set");
+        match connection.read(&mut [0; 1]) {
+            Ok(read) => read == 0,
+            // So it is told where the server had not read all.
+            Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
         }
-        drop(idle);
+    }
+
+    #[test]
+    fn who_asks_for_nothing_makes_room_the_oldest_first() {
+        let server = server();
+        let connect = || TcpStream::connect(server.address()).expect("connected");
+        let started = Instant::now();
+        let mut idle: Vec<TcpStream> = (0..MOST_CONNECTIONS).map(|_| connect()).collect();
+        // What has begun and does not go on is idle, too.
+        idle[0].write_all(b"GET /metrics HTTP/1.1\r\n").expect("sent");
+        for _ in 0..3 {
+            assert!(ask(&server, b"GET /healthz HTTP/1.1\r\n\r\n").ends_with("ok\n"), "nobody is answered");
+        }
+        assert!(started.elapsed() < MOST_TIME, "nobody waited until the others' time was over");
+        assert!(is_closed(&idle[0], MOST_TIME / 2), "the oldest went");
+        assert!(!is_closed(&idle[MOST_CONNECTIONS - 1], Duration::from_millis(50)), "the youngest stays");
+        // Many more of them change nothing.
+        let many: Vec<TcpStream> = (0..5 * MOST_CONNECTIONS).map(|_| connect()).collect();
+        assert!(ask(&server, b"GET /healthz HTTP/1.1\r\n\r\n").ends_with("ok\n"), "nobody is answered");
+        drop((idle, many));
+    }
+
+    #[test]
+    fn who_has_asked_is_answered_though_others_come() {
+        let (made, is_made) = std::sync::mpsc::channel();
+        let (go, goes) = std::sync::mpsc::channel::<()>();
+        let (made, goes) = (std::sync::Mutex::new(made), std::sync::Mutex::new(goes));
+        let page: MakePage = Arc::new(move |_| {
+            made.lock().expect("no panic").send(()).expect("somebody looks");
+            let _ = goes.lock().expect("no panic").recv();
+            Some("a page\n".to_owned())
+        });
+        let server = Server::start(([127, 0, 0, 1], 0).into(), page).expect("a port");
+        let connect = || TcpStream::connect(server.address()).expect("connected");
+        let mut asked = connect();
+        asked.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("sent");
+        is_made.recv_timeout(Duration::from_secs(20)).expect("the page is made");
+        let idle: Vec<TcpStream> = (0..2 * MOST_CONNECTIONS).map(|_| connect()).collect();
+        assert!(is_closed(&idle[0], Duration::from_secs(20)), "an idle one went");
+        drop(go);
+        asked.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+        let mut answer = String::new();
+        asked.read_to_string(&mut answer).expect("text");
+        assert!(answer.ends_with("a page\n"), "{answer}");
     }
 
     #[test]

@@ -43,6 +43,7 @@ mod http;
 mod log;
 mod metrics;
 mod pipeline;
+mod places;
 mod push;
 mod receivers;
 mod rights;
@@ -51,6 +52,7 @@ mod settings;
 mod shared;
 mod units;
 mod values;
+mod waiting;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -130,8 +132,10 @@ pub fn run(args: AgentArgs) -> Outcome {
         let end = session::run(&sampled, &shared, &mut opened)?;
         if end == End::Stopped {
             let kept = back.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(kept) = kept {
-                kept.pushing.finish();
+            if let Some(Kept { settings, pushing, .. }) = kept {
+                for left in pushing.finish() {
+                    say(left.told(&settings.output, &settings.receivers));
+                }
             }
         }
         let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);

@@ -37,7 +37,13 @@ pub fn page(shared: &Arc<Mutex<Shared>>) -> MakePage {
     let shared = Arc::clone(shared);
     Arc::new(move |format: Format| {
         let resident_bytes = resident(&Roots::default());
-        let shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = shared.lock().unwrap_or_else(PoisonError::into_inner).waiting.clone();
+        // Counted for each page, and while nobody waits for the lock: it takes some milliseconds where there are many windows.
+        let waiting = counts.now();
+        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        for (receiver, windows) in waiting {
+            shared.metrics.sent(receiver).waiting = windows;
+        }
         let cost = OwnCost {
             cpu_seconds: eprof::process::clocks::own_cpu_time().as_secs_f64(),
             resident_bytes,

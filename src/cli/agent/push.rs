@@ -10,10 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use eprof::label::shell_word;
 use eprof::process::privileges;
 use eprof::push::clickhouse::{self, Server};
 use eprof::push::otlp::{self, Collector};
-use eprof::push::{Backoff, Failure, PushError, SecretSource, Spool};
+use eprof::push::{Backoff, Failure, PushError, SecretSource, Spool, Trust};
 use eprof::report::export::{Exported, Exporter, Otlp};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -21,6 +22,7 @@ use flate2::write::GzEncoder;
 use super::log::Log;
 use super::receivers::Receivers;
 use super::shared::Shared;
+use super::waiting::{Count, in_spool, in_tables};
 
 /// Profiles that wait, inside the folder of tables.
 const SPOOL: &str = ".otlp";
@@ -34,6 +36,7 @@ const LAST_TRIES: Duration = Duration::from_secs(10);
 pub struct Pushing {
     workers: Vec<Worker>,
     spool: Option<Spool>,
+    log: Arc<Log>,
 }
 
 impl Pushing {
@@ -47,7 +50,7 @@ impl Pushing {
         shared: &Arc<Mutex<Shared>>,
         log: &Arc<Log>,
     ) -> anyhow::Result<Self> {
-        let mut pushing = Self::default();
+        let mut pushing = Self { log: Arc::clone(log), ..Self::default() };
         let all = receivers.clone();
         if let Some(target) = receivers.clickhouse.clone() {
             let (all, folder, name) = (all.clone(), folder.to_owned(), target.name());
@@ -89,18 +92,71 @@ impl Pushing {
         }
     }
 
-    /// Sends what there is, for some seconds at most.
-    pub fn finish(self) {
+    /// Sends what there is, for some seconds at most. Gives what still waits then.
+    pub fn finish(self) -> Vec<Left> {
         let deadline = Instant::now() + LAST_TRIES;
         for worker in &self.workers {
             worker.tell(Told::End);
         }
+        let mut all_left = Vec::new();
         for worker in self.workers {
             let left = deadline.saturating_duration_since(Instant::now());
             // A thread that waits for an answer for longer ends with the process: what it sends is on disk.
             let _ = worker.ended.recv_timeout(left);
+            match (worker.count)() {
+                Ok(0) => {}
+                Ok(windows) => all_left.push(Left { kind: worker.kind, name: worker.name, windows }),
+                Err(error) => self.log.say(worker.kind, format_args!("error: {error}")),
+            }
         }
+        all_left
     }
+}
+
+/// What waits for a receiver at the agent's end.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Left {
+    /// Which kind of receiver.
+    pub kind: &'static str,
+    /// Its address.
+    pub name: String,
+    /// Windows.
+    pub windows: usize,
+}
+
+impl Left {
+    /// What is said of it, with what sends it from this folder.
+    pub fn told(&self, folder: &Path, receivers: &Receivers) -> String {
+        let Self { kind, name, windows } = self;
+        let wait = if *windows == 1 { "window waits" } else { "windows wait" };
+        let again = match (*kind, &receivers.clickhouse) {
+            ("clickhouse", Some(target)) => format!(
+                "sent when the agent starts again, or by: {}",
+                push_command(folder, &target.url(), receivers)
+            ),
+            _ => format!("sent when the agent starts again (-o {} --otlp {name})", folder.display()),
+        };
+        format!("{windows} {wait} for {name}: {again}")
+    }
+}
+
+/// The command that sends a folder to a database as the agent does.
+fn push_command(folder: &Path, url: &str, receivers: &Receivers) -> String {
+    let folder = folder.to_string_lossy();
+    let mut words = vec!["eprof", "push", &folder, url];
+    let (password, authorities);
+    if let Some(SecretSource::File(path)) = &receivers.password {
+        password = path.to_string_lossy();
+        words.extend(["--password-file", &password]);
+    }
+    if let Trust::File(path) = &receivers.trust {
+        authorities = path.to_string_lossy();
+        words.extend(["--ca", &authorities]);
+    }
+    if receivers.allow_plain_http {
+        words.push("--allow-plain-http");
+    }
+    words.into_iter().map(shell_word).collect::<Vec<_>>().join(" ")
 }
 
 /// A secret that can be read now.
@@ -115,8 +171,8 @@ fn checked(source: Option<SecretSource>) -> Result<Option<SecretSource>, PushErr
 trait Sends {
     fn step(&mut self) -> Result<Step, Failure>;
 
-    /// How many windows wait.
-    fn waiting(&mut self) -> Result<usize, PushError>;
+    /// Counts what waits, for others and at any time.
+    fn count(&self) -> Count;
 }
 
 /// What came of a step.
@@ -137,8 +193,8 @@ impl Sends for clickhouse::Sender {
         Ok(Step { sent: step.pushed.windows, given_up, waiting: step.waiting })
     }
 
-    fn waiting(&mut self) -> Result<usize, PushError> {
-        Ok(Self::waiting(self)?.len())
+    fn count(&self) -> Count {
+        in_tables(self.look())
     }
 }
 
@@ -148,8 +204,8 @@ impl Sends for otlp::Sender {
         Ok(Step { sent, given_up, waiting })
     }
 
-    fn waiting(&mut self) -> Result<usize, PushError> {
-        Self::waiting(self)
+    fn count(&self) -> Count {
+        in_spool(self.spool().clone())
     }
 }
 
@@ -161,8 +217,11 @@ enum Told {
 
 /// A thread that sends to one receiver.
 struct Worker {
+    kind: &'static str,
+    name: String,
     tell: Teller<Told>,
     ended: Receiver<()>,
+    count: Count,
 }
 
 impl Worker {
@@ -176,7 +235,8 @@ impl Worker {
         let (tell, told) = mpsc::channel();
         let (end, ended) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();
-        let (shared, log) = (Arc::clone(shared), Arc::clone(log));
+        let (to_count, log, of_loop) = (Arc::clone(shared), Arc::clone(log), name.clone());
+        let shared = Arc::clone(shared);
         let run = move || {
             // Files that are sent and secrets are read by the user's own rights, and strangers are spoken to without any.
             let made =
@@ -184,11 +244,8 @@ impl Worker {
             match made {
                 Ok(sends) => {
                     let backoff = Backoff::new(LONGEST_PAUSE);
-                    let mut sending = Loop { kind, name, sends, told, shared, log, backoff };
-                    // Who scrapes the agent at once learns what waits since its last run.
-                    sending.count_waiting();
-                    let _ = ready.send(Ok(()));
-                    sending.run();
+                    let _ = ready.send(Ok(sends.count()));
+                    Loop { kind, name: of_loop, sends, told, shared, log, backoff }.run();
                 }
                 Err(error) => {
                     let _ = ready.send(Err(error));
@@ -197,8 +254,13 @@ impl Worker {
             let _ = end.send(());
         };
         thread::Builder::new().name(format!("eprof-{kind}").chars().take(15).collect()).spawn(run)?;
-        is_ready.recv().context("a thread that sends windows broke off; this is a bug of eprof")??;
-        Ok(Self { tell, ended })
+        let count: Count =
+            is_ready.recv().context("a thread that sends windows broke off; this is a bug of eprof")??;
+        // Who scrapes the agent at once learns what waits since its last run.
+        let mut shared = to_count.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.waiting.add(kind, Arc::clone(&count));
+        drop(shared);
+        Ok(Self { kind, name, tell, ended, count })
     }
 
     fn tell(&self, what: Told) {
@@ -230,7 +292,7 @@ impl Loop {
     }
 
     /// Waits until there is something new, or for the pause after a failure. `true`: this is the end.
-    fn wait(&mut self, pause: Option<Duration>) -> bool {
+    fn wait(&self, pause: Option<Duration>) -> bool {
         let Some(pause) = pause else {
             return self.told.recv() != Ok(Told::New);
         };
@@ -238,7 +300,7 @@ impl Loop {
         loop {
             match self.told.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 // What is new waits with the rest.
-                Ok(Told::New) => self.count_waiting(),
+                Ok(Told::New) => {}
                 Ok(Told::End) | Err(RecvTimeoutError::Disconnected) => return true,
                 Err(RecvTimeoutError::Timeout) => return false,
             }
@@ -271,7 +333,6 @@ impl Loop {
                     let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
                     shared.metrics.sent(self.kind).failures += 1;
                     drop(shared);
-                    self.count_waiting();
                     self.log.say(
                         self.kind,
                         format_args!(
@@ -285,59 +346,90 @@ impl Loop {
         }
     }
 
-    /// Counts what waits where nothing is sent. A folder that cannot be read is told by the next attempt to send.
-    fn count_waiting(&mut self) {
-        let Ok(waiting) = self.sends.waiting() else { return };
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.metrics.sent(self.kind).waiting = waiting as u64;
-    }
-
     fn count(&self, step: &Step) {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = shared.metrics.sent(self.kind);
         sent.windows += step.sent as u64;
         sent.given_up += step.given_up.len() as u64;
-        sent.waiting = step.waiting as u64;
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::metrics::Bounds;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::super::metrics::{Bounds, Format};
+    use super::super::pipeline::page;
     use super::*;
 
-    /// A receiver that is away, for which so many windows wait.
-    struct Away(usize);
+    /// A receiver that is asked and says nothing until it is told to; so many windows wait for it.
+    struct Silent {
+        waiting: Arc<AtomicUsize>,
+        asked: Teller<()>,
+        answers: Receiver<()>,
+    }
 
-    impl Sends for Away {
+    impl Sends for Silent {
         fn step(&mut self) -> Result<Step, Failure> {
+            self.asked.send(()).expect("somebody looks");
+            let _ = self.answers.recv();
             Err(PushError::Unreadable("nobody answers".to_owned()).into())
         }
 
-        fn waiting(&mut self) -> Result<usize, PushError> {
-            self.0 += 1;
-            Ok(self.0)
+        fn count(&self) -> Count {
+            let waiting = Arc::clone(&self.waiting);
+            Arc::new(move || Ok(waiting.load(Ordering::SeqCst)))
         }
     }
 
     #[test]
-    fn what_waits_is_counted_from_the_start_and_while_the_receiver_is_away() {
+    fn what_waits_is_true_at_each_scrape_and_told_at_the_end_though_the_receiver_is_silent() {
         let shared = Arc::new(Mutex::new(Shared::new(Bounds { functions: 1, cgroups: 1 })));
-        let waiting = || shared.lock().expect("no panic").metrics.sent("otlp").waiting;
-        let (log, make) = (Arc::new(Log::default()), || Ok(Box::new(Away(4)) as Box<dyn Sends>));
+        let log = Arc::new(Log::default());
+        let waiting = Arc::new(AtomicUsize::new(4));
+        let (asked, is_asked) = mpsc::channel();
+        let (answer, answers) = mpsc::channel();
+        let silent = Silent { waiting: Arc::clone(&waiting), asked, answers };
+        let make = move || Ok(Box::new(silent) as Box<dyn Sends>);
         let worker = Worker::start("otlp", "a collector".to_owned(), make, &shared, &log).expect("started");
-        assert!(waiting() >= 5, "{}", waiting());
-        let until = |windows: u64| {
-            let deadline = Instant::now() + Duration::from_secs(20);
-            while waiting() < windows {
-                assert!(Instant::now() < deadline, "{} of {windows}", waiting());
-                thread::sleep(Duration::from_millis(5));
-            }
+        let page = page(&shared);
+        let scraped = || {
+            let page = page(Format::Prometheus).expect("it records");
+            let line = page.lines().find_map(|line| {
+                line.strip_prefix("eprof_agent_waiting_windows{receiver=\"otlp\"} ").map(str::to_owned)
+            });
+            line.expect("it is counted")
         };
-        until(6);
+        is_asked.recv_timeout(Duration::from_secs(20)).expect("it is asked");
+        assert_eq!(scraped(), "4");
+        // The receiver says nothing, and more comes.
+        waiting.store(5, Ordering::SeqCst);
         worker.tell(Told::New);
-        until(7);
-        worker.tell(Told::End);
-        worker.ended.recv_timeout(Duration::from_secs(20)).expect("it ends");
+        assert_eq!(scraped(), "5");
+        answer.send(()).expect("it waits");
+        let pushing = Pushing { workers: vec![worker], spool: None, log };
+        drop(answer);
+        let left = pushing.finish();
+        assert_eq!(left, [Left { kind: "otlp", name: "a collector".to_owned(), windows: 5 }]);
+    }
+
+    #[test]
+    fn what_is_left_is_told_with_the_command_that_sends_it() {
+        let target = clickhouse::Target::parse("clickhouses://writer@db/energy").expect("right");
+        let receivers = Receivers {
+            clickhouse: Some(target.clone()),
+            password: Some(SecretSource::File("/etc/my word".into())),
+            trust: Trust::File("/etc/ca.pem".into()),
+            ..Receivers::default()
+        };
+        let left = Left { kind: "clickhouse", name: target.name(), windows: 2 };
+        let told = left.told(Path::new("/var/lib/eprof"), &receivers);
+        assert!(told.starts_with("2 windows wait for clickhouses://db:8443/energy: "), "{told}");
+        let command = "eprof push /var/lib/eprof clickhouses://writer@db:8443/energy --password-file '/etc/my word' --ca \
+                       /etc/ca.pem";
+        assert!(told.ends_with(command), "{told}");
+        let left = Left { kind: "otlp", name: "http://c:4318/v1development/profiles".to_owned(), windows: 1 };
+        let told = left.told(Path::new("/var/lib/eprof"), &receivers);
+        assert!(told.starts_with("1 window waits") && told.contains("--otlp http://c:4318/"), "{told}");
     }
 }

@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use super::metrics::{Bounds, Metrics};
+use super::waiting::Counts;
 
 /// What the agent's threads know of each other.
 #[derive(Debug)]
@@ -15,12 +16,20 @@ pub struct Shared {
     pub is_recording: bool,
     /// When the agent began.
     pub started: SystemTime,
+    /// How to count what waits for receivers.
+    pub waiting: Counts,
 }
 
 impl Shared {
     /// Nothing counted yet.
     pub fn new(bounds: Bounds) -> Self {
-        Self { metrics: Metrics::new(bounds), lost_so_far: 0, is_recording: true, started: SystemTime::now() }
+        Self {
+            metrics: Metrics::new(bounds),
+            lost_so_far: 0,
+            is_recording: true,
+            started: SystemTime::now(),
+            waiting: Counts::default(),
+        }
     }
 
     /// So many records were lost in this recording.

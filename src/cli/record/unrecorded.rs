@@ -34,7 +34,6 @@ fn lets_run(error: &RecordError) -> bool {
         error,
         RecordError::NotPermitted { .. }
             | RecordError::EventNotSupported { .. }
-            | RecordError::TooFrequent { .. }
             | RecordError::TooManyFiles { .. }
             | RecordError::RingMemory(_)
             | RecordError::Meters(_)

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use eprof::live::Engine;
+use eprof::report::pattern_fault;
 use nix::sys::signal::Signal;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -70,12 +71,8 @@ struct Session<'s> {
 
 /// The foot of the view has one line, which the parser's picture of the place does not fit in.
 fn regex_of(text: &str) -> anyhow::Result<Regex> {
-    let reason = |error: regex::Error| {
-        let told = error.to_string();
-        let last = told.lines().last().unwrap_or_default();
-        anyhow::anyhow!("no regular expression: {text}: {}", last.trim_start_matches("error: "))
-    };
-    Regex::new(text).map_err(reason)
+    Regex::new(text)
+        .map_err(|error| anyhow::anyhow!("no regular expression: {text}: {}", pattern_fault(&error)))
 }
 
 impl Session<'_> {

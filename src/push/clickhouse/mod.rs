@@ -13,12 +13,14 @@ mod sender;
 mod server;
 mod statements;
 mod target;
+mod waiting;
 
 pub use batch::Pushed;
 pub use sender::{Sender, Step};
 pub use server::Server;
 pub use statements::create_tables;
 pub use target::Target;
+pub use waiting::Waiting;
 
 /// Where the password of ClickHouse's user is, if no file is named.
 pub const PASSWORD_VARIABLE: &str = "EPROF_PUSH_PASSWORD";

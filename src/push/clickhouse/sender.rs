@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::batch::{Batch, Pushed};
 use super::server::Server;
+use super::waiting::Waiting;
 use crate::push::client::{Failure, Kind};
 use crate::push::folder::{Window, windows};
+use crate::push::window_set::WindowSet;
 use crate::push::{Acknowledged, PushError};
 use crate::report::store::schema::SAMPLES;
 
@@ -24,8 +26,7 @@ pub struct Sender {
     together: usize,
     /// What was refused alone and waits behind all others.
     behind: HashSet<String>,
-    /// What cannot be read, until it is written anew.
-    unreadable: HashSet<String>,
+    look: Waiting,
     /// What waited when the folder was last looked at.
     waited: HashSet<String>,
     /// Windows that waited and were removed by somebody.
@@ -55,10 +56,14 @@ impl Sender {
         Ok(Self {
             folder: folder.to_owned(),
             server,
+            look: Waiting {
+                folder: folder.to_owned(),
+                acknowledged: list.known(),
+                unreadable: WindowSet::default(),
+            },
             list,
             together: MOST_WINDOWS,
             behind: HashSet::new(),
-            unreadable: HashSet::new(),
             waited: HashSet::new(),
             gone: 0,
         })
@@ -69,6 +74,11 @@ impl Sender {
         &self.server
     }
 
+    /// What tells others which windows wait, at any time.
+    pub fn look(&self) -> Waiting {
+        self.look.clone()
+    }
+
     /// The windows that wait, in the order in which they are sent.
     ///
     /// # Errors
@@ -76,14 +86,13 @@ impl Sender {
     pub fn waiting(&mut self) -> Result<Vec<Window>, PushError> {
         let all = windows(&self.folder)?;
         self.list.forget_all_but(&all)?;
-        let waits = |window: &Window| {
-            !self.list.has(window)
-                && !self.unreadable.contains(&window.key())
-                && window.is_whole(&self.folder)
-        };
-        let mut waiting: Vec<Window> = all.into_iter().filter(waits).collect();
+        let mut waiting = self.look.of(all);
         let now: HashSet<String> = waiting.iter().map(Window::key).collect();
-        self.gone += self.waited.iter().filter(|key| !now.contains(*key) && !self.list.has_key(key)).count();
+        self.gone += self
+            .waited
+            .iter()
+            .filter(|key| !now.contains(*key) && !self.look.acknowledged.has_key(key))
+            .count();
         self.waited = now;
         waiting.sort_by_key(|window| self.behind.contains(&window.key()));
         Ok(waiting)
@@ -128,7 +137,8 @@ impl Sender {
                         return Ok(step);
                     }
                     left_out.push(self.failed(failure, &batch.windows())?);
-                    return Ok(self.told(pushed, left_out, waiting.len() - 1));
+                    let left = self.waiting()?.len();
+                    return Ok(self.told(pushed, left_out, left));
                 }
             }
             self.list.insert(&batch.windows())?;
@@ -159,7 +169,7 @@ impl Sender {
 
     fn leave_out(&mut self, window: &Window) {
         self.waited.remove(&window.key());
-        self.unreadable.insert(window.key());
+        self.look.unreadable.add([window.key()]);
     }
 
     fn size_of_next(&self, waiting: &[Window]) -> usize {

@@ -59,8 +59,17 @@ impl Target {
 
     /// The address in one form, without who asks.
     pub fn name(&self) -> String {
+        self.address("")
+    }
+
+    /// The address in one form, with who asks: as it is read.
+    pub fn url(&self) -> String {
+        self.address(&self.user.as_ref().map_or(String::new(), |user| format!("{user}@")))
+    }
+
+    fn address(&self, user: &str) -> String {
         let scheme = if self.endpoint.is_secure() { "clickhouses" } else { "clickhouse" };
-        format!("{scheme}://{}/{}", self.endpoint.name(), self.database)
+        format!("{scheme}://{user}{}/{}", self.endpoint.name(), self.database)
     }
 }
 

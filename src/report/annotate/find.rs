@@ -4,6 +4,7 @@ use regex::Regex;
 
 use crate::report::error::ReportError;
 use crate::report::frames::FrameTable;
+use crate::report::pattern_fault;
 
 /// So many names are offered where none fits.
 const MOST_OFFERED: usize = 5;
@@ -37,7 +38,7 @@ pub fn functions_named(
         (false, _) => by_end,
         (true, Ok(pattern)) => those(&|known| pattern.is_match(known)),
         (true, Err(error)) => {
-            return Err(ReportError::NoNameNorPattern { name: name.to_owned(), why: fault(&error) });
+            return Err(ReportError::NoNameNorPattern { name: name.to_owned(), why: pattern_fault(&error) });
         }
     };
     if found.is_empty() {
@@ -47,12 +48,6 @@ pub fn functions_named(
         return Err(ReportError::NothingToAnnotate { name: name.to_owned(), similar });
     }
     Ok(found)
-}
-
-/// What is wrong with a pattern, without the parser's picture of the place.
-fn fault(error: &regex::Error) -> String {
-    let told = error.to_string();
-    told.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
 /// `sort` for `core::slice::sort` and for `std::sort(int*)`.

@@ -1,5 +1,7 @@
 //! Several recordings, of files that are given and of folders.
 
+use std::collections::BTreeSet;
+
 use eprof::identity::{Identity, Job, Labels, WallClock};
 use eprof_testbed::eprof;
 
@@ -155,6 +157,36 @@ fn rows_are_told_apart_by_what_recordings_say() {
     let csv = folder.output(&["report", "ranks", "--by", "rank,node,module", "--format", "csv"]);
     assert!(csv.lines().next().expect("titles").ends_with("total_share,rank,node"), "{csv}");
     assert!(csv.lines().nth(1).expect("a row").contains(",rank="), "{csv}");
+}
+
+/// Who looks for the rank that did nothing finds it.
+#[test]
+fn whoever_took_nothing_has_a_row_of_nothing() {
+    let folder = ranks();
+    let mut of_other = identity("three", 3);
+    of_other.job.id = Some("8".to_owned());
+    of_other.labels = Labels::new([("color".to_owned(), "blue".to_owned())]).expect("one");
+    // Its only process is said to be the recorder.
+    let idle = Recorded { identity: Some(of_other), recorder: 4242, ..Recorded::default() };
+    idle.write(&folder.path().join("ranks/idle.data"));
+    for (by, name) in [
+        ("rank", "rank=3"),
+        ("node", "n-three"),
+        ("job", "job=8"),
+        ("label:color", "color=blue"),
+        ("rank,node", "rank=3, n-three"),
+    ] {
+        let report = folder.json(&["ranks", "--by", by]);
+        assert_eq!(number(&row(&report, name)["self_joules"]), 0.0, "{report:#}");
+        let table = folder.output(&["report", "ranks", "--by", by]);
+        assert!(table.lines().any(|line| line.contains(name) && line.contains("0.0%")), "{table}");
+    }
+    // One that says nothing of itself is no rank.
+    Recorded { recorder: 4242, ..Recorded::default() }.write(&folder.path().join("ranks/stranger.data"));
+    let report = folder.json(&["ranks", "--by", "rank"]);
+    let rows = report["rows"].as_array().expect("rows").iter();
+    let names: BTreeSet<&str> = rows.filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!(names, BTreeSet::from(["rank=0", "rank=1", "rank=2", "rank=3"]));
 }
 
 #[test]

@@ -1,15 +1,20 @@
 //! Samples that tell the control groups of their tasks.
 
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use eprof::recording::Recording;
 use eprof_testbed::{Started, eprof, skip};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use perf_data::record::Record;
 use serde_json::Value;
 
 use super::attach::start;
-use super::harness::{Folder, can_record, stderr};
+use super::harness::{Folder, can_record, stderr, wait_until};
 
 /// A tree of control groups, removed in the end.
 struct Groups {
@@ -148,6 +153,22 @@ fn joules_of_the_whole_machine_are_told_by_control_group() {
     }
 }
 
+/// The groups that samples tell by number, and the names of groups, as far as a recording goes by now.
+fn told(path: &Path) -> (BTreeSet<u64>, Vec<(u64, String)>) {
+    let (mut numbers, mut named) = (BTreeSet::new(), Vec::new());
+    // At first it is not there, and then it has no whole header.
+    let Ok(recording) = Recording::open(path) else { return (numbers, named) };
+    let mut records = recording.records();
+    while let Ok(Some((_, _, record))) = records.next() {
+        match record {
+            Record::Sample(sample) => numbers.extend(sample.cgroup),
+            Record::Cgroup { id, path } => named.push((id, String::from_utf8_lossy(path).into_owned())),
+            _ => {}
+        }
+    }
+    (numbers, named)
+}
+
 #[test]
 fn a_group_that_is_made_meanwhile_has_its_name() {
     let folder = Folder::new();
@@ -156,28 +177,23 @@ fn a_group_that_is_made_meanwhile_has_its_name() {
     }
     let running = start("spin:60000");
     let pid = running.id().to_string();
-    let mut recorder =
-        folder.record(["--all-cgroups", "-p", &pid, "--duration", "1.5"]).spawn().expect("eprof starts");
-    super::harness::wait_until("the file", || folder.data().exists());
+    let mut command = folder.record(["--all-cgroups", "-p", &pid]);
+    let mut recorder = Started::new(command.stderr(Stdio::null()));
+    // Each step waits for what the recording has by then: under load a recorder takes long to begin, and longer to go on.
+    wait_until("samples of the group before", || !told(&folder.data()).0.is_empty());
     // Made by this process, which is not recorded: the kernel does not tell the recorder.
     let groups = Groups::make(&["late"]);
     if let Some(groups) = &groups {
         groups.put(0, &running);
+        let number = std::fs::metadata(&groups.folders[1]).expect("there").ino();
+        wait_until("samples of the group that was made", || told(&folder.data()).0.contains(&number));
     }
+    kill(Pid::from_raw(recorder.id() as i32), Signal::SIGINT).expect("it runs");
     assert!(recorder.wait().expect("ends").success());
     // A group is removed when nobody is in it any more.
     drop(running);
     let Some(groups) = groups else { return };
-    let recording = eprof::recording::Recording::open(&folder.data()).expect("a recording");
-    let mut records = recording.records();
-    let (mut numbers, mut named) = (std::collections::BTreeSet::new(), Vec::new());
-    while let Some((_, _, record)) = records.next().expect("records") {
-        match record {
-            Record::Sample(sample) => numbers.extend(sample.cgroup),
-            Record::Cgroup { id, path } => named.push((id, String::from_utf8_lossy(path).into_owned())),
-            _ => {}
-        }
-    }
+    let (numbers, named) = told(&folder.data());
     let late = named.iter().find(|(_, path)| *path == groups.path(0)).unwrap_or_else(|| panic!("{named:?}"));
     assert_eq!(numbers.len(), 2, "before and after: {numbers:?}");
     assert!(numbers.contains(&late.0), "{numbers:?} {late:?}");

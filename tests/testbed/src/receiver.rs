@@ -59,6 +59,8 @@ pub struct Receiver {
     ends: Arc<AtomicBool>,
     thread: Option<thread::JoinHandle<()>>,
     requests: Arc<Mutex<Vec<Request>>>,
+    /// Held while a request is answered.
+    answer: MakeAnswer,
 }
 
 impl Receiver {
@@ -79,25 +81,29 @@ impl Receiver {
         let (ends, requests) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let (ended, list) = (Arc::clone(&ends), Arc::clone(&requests));
         let answer: MakeAnswer = Arc::new(Mutex::new(answer));
+        let made = Arc::clone(&answer);
         let thread = thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
                 if ended.load(Ordering::SeqCst) {
                     return;
                 }
                 let (tls, list, answer) = (tls.clone(), Arc::clone(&list), Arc::clone(&answer));
+                let ended = Arc::clone(&ended);
                 thread::spawn(move || {
                     connection.set_read_timeout(Some(PATIENCE)).expect("set");
                     // Who goes away is not missed.
                     let _ = match tls {
-                        None => serve(connection, &list, &answer),
-                        Some(tls) => rustls::ServerConnection::new(tls)
-                            .map_err(io::Error::other)
-                            .and_then(|tls| serve(rustls::StreamOwned::new(tls, connection), &list, &answer)),
+                        None => serve(connection, &ended, &list, &answer),
+                        Some(tls) => {
+                            rustls::ServerConnection::new(tls).map_err(io::Error::other).and_then(|tls| {
+                                serve(rustls::StreamOwned::new(tls, connection), &ended, &list, &answer)
+                            })
+                        }
                     };
                 });
             }
         });
-        Self { address, ends, thread: Some(thread), requests }
+        Self { address, ends, thread: Some(thread), requests, answer: made }
     }
 
     /// Where it listens.
@@ -108,6 +114,14 @@ impl Receiver {
     /// All requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().expect("no panic").clone()
+    }
+
+    /// Ends it, and gives all requests that it has answered: from then on none is, also over connections that are open.
+    pub fn end(self) -> Vec<Request> {
+        let answering = self.answer.lock().expect("no panic");
+        self.ends.store(true, Ordering::SeqCst);
+        drop(answering);
+        self.requests()
     }
 }
 
@@ -123,13 +137,19 @@ impl Drop for Receiver {
 
 fn serve(
     stream: impl Read + Write,
+    ended: &AtomicBool,
     requests: &Mutex<Vec<Request>>,
     answer: &Mutex<dyn FnMut(&Request) -> Answer + Send>,
 ) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     while let Some(request) = read_request(&mut stream)? {
+        let mut answer = answer.lock().expect("no panic");
+        if ended.load(Ordering::SeqCst) {
+            return Ok(());
+        }
         requests.lock().expect("no panic").push(request.clone());
-        let made = (answer.lock().expect("no panic"))(&request);
+        let made = answer(&request);
+        drop(answer);
         match made {
             Answer::Cut => return Ok(()),
             Answer::Hang(time) => {

@@ -7,7 +7,7 @@ use super::text::{Format, Kind, Page};
 use super::totals::{DomainKey, DomainTotals, Metrics, Sent};
 
 /// A figure of what is sent.
-type SentValue = fn(&Sent) -> u64;
+type SentValue = fn(&Sent) -> Option<u64>;
 
 /// What the agent takes itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -168,16 +168,16 @@ fn of_agent(metrics: &Metrics, cost: &OwnCost, page: &mut Page) {
     one("eprof_agent_start_time_seconds", Kind::Gauge, "seconds", help, seconds(cost.started));
     let of_receivers: [(&str, Kind, &str, SentValue); 4] = [
         ("eprof_agent_sent_windows", counter, "Windows that a receiver has acknowledged.", |sent| {
-            sent.windows
+            Some(sent.windows)
         }),
         (
             "eprof_agent_send_failures",
             counter,
             "Times that a receiver was away or did not take windows.",
-            |sent| sent.failures,
+            |sent| Some(sent.failures),
         ),
         ("eprof_agent_unsent_windows", counter, "Windows that a receiver will not get.", |sent| {
-            sent.given_up
+            Some(sent.given_up)
         }),
         ("eprof_agent_waiting_windows", Kind::Gauge, "Windows that wait for a receiver.", |sent| {
             sent.waiting
@@ -186,7 +186,9 @@ fn of_agent(metrics: &Metrics, cost: &OwnCost, page: &mut Page) {
     for (name, kind, help, value) in of_receivers.into_iter().filter(|_| !metrics.sent.is_empty()) {
         page.family(name, kind, "", help);
         for (receiver, sent) in &metrics.sent {
-            page.sample(&[("receiver", receiver)], value(sent) as f64);
+            if let Some(value) = value(sent) {
+                page.sample(&[("receiver", receiver)], value as f64);
+            }
         }
     }
     page.family("eprof_build", Kind::Info, "", "The agent's version.");

@@ -86,8 +86,8 @@ pub struct Sent {
     pub failures: u64,
     /// Windows that it will not get.
     pub given_up: u64,
-    /// Windows that wait.
-    pub waiting: u64,
+    /// Windows that wait, as counted for the page; nothing where they cannot be counted.
+    pub waiting: Option<u64>,
 }
 
 impl Metrics {

@@ -94,6 +94,9 @@ impl Cluster {
         command.env("SLURM_CONF", self.path("slurm.conf")).env("XDG_RUNTIME_DIR", self.path("runtime"));
         // Open MPI asks for it, and MPICH for what works without devices.
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        // On a busy machine ranks of Open MPI 4.1.4 jumped to address 0 as they began, in 14 of 108 steps that eprof had no part in,
+        // and in 1 of 72 where all ranks connect in MPI_Init.
+        command.env("OMPI_MCA_mpi_preconnect_mpi", "1");
         command.stdin(Stdio::null());
         command
     }
