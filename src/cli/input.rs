@@ -195,6 +195,7 @@ impl SelectArgs {
             event: self.event.clone(),
             thread: self.thread.clone(),
             process: self.process.clone(),
+            task: None,
             through: self.through.clone(),
         }
     }

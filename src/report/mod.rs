@@ -78,7 +78,7 @@ pub use missing_joules::MissingJoules;
 pub use neighbours::{Neighbours, Side};
 pub use repeated::said_once;
 pub use rows::{Grouping, Place, Row, RowKind, SortKey};
-pub use select::{Selection, Totals, Weight};
+pub use select::{Selection, TaskIds, Totals, Weight};
 pub use style::Style;
 pub use summary::{DomainSummary, EventSummary, MachineSummary, RecordingSummary, Summary, Verified};
 pub use value::{Options, Report};

@@ -13,6 +13,8 @@ use eprof::report::{Grouping, Neighbours, Options, Report, ReportError, Selectio
 use eprof::units::{Joules, Nanoseconds};
 use regex::Regex;
 
+use super::zoom::Zoom;
+
 /// What a row stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum By {
@@ -189,7 +191,7 @@ pub enum Order {
 pub struct History {
     pub by: By,
     pub filter: Option<Regex>,
-    /// Only this process, by its name, or thread.
+    /// Only this process or thread.
     pub zoom: Option<Zoom>,
     recent: VecDeque<Kept>,
     totals: RunningTotals,
@@ -197,13 +199,6 @@ pub struct History {
     domains: Vec<DomainWatts>,
     windows: u64,
     warnings: Vec<Label>,
-}
-
-/// What the rows are cut down to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Zoom {
-    Process(Label),
-    Thread(Label),
 }
 
 struct Kept {
@@ -415,12 +410,7 @@ impl History {
 
     fn options_by(&self, by: By) -> Options {
         let (by, dimensions) = by.grouping();
-        let exactly = |name: &Label| Regex::new(&format!("^{}$", regex::escape(name.as_str()))).ok();
-        let selection = match &self.zoom {
-            None => Selection::default(),
-            Some(Zoom::Process(name)) => Selection { process: exactly(name), ..Selection::default() },
-            Some(Zoom::Thread(name)) => Selection { thread: exactly(name), ..Selection::default() },
-        };
+        let selection = self.zoom.as_ref().map_or_else(Selection::default, Zoom::selection);
         Options { by, dimensions, selection, inline: false, sort: SortKey::Own, ..Options::default() }
     }
 }
@@ -469,4 +459,71 @@ pub fn parts(balance: &Balance) -> [(&'static str, Joules); 5] {
         ("eprof", balance.recorder),
         ("lost", balance.lost),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use eprof::analyze::{Dimensions, Options as AnalyzeOptions, analyze};
+    use eprof::live::{CutOptions, EngineOptions, Follower};
+    use eprof::profile::{Thread, ThreadIndex};
+    use eprof::symbolize::Symbols;
+
+    use super::*;
+
+    /// A window, all of whose processes have one name.
+    fn window() -> Window {
+        let name = "fixtures/recordings/guest-program-only.data";
+        let bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).expect("it is there");
+        let recording = Recording::from_bytes(bytes).expect("a recording");
+        let options = AnalyzeOptions { dimensions: Dimensions::ALL, ..AnalyzeOptions::default() };
+        let mut profile = analyze(&recording, &options);
+        let mut thread = profile.threads[0].clone();
+        (thread.name, thread.process_name) = ("sh".to_owned(), "sh".to_owned());
+        let of = |pid| Thread { pid, tid: pid + 10, ..thread.clone() };
+        profile.threads = vec![of(10), of(11)];
+        for (number, cell) in (0..).zip(&mut profile.cells) {
+            cell.thread = ThreadIndex(number % 2);
+        }
+        Window { number: 0, profile, symbols: Symbols::default(), recording: Arc::new(recording) }
+    }
+
+    fn engine() -> Engine {
+        let options = EngineOptions {
+            cut: CutOptions::default(),
+            dimensions: Dimensions::ALL,
+            model: eprof::analyze::ModelChoice::Auto,
+            stored_model: None,
+            kernel_cache: None,
+            lines: false,
+        };
+        Engine::new(Follower::create().expect("a file in memory").1, options)
+    }
+
+    fn rows(history: &History) -> Vec<Shown> {
+        history.picture(Span::Last, Order::Watts).expect("a window").rows
+    }
+
+    #[test]
+    fn a_process_is_told_from_others_of_its_name() {
+        let mut history = History::new(By::Process, None);
+        history.push(window()).expect("a report");
+        let processes = rows(&history);
+        let names: Vec<String> = processes.iter().map(|row| row.name().to_string()).collect();
+        assert!(names.len() == 2 && names.contains(&"sh (10)".to_owned()), "{names:?}");
+        let all: f64 = processes.iter().map(|row| row.joules).sum();
+        for process in processes {
+            let zoom = Zoom::of(&process.key);
+            assert!(zoom.is_some());
+            history.change(By::Function, zoom, &mut engine()).expect("reports");
+            let of_functions: f64 = rows(&history).iter().map(|row| row.joules).sum();
+            assert!(
+                (of_functions - process.joules).abs() < 1e-9 * all,
+                "{of_functions} of {}",
+                process.joules
+            );
+            assert!(process.joules < 0.999 * all);
+        }
+    }
 }

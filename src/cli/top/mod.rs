@@ -43,6 +43,7 @@ mod shared;
 mod terminal;
 mod terminal_size;
 mod view;
+mod zoom;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -10,7 +10,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span as Text};
 use ratatui::widgets::{Clear, Paragraph};
 
-use super::history::{DomainWatts, History, Order, Picture, Shown, Span, Zoom, how, parts, time_of};
+use super::history::{DomainWatts, History, Order, Picture, Shown, Span, how, parts, time_of};
 use super::keys::HELP;
 use super::view::View;
 
@@ -125,11 +125,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, 
         Order::Joules => "joules",
         Order::Name => "name",
     };
-    let zoom = match &history.zoom {
-        None => String::new(),
-        Some(Zoom::Process(name)) => format!("  only process {name}"),
-        Some(Zoom::Thread(name)) => format!("  only thread {name}"),
-    };
+    let zoom = history.zoom.as_ref().map_or(String::new(), |zoom| format!("  only {zoom}"));
     let filter = history.filter.as_ref().map_or(String::new(), |filter| format!("  /{filter}/"));
     let held = if view.is_paused { "  HELD" } else { "" };
     let text = format!("eprof top  {} by {order}, {span}{zoom}{filter}{held}", history.by.plural());
@@ -255,11 +251,7 @@ fn draw_rows(
 
 /// Why there are no rows.
 pub fn nothing_shown(history: &History) -> String {
-    let where_from = match &history.zoom {
-        None => String::new(),
-        Some(Zoom::Process(name)) => format!(" in process {name}"),
-        Some(Zoom::Thread(name)) => format!(" in thread {name}"),
-    };
+    let where_from = history.zoom.as_ref().map_or(String::new(), |zoom| format!(" in {zoom}"));
     match &history.filter {
         Some(filter) => format!(
             "nothing that matches /{filter}/ ran in this time{where_from}: / and Enter show all {}",

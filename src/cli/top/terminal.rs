@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use eprof::live::Engine;
 use nix::sys::signal::Signal;
 use ratatui::Terminal;
@@ -14,13 +15,14 @@ use regex::Regex;
 
 use super::super::new_file::{NewFile, Readers};
 use super::super::output::Color;
-use super::history::{By, History, Order, Span, Zoom};
+use super::history::{By, History, Order, Span};
 use super::keys::wish;
 use super::lines;
 use super::program_output::ProgramOutput;
 use super::screen::{Abilities, draw};
 use super::shared::Shared;
 use super::view::{Task, View};
+use super::zoom::Zoom;
 
 /// How often the recording is looked at. Keys are answered at once.
 const TICK: Duration = Duration::from_millis(100);
@@ -172,14 +174,13 @@ impl Session<'_> {
                 self.refresh();
             }
             Task::ZoomIn(key) => {
-                let zoom = match self.history.by {
-                    By::Process => Zoom::Process(key.name),
-                    By::Thread => Zoom::Thread(key.name),
-                    _ => anyhow::bail!(
-                        "Enter shows the functions of a process or thread: press b for these rows"
-                    ),
-                };
+                let zoom = Zoom::of(&key)
+                    .context("Enter shows the functions of a process or thread: press b for these rows")?;
                 self.history.change(By::Function, Some(zoom), &mut self.engine)?;
+                // It was one of names of processes, and would hide nearly all functions.
+                if let Some(filter) = self.history.filter.take() {
+                    self.view.message = format!("all functions: /{filter}/ is taken away; / sets a filter");
+                }
                 self.view.forget_selection();
                 self.refresh();
             }
