@@ -28,18 +28,22 @@ use super::input::cache_folder;
 use super::meters::MeterArgs;
 use super::output::{is_dumb_terminal, say, warn};
 use super::record::{call_graph, command_line, hertz, model, task};
-use history::{By, History};
+use history::History;
 use program_output::ProgramOutput;
+use rows::By;
 use shared::Shared;
 
 mod closed_terminal;
+mod columns;
 mod history;
 mod keys;
 mod last_line;
 mod lines;
 mod program_output;
+mod rows;
 mod screen;
 mod shared;
+mod so_far;
 mod terminal;
 mod terminal_size;
 mod view;
@@ -158,7 +162,9 @@ pub fn run(args: TopArgs) -> Outcome {
         let mut started = |_: Option<Pid>| {
             let Some(engine) = engine.take() else { return };
             let shared = shared.clone();
-            let (history, not_watched) = (History::new(by, filter.clone()), not_watched.clone());
+            // Lines are of one kind to the end.
+            let also: &[By] = if as_lines { &[] } else { &By::ALL };
+            let (history, not_watched) = (History::new(by, also, filter.clone()), not_watched.clone());
             let mut output: Option<ProgramOutput> = output.take();
             if let Some(Err(error)) = output.as_mut().map(ProgramOutput::start) {
                 say(format_args!("error: what the program writes cannot be kept: {error}"));

@@ -15,10 +15,11 @@ use regex::Regex;
 
 use super::super::new_file::{NewFile, Readers};
 use super::super::output::Color;
-use super::history::{By, History, Order, Span};
+use super::history::{History, Order, Span};
 use super::keys::wish;
 use super::lines;
 use super::program_output::ProgramOutput;
+use super::rows::{By, Rows};
 use super::screen::{Abilities, draw};
 use super::shared::Shared;
 use super::view::{Task, View};
@@ -167,16 +168,18 @@ impl Session<'_> {
             // In raw mode the terminal sends no signal itself. The recorder hands it on to a program.
             Task::Interrupt => self.shared.leave(Signal::SIGINT),
             Task::NextBy => {
-                let at = By::ALL.iter().position(|by| *by == self.history.by).unwrap_or(0);
-                let zoom = self.history.zoom.take();
-                self.history.change(By::ALL[(at + 1) % By::ALL.len()], zoom, &mut self.engine)?;
+                let Rows { by, zoom } = self.history.shown.clone();
+                let at = By::ALL.iter().position(|other| *other == by).unwrap_or(0);
+                let by = By::ALL[(at + 1) % By::ALL.len()];
+                self.history.change(Rows { by, zoom }, &mut self.engine)?;
                 self.view.forget_selection();
                 self.refresh();
             }
             Task::ZoomIn(key) => {
                 let zoom = Zoom::of(&key)
                     .context("Enter shows the functions of a process or thread: press b for these rows")?;
-                self.history.change(By::Function, Some(zoom), &mut self.engine)?;
+                let functions = Rows { by: By::Function, zoom: Some(zoom) };
+                self.history.change(functions, &mut self.engine)?;
                 // It was one of names of processes, and would hide nearly all functions.
                 if let Some(filter) = self.history.filter.take() {
                     self.view.message = format!("all functions: /{filter}/ is taken away; / sets a filter");
@@ -185,8 +188,9 @@ impl Session<'_> {
                 self.refresh();
             }
             Task::ZoomOut => {
-                if self.history.zoom.is_some() {
-                    self.history.change(self.history.by, None, &mut self.engine)?;
+                let Rows { by, zoom } = self.history.shown.clone();
+                if zoom.is_some() {
+                    self.history.change(Rows { by, zoom: None }, &mut self.engine)?;
                     self.view.forget_selection();
                 }
                 self.refresh();
@@ -208,7 +212,7 @@ impl Session<'_> {
             }
             Task::Neighbours(side, of) => {
                 anyhow::ensure!(
-                    self.history.by == By::Function,
+                    self.history.shown.by == By::Function,
                     "callers and callees are of functions: press b for these rows"
                 );
                 let all = self.history.neighbours(side, &of, self.view.span);
