@@ -5,6 +5,7 @@
 
 use std::str::FromStr;
 
+use eprof::pattern::fault;
 use regex::Regex;
 
 use crate::dialect::Dialect;
@@ -248,7 +249,7 @@ fn check(dimension: &Dimension, comparison: Comparison, value: &str) -> Result<(
     if is_pattern {
         let pattern =
             if matches!(dimension, Dimension::Label(_)) { of_line(value) } else { value.to_owned() };
-        Regex::new(&pattern).map_err(|error| format!("{value:?} is no regular expression: {error}"))?;
+        Regex::new(&pattern).map_err(|error| format!("{value:?} is {}", fault(value, &error)))?;
     }
     match dimension {
         _ if dimension.is_number() && is_pattern => {

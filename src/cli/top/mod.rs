@@ -13,6 +13,7 @@ use eprof::analyze::{Dimensions, ModelChoice};
 use eprof::live::{CutOptions, Engine, EngineOptions, Follower};
 use eprof::machine::Roots;
 use eprof::machine::permissions::Permissions;
+use eprof::pattern::pattern;
 use eprof::process::{Outcome as HowItEnded, Streams};
 use eprof::record::{
     self, CallGraph, ControlGroups, EnergyOptions, GpuOptions, OtherProcesses, OutputOptions, RecordError,
@@ -102,7 +103,7 @@ pub struct TopArgs {
     call_graph: CallGraph,
 
     /// Show only rows whose name or module matches.
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     filter: Option<Regex>,
 
     /// Write lines instead of a view.

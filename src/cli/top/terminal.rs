@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use eprof::live::Engine;
+use eprof::pattern::pattern;
 use nix::sys::signal::Signal;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use regex::Regex;
 
 use super::super::new_file::{NewFile, Readers};
 use super::super::output::Color;
@@ -69,16 +69,6 @@ struct Session<'s> {
     output: Option<ProgramOutput>,
     shared: &'s Shared,
     view: View,
-}
-
-/// The foot of the view has one line, which the parser's picture of the place does not fit in.
-fn regex_of(text: &str) -> anyhow::Result<Regex> {
-    let reason = |error: regex::Error| {
-        let told = error.to_string();
-        let last = told.lines().last().unwrap_or_default();
-        anyhow::anyhow!("no regular expression: {text}: {}", last.trim_start_matches("error: "))
-    };
-    Regex::new(text).map_err(reason)
 }
 
 impl Session<'_> {
@@ -198,7 +188,7 @@ impl Session<'_> {
             Task::Filter(text) => {
                 self.history.filter = match text.as_str() {
                     "" => None,
-                    text => Some(regex_of(text)?),
+                    text => Some(pattern(text).map_err(|why| anyhow::anyhow!("/{text}/ is {why}"))?),
                 };
                 self.refresh();
             }

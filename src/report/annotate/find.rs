@@ -1,7 +1,6 @@
 //! The functions that a name means.
 
-use regex::Regex;
-
+use crate::pattern::pattern;
 use crate::report::error::ReportError;
 use crate::report::frames::FrameTable;
 
@@ -33,12 +32,10 @@ pub fn functions_named(
         return Err(ReportError::NothingItself { name: name.to_owned() });
     }
     let by_end = those(&|known| ends_path(known, name));
-    let found = match (by_end.is_empty(), Regex::new(name)) {
+    let found = match (by_end.is_empty(), pattern(name)) {
         (false, _) => by_end,
         (true, Ok(pattern)) => those(&|known| pattern.is_match(known)),
-        (true, Err(error)) => {
-            return Err(ReportError::NoNameNorPattern { name: name.to_owned(), why: fault(&error) });
-        }
+        (true, Err(why)) => return Err(ReportError::NoNameNorPattern { name: name.to_owned(), why }),
     };
     if found.is_empty() {
         let similar = similar(heavy.iter().map(|&index| label(index)), name);
@@ -47,12 +44,6 @@ pub fn functions_named(
         return Err(ReportError::NothingToAnnotate { name: name.to_owned(), similar });
     }
     Ok(found)
-}
-
-/// What is wrong with a pattern, without the parser's picture of the place.
-fn fault(error: &regex::Error) -> String {
-    let told = error.to_string();
-    told.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
 /// `sort` for `core::slice::sort` and for `std::sort(int*)`.

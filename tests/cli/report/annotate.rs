@@ -259,7 +259,7 @@ fn what_is_neither_name_nor_pattern_is_said() {
     let folder = Folder::with(&Recorded::default());
     let error = folder.error(&["annotate", "("]);
     assert!(
-        error.contains("\"(\"") && error.contains("as a regular expression it is wrong: unclosed group"),
+        error.contains("\"(\"") && error.contains("and it is no regular expression: unclosed group, at letter 1"),
         "{error}"
     );
 }
