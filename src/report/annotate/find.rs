@@ -62,8 +62,25 @@ pub fn functions_named(
 
 /// `sort` for `core::slice::sort` and for `std::sort(int*)`.
 fn ends_path(known: &str, name: &str) -> bool {
-    let path = known.split('(').next().unwrap_or(known);
+    let path = path(known);
     path == name || path.strip_suffix(name).is_some_and(|before| before.ends_with("::"))
+}
+
+/// A name without its parameters, and without the types that a template was made for.
+fn path(known: &str) -> &str {
+    const UNNAMED: &str = "(anonymous namespace)";
+    let is_of_parameters = |at: &usize| !known[*at..].starts_with(UNNAMED);
+    let end = known.match_indices('(').map(|(at, _)| at).find(is_of_parameters).unwrap_or(known.len());
+    let path = &known[..end];
+    let mut depth = 0;
+    let types = path.char_indices().rev().find_map(|(at, letter)| {
+        depth += i32::from(letter == '>') - i32::from(letter == '<');
+        (depth == 0).then_some(at)
+    });
+    match types {
+        Some(at) if path.ends_with('>') && path[at..].starts_with('<') => &path[..at],
+        _ => path,
+    }
 }
 
 /// Names that have it in them, or few letters different; the heaviest first.
@@ -114,6 +131,9 @@ mod tests {
     fn ends_of_paths_are_whole_names() {
         assert!(ends_path("a::b::sort", "sort") && ends_path("a::b::sort", "b::sort"));
         assert!(ends_path("std::sort(int*)", "sort") && !ends_path("a::resort", "sort"));
+        assert!(ends_path("(anonymous namespace)::sort(int*)", "sort") && ends_path("sort(int)", "sort"));
+        assert!(ends_path("void std::sort<std::pair<int, int>*>(int*)", "sort"));
+        assert!(ends_path("a::operator->", "operator->") && ends_path("a::operator<", "operator<"));
     }
 
     #[test]
