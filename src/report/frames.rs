@@ -41,6 +41,11 @@ pub enum FrameClass {
 }
 
 impl FrameClass {
+    /// The kind without the language that it was written in, which two recordings may know of differently.
+    pub(super) fn without_language(self) -> Self {
+        if self == Self::CppOrRust { Self::Native } else { self }
+    }
+
     /// Whether the compiler put the function into its caller.
     pub(super) fn is_inlined(self) -> bool {
         matches!(self, Self::Inlined | Self::InlinedKernel)
