@@ -242,6 +242,21 @@ mod tests {
         assert_eq!(name("/usr/lib/libz.so.1"), "libz.so.1");
         assert_eq!(name("/usr/lib/"), "lib");
         assert_eq!([name("//anon"), name("[vdso]"), name("/")], ["//anon", "[vdso]", "/"]);
+        // As reports call modules: what is no file of a folder by its whole name, a file that is gone as such.
+        let module = |path| Label::new(path).module_name().to_owned();
+        for (path, called) in [
+            ("[vdso]", "[vdso]"),
+            ("//anon", "//anon"),
+            ("[anon]", "[anon]"),
+            ("[anon:v8/code]", "[anon:v8/code]"),
+            ("/tmp/build/app (deleted)", "app (deleted)"),
+            ("/memfd:jit (deleted)", "memfd:jit (deleted)"),
+            ("[kernel.kallsyms]", "[kernel]"),
+            ("[nf_conntrack]", "[nf_conntrack]"),
+            ("/lib/modules/6.1/kernel/fs/ext4.ko.xz", "ext4.ko.xz"),
+        ] {
+            assert_eq!(module(path), called);
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@
 //! ```text
 //!   markup *                ->
 //!   label *                 ->
+//!   pattern *               ->
 //!   numerics *              ->
 //!   tables *                ->
 //!   eprof-cupti-injection   ->
@@ -55,20 +56,20 @@
 //!                              timeline attribute symbolize gpu
 //!   record                  -> label numerics eprof-cupti-injection perf-data units hardware identity
 //!                              recording machine process power_model meter
-//!   report                  -> markup label perf-data units hardware identity recording profile symbolize
+//!   report                  -> markup label pattern perf-data units hardware identity recording profile symbolize
 //!   push                    -> label process report
 //!   live                    -> label perf-data units recording power_model profile symbolize analyze report
 //!   tune *                  -> markup label numerics tables units
 //!   stat *                  -> label numerics units hardware
-//!   measure                 -> units hardware machine process gpu meter tune stat
+//!   measure                 -> pattern units hardware machine process gpu meter tune stat
 //!   calibrate               -> numerics units hardware machine process power_model meter measure
 //!   verify                  -> label numerics hardware recording machine process power_model profile
 //!                              symbolize meter analyze report measure calibrate
-//!   cli                     -> label numerics tables perf-data units hardware identity recording machine
+//!   cli                     -> label pattern numerics tables perf-data units hardware identity recording machine
 //!                              process power_model profile merge timeline symbolize text_profile gpu meter
 //!                              analyze record report push live tune stat measure calibrate verify
 //!   main                    -> cli
-//!   eprof-fleet             -> label units identity machine profile analyze report push
+//!   eprof-fleet             -> label pattern units identity machine profile analyze report push
 //! ```
 //!
 //! # Words
@@ -122,6 +123,7 @@ pub mod identity;
 pub mod label;
 mod markup;
 pub mod numerics;
+pub mod pattern;
 pub mod tables;
 pub mod units;
 

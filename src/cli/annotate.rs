@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use eprof::analyze::Dimensions;
 use eprof::label::Label;
+use eprof::pattern::pattern;
 use eprof::report::annotate::{
     AnnotateOptions, CodeOptions, Sources, Syntax, TextOptions, View, annotate, precision_of_event, write,
 };
@@ -48,7 +49,7 @@ pub struct AnnotateArgs {
     by: By,
 
     /// Only a function in a module whose path matches.
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     module: Option<Regex>,
 
     /// Folder in which source files are found by their paths or the ends of these, before they are looked for where

@@ -14,6 +14,7 @@ use eprof::analyze::{
     self, Analysis, Dimensions, FunctionsAlone, FunctionsOfStacks, MemoryLimit, ModelChoice, StaticEnergy,
     WattsRange,
 };
+use eprof::pattern::pattern;
 use eprof::power_model::folder;
 use eprof::power_model::model::PowerModel;
 use eprof::power_model::presets::Preset;
@@ -164,15 +165,15 @@ pub struct SelectArgs {
     event: Option<String>,
 
     /// Only samples of threads whose name matches.
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     thread: Option<Regex>,
 
     /// Only samples of processes whose name matches.
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     process: Option<Regex>,
 
     /// Only samples with a function whose name matches anywhere on their stack.
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     through: Option<Regex>,
 }
 
@@ -196,6 +197,7 @@ impl SelectArgs {
             event: self.event.clone(),
             thread: self.thread.clone(),
             process: self.process.clone(),
+            task: None,
             through: self.through.clone(),
         }
     }

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use eprof::analyze::{Dimensions, FunctionsOfStacks};
 use eprof::hardware::DomainKind;
 use eprof::identity::Dimension;
+use eprof::pattern::pattern;
 use eprof::profile::{GPU_LAUNCH_EVENT, Profile};
 use eprof::report::Style;
 use eprof::report::buckets::BucketReport;
@@ -76,7 +77,7 @@ pub struct ReportArgs {
     limit: Option<usize>,
 
     /// Show only rows whose name or module matches.
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     filter: Option<Regex>,
 
     /// Shares of everything measured, with rows for what was not charged to the program.

@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use eprof::report::pattern_fault;
+use eprof::pattern::fault;
 use regex::Regex;
 
 use crate::dialect::Dialect;
@@ -247,7 +247,7 @@ fn check(dimension: &Dimension, comparison: Comparison, value: &str) -> Result<(
     let is_pattern = matches!(comparison, Comparison::Matches | Comparison::MatchesNot);
     let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
     if is_pattern {
-        let fault = |error| format!("{value:?} is no regular expression: {}", pattern_fault(&error));
+        let fault = |error| format!("{value:?} is {}", fault(value, &error));
         Regex::new(value).map_err(fault)?;
         if matches!(dimension, Dimension::Label(_)) {
             Regex::new(&of_line(value)).map_err(fault)?;

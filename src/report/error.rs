@@ -1,6 +1,7 @@
 //! Why there is no report.
 
 use super::missing_joules::MissingJoules;
+use crate::pattern::PatternError;
 
 /// Why a report cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -39,20 +40,16 @@ pub enum ReportError {
         similar: String,
     },
     /// What was to be annotated is no function's name, and no pattern either.
-    #[error(
-        "no function of this recording is named {name:?}, and as a regular expression it is wrong: {why}; what stands for \
-         itself has a backslash before it (`\\(`)"
-    )]
+    #[error("no function of this recording is named {name:?}, and it is {why}")]
     NoNameNorPattern {
         /// What was asked for.
         name: String,
         /// What is wrong with it.
-        why: String,
+        why: PatternError,
     },
     /// A function took nothing itself.
     #[error(
-        "{name:?} took nothing itself, only what it called: `eprof report --callees {name:?}` shows that, and \
-         `eprof annotate --inline` what was inlined elsewhere"
+        "{name:?} took nothing itself, only what it called: `eprof report --callees {name:?}` shows that"
     )]
     NothingItself {
         /// Its name.
@@ -74,9 +71,6 @@ pub enum ReportError {
         /// Weight of the newer profile.
         newer: &'static str,
     },
-    /// A pattern is not a regular expression.
-    #[error("not a regular expression")]
-    BadPattern(#[from] regex::Error),
     /// Writing failed.
     #[error("writing failed")]
     Write(#[from] std::io::Error),

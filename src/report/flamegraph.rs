@@ -15,11 +15,11 @@ use super::deepest::{DEEPER, Depths, cut};
 use super::flamegraph_change::{Changes, PlaceErrors, Sides};
 use super::flamegraph_frames::{self, NOTHING, Painted};
 use super::folded::WholeNumbers;
+use super::frames::FrameClass;
 use super::heading::{heading, provenance};
 use super::heat::Heat;
 use super::scale::grouped;
 use super::tree::{CallTree, Direction};
-use super::walk::TreeFrame;
 use super::{ReportError, Weight};
 use crate::label::Label;
 use crate::profile::ProfileMethod;
@@ -81,7 +81,7 @@ pub fn write(tree: &CallTree<'_>, options: &FlamegraphOptions, out: impl Write) 
     tree.for_each_own(tree.total() * THINNEST, |path, weight| {
         for &frame in path {
             if colored.insert(frame) {
-                color(&mut palette, frame, names.of(frame));
+                color(&mut palette, tree.class(frame), names.of(frame));
             }
         }
         // What is too little for a unit makes no frame wider; those around it are known by what they call.
@@ -271,7 +271,7 @@ const COLORS: &str =
 
 /// Gives a name its color: the kind of code decides the hue, the name the shade, so that a function
 /// looks the same in every picture.
-fn color(palette: &mut PaletteMap, frame: TreeFrame, name: &str) {
+fn color(palette: &mut PaletteMap, class: Option<FrameClass>, name: &str) {
     if palette.get(name).is_some() {
         return;
     }
@@ -280,14 +280,14 @@ fn color(palette: &mut PaletteMap, frame: TreeFrame, name: &str) {
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let shade = |from: u8, range: u8| from + ((hash >> 32) % (u64::from(range) + 1)) as u8;
-    let (r, g, b) = match name {
+    let (r, g, b) = match class {
         // No code: processes, threads, parts of the balance.
-        _ if matches!(frame, TreeFrame::Above(_)) => (shade(185, 20), shade(185, 20), shade(185, 20)),
-        name if name.ends_with("_[k]") => (shade(205, 40), shade(120, 40), 0),
-        name if name.ends_with("_[i]") => (shade(70, 40), shade(180, 40), shade(180, 40)),
-        name if name.ends_with("_[j]") => (shade(70, 50), shade(190, 50), shade(70, 50)),
-        name if name.contains("::") => (shade(195, 40), shade(195, 40), shade(50, 20)),
-        _ => (shade(215, 40), shade(80, 60), shade(80, 60)),
+        None => (shade(185, 20), shade(185, 20), shade(185, 20)),
+        Some(FrameClass::Kernel | FrameClass::InlinedKernel) => (shade(205, 40), shade(120, 40), 0),
+        Some(FrameClass::Inlined) => (shade(70, 40), shade(180, 40), shade(180, 40)),
+        Some(FrameClass::Jit) => (shade(70, 50), shade(190, 50), shade(70, 50)),
+        Some(FrameClass::CppOrRust) => (shade(195, 40), shade(195, 40), shade(50, 20)),
+        Some(FrameClass::Native) => (shade(215, 40), shade(80, 60), shade(80, 60)),
     };
     palette.insert(name, Color { r, g, b });
 }

@@ -330,6 +330,22 @@ mod tests {
         let mut marked = Picture { width: 40, height: 16, pixels: BACKGROUND.repeat(40 * 16) };
         marked.text(0, 0, "?", [0, 0, 0]);
         assert!(picture.pixels == marked.pixels && picture.pixels != BACKGROUND.repeat(40 * 16));
+        // What is left out of a name has no bitmap either, and is three points close together.
+        let drawn = |text| {
+            let mut picture = Picture { width: 40, height: 16, pixels: BACKGROUND.repeat(40 * 16) };
+            picture.text(8, 0, text, [0, 0, 0]);
+            picture.pixels
+        };
+        assert!(drawn("\u{2026}") != drawn("?") && drawn("\u{2026}") != drawn("..."));
+        let dark = |pixels: &[u8]| -> Vec<usize> {
+            let places = pixels.chunks(3).enumerate().filter(|(_, pixel)| pixel[0] < 128);
+            let columns: std::collections::BTreeSet<usize> = places.map(|(at, _)| at % 40).collect();
+            let begins = |column: &usize| !columns.contains(&column.wrapping_sub(1));
+            columns.iter().copied().filter(begins).collect()
+        };
+        assert_eq!(dark(&drawn("\u{2026}")).len(), 3, "{:?}", dark(&drawn("\u{2026}")));
+        let long = Label::new("app::module::a_rather_long_name_of_a_function");
+        assert!(cut(&long.without_types(20), 20).chars().count() <= 20);
         // What is outside is not drawn, and is no error.
         picture.text(36, 10, "mm", [0, 0, 0]);
     }

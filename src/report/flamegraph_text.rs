@@ -205,6 +205,7 @@ fn color(class: Option<FrameClass>) -> &'static str {
     match class {
         None => "\x1b[2m",
         Some(FrameClass::Native) => "\x1b[31m",
+        Some(FrameClass::CppOrRust) => "\x1b[93m",
         Some(FrameClass::Inlined) => "\x1b[36m",
         Some(FrameClass::Jit) => "\x1b[32m",
         Some(FrameClass::Kernel | FrameClass::InlinedKernel) => "\x1b[33m",

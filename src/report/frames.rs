@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::label::Label;
 use crate::profile::{AddressId, Module, ModuleKind, Profile, StackId};
-use crate::symbolize::{FileId, SourceFrame, Symbols};
+use crate::symbolize::{FileId, Function, SourceFrame, Symbols};
 
 /// How finely frames are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(super) enum Detail {
 pub enum FrameClass {
     /// A function of a program or library.
     Native,
+    /// The same in C++ or Rust, by the name that it has for the linker.
+    CppOrRust,
     /// A function that the compiler put into its caller.
     Inlined,
     /// Code made at run time.
@@ -39,6 +41,11 @@ pub enum FrameClass {
 }
 
 impl FrameClass {
+    /// The kind without the language that it was written in, which two recordings may know of differently.
+    pub(super) fn without_language(self) -> Self {
+        if self == Self::CppOrRust { Self::Native } else { self }
+    }
+
     /// Whether the compiler put the function into its caller.
     pub(super) fn is_inlined(self) -> bool {
         matches!(self, Self::Inlined | Self::InlinedKernel)
@@ -68,6 +75,7 @@ pub(super) struct FunctionLabel {
 }
 
 /// The keys of all frames of a profile.
+#[derive(Clone)]
 pub(super) struct FrameTable {
     pub functions: Vec<FunctionLabel>,
     pub keys: Vec<FrameKey>,
@@ -133,7 +141,9 @@ impl FrameTable {
             let shown = if inline { found } else { &found[..found.len().min(1)] };
             for frame in shown {
                 let function = function_ids.get(frame.function.0 as usize).copied().unwrap_or(UNKNOWN);
-                let class = class_of(frame, address.kernel, kind);
+                let is_mangled =
+                    || symbols.functions().get(frame.function.0 as usize).is_some_and(is_of_cpp_or_rust);
+                let class = class_of(frame, address.kernel, kind, is_mangled);
                 let plain = FrameKey { function, class: FrameClass::Native, file: None, line: None };
                 frames.push(keys.intern(match detail {
                     Detail::Function => plain,
@@ -238,13 +248,29 @@ fn moving_modules(profile: &Profile) -> Vec<bool> {
     profile.modules.iter().map(moves).collect()
 }
 
-fn class_of(frame: &SourceFrame, kernel: bool, kind: Option<ModuleKind>) -> FrameClass {
+/// By its name for the linker: a function of C++ in no namespace looks like one of C to its reader. Where a profile brings along
+/// names for people alone, it is their path that tells.
+fn is_of_cpp_or_rust(function: &Function) -> bool {
+    let Function { name, raw_name, .. } = function;
+    // In C, too, names may begin with `_R`.
+    raw_name.starts_with("_Z") || (raw_name.starts_with("_R") && name != raw_name) || name.contains("::")
+}
+
+fn class_of(
+    frame: &SourceFrame,
+    kernel: bool,
+    kind: Option<ModuleKind>,
+    is_of_cpp_or_rust: impl Fn() -> bool,
+) -> FrameClass {
     let of_kernel = if frame.inlined { FrameClass::InlinedKernel } else { FrameClass::Kernel };
     match kind {
         _ if kernel => of_kernel,
         Some(ModuleKind::Kernel | ModuleKind::KernelModule) => of_kernel,
         _ if frame.inlined => FrameClass::Inlined,
         Some(ModuleKind::Jit | ModuleKind::Anonymous) => FrameClass::Jit,
+        // Names of kernels of GPUs are C++'s, and they run on no CPU.
+        Some(ModuleKind::GpuKernel) => FrameClass::Native,
+        _ if is_of_cpp_or_rust() => FrameClass::CppOrRust,
         _ => FrameClass::Native,
     }
 }
@@ -294,7 +320,36 @@ impl<T: Clone + Eq + Hash> Interner<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::profile::ModuleId;
+    use crate::symbolize::FunctionId;
+
+    #[test]
+    fn functions_of_cpp_and_rust_are_known_by_what_the_linker_calls_them() {
+        let of = |raw_name: &str, name: &str| {
+            is_of_cpp_or_rust(&Function {
+                name: Arc::from(name),
+                raw_name: Arc::from(raw_name),
+                module: ModuleId(0),
+                address: None,
+                known: true,
+                declared: None,
+            })
+        };
+        assert!(of("_Z4sortPi", "sort(int*)") && of("_ZL4turnv", "turn()"), "no namespace");
+        assert!(of("_Z4sortPi", "_Z4sortPi"), "--no-demangle");
+        assert!(of("_RNvCs1234_7mycrate3foo", "mycrate::foo") && of("core::str::len", "core::str::len"));
+        assert!(!of("sort", "sort") && !of("_Read", "_Read") && !of("main", "main"));
+        let frame = SourceFrame { function: FunctionId(0), file: None, line: None, inlined: false };
+        let class =
+            |kernel, kind, inlined| class_of(&SourceFrame { inlined, ..frame }, kernel, kind, || true);
+        assert_eq!(class(false, Some(ModuleKind::File), false), FrameClass::CppOrRust);
+        assert_eq!(class(false, Some(ModuleKind::File), true), FrameClass::Inlined);
+        assert_eq!(class(true, Some(ModuleKind::Kernel), false), FrameClass::Kernel);
+        assert_eq!(class(false, Some(ModuleKind::GpuKernel), false), FrameClass::Native);
+    }
 
     #[test]
     fn functions_of_one_name_say_where_they_are_declared_if_that_differs() {

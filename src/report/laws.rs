@@ -99,6 +99,7 @@ fn any_selection() -> impl Strategy<Value = Selection> {
             event: event.map(str::to_owned),
             thread,
             process,
+            task: None,
             through,
         },
     )

@@ -4,10 +4,10 @@
 //! of them and what it called the frame after the innermost, so that neither is the function itself,
 //! each stack counts once, and the rows of either side add up to the function's total.
 
-use regex::Regex;
-
+use super::error::ReportError;
 use super::frames::{FrameTable, FunctionLabel};
 use super::select::Totals;
+use crate::pattern::pattern;
 use crate::profile::{Profile, StackId};
 
 /// A side of a function.
@@ -77,11 +77,12 @@ pub(super) fn add(
 }
 
 /// The keys of the functions that a name means: equal to it or, if none is, matching it.
-pub(super) fn mark(frames: &FrameTable, name: &str) -> Result<Vec<bool>, regex::Error> {
+pub(super) fn mark(frames: &FrameTable, name: &str) -> Result<Vec<bool>, ReportError> {
     let exact = frames.flags(|function: &FunctionLabel| function.name.as_str() == name);
     if exact.contains(&true) {
         return Ok(exact);
     }
-    let pattern = Regex::new(name)?;
+    let pattern =
+        pattern(name).map_err(|why| ReportError::NoNameNorPattern { name: name.to_owned(), why })?;
     Ok(frames.flags(|function| pattern.is_match(function.name.as_str())))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::frames::{Detail, FrameTable};
-use super::select::Selection;
+use super::select::{Selection, TaskIds};
 use crate::label::Label;
 use crate::profile::Profile;
 use crate::symbolize::Symbols;
@@ -13,7 +13,7 @@ const MOST_OFFERED: usize = 8;
 
 /// The options that leave everything out, as the end of a sentence. `selection` is known to leave nothing of the profile.
 pub(super) fn why(selection: &Selection, profile: &Profile, symbols: &Symbols) -> String {
-    let Selection { weight: _, domain, event, thread, process, through } = selection;
+    let Selection { weight: _, domain, event, thread, process, task, through } = selection;
     let mut used: Vec<String> = Vec::new();
     let mut alone: Vec<String> = Vec::new();
     let threads = || profile.threads.iter().map(|thread| thread.name.as_str());
@@ -30,6 +30,14 @@ pub(super) fn why(selection: &Selection, profile: &Profile, symbols: &Symbols) -
             let known = some(processes());
             alone.push(format!("no process's name matches --process {pattern}: there are {known}"));
         }
+    }
+    if let Some(TaskIds { pid, tid }) = task {
+        let name =
+            tid.map_or_else(|| format!("process {pid}"), |tid| format!("thread {tid} of process {pid}"));
+        if !profile.threads.iter().any(|thread| TaskIds { pid: *pid, tid: *tid }.includes(thread)) {
+            alone.push(format!("{name} has no samples"));
+        }
+        used.push(name);
     }
     if let Some(pattern) = through {
         used.push(format!("--through {pattern}"));

@@ -4,7 +4,9 @@ use regex::Regex;
 
 use super::error::ReportError;
 use super::missing_joules::MissingJoules;
-use crate::profile::{Cell, GPU_LAUNCH_EVENT, Profile, ProfileMethod, Summed, Variance, VarianceSums};
+use crate::profile::{
+    Cell, GPU_LAUNCH_EVENT, Profile, ProfileMethod, Summed, Thread, Variance, VarianceSums,
+};
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// What rows and frames are weighed by.
@@ -43,8 +45,27 @@ pub struct Selection {
     pub thread: Option<Regex>,
     /// Only samples of processes whose name matches.
     pub process: Option<Regex>,
+    /// Only samples of this process or thread. Names tell no process from another of the same program.
+    pub task: Option<TaskIds>,
     /// Only samples with a function whose name matches anywhere in their stack.
     pub through: Option<Regex>,
+}
+
+/// A process, or one of its threads, by the numbers that the kernel gave it. Processes of several machines may have one
+/// number: all of them are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskIds {
+    /// Process id.
+    pub pid: u32,
+    /// Thread id; `None` for all threads of the process.
+    pub tid: Option<u32>,
+}
+
+impl TaskIds {
+    /// Whether a thread is meant.
+    pub(super) fn includes(self, thread: &Thread) -> bool {
+        thread.pid == self.pid && self.tid.is_none_or(|tid| thread.tid == tid)
+    }
 }
 
 /// Sums over samples.
@@ -189,12 +210,15 @@ impl Selected {
             .threads
             .iter()
             .map(|thread| {
-                matches(&selection.thread, &thread.name) && matches(&selection.process, &thread.process_name)
+                matches(&selection.thread, &thread.name)
+                    && matches(&selection.process, &thread.process_name)
+                    && selection.task.is_none_or(|task| task.includes(thread))
             })
             .collect();
         let partial = event.is_some()
             || selection.thread.is_some()
             || selection.process.is_some()
+            || selection.task.is_some()
             || selection.through.is_some();
         let launches = profile.events.iter().position(|event| event.name == GPU_LAUNCH_EVENT);
         let without_time = launches.map(|index| index as u32).filter(|_| event.is_none());

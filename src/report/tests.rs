@@ -270,6 +270,18 @@ fn selections_leave_the_rest_as_a_sum() {
     let worker = report(&Options { selection: thread, ..Options::default() });
     assert_eq!(worker.whole.joules, Joules::from_joules(14.0));
     assert_eq!(worker.not_selected.joules, Joules::from_joules(4.0));
+    // By their numbers: threads and processes may have one name.
+    let profile = sample_profile().0;
+    let of = |name| profile.threads.iter().find(|thread| thread.name == name).expect("a thread");
+    let (pid, tid) = (of("worker").pid, of("worker").tid);
+    let task = |tid| Selection { task: Some(TaskIds { pid, tid }), ..Selection::default() };
+    let worker = report(&Options { selection: task(Some(tid)), ..Options::default() });
+    assert_eq!(worker.whole.joules, Joules::from_joules(14.0));
+    let process = report(&Options { selection: task(None), ..Options::default() });
+    assert_eq!(process.whole.joules, Joules::from_joules(18.0));
+    let other = TaskIds { pid: pid + 1, tid: None };
+    let other = Selection { task: Some(other), ..Selection::default() };
+    assert_eq!(report(&Options { selection: other, ..Options::default() }).whole.samples, 0);
     let through = Selection { through: pattern("deflate"), ..Selection::default() };
     let deflate = report(&Options { selection: through, ..Options::default() });
     assert_eq!(own_joules(&deflate, "walk"), 2.75);

@@ -59,7 +59,7 @@ pub enum Root {
 /// What a frame of a flamegraph is, as its name's ending says it to inferno.
 pub(super) fn mark(class: FrameClass) -> &'static str {
     match class {
-        FrameClass::Native => "",
+        FrameClass::Native | FrameClass::CppOrRust => "",
         FrameClass::Inlined => "_[i]",
         FrameClass::Jit => "_[j]",
         FrameClass::Kernel | FrameClass::InlinedKernel => "_[k]",

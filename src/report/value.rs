@@ -16,7 +16,7 @@ use crate::identity::Dimension;
 use crate::label::Label;
 use crate::profile::{BALANCE_TOLERANCE, EQUAL_WATTS_ERROR, Profile, ProfileMethod, ProfileParts};
 use crate::symbolize::Symbols;
-use crate::units::Watts;
+use crate::units::{Joules, Watts};
 
 /// What a report shows. The default: all functions by their own joules.
 #[derive(Debug, Clone)]
@@ -159,8 +159,13 @@ impl Report {
         let has_errors = self.rows.iter().any(|row| row.own.variance > 0.0);
         let sum = |report: &Self, rows: &[Row]| {
             let sum = rows.iter().map(|row| row.own).sum();
-            if has_errors { report.with_error_of_estimate(sum, EQUAL_WATTS_ERROR) } else { sum }
+            if has_errors {
+                report.with_error_of_estimate(sum, EQUAL_WATTS_ERROR, report.error_of_meters(rows))
+            } else {
+                sum
+            }
         };
+        let of_meters = self.error_of_meters(&self.rows);
         if self.includes_balance {
             let parts = self.summary.balance.unattributed();
             let row = |(name, joules)| match (self.by, name) {
@@ -193,19 +198,31 @@ impl Report {
         }
         if has_errors {
             // How everything is divided does not matter to its sum.
-            let of_division = if self.includes_balance { 0.0 } else { EQUAL_WATTS_ERROR };
-            self.whole = self.with_error_of_estimate(self.whole, of_division);
+            let (of_division, of_meters) =
+                if self.includes_balance { (0.0, Joules::ZERO) } else { (EQUAL_WATTS_ERROR, of_meters) };
+            self.whole = self.with_error_of_estimate(self.whole, of_division, of_meters);
         }
     }
 
-    /// Sums of rows whose errors are all of one cause, the watts that were assumed: they are as large in a sum as in
-    /// its rows. `of_division` is the relative error of taking all code to draw the same.
-    fn with_error_of_estimate(&self, mut sum: Totals, of_division: f64) -> Totals {
+    /// Sums of rows whose errors are of one cause, the watts that were assumed: these are as large in a sum as in
+    /// its rows, and what comes of chance, from row to row, adds to that. `of_division` is the relative error of taking all code to
+    /// draw the same; `of_meters` that of what the readings leave open ([`Report::error_of_meters`]).
+    fn with_error_of_estimate(&self, mut sum: Totals, of_division: f64, of_meters: Joules) -> Totals {
         if let (ProfileMethod::Estimated, Some(error)) = (self.summary.method, self.summary.watts_error) {
             let by_watts = sum.joules.as_joules() * error.hypot(of_division);
-            sum.variance = sum.variance.max(by_watts * by_watts);
+            let of_meters = of_meters.as_joules();
+            sum.variance = sum.variance.max(by_watts * by_watts + sum.by_chance + of_meters * of_meters);
         }
         sum
+    }
+
+    /// What rows of an estimate are off by together because meters, or clocks in their place, were not read when they began and
+    /// ended: what is left of their errors without chance and without assumed watts. It is wrong in all of them alike.
+    fn error_of_meters(&self, rows: &[Row]) -> Joules {
+        // A domain lies in another, which has its joules as well.
+        let rows = rows.iter().filter(|_| self.by != Grouping::Domain);
+        let left = |row: &Row| (row.own.variance - row.own.by_chance - row.own.common).max(0.0).sqrt();
+        Joules::from_joules(rows.map(left).sum())
     }
 
     /// The share that a row's own weight has of the whole, from 0 to 1; `None` if the whole is nothing.
@@ -254,4 +271,47 @@ fn warnings(profile: &Profile, summary: &Summary, in_cells: &[f64]) -> Vec<Label
         warnings.push(Label::new(&format!("{why}: this report is by samples, not by joules")));
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::Method;
+    use crate::profile::Variance;
+    use crate::report::fixture::sample_profile;
+
+    /// Two rows of an estimate, of which each is off by 0.2 and the watts' error of its joules, by 0.3 J of chance, and by 0.1 J
+    /// and 0.2 J of its meters' ends.
+    #[test]
+    fn sums_of_an_estimates_rows_have_the_errors_of_their_rows() {
+        let (mut profile, symbols) = sample_profile();
+        profile.domains.iter_mut().for_each(|domain| domain.info.method = Method::Estimated);
+        let mut report = Report::new(&profile, &symbols, &Options::default()).expect("it has joules");
+        let of_watts = report.summary.watts_error.expect("assumed").hypot(EQUAL_WATTS_ERROR);
+        let row = |name: &str, joules: f64, of_meters: f64| {
+            let mut own = Totals::of_joules(Joules::from_joules(joules));
+            let common = (joules * of_watts).powi(2);
+            own.add_variance(Variance { all: common + 0.09 + of_meters.powi(2), by_chance: 0.09, common });
+            Row::new(Label::new(name), own, own)
+        };
+        let rows = vec![row("a", 2.0, 0.1), row("b", 1.0, 0.2), row("c", 1.0, 0.2)];
+        let finished = |rows: &[Row], options: &Options| {
+            let mut report = report.clone();
+            (report.rows, report.whole) = (rows.to_vec(), Totals::of_joules(Joules::from_joules(4.0)));
+            report.finish(options);
+            report
+        };
+        let near =
+            |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found}, not {expected}");
+        let cut = finished(&rows, &Options { limit: Some(1), ..Options::default() });
+        // Chance of two rows adds up as squares, all else as it is.
+        near(cut.cut.1.variance, (2.0 * of_watts).powi(2) + 0.18 + 0.4f64.powi(2));
+        let filter = Regex::new("b").expect("valid");
+        let filtered = finished(&rows, &Options { rows: Some(filter), ..Options::default() });
+        near(filtered.filtered.1.variance, (3.0 * of_watts).powi(2) + 0.18 + 0.3f64.powi(2));
+        // Of all of them together chance decides nothing.
+        near(filtered.whole.variance, (4.0 * of_watts).powi(2) + 0.5f64.powi(2));
+        report.by = Grouping::Domain;
+        assert_eq!(report.error_of_meters(&rows), Joules::ZERO);
+    }
 }

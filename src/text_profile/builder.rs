@@ -187,7 +187,7 @@ impl Builder {
     fn name(&mut self, name: &str, is_java: bool) -> u32 {
         let name = rust(name.trim());
         let name = without_parameters(&name);
-        let name = if is_java { java(name) } else { name };
+        let name = if is_java { java(&name) } else { &*name };
         if let Some(&known) = self.names.get(name) {
             return known;
         }
@@ -353,6 +353,10 @@ mod tests {
             ("[vdso]", ModuleKind::Vdso),
             ("[unknown]", ModuleKind::Unknown),
             ("/tmp/perf-12.map", ModuleKind::Anonymous),
+            ("//anon", ModuleKind::Anonymous),
+            ("[anon]", ModuleKind::Anonymous),
+            ("[anon:v8]", ModuleKind::Anonymous),
+            ("/opt/app (deleted)", ModuleKind::File),
             ("/home/x/.debug/jit/jitted-12-1.so", ModuleKind::Anonymous),
             ("/usr/lib/libc.so.6", ModuleKind::File),
         ] {

@@ -11,28 +11,67 @@ pub(super) fn without_offset(symbol: &str) -> &str {
 }
 
 /// A name without the parameters of C++ and Java functions. Parentheses that are part of a name stay: in templates and
-/// lambdas, of methods of Go (`net/http.(*Client).Do`), of C++'s `(anonymous namespace)`.
-pub(super) fn without_parameters(name: &str) -> &str {
+/// lambdas, of methods of Go (`net/http.(*Client).Do`), of C++'s `(anonymous namespace)` and `operator()`. What is declared in a
+/// function goes on behind that one's parameters: `outer(int)::Local::run()` is `outer::Local::run`.
+pub(super) fn without_parameters(name: &str) -> Cow<'_, str> {
+    let mut whole = String::new();
+    // What of the name is not in there yet begins here.
+    let mut start = 0;
     let mut depth = 0_i32;
     let mut before = ' ';
-    for (at, character) in name.char_indices() {
-        match character {
+    let mut letters = name.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
             '>' if before == '-' => {}
             '<' | '>' if is_operator(&name[..at]) => {}
             '<' | '{' | '[' => depth += 1,
             '>' | '}' | ']' | ')' => depth -= 1,
+            '(' if depth == 0 && name[at..].starts_with("()") && name[..at].ends_with("operator") => {
+                letters.next();
+            }
             '(' => {
                 let is_of_name = before == '.' || name[at..].starts_with("(anonymous namespace)");
                 if depth == 0 && !is_of_name {
-                    return &name[..at];
+                    whole += &name[start..at];
+                    let Some(behind) = within_function(&name[at..]) else {
+                        return if start == 0 { Cow::Borrowed(&name[..at]) } else { Cow::Owned(whole) };
+                    };
+                    start = at + behind;
+                    letters = name.char_indices();
+                    letters.find(|(at, _)| *at + 1 == start);
+                    before = ')';
+                    continue;
                 }
                 depth += 1;
             }
             _ => {}
         }
-        before = character;
+        before = letter;
     }
-    name
+    if start == 0 { Cow::Borrowed(name) } else { Cow::Owned(whole + &name[start..]) }
+}
+
+/// Behind parameters, and `const` and the like, where what is declared in their function begins: `(int) const::{lambda()#1}`. `None`
+/// if the name ends with them.
+fn within_function(parameters: &str) -> Option<usize> {
+    let mut depth = 0;
+    let end = parameters.char_indices().find_map(|(at, letter)| {
+        depth += i32::from(letter == '(') - i32::from(letter == ')');
+        (depth == 0).then_some(at + 1)
+    })?;
+    let mut rest = &parameters[end..];
+    loop {
+        let shorter = rest.trim_start_matches([' ', '&']);
+        let shorter = ["const", "volatile", "noexcept"]
+            .iter()
+            .find_map(|word| shorter.strip_prefix(word))
+            .unwrap_or(shorter);
+        if shorter.len() == rest.len() {
+            break;
+        }
+        rest = shorter;
+    }
+    rest.starts_with("::").then(|| parameters.len() - rest.len())
 }
 
 /// Does the name of an operator of C++ begin or go on behind this?
@@ -121,6 +160,14 @@ mod tests {
             ("{lambda(int)#2}::run()", "{lambda(int)#2}::run"),
             ("A::operator->(int)", "A::operator->"),
             ("operator<<(A, B)", "operator<<"),
+            ("Job::operator()(int) const", "Job::operator()"),
+            ("sum(int, int)::Local::run()", "sum::Local::run"),
+            (
+                "ns::outer(std::function<void (int)>, char) const &::{lambda(int)#1}::operator()(int) const",
+                "ns::outer::{lambda(int)#1}::operator()",
+            ),
+            ("größer(int)::{lambda()#1}::größte()", "größer::{lambda()#1}::größte"),
+            ("broken(int", "broken"),
             (".run()V", ".run"),
             ("plain", "plain"),
             ("", ""),

@@ -578,6 +578,33 @@ mod tests {
     }
 
     #[test]
+    fn mappings_are_what_the_kernel_calls_them() {
+        for (path, kind) in [
+            ("[vdso]", ModuleKind::Vdso),
+            ("[vdso32]", ModuleKind::Vdso),
+            ("//anon", ModuleKind::Anonymous),
+            ("[anon]", ModuleKind::Anonymous),
+            ("[anon:v8/code]", ModuleKind::Anonymous),
+            ("/anon_hugepage (deleted)", ModuleKind::Anonymous),
+            ("/memfd:jit (deleted)", ModuleKind::Anonymous),
+            ("[heap]", ModuleKind::Anonymous),
+            ("", ModuleKind::Anonymous),
+            ("[vsyscall]", ModuleKind::Unknown),
+            ("[uprobes]", ModuleKind::Unknown),
+            ("/opt/app (deleted)", ModuleKind::File),
+            ("/usr/lib/libc.so.6", ModuleKind::File),
+        ] {
+            assert_eq!(kind_of_path(path), kind, "{path}");
+        }
+        // Of a file the place is where it lies in the file, of others where it lies in memory.
+        let mut tasks = Tasks::default();
+        tasks.map(&mmap(10, 0x5000, "/opt/app (deleted)"));
+        tasks.map(&mmap(10, 0x7000, "[anon:v8/code]"));
+        assert_eq!(path_at(&mut tasks, 10, 0x5010), ("/opt/app (deleted)".into(), 0x2010));
+        assert_eq!(path_at(&mut tasks, 10, 0x7010), ("[anon:v8/code]".into(), 0x7010));
+    }
+
+    #[test]
     fn jit_functions_replace_each_other_over_time() {
         let mut tasks = Tasks::default();
         tasks.map(&mmap(10, 0x5000, "//anon"));

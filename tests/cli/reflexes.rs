@@ -45,6 +45,29 @@ fn a_mistyped_option_is_no_program() {
 }
 
 #[test]
+fn what_is_wrong_with_a_regular_expression_is_said_in_one_line() {
+    for (line, option) in [
+        (&["report", "--filter", "sort("][..], "--filter"),
+        (&["flamegraph", "--thread", "sort("], "--thread"),
+        (&["annotate", "main", "--module", "sort("], "--module"),
+        (&["top", "--filter", "sort("], "--filter"),
+    ] {
+        let output = run(line);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{line:?}: {said}");
+        let first = said.lines().next().unwrap_or_default();
+        assert!(
+            first.contains(option)
+                && first.contains("'sort('")
+                && first.ends_with(
+                    "no regular expression: unclosed group, at letter 5, `(`; the sign itself is `\\(`"
+                ),
+            "{line:?}: {said}"
+        );
+    }
+}
+
+#[test]
 fn impossible_rates_are_refused() {
     let none = run(&["record", "-F", "0", "true"]);
     assert_eq!(none.status.code(), Some(2));

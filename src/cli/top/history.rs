@@ -3,74 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use clap::ValueEnum;
-use eprof::identity::Dimension;
 use eprof::label::Label;
 use eprof::live::{Engine, RowKey, RowTotals, RunningTotals, Window, join};
 use eprof::profile::{Balance, ProfileMethod};
 use eprof::recording::Recording;
-use eprof::report::{Grouping, Neighbours, Options, Report, ReportError, Selection, Side, SortKey};
+use eprof::report::{Neighbours, Options, Report, ReportError, Side};
 use eprof::units::{Joules, Nanoseconds};
 use regex::Regex;
 
-/// What a row stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum By {
-    Function,
-    Module,
-    Process,
-    Thread,
-    Cgroup,
-    Core,
-    Line,
-}
-
-impl By {
-    pub const ALL: [Self; 7] =
-        [Self::Function, Self::Module, Self::Process, Self::Thread, Self::Cgroup, Self::Core, Self::Line];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Function => "function",
-            Self::Line => "line",
-            Self::Module => "module",
-            Self::Process => "process",
-            Self::Thread => "thread",
-            Self::Cgroup => "cgroup",
-            Self::Core => "core",
-        }
-    }
-
-    /// Several of them.
-    pub fn plural(self) -> &'static str {
-        match self {
-            Self::Function => "functions",
-            Self::Line => "lines",
-            Self::Module => "modules",
-            Self::Process => "processes",
-            Self::Thread => "threads",
-            Self::Cgroup => "control groups",
-            Self::Core => "cores",
-        }
-    }
-
-    /// Whether source lines are to be looked up.
-    pub fn tells_lines(self) -> bool {
-        self == Self::Line
-    }
-
-    fn grouping(self) -> (Grouping, Vec<Dimension>) {
-        match self {
-            Self::Function => (Grouping::Function, Vec::new()),
-            Self::Line => (Grouping::Line, Vec::new()),
-            Self::Module => (Grouping::Module, Vec::new()),
-            Self::Process => (Grouping::Process, Vec::new()),
-            Self::Thread => (Grouping::Thread, Vec::new()),
-            Self::Cgroup => (Grouping::Recording, vec![Dimension::Cgroup]),
-            Self::Core => (Grouping::Core, Vec::new()),
-        }
-    }
-}
+use super::rows::{By, Rows};
+use super::so_far::{Since, SoFar, Sums};
 
 /// Over which time watts are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +54,7 @@ pub struct Shown {
     pub total_watts: f64,
     /// Of all functions' watts.
     pub share: f64,
-    /// Of all windows that the sums are of.
+    /// Of all windows that the picture's sums are of.
     pub joules: f64,
     /// The same of what it took with all that it called.
     pub total_share: f64,
@@ -150,15 +92,13 @@ pub struct DomainWatts {
     pub depth: usize,
     /// Of the last windows.
     pub watts: VecDeque<f64>,
-    /// Of all windows that the sums are of.
-    joules: Joules,
 }
 
 /// What is shown at one time: all of it is of one span, but for the joules of rows, which are those so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Picture {
     pub span: Span,
-    /// What the sums are since.
+    /// What joules are sums of.
     pub since: Since,
     pub method: ProfileMethod,
     pub balance: Balance,
@@ -166,14 +106,6 @@ pub struct Picture {
     /// Watts of each of [`History::domains`].
     pub domains: Vec<f64>,
     pub rows: Vec<Shown>,
-}
-
-/// Where the sums of all windows begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Since {
-    Start,
-    /// With the windows that were kept when rows became something else.
-    OtherRows,
 }
 
 /// What rows are sorted by.
@@ -187,23 +119,13 @@ pub enum Order {
 
 /// The windows so far.
 pub struct History {
-    pub by: By,
+    pub shown: Rows,
     pub filter: Option<Regex>,
-    /// Only this process, by its name, or thread.
-    pub zoom: Option<Zoom>,
     recent: VecDeque<Kept>,
-    totals: RunningTotals,
-    since: Since,
+    so_far: SoFar,
     domains: Vec<DomainWatts>,
     windows: u64,
     warnings: Vec<Label>,
-}
-
-/// What the rows are cut down to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Zoom {
-    Process(Label),
-    Thread(Label),
 }
 
 struct Kept {
@@ -212,14 +134,14 @@ struct Kept {
 }
 
 impl History {
-    pub fn new(by: By, filter: Option<Regex>) -> Self {
+    /// Shows these rows. `also` are kinds of rows that may be shown later, with sums since the start.
+    pub fn new(by: By, also: &[By], filter: Option<Regex>) -> Self {
+        let shown = Rows { by, zoom: None };
         Self {
-            by,
             filter,
-            zoom: None,
             recent: VecDeque::new(),
-            totals: RunningTotals::default(),
-            since: Since::Start,
+            so_far: SoFar::new(&shown, also),
+            shown,
             domains: Vec::new(),
             windows: 0,
             warnings: Vec::new(),
@@ -243,7 +165,7 @@ impl History {
 
     /// A window has come.
     pub fn push(&mut self, window: Window) -> Result<(), ReportError> {
-        let report = Report::new(&window.profile, &window.symbols, &self.options())?;
+        let report = Report::new(&window.profile, &window.symbols, &self.shown.options())?;
         self.windows += 1;
         let seconds = window.profile.duration.as_secs_f64();
         for (index, domain) in report.summary.domains.iter().enumerate() {
@@ -253,10 +175,8 @@ impl History {
                     is_estimated: domain.method == eprof::hardware::Method::Estimated,
                     depth: domain.depth,
                     watts: VecDeque::new(),
-                    joules: Joules::ZERO,
                 });
             }
-            self.domains[index].joules += domain.balance.measured;
             let watts = &mut self.domains[index].watts;
             watts.push_back(domain.balance.measured.as_joules() / seconds.max(1e-9));
             if watts.len() > MOST_POINTS {
@@ -264,7 +184,7 @@ impl History {
             }
         }
         self.warnings.clone_from(&report.warnings);
-        self.totals.add(&report);
+        self.so_far.add(&window, &self.shown, &report)?;
         self.recent.push_back(Kept { window, report });
         let time = |kept: &Kept| kept.window.profile.duration;
         while self.recent.len() > 1
@@ -276,44 +196,29 @@ impl History {
         Ok(())
     }
 
-    /// Rows stand for something else now, of which the engine may have to find names. Sums begin with the windows that are
-    /// kept.
-    pub fn change(&mut self, by: By, zoom: Option<Zoom>, engine: &mut Engine) -> Result<(), ReportError> {
-        if by.tells_lines() != self.by.tells_lines() {
-            engine.set_lines(by.tells_lines());
+    /// Other rows are shown now, of which the engine may have to find names. Sums that were not kept since the start begin
+    /// with the windows that are kept.
+    pub fn change(&mut self, shown: Rows, engine: &mut Engine) -> Result<(), ReportError> {
+        if shown.by.tells_lines() != self.shown.by.tells_lines() {
+            engine.set_lines(shown.by.tells_lines());
             self.recent.iter_mut().for_each(|kept| engine.name_again(&mut kept.window));
         }
-        (self.by, self.zoom) = (by, zoom);
-        let options = self.options();
-        let keeps_all = self.windows == self.recent.len() as u64;
-        self.since = if keeps_all { self.since } else { Since::OtherRows };
-        self.totals = RunningTotals::default();
+        self.shown = shown;
+        let options = self.shown.options();
         for kept in &mut self.recent {
             kept.report = Report::new(&kept.window.profile, &kept.window.symbols, &options)?;
-            self.totals.add(&kept.report);
         }
-        for (index, joules) in self.of_domains(&self.recent).into_iter().enumerate() {
-            self.domains[index].joules = joules;
-        }
+        self.so_far.show(&self.shown, self.recent.iter().map(|kept| &kept.report));
         Ok(())
-    }
-
-    /// What windows' domains measured.
-    fn of_domains<'k>(&self, windows: impl IntoIterator<Item = &'k Kept>) -> Vec<Joules> {
-        let mut sums = vec![Joules::ZERO; self.domains.len()];
-        for kept in windows {
-            let domains = &kept.report.summary.domains;
-            sums.iter_mut().zip(domains).for_each(|(sum, domain)| *sum += domain.balance.measured);
-        }
-        sums
     }
 
     /// What is to be shown; `None` before the first window.
     pub fn picture(&self, span: Span, order: Order) -> Option<Picture> {
         let last = self.recent.back()?;
-        let mut sums = RunningTotals::default();
-        let sums = match span {
-            Span::Start => &self.totals,
+        let so_far = self.so_far.of(&self.shown)?;
+        let mut sums = Sums::default();
+        let Sums { rows: sums, domains } = match span {
+            Span::Start => so_far,
             Span::Last => {
                 sums.add(&last.report);
                 &sums
@@ -332,24 +237,19 @@ impl History {
             error: watts(of.error),
             total_watts: watts(of.total),
             share: if attributed > 0.0 { of.own.as_joules() / attributed } else { 0.0 },
-            joules: self.totals.of(key).own.as_joules(),
+            joules: so_far.rows.of(key).own.as_joules(),
             total_share: if attributed > 0.0 { of.total.as_joules() / attributed } else { 0.0 },
-            total_joules: self.totals.of(key).total.as_joules(),
+            total_joules: so_far.rows.of(key).total.as_joules(),
         };
         let mut rows: Vec<Shown> = sums.rows().map(shown).filter(|row| self.is_wanted(row, order)).collect();
         sort(&mut rows, order);
-        let of_domains = match span {
-            Span::Last => self.of_domains(self.recent.back()),
-            Span::Recent => self.of_domains(&self.recent),
-            Span::Start => self.domains.iter().map(|domain| domain.joules).collect(),
-        };
         Some(Picture {
             span,
-            since: self.since,
+            since: so_far.since(self.windows),
             method: last.report.summary.method,
             balance: sums.balance(),
             seconds,
-            domains: of_domains.into_iter().map(watts).collect(),
+            domains: domains.iter().copied().map(watts).collect(),
             rows,
         })
     }
@@ -358,7 +258,7 @@ impl History {
     pub fn neighbours(&self, side: Side, function: &Label, span: Span) -> Vec<(Label, f64)> {
         let options = Options {
             neighbours: Some(Neighbours { side, function: function.as_str().to_owned() }),
-            ..self.options_by(By::Function)
+            ..Rows { by: By::Function, zoom: self.shown.zoom.clone() }.options()
         };
         let mut sums = RunningTotals::default();
         let first = match span {
@@ -408,21 +308,6 @@ impl History {
                 .as_ref()
                 .is_none_or(|filter| filter.is_match(row.name().as_str()) || filter.is_match(row.module()))
     }
-
-    fn options(&self) -> Options {
-        self.options_by(self.by)
-    }
-
-    fn options_by(&self, by: By) -> Options {
-        let (by, dimensions) = by.grouping();
-        let exactly = |name: &Label| Regex::new(&format!("^{}$", regex::escape(name.as_str()))).ok();
-        let selection = match &self.zoom {
-            None => Selection::default(),
-            Some(Zoom::Process(name)) => Selection { process: exactly(name), ..Selection::default() },
-            Some(Zoom::Thread(name)) => Selection { thread: exactly(name), ..Selection::default() },
-        };
-        Options { by, dimensions, selection, inline: false, sort: SortKey::Own, ..Options::default() }
-    }
 }
 
 /// Sorts rows. Equal ones keep an order that does not change from picture to picture.
@@ -446,7 +331,7 @@ pub fn time_of(picture: &Picture) -> String {
         (Span::Recent, _) if seconds < 9.5 => format!("last {seconds:.1} s"),
         (Span::Recent, _) => "last 10 s".to_owned(),
         (Span::Start, Since::Start) => format!("since start ({seconds:.1} s)"),
-        (Span::Start, Since::OtherRows) => format!("since other rows ({seconds:.1} s)"),
+        (Span::Start, Since::Last(_)) => format!("last {seconds:.1} s"),
     }
 }
 
@@ -469,4 +354,122 @@ pub fn parts(balance: &Balance) -> [(&'static str, Joules); 5] {
         ("eprof", balance.recorder),
         ("lost", balance.lost),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use eprof::analyze::{Dimensions, Options as AnalyzeOptions, analyze};
+    use eprof::live::{CutOptions, EngineOptions, Follower};
+    use eprof::profile::{Thread, ThreadIndex};
+    use eprof::symbolize::Symbols;
+
+    use super::super::zoom::Zoom;
+    use super::*;
+
+    /// A window, all of whose processes have one name.
+    fn window() -> Window {
+        let name = "fixtures/recordings/guest-program-only.data";
+        let bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).expect("it is there");
+        let recording = Recording::from_bytes(bytes).expect("a recording");
+        let options = AnalyzeOptions { dimensions: Dimensions::ALL, ..AnalyzeOptions::default() };
+        let mut profile = analyze(&recording, &options);
+        let mut thread = profile.threads[0].clone();
+        (thread.name, thread.process_name) = ("sh".to_owned(), "sh".to_owned());
+        let of = |pid| Thread { pid, tid: pid + 10, ..thread.clone() };
+        profile.threads = vec![of(10), of(11)];
+        for (number, cell) in (0..).zip(&mut profile.cells) {
+            cell.thread = ThreadIndex(number % 2);
+        }
+        profile.duration = Nanoseconds::from_millis(3000);
+        Window { number: 0, profile, symbols: Symbols::default(), recording: Arc::new(recording) }
+    }
+
+    fn engine() -> Engine {
+        let options = EngineOptions {
+            cut: CutOptions::default(),
+            dimensions: Dimensions::ALL,
+            model: eprof::analyze::ModelChoice::Auto,
+            stored_model: None,
+            kernel_cache: None,
+            lines: false,
+        };
+        Engine::new(Follower::create().expect("a file in memory").1, options)
+    }
+
+    fn rows(history: &History) -> Vec<Shown> {
+        history.picture(Span::Last, Order::Watts).expect("a window").rows
+    }
+
+    #[test]
+    fn a_process_is_told_from_others_of_its_name() {
+        let mut history = History::new(By::Process, &[], None);
+        history.push(window()).expect("a report");
+        let processes = rows(&history);
+        let names: Vec<String> = processes.iter().map(|row| row.name().to_string()).collect();
+        assert!(names.len() == 2 && names.contains(&"sh (10)".to_owned()), "{names:?}");
+        let all: f64 = processes.iter().map(|row| row.joules).sum();
+        for process in processes {
+            let zoom = Zoom::of(&process.key);
+            assert!(zoom.is_some());
+            history.change(Rows { by: By::Function, zoom }, &mut engine()).expect("reports");
+            let of_functions: f64 = rows(&history).iter().map(|row| row.joules).sum();
+            assert!(
+                (of_functions - process.joules).abs() < 1e-9 * all,
+                "{of_functions} of {}",
+                process.joules
+            );
+            assert!(process.joules < 0.999 * all);
+        }
+    }
+
+    /// The sum of the rows' joules, and what they are of.
+    fn so_far(history: &History) -> (f64, Since) {
+        let picture = history.picture(Span::Last, Order::Watts).expect("a window");
+        (picture.rows.iter().map(|row| row.joules).sum(), picture.since)
+    }
+
+    #[test]
+    fn all_kinds_of_rows_have_sums_since_the_start_or_say_of_what_they_are() {
+        let mut history = History::new(By::Process, &By::ALL, None);
+        (0..7).for_each(|_| history.push(window()).expect("a report"));
+        let whole = window().profile.domains[0].balance.attributed.as_joules();
+        let of_one = {
+            let mut one = History::new(By::Process, &[], None);
+            one.push(window()).expect("a report");
+            so_far(&one).0
+        };
+        assert!(of_one >= whole * 0.999, "{of_one} of {whole}");
+        let near = |(sum, since): (f64, Since), windows: f64, expected| {
+            assert!((sum - windows * of_one).abs() < 1e-6 * of_one, "{sum}, not {windows} of {of_one}");
+            // Seconds are not whole in binary.
+            let of = |since| format!("{since:.3?}");
+            assert_eq!(of(since), of(expected));
+        };
+        near(so_far(&history), 7.0, Since::Start);
+        let mut engine = engine();
+        let mut change = |history: &mut History, by, zoom: Option<Zoom>| {
+            history.change(Rows { by, zoom }, &mut engine).expect("reports");
+        };
+        for by in [By::Thread, By::Function, By::Module, By::Cgroup, By::Core] {
+            change(&mut history, by, None);
+            near(so_far(&history), 7.0, Since::Start);
+        }
+        // Lines are not looked up until they are shown: of the kept windows, and of those that come.
+        change(&mut history, By::Line, None);
+        near(so_far(&history), 4.0, Since::Last(12.0));
+        history.push(window()).expect("a report");
+        near(so_far(&history), 5.0, Since::Last(15.0));
+        let picture = history.picture(Span::Start, Order::Watts).expect("a window");
+        assert_eq!(time_of(&picture), "last 15.0 s");
+        // The others went on meanwhile.
+        change(&mut history, By::Process, None);
+        near(so_far(&history), 8.0, Since::Start);
+        let process = Zoom::of(&rows(&history)[0].key);
+        change(&mut history, By::Function, process);
+        assert_eq!(so_far(&history).1, Since::Last(12.0));
+        change(&mut history, By::Function, None);
+        near(so_far(&history), 8.0, Since::Start);
+    }
 }

@@ -36,7 +36,7 @@ pub const HELP: [(&str, &str); 14] = [
     ("/", "show only what matches a regular expression; empty shows all"),
     ("c", "who called the selected function"),
     ("e", "what it called"),
-    ("Enter", "only the selected process or thread"),
+    ("Enter", "all functions of the selected process or thread alone"),
     ("Backspace", "all of them again"),
     ("S", "save the windows shown, at most 10 seconds, for `eprof report`"),
     ("arrows j k PgUp PgDn Home End", "select"),

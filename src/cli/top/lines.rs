@@ -4,11 +4,13 @@ use std::io::{self, Write};
 use std::thread;
 use std::time::Duration;
 
-use eprof::label::{Label, ShortNames, padded};
+use eprof::label::{Label, ShortNames};
 use eprof::live::Engine;
+use eprof::units::Joules;
 use nix::sys::signal::Signal;
 
-use super::super::output::terminal_width;
+use super::super::output::table_width;
+use super::columns::Columns;
 use super::history::{History, Order, Picture, Shown, Span, how, parts, time_of};
 use super::shared::Shared;
 
@@ -16,9 +18,6 @@ use super::shared::Shared;
 const TICK: Duration = Duration::from_millis(100);
 /// Rows of a picture, unless the user says how many.
 pub const ROWS: usize = 10;
-/// Columns of names, and of the numbers before them.
-const NAME: usize = 44;
-const NUMBERS: usize = 43;
 
 /// Writes a picture for each window, until the recording ends or there were enough.
 pub fn run(
@@ -57,49 +56,38 @@ pub fn run(
 pub fn write(history: &History, picture: &Picture, rows: usize, out: &mut impl Write) -> io::Result<()> {
     let seconds = picture.seconds.max(1e-9);
     let measured = picture.balance.measured.as_joules();
-    write!(
-        out,
-        "{}: {}, {:.3} W {}",
-        history.windows(),
-        match picture.span {
-            Span::Last => format!("{:.3} s", picture.seconds),
-            Span::Recent | Span::Start => time_of(picture),
-        },
-        measured / seconds,
-        how(picture.method)
-    )?;
-    for (name, joules) in parts(&picture.balance) {
-        write!(out, ", {name} {:.3} W", joules.as_joules() / seconds)?;
+    let time = match picture.span {
+        Span::Last => format!("{:.3} s", picture.seconds),
+        Span::Recent | Span::Start => time_of(picture),
+    };
+    let all = format!("{}: {time}, {:.3} W {}", history.windows(), measured / seconds, how(picture.method));
+    let part = |(name, joules): (&str, Joules)| format!(", {name} {:.3} W", joules.as_joules() / seconds);
+    let width = table_width(true);
+    let mut column = 0;
+    for part in std::iter::once(all).chain(parts(&picture.balance).map(part)) {
+        // Where lines end, a name and its watts stay together.
+        let letters = part.chars().count();
+        let part = if column > 0 && column + letters >= width {
+            writeln!(out, ",")?;
+            column = 0;
+            format!("  {}", part.trim_start_matches(", "))
+        } else {
+            part
+        };
+        write!(out, "{part}")?;
+        column += part.chars().count();
     }
     writeln!(out)?;
     for (domain, watts) in history.domains().iter().zip(&picture.domains) {
         let method = if domain.is_estimated { "ESTIMATED" } else { "measured" };
         writeln!(out, "  {}{} {watts:.3} W {method}", "  ".repeat(domain.depth), domain.name)?;
     }
-    writeln!(
-        out,
-        "{:>10} {:>9} {:>12} {:>7}  {} MODULE",
-        "WATTS",
-        "+-",
-        "J SO FAR",
-        "SHARE",
-        padded(&history.by.name().to_uppercase(), NAME)
-    )?;
-    // Rows are not broken where a terminal ends.
-    let room = terminal_width().map_or(usize::MAX, |width| width.saturating_sub(NUMBERS + NAME + 1).max(8));
+    let columns = Columns::new(&picture.rows, width);
+    writeln!(out, "{}", columns.title(history.shown.by, Order::Watts, picture.since))?;
     let names: Vec<Label> = picture.rows.iter().take(rows).map(Shown::name).collect();
-    let names = ShortNames::all(&names.iter().collect::<Vec<_>>(), NAME, Label::short_name);
+    let names = ShortNames::all(&names.iter().collect::<Vec<_>>(), columns.name(), Label::short_name);
     for (row, name) in picture.rows.iter().zip(&names) {
-        writeln!(
-            out,
-            "{:>10.3} {:>9.3} {:>12.3} {:>6.1}%  {} {}",
-            row.watts,
-            row.error,
-            row.joules,
-            row.share * 100.0,
-            padded(name, NAME),
-            Label::new(row.module_name()).end_of(room)
-        )?;
+        writeln!(out, "{}", columns.row(row, name, Order::Watts))?;
     }
     if picture.rows.is_empty() {
         let filter = history.filter.as_ref().map(|filter| format!(" that matches --filter {filter}"));

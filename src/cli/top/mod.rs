@@ -13,6 +13,7 @@ use eprof::analyze::{Dimensions, ModelChoice};
 use eprof::live::{CutOptions, Engine, EngineOptions, Follower};
 use eprof::machine::Roots;
 use eprof::machine::permissions::Permissions;
+use eprof::pattern::pattern;
 use eprof::process::{Outcome as HowItEnded, Streams};
 use eprof::record::{
     self, CallGraph, ControlGroups, EnergyOptions, GpuOptions, OtherProcesses, OutputOptions, RecordError,
@@ -28,21 +29,26 @@ use super::input::cache_folder;
 use super::meters::MeterArgs;
 use super::output::{is_dumb_terminal, say, warn};
 use super::record::{call_graph, command_line, hertz, model, task};
-use history::{By, History};
+use history::History;
 use program_output::ProgramOutput;
+use rows::By;
 use shared::Shared;
 
 mod closed_terminal;
+mod columns;
 mod history;
 mod keys;
 mod last_line;
 mod lines;
 mod program_output;
+mod rows;
 mod screen;
 mod shared;
+mod so_far;
 mod terminal;
 mod terminal_size;
 mod view;
+mod zoom;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -97,7 +103,7 @@ pub struct TopArgs {
     call_graph: CallGraph,
 
     /// Show only rows whose name or module matches.
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = pattern)]
     filter: Option<Regex>,
 
     /// Write lines instead of a view.
@@ -157,7 +163,9 @@ pub fn run(args: TopArgs) -> Outcome {
         let mut started = |_: Option<Pid>| {
             let Some(engine) = engine.take() else { return };
             let shared = shared.clone();
-            let (history, not_watched) = (History::new(by, filter.clone()), not_watched.clone());
+            // Lines are of one kind to the end.
+            let also: &[By] = if as_lines { &[] } else { &By::ALL };
+            let (history, not_watched) = (History::new(by, also, filter.clone()), not_watched.clone());
             let mut output: Option<ProgramOutput> = output.take();
             if let Some(Err(error)) = output.as_mut().map(ProgramOutput::start) {
                 say(format_args!("error: what the program writes cannot be kept: {error}"));

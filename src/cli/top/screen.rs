@@ -10,8 +10,10 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span as Text};
 use ratatui::widgets::{Clear, Paragraph};
 
-use super::history::{DomainWatts, History, Order, Picture, Shown, Span, Zoom, how, parts, time_of};
+use super::columns::Columns;
+use super::history::{DomainWatts, History, Order, Picture, Shown, Span, how, parts, time_of};
 use super::keys::HELP;
+use super::so_far::Since;
 use super::view::View;
 
 /// What the terminal can show.
@@ -25,11 +27,6 @@ pub struct Abilities {
 
 /// Domains shown; more would leave no room for rows.
 const MOST_DOMAINS: usize = 6;
-/// Columns before names: watts, their error, joules and share; in narrow terminals watts and share alone.
-const NUMBERS: usize = 10 + 1 + 9 + 1 + 12 + 1 + 7 + 2;
-const NARROW_NUMBERS: usize = 8 + 1 + 6 + 2;
-/// Names have room for so many letters, or there are fewer columns.
-const FEWEST_LETTERS: usize = 20;
 const BARS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 const ASCII_BARS: [&str; 8] = [".", ".", ":", "-", "=", "+", "*", "#"];
 
@@ -125,14 +122,10 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, 
         Order::Joules => "joules",
         Order::Name => "name",
     };
-    let zoom = match &history.zoom {
-        None => String::new(),
-        Some(Zoom::Process(name)) => format!("  only process {name}"),
-        Some(Zoom::Thread(name)) => format!("  only thread {name}"),
-    };
+    let zoom = history.shown.zoom.as_ref().map_or(String::new(), |zoom| format!("  only {zoom}"));
     let filter = history.filter.as_ref().map_or(String::new(), |filter| format!("  /{filter}/"));
     let held = if view.is_paused { "  HELD" } else { "" };
-    let text = format!("eprof top  {} by {order}, {span}{zoom}{filter}{held}", history.by.plural());
+    let text = format!("eprof top  {} by {order}, {span}{zoom}{filter}{held}", history.shown.by.plural());
     frame.render_widget(
         Paragraph::new(letters(&Label::new(&text).shortened(area.width.into()), can)).style(style(
             can,
@@ -202,47 +195,19 @@ fn draw_rows(
 ) {
     let Some(room) = usize::from(area.height).checked_sub(1) else { return };
     let room = rows.map_or(room, |rows| rows.min(room));
-    let is_narrow = usize::from(area.width) < NUMBERS + FEWEST_LETTERS;
-    let numbers = if is_narrow { NARROW_NUMBERS } else { NUMBERS };
-    let width = usize::from(area.width).saturating_sub(numbers).max(1);
-    let has_modules = view.rows().iter().any(|row| row.key.module.is_some()) && width > 40;
-    let (name_width, module_width) = if has_modules { (width * 3 / 5, width * 2 / 5) } else { (width, 0) };
-    let columns = |watts: &str, error: &str, joules: &str, share: &str| match is_narrow {
-        true => format!("{watts:>8} {share:>6}  "),
-        false => format!("{watts:>10} {error:>9} {joules:>12} {share:>7}  "),
-    };
-    let titles = match view.order {
-        Order::Total => columns("TOTAL W", "+-", "TOTAL SO FAR", "SHARE"),
-        _ => columns("WATTS", "+-", "J SO FAR", "SHARE"),
-    };
-    let title = format!(
-        "{titles}{}{}",
-        padded(&history.by.name().to_uppercase(), name_width),
-        if has_modules { " MODULE" } else { "" }
-    );
+    let columns = Columns::new(view.rows(), area.width.into());
+    let since = view.picture.as_ref().map_or(Since::Start, |picture| picture.since);
+    let title = columns.title(history.shown.by, view.order, since);
+    let width = usize::from(area.width);
+    let title = format!("{title:<width$}");
     let mut lines = vec![Line::styled(title, style(can, Color::Reset, Modifier::REVERSED))];
     // The selected row is always among those that are shown.
     let first = (view.place() + 1).saturating_sub(room);
     let names: Vec<Label> = view.rows().iter().skip(first).take(room).map(Shown::name).collect();
-    let names = ShortNames::all(&names.iter().collect::<Vec<_>>(), name_width, Label::short_name);
+    let names = ShortNames::all(&names.iter().collect::<Vec<_>>(), columns.name(), Label::short_name);
     for ((place, row), name) in view.rows().iter().enumerate().skip(first).zip(&names) {
-        let module = Label::new(row.module_name());
-        // What a row's own error says nothing of has none.
-        let (watts, error, joules, share) = match view.order {
-            Order::Total => (row.total_watts, "-".to_owned(), row.total_joules, row.total_share),
-            _ => (row.watts, format!("{:.3}", row.error), row.joules, row.share),
-        };
-        let numbers = columns(
-            &format!("{watts:.3}"),
-            &error,
-            &format!("{joules:.3}"),
-            &format!("{:.1}%", share * 100.0),
-        );
-        let text = format!(
-            "{numbers}{} {}",
-            padded(&letters(name, can), name_width),
-            letters(&module.end_of(module_width.saturating_sub(1)), can),
-        );
+        let text = letters(&columns.row(row, name, view.order), can);
+        let text = format!("{text:<width$}");
         let selected = if place == view.place() { Modifier::REVERSED } else { Modifier::empty() };
         lines.push(Line::styled(text, style(can, Color::Reset, selected)));
     }
@@ -255,15 +220,11 @@ fn draw_rows(
 
 /// Why there are no rows.
 pub fn nothing_shown(history: &History) -> String {
-    let where_from = match &history.zoom {
-        None => String::new(),
-        Some(Zoom::Process(name)) => format!(" in process {name}"),
-        Some(Zoom::Thread(name)) => format!(" in thread {name}"),
-    };
+    let where_from = history.shown.zoom.as_ref().map_or(String::new(), |zoom| format!(" in {zoom}"));
     match &history.filter {
         Some(filter) => format!(
             "nothing that matches /{filter}/ ran in this time{where_from}: / and Enter show all {}",
-            history.by.plural()
+            history.shown.by.plural()
         ),
         None => format!("nothing was sampled in this time{where_from}"),
     }
@@ -392,13 +353,13 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
-    use super::super::history::By;
+    use super::super::rows::By;
     use super::super::view::tests::picture;
     use super::*;
 
     fn drawn(width: u16, height: u16, view: &View, unicode: bool) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("memory");
-        let history = History::new(By::Function, None);
+        let history = History::new(By::Function, &[], None);
         let can = Abilities { color: false, unicode };
         terminal.draw(|frame| draw(frame, view, &history, None, can)).expect("memory");
         let buffer = terminal.backend().buffer();
@@ -474,7 +435,7 @@ mod tests {
         let mut view = View::new();
         view.show(picture(&[]));
         let mut terminal = Terminal::new(TestBackend::new(60, 8)).expect("memory");
-        let history = History::new(By::Function, Some(regex::Regex::new("nosuch").expect("a pattern")));
+        let history = History::new(By::Function, &[], Some(regex::Regex::new("nosuch").expect("a pattern")));
         let can = Abilities { color: false, unicode: true };
         terminal.draw(|frame| draw(frame, &view, &history, None, can)).expect("memory");
         let buffer = terminal.backend().buffer();

@@ -5,23 +5,25 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use eprof::live::Engine;
-use eprof::report::pattern_fault;
+use eprof::pattern::pattern;
 use nix::sys::signal::Signal;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use regex::Regex;
 
 use super::super::new_file::{NewFile, Readers};
 use super::super::output::Color;
-use super::history::{By, History, Order, Span, Zoom};
+use super::history::{History, Order, Span};
 use super::keys::wish;
 use super::lines;
 use super::program_output::ProgramOutput;
+use super::rows::{By, Rows};
 use super::screen::{Abilities, draw};
 use super::shared::Shared;
 use super::view::{Task, View};
+use super::zoom::Zoom;
 
 /// How often the recording is looked at. Keys are answered at once.
 const TICK: Duration = Duration::from_millis(100);
@@ -67,12 +69,6 @@ struct Session<'s> {
     output: Option<ProgramOutput>,
     shared: &'s Shared,
     view: View,
-}
-
-/// The foot of the view has one line, which the parser's picture of the place does not fit in.
-fn regex_of(text: &str) -> anyhow::Result<Regex> {
-    Regex::new(text)
-        .map_err(|error| anyhow::anyhow!("no regular expression: {text}: {}", pattern_fault(&error)))
 }
 
 impl Session<'_> {
@@ -162,27 +158,29 @@ impl Session<'_> {
             // In raw mode the terminal sends no signal itself. The recorder hands it on to a program.
             Task::Interrupt => self.shared.leave(Signal::SIGINT),
             Task::NextBy => {
-                let at = By::ALL.iter().position(|by| *by == self.history.by).unwrap_or(0);
-                let zoom = self.history.zoom.take();
-                self.history.change(By::ALL[(at + 1) % By::ALL.len()], zoom, &mut self.engine)?;
+                let Rows { by, zoom } = self.history.shown.clone();
+                let at = By::ALL.iter().position(|other| *other == by).unwrap_or(0);
+                let by = By::ALL[(at + 1) % By::ALL.len()];
+                self.history.change(Rows { by, zoom }, &mut self.engine)?;
                 self.view.forget_selection();
                 self.refresh();
             }
             Task::ZoomIn(key) => {
-                let zoom = match self.history.by {
-                    By::Process => Zoom::Process(key.name),
-                    By::Thread => Zoom::Thread(key.name),
-                    _ => anyhow::bail!(
-                        "Enter shows the functions of a process or thread: press b for these rows"
-                    ),
-                };
-                self.history.change(By::Function, Some(zoom), &mut self.engine)?;
+                let zoom = Zoom::of(&key)
+                    .context("Enter shows the functions of a process or thread: press b for these rows")?;
+                let functions = Rows { by: By::Function, zoom: Some(zoom) };
+                self.history.change(functions, &mut self.engine)?;
+                // It was one of names of processes, and would hide nearly all functions.
+                if let Some(filter) = self.history.filter.take() {
+                    self.view.message = format!("all functions: /{filter}/ is taken away; / sets a filter");
+                }
                 self.view.forget_selection();
                 self.refresh();
             }
             Task::ZoomOut => {
-                if self.history.zoom.is_some() {
-                    self.history.change(self.history.by, None, &mut self.engine)?;
+                let Rows { by, zoom } = self.history.shown.clone();
+                if zoom.is_some() {
+                    self.history.change(Rows { by, zoom: None }, &mut self.engine)?;
                     self.view.forget_selection();
                 }
                 self.refresh();
@@ -190,7 +188,7 @@ impl Session<'_> {
             Task::Filter(text) => {
                 self.history.filter = match text.as_str() {
                     "" => None,
-                    text => Some(regex_of(text)?),
+                    text => Some(pattern(text).map_err(|why| anyhow::anyhow!("/{text}/ is {why}"))?),
                 };
                 self.refresh();
             }
@@ -204,7 +202,7 @@ impl Session<'_> {
             }
             Task::Neighbours(side, of) => {
                 anyhow::ensure!(
-                    self.history.by == By::Function,
+                    self.history.shown.by == By::Function,
                     "callers and callees are of functions: press b for these rows"
                 );
                 let all = self.history.neighbours(side, &of, self.view.span);

@@ -175,7 +175,7 @@ pub mod tests {
     use eprof::profile::{Balance, ProfileMethod};
     use eprof::units::Joules;
 
-    use super::super::history::Since;
+    use super::super::so_far::Since;
     use super::*;
 
     pub fn picture(rows: &[(&str, f64, f64)]) -> Picture {

@@ -3,6 +3,7 @@
 use regex::bytes::Regex;
 
 use super::error::TuningError;
+use crate::pattern::fault;
 use crate::tune::runs::Responses;
 
 /// The measure of a run's speed.
@@ -62,7 +63,7 @@ impl Metric {
 
 fn compile(text: &str) -> Result<Regex, TuningError> {
     let refuse = |reason: String| TuningError::Regex { regex: text.into(), reason };
-    let regex = Regex::new(text).map_err(|error| refuse(error.to_string()))?;
+    let regex = Regex::new(text).map_err(|error| refuse(fault(text, &error).to_string()))?;
     if regex.captures_len() < 2 {
         return Err(refuse("put brackets around the number, as in `Rate: ([0-9.]+)`".into()));
     }

@@ -1,5 +1,6 @@
 //! What an annotated function is: a plain value, which the text and the page only write.
 
+use super::find::FoundBy;
 use crate::label::Label;
 use crate::report::select::{Totals, Weight};
 
@@ -8,8 +9,12 @@ use crate::report::select::{Totals, Weight};
 pub struct Annotation {
     /// The functions, the heaviest first.
     pub functions: Vec<AnnotatedFunction>,
-    /// Those that were meant too, and for which there was no room: how many, and what they took.
-    pub left_out: (usize, Totals),
+    /// What was asked for, and by what functions were found; `None` where the heaviest were.
+    pub asked: Option<(String, FoundBy)>,
+    /// What was asked for is nowhere but inlined into others: that is what is annotated.
+    pub only_inlined: bool,
+    /// Those that were meant too, and for which there was no room: their names, and what they took.
+    pub left_out: (Vec<Label>, Totals),
     /// What weighs.
     pub weight: Weight,
     /// All that was selected.
@@ -29,6 +34,8 @@ pub struct AnnotatedFunction {
     pub module: Label,
     /// What it took itself, as a row of a report by function.
     pub own: Totals,
+    /// What it took where it was inlined into others, which is not among its own.
+    pub elsewhere: Totals,
     /// Its instructions by address; without code only those that took something.
     pub instructions: Vec<AnnotatedInstruction>,
     /// The lines that these are of, by file and line; those of no line come first.

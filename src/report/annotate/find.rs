@@ -1,59 +1,86 @@
 //! The functions that a name means.
 
-use regex::Regex;
-
+use crate::pattern::pattern;
 use crate::report::error::ReportError;
 use crate::report::frames::FrameTable;
-use crate::report::pattern_fault;
 
 /// So many names are offered where none fits.
 const MOST_OFFERED: usize = 5;
 
-/// The functions of a name, by their index in the table, the heaviest first: those named so, or else those whose path ends
-/// so, or else those that match it as a regular expression. `weights` are their own, by index; those without any are not
-/// meant. `is_module` tells whether a function's module is wanted.
+/// By what functions were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoundBy {
+    /// Their whole name.
+    Name,
+    /// The end of their path: `sort` for `std::sort`.
+    PathEnd,
+    /// A regular expression, which any part of a name may match.
+    Pattern,
+}
+
+/// The functions that are meant, by their index in the table, the heaviest first, and by what they were found: those named
+/// so, or else those whose path ends so, or else those that match it as a regular expression. `weights` are their own, by
+/// index; those without any are not meant, but where all that are named so have none, nothing else is meant instead.
+/// `is_module` tells whether a function's module is wanted.
 pub fn functions_named(
     frames: &FrameTable,
     weights: &[f64],
     name: &str,
     is_module: impl Fn(&str) -> bool,
-) -> Result<Vec<usize>, ReportError> {
+) -> Result<(Vec<usize>, FoundBy), ReportError> {
     let label = |index: usize| frames.functions[index].name.as_str();
-    let mut heavy: Vec<usize> = (0..frames.functions.len())
-        .filter(|&index| weights[index] > 0.0 && is_module(frames.functions[index].module.as_str()))
+    let mut all: Vec<usize> = (0..frames.functions.len())
+        .filter(|&index| is_module(frames.functions[index].module.as_str()))
         .collect();
-    heavy.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]).then(a.cmp(&b)));
-    let those = |fits: &dyn Fn(&str) -> bool| -> Vec<usize> {
-        heavy.iter().copied().filter(|&index| fits(label(index))).collect()
-    };
-    let exact = those(&|known| known == name);
-    if !exact.is_empty() {
-        return Ok(exact);
-    }
-    if frames.functions.iter().any(|function| function.name.as_str() == name) {
-        return Err(ReportError::NothingItself { name: name.to_owned() });
-    }
-    let by_end = those(&|known| ends_path(known, name));
-    let found = match (by_end.is_empty(), Regex::new(name)) {
-        (false, _) => by_end,
-        (true, Ok(pattern)) => those(&|known| pattern.is_match(known)),
-        (true, Err(error)) => {
-            return Err(ReportError::NoNameNorPattern { name: name.to_owned(), why: pattern_fault(&error) });
+    all.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]).then(a.cmp(&b)));
+    let heavy = |index: &usize| weights[*index] > 0.0;
+    let those = |fits: &dyn Fn(&str) -> bool| -> Result<Option<Vec<usize>>, ReportError> {
+        let named: Vec<usize> = all.iter().copied().filter(|&index| fits(label(index))).collect();
+        let Some(first) = named.first() else { return Ok(None) };
+        let found: Vec<usize> = named.iter().copied().filter(heavy).collect();
+        if found.is_empty() {
+            return Err(ReportError::NothingItself { name: label(*first).to_owned() });
         }
+        Ok(Some(found))
     };
-    if found.is_empty() {
-        let similar = similar(heavy.iter().map(|&index| label(index)), name);
-        let similar =
-            if similar.is_empty() { String::new() } else { format!("; similar: {}", similar.join(", ")) };
-        return Err(ReportError::NothingToAnnotate { name: name.to_owned(), similar });
+    if let Some(found) = those(&|known| known == name)? {
+        return Ok((found, FoundBy::Name));
     }
-    Ok(found)
+    if let Some(found) = those(&|known| ends_path(known, name))? {
+        return Ok((found, FoundBy::PathEnd));
+    }
+    let pattern =
+        pattern(name).map_err(|why| ReportError::NoNameNorPattern { name: name.to_owned(), why })?;
+    if let Some(found) = those(&|known| pattern.is_match(known))? {
+        return Ok((found, FoundBy::Pattern));
+    }
+    let similar = similar(all.into_iter().filter(heavy).map(label), name);
+    let similar =
+        if similar.is_empty() { String::new() } else { format!("; similar: {}", similar.join(", ")) };
+    Err(ReportError::NothingToAnnotate { name: name.to_owned(), similar })
 }
 
 /// `sort` for `core::slice::sort` and for `std::sort(int*)`.
 fn ends_path(known: &str, name: &str) -> bool {
-    let path = known.split('(').next().unwrap_or(known);
+    let path = path(known);
     path == name || path.strip_suffix(name).is_some_and(|before| before.ends_with("::"))
+}
+
+/// A name without its parameters, and without the types that a template was made for.
+fn path(known: &str) -> &str {
+    const UNNAMED: &str = "(anonymous namespace)";
+    let is_of_parameters = |at: &usize| !known[*at..].starts_with(UNNAMED);
+    let end = known.match_indices('(').map(|(at, _)| at).find(is_of_parameters).unwrap_or(known.len());
+    let path = &known[..end];
+    let mut depth = 0;
+    let types = path.char_indices().rev().find_map(|(at, letter)| {
+        depth += i32::from(letter == '>') - i32::from(letter == '<');
+        (depth == 0).then_some(at)
+    });
+    match types {
+        Some(at) if path.ends_with('>') && path[at..].starts_with('<') => &path[..at],
+        _ => path,
+    }
 }
 
 /// Names that have it in them, or few letters different; the heaviest first.
@@ -104,6 +131,9 @@ mod tests {
     fn ends_of_paths_are_whole_names() {
         assert!(ends_path("a::b::sort", "sort") && ends_path("a::b::sort", "b::sort"));
         assert!(ends_path("std::sort(int*)", "sort") && !ends_path("a::resort", "sort"));
+        assert!(ends_path("(anonymous namespace)::sort(int*)", "sort") && ends_path("sort(int)", "sort"));
+        assert!(ends_path("void std::sort<std::pair<int, int>*>(int*)", "sort"));
+        assert!(ends_path("a::operator->", "operator->") && ends_path("a::operator<", "operator<"));
     }
 
     #[test]

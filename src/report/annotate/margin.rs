@@ -84,9 +84,16 @@ impl Margin {
             (Weight::Joules, Some(scale)) if self.has_errors => {
                 format!("{} ± {} {}", scale.show(own.joules), scale.show(own.standard_error()), scale.unit)
             }
-            (Weight::Joules, _) => own.joules.to_string(),
-            (Weight::Samples, _) => format!("{} samples", grouped(own.samples)),
-            (Weight::Count, _) => format!("{} events", grouped(own.count)),
+            _ => self.amount_alone(own),
+        }
+    }
+
+    /// The same of what no error is known of.
+    pub fn amount_alone(&self, own: &Totals) -> String {
+        match self.weight {
+            Weight::Joules => own.joules.to_string(),
+            Weight::Samples => format!("{} samples", grouped(own.samples)),
+            Weight::Count => format!("{} events", grouped(own.count)),
         }
     }
 

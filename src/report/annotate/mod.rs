@@ -1,7 +1,8 @@
 //! Functions line by line and instruction by instruction, with what each took itself.
 //!
 //! What is summed is what `report --by function` sums: own joules of samples whose innermost code lies in the function.
-//! With inlined functions told apart, it is the innermost inlined function that counts, wherever it was put.
+//! With inlined functions told apart, it is the innermost inlined function that counts, wherever it was put; so it is of
+//! functions that are nowhere but inlined into others.
 
 mod annotation;
 mod code;
@@ -16,7 +17,7 @@ mod text;
 use regex::Regex;
 
 use super::error::ReportError;
-use super::frames::{Detail, FrameTable};
+use super::frames::{Detail, FrameTable, UNKNOWN};
 use super::select::{Selected, Selection, Totals};
 use super::stack_filter::StackFilter;
 use super::summary::Summary;
@@ -27,6 +28,7 @@ pub use code::CodeOptions;
 use code::{Sampled, place_all};
 pub use disassemble::Syntax;
 use errors::add_errors;
+pub use find::FoundBy;
 use find::functions_named;
 pub use precision::of_event as precision_of_event;
 pub use source::Sources;
@@ -57,10 +59,33 @@ pub fn annotate(
     symbolizer: &mut Symbolizer,
     options: &AnnotateOptions,
 ) -> Result<Annotation, ReportError> {
+    let of_name = |code: CodeOptions, symbolizer: &mut Symbolizer| {
+        annotate_named(parts, symbols, symbolizer, &AnnotateOptions { code, ..options.clone() })
+    };
+    match of_name(options.code, symbolizer) {
+        Err(ReportError::NothingItself { name }) if !options.code.inline => {
+            let inline = CodeOptions { inline: true, ..options.code };
+            match of_name(inline, symbolizer) {
+                Ok(annotation) => Ok(Annotation { only_inlined: true, ..annotation }),
+                Err(_) => Err(ReportError::NothingItself { name }),
+            }
+        }
+        annotation => annotation,
+    }
+}
+
+/// The same, with inlined functions told apart or not, as the options say.
+fn annotate_named(
+    parts: &dyn ProfileParts,
+    symbols: &Symbols,
+    symbolizer: &mut Symbolizer,
+    options: &AnnotateOptions,
+) -> Result<Annotation, ReportError> {
     let own = OwnCode::new(parts, symbols, &options.selection, options.code.inline)?;
     let is_module = |module: &str| options.module.as_ref().is_none_or(|pattern| pattern.is_match(module));
-    let found = functions_named(&own.frames, &own.weights(), &options.function, is_module)?;
-    Ok(own.annotate(symbolizer, found, options.limit, options.code))
+    let (found, by) = functions_named(&own.frames, &own.weights(), &options.function, is_module)?;
+    let annotation = own.annotate(symbolizer, found, options.limit, options.code);
+    Ok(Annotation { asked: Some((options.function.clone(), by)), ..annotation })
 }
 
 /// Annotates the heaviest functions of a profile: those that took any of its joules themselves, with all that was
@@ -93,6 +118,8 @@ struct OwnCode<'a> {
     whole: Totals,
     /// By function.
     own: Vec<Totals>,
+    /// By function, where it was inlined into others whose own that is.
+    elsewhere: Vec<Totals>,
     addresses: Vec<Vec<(AddressId, Totals)>>,
 }
 
@@ -117,18 +144,25 @@ impl<'a> OwnCode<'a> {
                 }
             }
         });
-        let frames = FrameTable::new(profile, symbols, Detail::Function, inline);
+        let with_inlined = FrameTable::new(profile, symbols, Detail::Function, true);
+        let frames = if inline { with_inlined.clone() } else { with_inlined.without_inlined() };
         let mut own = vec![Totals::default(); frames.functions.len()];
+        let mut elsewhere = own.clone();
         let mut addresses = vec![Vec::new(); frames.functions.len()];
         for (address, totals) in (0..).map(AddressId).zip(by_address).filter(|(_, totals)| !totals.is_empty())
         {
-            // The innermost.
-            let Some(&key) = frames.of_address(address).last() else { continue };
-            let function = frames.keys[key as usize].function as usize;
+            let innermost = |frames: &FrameTable| {
+                let key = frames.of_address(address).last().copied().unwrap_or(UNKNOWN);
+                frames.keys[key as usize].function as usize
+            };
+            let (function, inlined) = (innermost(&frames), innermost(&with_inlined));
             own[function] += totals;
+            if inlined != function {
+                elsewhere[inlined] += totals;
+            }
             addresses[function].push((address, totals));
         }
-        Ok(Self { parts, symbols, selected, filter, frames, whole, own, addresses })
+        Ok(Self { parts, symbols, selected, filter, frames, whole, own, elsewhere, addresses })
     }
 
     /// By function.
@@ -146,7 +180,8 @@ impl<'a> OwnCode<'a> {
     ) -> Annotation {
         let profile = self.parts.profile();
         let rest = found.split_off(limit.unwrap_or(found.len()).min(found.len()));
-        let left_out = (rest.len(), rest.into_iter().map(|index| self.own[index]).sum());
+        let name = |&index: &usize| self.frames.functions[index].name.clone();
+        let left_out = (rest.iter().map(name).collect(), rest.iter().map(|&index| self.own[index]).sum());
         let sampled = |&index: &usize| Sampled {
             name: &self.frames.functions[index].name,
             addresses: &self.addresses[index],
@@ -159,6 +194,7 @@ impl<'a> OwnCode<'a> {
                 name: label.name.clone(),
                 module: label.module.clone(),
                 own: self.own[index],
+                elsewhere: self.elsewhere[index],
                 lines: placed.lines(),
                 instructions: std::mem::take(&mut placed.instructions),
                 no_code: placed.no_code.take(),
@@ -171,11 +207,106 @@ impl<'a> OwnCode<'a> {
         let summary = Summary::new(profile, &self.selected, None);
         Annotation {
             functions,
+            asked: None,
+            only_inlined: false,
             left_out,
             weight: self.selected.weight,
             whole: self.whole,
             is_by_time: summary.is_by_time,
             estimate_mark: summary.estimate_mark(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::label::Label;
+    use crate::report::Style;
+    use crate::report::fixture::{Fixture, Spent, sample_profile};
+    use crate::symbolize::SymbolizeOptions;
+    use crate::units::Joules;
+
+    fn named(function: &str, inline: bool) -> Result<Annotation, ReportError> {
+        let (profile, symbols) = sample_profile();
+        annotated(&profile, &symbols, function, inline)
+    }
+
+    fn annotated(
+        profile: &crate::profile::Profile,
+        symbols: &Symbols,
+        function: &str,
+        inline: bool,
+    ) -> Result<Annotation, ReportError> {
+        let options = AnnotateOptions {
+            function: function.to_owned(),
+            module: None,
+            selection: Selection::default(),
+            code: CodeOptions { inline, syntax: Syntax::default() },
+            limit: None,
+        };
+        annotate(profile, symbols, &mut Symbolizer::new(SymbolizeOptions::default()), &options)
+    }
+
+    fn text(annotation: &Annotation) -> String {
+        let options = TextOptions { view: View::Line, context: 2, hottest: 5, style: Style::default() };
+        let mut out = Vec::new();
+        write(annotation, options, &mut Sources::new(Vec::new(), None), &mut out)
+            .expect("a vector takes all");
+        String::from_utf8(out).expect("text")
+    }
+
+    /// All of `mix` lies in `work`: 9.5 J of the clock's samples and 4 J of the instructions'.
+    #[test]
+    fn a_function_that_is_only_inlined_has_its_lines_in_its_callers() {
+        let found = named("mix", false).expect("it took something");
+        assert!(found.only_inlined);
+        let [mix] = &found.functions[..] else { panic!("{:?}", found.functions) };
+        assert_eq!((mix.name.as_str(), mix.own.joules), ("mix", Joules::from_joules(13.5)));
+        let places: Vec<_> = mix.lines.iter().filter_map(|line| line.place.clone()).collect();
+        assert_eq!(places, [(Label::new("src/mix.h"), 7)]);
+        assert_eq!(mix.instructions[0].within.as_ref().map(Label::as_str), Some("work"));
+        let said = text(&found);
+        assert!(said.starts_with("inlined into its callers: its lines are those of all copies"), "{said}");
+        // Of its caller that is a part, and what the caller has of its own is no part of it.
+        let work = named("work", false).expect("it took something");
+        assert!(!work.only_inlined && work.functions[0].own.joules == Joules::from_joules(13.5));
+    }
+
+    #[test]
+    fn a_whole_name_wins_over_a_part_of_one() {
+        let mut fixture = Fixture::default();
+        fixture.domain("package-0", None, crate::hardware::Method::Measured, "meter", [0.0; 4]);
+        fixture.event("cpu-clock", 0);
+        fixture.thread(1, 1, "app", "app");
+        let mut cell = |stack: &str, joules| {
+            fixture.cell(0, 0, 0, stack, Spent { samples: 10, millis: 10, joules: &[joules] });
+        };
+        cell("/bin/app`app::main  /bin/app`domain_loop", 5.0);
+        cell("/bin/app`app::main  /bin/app`remainder", 3.0);
+        cell("/bin/app`app::main  /bin/app`caller>helper", 2.0);
+        cell("/bin/app`app::main  /bin/app`helper", 1.0);
+        let (profile, symbols) = fixture.finish();
+        let of = |name| annotated(&profile, &symbols, name, false);
+        let error = of("main").map(|found| text(&found)).expect_err("it took nothing").to_string();
+        assert!(error.contains("\"app::main\" took nothing itself"), "{error}");
+        let parts = text(&of("mai").expect("they took something"));
+        assert!(
+            parts.starts_with("no function is called mai: 2 have it in their names, the heaviest first: domain_loop, remainder\n"),
+            "{parts}"
+        );
+        let one = text(&of("domain").expect("it took something"));
+        assert!(one.starts_with("no function is called domain: domain_loop has it in its name\n"), "{one}");
+        let pattern = text(&of("^[dr]").expect("they took something"));
+        assert!(
+            pattern.starts_with("2 functions match ^[dr], the heaviest first: domain_loop, remainder\n"),
+            "{pattern}"
+        );
+        // What was inlined elsewhere is told, and is not among its own.
+        let helper = of("helper").expect("it took something");
+        let [function] = &helper.functions[..] else { panic!("{:?}", helper.functions) };
+        assert_eq!([function.own, function.elsewhere].map(|took| took.joules.as_joules()), [1.0, 2.0]);
+        let said = text(&helper);
+        assert!(said.contains("inlined into others it took 2.000 J more: --inline shows that"), "{said}");
     }
 }

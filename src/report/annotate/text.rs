@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::annotation::{AnnotatedFunction, AnnotatedInstruction, AnnotatedLine, Annotation};
+use super::find::FoundBy;
 use super::margin::Margin;
 use super::source::Sources;
 use crate::label::Label;
@@ -53,8 +54,8 @@ pub fn write(
     sources: &mut Sources,
     mut out: impl Write,
 ) -> Result<(), ReportError> {
-    if let Some(several) = several(annotation) {
-        writeln!(out, "{several}\n")?;
+    for said in [inlined(annotation).map(str::to_owned), others(annotation)].into_iter().flatten() {
+        writeln!(out, "{said}\n")?;
     }
     for (index, function) in annotation.functions.iter().enumerate() {
         if index > 0 {
@@ -65,30 +66,67 @@ pub fn write(
     Ok(())
 }
 
-/// What is said of several functions.
-fn several(annotation: &Annotation) -> Option<String> {
+/// So many functions are named that are meant by one pattern.
+const MOST_NAMED: usize = 8;
+
+/// What is said where inlined functions are told apart without being asked for.
+fn inlined(annotation: &Annotation) -> Option<&'static str> {
+    annotation
+        .only_inlined
+        .then_some("inlined into its callers: its lines are those of all copies, as with --inline")
+}
+
+/// What is said of several functions, and of one that is called otherwise.
+fn others(annotation: &Annotation) -> Option<String> {
     let Annotation { functions, left_out: (more, took), .. } = annotation;
+    let (asked, by) = annotation.asked.as_ref()?;
     let [first, others @ ..] = &functions[..] else { return None };
-    let count = functions.len() + more;
-    if count < 2 {
-        return None;
-    }
-    let have_one_name = *more == 0 && others.iter().all(|other| other.name == first.name);
-    let mut said = if have_one_name {
-        let modules: Vec<&str> = functions.iter().map(|found| found.module.file_name()).collect();
-        format!(
-            "{count} functions have this name, in {}: the heaviest comes first; --module chooses",
-            modules.join(", ")
-        )
-    } else {
-        format!("{count} functions: the heaviest comes first")
+    let count = functions.len() + more.len();
+    let asked_label = Label::new(asked);
+    let is_plain = *asked == regex::escape(asked);
+    let names = named(functions.iter().map(|function| &function.name).chain(more));
+    let have_one_name = more.is_empty() && others.iter().all(|other| other.name == first.name);
+    let mut said = match (by, count) {
+        (FoundBy::Name | FoundBy::PathEnd, 1) => return None,
+        (FoundBy::Pattern, 1) if is_plain => {
+            format!("no function is called {asked_label}: {names} has it in its name")
+        }
+        (FoundBy::Pattern, 1) => return None,
+        _ if have_one_name => {
+            let modules: Vec<&str> = functions.iter().map(|found| found.module.file_name()).collect();
+            let modules = modules.join(", ");
+            format!(
+                "{count} functions have this name, in {modules}: the heaviest comes first; --module chooses"
+            )
+        }
+        (FoundBy::Name | FoundBy::PathEnd, _) => {
+            format!("{count} functions are called so, the heaviest first: {names}")
+        }
+        (FoundBy::Pattern, _) if is_plain => {
+            format!(
+                "no function is called {asked_label}: {count} have it in their names, the heaviest first: {names}"
+            )
+        }
+        (FoundBy::Pattern, _) => {
+            format!("{count} functions match {asked_label}, the heaviest first: {names}")
+        }
     };
-    if *more > 0 {
+    if !more.is_empty() {
         let whole = annotation.whole.weight(annotation.weight).max(f64::MIN_POSITIVE);
         let share = took.weight(annotation.weight) / whole * 100.0;
-        said += &format!("; not shown: {more}, {share:.1}% of all (--limit 0 shows them)");
+        said += &format!("; not shown: {}, {share:.1}% of all (--limit 0 shows them)", more.len());
     }
     Some(said)
+}
+
+/// The first of the names.
+fn named<'n>(names: impl Iterator<Item = &'n Label>) -> String {
+    let mut names: Vec<String> = names.map(|name| name.short_name(BESIDE).into_owned()).collect();
+    if names.len() > MOST_NAMED {
+        names.truncate(MOST_NAMED);
+        names.push("…".to_owned());
+    }
+    names.join(", ")
 }
 
 /// A function on its way to the reader.
@@ -130,6 +168,10 @@ impl<'a> Page<'a> {
         let mark = self.estimate_mark.map(|mark| format!(" ({mark})")).unwrap_or_default();
         let took = self.margin.amount(&function.own);
         writeln!(out, "{took}{mark} itself, {:.1}% of all{watts}", self.share * 100.0)?;
+        if !function.elsewhere.is_empty() {
+            let more = self.margin.amount_alone(&function.elsewhere);
+            writeln!(out, "inlined into others it took {more} more: --inline shows that")?;
+        }
         if self.margin.has_errors() && self.margin.has_watts() {
             writeln!(out, "±: one standard error; watts: while running, ± in per cent as of their joules")?;
         }
@@ -361,11 +403,14 @@ mod tests {
         let instructions = vec![one("first", 1.0), one("second", 3.0)];
         let own = Totals { samples: 2, ..Totals::of_joules(Joules::from_joules(4.0)) };
         let lines = vec![AnnotatedLine { place, own, instructions: vec![0, 1] }];
+        let elsewhere = Totals::default();
         let (name, module) = (Label::new("turn"), Label::new("/bin/app"));
-        let function = AnnotatedFunction { name, module, own, instructions, lines, no_code: None };
+        let function = AnnotatedFunction { name, module, own, elsewhere, instructions, lines, no_code: None };
         Annotation {
             functions: vec![function],
-            left_out: (0, Totals::default()),
+            asked: None,
+            only_inlined: false,
+            left_out: (Vec::new(), Totals::default()),
             weight: Weight::Joules,
             whole: own,
             is_by_time: false,

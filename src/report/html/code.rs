@@ -68,7 +68,8 @@ impl Code {
             has_watts: !annotation.is_by_time,
             weight: annotation.weight,
         };
-        let mut left_out = annotation.left_out;
+        let (names, own) = &annotation.left_out;
+        let mut left_out = (names.len(), *own);
         let mut bytes = 0;
         for function in &annotation.functions {
             if bytes < MOST_BYTES {

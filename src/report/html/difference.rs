@@ -107,7 +107,7 @@ impl Older {
         }
         let key = |tree: &CallTree<'_>, frame: TreeFrame| -> Key {
             let (name, module) = tree.label(frame);
-            (name.clone(), module.cloned(), tree.class(frame))
+            (name.clone(), module.cloned(), tree.class(frame).map(FrameClass::without_language))
         };
         let moved = moved_modules(older, newer);
         let older_key = |frame: TreeFrame| -> Key {
@@ -204,5 +204,57 @@ impl Older {
             own: by_node(own),
             below: by_node(below),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::Method;
+    use crate::profile::Profile;
+    use crate::report::fixture::{Fixture, Spent};
+    use crate::report::tree::TreeOptions;
+    use crate::symbolize::Symbols;
+
+    fn recorded(cells: &[(&str, f64)]) -> (Profile, Symbols) {
+        let mut fixture = Fixture::default();
+        fixture.domain("package-0", None, Method::Measured, "power PMU", [0.0; 4]);
+        fixture.event("cpu-clock", 0);
+        fixture.thread(1, 1, "app", "app");
+        for &(stack, joules) in cells {
+            fixture.cell(0, 0, 0, stack, Spent { samples: 10, millis: 10, joules: &[joules] });
+        }
+        fixture.finish()
+    }
+
+    /// What the older recording has of the page's functions: own joules by name; and the names of what is gone.
+    fn compared(older: &[(&str, f64)], newer: &[(&str, f64)]) -> (Vec<(String, u64)>, Vec<String>) {
+        let ((older, old_symbols), (newer, symbols)) = (recorded(older), recorded(newer));
+        let options = TreeOptions::default();
+        let [older, newer] = [(&older, &old_symbols), (&newer, &symbols)]
+            .map(|(profile, symbols)| CallTree::new(profile, symbols, &options).expect("a tree"));
+        let nodes = Nodes::new(&newer, 0.0);
+        let found = Older::new(&older, &newer, &nodes, 1.0).expect("both are of joules");
+        let name = |number: u32| newer.label(nodes.frames[number as usize - 1]).0.to_string();
+        let mut own: Vec<(String, u64)> =
+            found.functions.iter().map(|&(number, own, ..)| (name(number), own)).collect();
+        own.sort();
+        (own, found.gone.iter().map(|gone| gone.name.to_string()).collect())
+    }
+
+    #[test]
+    fn a_program_that_moved_to_another_folder_is_still_that_program() {
+        let before = [("/old/build/app`main", 1.0), ("/old/build/app`main  /old/build/app`work", 4.0)];
+        let now = [("/new/app`main", 1.0), ("/new/app`main  /new/app`work", 2.0)];
+        let own = |main: u64, work: u64| vec![("main".to_owned(), main), ("work".to_owned(), work)];
+        assert_eq!(compared(&before, &now), (own(1, 4), Vec::new()));
+        // Where two programs of the name are new, nothing tells which of them it was.
+        let two = [now[0], now[1], ("/other/app`main", 1.0)];
+        let (found, gone) = compared(&before, &two);
+        assert_eq!((found, gone), (Vec::new(), vec!["work".to_owned(), "main".to_owned()]));
+        // One that the older recording has as well has not moved.
+        let both = [before[0], before[1], ("/new/app`main", 7.0)];
+        let (found, gone) = compared(&both, &now);
+        assert_eq!((found, gone), (vec![("main".to_owned(), 7)], vec!["work".to_owned(), "main".to_owned()]));
     }
 }

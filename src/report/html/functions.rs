@@ -16,7 +16,7 @@ pub struct Functions<'a> {
     name: Vec<&'a str>,
     /// Index in `modules`, from 1; 0 for none.
     module: Vec<u32>,
-    /// As in flamegraphs: k kernel, i inlined, l inlined in the kernel, j compiled at run time, n native, g of a
+    /// As in flamegraphs: k kernel, i inlined, l inlined in the kernel, j compiled at run time, n native, c C++ and Rust, g of a
     /// GPU, a no code.
     class: String,
     /// Weights of the whole recording, and one standard error of the first.
@@ -157,6 +157,7 @@ fn class(tree: &CallTree<'_>, frame: TreeFrame) -> char {
         Some(FrameClass::Jit) => 'j',
         Some(FrameClass::Kernel) => 'k',
         Some(FrameClass::InlinedKernel) => 'l',
+        Some(FrameClass::CppOrRust) => 'c',
         Some(FrameClass::Native) => {
             let is_gpu = tree.label(frame).1.is_some_and(|module| module.as_str() == "[gpu]");
             if is_gpu { 'g' } else { 'n' }

@@ -288,7 +288,7 @@ fn a_flamegraph_is_also_text() {
     let arguments = ["flamegraph", "--format", "text", "--color", "always"];
     let narrow = eprof().args(arguments).env("COLUMNS", "50").current_dir(folder.path()).output();
     let narrow = String::from_utf8(narrow.expect("eprof runs").stdout).expect("text");
-    assert!(narrow.contains("\u{1b}[31m"), "{narrow}");
+    assert!(narrow.contains("\u{1b}[93m"), "{narrow}");
     let plain =
         regex::Regex::new("\u{1b}\\[[0-9]*m").expect("a pattern").replace_all(&narrow, "").into_owned();
     assert!(plain.lines().all(|line| line.chars().count() <= 50), "{plain}");

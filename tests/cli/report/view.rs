@@ -201,6 +201,26 @@ fn source_lines_are_in_a_page_only_if_they_are_asked_for() {
 }
 
 #[test]
+fn what_must_be_known_of_the_older_recording_is_said_to_be_of_it() {
+    let folder = Folder::with(&Recorded { warning: "the newer one has gaps", ..Recorded::default() });
+    let older = Recorded { warning: "the older one has gaps", ..Recorded::default() };
+    older.write(&folder.path().join("older.data"));
+    for verb in [&["view", "--no-open"][..], &["flamegraph", "-o", "x.svg"], &["flamegraph", "-o", "x.png"]] {
+        let said = |arguments: &[&str]| {
+            let output = eprof().args(arguments).current_dir(folder.path()).output().expect("eprof runs");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{arguments:?}: {said}");
+            let lines = said.lines().filter(|line| line.contains("gaps")).map(str::to_owned);
+            lines.collect::<Vec<String>>()
+        };
+        let newer = "eprof: warning: the newer one has gaps";
+        assert_eq!(said(verb), [newer], "{verb:?}");
+        let both = [newer, "eprof: warning: of the older recording: the older one has gaps"];
+        assert_eq!(said(&[verb, &["--diff", "older.data"]].concat()), both, "{verb:?}");
+    }
+}
+
+#[test]
 fn what_a_page_cannot_be_is_said() {
     let folder = Folder::with(&Recorded::default());
     fs::write(folder.path().join("stacks.folded"), "main;f 3\n").expect("written");

@@ -84,8 +84,7 @@ const look = {
 
   kind(model, fn) {
     const kind = model.data.functions.class[fn];
-    if (kind === 'l') return 'k';
-    return kind === 'n' && model.data.functions.name[fn].includes('::') ? 'c' : kind;
+    return kind === 'l' ? 'k' : kind;
   },
 
   tinted(hue, shade) {
