@@ -75,7 +75,7 @@ pub(super) struct FunctionLabel {
 }
 
 /// The keys of all frames of a profile.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct FrameTable {
     pub functions: Vec<FunctionLabel>,
     pub keys: Vec<FrameKey>,

@@ -76,7 +76,13 @@ impl<'a> Sums<'a> {
             Grouping::Module => Detail::Module,
             _ => Detail::Function,
         };
-        let frames = FrameTable::new(profile, symbols, detail, wanted.inline);
+        // Sums of whole cells have no frames, of which making the names takes most of the time of a small profile's report.
+        let has_frames = wanted.neighbours.is_some() || wanted.by.is_by_frame();
+        let frames = if has_frames {
+            FrameTable::new(profile, symbols, detail, wanted.inline)
+        } else {
+            FrameTable::default()
+        };
         let rows = match (wanted.neighbours, wanted.by) {
             (Some(of), _) => RowSums::Neighbours {
                 of,
