@@ -30,7 +30,8 @@ pub struct ObserveArgs {
     #[arg(long, value_name = "COLUMN", requires = "duration", conflicts_with = "target")]
     energy: Option<String>,
 
-    /// Take every numeric column for an event, but for results (power, energy, voltage, ...) [default].
+    /// Take every numeric column for an event, but for what meters measure (power, energy, voltage, ...)
+    /// [default].
     #[arg(long, conflicts_with = "columns")]
     all_numeric: bool,
 

@@ -4,7 +4,7 @@ use super::ObservationError;
 use super::rows::{Found, LeftOut, add_rows};
 use super::table::{Table, TableColumns};
 use crate::power_model::dataset::Dataset;
-use crate::tables;
+use crate::tables::is_of_a_meter;
 
 /// A data set, and what was left out on the way.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,9 +15,8 @@ pub struct Observed {
     pub notes: Vec<String>,
 }
 
-/// Words in a column's name that make it a result or a bookkeeping column, not an event.
-const NOT_EVENTS: [&str; 9] =
-    ["power", "watt", "joule", "energy", "timestamp", "time_stamp", "current", "voltage", "node_type"];
+/// Parts of a column's name that make it a bookkeeping column, not an event.
+const BOOKKEEPING: [&str; 3] = ["timestamp", "time_stamp", "node_type"];
 
 /// Joins tables into one data set.
 ///
@@ -54,7 +53,7 @@ pub fn observe(tables: &[Table], columns: &TableColumns) -> Result<Observed, Obs
     Ok(Observed { data, notes })
 }
 
-/// Every numeric column that all tables have and that is neither named as something else nor a result.
+/// Every numeric column that all tables have and that is neither named as something else nor a meter's.
 fn numeric_events(
     tables: &[Table],
     columns: &TableColumns,
@@ -64,17 +63,33 @@ fn numeric_events(
     let (mut others, missing) = first.table.find_present(&columns.except);
     notes.extend(missing.into_iter().map(|name| format!("there is no column `{name}` to leave out")));
     others.extend(Found::new(first, columns, &[])?.all());
-    let headings = first.table.headings().iter().enumerate();
-    let is_event = |(column, heading): &(usize, &tables::Heading)| {
-        let lower = heading.text().to_ascii_lowercase();
-        !lower.is_empty()
-            && !others.contains(column)
-            && !NOT_EVENTS.iter().any(|word| lower.contains(word))
-            && tables
-                .iter()
-                .all(|table| table.find(heading.text()).is_ok_and(|column| table.is_numeric(column)))
-    };
-    Ok(headings.filter(is_event).map(|(_, heading)| heading.text().to_owned()).collect())
+    let mut of_meters = Vec::new();
+    let mut events = Vec::new();
+    for (column, heading) in first.table.headings().iter().enumerate() {
+        let name = heading.text();
+        let lower = name.to_ascii_lowercase();
+        let is_other = lower.is_empty()
+            || others.contains(&column)
+            || BOOKKEEPING.iter().any(|word| lower.contains(word));
+        if is_other
+            || !tables.iter().all(|table| table.find(name).is_ok_and(|column| table.is_numeric(column)))
+        {
+            continue;
+        }
+        if is_of_a_meter(heading, first.table.headings()) {
+            of_meters.push(name);
+        } else {
+            events.push(name.to_owned());
+        }
+    }
+    if !of_meters.is_empty() {
+        notes.push(format!(
+            "by their names a meter's and no events, as they would leak the power: {}; --columns takes them all the \
+             same",
+            of_meters.join(", ")
+        ));
+    }
+    Ok(events)
 }
 
 #[cfg(test)]
@@ -94,7 +109,18 @@ mod tests {
         let observed = observe(&[table], &columns()).expect("rows");
         assert_eq!(observed.data.columns(), ["cycles", "misses"]);
         assert_eq!(observed.data.workloads(), ["t"]);
-        assert!(observed.notes.is_empty());
+        assert_eq!(observed.notes.len(), 1);
+        assert!(observed.notes[0].contains("leak the power: dram_power; --columns"), "{}", observed.notes[0]);
+    }
+
+    #[test]
+    fn readings_of_meters_are_no_events() {
+        let text = "misses,psu_mW,pkg_pwr,wall,volt,amps,VDD_core,power_limit,watts\n1,2,3,4,5,6,7,8,9\n";
+        let table = Table::parse("t.csv", "t", text).expect("a table");
+        let observed = observe(std::slice::from_ref(&table), &columns()).expect("a row");
+        assert_eq!(observed.data.columns(), ["misses", "power_limit"]);
+        let named = TableColumns { events: Some(vec!["volt".into()]), ..columns() };
+        assert_eq!(observe(&[table], &named).expect("a row").data.columns(), ["volt"]);
     }
 
     #[test]
