@@ -1,6 +1,7 @@
 //! Tables joined into one data set.
 
 use super::ObservationError;
+use super::numeric::{self, NumericColumn};
 use super::rows::{Found, LeftOut, add_rows};
 use super::table::{Table, TableColumns};
 use crate::power_model::dataset::Dataset;
@@ -64,24 +65,22 @@ fn numeric_events(
     notes.extend(missing.into_iter().map(|name| format!("there is no column `{name}` to leave out")));
     others.extend(Found::new(first, columns, &[])?.all());
     let mut of_meters = Vec::new();
-    let mut events = Vec::new();
+    let mut candidates = Vec::new();
     for (column, heading) in first.table.headings().iter().enumerate() {
         let name = heading.text();
         let lower = name.to_ascii_lowercase();
         let is_other = lower.is_empty()
             || others.contains(&column)
             || BOOKKEEPING.iter().any(|word| lower.contains(word));
-        if is_other
-            || !tables.iter().all(|table| table.find(name).is_ok_and(|column| table.is_numeric(column)))
-        {
-            continue;
-        }
+        let Some(column) = NumericColumn::of(name, tables).filter(|_| !is_other) else { continue };
         if is_of_a_meter(heading, first.table.headings()) {
             of_meters.push(name);
         } else {
-            events.push(name.to_owned());
+            candidates.push(column);
         }
     }
+    let (events, sparse) = numeric::filled(candidates);
+    notes.extend(sparse);
     if !of_meters.is_empty() {
         notes.push(format!(
             "by their names a meter's and no events, as they would leak the power: {}; --columns takes them all the \
@@ -149,6 +148,30 @@ mod tests {
             observed.notes,
             [
                 "1 rows lack a number or a positive power and were left out, the first: t.csv, line 4: `misses` is \
+                 empty"
+            ]
+        );
+    }
+
+    #[test]
+    fn blanks_cost_rows_and_not_counters() {
+        // 3 of 40 rows lack a number in one of two counters, and the third has hardly any.
+        let row = |i: usize| {
+            let cycles = if i == 7 { String::new() } else { format!("{i}") };
+            let misses = if i == 9 || i == 30 { "NaN".to_owned() } else { format!("{}", 2 * i) };
+            let rare = if i < 3 { "1" } else { "" };
+            format!("{cycles},{misses},{rare},{}\n", 10 + i)
+        };
+        let text = "cycles,misses,rare,watts\n".to_owned() + &(0..40).map(row).collect::<String>();
+        let table = Table::parse("t.csv", "t", &text).expect("a table");
+        let observed = observe(&[table], &columns()).expect("rows");
+        assert_eq!(observed.data.columns(), ["cycles", "misses"]);
+        assert_eq!(observed.data.len(), 37);
+        assert_eq!(
+            observed.notes,
+            [
+                "`rare` is not used: it has a number in 3 of 40 rows only",
+                "3 rows lack a number or a positive power and were left out, the first: t.csv, line 9: `cycles` is \
                  empty"
             ]
         );
