@@ -152,6 +152,11 @@ impl ObserveArgs {
         }
     }
 
+    /// A column says what workload each row is of.
+    pub fn tells_workloads(&self) -> bool {
+        !self.columns.group.is_empty()
+    }
+
     /// Rows of different clock frequencies are to be modelled apart.
     pub fn is_by_frequency(&self) -> bool {
         self.frequency.is_some()
