@@ -9,6 +9,7 @@ use super::refresh::{self, Refresh, RefreshPeriod};
 use super::sensor::{SensorKind, SensorModel};
 use super::stretches::{self, Course, Stretch};
 use super::trace::PowerTrace;
+use super::unseen::Unseen;
 use crate::numerics::robust::jitter;
 use crate::units::{Nanoseconds, Timestamp, Watts};
 
@@ -46,14 +47,28 @@ pub struct Corrected {
     pub resolution: Nanoseconds,
     /// Share of the time that the sensor's window covers; the rest is assumed to be like it.
     pub observed: f64,
-    /// What is in doubt of an energy.
+    /// What is in doubt of an energy, as far as windows saw the load.
     pub doubt: EnergyDoubt,
+    /// What no window and no poll saw.
+    pub unseen: Unseen,
 }
 
 impl Corrected {
     /// The staircase of the segments.
     pub fn curve(&self) -> PowerCurve {
         PowerCurve::from_segments(&self.segments)
+    }
+
+    /// A burst that was found in the trace is as long as it looks. Below that it may be shorter by up to all of its length:
+    /// the sensor shows what it smeared over its window and a refresh to both sides.
+    pub fn resolves(&self, burst: Nanoseconds) -> bool {
+        burst >= self.resolution + self.refresh.period + self.refresh.period
+    }
+
+    /// How long after a change of load the sensor's window holds power from before it; nothing where it settles within
+    /// a refresh, as then steps are put back to where they were.
+    pub fn settling(&self) -> Nanoseconds {
+        if self.resolution > self.refresh.period { self.resolution } else { Nanoseconds::ZERO }
     }
 }
 
@@ -74,6 +89,8 @@ pub fn correct(trace: &PowerTrace, model: &SensorModel) -> Result<Corrected, Cor
     let refresh = refresh_of(trace, model)?;
     let refreshes = refresh::refreshes(trace, &refresh);
     let period = refresh.period;
+    // What a window tells of the time before the first poll is not the trace's, and its stamps may begin at 0.
+    let first = trace.span().map_or(Timestamp::default(), |(first, _)| first);
     let (mut segments, smear, observed) = match model.kind {
         SensorKind::Rc { time_constant } => {
             let limit = Nanoseconds::from_nanos(time_constant.as_nanos().saturating_mul(3));
@@ -84,9 +101,9 @@ pub fn correct(trace: &PowerTrace, model: &SensorModel) -> Result<Corrected, Cor
         }
         SensorKind::Boxcar { window } => {
             let observed = (window.as_secs_f64() / period.as_secs_f64()).min(1.0);
-            (center(&refreshes, window), window + period + period, observed)
+            (center(&refreshes, window, first), window + period + period, observed)
         }
-        SensorKind::Counter => (center(&refreshes, period), Nanoseconds::ZERO, 1.0),
+        SensorKind::Counter => (center(&refreshes, period, first), Nanoseconds::ZERO, 1.0),
     };
     for segment in &mut segments {
         segment.power = model.scaled(segment.power);
@@ -111,7 +128,8 @@ pub fn correct(trace: &PowerTrace, model: &SensorModel) -> Result<Corrected, Cor
         _ => period,
     };
     let doubt = EnergyDoubt::of(model, &refreshes, period);
-    Ok(Corrected { segments, levels, level_noise, refresh, noise, resolution, observed, doubt })
+    let unseen = Unseen::of(model, trace, &refresh, &segments);
+    Ok(Corrected { segments, levels, level_noise, refresh, noise, resolution, observed, doubt, unseen })
 }
 
 /// The paper's own four steps: repeats dropped, `P = s + C (s[i+1] - s[i-1]) / (t[i+1] - t[i-1])`, and
@@ -193,24 +211,24 @@ fn steady(
     edges.windows(2).zip(&found).map(segment).filter(|segment| segment.end > segment.start).collect()
 }
 
-/// Each refresh stands for the time around the middle of its window, up to half way to its neighbours.
-fn center(refreshes: &[Refresh], window: Nanoseconds) -> Vec<Segment> {
-    let half = window.as_nanos() / 2;
-    let middle = |refresh: &Refresh| refresh.time().as_nanos().saturating_sub(half);
+/// Each refresh stands for the time around the middle of its window, up to half way to its neighbours, but for what lies
+/// before `first`.
+fn center(refreshes: &[Refresh], window: Nanoseconds, first: Timestamp) -> Vec<Segment> {
+    // Middles may lie before the time that stamps are counted from.
+    let half = i128::from(window.as_nanos() / 2);
+    let middle = |refresh: &Refresh| i128::from(refresh.time().as_nanos()) - half;
+    let after_first =
+        |nanos: i128| Timestamp::from_nanos(u64::try_from(nanos).unwrap_or(0).max(first.as_nanos()));
     let mut segments = Vec::with_capacity(refreshes.len());
     for (index, refresh) in refreshes.iter().enumerate() {
         let own = middle(refresh);
         let before = index.checked_sub(1).map(|i| middle(&refreshes[i]));
         let after = refreshes.get(index + 1).map(middle);
         let reach = after.map(|after| after - own).or(before.map(|before| own - before)).unwrap_or(0) / 2;
-        let start = before.map_or(own.saturating_sub(reach), |before| before + (own - before) / 2);
-        let end = after.map_or(own + reach, |after| own + (after - own) / 2);
+        let start = after_first(before.map_or(own - reach, |before| before + (own - before) / 2));
+        let end = after_first(after.map_or(own + reach, |after| own + (after - own) / 2));
         if end > start {
-            segments.push(Segment {
-                start: Timestamp::from_nanos(start),
-                end: Timestamp::from_nanos(end),
-                power: refresh.power,
-            });
+            segments.push(Segment { start, end, power: refresh.power });
         }
     }
     segments
@@ -254,9 +272,28 @@ mod tests {
         let refreshes: Vec<Refresh> = [(100.0, 1.0), (200.0, 2.0), (300.0, 3.0)]
             .map(|(t, w)| Refresh { earliest: ms(t), latest: ms(t), power: Watts::from_watts(w) })
             .to_vec();
-        let segments = center(&refreshes, Nanoseconds::from_millis(100));
+        let segments = center(&refreshes, Nanoseconds::from_millis(100), ms(0.0));
         assert_eq!(segments[1], Segment { start: ms(100.0), end: ms(200.0), power: Watts::from_watts(2.0) });
         assert_eq!((segments[0].start, segments[2].end), (ms(0.0), ms(300.0)));
+    }
+
+    /// Readings of a window of a second, whose stamps begin at 0 or anywhere.
+    #[test]
+    fn the_same_readings_have_the_same_energy_whenever_they_begin() {
+        let model = SensorModel::new(SensorKind::Boxcar { window: Nanoseconds::from_millis(1000) });
+        let energy = |origin: u64| {
+            let trace = through_a_window(100, 1000.0);
+            let later = |of: &PowerReading| PowerReading {
+                time: of.time + Nanoseconds::from_millis(origin),
+                power: of.power,
+            };
+            let trace = PowerTrace::new(trace.readings().iter().map(later).collect());
+            let corrected = correct(&trace, &model).expect("long enough");
+            assert_eq!(corrected.segments[0].start, ms(origin as f64));
+            corrected.segments.iter().map(Segment::energy).sum::<Joules>().as_joules()
+        };
+        let (at_zero, later) = (energy(0), energy(3_600_000));
+        assert!((at_zero - later).abs() < 1e-3, "{at_zero} J from 0 on, {later} J an hour later");
     }
 
     #[test]
@@ -374,7 +411,7 @@ mod tests {
         }
         // Nothing was put together to steps.
         let refresh = refresh_of(&trace, &model).expect("long enough");
-        let shown = center(&refresh::refreshes(&trace, &refresh), Nanoseconds::from_millis(20));
+        let shown = center(&refresh::refreshes(&trace, &refresh), Nanoseconds::from_millis(20), ms(0.0));
         assert_eq!(corrected.segments, shown);
     }
 

@@ -65,6 +65,27 @@ impl EnergyDoubt {
     /// difference. What a part gains or loses where the power changes at its ends is as uncertain as the time of the
     /// change. Last, the board's gain and offset.
     pub fn std_error(&self, curve: &PowerCurve, start: Timestamp, end: Timestamp) -> Joules {
+        let by_gain = self.gain_error * curve.energy(start, end).as_joules();
+        let by_offset = self.offset_error.as_watts() * end.since(start).as_secs_f64();
+        Joules::from_joules(self.by_readings(curve, start, end).as_joules().hypot(by_gain.hypot(by_offset)))
+    }
+
+    /// One standard error of the energy above a level of the same trace, which the board's offset does not change and its
+    /// gain only by what lies above; without that of the level itself.
+    pub fn std_error_above(
+        &self,
+        curve: &PowerCurve,
+        start: Timestamp,
+        end: Timestamp,
+        level: Watts,
+    ) -> Joules {
+        let above = curve.energy(start, end) - level * end.since(start);
+        let by_gain = self.gain_error * above.as_joules();
+        Joules::from_joules(self.by_readings(curve, start, end).as_joules().hypot(by_gain))
+    }
+
+    /// As [`EnergyDoubt::std_error`], on a board of which everything is known.
+    fn by_readings(&self, curve: &PowerCurve, start: Timestamp, end: Timestamp) -> Joules {
         let (period, duration) = (self.period.as_secs_f64(), end.since(start).as_secs_f64());
         let reading = self.reading.as_watts();
         let constant = self.constant.as_secs_f64();
@@ -74,10 +95,7 @@ impl EnergyDoubt {
         let rise = shown(start).zip(shown(end)).map_or(0.0, |(start, end)| end - start);
         let by_constant = self.constant_error * constant * rise;
         let by_switches = |time| jump(curve, time, self.period).as_watts() * self.switch.as_secs_f64();
-        let by_gain = self.gain_error * curve.energy(start, end).as_joules();
-        let by_offset = self.offset_error.as_watts() * duration;
-        let parts =
-            [by_readings, by_ends, by_constant, by_switches(start), by_switches(end), by_gain, by_offset];
+        let parts = [by_readings, by_ends, by_constant, by_switches(start), by_switches(end)];
         Joules::from_joules(parts.iter().map(|part| part * part).sum::<f64>().sqrt())
     }
 }
@@ -157,6 +175,20 @@ mod tests {
         assert!(
             (error(&model, 1000, 2000).powi(2) - error(&window(20), 1000, 2000).powi(2) - 100.0).abs() < 1e-6
         );
+    }
+
+    #[test]
+    fn above_a_level_the_boards_offset_does_not_count() {
+        let known = window(20);
+        let board = SensorModel { gain_error: 0.05, offset_error: Watts::from_watts(3.0), ..known };
+        let above = |model: &SensorModel| {
+            let doubt = EnergyDoubt::of(model, &refreshes(), Nanoseconds::from_millis(20));
+            let level = Watts::from_watts(100.0);
+            doubt.std_error_above(&curve(), ms(1000), ms(2000), level).as_joules()
+        };
+        // 5 % of the 100 J above 100 W.
+        assert!((above(&board).powi(2) - above(&known).powi(2) - 25.0).abs() < 1e-6);
+        assert!((above(&known) - error(&known, 1000, 2000)).abs() < 1e-9);
     }
 
     #[test]

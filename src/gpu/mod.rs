@@ -23,3 +23,4 @@ pub mod trace;
 pub mod trace_csv;
 mod trace_table;
 mod trace_times;
+pub mod unseen;

@@ -33,16 +33,34 @@ impl Phase {
 /// The median, over all ends of load, of the level that follows within a second. `None` if no load
 /// ends in the trace or the power hardly varies.
 pub fn active_idle(segments: &[Segment], noise: Watts) -> Option<Watts> {
+    idle_level(segments, noise, Nanoseconds::ZERO).map(|level| level.power)
+}
+
+/// The "active idle" level, and how well it is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct IdleLevel {
+    /// Its power.
+    pub power: Watts,
+    /// One standard error, by how far the levels after single loads lie apart and how steady they are.
+    pub std_error: Watts,
+}
+
+/// The active idle level of a sensor that settles so long after a change of load: the second after that counts, and only
+/// ends of load after which the GPU rests for longer.
+pub fn idle_level(segments: &[Segment], noise: Watts, settling: Nanoseconds) -> Option<IdleLevel> {
     let middle = middle_level(segments, noise)?;
     let mut levels: Vec<f64> = Vec::new();
+    let mut scatter: Vec<f64> = Vec::new();
     for end in 1..segments.len() {
         if segments[end - 1].power <= middle || segments[end].power > middle {
             continue;
         }
-        let until = segments[end].start + Nanoseconds::from_millis(1000);
+        let from = segments[end].start + settling;
+        let until = from + Nanoseconds::from_millis(1000);
         let after: Vec<&Segment> = segments[end..]
             .iter()
             .take_while(|segment| segment.start < until && segment.power <= middle)
+            .filter(|segment| segment.start >= from || segment.end > until)
             .collect();
         // The first may still hold a rest of the transition.
         let settled = if after.len() > 2 && after[0].duration() <= after[1].duration() {
@@ -51,8 +69,22 @@ pub fn active_idle(segments: &[Segment], noise: Watts) -> Option<Watts> {
             &after[..]
         };
         levels.extend(by_time(settled.iter().copied(), 0.5));
+        scatter.extend(spread(settled.iter().map(|segment| segment.power.as_watts())));
     }
-    quantiles::median(&mut levels).map(Watts::from_watts)
+    let power = quantiles::median(&mut levels)?;
+    let ends = levels.len() as f64;
+    let within = (scatter.iter().sum::<f64>() / ends).max(noise.as_watts());
+    let between = spread(levels.iter().copied()).unwrap_or(0.0);
+    let std_error = Watts::from_watts(within.hypot(between) / ends.sqrt());
+    Some(IdleLevel { power: Watts::from_watts(power), std_error })
+}
+
+/// Standard deviation; `None` of nothing.
+fn spread(values: impl Iterator<Item = f64> + Clone) -> Option<f64> {
+    let count = values.clone().count() as f64;
+    let mean = values.clone().sum::<f64>() / count;
+    let squares: f64 = values.map(|value| (value - mean).powi(2)).sum();
+    (count > 0.0).then(|| (squares / (count - 1.0).max(1.0)).sqrt())
 }
 
 /// The level two fifths of the way from quiet to the highest power, below which no load is taken to lie;
@@ -177,6 +209,25 @@ mod tests {
     fn active_idle_is_the_level_after_a_load_not_the_lowest() {
         let segments = staircase(&[(2.0, 20.0), (1.0, 158.5), (3.5, 52.5), (1.0, 44.0), (4.0, 20.0)]);
         assert_eq!(active_idle(&segments, Watts::ZERO), Some(Watts::from_watts(52.5)));
+    }
+
+    /// A window of a second goes down over a second after each load.
+    #[test]
+    fn a_slow_sensor_settles_before_its_idle_level_counts() {
+        let down =
+            |from: f64, to: f64| (1..=20).map(move |at| (0.05, from + (to - from) * f64::from(at) / 20.0));
+        let load =
+            |idle: f64| [(1.0, 20.0), (2.0, 150.0)].into_iter().chain(down(150.0, idle)).chain([(2.0, idle)]);
+        let segments = staircase(&load(50.0).chain(load(54.0)).collect::<Vec<_>>());
+        let settling = Nanoseconds::from_millis(1000);
+        let found = idle_level(&segments, Watts::from_watts(1.0), settling).expect("loads end");
+        assert_eq!(found.power, Watts::from_watts(54.0), "the upper of two");
+        // Two levels 4 W apart, which are known to 1 W each.
+        assert!((found.std_error.as_watts() - (8.0f64 + 1.0).sqrt() / 2f64.sqrt()).abs() < 1e-9, "{found:?}");
+        // Without a rest that long there is none.
+        let short = staircase(&[(1.0, 20.0), (2.0, 150.0), (0.8, 50.0), (2.0, 150.0), (0.8, 50.0)]);
+        assert_eq!(idle_level(&short, Watts::ZERO, settling), None);
+        assert!(active_idle(&short, Watts::ZERO).is_some());
     }
 
     #[test]

@@ -28,6 +28,10 @@ struct Domain<'a> {
     inside: Option<&'a str>,
     in_total: bool,
     idle_watts_subtracted: Option<Watts>,
+    /// Of an estimate: one standard error of the watts that were assumed, as a share, in all runs alike. The
+    /// intervals are of repeats alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assumed_watts_error: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -69,13 +73,14 @@ struct Compared<'a> {
 /// # Errors
 /// If a number is not finite, which JSON cannot hold.
 pub fn json(measured: &Measurements) -> Result<String, serde_json::Error> {
-    let domains = measured.domains.iter().map(|domain| Domain {
+    let domains = measured.domains.iter().enumerate().map(|(index, domain)| Domain {
         name: &domain.info.name,
         source: &domain.info.source,
         method: domain.info.method,
         inside: domain.info.parent.as_deref(),
         in_total: domain.in_total,
         idle_watts_subtracted: domain.idle,
+        assumed_watts_error: measured.watts_error(Part::Domain(index)),
     });
     let document = Document {
         domains: domains.collect(),

@@ -161,6 +161,16 @@ impl Measurements {
         if is_estimated { Method::Estimated } else { Method::Measured }
     }
 
+    /// What the watts that an estimate assumes may be off by, one standard error as a share of them, in all runs alike; of
+    /// a total the largest of its domains. `None` of a part that is measured, or whose watts the user told.
+    pub fn watts_error(&self, part: Part) -> Option<f64> {
+        let errors = self.domains.iter().enumerate().filter(|(index, domain)| match part {
+            Part::Domain(wanted) => *index == wanted,
+            Part::Total => domain.in_total,
+        });
+        errors.map(|(_, domain)| domain.info.error_of_watts()).reduce(f64::max).filter(|error| *error > 0.0)
+    }
+
     /// A quantity's value in every run of a series; the part matters to energies only.
     pub fn values(&self, series: &Series, part: Part, quantity: Quantity) -> Vec<f64> {
         let joules = |run: &Run| match part {
@@ -228,6 +238,23 @@ pub(super) mod fixture {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_estimate_has_the_error_of_its_watts() {
+        let mut measured = fixture::two_programs();
+        assert_eq!(measured.watts_error(measured.whole()), None);
+        let last = measured.domains.len() - 1;
+        measured.domains[last].info.method = Method::Estimated;
+        measured.domains[last].info.watts_error = Some(0.3);
+        assert_eq!(measured.watts_error(Part::Total), Some(0.3));
+        assert_eq!(
+            (measured.watts_error(Part::Domain(last)), measured.watts_error(Part::Domain(0))),
+            (Some(0.3), None)
+        );
+        // What the user told is not in doubt.
+        measured.domains[last].info.watts_error = Some(0.0);
+        assert_eq!(measured.watts_error(Part::Total), None);
+    }
 
     #[test]
     fn the_total_takes_no_joule_twice() {

@@ -125,6 +125,14 @@ fn notes(out: &mut String, measured: &Measurements) {
         Method::Measured => "measured",
     };
     line(out, &format!(" {how}: {}", sources.join(" + ")));
+    if let Some(error) = measured.watts_error(measured.whole()) {
+        let percent = digits(100.0 * error);
+        line(
+            out,
+            &format!(" its watts are assumed: energies and powers may be {percent} % off (one standard"),
+        );
+        line(out, " error), in all runs alike; --watts sets them. Intervals are of repeats alone");
+    }
     let energy_of = match measured.energy_of {
         EnergyOf::Machine => "the whole machine, whatever else ran on it",
         EnergyOf::ProgramAndIdle => "the program and the idle machine; what other programs took is left out",

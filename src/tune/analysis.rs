@@ -8,6 +8,7 @@ use super::front::{Cost, pareto_front};
 use super::model::{Estimate, LogModel};
 use super::runs::{AXES, Axis, Measurements, Responses, Run};
 use super::space::{Setting, Space};
+use super::surface::Surface;
 use super::validate::{Errors, k_fold, leave_one_out, pooled};
 use super::zone::TradeOffZone;
 use crate::numerics::student::t_quantile;
@@ -78,9 +79,9 @@ pub struct Validation {
 pub struct Analysis {
     space: Space,
     measured: Measurements,
-    models: [LogModel; 2],
+    surfaces: [Surface; 2],
     question: Question,
-    /// Predicted costs of all settings of the space.
+    /// Expected costs of all settings of the space.
     costs: Vec<Cost>,
     default: usize,
     front: Vec<usize>,
@@ -103,21 +104,23 @@ impl Analysis {
         question: Question,
     ) -> Result<Self, TuneError> {
         let measured = Measurements::gather(responses, runs)?;
-        let models = match &question.formula {
+        let [speed, energy] = match &question.formula {
             Some(text) => fit(&Formula::parse(text, &space)?, &space, &measured)?,
             None => best_forms(&space, &measured)?,
         };
+        let surfaces = [(speed, Axis::Speed), (energy, Axis::Energy)]
+            .map(|(model, axis)| Surface::new(model, &measured, axis));
         let default = space.position(&question.default).ok_or_else(|| TuneError::Setting {
             text: space.show(&question.default),
             reason: "the default setting is not in the search space".into(),
         })?;
         let costs: Vec<Cost> = space
             .settings()
-            .map(|setting| AXES.map(|axis| responses.cost(models[axis as usize].value_at(&setting))))
+            .map(|setting| AXES.map(|axis| responses.cost(surfaces[axis as usize].value_at(&setting))))
             .collect();
         let limits = ErrorLimits {
             measured: measured_limits(&measured, &question),
-            predicted: predicted_limits(&space, &models, &question),
+            predicted: predicted_limits(&space, &surfaces, &question),
         };
         let zone = TradeOffZone::behind(&costs, limits.predicted.values);
         let runs: Vec<Cost> = measured
@@ -132,7 +135,7 @@ impl Analysis {
         Ok(Self {
             space,
             measured,
-            models,
+            surfaces,
             question,
             costs,
             default,
@@ -161,10 +164,10 @@ impl Analysis {
 
     /// The model of a response.
     pub fn model(&self, axis: Axis) -> &LogModel {
-        &self.models[axis as usize]
+        self.surfaces[axis as usize].model()
     }
 
-    /// Predicted costs (seconds and joules, or their reciprocals per work) of all settings.
+    /// Expected costs (seconds and joules, or their reciprocals per work) of all settings.
     pub fn costs(&self) -> &[Cost] {
         &self.costs
     }
@@ -217,18 +220,20 @@ impl Analysis {
         self.chosen
     }
 
-    /// The predicted value at a position, with the interval for a new measurement of it.
+    /// The expected value at a position, with the interval for a new measurement of it: the mean of as many runs as a
+    /// setting had here.
     pub fn predict(&self, axis: Axis, position: usize) -> Estimate {
-        self.model(axis).predict(&self.space.setting(position), self.question.level)
+        self.surfaces[axis as usize].predict(&self.space.setting(position), self.question.level)
     }
 
     /// Cost at a position as a share of the default setting's, with the interval of that ratio:
     /// 0.8 in energy is a saving of 20 %, 1.1 in time a slow-down of 10 %.
     pub fn against_default(&self, axis: Axis, position: usize) -> Estimate {
         let (setting, default) = (self.space.setting(position), self.space.setting(self.default));
+        let surface = &self.surfaces[axis as usize];
         match self.measured.responses {
-            Responses::Totals => self.model(axis).ratio(&setting, &default, self.question.level),
-            Responses::Rates => self.model(axis).ratio(&default, &setting, self.question.level),
+            Responses::Totals => surface.ratio(&setting, &default, self.question.level),
+            Responses::Rates => surface.ratio(&default, &setting, self.question.level),
         }
     }
 
@@ -267,17 +272,17 @@ fn measured_limits(measured: &Measurements, question: &Question) -> Limits {
 }
 
 /// The half width of the confidence interval of a predicted value, as root mean square over the space.
-fn predicted_limits(space: &Space, models: &[LogModel; 2], question: &Question) -> Limits {
+fn predicted_limits(space: &Space, surfaces: &[Surface; 2], question: &Question) -> Limits {
     if let Some(given) = question.limits.predicted {
         return Limits { values: [given; 2], source: LimitSource::Given };
     }
-    let limit = |model: &LogModel| {
-        let (variance, freedom) = model.variance()?;
-        let leverage: f64 =
-            space.settings().map(|setting| model.leverage_of(&setting)).sum::<f64>() / space.size() as f64;
-        Some((t_quantile(question.level, freedom)? * (variance * leverage).sqrt()).exp_m1())
+    let limit = |surface: &Surface| {
+        let (_, freedom) = surface.model().variance()?;
+        let variances: Option<f64> = space.settings().map(|setting| surface.variance_at(&setting)).sum();
+        let variance = variances? / space.size() as f64;
+        Some((t_quantile(question.level, freedom)? * variance.sqrt()).exp_m1())
     };
-    match [limit(&models[0]), limit(&models[1])] {
+    match [limit(&surfaces[0]), limit(&surfaces[1])] {
         [Some(speed), Some(energy)] => Limits { values: [speed, energy], source: LimitSource::Found },
         _ => Limits { values: [ASSUMED_ERROR; 2], source: LimitSource::Assumed },
     }
@@ -327,6 +332,29 @@ mod tests {
         assert!(analysis.in_zone().any(|position| position == analysis.chosen()));
         assert!(analysis.saving_is_certain());
         assert_eq!(analysis.limits().measured.source, LimitSource::Found);
+    }
+
+    /// A setting that was run and is the best of all is recommended, though the curve does not follow it.
+    #[test]
+    fn the_best_that_was_measured_is_recommended() {
+        let space = Space::new(vec![parse_named_variable("threads=1..16").expect("valid")]).expect("valid");
+        let runs: Vec<Run> = (0..3 * space.size())
+            .map(|n| {
+                let setting = space.setting(n % space.size());
+                let threads = setting.0[0].number().expect("a number");
+                let wobble = 1.0 + 0.002 * ((n * 5 % 7) as f64 - 3.0);
+                // Threads that fill a socket share its caches well.
+                let fit = if threads == 8.0 { 0.85 } else { 1.0 };
+                let time = (1.0 / threads + 0.05) * fit * wobble;
+                Run { setting, values: [time, time * (20.0 + 3.0 * threads)] }
+            })
+            .collect();
+        let asked = question(&space, Goal::LeastEnergy);
+        let analysis = Analysis::new(space, Responses::Totals, &runs, asked).expect("determined");
+        assert_eq!(analysis.space().setting(analysis.chosen()).0[0].number(), Some(8.0));
+        let predicted = analysis.predict(Axis::Energy, analysis.chosen()).value;
+        let truth = (1.0 / 8.0 + 0.05) * 0.85 * 44.0;
+        assert!((predicted / truth - 1.0).abs() < 0.01, "{predicted} of {truth}");
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub mod search;
 pub mod show;
 pub mod space;
 pub mod spline;
+pub mod surface;
 pub mod table;
 pub mod validate;
 pub mod zone;

@@ -174,10 +174,21 @@ fn front_table(analysis: &Analysis) -> String {
     }
     let _ = writeln!(
         text,
-        "> recommended, D default, * on the front; +- {:.0} % intervals: of a new measurement, and of the ratio",
-        100.0 * analysis.question().level
+        "> recommended, D default, * on the front; +- {:.0} % intervals: {}; the ratio",
+        100.0 * analysis.question().level,
+        new_measurement(analysis)
     );
     text
+}
+
+/// What an interval is for: a new measurement as those that are there.
+fn new_measurement(analysis: &Analysis) -> String {
+    let runs = || analysis.measured().settings().iter().map(|measured| measured.runs);
+    match (runs().min(), runs().max()) {
+        (Some(1) | None, Some(1) | None) => "one new run".into(),
+        (least, most) if least == most => format!("mean of {} new runs", most.unwrap_or(1)),
+        _ => "mean of as many new runs".into(),
+    }
 }
 
 fn recommendation(analysis: &Analysis) -> String {
@@ -343,7 +354,8 @@ mod tests {
     fn every_setting_is_a_line_of_csv() {
         let csv = predictions_csv(&analysis(2));
         let fields: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
-        assert_eq!(fields, [16; 9]);
+        assert_eq!(fields, [20; 9]);
+        assert!(csv.contains(",time_ratio,time_ratio_low,time_ratio_high,energy_ratio,energy_ratio_low,"));
         assert!(csv.starts_with("threads,freq_GHz,time,time_low,time_high,energy,"));
     }
 

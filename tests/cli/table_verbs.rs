@@ -229,6 +229,26 @@ fn power_is_predicted_where_none_was_measured() {
     assert!(refusal.contains("there is no column `instructions`"), "{refusal}");
 }
 
+/// Of one workload nothing tells how far off others are.
+#[test]
+fn intervals_of_one_workload_are_for_it_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let row = |at: u32| format!("job,{at},{}\n", 20.0 + f64::from(at) + f64::from(at * 7 % 5) * 0.1);
+    let table = "app,events,watts\n".to_owned() + &(1..40).map(row).collect::<String>();
+    std::fs::write(folder.path().join("runs"), table).expect("written");
+    std::fs::write(folder.path().join("new"), "app,events\njob,10\nother,10\n").expect("written");
+    let options = "--target watts --group app runs --rates new";
+    let text = said(&eprof(folder.path(), &format!("model predict {options}")));
+    assert!(
+        text.contains("note: all measurements are of one workload, `job`: intervals hold for more"),
+        "{text}"
+    );
+    let csv = said(&eprof(folder.path(), &format!("model predict {options} --format csv")));
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!((rows[1][0], rows[2][0]), ("\"job\"", "\"other\""), "{csv}");
+    assert!(!rows[1][2].is_empty() && rows[2][2].is_empty() && rows[2][3].is_empty(), "{csv}");
+}
+
 #[test]
 fn tables_come_from_standard_input_too() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -143,7 +143,8 @@ fn model(follows: Follows) -> SensorModel {
 
 /// Mean power of each tenth of a second, and the steady levels.
 fn describe(corrected: &Corrected) -> String {
-    let Corrected { level_noise, refresh, noise, resolution, observed, segments, levels, doubt } = corrected;
+    let Corrected { level_noise, refresh, noise, resolution, observed, segments, levels, doubt, unseen: _ } =
+        corrected;
     let mut text = format!(
         "  {} {} {} {} {observed}; {} segments, {} levels\n",
         level_noise.as_watts(),

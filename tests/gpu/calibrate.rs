@@ -10,6 +10,17 @@ use eprof_testbed::gpu::sensor::{Follows, Sensor, as_nvidia_smi, at};
 
 /// Polls a sensor through nvidia-smi: whole milliseconds, a tenth of a watt, a little noise.
 fn smi(follows: Follows, refresh: f64, poll: f64, seed: u64, load: &[(f64, f64)]) -> PowerTrace {
+    smi_until(12.0, follows, refresh, poll, seed, load)
+}
+
+fn smi_until(
+    end: f64,
+    follows: Follows,
+    refresh: f64,
+    poll: f64,
+    seed: u64,
+    load: &[(f64, f64)],
+) -> PowerTrace {
     let sensor = Sensor {
         follows,
         refresh,
@@ -20,7 +31,7 @@ fn smi(follows: Follows, refresh: f64, poll: f64, seed: u64, load: &[(f64, f64)]
         stalls: vec![],
         seed,
     };
-    let text = as_nvidia_smi(&sensor.poll(load, 12.0, None));
+    let text = as_nvidia_smi(&sensor.poll(load, end, None));
     trace_csv::parse(&text).expect("nvidia-smi's format").remove(0).trace
 }
 
@@ -150,6 +161,36 @@ fn traces_that_tell_nothing_are_refused_with_the_reason() {
         refusal,
         Refusal::NoCleanStep { .. } | Refusal::BadFit { .. } | Refusal::Ambiguous { .. }
     ));
+
+    // A load that rises or swings slowly under a sensor that settles at once is no slow sensor.
+    let fast = |load: &[(f64, f64)]| calibrate(&smi_until(30.0, Follows::Window(0.1), 0.1, 0.03, 1, load));
+    let at = |i: u32| f64::from(i) * 0.01;
+    for (from, takes) in [(5.0, 20.0), (12.0, 5.0)] {
+        let ramp: Vec<(f64, f64)> =
+            (0..3000).map(|i| (at(i), 60.0 + 200.0 * ((at(i) - from) / takes).clamp(0.0, 1.0))).collect();
+        let found = fast(&ramp);
+        assert!(
+            matches!(found, Err(Refusal::NoSharpEdge { .. } | Refusal::NeverAtRest)),
+            "a ramp of {takes} s: {found:?}"
+        );
+    }
+    for period in [3.0, 8.0, 20.0] {
+        let sine: Vec<(f64, f64)> = (0..6000)
+            .map(|i| (at(i), 160.0 + 100.0 * (at(i) * std::f64::consts::TAU / period).sin()))
+            .collect();
+        let found = fast(&sine);
+        assert!(
+            matches!(
+                found,
+                Err(Refusal::NoSharpEdge { .. }
+                    | Refusal::NeverAtRest
+                    | Refusal::BadFit { .. }
+                    | Refusal::Ambiguous { .. }
+                    | Refusal::NoCleanStep { .. })
+            ),
+            "a sine of {period} s: {found:?}"
+        );
+    }
 
     // Bursts much shorter than the sensor's window are no steps to it.
     let bursts: Vec<(f64, f64)> =

@@ -147,6 +147,132 @@ fn levels_that_no_reading_tells_apart_are_not_made_up() {
     assert!((written / joules - 1.0).abs() < 0.01, "{written} and {joules}");
 }
 
+/// Bursts as `gpu correct` reports them, each with its truth: energy between the burst's own times.
+fn corrected(
+    sensor: &Sensor,
+    load: &[(f64, f64)],
+    end: f64,
+    keep: impl Fn(f64) -> bool,
+    options: &[&str],
+) -> Value {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("trace.csv");
+    let trace = sensor.poll(load, end, None);
+    let origin = eprof_testbed::gpu::sensor::at(0.0).as_nanos();
+    let seconds = |reading: &eprof::gpu::trace::PowerReading| (reading.time.as_nanos() - origin) as f64 / 1e9;
+    let rows: String = trace
+        .readings()
+        .iter()
+        .filter(|reading| keep(seconds(reading)))
+        .map(|reading| format!("{:.6},{:.3}\n", seconds(reading), reading.power.as_watts()))
+        .collect();
+    std::fs::write(&path, format!("time [s],power [W]\n{rows}")).expect("written");
+    let arguments: Vec<&str> =
+        ["correct", "--format", "json"].into_iter().chain(options.iter().copied()).collect();
+    serde_json::from_str(&said(&gpu(&arguments, &path))).expect("JSON")
+}
+
+fn joules(of: &Value, what: &str) -> f64 {
+    of[what].as_f64().unwrap_or_else(|| panic!("{what} in {of}"))
+}
+
+/// How many of its standard errors the whole trace's energy is off.
+fn off(report: &Value, truth: f64) -> f64 {
+    (joules(&report["total"], "corrected_j") - truth) / joules(&report["total"], "stderr_j")
+}
+
+/// An A100's window sees 25 of 100 ms. A load that repeats in step with it looks as one that holds still, at whatever
+/// power it has in the window.
+#[test]
+fn bars_have_the_time_that_a_window_never_sees() {
+    let sensor = Sensor { follows: Follows::Window(0.025), refresh: 0.1, noise: 0.7, poll: 0.01, ..volta(3) };
+    let pulses = |period: f64, on: f64| -> Vec<(f64, f64)> {
+        let count = (10.0 / period) as usize;
+        let pulse = |n: usize| {
+            let at = 2.0 + period * n as f64;
+            [(at, 300.0), (at + on * period, 60.0)]
+        };
+        std::iter::once((0.0, 60.0)).chain((0..count).flat_map(pulse)).collect()
+    };
+    let mut held = 0;
+    let mut tried = 0;
+    for on in [0.3, 0.5, 0.8] {
+        for shift in 0..4 {
+            let load: Vec<(f64, f64)> = pulses(0.1, on)
+                .into_iter()
+                .map(|(at, watts)| (if at > 0.0 { at + 0.025 * f64::from(shift) } else { at }, watts))
+                .collect();
+            let report = corrected(&sensor, &load, 14.0, |_| true, &["--sensor", "boxcar:25ms"]);
+            let off = off(&report, energy(&load, 0.0, 14.0));
+            println!("{on} on, {shift}: {off:.2} standard errors; {report}");
+            if !report["bursts"].as_array().expect("bursts").is_empty() {
+                tried += 1;
+                held += usize::from(off.abs() < 1.96);
+                assert!(off.abs() < 3.0, "{report}");
+                assert!(report["notes"].to_string().contains("covers 25 % of the time"), "{report}");
+            }
+        }
+    }
+    assert!(tried >= 6 && held * 10 >= tried * 8, "{held} of {tried}");
+    // A window of which only its limit is known may be as short, and that half of the limit is taken is said.
+    let seen: Vec<(f64, f64)> = pulses(0.1, 0.5)
+        .into_iter()
+        .map(|(at, watts)| (if at > 0.0 { at + 0.05 } else { at }, watts))
+        .collect();
+    let report = corrected(&sensor, &seen, 14.0, |_| true, &[]);
+    let off_by = off(&report, energy(&seen, 0.0, 14.0));
+    assert!(off_by.abs() < 1.96, "{off_by} standard errors: {report}");
+    assert!(report["notes"].to_string().contains("half of that is assumed"), "{report}");
+    // Where the load comes as it likes, windows are samples of it, and bars are no wider than by their chance.
+    let varied = pulses(0.0373, 0.5);
+    let report = corrected(&sensor, &varied, 14.0, |_| true, &["--sensor", "boxcar:25ms"]);
+    let share = joules(&report["total"], "stderr_j") / joules(&report["total"], "corrected_j");
+    assert!(off(&report, energy(&varied, 0.0, 14.0)).abs() < 2.0 && share < 0.12, "{report}");
+}
+
+/// Of 4 s in which nobody polled, nothing is known.
+#[test]
+fn gaps_are_said_and_their_unknown_is_in_the_bar() {
+    let sensor = Sensor { follows: Follows::Window(0.1), refresh: 0.1, poll: 0.02, ..volta(4) };
+    let load = [(0.0, 60.0), (2.0, 250.0), (5.0, 60.0), (8.9, 250.0), (10.0, 60.0)];
+    let keep = |time: f64| !(4.8..8.95).contains(&time);
+    let report = corrected(&sensor, &load, 13.0, keep, &["--sensor", "boxcar:100ms"]);
+    assert!(report["notes"].to_string().contains("1 gaps without readings, 4.0"), "{report}");
+    let off = off(&report, energy(&load, 0.0, 13.0));
+    assert!(off.abs() < 1.96, "{off} standard errors: {report}");
+    assert!(
+        (joules(&report["total"], "corrected_j") / energy(&load, 0.0, 13.0) - 1.0).abs() > 0.15,
+        "{report}"
+    );
+    let whole = corrected(&sensor, &load, 13.0, |_| true, &["--sensor", "boxcar:100ms"]);
+    assert!(!whole["notes"].to_string().contains("gap"), "{whole}");
+    assert!(joules(&whole["total"], "stderr_j") < 0.4 * joules(&report["total"], "stderr_j"), "{whole}");
+}
+
+/// Under a window of a second bursts of a third of one are smeared: what they drew above idle stays, their length does not.
+#[test]
+fn short_bursts_under_a_long_window() {
+    let sensor = Sensor { follows: Follows::Window(1.0), refresh: 0.1, noise: 0.3, poll: 0.02, ..volta(5) };
+    let starts = [4.0, 8.03, 12.06, 16.09];
+    let bursts = starts.iter().flat_map(|at| [(*at, 260.0), (at + 0.3, 60.0)]);
+    let load: Vec<(f64, f64)> = std::iter::once((0.0, 60.0)).chain(bursts).collect();
+    let report = corrected(&sensor, &load, 20.0, |_| true, &["--sensor", "boxcar:1s"]);
+    assert!((joules(&report, "active_idle_w") - 60.0).abs() < 1.0, "{report}");
+    let notes = report["notes"].to_string();
+    assert!(!notes.contains("energy is right"), "{notes}");
+    let found = report["bursts"].as_array().expect("bursts");
+    assert_eq!(found.len(), starts.len(), "{report}");
+    for (burst, at) in found.iter().zip(starts) {
+        let truth = energy(&load, at, at + 0.3);
+        let error = (joules(burst, "corrected_j") - truth) / joules(burst, "stderr_j");
+        let above = (joules(burst, "above_idle_j") - 60.0) / joules(burst, "above_idle_stderr_j");
+        assert!(error.abs() < 1.96 && above.abs() < 1.96, "{error} and {above} standard errors: {burst}");
+    }
+    // All bursts together have what they have one by one.
+    let above: f64 = found.iter().map(|burst| joules(burst, "above_idle_j")).sum();
+    assert!((joules(&report["total"], "above_idle_j") - above).abs() < 1e-6, "{report}");
+}
+
 #[test]
 fn a_recording_without_gpu_says_so() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -9,13 +9,14 @@ use clap::{Args, ValueEnum};
 use eprof::gpu::correct::{Corrected, correct, correct_as_published};
 use eprof::gpu::curve::PowerCurve;
 use eprof::gpu::infer;
-use eprof::gpu::phases::{self, Phase};
+use eprof::gpu::phases::{self, IdleLevel, Phase};
 use eprof::gpu::sensor::{SensorKind, SensorModel, UNMEASURED_GAIN};
-use eprof::units::{Joules, Timestamp, Watts};
+use eprof::units::{Joules, Nanoseconds, Timestamp, Watts};
 use serde::Serialize;
 
 use super::super::new_file::keep_inputs_from;
 use super::super::output;
+use super::doubt::{AboveIdle, Doubt, Knowing};
 use super::inputs::{Inputs, NamedSensor, TraceArgs, describe, parse_sensor};
 use crate::cli::Outcome;
 
@@ -60,14 +61,15 @@ pub fn run(args: &CorrectArgs) -> Outcome {
     let sensor = args.sensor.as_ref().and_then(|sensor| sensor.file.as_deref());
     let files: Vec<&Path> = args.input.files().into_iter().chain(sensor).collect();
     keep_inputs_from("--output", args.output.as_deref(), &files)?;
-    let inputs = args.input.read()?;
+    let mut inputs = args.input.read()?;
     let model = match &args.sensor {
         Some(sensor) => sensor.model,
         None if inputs.is_counter => SensorModel::new(SensorKind::Counter),
         None => {
-            infer::calibrate(&inputs.trace)
-                .context("the trace does not tell the sensor's kind; name it with --sensor")?
-                .model
+            let found = infer::calibrate(&inputs.trace)
+                .context("the trace does not tell the sensor's kind; name it with --sensor")?;
+            inputs.notes.extend(found.notes);
+            found.model
         }
     };
     let corrected = correct(&inputs.trace, &model)?;
@@ -112,9 +114,11 @@ struct Burst {
     end_s: f64,
     raw_j: f64,
     corrected_j: f64,
-    /// One standard error, of the readings, of the sensor's lag, of the board's gain.
+    /// One standard error, of the readings, of the sensor's lag, of what it does not see, of the board's gain.
     stderr_j: f64,
     above_idle_j: Option<f64>,
+    /// One standard error of that, with the idle level's own.
+    above_idle_stderr_j: Option<f64>,
     mean_w: f64,
     meter_j: Option<f64>,
 }
@@ -129,7 +133,8 @@ impl Report {
     ) -> anyhow::Result<(Self, PowerCurve)> {
         let (first, last) = curve.span().context("nothing is left of the trace")?;
         let (levels, noise) = (&corrected.levels, corrected.level_noise);
-        let idle = model.active_idle.or_else(|| phases::active_idle(levels, noise));
+        let found_idle = phases::idle_level(levels, noise, corrected.settling());
+        let idle = model.active_idle.or(found_idle.map(|level| level.power));
         let threshold = args
             .threshold
             .map(Watts::from_watts)
@@ -142,20 +147,29 @@ impl Report {
         } else {
             inputs.switches.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()
         };
-        let short = spans.iter().filter(|(start, end)| end.since(*start) < corrected.resolution).count();
-        let burst = |start: Timestamp, end: Timestamp, curve: &PowerCurve| {
+        let mut knowing = if inputs.switches.is_empty() { Knowing::Nothing } else { Knowing::WhenItSwitches };
+        let is_short =
+            |(start, end): &&(Timestamp, Timestamp)| !knowing.resolves(corrected, end.since(*start));
+        let short = spans.iter().filter(is_short).count();
+        let raw = inputs.trace.as_polled();
+        let idle_error = found_idle.map_or(noise, |level| level.std_error);
+        let idle = idle.map(|power| IdleLevel { power, std_error: idle_error });
+        let of = |start: Timestamp, end: Timestamp, curve: &PowerCurve, knowing: Knowing| {
+            let doubt = Doubt { corrected, curve, idle, gain_error: model.gain_error, knowing };
             let energy = curve.energy(start, end);
             let duration = end.since(start);
-            Burst {
+            let burst = Burst {
                 start_s: start.since(first).as_secs_f64(),
                 end_s: end.since(first).as_secs_f64(),
-                raw_j: inputs.trace.as_polled().energy(start, end).as_joules(),
+                raw_j: raw.energy(start, end).as_joules(),
                 corrected_j: energy.as_joules(),
-                stderr_j: corrected.doubt.std_error(curve, start, end).as_joules(),
-                above_idle_j: idle.map(|idle| (energy - idle * duration).as_joules()),
+                stderr_j: doubt.of_energy(start, end),
+                above_idle_j: idle.map(|idle| (energy - idle.power * duration).as_joules()),
+                above_idle_stderr_j: doubt.above_idle(start, end).map(AboveIdle::std_error),
                 mean_w: (energy / duration).as_watts(),
                 meter_j: inputs.meter.as_ref().map(|meter| meter.energy(start, end).as_joules()),
-            }
+            };
+            (burst, doubt.above_idle(start, end))
         };
         let is_too_fast = short * 2 > spans.len() && !inputs.switches.is_empty();
         let (bursts, total, curve) = if is_too_fast {
@@ -168,7 +182,8 @@ impl Report {
                      told apart; what the sensor said is given in their place",
                     visible * 100.0
                 ));
-                inputs.trace.as_polled()
+                knowing = Knowing::Nothing;
+                raw.clone()
             } else {
                 notes.push(format!(
                     "the load switches faster than the sensor resolves ({}): two levels of power were fitted to all \
@@ -180,31 +195,35 @@ impl Report {
                     .context("fitting two levels to the switching times")?;
                 infer::two_levels(&levels, &load, model)
             };
-            (Vec::new(), burst(from, to, &used), used)
+            (Vec::new(), of(from, to, &used, knowing).0, used)
         } else {
             if short > 0 {
-                notes.push(format!(
-                    "{short} of {} bursts are shorter than {}, which this sensor does not resolve: their energy is \
-                     right, their length and power are not",
-                    spans.len(),
-                    corrected.resolution
-                ));
+                notes.push(short_bursts(short, spans.len(), knowing, corrected.resolution));
             }
             // Beside a meter, only the time that both cover can be compared.
             let (from, to) = inputs.meter.as_ref().and_then(PowerCurve::span).unwrap_or((first, last));
-            let whole = burst(first.max(from), last.min(to), &curve);
-            (spans.into_iter().map(|(start, end)| burst(start, end, &curve)).collect(), whole, curve)
+            let (mut whole, _) = of(first.max(from), last.min(to), &curve, knowing);
+            let (bursts, above): (Vec<Burst>, Vec<Option<AboveIdle>>) =
+                spans.into_iter().map(|(start, end)| of(start, end, &curve, knowing)).unzip();
+            // What all loads drew above idle: a GPU that nobody uses is below it, and that is no load's gain.
+            let above: Option<Vec<AboveIdle>> = above.into_iter().collect();
+            if let Some(above) = above.filter(|above| !above.is_empty()) {
+                whole.above_idle_j = bursts.iter().map(|burst| burst.above_idle_j).sum();
+                whole.above_idle_stderr_j = Some(AboveIdle::sum(&above).std_error());
+            }
+            (bursts, whole, curve)
         };
-        if corrected.observed < 0.45 {
+        if idle.is_none() && corrected.settling() > Nanoseconds::ZERO {
             notes.push(format!(
-                "the sensor's window covers {:.0} % of the time; a load that repeats in step with its refresh \
-                 period is seen wrongly",
-                corrected.observed * 100.0
+                "nothing is told above idle: no load is followed by a rest of more than {}, in which this sensor would \
+                 settle at the idle level",
+                corrected.settling()
             ));
         }
+        notes.extend(unseen_notes(corrected, &curve, &total, knowing, (first, last)));
         if model.gain_error >= UNMEASURED_GAIN {
             notes.push(format!(
-                "±: one standard error, mostly of what no trace tells: this board's gain, {:.0} % more or less of all rows \
+                "±: one standard error, with what no trace tells: this board's gain, {:.0} % more or less of all rows \
                  alike; a meter's log (eprof gpu calibrate --meter) tells it",
                 model.gain_error * 100.0
             ));
@@ -215,7 +234,7 @@ impl Report {
             refresh_s: corrected.refresh.period.as_secs_f64(),
             noise_w: corrected.noise.as_watts(),
             gain_error: model.gain_error,
-            active_idle_w: idle.map(Watts::as_watts),
+            active_idle_w: idle.map(|idle| idle.power.as_watts()),
             threshold_w: threshold.map(Watts::as_watts),
             bursts,
             total,
@@ -232,8 +251,8 @@ impl Report {
         let meter = self.total.meter_j.is_some();
         write!(
             out,
-            "\n{:>9} {:>9} {:>9} {:>11} {:>11} {:>8} {:>11}",
-            "start s", "length s", "mean W", "raw J", "corrected J", "±", "above idle"
+            "\n{:>9} {:>9} {:>9} {:>11} {:>11} {:>8} {:>11} {:>8}",
+            "start s", "length s", "mean W", "raw J", "corrected J", "±", "above idle", "±"
         )?;
         writeln!(
             out,
@@ -250,10 +269,12 @@ impl Report {
 
 impl Burst {
     fn print(&self, out: &mut impl Write, first: &str) -> io::Result<()> {
-        let idle = self.above_idle_j.map_or_else(|| "-".to_owned(), |joules| format!("{joules:.2}"));
+        let number =
+            |joules: Option<f64>| joules.map_or_else(|| "-".to_owned(), |joules| format!("{joules:.2}"));
+        let (above, error) = (number(self.above_idle_j), number(self.above_idle_stderr_j));
         write!(
             out,
-            "{first} {:>9.3} {:>9.1} {:>11.2} {:>11.2} {:>8.2} {idle:>11}",
+            "{first} {:>9.3} {:>9.1} {:>11.2} {:>11.2} {:>8.2} {above:>11} {error:>8}",
             self.end_s - self.start_s,
             self.mean_w,
             self.raw_j,
@@ -266,6 +287,55 @@ impl Burst {
         }
         writeln!(out)
     }
+}
+
+/// What is wrong with bursts shorter than the sensor resolves.
+fn short_bursts(short: usize, all: usize, knowing: Knowing, resolution: Nanoseconds) -> String {
+    let what = match knowing {
+        Knowing::Nothing => {
+            "what they drew above idle is right; their length is not, and with it their power and the idle power in \
+             their energy, which ± has"
+        }
+        Knowing::WhenItSwitches => {
+            "part of their energy is smeared over the time around them, and ± has about as much"
+        }
+    };
+    format!(
+        "{short} of {all} bursts are shorter than {resolution}, which this sensor does not resolve: {what}"
+    )
+}
+
+/// What the sensor or its reader missed.
+fn unseen_notes(
+    corrected: &Corrected,
+    curve: &PowerCurve,
+    total: &Burst,
+    knowing: Knowing,
+    (first, last): (Timestamp, Timestamp),
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    let unseen = &corrected.unseen;
+    let gaps = unseen.gaps(first, last);
+    if let Some(longest) = gaps.iter().map(|gap| gap.duration()).max() {
+        let (count, all): (usize, Nanoseconds) = (gaps.len(), gaps.iter().map(|gap| gap.duration()).sum());
+        notes.push(format!(
+            "{count} gaps without readings, {all} in all, the longest {longest}: what the GPU drew in them is not known. The \
+             power before and after stands in for it, and ± has {:.0} J for anything else",
+            unseen.error_of_gaps(curve, first, last).as_joules()
+        ));
+    }
+    let between = unseen.error_between_windows(first, last).as_joules();
+    // Half of the time and more, whatever was seen in the rest.
+    const MOSTLY: f64 = 0.5;
+    if knowing == Knowing::Nothing && (unseen.share() > MOSTLY || between > 0.01 * total.corrected_j) {
+        notes.push(format!(
+            "the sensor's window covers {:.0} % of the time or less, and ± has {between:.0} J for the rest: a load that \
+             repeats in step with the refresh is seen wrongly and looks as one that holds still. Switching times \
+             (--steps), a meter's log or the GPU's energy counter would tell",
+            100.0 * (1.0 - unseen.share())
+        ));
+    }
+    notes
 }
 
 fn write_curve(path: &Path, curve: &PowerCurve) -> anyhow::Result<()> {

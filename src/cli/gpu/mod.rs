@@ -2,6 +2,7 @@
 
 mod calibrate;
 mod correct;
+mod doubt;
 mod inputs;
 mod instructions;
 mod model;

@@ -30,7 +30,8 @@ pub struct ObserveArgs {
     #[arg(long, value_name = "COLUMN", requires = "duration", conflicts_with = "target")]
     energy: Option<String>,
 
-    /// Take every numeric column for an event, but for results (power, energy, voltage, ...) [default].
+    /// Take every numeric column for an event, but for what meters measure (power, energy, voltage, ...)
+    /// [default].
     #[arg(long, conflicts_with = "columns")]
     all_numeric: bool,
 
@@ -149,6 +150,11 @@ impl ObserveArgs {
             frequency: self.frequency.clone(),
             only: self.columns.only.clone(),
         }
+    }
+
+    /// A column says what workload each row is of.
+    pub fn tells_workloads(&self) -> bool {
+        !self.columns.group.is_empty()
     }
 
     /// Rows of different clock frequencies are to be modelled apart.

@@ -17,6 +17,7 @@ use eprof::power_model::select::best_events;
 use serde_json::json;
 
 use super::super::Outcome;
+use super::super::output::say;
 use super::observe::describe;
 use args::{Format, Kind};
 use rows::{Predicted, print_csv, print_rows};
@@ -87,12 +88,9 @@ pub fn run(args: &PredictArgs) -> Outcome {
                 let reach = 0.05 * (high - low);
                 *rate < low - reach || *rate > high + reach
             });
-            Predicted {
-                workload: &row.workload,
-                watts,
-                interval: errors.interval(watts, args.level / 100.0),
-                is_beyond,
-            }
+            let interval = errors.interval(watts, args.level / 100.0);
+            let interval = interval.filter(|_| !is_of_another(&row.workload, data, &errors, args));
+            Predicted { workload: &row.workload, watts, interval, is_beyond }
         })
         .collect();
     let mut out = io::stdout().lock();
@@ -104,10 +102,17 @@ pub fn run(args: &PredictArgs) -> Outcome {
             }
             writeln!(out, "{}", describe(data))?;
             writeln!(out, "model: {}", model.describe())?;
-            print_text(&mut out, &predicted, &errors, args.level)?;
+            print_text(&mut out, &predicted, data, &errors, args.level)?;
         }
-        Format::Csv => print_csv(&mut out, &predicted)?,
+        Format::Csv => {
+            if let Some(note) = of_one_workload(data, &errors) {
+                say(format_args!("note: {note}"));
+            }
+            print_csv(&mut out, &predicted)?;
+        }
         Format::Json => {
+            let notes: Vec<String> =
+                notes.into_iter().cloned().chain(of_one_workload(data, &errors)).collect();
             let rows: Vec<_> = predicted
                 .iter()
                 .map(|row| {
@@ -131,9 +136,29 @@ pub fn run(args: &PredictArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What intervals are worth that follow from parts of one workload.
+fn of_one_workload(data: &Dataset, errors: &LeftOutErrors) -> Option<String> {
+    let name = data.workloads().first()?;
+    (errors.kind() == LeftOutKind::Spans).then(|| {
+        format!(
+            "all measurements are of one workload, `{name}`: intervals hold for more of the same and for nothing else. How \
+             far off other programs are, only measurements of several tell (--group names the column that tells them apart)"
+        )
+    })
+}
+
+/// Nothing tells how far off this row is: its table says that it is of a workload of which nothing was measured, and
+/// what was measured is of one only.
+fn is_of_another(workload: &str, data: &Dataset, errors: &LeftOutErrors, args: &PredictArgs) -> bool {
+    errors.kind() == LeftOutKind::Spans
+        && args.observe.tells_workloads()
+        && !data.workloads().iter().any(|known| known == workload)
+}
+
 fn print_text(
     out: &mut impl Write,
     predicted: &[Predicted],
+    data: &Dataset,
     errors: &LeftOutErrors,
     level: f64,
 ) -> io::Result<()> {
@@ -147,5 +172,8 @@ fn print_text(
         100.0 * errors.mean_error(),
         errors.groups()
     )?;
+    if let Some(note) = of_one_workload(data, errors) {
+        writeln!(out, "note: {note}")?;
+    }
     print_rows(out, predicted)
 }

@@ -87,6 +87,25 @@ pub enum Refusal {
         /// Steps found.
         found: usize,
     },
+    /// The power changes more slowly than any sensor lags.
+    #[error(
+        "no sharp edge: the power takes {length} to follow the load, and no known sensor needs more than {longest}, so it is \
+         the load that rises or falls slowly. Record a load that starts and ends at once, with two seconds of rest before \
+         and after it (`eprof gpu calibrate --load` makes one)"
+    )]
+    NoSharpEdge {
+        /// What would have been the sensor's window or time constant.
+        length: Nanoseconds,
+        /// The longest that is believed.
+        longest: Nanoseconds,
+    },
+    /// The power is never steady.
+    #[error(
+        "no sharp edge: the power goes up and down without a rest between, as a slow load does as well as a slow sensor. \
+         Record a load that starts and ends at once, with two seconds of rest before and after it (`eprof gpu calibrate \
+         --load` makes one)"
+    )]
+    NeverAtRest,
     /// Neither shape describes the steps.
     #[error(
         "bad fit: the best exponential (time constant {rc}) misses by {rc_residual} of the step and the best straight \
@@ -124,6 +143,11 @@ pub enum Refusal {
 
 /// Largest residual that is accepted, as a share of the step.
 const WORST_RESIDUAL: f64 = 0.06;
+/// The slowest sensors known average over a second (NVIDIA's from Ampere on) or charge with a constant of 0.83 s (Tesla K20).
+const LONGEST: Nanoseconds = Nanoseconds::from_millis(1500);
+/// Of a load that starts and ends at once a slow sensor shows nothing of its lag for at least so much of the time. A sine moves
+/// by less than a quarter of its fastest for a sixth of it.
+const LEAST_REST: f64 = 0.25;
 /// The kinds are told apart if the sum of squares of one is this many times the other's.
 const CLEAR_RATIO: f64 = 1.5;
 
@@ -171,7 +195,7 @@ pub fn calibrate(trace: &PowerTrace) -> Result<Calibration, Refusal> {
             let time_constant = Nanoseconds::from_secs_f64(found.constant);
             (SensorKind::Rc { time_constant }, found.std_error(), Vec::new())
         }
-        None => by_steps?,
+        None => believable(by_steps?)?,
     };
     let mut calibration = Calibration {
         model: SensorModel { refresh: Some(period.period), length_error, ..SensorModel::new(kind) },
@@ -182,11 +206,30 @@ pub fn calibrate(trace: &PowerTrace) -> Result<Calibration, Refusal> {
     };
     calibration.model.active_idle = correct::correct(trace, &calibration.model)
         .ok()
-        .and_then(|corrected| phases::active_idle(&corrected.levels, corrected.level_noise));
+        .and_then(|corrected| {
+            phases::idle_level(&corrected.levels, corrected.level_noise, corrected.settling())
+        })
+        .map(|level| level.power);
     if calibration.model.active_idle.is_none() {
-        calibration.notes.push("no load ends in the trace, so the active idle level is not known".into());
+        calibration.notes.push(
+            "no load ends in the trace with a rest after it in which the sensor settles, so the active idle level is not known"
+                .into(),
+        );
     }
     Ok(calibration)
+}
+
+/// What steps say of a sensor's length, unless no sensor is as slow. (A capacitor that explains all of a trace shows in sharp
+/// edges all over it, and may be slower.)
+fn believable(found: (SensorKind, f64, Vec<String>)) -> Result<(SensorKind, f64, Vec<String>), Refusal> {
+    match found.0 {
+        SensorKind::Rc { time_constant: length } | SensorKind::Boxcar { window: length }
+            if length > LONGEST =>
+        {
+            Err(Refusal::NoSharpEdge { length, longest: LONGEST })
+        }
+        _ => Ok(found),
+    }
 }
 
 impl Shapes {
@@ -203,6 +246,10 @@ impl Shapes {
         let dropped = steps.len() - followed.len();
         let steps = if followed.is_empty() { steps } else { followed };
         let (rc, boxcar) = (fit_shape(&steps, Shape::Rc, tick), fit_shape(&steps, Shape::Boxcar, tick));
+        let length = if rc.residual <= boxcar.residual { rc.length } else { boxcar.length }.as_secs_f64();
+        if length > 2.0 * tick && resting_share(watts, (length / 4.0 / tick) as usize) < LEAST_REST {
+            return Err(Refusal::NeverAtRest);
+        }
         Ok(Self { rc, boxcar, steps: steps.len(), dropped })
     }
 }
@@ -281,6 +328,14 @@ fn clean(steps: Vec<Transition>, tick: f64, range: f64) -> Vec<Transition> {
         }
     };
     steps.into_iter().filter(usable).collect()
+}
+
+/// Share of the readings from which on the power moves by less than a quarter of its fastest over so many readings.
+fn resting_share(watts: &[f64], over: usize) -> f64 {
+    let moves: Vec<f64> =
+        watts.iter().zip(watts.iter().skip(over.max(1))).map(|(now, then)| (then - now).abs()).collect();
+    let (_, fastest) = quantiles::range(moves.iter().copied());
+    moves.iter().filter(|step| **step < fastest / 4.0).count() as f64 / moves.len().max(1) as f64
 }
 
 /// One of the shapes describes this step by itself.
@@ -411,6 +466,26 @@ mod tests {
         assert_eq!(notes, [""; 0]);
         let (found, ..) = verdict(fit(0.8, 0.05), fit(1.0, 0.01)).expect("clear");
         assert_eq!(found, SensorKind::Boxcar { window: seconds(1.0) });
+    }
+
+    #[test]
+    fn a_sine_hardly_rests() {
+        let sine: Vec<f64> = (0..600).map(|i| (f64::from(i) * std::f64::consts::TAU / 60.0).sin()).collect();
+        // The arc sine of a quarter, to both sides of each turn.
+        let share = 2.0 * 0.25f64.asin() / std::f64::consts::PI;
+        assert!((resting_share(&sine, 3) - share).abs() < 0.03, "{}", resting_share(&sine, 3));
+        // Up within 10 readings and down again, with rests of 20.
+        let level = |i: u32| {
+            f64::from(match i % 60 {
+                0..20 => 0,
+                at @ 20..30 => at - 20,
+                30..50 => 10,
+                at => 60 - at,
+            })
+        };
+        let steps: Vec<f64> = (0..600).map(level).collect();
+        assert!((resting_share(&steps, 1) - 40.0 / 60.0).abs() < 0.02, "{}", resting_share(&steps, 1));
+        assert_eq!(resting_share(&[], 4), 0.0);
     }
 
     #[test]

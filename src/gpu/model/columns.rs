@@ -78,6 +78,7 @@ struct CounterColumns {
     /// The only counters; all if empty.
     chosen: Vec<usize>,
     exclude: Vec<usize>,
+    takes_meters: bool,
     rows: Vec<usize>,
     notes: Vec<String>,
 }
@@ -99,6 +100,7 @@ impl CounterColumns {
             time,
             chosen: table.find_each(&roles.columns)?,
             exclude,
+            takes_meters: roles.takes_meters || !roles.columns.is_empty(),
             rows: table.matching(&roles.only)?,
             notes,
         })
@@ -177,6 +179,15 @@ impl CounterColumns {
             }
             if self.exclude.contains(&column) {
                 left_out.push((heading.text().to_owned(), "excluded".to_owned()));
+                continue;
+            }
+            if !self.takes_meters
+                && self.time != Some(column)
+                && tables::is_of_a_meter(heading, table.headings())
+            {
+                let why =
+                    "by its name a meter's, which would leak the power; --columns takes it all the same";
+                left_out.push((heading.text().to_owned(), why.to_owned()));
                 continue;
             }
             let filled = usable.iter().filter(|(row, _)| table.number(*row, column).is_some()).count();

@@ -15,7 +15,9 @@ pub enum TableError {
     #[error("which column is the measured power? Name it with --target; candidates: {0}")]
     NoTarget(String),
     /// No column holds numbers in every row.
-    #[error("no column but the power holds a number in every row")]
+    #[error(
+        "no column but the power holds a number in every row and is a counter; --columns takes columns that by their names are a meter's"
+    )]
     NoCounters,
     /// No row can be predicted.
     #[error("no row has a number in each column that the model needs{0}")]
@@ -45,6 +47,8 @@ pub struct Roles {
     pub exclude: Vec<String>,
     /// Only rows in which these columns have these values.
     pub only: Vec<(String, String)>,
+    /// Columns that are a meter's by their names are counters too: for a model that was made of some.
+    pub takes_meters: bool,
 }
 
 /// Counters and power, one row per kernel and setting.
@@ -170,6 +174,20 @@ mod tests {
         assert_eq!((table.clocks.as_slice(), table.counts.as_slice()), (&[0][..], &[1][..]));
         assert_eq!(table.by_group().len(), 4);
         assert_eq!(table.left_out, [("note".to_owned(), "not a number in every row".to_owned())]);
+    }
+
+    #[test]
+    fn readings_of_meters_are_no_counters() {
+        let names = "reads,energy_j,package_energy,voltage,gpu_power_W,joules,power_limit,draw";
+        let row = |i: u32| format!("{i},{i},{i},{i},{i},{i},{},{}\n", i % 3, 50 + i);
+        let text = format!("{names}\n") + &(0..9).map(row).collect::<String>();
+        let roles = Roles { target: Some("draw".into()), ..Roles::default() };
+        let table = Table::parse(&text, &roles).expect("a table");
+        assert_eq!(table.columns, ["reads", "power_limit"]);
+        let said: Vec<&str> = table.left_out.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(said, ["energy_j", "package_energy", "voltage", "gpu_power_W", "joules"]);
+        let named = Roles { columns: vec!["reads,voltage".into()], ..roles };
+        assert_eq!(Table::parse(&text, &named).expect("a table").columns, ["reads", "voltage"]);
     }
 
     #[test]

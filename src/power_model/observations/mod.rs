@@ -1,6 +1,7 @@
 //! Text that others wrote, turned into a [`Dataset`](super::dataset::Dataset): tables of numbers and logs
 //! of `perf stat`.
 
+mod numeric;
 pub mod observed;
 pub mod perf_stat;
 pub mod rates;

@@ -1,10 +1,11 @@
 //! Tables joined into one data set.
 
 use super::ObservationError;
+use super::numeric::{self, NumericColumn};
 use super::rows::{Found, LeftOut, add_rows};
 use super::table::{Table, TableColumns};
 use crate::power_model::dataset::Dataset;
-use crate::tables;
+use crate::tables::is_of_a_meter;
 
 /// A data set, and what was left out on the way.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,9 +16,8 @@ pub struct Observed {
     pub notes: Vec<String>,
 }
 
-/// Words in a column's name that make it a result or a bookkeeping column, not an event.
-const NOT_EVENTS: [&str; 9] =
-    ["power", "watt", "joule", "energy", "timestamp", "time_stamp", "current", "voltage", "node_type"];
+/// Parts of a column's name that make it a bookkeeping column, not an event.
+const BOOKKEEPING: [&str; 3] = ["timestamp", "time_stamp", "node_type"];
 
 /// Joins tables into one data set.
 ///
@@ -54,7 +54,7 @@ pub fn observe(tables: &[Table], columns: &TableColumns) -> Result<Observed, Obs
     Ok(Observed { data, notes })
 }
 
-/// Every numeric column that all tables have and that is neither named as something else nor a result.
+/// Every numeric column that all tables have and that is neither named as something else nor a meter's.
 fn numeric_events(
     tables: &[Table],
     columns: &TableColumns,
@@ -64,17 +64,31 @@ fn numeric_events(
     let (mut others, missing) = first.table.find_present(&columns.except);
     notes.extend(missing.into_iter().map(|name| format!("there is no column `{name}` to leave out")));
     others.extend(Found::new(first, columns, &[])?.all());
-    let headings = first.table.headings().iter().enumerate();
-    let is_event = |(column, heading): &(usize, &tables::Heading)| {
-        let lower = heading.text().to_ascii_lowercase();
-        !lower.is_empty()
-            && !others.contains(column)
-            && !NOT_EVENTS.iter().any(|word| lower.contains(word))
-            && tables
-                .iter()
-                .all(|table| table.find(heading.text()).is_ok_and(|column| table.is_numeric(column)))
-    };
-    Ok(headings.filter(is_event).map(|(_, heading)| heading.text().to_owned()).collect())
+    let mut of_meters = Vec::new();
+    let mut candidates = Vec::new();
+    for (column, heading) in first.table.headings().iter().enumerate() {
+        let name = heading.text();
+        let lower = name.to_ascii_lowercase();
+        let is_other = lower.is_empty()
+            || others.contains(&column)
+            || BOOKKEEPING.iter().any(|word| lower.contains(word));
+        let Some(column) = NumericColumn::of(name, tables).filter(|_| !is_other) else { continue };
+        if is_of_a_meter(heading, first.table.headings()) {
+            of_meters.push(name);
+        } else {
+            candidates.push(column);
+        }
+    }
+    let (events, sparse) = numeric::filled(candidates);
+    notes.extend(sparse);
+    if !of_meters.is_empty() {
+        notes.push(format!(
+            "by their names a meter's and no events, as they would leak the power: {}; --columns takes them all the \
+             same",
+            of_meters.join(", ")
+        ));
+    }
+    Ok(events)
 }
 
 #[cfg(test)]
@@ -94,7 +108,18 @@ mod tests {
         let observed = observe(&[table], &columns()).expect("rows");
         assert_eq!(observed.data.columns(), ["cycles", "misses"]);
         assert_eq!(observed.data.workloads(), ["t"]);
-        assert!(observed.notes.is_empty());
+        assert_eq!(observed.notes.len(), 1);
+        assert!(observed.notes[0].contains("leak the power: dram_power; --columns"), "{}", observed.notes[0]);
+    }
+
+    #[test]
+    fn readings_of_meters_are_no_events() {
+        let text = "misses,psu_mW,pkg_pwr,wall,volt,amps,VDD_core,power_limit,watts\n1,2,3,4,5,6,7,8,9\n";
+        let table = Table::parse("t.csv", "t", text).expect("a table");
+        let observed = observe(std::slice::from_ref(&table), &columns()).expect("a row");
+        assert_eq!(observed.data.columns(), ["misses", "power_limit"]);
+        let named = TableColumns { events: Some(vec!["volt".into()]), ..columns() };
+        assert_eq!(observe(&[table], &named).expect("a row").data.columns(), ["volt"]);
     }
 
     #[test]
@@ -123,6 +148,30 @@ mod tests {
             observed.notes,
             [
                 "1 rows lack a number or a positive power and were left out, the first: t.csv, line 4: `misses` is \
+                 empty"
+            ]
+        );
+    }
+
+    #[test]
+    fn blanks_cost_rows_and_not_counters() {
+        // 3 of 40 rows lack a number in one of two counters, and the third has hardly any.
+        let row = |i: usize| {
+            let cycles = if i == 7 { String::new() } else { format!("{i}") };
+            let misses = if i == 9 || i == 30 { "NaN".to_owned() } else { format!("{}", 2 * i) };
+            let rare = if i < 3 { "1" } else { "" };
+            format!("{cycles},{misses},{rare},{}\n", 10 + i)
+        };
+        let text = "cycles,misses,rare,watts\n".to_owned() + &(0..40).map(row).collect::<String>();
+        let table = Table::parse("t.csv", "t", &text).expect("a table");
+        let observed = observe(&[table], &columns()).expect("rows");
+        assert_eq!(observed.data.columns(), ["cycles", "misses"]);
+        assert_eq!(observed.data.len(), 37);
+        assert_eq!(
+            observed.notes,
+            [
+                "`rare` is not used: it has a number in 3 of 40 rows only",
+                "3 rows lack a number or a positive power and were left out, the first: t.csv, line 9: `cycles` is \
                  empty"
             ]
         );

@@ -67,10 +67,13 @@ impl Table {
         ObservationError::Table { file: self.name.clone(), problem }
     }
 
-    /// Most of a column's cells are numbers, or there are none.
-    pub(super) fn is_numeric(&self, column: usize) -> bool {
-        let rows = self.table.len();
-        let numbers = (0..rows).filter(|row| self.table.number(*row, column).is_some()).count();
-        rows == 0 || (numbers > 0 && numbers * 100 >= rows * 99)
+    /// Number of rows of values.
+    pub(super) fn rows(&self) -> usize {
+        self.table.len()
+    }
+
+    /// There is a number in this cell.
+    pub(super) fn has_number(&self, row: usize, column: usize) -> bool {
+        self.table.number(row, column).is_some()
     }
 }

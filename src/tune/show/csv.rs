@@ -17,8 +17,8 @@ pub fn predictions_csv(analysis: &Analysis) -> String {
     }
     let _ = writeln!(
         text,
-        "{speed},{speed}_low,{speed}_high,{energy},{energy}_low,{energy}_high,time_ratio,energy_ratio,\
-         measured_{speed},measured_{energy},front,zone,default,recommended"
+        "{speed},{speed}_low,{speed}_high,{energy},{energy}_low,{energy}_high,\
+         time_ratio,time_ratio_low,time_ratio_high,energy_ratio,energy_ratio_low,energy_ratio_high,measured_{speed},measured_{energy},front,zone,default,recommended"
     );
     let mut on_front = vec![false; analysis.space().size()];
     for &position in analysis.front() {
@@ -29,14 +29,12 @@ pub fn predictions_csv(analysis: &Analysis) -> String {
         for level in &setting.0 {
             let _ = write!(text, "{},", cell(&level.to_string()));
         }
-        for axis in AXES {
-            let Estimate { value, interval } = analysis.predict(axis, position);
+        let values = AXES.map(|axis| analysis.predict(axis, position));
+        let ratios = AXES.map(|axis| analysis.against_default(axis, position));
+        for Estimate { value, interval } in values.into_iter().chain(ratios) {
             let (low, high) =
                 interval.map_or_else(Default::default, |(low, high)| (low.to_string(), high.to_string()));
             let _ = write!(text, "{value},{low},{high},");
-        }
-        for axis in AXES {
-            let _ = write!(text, "{},", analysis.against_default(axis, position).value);
         }
         for axis in AXES {
             let measured =

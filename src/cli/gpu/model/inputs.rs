@@ -70,8 +70,21 @@ impl TableArgs {
     ///
     /// The file cannot be read, or is no such table.
     pub fn read(&self) -> anyhow::Result<TableRead> {
+        self.read_as(&self.roles())
+    }
+
+    /// Reads it for a model that was made before, whose columns may be of any kind.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or is no such table.
+    pub fn read_for_model(&self) -> anyhow::Result<TableRead> {
+        self.read_as(&Roles { takes_meters: true, ..self.roles() })
+    }
+
+    fn read_as(&self, roles: &Roles) -> anyhow::Result<TableRead> {
         let text = table_file::read(&self.table)?;
-        let (table, notes) = Table::read(&text, &self.roles())
+        let (table, notes) = Table::read(&text, roles)
             .with_context(|| format!("{} is no table of counters", self.table.display()))?;
         Ok(TableRead { table, notes })
     }
@@ -85,6 +98,7 @@ impl TableArgs {
             columns: columns.clone(),
             exclude: exclude.clone(),
             only: only.clone(),
+            takes_meters: false,
         }
     }
 }

@@ -35,7 +35,10 @@ pub(super) struct ValidateArgs {
 pub(super) fn run(args: &ValidateArgs) -> Outcome {
     let inputs: Vec<&Path> = [args.table.table.as_path()].into_iter().chain(args.model.as_deref()).collect();
     keep_inputs_from("--output", args.output.as_deref(), &inputs)?;
-    let TableRead { table, notes } = args.table.read()?;
+    let TableRead { table, notes } = match &args.model {
+        Some(_) => args.table.read_for_model()?,
+        None => args.table.read()?,
+    };
     let mut out = io::stdout().lock();
     print_table(&table, &notes, &mut out)?;
     args.table.warn_of_groups(&table, &mut out)?;
