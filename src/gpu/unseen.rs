@@ -110,7 +110,7 @@ impl Unseen {
     ///
     /// Of a load that changes from reading to reading windows are samples, whose means err by chance and the less
     /// the more there are. Where readings do not change, the load holds still or repeats in step with the refresh
-    /// ([`IN_STEP`]), and then all of them err alike, by what it does while nobody looks.
+    /// (`IN_STEP`), and then all of them err alike, by what it does while nobody looks.
     pub fn error_between_windows(&self, start: Timestamp, end: Timestamp) -> Joules {
         let range = (self.highest - self.lowest).as_watts();
         let floor = self.lowest.as_watts() + LOADED * range;
