@@ -13,7 +13,7 @@ const SOURCE: &str = r#"
     volatile unsigned long sink;
     __attribute__((noinline)) void heavy(void) { for (unsigned long i = 0; i < 400000; i++) sink += i * i; }
     __attribute__((noinline)) void down(int d) { if (d) down(d - 1); else heavy(); sink++; }
-    int main(void) { for (int i = 0; i < 300; i++) down(40); return 0; }
+    int main(void) { for (int i = 0; i < 2000; i++) down(40); return 0; }
 "#;
 
 /// `heavy`, `down` 41 times, and `main`; what calls that lies in the C library, which is not in the folder.
