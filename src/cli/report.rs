@@ -15,7 +15,8 @@ use eprof::report::buckets::BucketReport;
 use eprof::report::html::Extras;
 use eprof::report::tree::{CallTree, TreeOptions};
 use eprof::report::{
-    Grouping, Neighbours, Options, Report, Side, SortKey, csv, folded, histogram, html, json, table,
+    FunctionChoice, Grouping, Neighbours, Options, Report, Side, SortKey, csv, folded, histogram, html, json,
+    table,
 };
 use regex::Regex;
 
@@ -287,7 +288,9 @@ impl ReportArgs {
         let is_table = matches!(self.format(), Format::Table | Format::Html);
         let limit = self.limit.or(is_table.then_some(DEFAULT_LIMIT)).filter(|&limit| limit > 0);
         let of = |side, function: &Option<String>| {
-            function.as_ref().map(|function| Neighbours { side, function: function.clone() })
+            function
+                .as_ref()
+                .map(|function| Neighbours { side, function: FunctionChoice::Named(function.clone()) })
         };
         Options {
             subject,

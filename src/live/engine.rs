@@ -39,7 +39,7 @@ pub struct EngineOptions {
 }
 
 /// A stretch of the recording, analyzed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Window {
     /// Counted from 0.
     pub number: u64,

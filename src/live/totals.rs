@@ -51,7 +51,7 @@ pub struct RowTotals {
 }
 
 /// All windows so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct RunningTotals {
     rows: FxHashMap<RowKey, RowTotals>,
     balance: Balance,

@@ -49,17 +49,20 @@ pub enum ReportError {
     },
     /// A function took nothing itself.
     #[error(
-        "{name:?} took nothing itself, only what it called: `eprof report --callees {name:?}` shows that"
+        "{name:?} took nothing itself{}, only what it called: `eprof report --callees {name:?}` shows that",
+        if *of_selected { " of what is selected" } else { "" }
     )]
     NothingItself {
         /// Its name.
         name: String,
+        /// A part of the recording alone was looked at.
+        of_selected: bool,
     },
     /// Joules were asked for where there are none.
     #[error("there are no joules in this recording: {0}; {repair}; or take `--weight samples`", repair = .0.repair())]
     NoJoules(MissingJoules),
-    /// No sample is left to draw.
-    #[error("nothing to draw: {0}")]
+    /// No sample is left.
+    #[error("nothing to show: {0}")]
     NothingSelected(String),
     /// Two profiles are weighed differently.
     #[error(

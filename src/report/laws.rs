@@ -171,7 +171,7 @@ proptest! {
         let divided = Divided::new(&profile, parts, |cell| (cell * 7 + seed % 1000) / 5 % parts);
         let neighbours = of.map(|(callers, function)| Neighbours {
             side: if callers { Side::Callers } else { Side::Callees },
-            function: function.to_owned(),
+            function: FunctionChoice::Named(function.to_owned()),
         });
         let options = Options { by, selection, whole, inline, neighbours, ..Options::default() };
         let (a, b) = match (Report::new(&profile, &symbols, &options), Report::new(&divided, &symbols, &options)) {
@@ -283,7 +283,7 @@ proptest! {
             let mut of_name = functions.rows.iter().filter(|row| row.name.as_str() == name);
             let (Some(row), None) = (of_name.next(), of_name.next()) else { continue };
             for side in [Side::Callers, Side::Callees] {
-                let neighbours = Some(Neighbours { side, function: name.to_owned() });
+                let neighbours = Some(Neighbours { side, function: FunctionChoice::Named(name.to_owned()) });
                 let options = Options { neighbours, inline, ..Options::default() };
                 let report = Report::new(&profile, &symbols, &options).expect("it has samples");
                 prop_assert!(near(own_sum(&report), row.total.joules.as_joules()));

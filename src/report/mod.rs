@@ -75,7 +75,7 @@ mod walk;
 pub use division::{DivisionSummary, DomainModelSummary};
 pub use error::ReportError;
 pub use missing_joules::MissingJoules;
-pub use neighbours::{Neighbours, Side};
+pub use neighbours::{FunctionChoice, Neighbours, Side};
 pub use repeated::said_once;
 pub use rows::{Grouping, Place, Row, RowKind, SortKey};
 pub use select::{Selection, TaskIds, Totals, Weight};

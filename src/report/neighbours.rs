@@ -7,6 +7,7 @@
 use super::error::ReportError;
 use super::frames::{FrameTable, FunctionLabel};
 use super::select::Totals;
+use crate::label::Label;
 use crate::pattern::pattern;
 use crate::profile::{Profile, StackId};
 
@@ -42,8 +43,32 @@ impl Side {
 pub struct Neighbours {
     /// Which ones.
     pub side: Side,
-    /// The function: its exact name or, if there is no such function, a regular expression.
-    pub function: String,
+    /// Of which function.
+    pub function: FunctionChoice,
+}
+
+/// The functions that are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FunctionChoice {
+    /// All of this exact name or, if there is none, all that match it as a regular expression.
+    Named(String),
+    /// The one of this name in this module, and no other.
+    One {
+        /// The name.
+        name: Label,
+        /// The module; any where it is not known.
+        module: Option<Label>,
+    },
+}
+
+impl FunctionChoice {
+    /// As it was named.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Named(name) => name,
+            Self::One { name, .. } => name.as_str(),
+        }
+    }
 }
 
 /// Adds sums by the key on one side of the marked keys; those of stacks that begin with them (callers) or end
@@ -76,13 +101,20 @@ pub(super) fn add(
     at_end
 }
 
-/// The keys of the functions that a name means: equal to it or, if none is, matching it.
-pub(super) fn mark(frames: &FrameTable, name: &str) -> Result<Vec<bool>, ReportError> {
-    let exact = frames.flags(|function: &FunctionLabel| function.name.as_str() == name);
+/// The keys of the functions that are meant.
+pub(super) fn mark(frames: &FrameTable, choice: &FunctionChoice) -> Result<Vec<bool>, ReportError> {
+    let name = match choice {
+        FunctionChoice::Named(name) => name,
+        FunctionChoice::One { name, module } => {
+            return Ok(frames.flags(|function: &FunctionLabel| {
+                function.name == *name && module.as_ref().is_none_or(|module| function.module == *module)
+            }));
+        }
+    };
+    let exact = frames.flags(|function: &FunctionLabel| function.name.as_str() == *name);
     if exact.contains(&true) {
         return Ok(exact);
     }
-    let pattern =
-        pattern(name).map_err(|why| ReportError::NoNameNorPattern { name: name.to_owned(), why })?;
+    let pattern = pattern(name).map_err(|why| ReportError::NoNameNorPattern { name: name.clone(), why })?;
     Ok(frames.flags(|function| pattern.is_match(function.name.as_str())))
 }

@@ -1,4 +1,4 @@
-//! Why a selection leaves nothing to draw: which of its options does.
+//! Why a selection leaves nothing to show: which of its options does.
 
 use std::collections::BTreeSet;
 

@@ -51,6 +51,14 @@ pub struct Selection {
     pub through: Option<Regex>,
 }
 
+impl Selection {
+    /// Whether samples are left out.
+    pub(super) fn is_of_a_part(&self) -> bool {
+        let Self { weight: _, domain: _, event, thread, process, task, through } = self;
+        event.is_some() || thread.is_some() || process.is_some() || task.is_some() || through.is_some()
+    }
+}
+
 /// A process, or one of its threads, by the numbers that the kernel gave it. Processes of several machines may have one
 /// number: all of them are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,11 +223,7 @@ impl Selected {
                     && selection.task.is_none_or(|task| task.includes(thread))
             })
             .collect();
-        let partial = event.is_some()
-            || selection.thread.is_some()
-            || selection.process.is_some()
-            || selection.task.is_some()
-            || selection.through.is_some();
+        let partial = selection.is_of_a_part();
         let launches = profile.events.iter().position(|event| event.name == GPU_LAUNCH_EVENT);
         let without_time = launches.map(|index| index as u32).filter(|_| event.is_none());
         let is_of_one_domain = selection.domain.is_some();

@@ -147,7 +147,7 @@ impl<'a> Sums<'a> {
                     rows.push(Row::new(Label::new(of.side.end()), at_end, at_end));
                 }
                 if rows.is_empty() {
-                    return Err(ReportError::NoSuchFunction(of.function.clone()));
+                    return Err(ReportError::NoSuchFunction(of.function.name().to_owned()));
                 }
                 rows
             }

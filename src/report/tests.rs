@@ -43,7 +43,10 @@ fn by(by: Grouping) -> Options {
 }
 
 fn of(side: Side, function: &str) -> Options {
-    Options { neighbours: Some(Neighbours { side, function: function.to_owned() }), ..Options::default() }
+    Options {
+        neighbours: Some(Neighbours { side, function: FunctionChoice::Named(function.to_owned()) }),
+        ..Options::default()
+    }
 }
 
 fn own_joules(report: &Report, name: &str) -> f64 {
@@ -245,6 +248,27 @@ fn callers_and_callees_by_hand() {
     assert_eq!(own_joules(&report(&of(Side::Callers, "main")), "[nobody: outermost frame]"), 18.0);
     // No function is named `^wa`, but one matches.
     assert_eq!(own_joules(&report(&of(Side::Callers, "^wa")), "deflate"), 2.75);
+}
+
+#[test]
+fn the_callers_of_one_function_are_no_others() {
+    let (profile, symbols) = sample_profile();
+    let all = report(&Options::default());
+    let row = all.rows.iter().find(|row| row.name.as_str() == "walk").expect("it is there");
+    let of = |name: &str, module: Option<&Label>| {
+        let function = FunctionChoice::One { name: Label::new(name), module: module.cloned() };
+        let neighbours = Some(Neighbours { side: Side::Callers, function });
+        Report::new(&profile, &symbols, &Options { neighbours, ..Options::default() })
+    };
+    let module = row.module.as_ref();
+    for module in [None, module] {
+        assert_eq!(own_joules(&of("walk", module).expect("it is there"), "deflate"), 2.75);
+    }
+    // Names that others have in theirs, and the same name elsewhere.
+    let elsewhere = Label::new("/usr/lib/elsewhere.so");
+    for (name, module) in [("wal", None), ("^wa", None), ("wal", module), ("walk", Some(&elsewhere))] {
+        assert!(matches!(of(name, module), Err(ReportError::NoSuchFunction(_))), "{name} {module:?}");
+    }
 }
 
 #[test]

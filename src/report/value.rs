@@ -6,6 +6,7 @@ use super::by_group::sums_by_group;
 use super::error::ReportError;
 use super::missing_joules::MissingJoules;
 use super::neighbours::{Neighbours, Side};
+use super::nothing_selected;
 use super::repeated::said_once;
 use super::rows::{self, Grouping, Row, SortKey};
 use super::select::{Selected, Selection, Totals, Weight};
@@ -126,8 +127,14 @@ impl Report {
         };
         let Found { rows, chosen, not_selected, in_cells, paths } = found;
 
+        let nothing = (selected.partial && rows.is_empty()).then(|| {
+            Label::new(&format!(
+                "nothing to show: {}",
+                nothing_selected::why(&options.selection, profile, symbols)
+            ))
+        });
         let neighbours = options.neighbours.as_ref();
-        let neighbours_of = neighbours.map(|of| (of.side, Label::new(&of.function)));
+        let neighbours_of = neighbours.map(|of| (of.side, Label::new(of.function.name())));
         let summary = Summary::new(profile, &selected, options.subject.as_deref());
         let summary = summary.with_verified(options.verified.as_ref());
         let mut report = Self {
@@ -146,6 +153,7 @@ impl Report {
             warnings: warnings(profile, &summary, &in_cells)
                 .into_iter()
                 .chain(paths.map(|text| Label::new(&text)))
+                .chain(nothing)
                 .collect(),
             summary,
         };

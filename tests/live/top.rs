@@ -249,6 +249,23 @@ fn the_view_is_drawn_answers_keys_and_leaves_the_terminal_as_it_was() {
     tmux.wait_for("nothing that matches /none/ ran in this time");
     tmux.keys(&["/", "Enter", "Space"]);
     tmux.wait_for("HELD");
+    // What is held is held in other spans, too, and goes on when it is let go.
+    tmux.keys(&["w"]);
+    tmux.wait_for("since start (");
+    let seconds = || {
+        let screen = tmux.screen();
+        let text = screen.split("since start (").nth(1).and_then(|rest| rest.split(" s)").next());
+        text.and_then(|text| text.parse::<f64>().ok()).unwrap_or_else(|| panic!("a time: {screen}"))
+    };
+    let held = seconds();
+    std::thread::sleep(Duration::from_millis(1000));
+    tmux.keys(&["w", "w", "w"]);
+    tmux.wait_for("since start (");
+    assert_eq!(seconds(), held);
+    tmux.keys(&["Space"]);
+    super::record::harness::wait_until("more time", || seconds() > held);
+    tmux.keys(&["Space"]);
+    tmux.wait_for("HELD");
     tmux.keys(&["S"]);
     tmux.wait_for("saved: eprof report eprof-top-1.data");
     for (columns, rows) in [(1, 1), (200, 50), (80, 24)] {

@@ -7,7 +7,7 @@ use eprof::label::Label;
 use eprof::live::{Engine, RowKey, RowTotals, RunningTotals, Window, join};
 use eprof::profile::{Balance, ProfileMethod};
 use eprof::recording::Recording;
-use eprof::report::{Neighbours, Options, Report, ReportError, Side};
+use eprof::report::{FunctionChoice, Neighbours, Options, Report, ReportError, Side};
 use eprof::units::{Joules, Nanoseconds};
 use regex::Regex;
 
@@ -117,7 +117,8 @@ pub enum Order {
     Name,
 }
 
-/// The windows so far.
+/// The windows so far. A copy shares what is large of them.
+#[derive(Clone)]
 pub struct History {
     pub shown: Rows,
     pub filter: Option<Regex>,
@@ -128,8 +129,9 @@ pub struct History {
     warnings: Vec<Label>,
 }
 
+#[derive(Clone)]
 struct Kept {
-    window: Window,
+    window: Arc<Window>,
     report: Report,
 }
 
@@ -185,7 +187,7 @@ impl History {
         }
         self.warnings.clone_from(&report.warnings);
         self.so_far.add(&window, &self.shown, &report)?;
-        self.recent.push_back(Kept { window, report });
+        self.recent.push_back(Kept { window: Arc::new(window), report });
         let time = |kept: &Kept| kept.window.profile.duration;
         while self.recent.len() > 1
             && (self.recent.iter().skip(1).map(time).sum::<Nanoseconds>() >= RECENT
@@ -201,7 +203,7 @@ impl History {
     pub fn change(&mut self, shown: Rows, engine: &mut Engine) -> Result<(), ReportError> {
         if shown.by.tells_lines() != self.shown.by.tells_lines() {
             engine.set_lines(shown.by.tells_lines());
-            self.recent.iter_mut().for_each(|kept| engine.name_again(&mut kept.window));
+            self.recent.iter_mut().for_each(|kept| engine.name_again(Arc::make_mut(&mut kept.window)));
         }
         self.shown = shown;
         let options = self.shown.options();
@@ -255,9 +257,10 @@ impl History {
     }
 
     /// Who called a function in the span, or what it called: names and watts, the largest first.
-    pub fn neighbours(&self, side: Side, function: &Label, span: Span) -> Vec<(Label, f64)> {
+    pub fn neighbours(&self, side: Side, function: &RowKey, span: Span) -> Vec<(Label, f64)> {
+        let RowKey { name, module, .. } = function.clone();
         let options = Options {
-            neighbours: Some(Neighbours { side, function: function.as_str().to_owned() }),
+            neighbours: Some(Neighbours { side, function: FunctionChoice::One { name, module } }),
             ..Rows { by: By::Function, zoom: self.shown.zoom.clone() }.options()
         };
         let mut sums = RunningTotals::default();

@@ -1,6 +1,7 @@
 //! Draws the view.
 
 use eprof::label::{Label, ShortNames, padded};
+use eprof::live::RowKey;
 use eprof::profile::ProfileMethod;
 use eprof::report::Side;
 use eprof::units::Joules;
@@ -234,15 +235,17 @@ pub fn nothing_shown(history: &History) -> String {
 const FEWEST_MISSING: f64 = 0.01;
 
 /// What stands above callers and callees; of callers, in what share of all samples the direct one is missing.
-fn neighbours_title((side, span): (Side, Span), of: &Label, missing: f64) -> String {
+fn neighbours_title((side, span): (Side, Span), of: &RowKey, missing: f64) -> String {
     // Windows from before the last ten seconds are not kept.
     let since = if span == Span::Start { " (last 10 s)" } else { "" };
     let missing = if missing < FEWEST_MISSING {
         String::new()
     } else {
-        format!("; {:.0} % of samples lack the direct caller: --call-graph fp+leaf", missing * 100.0)
+        format!("; {:.0} % of all samples lack a caller: --call-graph fp+leaf,2048 or dwarf", missing * 100.0)
     };
-    format!("{} of {of}{since}{missing}", side.name())
+    // Other modules may have a function of this name.
+    let module = of.module.as_ref().map_or(String::new(), |module| format!(" in {}", module.module_name()));
+    format!("{} of {}{module}{since}{missing}", side.name(), of.name)
 }
 
 fn draw_neighbours(frame: &mut Frame<'_>, area: Rect, title: &str, all: &[(Label, f64)], can: Abilities) {
@@ -421,12 +424,13 @@ mod tests {
 
     #[test]
     fn callers_that_may_be_others_are_marked() {
-        let of = Label::new("spin");
+        let module = Some(Label::new("/usr/bin/app"));
+        let of = RowKey { name: Label::new("spin"), module, values: Vec::new(), ids: (None, None) };
         let callers = |missing| neighbours_title((Side::Callers, Span::Last), &of, missing);
-        assert_eq!(callers(0.0), "callers of spin");
+        assert_eq!(callers(0.0), "callers of spin in app");
         assert_eq!(
             callers(0.25),
-            "callers of spin; 25 % of samples lack the direct caller: --call-graph fp+leaf"
+            "callers of spin in app; 25 % of all samples lack a caller: --call-graph fp+leaf,2048 or dwarf"
         );
     }
 

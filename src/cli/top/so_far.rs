@@ -7,7 +7,7 @@ use eprof::units::Joules;
 use super::rows::{By, Rows};
 
 /// What the windows of one time have together.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Sums {
     pub rows: RunningTotals,
     /// What each domain measured.
@@ -44,7 +44,7 @@ pub enum Since {
 /// Sums of several kinds of rows. Some are kept from the start on. Others cost too much for that, as lines, whose names are not
 /// looked up until they are shown, or cannot be foreseen, as a process's own functions: these begin with the windows that are kept
 /// when they are first shown.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SoFar {
     always: Vec<Rows>,
     kept: Vec<(Rows, Sums)>,

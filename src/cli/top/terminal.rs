@@ -12,6 +12,7 @@ use nix::sys::signal::Signal;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use regex::Regex;
 
 use super::super::new_file::{NewFile, Readers};
 use super::super::output::Color;
@@ -42,7 +43,7 @@ pub fn run(
     let terminal = ratatui::try_init()?;
     let mut view = View::new();
     view.message = message.unwrap_or_default();
-    let mut session = Session { engine, history, rows, output, shared, view };
+    let mut session = Session { engine, history, held: None, rows, output, shared, view };
     let shown = session.run(terminal);
     ratatui::restore();
     if let Some(output) = session.output.take() {
@@ -65,6 +66,8 @@ pub fn run(
 struct Session<'s> {
     engine: Engine,
     history: History,
+    /// What was there when the picture was held, as long as it is.
+    held: Option<History>,
     rows: Option<usize>,
     output: Option<ProgramOutput>,
     shared: &'s Shared,
@@ -72,6 +75,26 @@ struct Session<'s> {
 }
 
 impl Session<'_> {
+    /// What is looked at.
+    fn shown(&self) -> &History {
+        self.held.as_ref().unwrap_or(&self.history)
+    }
+
+    /// Shows other rows, of what is held as well.
+    fn change(&mut self, rows: Rows) -> anyhow::Result<()> {
+        for history in [&mut self.history].into_iter().chain(&mut self.held) {
+            history.change(rows.clone(), &mut self.engine)?;
+        }
+        Ok(())
+    }
+
+    /// Another filter, of what is held as well.
+    fn filter(&mut self, filter: Option<&Regex>) {
+        for history in [&mut self.history].into_iter().chain(&mut self.held) {
+            history.filter = filter.cloned();
+        }
+    }
+
     fn run(&mut self, mut terminal: Terminal<CrosstermBackend<Stdout>>) -> anyhow::Result<()> {
         let can = Abilities { color: Color::Auto.on_stdout(), unicode: has_unicode() };
         loop {
@@ -82,11 +105,13 @@ impl Session<'_> {
             for window in windows {
                 self.history.push(window)?;
             }
-            if is_new && !self.view.is_paused {
+            if is_new && self.held.is_none() {
                 self.refresh();
             }
             self.view.output = self.output.as_ref().and_then(ProgramOutput::last_line);
-            terminal.draw(|frame| draw(frame, &self.view, &self.history, self.rows, can))?;
+            terminal.draw(|frame| {
+                draw(frame, &self.view, self.held.as_ref().unwrap_or(&self.history), self.rows, can)
+            })?;
             if is_last || self.shared.has_left() {
                 return Ok(());
             }
@@ -96,7 +121,9 @@ impl Session<'_> {
                     Event::Key(key) if key.kind != KeyEventKind::Release => self.key(&key),
                     _ => {}
                 }
-                terminal.draw(|frame| draw(frame, &self.view, &self.history, self.rows, can))?;
+                terminal.draw(|frame| {
+                    draw(frame, &self.view, self.held.as_ref().unwrap_or(&self.history), self.rows, can)
+                })?;
                 if self.shared.has_left() {
                     return Ok(());
                 }
@@ -105,11 +132,11 @@ impl Session<'_> {
     }
 
     fn refresh(&mut self) {
-        if let Some(picture) = self.history.picture(self.view.span, self.view.order) {
+        if let Some(picture) = self.shown().picture(self.view.span, self.view.order) {
             self.view.show(picture);
         }
         if let Some((side, of, _)) = self.view.neighbours.take() {
-            let all = self.history.neighbours(side, &of, self.view.span);
+            let all = self.shown().neighbours(side, &of, self.view.span);
             self.view.neighbours = Some((side, of, all));
         }
     }
@@ -138,9 +165,12 @@ impl Session<'_> {
                 self.view.shows_help = false;
                 return;
             };
-            let before = (self.view.span, self.view.order);
+            let before = (self.view.span, self.view.order, self.view.is_paused);
             let task = self.view.wish(wish);
-            if (self.view.span, self.view.order) != before {
+            if self.view.is_paused != before.2 {
+                self.held = self.view.is_paused.then(|| self.history.clone());
+            }
+            if (self.view.span, self.view.order, self.view.is_paused) != before {
                 self.refresh();
             }
             task
@@ -161,7 +191,7 @@ impl Session<'_> {
                 let Rows { by, zoom } = self.history.shown.clone();
                 let at = By::ALL.iter().position(|other| *other == by).unwrap_or(0);
                 let by = By::ALL[(at + 1) % By::ALL.len()];
-                self.history.change(Rows { by, zoom }, &mut self.engine)?;
+                self.change(Rows { by, zoom })?;
                 self.view.forget_selection();
                 self.refresh();
             }
@@ -169,9 +199,10 @@ impl Session<'_> {
                 let zoom = Zoom::of(&key)
                     .context("Enter shows the functions of a process or thread: press b for these rows")?;
                 let functions = Rows { by: By::Function, zoom: Some(zoom) };
-                self.history.change(functions, &mut self.engine)?;
+                self.change(functions)?;
                 // It was one of names of processes, and would hide nearly all functions.
-                if let Some(filter) = self.history.filter.take() {
+                if let Some(filter) = self.history.filter.clone() {
+                    self.filter(None);
                     self.view.message = format!("all functions: /{filter}/ is taken away; / sets a filter");
                 }
                 self.view.forget_selection();
@@ -180,24 +211,30 @@ impl Session<'_> {
             Task::ZoomOut => {
                 let Rows { by, zoom } = self.history.shown.clone();
                 if zoom.is_some() {
-                    self.history.change(Rows { by, zoom: None }, &mut self.engine)?;
+                    self.change(Rows { by, zoom: None })?;
                     self.view.forget_selection();
                 }
                 self.refresh();
             }
             Task::Filter(text) => {
-                self.history.filter = match text.as_str() {
+                let filter = match text.as_str() {
                     "" => None,
                     text => Some(pattern(text).map_err(|why| anyhow::anyhow!("/{text}/ is {why}"))?),
                 };
+                self.filter(filter.as_ref());
                 self.refresh();
             }
             Task::Save => {
                 let path = free_name();
-                let bytes = self.history.recording(self.view.span)?;
-                let mut file = NewFile::create(&path, Readers::Owner)?;
-                io::Write::write_all(&mut file, &bytes)?;
-                file.keep()?;
+                let bytes = self.shown().recording(self.view.span)?;
+                let write = || {
+                    let mut file = NewFile::create(&path, Readers::Owner)?;
+                    io::Write::write_all(&mut file, &bytes)?;
+                    file.keep()
+                };
+                write().with_context(|| {
+                    format!("{} cannot be written here; start top in a folder of your own", path.display())
+                })?;
                 self.view.message = format!("saved: eprof report {}", path.display());
             }
             Task::Neighbours(side, of) => {
@@ -205,8 +242,8 @@ impl Session<'_> {
                     self.history.shown.by == By::Function,
                     "callers and callees are of functions: press b for these rows"
                 );
-                let all = self.history.neighbours(side, &of, self.view.span);
-                anyhow::ensure!(!all.is_empty(), "{of} did not run");
+                let all = self.shown().neighbours(side, &of, self.view.span);
+                anyhow::ensure!(!all.is_empty(), "{} did not run", of.name);
                 self.view.neighbours = Some((side, of, all));
             }
         }

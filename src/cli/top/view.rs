@@ -17,11 +17,11 @@ pub enum Task {
     ZoomOut,
     Filter(String),
     Save,
-    Neighbours(Side, Label),
+    Neighbours(Side, RowKey),
 }
 
 /// Callers or callees of a function, with their watts.
-pub type Neighbours = (Side, Label, Vec<(Label, f64)>);
+pub type Neighbours = (Side, RowKey, Vec<(Label, f64)>);
 
 /// A picture and the place in it.
 #[derive(Debug)]
@@ -147,7 +147,7 @@ impl View {
             Wish::Filter => self.typed = Some(String::new()),
             Wish::Callers | Wish::Callees => {
                 let side = if wish == Wish::Callers { Side::Callers } else { Side::Callees };
-                let function = self.selected().map(|row| row.key.name.clone());
+                let function = self.selected().map(|row| row.key.clone());
                 if self
                     .neighbours
                     .as_ref()

@@ -39,7 +39,7 @@ pub fn functions_named(
         let Some(first) = named.first() else { return Ok(None) };
         let found: Vec<usize> = named.iter().copied().filter(heavy).collect();
         if found.is_empty() {
-            return Err(ReportError::NothingItself { name: label(*first).to_owned() });
+            return Err(ReportError::NothingItself { name: label(*first).to_owned(), of_selected: false });
         }
         Ok(Some(found))
     };

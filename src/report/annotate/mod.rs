@@ -18,6 +18,7 @@ use regex::Regex;
 
 use super::error::ReportError;
 use super::frames::{Detail, FrameTable, UNKNOWN};
+use super::nothing_selected;
 use super::select::{Selected, Selection, Totals};
 use super::stack_filter::StackFilter;
 use super::summary::Summary;
@@ -63,11 +64,11 @@ pub fn annotate(
         annotate_named(parts, symbols, symbolizer, &AnnotateOptions { code, ..options.clone() })
     };
     match of_name(options.code, symbolizer) {
-        Err(ReportError::NothingItself { name }) if !options.code.inline => {
+        Err(error @ ReportError::NothingItself { .. }) if !options.code.inline => {
             let inline = CodeOptions { inline: true, ..options.code };
             match of_name(inline, symbolizer) {
                 Ok(annotation) => Ok(Annotation { only_inlined: true, ..annotation }),
-                Err(_) => Err(ReportError::NothingItself { name }),
+                Err(_) => Err(error),
             }
         }
         annotation => annotation,
@@ -83,7 +84,19 @@ fn annotate_named(
 ) -> Result<Annotation, ReportError> {
     let own = OwnCode::new(parts, symbols, &options.selection, options.code.inline)?;
     let is_module = |module: &str| options.module.as_ref().is_none_or(|pattern| pattern.is_match(module));
-    let (found, by) = functions_named(&own.frames, &own.weights(), &options.function, is_module)?;
+    let weights = own.weights();
+    let selection = &options.selection;
+    if weights.iter().all(|weight| *weight <= 0.0) && selection.is_of_a_part() {
+        let why = nothing_selected::why(selection, parts.profile(), symbols);
+        return Err(ReportError::NothingSelected(why));
+    }
+    let found = functions_named(&own.frames, &weights, &options.function, is_module);
+    let (found, by) = found.map_err(|error| match error {
+        ReportError::NothingItself { name, .. } => {
+            ReportError::NothingItself { name, of_selected: selection.is_of_a_part() }
+        }
+        error => error,
+    })?;
     let annotation = own.annotate(symbolizer, found, options.limit, options.code);
     Ok(Annotation { asked: Some((options.function.clone(), by)), ..annotation })
 }

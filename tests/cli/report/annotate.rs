@@ -275,3 +275,14 @@ fn source_that_moved_is_found_in_the_folder_named() {
     let text = folder.output(&["annotate", "heavy", "--source", "moved"]);
     assert!(text.contains("// another text") && !text.contains("pub extern"), "{text}");
 }
+
+#[test]
+fn a_selection_of_nothing_is_said_to_be_one() {
+    let folder = Folder::with(&Recorded::default());
+    let why = "nothing to show: no thread's name matches --thread nobody: there are ";
+    let error = folder.error(&["annotate", "main", "--thread", "nobody"]);
+    assert!(error.contains(why), "{error}");
+    let table = folder.output(&["report", "--thread", "nobody"]);
+    assert!(table.contains(why), "{table}");
+    assert!(!folder.output(&["report"]).contains("nothing to show"));
+}

@@ -233,7 +233,7 @@ fn what_a_page_cannot_be_is_said() {
     said(&["view", "-o", "eprof.data"], "it is read");
     said(
         &["view", "--thread", "nobody"],
-        "nothing to draw: no thread's name matches --thread nobody: there are ",
+        "nothing to show: no thread's name matches --thread nobody: there are ",
     );
     let page = folder.output(&["view", "-o", "-"]);
     assert!(page.starts_with("<!DOCTYPE html>"), "standard output has the page");

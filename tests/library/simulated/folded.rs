@@ -14,7 +14,7 @@ use eprof::analyze::{Analysis, Dimensions, MemoryLimit, Options};
 use eprof::profile::ProfileParts;
 use eprof::recording::Recording;
 use eprof::report::tree::{CallTree, Direction, Root, TreeOptions};
-use eprof::report::{self, Grouping, Neighbours, Report, Selection, Side, Weight, folded};
+use eprof::report::{self, FunctionChoice, Grouping, Neighbours, Report, Selection, Side, Weight, folded};
 use eprof::symbolize::{SymbolizeOptions, Symbolizer, Symbols};
 use eprof_testbed::Started;
 
@@ -101,7 +101,7 @@ fn figures_do_not_depend_on_the_memory() {
         report(&report::Options { by, ..report::Options::default() });
     }
     for side in [Side::Callers, Side::Callees] {
-        let neighbours = Some(Neighbours { side, function: name(7) });
+        let neighbours = Some(Neighbours { side, function: FunctionChoice::Named(name(7)) });
         let found = report(&report::Options { neighbours, ..report::Options::default() });
         assert_eq!(found.whole.samples, truth.samples[7].1);
     }
