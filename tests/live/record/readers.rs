@@ -107,13 +107,15 @@ enum Identity {
     Unknown,
 }
 
-/// Of the mappings of perf itself in a recording, with their paths.
+/// Of the mappings of perf itself that were made during a recording, with their paths: what ran before, as another test's perf, is
+/// told without a time.
 fn identities(recording: &Path) -> Vec<(String, Identity)> {
     let recording = Recording::open(recording).expect("a recording");
     let mut records = recording.records();
     let mut found = Vec::new();
-    while let Some((_, _, record)) = records.next().expect("whole records") {
+    while let Some((_, context, record)) = records.next().expect("whole records") {
         if let Record::Mmap(map) = record
+            && context.time.is_some()
             && map.path.rsplit(|&byte| byte == b'/').next().is_some_and(|name| name.starts_with(b"perf"))
         {
             let path = String::from_utf8_lossy(map.path).into_owned();
