@@ -31,7 +31,7 @@ pub fn close(
     let census = drain.census();
     let of_kernel = if sampling.exclude_kernel { Vec::new() } else { kernel_state::build_ids(roots) };
     let features = Features {
-        build_ids: of_kernel.into_iter().chain(census.build_ids()).collect(),
+        build_ids: of_kernel.into_iter().chain(drain.build_ids()).collect(),
         sample_times: Some((started, monotonic_now())),
         tracing_data: tracing_data::collect(roots, sampling.events.iter().map(|event| &event.spec)),
         compression: drain.compression(),

@@ -11,7 +11,7 @@ use std::io::{self, IoSlice};
 use perf_data::Timestamp;
 use perf_data::compress::{CHUNK, RecordCompressor};
 use perf_data::encode;
-use perf_data::features::Compression;
+use perf_data::features::{BuildId, Compression};
 use perf_data::writer::{FailedWrite, PerfDataWriter};
 
 use crate::record::census::Census;
@@ -143,6 +143,11 @@ impl Drain {
     /// What is in the file.
     pub fn census(&self) -> &Census {
         &self.census
+    }
+
+    /// The build-ids of the files that were mapped.
+    pub fn build_ids(&self) -> impl Iterator<Item = BuildId> {
+        self.files.build_ids()
     }
 
     /// Samples kept since the last call.

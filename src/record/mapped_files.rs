@@ -5,7 +5,7 @@
 //! build-id. perf, recording beside such a one, fails an assertion when it reads its own file (kernel-notes/perf-event-open.md).
 //! So eprof asks for nothing, reads the files itself, and takes the mark away where others than itself have left it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::stat::{major, minor};
 use object::{Object, ReadCache};
+use perf_data::features::BuildId;
 use perf_data::format::{BUILD_ID_SIZE, misc, record_type};
 
 use crate::machine::Roots;
@@ -42,17 +43,19 @@ struct FileKey {
     generation: u64,
 }
 
-/// Reads the build-ids of files that are mapped, each once.
+/// Reads the build-ids of files that are mapped, each once, and notes where each was mapped from.
 #[derive(Debug)]
 pub struct MappedFiles {
     proc_root: PathBuf,
     known: HashMap<FileKey, Option<Vec<u8>>>,
+    /// The last build-id of each path.
+    by_path: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 impl MappedFiles {
     /// Files of the machine that `roots` stand for; none is read yet.
     pub fn new(roots: &Roots) -> Self {
-        Self { proc_root: roots.procfs.clone(), known: HashMap::new() }
+        Self { proc_root: roots.procfs.clone(), known: HashMap::new(), by_path: BTreeMap::new() }
     }
 
     /// The records of a ring's two pieces with the build-ids of their files in the mappings; `None` where they stay as they
@@ -75,6 +78,11 @@ impl MappedFiles {
             }
         }
         signed
+    }
+
+    /// The build-ids of all files that have one, for the recording's list of them.
+    pub fn build_ids(&self) -> impl Iterator<Item = BuildId> {
+        self.by_path.iter().map(|(path, id)| BuildId::of_file(id.clone(), path.clone()))
     }
 
     /// The build-id of a mapping's file.
@@ -100,7 +108,11 @@ impl MappedFiles {
             }
             self.known.insert(key, build_id_in(file));
         }
-        self.known.get(&key)?.as_deref()
+        let id = self.known.get(&key)?.as_deref()?;
+        if self.by_path.get(path).is_none_or(|known| known != id) && self.by_path.len() < MOST_FILES {
+            self.by_path.insert(path.to_vec(), id.to_vec());
+        }
+        Some(id)
     }
 
     /// The file that a process mapped: where the process sees it, or else where this one does.
@@ -161,7 +173,7 @@ mod tests {
         id: Vec<u8>,
     }
 
-    fn record(pid: u32, path: &[u8], inode: (u64, u64, u64)) -> Vec<u8> {
+    fn record_of(pid: u32, path: &[u8], inode: (u64, u64, u64)) -> Vec<u8> {
         let fields = MappingFields {
             pid,
             tid: pid,
@@ -212,7 +224,11 @@ mod tests {
         std::fs::write(&program, elf_with(&id)).expect("written");
         let metadata = std::fs::metadata(&program).expect("made");
         let device = (major(metadata.dev()), minor(metadata.dev()), metadata.ino());
-        Mapped { record: record(pid, program.as_os_str().as_bytes(), device), id }
+        Mapped { record: record_of(pid, program.as_os_str().as_bytes(), device), id }
+    }
+
+    fn path_of(record: &[u8]) -> &[u8] {
+        record[PATH_AT..].split(|&byte| byte == 0).next().expect("a path")
     }
 
     fn signed(files: &mut MappedFiles, record: &[u8]) -> Vec<u8> {
@@ -241,10 +257,18 @@ mod tests {
             let signed = files.sign([&two[..split], &two[split..]]).expect("signed");
             assert_eq!(signed, [&expected[..], &expected].concat(), "{split} bytes in the first piece");
         }
+        // The list has it once; what has no build-id takes none away.
+        let listed = [BuildId::of_file(id, path_of(&record).to_vec())];
+        assert!(files.build_ids().eq(listed.clone()));
         // A file that is known needs no process and no path any more.
         std::fs::remove_file(folder.path().join("program")).expect("removed");
         assert_eq!(signed(&mut files, &record), expected);
-        assert_eq!(signed(&mut MappedFiles::new(&Roots::default()), &record), record);
+        let mut others = MappedFiles::new(&Roots::default());
+        assert_eq!(signed(&mut others, &record), record);
+        assert_eq!(others.build_ids().count(), 0);
+        let another = record_of(std::process::id(), path_of(&record), (0, 0, 1));
+        assert_eq!(signed(&mut files, &another), another);
+        assert!(files.build_ids().eq(listed));
     }
 
     #[test]
@@ -271,9 +295,10 @@ mod tests {
         for path in [text.as_path(), &pipe, folder.path()].into_iter().chain(others) {
             let inode = std::fs::metadata(path)
                 .map_or((0, 0, 0), |found| (major(found.dev()), minor(found.dev()), found.ino()));
-            let record = record(std::process::id(), path.as_os_str().as_bytes(), inode);
+            let record = record_of(std::process::id(), path.as_os_str().as_bytes(), inode);
             assert_eq!(signed(&mut files, &record), record, "{}", path.display());
         }
         assert_eq!(files.sign([&[0xff; 64], &[]]), None);
+        assert_eq!(files.build_ids().count(), 0);
     }
 }
