@@ -15,6 +15,16 @@ pub fn repair(path: &Path) -> Option<String> {
     Some(told(&denies, metadata.uid(), metadata.mode(), Uid::effective(), &command.join(" ")))
 }
 
+/// An error with what helps, where it is that the system denies this path.
+pub fn or_whose(error: impl Into<anyhow::Error>, kind: io::ErrorKind, path: &Path) -> anyhow::Error {
+    let error = error.into();
+    let is_denied = kind == io::ErrorKind::PermissionDenied;
+    match is_denied.then(|| repair(path)).flatten() {
+        Some(repair) => anyhow::anyhow!("{error}; {repair}"),
+        None => error,
+    }
+}
+
 /// The file itself or, where it cannot even be looked at or is to be made, the folder in which that is denied.
 fn denying(path: &Path) -> Option<(PathBuf, Metadata)> {
     let path = std::path::absolute(path).ok()?;

@@ -1,7 +1,6 @@
 //! `eprof push`: a folder of tables into a database of ClickHouse.
 
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
@@ -118,15 +117,12 @@ pub fn run(args: PushArgs) -> Outcome {
 
 /// What is wrong, and where the system denies something, whose that is.
 fn or_whose(error: PushError) -> anyhow::Error {
-    let denied = match &error {
-        PushError::File { path, cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied => {
-            denied::repair(path)
+    match &error {
+        PushError::File { path, cause, .. } => {
+            let (path, kind) = (path.clone(), cause.kind());
+            denied::or_whose(error, kind, &path)
         }
-        _ => None,
-    };
-    match denied {
-        Some(repair) => anyhow::anyhow!("{error}; {repair}"),
-        None => error.into(),
+        _ => error.into(),
     }
 }
 

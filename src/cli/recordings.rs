@@ -107,11 +107,8 @@ fn by_fleet(tables: &Path) -> String {
 
 /// What the system says, and where it denies something, whose that is.
 fn or_whose(error: io::Error, path: &Path) -> anyhow::Error {
-    let repair = if error.kind() == io::ErrorKind::PermissionDenied { denied::repair(path) } else { None };
-    match repair {
-        Some(repair) => anyhow::anyhow!("{error}; {repair}"),
-        None => error.into(),
-    }
+    let kind = error.kind();
+    denied::or_whose(error, kind, path)
 }
 
 fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {

@@ -29,14 +29,6 @@ impl Phase {
 
 /// The power that the GPU falls back to right after a load ends: the "active idle" level, at which a
 /// context is kept ready. It is above the level of a GPU that nobody uses, to which it may fall later.
-///
-/// The median, over all ends of load, of the level that follows within a second. `None` if no load
-/// ends in the trace or the power hardly varies.
-pub fn active_idle(segments: &[Segment], noise: Watts) -> Option<Watts> {
-    idle_level(segments, noise, Nanoseconds::ZERO).map(|level| level.power)
-}
-
-/// The "active idle" level, and how well it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IdleLevel {
     /// Its power.
@@ -47,6 +39,9 @@ pub struct IdleLevel {
 
 /// The active idle level of a sensor that settles so long after a change of load: the second after that counts, and only
 /// ends of load after which the GPU rests for longer.
+///
+/// The median, over all ends of load, of the level that follows within a second. `None` if no load
+/// ends in the trace or the power hardly varies.
 pub fn idle_level(segments: &[Segment], noise: Watts, settling: Nanoseconds) -> Option<IdleLevel> {
     let middle = middle_level(segments, noise)?;
     let mut levels: Vec<f64> = Vec::new();
@@ -131,6 +126,11 @@ pub fn above(segments: &[Segment], threshold: Watts) -> Vec<Phase> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of a sensor that settles at once.
+    fn active_idle(segments: &[Segment], noise: Watts) -> Option<Watts> {
+        idle_level(segments, noise, Nanoseconds::ZERO).map(|level| level.power)
+    }
 
     fn staircase(levels: &[(f64, f64)]) -> Vec<Segment> {
         let mut time = 0.0;

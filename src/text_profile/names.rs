@@ -37,8 +37,8 @@ pub(super) fn without_parameters(name: &str) -> Cow<'_, str> {
                         return if start == 0 { Cow::Borrowed(&name[..at]) } else { Cow::Owned(whole) };
                     };
                     start = at + behind;
-                    letters = name.char_indices();
-                    letters.find(|(at, _)| *at + 1 == start);
+                    // The last of what is left out.
+                    letters.find(|(at, letter)| at + letter.len_utf8() == start);
                     before = ')';
                     continue;
                 }

@@ -193,7 +193,7 @@ fn lag_is_undone_and_bursts_are_found() {
             assert!(off.abs() < 0.03, "{name}: energy off by {off}");
             let _ = write!(text, "{name}, refresh {how}\n{}", describe(&corrected));
             let Corrected { levels, level_noise, .. } = &corrected;
-            let idle = phases::active_idle(levels, *level_noise);
+            let idle = phases::idle_level(levels, *level_noise, Nanoseconds::ZERO).map(|level| level.power);
             let _ = writeln!(text, "  {idle:?} {:?}", phases::middle_level(levels, *level_noise));
             let Some(idle) = idle else { continue };
             let threshold = phases::work_threshold(levels, idle, *level_noise);

@@ -321,7 +321,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
     /// Charges what the counters have more of the program's time than its samples to a function of its own.
     fn not_sampled(&mut self, time: Timestamp, own: &[(u32, Nanoseconds)]) {
         let Some(not_sampled) = self.not_sampled.as_mut().filter(|_| !own.is_empty()) else { return };
-        let (event, pid, name) = (not_sampled.event, not_sampled.pid, not_sampled.name);
+        let (event, pid, name) = (not_sampled.event, not_sampled.pid, not_sampled.name());
         for Unseen { cpu, since, time: unseen } in not_sampled.counted(time, own) {
             self.make_room();
             let task = self.tasks.task(pid, pid);

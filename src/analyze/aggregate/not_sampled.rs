@@ -27,15 +27,21 @@ pub(crate) struct NotSampled {
     pub event: u32,
     /// The program's first process.
     pub pid: u32,
-    /// What such time is called where a function would be.
-    pub name: &'static str,
-    /// Only one mode was sampled, so that the difference is to be expected.
-    in_one_mode: bool,
+    missing: Missing,
     sampled: FxHashMap<u32, u64>,
     /// What was counted and sampled by CPU when it was counted first.
     first: Option<BTreeMap<u32, (u64, u64)>>,
     last: Timestamp,
     told: f64,
+}
+
+/// What samples of a clock may miss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    ShortProcesses,
+    /// The whole mode, since the other one alone is sampled.
+    Kernel,
+    User,
 }
 
 /// CPU time without samples on one CPU.
@@ -53,6 +59,9 @@ impl NotSampled {
     pub fn new(recording: &Recording, roles: &EventRoles) -> Option<Self> {
         let metadata = recording.metadata()?;
         let Target::Command { pid, .. } = &metadata.target else { return None };
+        if metadata.system_wide_samples {
+            return None;
+        }
         let clock = |(index, event): (usize, &crate::analyze::events::SampledEvent)| {
             (event.unit == EventUnit::Nanoseconds && roles.tells_time(index as u32)).then_some(index as u32)
         };
@@ -60,26 +69,31 @@ impl NotSampled {
         let event = clocks.next()?;
         let name = &roles.sampled()[event as usize].name;
         let attr = &recording.events().iter().find(|event| event.name == *name)?.attr;
-        let name = match (attr.has(flag::EXCLUDE_USER), attr.has(flag::EXCLUDE_KERNEL)) {
-            (false, false) => "short processes, not sampled",
+        let missing = match (attr.has(flag::EXCLUDE_USER), attr.has(flag::EXCLUDE_KERNEL)) {
+            (false, false) => Missing::ShortProcesses,
             _ if clocks.next().is_some() => return None,
-            (false, true) => "kernel mode, not sampled",
-            (true, false) => "user mode, not sampled",
+            (false, true) => Missing::Kernel,
+            (true, false) => Missing::User,
             (true, true) => return None,
         };
-        if metadata.system_wide_samples {
-            return None;
-        }
         Some(Self {
             event,
             pid: *pid,
-            name,
-            in_one_mode: attr.flags & (flag::EXCLUDE_USER | flag::EXCLUDE_KERNEL) != 0,
+            missing,
             sampled: FxHashMap::default(),
             first: None,
             last: Timestamp::default(),
             told: 0.0,
         })
+    }
+
+    /// What such time is called where a function would be.
+    pub fn name(&self) -> &'static str {
+        match self.missing {
+            Missing::ShortProcesses => "short processes, not sampled",
+            Missing::Kernel => "kernel mode, not sampled",
+            Missing::User => "user mode, not sampled",
+        }
     }
 
     /// A sample of the program's clock.
@@ -106,7 +120,11 @@ impl NotSampled {
             missing.push((*cpu, (counted - sampled).max(0.0)));
         }
         // What was once told is never taken back.
-        let tolerated = if self.in_one_mode { 0.0 } else { all.1 * TOLERATED_SHARE + TOLERATED };
+        let tolerated = match self.missing {
+            Missing::ShortProcesses => all.1 * TOLERATED_SHARE + TOLERATED,
+            // That something is missing is no surprise.
+            Missing::Kernel | Missing::User => 0.0,
+        };
         let new = all.0 - all.1 - tolerated - self.told;
         let whole: f64 = missing.iter().map(|(_, missing)| missing).sum();
         if new < 1.0 || whole <= 0.0 {
@@ -133,8 +151,7 @@ mod tests {
         NotSampled {
             event: 0,
             pid: 1,
-            name: "",
-            in_one_mode: false,
+            missing: Missing::ShortProcesses,
             sampled: FxHashMap::default(),
             first: None,
             last: Timestamp::default(),
@@ -177,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_other_mode_is_all_that_one_mode_lacks() {
-        let mut compared = NotSampled { in_one_mode: true, ..compared() };
+        let mut compared = NotSampled { missing: Missing::Kernel, ..compared() };
         assert!(compared.counted(at(0), &[(0, Nanoseconds::ZERO)]).is_empty());
         compared.sampled(0, 97 * MS);
         let told = compared.counted(at(100), &[(0, Nanoseconds::from_millis(100))]);
@@ -203,7 +220,7 @@ mod tests {
         let command = || Target::Command { argv: vec!["app".to_owned()], pid: 50 };
         let compared = |recording: &Recording| {
             let roles = EventRoles::new(recording);
-            NotSampled::new(recording, &roles).map(|found| (found.event, found.pid, found.name))
+            NotSampled::new(recording, &roles).map(|found| (found.event, found.pid, found.name()))
         };
         assert_eq!(compared(&recording(command(), false, 0)), Some((0, 50, "short processes, not sampled")));
         assert_eq!(compared(&recording(command(), true, 0)), None);
@@ -212,7 +229,7 @@ mod tests {
         assert_eq!(in_one_mode(flag::EXCLUDE_KERNEL), Some((0, 50, "kernel mode, not sampled")));
         assert_eq!(in_one_mode(flag::EXCLUDE_USER), Some((0, 50, "user mode, not sampled")));
         assert_eq!(in_one_mode(flag::EXCLUDE_KERNEL | flag::EXCLUDE_USER), None);
-        // Where that is so, processes without samples are counted instead, but in no other recording than a command's.
+        // Processes without samples are counted in no other recording than a command's.
         let counted = |recording: &Recording| Unsampled::new(recording).is_some();
         assert!(counted(&recording(command(), false, flag::EXCLUDE_KERNEL)));
         assert!(

@@ -235,10 +235,13 @@ pub(crate) fn copies_stacks(recording: &Recording) -> bool {
     recording.events().iter().any(|event| event.attr.samples(copied))
 }
 
+fn has_chains(recording: &Recording) -> bool {
+    recording.events().iter().any(|event| event.attr.samples(sample_type::CALLCHAIN))
+}
+
 /// Whether samples tell who called.
 pub(crate) fn follows_calls(recording: &Recording) -> bool {
-    let has_chains = recording.events().iter().any(|event| event.attr.samples(sample_type::CALLCHAIN));
-    has_chains || copies_stacks(recording)
+    has_chains(recording) || copies_stacks(recording)
 }
 
 /// Whether samples have at least the top of the stack, where callers of leaf functions are.
@@ -252,8 +255,7 @@ pub(crate) fn finder_of_chains(
     recording: &Recording,
     options: &SymbolizeOptions,
 ) -> Option<ReturnAddressFinder> {
-    let has_chains = recording.events().iter().any(|event| event.attr.samples(sample_type::CALLCHAIN));
-    let is_of_chains = has_chains && !copies_stacks(recording);
+    let is_of_chains = has_chains(recording) && !copies_stacks(recording);
     let is_x86 = architecture(recording) == Some(Architecture::X86_64);
     (is_of_chains && is_x86).then(|| ReturnAddressFinder::new(options.clone()))
 }

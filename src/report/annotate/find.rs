@@ -21,12 +21,13 @@ pub enum FoundBy {
 /// The functions that are meant, by their index in the table, the heaviest first, and by what they were found: those named
 /// so, or else those whose path ends so, or else those that match it as a regular expression. `weights` are their own, by
 /// index; those without any are not meant, but where all that are named so have none, nothing else is meant instead.
-/// `is_module` tells whether a function's module is wanted.
+/// `is_module` tells whether a function's module is wanted; `of_selected` that weights are of a part of the recording.
 pub fn functions_named(
     frames: &FrameTable,
     weights: &[f64],
     name: &str,
     is_module: impl Fn(&str) -> bool,
+    of_selected: bool,
 ) -> Result<(Vec<usize>, FoundBy), ReportError> {
     let label = |index: usize| frames.functions[index].name.as_str();
     let mut all: Vec<usize> = (0..frames.functions.len())
@@ -39,7 +40,7 @@ pub fn functions_named(
         let Some(first) = named.first() else { return Ok(None) };
         let found: Vec<usize> = named.iter().copied().filter(heavy).collect();
         if found.is_empty() {
-            return Err(ReportError::NothingItself { name: label(*first).to_owned(), of_selected: false });
+            return Err(ReportError::NothingItself { name: label(*first).to_owned(), of_selected });
         }
         Ok(Some(found))
     };

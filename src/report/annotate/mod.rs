@@ -86,17 +86,12 @@ fn annotate_named(
     let is_module = |module: &str| options.module.as_ref().is_none_or(|pattern| pattern.is_match(module));
     let weights = own.weights();
     let selection = &options.selection;
-    if weights.iter().all(|weight| *weight <= 0.0) && selection.is_of_a_part() {
+    let of_selected = selection.is_of_a_part();
+    if of_selected && weights.iter().all(|weight| *weight <= 0.0) {
         let why = nothing_selected::why(selection, parts.profile(), symbols);
         return Err(ReportError::NothingSelected(why));
     }
-    let found = functions_named(&own.frames, &weights, &options.function, is_module);
-    let (found, by) = found.map_err(|error| match error {
-        ReportError::NothingItself { name, .. } => {
-            ReportError::NothingItself { name, of_selected: selection.is_of_a_part() }
-        }
-        error => error,
-    })?;
+    let (found, by) = functions_named(&own.frames, &weights, &options.function, is_module, of_selected)?;
     let annotation = own.annotate(symbolizer, found, options.limit, options.code);
     Ok(Annotation { asked: Some((options.function.clone(), by)), ..annotation })
 }
