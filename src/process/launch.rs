@@ -423,7 +423,9 @@ mod tests {
         assert!(anywhere.contains(": no folder of PATH has it"), "{anywhere}");
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("app");
-        std::fs::write(&file, "#!/nonexistent/interpreter\n").expect("written");
+        // Written by another process: what other tests start meanwhile inherits no open file, which would be busy.
+        let script = format!("echo '#!/nonexistent/interpreter' > '{}'", file.display());
+        assert!(std::process::Command::new("sh").args(["-c", &script]).status().expect("sh").success());
         let plain = said(&file);
         assert!(plain.ends_with(&format!("`chmod +x {}` makes it so", file.display())), "{plain}");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("executable");

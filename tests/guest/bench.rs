@@ -145,8 +145,8 @@ fn stripped_eprof(folder: &Path) -> PathBuf {
     let stripped = Command::new("strip").arg("-o").arg(&eprof).arg(built).status();
     if !stripped.is_ok_and(|status| status.success()) {
         fs::copy(built, &eprof).expect("copied");
+        fs::set_permissions(&eprof, fs::Permissions::from_mode(0o755)).expect("mode");
     }
-    fs::set_permissions(&eprof, fs::Permissions::from_mode(0o755)).expect("mode");
     eprof
 }
 

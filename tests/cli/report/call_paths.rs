@@ -1,7 +1,6 @@
 //! Call paths that are broken, code without symbols, and recordings without an end: what is missing is said.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use eprof_testbed::{eprof, has_program, published, skip};
 
@@ -77,9 +76,8 @@ fn debug_files_are_fetched_only_when_asked() {
     };
     let folder = Folder::with(&Recorded { strange_file: program, ..Recorded::default() });
     let client = folder.path().join("debuginfod-find");
-    fs::write(&client, "#!/bin/sh\necho \"$@\" >> asked\necho 'Server query failed' >&2\nexit 1\n")
-        .expect("written");
-    fs::set_permissions(&client, fs::Permissions::from_mode(0o755)).expect("set");
+    let script = "echo \"$@\" >> asked\necho 'Server query failed' >&2\nexit 1\n";
+    eprof_testbed::programs::write_script(&client, script);
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap_or_default());
     let run = |arguments: &[&str], urls: &str| {
         let mut command = eprof();

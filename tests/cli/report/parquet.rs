@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use eprof::identity::{Identity, Job, Labels};
-use eprof_testbed::{has_program, skip_quietly};
+use eprof_testbed::{has_program, programs, skip_quietly};
 use serde_json::Value;
 
 use super::recording::Recorded;
@@ -200,7 +200,7 @@ fn fleet_says_how_to_get_its_program() {
     let folder = Folder::with(&Recorded::default());
     let empty = tempfile::tempdir().expect("a folder");
     let program = empty.path().join("eprof");
-    fs::copy(eprof_testbed::eprof().get_program(), &program).expect("a copy");
+    programs::copy(eprof_testbed::eprof().get_program(), &program);
     let run = || {
         let mut command = Command::new(&program);
         command
@@ -213,8 +213,7 @@ fn fleet_says_how_to_get_its_program() {
     assert!(!missing.status.success() && said.contains("cargo install --path src/fleet"), "{said}");
     // What lies beside eprof is run with the arguments as they are.
     let beside = empty.path().join("eprof-fleet");
-    fs::write(&beside, "#!/bin/sh\necho \"$@\"\nexit 3\n").expect("written");
-    fs::set_permissions(&beside, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a program");
+    programs::write_script(&beside, "echo \"$@\"\nexit 3\n");
     let found = run();
     assert_eq!(String::from_utf8_lossy(&found.stdout), "report tables --by node --help\n");
     assert_eq!(found.status.code(), Some(3));

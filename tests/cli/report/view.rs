@@ -3,7 +3,6 @@
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -151,9 +150,8 @@ fn fake_browser(folder: &Path, status: i32) -> PathBuf {
     let programs = folder.join("programs");
     fs::create_dir_all(&programs).expect("a folder");
     let starter = programs.join("xdg-open");
-    let script = format!("#!/bin/sh\necho \"$1\" > \"{}/opened\"\nexit {status}\n", folder.display());
-    fs::write(&starter, script).expect("written");
-    fs::set_permissions(&starter, fs::Permissions::from_mode(0o755)).expect("executable");
+    let script = format!("echo \"$1\" > \"{}/opened\"\nexit {status}\n", folder.display());
+    eprof_testbed::programs::write_script(&starter, &script);
     programs
 }
 

@@ -228,10 +228,9 @@ fn functions_of_a_stripped_program_are_told_apart_by_their_starts() {
 /// A program that stands for elfutils' client: it serves files by their build-id from a folder, and notes each question.
 fn fake_client(folder: &Path) -> Debuginfod {
     let program = folder.join("debuginfod-find");
-    let script = "#!/bin/sh\ncd \"${0%/*}\" || exit 1\necho \"$1 $2\" >> asked\n[ -f \"served/$1/$2\" ] || { echo \
+    let script = "cd \"${0%/*}\" || exit 1\necho \"$1 $2\" >> asked\n[ -f \"served/$1/$2\" ] || { echo \
                   'Server query failed: No such file or directory' >&2; exit 1; }\necho \"$PWD/served/$1/$2\"\n";
-    fs::write(&program, script).unwrap();
-    run("chmod", &["+x", "debuginfod-find"], folder);
+    eprof_testbed::programs::write_script(&program, script);
     for kind in ["debuginfo", "executable"] {
         fs::create_dir_all(folder.join("served").join(kind)).unwrap();
     }

@@ -14,8 +14,7 @@ const NOBODY: u32 = 65534;
 /// The binary where every user can execute it: the build folder may be closed to others.
 pub fn readable_eprof(folder: &Folder) -> PathBuf {
     let copy = folder.path().join("eprof");
-    fs::copy(env!("CARGO_BIN_EXE_eprof"), &copy).expect("copied");
-    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).expect("mode");
+    eprof_testbed::programs::copy(env!("CARGO_BIN_EXE_eprof"), &copy);
     copy
 }
 

@@ -6,7 +6,7 @@
 //!   repeat              a long recording out of a short one
 //!   gpu                 power sensors and their recordings; a program that launches kernels
 //!   fakes               libraries in the place of NVIDIA's and of the C library's clocks
-//!   programs            sources of programs to record
+//!   programs            sources of programs to record, and copies that can be started at once
 //!   table_styles        one table in all the styles that programs write tables in
 //!   started             programs that end with the test that started them
 //!   receiver            a server of HTTP that answers as a test wants, also by TLS
