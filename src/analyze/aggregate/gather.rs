@@ -11,6 +11,7 @@ use crate::analyze::aggregate::collect::{Collected, Collector};
 use crate::analyze::aggregate::functions::{Functions, SAMPLES_BEFORE};
 use crate::analyze::aggregate::jit::JitFunctions;
 use crate::analyze::aggregate::not_sampled::{NotSampled, Unseen};
+use crate::analyze::aggregate::one_mode;
 use crate::analyze::aggregate::replay::{Replay, ReplayEnd};
 use crate::analyze::aggregate::samples::SampleList;
 use crate::analyze::aggregate::unsampled::Unsampled;
@@ -83,6 +84,7 @@ pub(crate) fn gather<'r>(
     let unwinding = gatherer.unwinder.map(|unwinder| unwinder.warnings()).unwrap_or_default();
     let folded = gatherer.collector.warning();
     let unsampled = gatherer.unsampled.and_then(|unsampled| unsampled.warning());
+    let not_told = unsampled.into_iter().chain(one_mode::warning(recording, roles));
     Gathered {
         totals: gatherer.totals,
         collected: gatherer.collector.finish(),
@@ -93,7 +95,7 @@ pub(crate) fn gather<'r>(
         sampled: gatherer.sampled,
         samples: gatherer.samples,
         hidden_callers,
-        warnings: [gatherer.jit.into_warnings(), unwinding, folded.into_iter().chain(unsampled).collect()]
+        warnings: [gatherer.jit.into_warnings(), unwinding, folded.into_iter().chain(not_told).collect()]
             .concat(),
         end,
     }

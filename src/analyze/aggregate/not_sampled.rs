@@ -25,7 +25,7 @@ const TOLERATED: f64 = 20e6;
 pub(crate) struct NotSampled {
     /// The event that tells time.
     pub event: u32,
-    /// The program's first process.
+    /// The process that all of it is booked to.
     pub pid: u32,
     missing: Missing,
     sampled: FxHashMap<u32, u64>,
@@ -54,11 +54,16 @@ pub(crate) struct Unseen {
 }
 
 impl NotSampled {
-    /// Only for a command that was sampled alone, wherever it ran, by a clock: what other events count tells no time, and who
-    /// was there before has other children. Of several clocks of one mode each, one may have what the other lacks.
+    /// Only for one program that was sampled alone, wherever it ran, by a clock: what other events count tells no time, and
+    /// of several processes nobody knows whose time it was. Of several clocks of one mode each, one may have what the other
+    /// lacks.
     pub fn new(recording: &Recording, roles: &EventRoles) -> Option<Self> {
         let metadata = recording.metadata()?;
-        let Target::Command { pid, .. } = &metadata.target else { return None };
+        let pid = match &metadata.target {
+            Target::Command { pid, .. } => *pid,
+            Target::Processes(pids) => *pids.first().filter(|_| pids.len() == 1)?,
+            Target::Threads(_) | Target::System => return None,
+        };
         if metadata.system_wide_samples {
             return None;
         }
@@ -78,7 +83,7 @@ impl NotSampled {
         };
         Some(Self {
             event,
-            pid: *pid,
+            pid,
             missing,
             sampled: FxHashMap::default(),
             first: None,
@@ -216,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_command_that_was_sampled_alone_is_compared() {
+    fn only_a_program_that_was_sampled_alone_is_compared() {
         let command = || Target::Command { argv: vec!["app".to_owned()], pid: 50 };
         let compared = |recording: &Recording| {
             let roles = EventRoles::new(recording);
@@ -225,6 +230,9 @@ mod tests {
         assert_eq!(compared(&recording(command(), false, 0)), Some((0, 50, "short processes, not sampled")));
         assert_eq!(compared(&recording(command(), true, 0)), None);
         assert_eq!(compared(&recording(Target::System, false, 0)), None);
+        let running = |pids: &[u32]| compared(&recording(Target::Processes(pids.to_vec()), false, 0));
+        assert_eq!(running(&[7]), Some((0, 7, "short processes, not sampled")));
+        assert_eq!((running(&[7, 8]), running(&[])), (None, None), "whose it was is not known");
         let in_one_mode = |flags| compared(&recording(command(), false, flags));
         assert_eq!(in_one_mode(flag::EXCLUDE_KERNEL), Some((0, 50, "kernel mode, not sampled")));
         assert_eq!(in_one_mode(flag::EXCLUDE_USER), Some((0, 50, "user mode, not sampled")));

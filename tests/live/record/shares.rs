@@ -1,6 +1,6 @@
 //! A program is charged with its own joules, however busy its neighbours are.
 
-use eprof_testbed::eprof;
+use eprof_testbed::{Started, eprof};
 use serde_json::Value;
 
 use super::attach::start;
@@ -134,4 +134,44 @@ fn work_in_the_kernel_is_charged_to_the_program_though_it_is_not_sampled() {
         &["--user-only"],
         "dd if=/dev/urandom of=/dev/null bs=1M count=150 2>/dev/null",
     );
+}
+
+/// Of one process that ran before all is its own; of two it is not known whose, and that is told.
+#[test]
+fn work_in_the_kernel_of_a_running_process_is_charged_to_it() {
+    if !can_record() {
+        return;
+    }
+    let start = || {
+        let mut reader = std::process::Command::new("dd");
+        reader.args(["if=/dev/urandom", "of=/dev/null", "bs=1M"]).stderr(std::process::Stdio::null());
+        Started::new(&mut reader)
+    };
+    let (first, second) = (start(), start());
+    let report = |pids: &str| {
+        let folder = Folder::new();
+        let output = folder
+            .record(["--meter", "estimate", "--watts", "0:8", "--neighbours=never", "--user-only"])
+            .args(["-p", pids, "--duration", "1"])
+            .output()
+            .expect("eprof runs");
+        assert!(output.status.success(), "{}", stderr(&output));
+        let mut command = eprof();
+        command.args(["report", "--format", "json", "-i"]).arg(folder.data());
+        let profile = command.output().expect("eprof runs");
+        serde_json::from_slice::<Value>(&profile.stdout).expect("JSON")
+    };
+    let warned = |profile: &Value| {
+        profile["warnings"].as_array().expect("a list").iter().any(|warning| {
+            warning.as_str().is_some_and(|warning| warning.contains("only user mode was sampled"))
+        })
+    };
+    let of_one = report(&first.id().to_string());
+    let rows = of_one["rows"].as_array().expect("rows");
+    let kernel = rows.iter().find(|row| row["name"] == "kernel mode, not sampled").expect("a row");
+    let all: f64 = rows.iter().map(|row| row["self_joules"].as_f64().unwrap_or(0.0)).sum();
+    assert!(kernel["self_joules"].as_f64().expect("joules") > 0.8 * all, "{rows:?}");
+    assert!(!warned(&of_one), "{}", of_one["warnings"]);
+    let of_both = report(&format!("{},{}", first.id(), second.id()));
+    assert!(warned(&of_both), "whose the time was is not known: {}", of_both["warnings"]);
 }
