@@ -11,11 +11,14 @@
 
 mod code;
 mod markers;
+mod nodes;
 mod power;
 mod processes;
 mod samples;
+mod stack_tree;
 mod tables;
 mod thread;
+mod thread_samples;
 mod timeline;
 
 use std::cmp::Reverse;
@@ -37,8 +40,9 @@ use code::{CATEGORIES, Category, Code, Lib};
 use markers::{Markers, SCHEMA, Schema};
 use power::{Counter, Place, counters};
 use processes::Processes;
-use samples::{Samples, ThreadSamples};
+use samples::Samples;
 use thread::Thread;
+use thread_samples::ThreadSamples;
 use timeline::{Timeline, millis};
 
 /// The version of the format.

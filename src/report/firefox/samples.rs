@@ -7,139 +7,18 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
-
-use super::code::{Code, Frame};
-use super::tables::Tables;
-use super::timeline::{Stretch, Timeline};
-use crate::profile::{AddressId, CallersId, InSlice, Profile, ProfileParts, StackId};
+use super::code::Code;
+use super::nodes::Nodes;
+use super::thread_samples::{Spent, ThreadSamples, Threads};
+use super::timeline::Timeline;
+use crate::profile::{InSlice, Profile, ProfileParts};
 use crate::report::ReportError;
-use crate::report::folded::WholeNumbers;
 use crate::report::select::{Selected, Selection, Weight};
 use crate::report::stack_filter::StackFilter;
 use crate::symbolize::Symbols;
 
 /// What a node of the tree of stacks takes, with its place in the index.
 const BYTES_PER_STACK: usize = 64;
-
-/// Callers whose nodes are remembered, so that what that takes does not grow with a recording: some 12 MB. Those that most
-/// stacks share come first.
-const MOST_CALLERS: usize = 1 << 18;
-
-/// A sample.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sample {
-    /// Nanoseconds since the recording's start.
-    pub time: u64,
-    /// Its node in the thread's tree; `None` where the thread did nothing.
-    pub stack: Option<u32>,
-    /// In the profile's units: microjoules, samples or events.
-    pub weight: u64,
-}
-
-/// What a stack of a thread spent.
-#[derive(Debug, Clone, Copy, Default)]
-struct Spent {
-    /// In the profile's weight.
-    weight: f64,
-    /// CPU time in nanoseconds.
-    busy: f64,
-}
-
-/// A stretch of time in which a thread spent something.
-#[derive(Debug, Clone, Copy)]
-struct Busy {
-    start: u64,
-    end: u64,
-    /// CPU time in nanoseconds.
-    time: f64,
-}
-
-impl Busy {
-    /// The CPU time until then, as if it had been spent evenly.
-    fn until(&self, time: u64) -> f64 {
-        let length = (self.end - self.start).max(1) as f64;
-        self.time * (time.saturating_sub(self.start) as f64 / length).min(1.0)
-    }
-}
-
-/// What is known of one thread.
-pub struct ThreadSamples {
-    pub tables: Tables,
-    pub samples: Vec<Sample>,
-    /// Sum of the samples' weights, before they were rounded.
-    pub weight: f64,
-    whole: WholeNumbers,
-    /// When it spent something, in the order of time.
-    busy: Vec<Busy>,
-}
-
-impl Default for ThreadSamples {
-    fn default() -> Self {
-        Self::new(1.0)
-    }
-}
-
-impl ThreadSamples {
-    fn new(factor: f64) -> Self {
-        let whole = WholeNumbers::new(factor);
-        Self { tables: Tables::default(), samples: Vec::new(), weight: 0.0, whole, busy: Vec::new() }
-    }
-
-    /// What its stacks spent between two times.
-    fn add(&mut self, start: u64, end: u64, spent: &[(Option<u32>, Spent)]) {
-        let total: f64 = spent.iter().map(|(_, spent)| spent.weight).sum();
-        let mut before = 0.0;
-        for &(stack, Spent { weight, .. }) in spent {
-            let share = (before + weight / 2.0) / total;
-            before += weight;
-            self.weight += weight;
-            let number = self.whole.next(weight);
-            if number > 0 {
-                let time = start + ((end - start) as f64 * share) as u64;
-                self.samples.push(Sample { time, stack, weight: number });
-            }
-        }
-    }
-
-    /// As [`ThreadSamples::add`], of a stretch; it did nothing since it was last busy.
-    fn add_stretch(&mut self, stretch: &Stretch, spent: &[(Option<u32>, Spent)]) {
-        let &Stretch { start, end, .. } = stretch;
-        let idle_since = self.busy.last().map_or(0, |busy| busy.end);
-        if idle_since < start {
-            self.idle(idle_since, start);
-        }
-        self.busy.push(Busy { start, end, time: spent.iter().map(|(_, spent)| spent.busy).sum() });
-        self.add(start, end, spent);
-    }
-
-    fn idle(&mut self, from: u64, to: u64) {
-        self.samples.extend([from, to].map(|time| Sample { time, stack: None, weight: 0 }));
-    }
-
-    fn finish(&mut self, end: u64) {
-        if let Some(busy) = self.busy.last().filter(|busy| busy.end < end) {
-            self.idle(busy.end, end);
-        }
-        self.samples.sort_by_key(|sample| sample.time);
-    }
-
-    /// CPU time from each sample's predecessor to itself, in nanoseconds; from the beginning to the first.
-    pub fn cpu_times(&self) -> Vec<u64> {
-        let mut stretches = self.busy.iter().peekable();
-        let (mut ended, mut last) = (0.0, 0);
-        let time = |sample: &Sample| {
-            while let Some(busy) = stretches.next_if(|busy| busy.end <= sample.time) {
-                ended += busy.time;
-            }
-            let until = (ended + stretches.peek().map_or(0.0, |busy| busy.until(sample.time))).round() as u64;
-            let since = until.saturating_sub(last);
-            last = last.max(until);
-            since
-        };
-        self.samples.iter().map(time).collect()
-    }
-}
 
 /// The samples of all threads.
 pub struct Samples {
@@ -173,7 +52,7 @@ impl Samples {
             timeline,
             weight: selected.weight,
             room: parts.spare_bytes() / BYTES_PER_STACK,
-            threads: BTreeMap::new(),
+            threads: Threads { by_index: BTreeMap::new(), factor: units_per_weight(selected.weight) },
             without_time: BTreeMap::new(),
             cut_paths: 0,
         };
@@ -190,22 +69,8 @@ pub fn units_per_weight(weight: Weight) -> f64 {
     }
 }
 
-/// A place in a thread's tree of stacks.
-#[derive(Debug, Clone, Copy, Default)]
-struct Node {
-    /// `None` above all frames.
-    number: Option<u32>,
-    /// There was no memory for what it calls.
-    is_cut: bool,
-}
-
-/// The nodes of a part of the profile that were found so far, by thread.
-#[derive(Default)]
-struct Nodes {
-    of_stacks: FxHashMap<(u32, StackId), Option<u32>>,
-    of_callers: FxHashMap<(u32, CallersId), Node>,
-    path: Vec<(CallersId, AddressId)>,
-}
+/// A thread, by its index in the profile, and a node of its tree.
+type Place = (u32, Option<u32>);
 
 struct Collector<'a> {
     code: &'a Code<'a>,
@@ -213,9 +78,9 @@ struct Collector<'a> {
     weight: Weight,
     /// Nodes of trees of stacks that there is still memory for.
     room: usize,
-    threads: BTreeMap<u32, ThreadSamples>,
+    threads: Threads,
     /// By thread and node.
-    without_time: BTreeMap<(u32, Option<u32>), f64>,
+    without_time: BTreeMap<Place, f64>,
     cut_paths: u64,
 }
 
@@ -230,137 +95,70 @@ impl Collector<'_> {
             }
         }
         let mut per_joule = vec![Spent::default(); part.cells.len()];
-        let mut nodes = Nodes::default();
+        let (mut wanted, mut without_time) = (Vec::new(), Vec::new());
         for (index, cell, totals) in selected.cells(part) {
             let weight = totals.weight(self.weight);
             if weight <= 0.0 || !taken[cell.stack.0 as usize] {
                 continue;
             }
+            wanted.push(index as u32);
             if in_slices[index] > 0.0 {
                 let busy = totals.time.as_nanos() as f64;
                 per_joule[index] = Spent { weight: weight / in_slices[index], busy: busy / in_slices[index] };
             } else {
-                let node = self.node(part, cell.thread.0, cell.stack, &mut nodes);
-                *self.without_time.entry((cell.thread.0, node)).or_default() += weight;
+                without_time.push((index as u32, weight));
             }
         }
-        let mut spent: BTreeMap<(u32, StackId), Spent> = BTreeMap::new();
+        let mut nodes = Nodes::of(part, wanted);
+        nodes.find(self.code, &mut self.threads, &mut self.room);
+        self.cut_paths += nodes.cut_paths;
+        let place = |cell: u32| (part.cells[cell as usize].thread.0, nodes.of_cell(cell));
+        for (cell, weight) in without_time {
+            *self.without_time.entry(place(cell)).or_default() += weight;
+        }
+        let mut spent: Vec<(Place, Spent)> = Vec::new();
         let mut current = None;
         for slice in &part.slices {
             let stretch = self.timeline.index_of(slice.start);
             if stretch != current {
-                self.flush(part, current, &mut spent, &mut nodes);
+                self.flush(current, &mut spent);
                 current = stretch;
             }
             for &InSlice { cell, joules, .. } in &slice.by_cell {
                 let joules = f64::from(joules.max(0.0));
                 let Spent { weight, busy } = per_joule[cell as usize];
                 if joules * weight > 0.0 {
-                    let cell = &part.cells[cell as usize];
-                    let sum = spent.entry((cell.thread.0, cell.stack)).or_default();
-                    sum.weight += joules * weight;
-                    sum.busy += joules * busy;
+                    spent.push((place(cell), Spent { weight: joules * weight, busy: joules * busy }));
                 }
             }
         }
-        self.flush(part, current, &mut spent, &mut nodes);
+        self.flush(current, &mut spent);
     }
 
-    /// Makes samples of what was spent in a stretch.
-    fn flush(
-        &mut self,
-        part: &Profile,
-        stretch: Option<usize>,
-        spent: &mut BTreeMap<(u32, StackId), Spent>,
-        nodes: &mut Nodes,
-    ) {
-        let spent: Vec<((u32, StackId), Spent)> = std::mem::take(spent).into_iter().collect();
-        let Some(stretch) = stretch.and_then(|index| self.timeline.stretches().get(index)) else { return };
-        for of_thread in spent.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
-            let thread = of_thread[0].0.0;
-            let of_thread: Vec<(Option<u32>, Spent)> = of_thread
-                .iter()
-                .map(|&((_, stack), spent)| (self.node(part, thread, stack, nodes), spent))
-                .collect();
-            self.thread(thread).add_stretch(stretch, &of_thread);
-        }
-    }
-
-    fn thread(&mut self, thread: u32) -> &mut ThreadSamples {
-        let factor = units_per_weight(self.weight);
-        self.threads.entry(thread).or_insert_with(|| ThreadSamples::new(factor))
-    }
-
-    /// The node of a stack in its thread's tree, or of as many of its callers as there is memory for.
-    fn node(&mut self, part: &Profile, thread: u32, stack: StackId, nodes: &mut Nodes) -> Option<u32> {
-        if let Some(&node) = nodes.of_stacks.get(&(thread, stack)) {
-            return node;
-        }
-        let callers = self.node_of_callers(part, thread, part.stacks.callers(stack), nodes);
-        let mut node = self.below(thread, callers, part.stacks.innermost(stack));
-        if node.number.is_none() {
-            // Without a frame it would say that nothing ran.
-            node = self.add(thread, node, Frame::UNKNOWN);
-        }
-        self.cut_paths += u64::from(node.is_cut);
-        nodes.of_stacks.insert((thread, stack), node.number);
-        node.number
-    }
-
-    /// The same of callers, of which those that many stacks share are looked up once for each thread.
-    fn node_of_callers(
-        &mut self,
-        part: &Profile,
-        thread: u32,
-        callers: CallersId,
-        nodes: &mut Nodes,
-    ) -> Node {
-        let (mut at, mut inner) = (callers, std::mem::take(&mut nodes.path));
-        let mut node = loop {
-            let Some((address, outer)) = part.stacks.caller(at) else { break Node::default() };
-            if let Some(&known) = nodes.of_callers.get(&(thread, at)) {
-                break known;
+    /// Makes samples of what was spent in a stretch, and empties it.
+    fn flush(&mut self, stretch: Option<usize>, spent: &mut Vec<(Place, Spent)>) {
+        // Stable: sums of equal places do not depend on how they are sorted.
+        spent.sort_by_key(|&(place, _)| place);
+        spent.dedup_by(|(place, more), (of, spent)| {
+            let is_same = place == of;
+            if is_same {
+                spent.weight += more.weight;
+                spent.busy += more.busy;
             }
-            inner.push((at, address));
-            at = outer;
-        };
-        for (at, address) in inner.drain(..).rev() {
-            node = self.below(thread, node, Some(address));
-            if nodes.of_callers.len() < MOST_CALLERS {
-                nodes.of_callers.insert((thread, at), node);
+            is_same
+        });
+        if let Some(stretch) = stretch.and_then(|index| self.timeline.stretches().get(index)) {
+            for of_thread in spent.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
+                let stacks: Vec<_> = of_thread.iter().map(|&((_, node), spent)| (node, spent)).collect();
+                self.threads.thread(of_thread[0].0.0).add_stretch(stretch, &stacks);
             }
         }
-        nodes.path = inner;
-        node
-    }
-
-    /// The node of code that another one calls.
-    fn below(&mut self, thread: u32, node: Node, address: Option<AddressId>) -> Node {
-        let code = self.code;
-        let frames = address.into_iter().flat_map(|address| code.of_address(address));
-        frames.fold(node, |node, frame| self.add(thread, node, frame))
-    }
-
-    /// The node of a frame, if there is memory for it and for what it is called by; the outermost frame always has a place.
-    fn add(&mut self, thread: u32, node: Node, frame: Frame) -> Node {
-        if node.is_cut {
-            return node;
-        }
-        let (code, has_room) = (self.code, self.room > 0 || node.number.is_none());
-        let tables = &mut self.thread(thread).tables;
-        let before = tables.stack_count();
-        let next = tables.stack(code, node.number, frame, has_room);
-        let more = tables.stack_count() - before;
-        self.room = self.room.saturating_sub(more);
-        match next {
-            Some(next) => Node { number: Some(next), is_cut: false },
-            None => Node { is_cut: true, ..node },
-        }
+        spent.clear();
     }
 
     fn finish(mut self) -> Samples {
         let duration = self.timeline.duration().as_nanos();
-        for thread in self.threads.values_mut() {
+        for thread in self.threads.by_index.values_mut() {
             thread.finish(duration);
         }
         let without_time = std::mem::take(&mut self.without_time);
@@ -369,43 +167,11 @@ impl Collector<'_> {
         for of_thread in rest.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
             let spent: Vec<(Option<u32>, Spent)> =
                 of_thread.iter().map(|&((_, node), weight)| (node, Spent { weight, busy: 0.0 })).collect();
-            let thread = self.thread(of_thread[0].0.0);
+            let thread = self.threads.thread(of_thread[0].0.0);
             thread.add(0, duration, &spent);
             thread.samples.sort_by_key(|sample| sample.time);
         }
-        Samples { threads: self.threads, without_time: total, cut_paths: self.cut_paths, weight: self.weight }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn spent(weight: f64, busy: f64) -> Spent {
-        Spent { weight, busy }
-    }
-
-    #[test]
-    fn stacks_of_a_stretch_stand_behind_each_other_and_idle_threads_say_so() {
-        let stretch = |start, end| Stretch { start, end, measured: Vec::new(), slices: 0..0 };
-        let mut thread = ThreadSamples::new(1e6);
-        thread.add_stretch(&stretch(0, 100), &[(Some(0), spent(3.0, 60.0)), (Some(1), spent(1.0, 20.0))]);
-        thread.add_stretch(&stretch(300, 400), &[(Some(1), spent(1e-9, 1.0)), (Some(2), spent(2.0, 99.0))]);
-        thread.finish(1_000);
-        let found: Vec<_> =
-            thread.samples.iter().map(|sample| (sample.time, sample.stack, sample.weight)).collect();
-        let idle = |time| (time, None, 0);
-        let expected = [
-            (37, Some(0), 3_000_000),
-            (87, Some(1), 1_000_000),
-            idle(100),
-            idle(300),
-            // What rounds to nothing is made good by the next.
-            (350, Some(2), 2_000_000),
-            idle(400),
-            idle(1_000),
-        ];
-        assert_eq!(found, expected);
-        assert_eq!(thread.cpu_times(), [30, 40, 10, 0, 50, 50, 0]);
+        let threads = self.threads.by_index;
+        Samples { threads, without_time: total, cut_paths: self.cut_paths, weight: self.weight }
     }
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
 use super::code::{Code, Frame};
+use super::stack_tree::StackTree;
 
 /// A column that says the same in each row.
 pub struct Same<T> {
@@ -37,9 +38,7 @@ pub struct Tables {
     /// Frame, function and line of each frame.
     frames: Vec<(Frame, u32, Option<u32>)>,
     frame_of: FxHashMap<Frame, u32>,
-    /// Caller and frame of each node of the tree of stacks; callers stand before those that they call.
-    stacks: Vec<(Option<u32>, u32)>,
-    stack_of: FxHashMap<(Option<u32>, u32), u32>,
+    stacks: StackTree,
 }
 
 impl Tables {
@@ -55,19 +54,12 @@ impl Tables {
 
     /// The node of a frame that these callers called; `None` if it is new and there is to be no new one.
     pub fn stack(&mut self, code: &Code<'_>, callers: Option<u32>, frame: Frame, room: bool) -> Option<u32> {
-        if let Some(&known) = self.frame_of.get(&frame)
-            && let Some(&stack) = self.stack_of.get(&(callers, known))
-        {
-            return Some(stack);
-        }
-        if !room {
-            return None;
-        }
-        let frame = self.frame(code, frame);
-        self.stacks.push((callers, frame));
-        let index = self.stacks.len() as u32 - 1;
-        self.stack_of.insert((callers, frame), index);
-        Some(index)
+        let frame = match self.frame_of.get(&frame) {
+            Some(&known) => known,
+            None if room => self.frame(code, frame),
+            None => return None,
+        };
+        self.stacks.callee(callers, frame, room)
     }
 
     fn frame(&mut self, code: &Code<'_>, frame: Frame) -> u32 {
@@ -126,7 +118,7 @@ impl Tables {
             prefix: Vec<Option<u32>>,
             frame: Vec<u32>,
         }
-        let (prefix, frame) = self.stacks.iter().copied().unzip();
+        let (prefix, frame) = self.stacks.nodes().unzip();
         Table { length: self.stacks.len(), prefix, frame }
     }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::markers::Markers;
-use super::samples::ThreadSamples;
+use super::thread_samples::ThreadSamples;
 use super::timeline::millis;
 
 /// A thread: who it is, and what is known of it.
