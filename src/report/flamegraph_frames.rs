@@ -4,13 +4,13 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::sync::LazyLock;
+use std::fmt::Write as _;
 
 use inferno::flamegraph::color::Color;
 use quick_xml::escape::{escape, unescape};
-use regex::{Captures, Regex};
 use rustc_hash::FxHashMap;
 
+use super::drawn_frame::{DrawnFrame, frames};
 use super::heat::Heat;
 use crate::label::Label;
 use crate::units::{Joules, Watts};
@@ -104,57 +104,52 @@ impl Painted {
     }
 }
 
-/// How inferno writes what a frame is and its rectangle.
-static FRAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
-        r"<title>(?<name>[^<]*) \((?<count>[0-9,]+) (?<unit>[^ ,()<]+), (?<behind>[^()<]*)\)</title>(?<space>\s*)",
-        r#"<rect (?<place>x="[^"]*" y="(?<y>[0-9]+)" width="[^"]*" height="[^"]*") "#,
-        r#"fill="(?<fill>[^"]*)" fg:x="(?<left>[0-9]+)"(?<text>[^>]*>\s*<text [^>]*>)(?<label>[^<]*)</text>"#,
-    ))
-    .ok()
-});
-
 /// The picture with joules as people read them, and with what is known of its places. `row_height` is in pixels.
-pub(super) fn finish<'s>(svg: &'s str, row_height: usize, painted: Option<&Painted>) -> Cow<'s, str> {
-    let Some(frame) = FRAME.as_ref() else { return Cow::Borrowed(svg) };
-    let pixel_row = |found: &Captures<'_>| found["y"].parse().unwrap_or(0usize);
+pub(super) fn finish(svg: &str, row_height: usize, painted: Option<&Painted>) -> String {
+    let pixel_row = |found: &DrawnFrame<'_>| found.y.parse().unwrap_or(0usize);
     // That of everything has its share as a whole number.
-    let everything = frame.captures_iter(svg).find(|found| found["behind"].starts_with(EVERYTHING));
-    let first_row = everything.as_ref().map_or(0, pixel_row);
-    let svg = frame.replace_all(svg, |found: &Captures<'_>| {
-        let row = pixel_row(found).abs_diff(first_row) / row_height;
-        let left = found["left"].parse().unwrap_or(u64::MAX);
-        let (fill, said) = match painted {
-            Some(painted) if row > 0 => painted.at(row, left),
-            Some(painted) => (found["fill"].to_owned(), painted.everything.as_deref()),
-            None => (found["fill"].to_owned(), None),
-        };
-        // Behind the share inferno says how much more or less a frame has itself, as if it were of all in it.
-        let share = match painted {
-            Some(_) => found["behind"].split(';').next().unwrap_or_default(),
-            None => &found["behind"],
-        };
-        format!(
-            "<title>{} ({}, {}{})</title>{}<rect {} fill=\"{fill}\" fg:x=\"{left}\"{}{}</text>",
-            &found["name"],
-            readable(&found["count"], &found["unit"]),
-            share,
-            said.map(|said| format!(", {said}")).unwrap_or_default(),
-            &found["space"],
-            &found["place"],
-            &found["text"],
-            label(&found["name"], &found["label"]),
-        )
-    });
+    let is_everything = |found: &DrawnFrame<'_>| found.behind.starts_with(EVERYTHING);
+    let mut drawn = frames(svg).filter_map(|(_, found)| found);
+    let first_row = drawn.find(is_everything).map_or(0, |found| pixel_row(&found));
+    let mut finished = String::with_capacity(svg.len() + svg.len() / 8);
+    for (before, found) in frames(svg) {
+        finished.push_str(before);
+        if let Some(found) = found {
+            let row = pixel_row(&found).abs_diff(first_row) / row_height;
+            push_frame(&mut finished, &found, row, painted);
+        }
+    }
+    let svg = finished;
     // When it is resized or zoomed, the picture's own script writes names anew.
     match svg.contains(NAME_IN_SCRIPT) {
-        true => Cow::Owned(svg.replace(NAME_IN_SCRIPT, "short_name(e, w)").replacen(
-            BEFORE_SCRIPT,
-            SHORT_NAME_IN_SCRIPT,
-            1,
-        )),
+        true => {
+            svg.replace(NAME_IN_SCRIPT, "short_name(e, w)").replacen(BEFORE_SCRIPT, SHORT_NAME_IN_SCRIPT, 1)
+        }
         false => svg,
     }
+}
+
+/// Writes a frame of a row.
+fn push_frame(svg: &mut String, found: &DrawnFrame<'_>, row: usize, painted: Option<&Painted>) {
+    let left = found.left.parse().unwrap_or(u64::MAX);
+    let (fill, said) = match painted {
+        Some(painted) if row > 0 => painted.at(row, left),
+        Some(painted) => (found.fill.to_owned(), painted.everything.as_deref()),
+        None => (found.fill.to_owned(), None),
+    };
+    // Behind the share inferno says how much more or less a frame has itself, as if it were of all in it.
+    let share = match painted {
+        Some(_) => found.behind.split(';').next().unwrap_or_default(),
+        None => found.behind,
+    };
+    let DrawnFrame { name, space, place, text, .. } = found;
+    let count = readable(found.count, found.unit);
+    let said = said.map(|said| format!(", {said}")).unwrap_or_default();
+    let label = label(name, found.label);
+    let _ = write!(
+        svg,
+        "<title>{name} ({count}, {share}{said})</title>{space}<rect {place} fill=\"{fill}\" fg:x=\"{left}\"{text}{label}</text>"
+    );
 }
 
 /// How inferno's script takes a frame's name, to cut it to a width `w` in pixels.
@@ -245,7 +240,7 @@ mod tests {
 
     #[test]
     fn titles_have_joules_as_people_read_them() {
-        let title = |text: &str| finish(&frame(text), 16, None).into_owned();
+        let title = |text: &str| finish(&frame(text), 16, None);
         assert_eq!(title("f(int) (12,345 mJ, 1.50%)"), frame("f(int) (12.35 J, 1.50%)"));
         assert_eq!(title("g (7 µJ, 0.01%; +1.00%)"), frame("g (7.000 µJ, 0.01%; +1.00%)"));
         for as_it_is in ["f (3 mJ, x) (12 samples, 1.50%)", "(12,345 mJ)"] {

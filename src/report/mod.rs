@@ -15,6 +15,7 @@ mod cells;
 pub mod csv;
 mod deepest;
 mod division;
+mod drawn_frame;
 mod error;
 pub mod export;
 mod exporter;
