@@ -73,7 +73,7 @@ struct LoadSegment {
 }
 
 /// The segments of an ELF file.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Segments(Vec<LoadSegment>);
 
 impl Segments {

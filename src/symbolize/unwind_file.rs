@@ -11,6 +11,7 @@ use super::elf::{MappedFile, Segments};
 use super::elf_module::open_file;
 use super::error::SymbolizeError;
 use super::options::SymbolizeOptions;
+use super::unwind_files::is_same_file;
 use crate::profile::Module;
 
 /// A part of a module mapped into a process.
@@ -55,6 +56,7 @@ pub(crate) struct UnwindFile {
     pub(crate) architecture: object::Architecture,
     pub(crate) segments: Segments,
     pub(crate) sections: ExplicitModuleSectionInfo<SectionBytes>,
+    file: Arc<MappedFile>,
 }
 
 impl UnwindFile {
@@ -96,7 +98,12 @@ impl UnwindFile {
             text_segment: None,
         };
         let architecture = parsed.architecture();
-        Ok(Self { architecture, segments: Segments::of(&parsed), sections })
+        Ok(Self { architecture, segments: Segments::of(&parsed), sections, file: file.clone() })
+    }
+
+    /// Whether the file is as it was when it was opened; what is in no file does not change.
+    pub(super) fn is_as_it_was(&self) -> bool {
+        self.file.metadata.as_ref().is_none_or(|then| is_same_file(&self.file.path, then))
     }
 
     /// As a part of a process, for the unwinder of whole stacks.
