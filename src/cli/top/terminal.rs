@@ -165,12 +165,9 @@ impl Session<'_> {
                 self.view.shows_help = false;
                 return;
             };
-            let before = (self.view.span, self.view.order, self.view.is_paused);
+            let before = (self.view.span, self.view.order);
             let task = self.view.wish(wish);
-            if self.view.is_paused != before.2 {
-                self.held = self.view.is_paused.then(|| self.history.clone());
-            }
-            if (self.view.span, self.view.order, self.view.is_paused) != before {
+            if (self.view.span, self.view.order) != before {
                 self.refresh();
             }
             task
@@ -187,6 +184,13 @@ impl Session<'_> {
             Task::Quit => self.shared.leave(Signal::SIGTERM),
             // In raw mode the terminal sends no signal itself. The recorder hands it on to a program.
             Task::Interrupt => self.shared.leave(Signal::SIGINT),
+            Task::Hold => {
+                self.held = match self.held.take() {
+                    Some(_) => None,
+                    None => Some(self.history.held()),
+                };
+                self.refresh();
+            }
             Task::NextBy => {
                 let Rows { by, zoom } = self.history.shown.clone();
                 let at = By::ALL.iter().position(|other| *other == by).unwrap_or(0);
