@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::Pid;
 
 use crate::machine::Roots;
-use crate::machine::permissions::Permissions;
+use crate::machine::permissions::{Capability, Permissions};
 use crate::machine::pmu::Pmu;
 use crate::machine::repair;
 use crate::meter::Discovery;
@@ -118,6 +118,10 @@ pub fn describe_running(target: &TargetOptions, roots: &Roots, id: u64) -> io::R
 
 /// What is not known of processes that run already and may be sampled.
 pub fn hidden_code(target: &TargetOptions, roots: &Roots) -> Option<String> {
+    // What is hidden from that right, nothing shows.
+    if Permissions::read(roots).has(Capability::SysPtrace) {
+        return None;
+    }
     let state = ProcessState::new(roots);
     let all = processes(target, &state);
     let hidden = all.iter().filter(|&&pid| state.hides_code(pid)).count();
