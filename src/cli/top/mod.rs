@@ -210,7 +210,7 @@ pub fn run(args: TopArgs) -> Outcome {
         anyhow::bail!("the recording ended early: {failure}");
     }
     warn(&summary.warnings);
-    warn(&nameless_kernel.into_iter().collect::<Vec<_>>());
+    warn(nameless_kernel);
     // Who leaves the view has not failed.
     let left = shared.request().signal() == Some(Signal::SIGTERM)
         && matches!(
