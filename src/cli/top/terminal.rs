@@ -97,6 +97,8 @@ impl Session<'_> {
 
     fn run(&mut self, mut terminal: Terminal<CrosstermBackend<Stdout>>) -> anyhow::Result<()> {
         let can = Abilities { color: Color::Auto.on_stdout(), unicode: has_unicode() };
+        // To lay out a picture that is there already costs more than most windows do.
+        let mut is_drawn = false;
         loop {
             // Asked first: what was written until then is seen below.
             let is_last = self.shared.is_recorded();
@@ -108,10 +110,14 @@ impl Session<'_> {
             if is_new && self.held.is_none() {
                 self.refresh();
             }
-            self.view.output = self.output.as_ref().and_then(ProgramOutput::last_line);
-            terminal.draw(|frame| {
-                draw(frame, &self.view, self.held.as_ref().unwrap_or(&self.history), self.rows, can)
-            })?;
+            let line = self.output.as_ref().and_then(ProgramOutput::last_line);
+            if !is_drawn || is_new || line != self.view.output {
+                self.view.output = line;
+                terminal.draw(|frame| {
+                    draw(frame, &self.view, self.held.as_ref().unwrap_or(&self.history), self.rows, can)
+                })?;
+                is_drawn = true;
+            }
             if is_last || self.shared.has_left() {
                 return Ok(());
             }
