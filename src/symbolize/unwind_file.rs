@@ -11,7 +11,6 @@ use super::elf::{MappedFile, Segments};
 use super::elf_module::open_file;
 use super::error::SymbolizeError;
 use super::options::SymbolizeOptions;
-use super::unwind_files::is_same_file;
 use crate::profile::Module;
 
 /// A part of a module mapped into a process.
@@ -103,7 +102,7 @@ impl UnwindFile {
 
     /// Whether the file is as it was when it was opened; what is in no file does not change.
     pub(super) fn is_as_it_was(&self) -> bool {
-        self.file.metadata.as_ref().is_none_or(|then| is_same_file(&self.file.path, then))
+        self.file.is_as_it_was()
     }
 
     /// As a part of a process, for the unwinder of whole stacks.

@@ -1,6 +1,5 @@
 //! Files with unwind tables that stay open from one recording to the next.
 
-use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
@@ -66,15 +65,10 @@ impl UnwindFiles {
     }
 }
 
-/// Whether what is at the path still is the file that was opened, neither shortened nor written to.
-pub(super) fn is_same_file(path: &std::path::Path, then: &fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let told = |of: &fs::Metadata| (of.dev(), of.ino(), of.size(), of.mtime(), of.mtime_nsec());
-    fs::metadata(path).is_ok_and(|now| told(&now) == told(then))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::profile::ModuleKind;
 
