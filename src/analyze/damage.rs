@@ -73,6 +73,7 @@ fn what_precedes_the_end_is_used() {
             let beginning =
                 format!("the recording is cut off at byte {at}: the next record has {length} bytes");
             assert_eq!(said(&profile, &beginning), 1, "{:?}", profile.warnings);
+            assert_eq!(said(&profile, "the recording is partial"), 0, "said once");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::thread;
 use crate::analyze::earlier::EarlierIntervals;
 use crate::power_model::model::PowerModel;
 use crate::power_model::stored::StoredModel;
-use crate::symbolize::SymbolizeOptions;
+use crate::symbolize::{SymbolizeOptions, UnwindFiles};
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 /// What to make of a recording.
@@ -30,6 +30,8 @@ pub struct Options {
     pub static_energy: StaticEnergy,
     /// Where code is found that must be read to unwind copied stacks.
     pub symbolize: SymbolizeOptions,
+    /// What of it is open already.
+    pub unwind_files: UnwindFiles,
     /// Nothing finer than functions is asked for: addresses of one need not be told apart.
     pub functions: Option<FunctionsAlone>,
     /// Threads to use, at most two; as many as there are CPUs by default.
@@ -158,6 +160,7 @@ impl Default for Options {
             stored_model: None,
             static_energy: StaticEnergy::default(),
             symbolize: SymbolizeOptions::default(),
+            unwind_files: UnwindFiles::default(),
             functions: None,
             threads: None,
             counted: None,

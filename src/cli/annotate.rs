@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
 use eprof::analyze::Dimensions;
 use eprof::label::Label;
 use eprof::pattern::pattern;
 use eprof::report::annotate::{
-    AnnotateOptions, CodeOptions, Sources, Syntax, TextOptions, View, annotate, precision_of_event, write,
+    AnnotateOptions, Annotation, CodeOptions, Sources, Syntax, TextOptions, View, annotate,
+    precision_of_event, write,
 };
 use eprof::report::{ReportError, Style};
 use regex::Regex;
@@ -117,6 +119,12 @@ fn is_file_name(text: &str) -> bool {
         || (text.ends_with('/') && path.is_dir())
 }
 
+/// When the youngest of the programs was written that annotated functions are of, as far as they are here.
+fn built(annotation: &Annotation) -> Option<SystemTime> {
+    let modules = annotation.functions.iter().map(|function| function.module.as_str());
+    modules.filter_map(|path| std::fs::metadata(path).ok()?.modified().ok()).max()
+}
+
 /// Runs the verb.
 pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
     if args.input.is_default() && is_file_name(&args.function) {
@@ -176,7 +184,7 @@ pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
         By::Line => View::Line,
         By::Instruction => View::Instruction,
     };
-    let mut sources = Sources::new(args.source.clone(), loaded.started);
+    let mut sources = Sources::new(args.source.clone(), loaded.started).of_program(built(&annotation));
     let profile = loaded.profile();
     paging.write_to(args.output.as_deref(), |out| {
         let sampled = |name: &str| {

@@ -14,6 +14,7 @@ use eprof::report::export::{EXPORTERS, Exported, Exporter};
 use eprof::report::tree::TreeOptions;
 use eprof::report::{MissingJoules, ReportError, Selection, perf_data};
 use eprof::units::Joules;
+use flate2::write::GzDecoder;
 
 use super::Outcome;
 use super::by;
@@ -31,7 +32,7 @@ Examples:
   eprof export x.data --format collapsed -o energy.folded
   eprof export --format speedscope -o energy.speedscope.json
   eprof export --format pprof -o energy.pb.gz && pprof -http : energy.pb.gz
-  eprof export --format firefox -o energy.json.gz   # open it in https://profiler.firefox.com
+  eprof export --format firefox -o energy.json.gz   # or .json, not packed; open it in https://profiler.firefox.com
   eprof export --format otlp | curl --data-binary @- -H 'Content-Type: application/x-protobuf' \
       http://localhost:4318/v1development/profiles
   eprof export ranks/ --format parquet -o energy   # tables of all recordings, for SQL and `eprof fleet`";
@@ -144,9 +145,24 @@ pub fn run(args: ExportArgs) -> Outcome {
         options: &options,
         warn: &|warning| output::warn([warning]),
     };
-    output::write_to(args.output.as_deref(), |out| exporter.write(&exported, out))?;
+    output::write_to(args.output.as_deref(), |out| {
+        if !is_packed_as_plain(exporter, args.output.as_deref()) {
+            return exporter.write(&exported, out);
+        }
+        let mut plain = GzDecoder::new(out);
+        exporter.write(&exported, &mut plain)?;
+        plain.finish()?;
+        Ok(())
+    })?;
     output::warn(&loaded.profile().warnings);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether the name is one of plain JSON, and the exporter packs it: what reads `.json` takes no gzip, and samply's names tell
+/// the two apart likewise.
+fn is_packed_as_plain(exporter: &dyn Exporter, path: Option<&Path>) -> bool {
+    let ending = path.and_then(Path::extension).and_then(|ending| ending.to_str());
+    exporter.name() == "firefox" && ending.is_some_and(|ending| ending.eq_ignore_ascii_case("json"))
 }
 
 fn export_tables(args: &ExportArgs, paths: &[PathBuf]) -> Outcome {

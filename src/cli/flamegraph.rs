@@ -1,5 +1,6 @@
 //! `eprof flamegraph`: a picture of where the joules went.
 
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -154,6 +155,9 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
         Format::Png => Some(args.output.as_deref().unwrap_or(Path::new("energy.png"))),
         Format::Text => args.output.as_deref(),
     };
+    if format == Format::Png && output::is_stdout(path) && io::stdout().is_terminal() {
+        bail!("png is no text, and standard output is a terminal: name a file with -o, or pipe it on");
+    }
     if format == Format::Text && args.diff.is_some() {
         bail!(
             "text shows one recording: leave out --diff, or leave out --format text for a picture of the difference"

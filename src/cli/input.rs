@@ -24,7 +24,7 @@ use eprof::recording::metadata::{Metadata, Target};
 use eprof::recording::node_meters::{Lending, NodeMeters};
 use eprof::recording::{Opened, Recording, RecordingError};
 use eprof::report::{Selection, Verified, Weight};
-use eprof::symbolize::{Debuginfod, KernelListAhead, SymbolizeOptions, Symbolizer, Symbols};
+use eprof::symbolize::{Debuginfod, KernelListAhead, SymbolizeOptions, Symbolizer, Symbols, UnwindFiles};
 use eprof::text_profile::{self, TextOptions, TextProfile};
 use eprof::units::{Joules, Nanoseconds, Watts};
 use eprof::verify;
@@ -455,6 +455,7 @@ impl InputArgs {
                 recorded_at: modified(path),
                 ..SymbolizeOptions::default()
             },
+            unwind_files: UnwindFiles::default(),
             bucket: self.bucket,
             keep_buckets: needed.slices,
             model,

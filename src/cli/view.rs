@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use eprof::analyze::Dimensions;
 use eprof::identity::Dimension;
 use eprof::report::annotate::{Annotation, Sources, annotate_heaviest};
@@ -13,6 +13,7 @@ use eprof::report::{Options, Report};
 
 use super::Outcome;
 use super::by;
+use super::ending::{self, Named};
 use super::flamegraph::RootArg;
 use super::input::{InputArgs, Loaded, Needed, SelectArgs};
 use super::new_file::keep_inputs;
@@ -21,6 +22,18 @@ use super::recordings;
 use super::work_progress::WorkProgress;
 
 mod browser;
+
+/// What is written.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Page {
+    Html,
+}
+
+impl Named for Page {
+    fn endings(self) -> &'static [&'static str] {
+        &["html", "htm"]
+    }
+}
 
 /// The page that is written if the user names none.
 const DEFAULT_PAGE: &str = "energy.html";
@@ -80,6 +93,7 @@ pub struct ViewArgs {
 
 /// Runs the verb.
 pub fn run(args: ViewArgs) -> Outcome {
+    ending::format(Some(Page::Html), Some(&args.output))?;
     let paths = args.input.paths()?;
     let older = args.diff.as_ref().map(|path| recordings::expand(std::slice::from_ref(path))).transpose()?;
     let inputs: Vec<&Path> = paths.iter().chain(older.iter().flatten()).map(PathBuf::as_path).collect();

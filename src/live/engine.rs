@@ -13,7 +13,7 @@ use crate::power_model::stored::StoredModel;
 use crate::profile::Profile;
 use crate::recording::Recording;
 use crate::recording::metadata::Metadata;
-use crate::symbolize::{SymbolCache, SymbolizeOptions, Symbols};
+use crate::symbolize::{SymbolCache, SymbolizeOptions, Symbols, UnwindFiles};
 use crate::units::Nanoseconds;
 
 /// A window is at least so many times as long as the analysis of the one before it took,
@@ -61,6 +61,7 @@ pub struct Engine {
     bytes: Vec<u8>,
     /// A window alone says too little of the machine's power.
     earlier: EarlierIntervals,
+    unwind_files: UnwindFiles,
 }
 
 impl Engine {
@@ -74,6 +75,7 @@ impl Engine {
             number: 0,
             bytes: Vec::new(),
             earlier: EarlierIntervals::default(),
+            unwind_files: UnwindFiles::default(),
         }
     }
 
@@ -170,7 +172,9 @@ impl Engine {
 
     fn profile(&mut self, cut: Cut) -> Window {
         let Cut { recording, counted } = cut;
+        self.unwind_files.next_recording();
         let options = Options {
+            unwind_files: self.unwind_files.clone(),
             dimensions: self.options.dimensions,
             model: self.options.model.clone(),
             earlier: Some(self.earlier.clone()),

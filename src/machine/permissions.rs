@@ -48,6 +48,8 @@ pub struct Permissions {
     pub knows_perfmon: bool,
     /// Effective capabilities, as bits.
     pub capabilities: u64,
+    /// Capabilities that a program's file can give (`setcap`), as bits: within containers not all.
+    pub bounding: u64,
     /// The capabilities count for the whole machine, not only within a user namespace.
     pub in_initial_namespace: bool,
     /// Programs started now cannot gain rights, not even from `setcap`.
@@ -83,6 +85,7 @@ impl Permissions {
             uid: field("Uid").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0),
             knows_perfmon: version(&read_trimmed(&kernel("osrelease")).unwrap_or_default()) >= (5, 8),
             capabilities: field("CapEff").and_then(|bits| u64::from_str_radix(bits, 16).ok()).unwrap_or(0),
+            bounding: field("CapBnd").and_then(|bits| u64::from_str_radix(bits, 16).ok()).unwrap_or(0),
             in_initial_namespace: user_map.is_empty()
                 || user_map.split_whitespace().eq(["0", "0", "4294967295"]),
             no_new_privileges: field("NoNewPrivs") == Some("1"),
@@ -97,6 +100,13 @@ impl Permissions {
     /// Whether this process has the capability where the kernel asks for it: in the whole machine.
     pub fn has(&self, capability: Capability) -> bool {
         self.in_initial_namespace && self.capabilities >> (capability as u8) & 1 == 1
+    }
+
+    /// Whether `setcap` can give these to a program that this process starts.
+    fn can_be_set(&self, capabilities: &[Capability]) -> bool {
+        self.in_initial_namespace
+            && !self.no_new_privileges
+            && capabilities.iter().all(|&capability| self.bounding >> (capability as u8) & 1 == 1)
     }
 
     fn perfmon(&self) -> bool {
@@ -134,12 +144,33 @@ impl Permissions {
     /// How to get the right to count and sample all tasks of a CPU.
     pub fn cpu_wide_repairs(&self) -> Repairs {
         match &self.container {
-            // Rights come from whoever starts the container; setcap and sysctl within change nothing.
+            // Who starts a container may leave its programs' files this right: settings of the kernel stay closed within.
+            Some(_) if self.knows_perfmon && !self.is_closed() && self.can_be_set(&[Capability::Perfmon]) => {
+                repair::cpu_wide_events_by_file().or(repair::container(false))
+            }
             Some(_) => repair::container(self.is_closed()),
             None if !self.knows_perfmon => repair::cpu_wide_events_before_perfmon(),
             None if self.is_closed() && self.has(Capability::Perfmon) => repair::own_events(),
             None if self.is_closed() => repair::cpu_wide_events_above_2(),
             None => repair::cpu_wide_events(),
+        }
+    }
+
+    /// How to get the right to sample other users' processes.
+    pub fn other_users_repairs(&self) -> Repairs {
+        match &self.container {
+            Some(_) if !self.can_be_set(&[Capability::Perfmon]) => repair::container(self.is_closed()),
+            _ => repair::other_users_tasks(),
+        }
+    }
+
+    /// How to get the names of kernel functions.
+    pub fn kernel_symbols_repairs(&self) -> Repairs {
+        let by_file = self.can_be_set(&[Capability::Perfmon, Capability::Syslog]);
+        match &self.container {
+            Some(_) if by_file => repair::kernel_symbols_by_file().or(repair::container_symbols()),
+            Some(_) => repair::container_symbols(),
+            None => repair::kernel_symbols(),
         }
     }
 
@@ -182,7 +213,7 @@ impl Permissions {
                     "addresses of kernel functions are hidden (kptr_restrict {kptr}, perf_event_paranoid {paranoid})"
                 ),
                 "time in the kernel has no function names",
-                if self.container.is_some() { repair::container_symbols() } else { repair::kernel_symbols() },
+                self.kernel_symbols_repairs(),
             ));
         }
         if !self.unlimited_rings() && self.mlock_kb.is_some_and(|kb| kb < 516) {
@@ -357,6 +388,14 @@ mod tests {
         assert!(contained.cpu_wide_repairs().one_line().contains("sysctl"));
         let contained = Permissions { container: Some("docker".to_owned()), ..user("2", "0") };
         assert!(!contained.cpu_wide_repairs().one_line().contains("sysctl"));
+        assert!(contained.cpu_wide_repairs().one_line().starts_with("docker"), "its files get nothing");
+        let leaves = Permissions { bounding: u64::from_str_radix(PERFMON, 16).expect("bits"), ..contained };
+        let repairs = leaves.cpu_wide_repairs();
+        assert!(repairs.one_line().starts_with("sudo setcap cap_perfmon=ep "), "{repairs}");
+        assert!(repairs.to_string().contains("docker run"), "{repairs}");
+        assert!(leaves.kernel_symbols_repairs().one_line().starts_with("docker"), "CAP_SYSLOG is not left");
+        let closed = Permissions { no_new_privileges: true, ..leaves };
+        assert!(closed.cpu_wide_repairs().one_line().starts_with("docker"));
     }
 
     #[test]

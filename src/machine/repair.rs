@@ -23,6 +23,13 @@ impl Repairs {
         Self(ways.map(|(scope, commands)| Repair { scope: scope.to_owned(), commands }).into())
     }
 
+    /// These ways, and after them `others`.
+    #[must_use]
+    pub fn or(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+
     /// The first way, for an error message.
     pub fn one_line(&self) -> String {
         self.0.first().map(|first| first.commands.join(" && ")).unwrap_or_default()
@@ -62,6 +69,22 @@ pub fn cpu_wide_events() -> Repairs {
     ])
 }
 
+/// To sample other users' processes, whatever `perf_event_paranoid` says.
+pub fn other_users_tasks() -> Repairs {
+    Repairs::of([
+        (THIS_BINARY, vec![setcap("cap_perfmon")]),
+        ("as root", vec![format!("sudo {} ...", own_binary())]),
+    ])
+}
+
+/// To know the code of other users' processes that run already, beside sampling them.
+pub fn other_users_code() -> Repairs {
+    Repairs::of([
+        (THIS_BINARY, vec![setcap("cap_perfmon,cap_syslog,cap_sys_ptrace")]),
+        ("as root", vec![format!("sudo {} ...", own_binary())]),
+    ])
+}
+
 /// To sample one's own programs where `perf_event_paranoid` is above 2; with CAP_PERFMON then all others, too.
 pub fn own_events() -> Repairs {
     Repairs::of([
@@ -90,6 +113,16 @@ pub fn cpu_wide_events_before_perfmon() -> Repairs {
         (FOR_EVER, vec![sysctl_for_good("perf_event_paranoid", "0")]),
         (THIS_BINARY, vec![setcap("cap_sys_admin")]),
     ])
+}
+
+/// As [`cpu_wide_events`] within a container that leaves the capability to its programs' files.
+pub fn cpu_wide_events_by_file() -> Repairs {
+    Repairs::of([(THIS_BINARY, vec![setcap("cap_perfmon")])])
+}
+
+/// To see the addresses of kernel functions, likewise.
+pub fn kernel_symbols_by_file() -> Repairs {
+    Repairs::of([(THIS_BINARY, vec![setcap("cap_perfmon,cap_syslog")])])
 }
 
 /// To see the addresses of kernel functions.

@@ -34,6 +34,9 @@ struct Sets {
 /// The capability to read where the kernel's functions are (`CAP_SYSLOG`), as a set.
 pub const SYSLOG: u64 = 1 << 34;
 
+/// The capability to read what code other users' processes have (`CAP_SYS_PTRACE`), as a set.
+pub const PTRACE: u64 = 1 << 19;
+
 /// Whether this process began with rights that the one who called it has not, so that the C library distrusts what it
 /// was given.
 pub fn is_secure_mode() -> bool {

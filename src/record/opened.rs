@@ -74,6 +74,8 @@ impl Opened {
             opened => opened,
         };
         let (opened, scope, starts_on_exec) = opened?;
+        let is_wide = !matches!(scope, Scope::Tasks(_));
+        let hidden_code = is_wide.then(|| target::hidden_code(target, roots)).flatten();
         let own_time = match scope {
             Scope::Tasks(_) => opened.counters.that_tell_time(&opened.events, sampling.events.is_empty()),
             Scope::ControlGroup(_) | Scope::System => Vec::new(),
@@ -83,7 +85,13 @@ impl Opened {
         }
         gpu_order::tell(&mut energy.domains, &target::gpu_environment(&target.tasks, &process_state));
         Ok(Self {
-            warnings: [opened.warnings.clone(), launches.warnings, unread_meters(&energy)].concat(),
+            warnings: [
+                opened.warnings.clone(),
+                launches.warnings,
+                unread_meters(&energy),
+                hidden_code.into_iter().collect(),
+            ]
+            .concat(),
             notes: [opened.notes.clone(), energy.warnings].concat(),
             kernel_names: KernelNames::new(&opened, &machine.arch),
             meters: energy.meters,

@@ -87,6 +87,12 @@ impl ProcessState {
         state.is_some_and(|state| !state.trim_start().starts_with(['Z', 'X']))
     }
 
+    /// Whether the kernel keeps what code a process has from this user: without it, samples of it have no names.
+    pub fn hides_code(&self, pid: u32) -> bool {
+        let maps = fs::File::open(self.proc_root.join(format!("{pid}/maps")));
+        maps.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    }
+
     /// Appends the state of a process, in records of the event `id`: birth, name and mappings, then
     /// birth and name of each thread.
     pub fn describe(&self, pid: u32, id: u64, out: &mut Vec<u8>) -> Result<(), RecordTooLong> {

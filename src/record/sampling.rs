@@ -1,11 +1,14 @@
 //! Opens what was asked for, or the next best that the kernel permits.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 use nix::errno::Errno;
+use nix::unistd::{Uid, User};
 
 use crate::hardware::MachineInfo;
 use crate::machine::permissions::Permissions;
+use crate::machine::repair::Repairs;
 use crate::machine::{Roots, resolve_event, topology};
 use crate::process::file_limit;
 use crate::record::attr::AttrSettings;
@@ -276,17 +279,40 @@ fn refused(roots: &Roots, events: &[SampledEvent], refusal: Refusal, scope: &Sco
 fn remedy(roots: &Roots, scope: &Scope) -> String {
     let rights = Permissions::read(roots);
     let level = rights.paranoid.map_or("missing".to_owned(), |level| level.to_string());
+    if let Scope::Tasks(tasks) = scope
+        && rights.own_events()
+        && let Some((task, owner)) = of_another_user(roots, tasks, rights.uid)
+    {
+        let ways = list(&rights.other_users_repairs());
+        return format!(
+            "process {task} is of {owner}, and this is another user; what permits to sample other users' processes:{ways}"
+        );
+    }
     let (is_permitted, repairs) = match scope {
         Scope::Tasks(_) => (rights.own_events(), rights.own_repairs()),
         Scope::ControlGroup(_) | Scope::System => (rights.cpu_wide_events(), rights.cpu_wide_repairs()),
     };
-    let ways = repairs.0.iter().map(|way| format!("\n  {}: {}", way.scope, way.commands.join(" && ")));
     match is_permitted {
-        false => format!("perf_event_paranoid is {level}; what permits it:{}", ways.collect::<String>()),
+        false => format!("perf_event_paranoid is {level}; what permits it:{}", list(&repairs)),
         true => {
             "perf_event_paranoid is not the reason. Within a container its filter of system calls must allow \
-             perf_event_open (docker run --cap-add PERFMON); processes of other users need CAP_PERFMON"
+             perf_event_open (docker run --cap-add PERFMON)"
                 .to_owned()
         }
     }
+}
+
+fn list(repairs: &Repairs) -> String {
+    repairs.0.iter().map(|way| format!("\n  {}: {}", way.scope, way.commands.join(" && "))).collect()
+}
+
+/// The first of these tasks that is another user's, and whose.
+fn of_another_user(roots: &Roots, tasks: &[u32], user: u32) -> Option<(u32, String)> {
+    tasks.iter().find_map(|&task| {
+        let owner = std::fs::metadata(roots.procfs.join(task.to_string())).ok()?.uid();
+        (owner != user).then(|| {
+            let name = User::from_uid(Uid::from_raw(owner)).ok().flatten().map(|user| user.name);
+            (task, name.unwrap_or_else(|| format!("user {owner}")))
+        })
+    })
 }

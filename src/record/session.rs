@@ -108,9 +108,13 @@ fn record_into(
     let mut drain = description.write(&mut file, compression, &opened, program.tells_activity(), &roots)?;
 
     let meters = EnergyLog::start(opened.meters, energy.interval, &description.metadata, turn)?;
-    privileges::keep_unless_root(*kept_rights).map_err(RecordError::system("giving up capabilities"))?;
+    let keep =
+        |rights| privileges::keep_unless_root(rights).map_err(RecordError::system("giving up capabilities"));
+    // Other users' processes are described when counters run already, so that nothing is missed between.
+    keep(*kept_rights | privileges::PTRACE)?;
     opened.sampling.start(opened.starts_on_exec)?;
     let running = target::describe_running(target, &roots, opened.sampling.first_id());
+    keep(*kept_rights)?;
     running.and_then(|records| drain.round(&mut [], &records)).map_err(|cause| file.failed(cause))?;
     let groups = opened.sampling.cgroups.as_mut().map(CgroupNames::describe).unwrap_or_default();
     drain.round(&mut [], &groups).map_err(|cause| file.failed(cause))?;

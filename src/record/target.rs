@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use nix::unistd::Pid;
 
 use crate::machine::Roots;
-use crate::machine::permissions::Permissions;
+use crate::machine::permissions::{Capability, Permissions};
 use crate::machine::pmu::Pmu;
+use crate::machine::repair;
 use crate::meter::Discovery;
 use crate::record::counters::Scope;
 use crate::record::error::RecordError;
@@ -113,6 +114,25 @@ pub fn describe_running(target: &TargetOptions, roots: &Roots, id: u64) -> io::R
         state.describe(pid, id, &mut records).map_err(io::Error::other)?;
     }
     Ok(records)
+}
+
+/// What is not known of processes that run already and may be sampled.
+pub fn hidden_code(target: &TargetOptions, roots: &Roots) -> Option<String> {
+    // What is hidden from that right, nothing shows.
+    if Permissions::read(roots).has(Capability::SysPtrace) {
+        return None;
+    }
+    let state = ProcessState::new(roots);
+    let all = processes(target, &state);
+    let hidden = all.iter().filter(|&&pid| state.hides_code(pid)).count();
+    (hidden > 0).then(|| {
+        format!(
+            "{hidden} of {} processes that run already are other users', whose code the kernel hides from this one \
+             (/proc/PID/maps): their samples are [unknown]; with CAP_SYS_PTRACE they have names: {}",
+            all.len(),
+            repair::other_users_code().one_line()
+        )
+    })
 }
 
 fn processes(target: &TargetOptions, state: &ProcessState) -> Vec<u32> {

@@ -23,6 +23,7 @@ use super::tree::{CallTree, Direction};
 use super::{ReportError, Weight};
 use crate::label::Label;
 use crate::profile::ProfileMethod;
+use crate::units::Joules;
 
 /// Frames narrower than this share of the picture are not drawn: a tenth of a pixel.
 const THINNEST: f64 = 1e-4;
@@ -166,17 +167,17 @@ pub fn write_difference(
         .iter()
         .map(|(path, Sides { numbers: [older, newer], .. })| format!("{path} {older} {newer}"))
         .collect();
-    let (unit_name, is) =
-        (unit.name, if options.normalize { " after scaling to the same total" } else { "" });
+    let (what, is) =
+        (newer.weight.name(), if options.normalize { " after scaling to the same total" } else { "" });
     let how = [older, newer].map(|tree| provenance(&tree.summary, tree.weight));
     let how = match how {
         [before, now] if before == now => now,
         [before, now] => format!("before {before}, now {now}"),
     };
     let subtitle = format!(
-        "red: more {unit_name} in the frame itself than before{is}, blue: less, grey: the same, or within two standard errors; before {} {unit_name}, now {} {unit_name}; {how}",
-        grouped((older.total() * unit.per_weight).round() as u64),
-        grouped((newer.total() * unit.per_weight).round() as u64),
+        "red: more {what} in the frame itself than before{is}, blue: less, grey: the same, or within two standard errors; before {}, now {}; {how}",
+        said(older.total(), newer.weight),
+        said(newer.total(), newer.weight),
     );
     let look = Look { unit: &unit, options, subtitle, palette: None, painted: Some(&painted) };
     draw(newer, look, &lines, out)
@@ -232,6 +233,15 @@ fn draw(
 }
 
 /// What inferno counts in.
+/// A weight as it is said everywhere else.
+fn said(weight: f64, of: Weight) -> String {
+    match of {
+        Weight::Joules => Joules::from_joules(weight).to_string(),
+        Weight::Samples => format!("{} samples", grouped(weight.round() as u64)),
+        Weight::Count => format!("{} events", grouped(weight.round() as u64)),
+    }
+}
+
 struct Unit {
     name: &'static str,
     per_weight: f64,
@@ -302,7 +312,14 @@ mod tests {
     use crate::report::fixture::{Fixture, Spent, sample_profile};
     use crate::report::laws::{any_profile, any_root};
     use crate::report::tree::TreeOptions;
-    use crate::units::{Joules, Nanoseconds};
+    use crate::units::Nanoseconds;
+
+    #[test]
+    fn what_both_sides_took_is_said_in_units_that_are_read() {
+        assert_eq!(said(7.590_37, Weight::Joules), "7.590 J");
+        assert_eq!(said(0.012, Weight::Joules), "12.00 mJ");
+        assert_eq!(said(7590.0, Weight::Samples), "7,590 samples");
+    }
 
     #[test]
     fn code_of_more_power_is_redder() {

@@ -125,8 +125,9 @@ struct JsonRow<'a> {
     self_joules: Option<Joules>,
     total_joules: Option<Joules>,
     stderr_joules: Option<Joules>,
-    self_samples: u64,
-    total_samples: u64,
+    /// Joules of a domain have none.
+    self_samples: Option<u64>,
+    total_samples: Option<u64>,
     self_count: u64,
     total_count: u64,
     self_share: Option<f64>,
@@ -229,6 +230,7 @@ impl<'a> JsonRow<'a> {
     fn new(report: &'a Report, row: &'a Row) -> Self {
         let joules = |totals: &Totals| report.summary.has_joules().then_some(totals.joules);
         let sampled = row.kind == RowKind::Samples;
+        let of_samples = report.by != Grouping::Domain;
         Self {
             kind: if sampled { "samples" } else { "balance" },
             name: &row.name,
@@ -242,8 +244,8 @@ impl<'a> JsonRow<'a> {
             self_joules: joules(&row.own),
             total_joules: joules(&row.total),
             stderr_joules: joules(&row.own).filter(|_| sampled).map(|_| row.own.standard_error()),
-            self_samples: row.own.samples,
-            total_samples: row.total.samples,
+            self_samples: of_samples.then_some(row.own.samples),
+            total_samples: of_samples.then_some(row.total.samples),
             self_count: row.own.count,
             total_count: row.total.count,
             self_share: report.share(&row.own),

@@ -1,6 +1,7 @@
 //! A module made ready for lookups, and the lookup of its addresses.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -23,7 +24,7 @@ const LONGEST_RUN: usize = 8_192;
 pub(crate) struct CodeMap<'a> {
     pub(crate) table: SymbolTable<'a>,
     /// Where functions begin that have no symbol.
-    pub(crate) starts: FunctionStarts,
+    pub(crate) starts: Arc<FunctionStarts>,
     /// The way from file offsets to the table's addresses; without it they are the same.
     pub(crate) segments: Option<Segments>,
     pub(crate) debug: Option<DebugMap<'a>>,
@@ -131,17 +132,24 @@ impl<'a> Search<'_, 'a> {
             unnamed = self.map.starts.start_of(address);
             let found = self.symbol(address);
             within = found.as_ref().map(|symbol| address.wrapping_sub(symbol.start));
-            extent = found.as_ref().and_then(|_| self.extent(offset, address));
+            extent = match (&found, unnamed) {
+                (Some(_), _) => self.extent(offset, address, self.map.table.extent(address)),
+                (None, Some(_)) => self.extent(offset, address, self.unnamed_extent(address)),
+                (None, None) => None,
+            };
             self.debug_frames(address.wrapping_sub(self.map.debug_shift), &mut frames);
             let declared = frames.last().and_then(|(function, ..)| *function);
             symbol = found.map(|symbol| self.symbol_function(&symbol, declared));
         }
         // Innermost first. The outermost is the symbol's function, whatever debug information calls it.
         let (outermost, file, line) = frames.pop().unwrap_or_default();
-        let function = symbol.or(outermost).unwrap_or_else(|| {
-            let unnamed = unnamed.and_then(|start| self.unnamed_function(start));
-            unnamed.unwrap_or_else(|| self.unknown_function(offset))
-        });
+        let unnamed = unnamed.filter(|_| symbol.or(outermost).is_none());
+        let unnamed = unnamed.and_then(|start| self.unnamed_function(start));
+        if symbol.is_none() && unnamed.is_none() {
+            extent = None;
+        }
+        let function = symbol.or(outermost).or(unnamed);
+        let function = function.unwrap_or_else(|| self.unknown_function(offset));
         self.found.add_frame(SourceFrame { function, file, line, inlined: false });
         while let Some((function, file, line)) = frames.pop() {
             match (function, self.found.frames.last_mut()) {
@@ -157,10 +165,16 @@ impl<'a> Search<'_, 'a> {
         self.frames = frames;
     }
 
-    /// The profile's addresses around `offset` that the same symbol names as this `address` of the table. They are as far
-    /// from each other as the table's where they lie in one segment.
-    fn extent(&self, offset: u64, address: u64) -> Option<Range<u64>> {
-        let in_table = self.map.table.extent(address)?;
+    /// The addresses around `address` of the same function without a symbol.
+    fn unnamed_extent(&self, address: u64) -> Option<Range<u64>> {
+        let ((start, end), gap) = (self.map.starts.extent_of(address)?, self.map.table.gap(address)?);
+        Some(start.max(gap.start)..end.min(gap.end))
+    }
+
+    /// The profile's addresses around `offset` that have the same name as this `address` of the table, given those of the
+    /// table. They are as far from each other where they lie in one segment.
+    fn extent(&self, offset: u64, address: u64, in_table: Option<Range<u64>>) -> Option<Range<u64>> {
+        let in_table = in_table?;
         let start = offset.checked_sub(address - in_table.start)?;
         let end = offset.checked_add(in_table.end - address)?;
         let is_straight = self.map.address(start) == Some(in_table.start)

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
@@ -51,6 +52,15 @@ impl MappedFile {
         Self { path: PathBuf::from(name), metadata: None, content: Content::Copied(bytes) }
     }
 
+    /// Whether what is at the path still is the file that was opened, neither shortened nor written to; what is in no file
+    /// does not change.
+    pub(crate) fn is_as_it_was(&self) -> bool {
+        let told = |of: &Metadata| (of.dev(), of.ino(), of.size(), of.mtime(), of.mtime_nsec());
+        self.metadata
+            .as_ref()
+            .is_none_or(|then| fs::metadata(&self.path).is_ok_and(|now| told(&now) == told(then)))
+    }
+
     pub(crate) fn data(&self) -> &[u8] {
         match &self.content {
             Content::Mapped(map) => map,
@@ -73,7 +83,7 @@ struct LoadSegment {
 }
 
 /// The segments of an ELF file.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Segments(Vec<LoadSegment>);
 
 impl Segments {

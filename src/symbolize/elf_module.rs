@@ -78,6 +78,11 @@ impl ElfFiles {
         &self.image
     }
 
+    /// The file with the symbols.
+    pub(crate) fn symbol_file(&self) -> &MappedFile {
+        &self.debug
+    }
+
     /// Builds the symbol table.
     pub(crate) fn code_map<'a>(&'a self, dwos: &'a DwoArena) -> Result<CodeMap<'a>, SymbolizeError> {
         let image = parse(&self.image)?;
@@ -109,7 +114,14 @@ impl ElfFiles {
         if self.info.is_some() && debug.is_none() {
             warnings.push(SymbolizeError::DebugInfo { path: self.debug.path.clone() });
         }
-        Ok(CodeMap { table, starts, segments: Some(Segments::of(&image)), debug, debug_shift: 0, warnings })
+        Ok(CodeMap {
+            table,
+            starts: Arc::new(starts),
+            segments: Some(Segments::of(&image)),
+            debug,
+            debug_shift: 0,
+            warnings,
+        })
     }
 }
 

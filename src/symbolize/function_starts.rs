@@ -55,6 +55,11 @@ impl FunctionStarts {
         Self { functions }
     }
 
+    /// How many functions.
+    pub(crate) fn len(&self) -> usize {
+        self.functions.len()
+    }
+
     /// The start of the function that an address lies in.
     pub(crate) fn start_of(&self, address: u64) -> Option<u64> {
         self.extent_of(address).map(|(start, _)| start)
@@ -64,7 +69,8 @@ impl FunctionStarts {
     pub(crate) fn extent_of(&self, address: u64) -> Option<(u64, u64)> {
         let behind = self.functions.partition_point(|(start, _)| *start <= address);
         let &(start, end) = self.functions.get(behind.checked_sub(1)?)?;
-        (address < end).then_some((start, end))
+        let next = self.functions.get(behind).map_or(u64::MAX, |(next, _)| *next);
+        (address < end).then_some((start, end.min(next)))
     }
 }
 
@@ -76,6 +82,9 @@ mod tests {
     fn an_address_is_of_the_function_that_it_lies_in() {
         let starts = FunctionStarts { functions: vec![(0x100, 0x140), (0x150, 0x160)] };
         let found = [0xff, 0x100, 0x13f, 0x140, 0x150, 0x15f, 0x160].map(|address| starts.start_of(address));
+        let nested = FunctionStarts { functions: vec![(0x100, 0x140), (0x120, 0x130)] };
+        let found_nested = [0x110, 0x124, 0x138].map(|address| nested.extent_of(address));
+        assert_eq!(found_nested, [Some((0x100, 0x120)), Some((0x120, 0x130)), None]);
         assert_eq!(found, [None, Some(0x100), Some(0x100), None, Some(0x150), Some(0x150), None]);
         assert_eq!(FunctionStarts::default().start_of(0), None);
     }

@@ -6,6 +6,7 @@
 
 use std::cell::OnceCell;
 use std::ops::Range;
+use std::sync::Arc;
 
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, EhFrameHdr, Encoding, EndianSlice, Evaluation,
@@ -17,6 +18,7 @@ use rustc_hash::FxHashMap;
 use super::call_instruction::may_return_between;
 use super::options::SymbolizeOptions;
 use super::unwind_file::{CodeMapping, UnwindFile};
+use super::unwind_files::UnwindFiles;
 use crate::profile::{Module, ModuleKind};
 
 /// Most addresses whose answer is kept: each takes 24 bytes, down to seven sixteenths of a table filled.
@@ -47,6 +49,7 @@ pub enum ReturnAddress {
 #[derive(Debug)]
 pub struct ReturnAddressFinder {
     options: SymbolizeOptions,
+    opened: UnwindFiles,
     files: FxHashMap<Module, Option<FrameTables>>,
     /// By state of an address space and address; `None` where no code is.
     known: FxHashMap<(u32, u64), Option<ReturnAddress>>,
@@ -55,7 +58,13 @@ pub struct ReturnAddressFinder {
 impl ReturnAddressFinder {
     /// Files are found as for symbols.
     pub fn new(options: SymbolizeOptions) -> Self {
-        Self { options, files: FxHashMap::default(), known: FxHashMap::default() }
+        let (opened, files, known) = Default::default();
+        Self { options, opened, files, known }
+    }
+
+    /// With the files that others opened, all of them by the same options.
+    pub fn with_files(self, opened: UnwindFiles) -> Self {
+        Self { opened, ..self }
     }
 
     /// Where the function that has an instruction at this address keeps its return address; `None` if no code is
@@ -101,7 +110,7 @@ impl ReturnAddressFinder {
     fn tables_of(&mut self, mapping: &CodeMapping<'_>) -> Option<&mut FrameTables> {
         if !self.files.contains_key(mapping.module) {
             let is_file = matches!(mapping.module.kind, ModuleKind::File | ModuleKind::Vdso);
-            let file = is_file.then(|| UnwindFile::open(&self.options, mapping.module).ok()).flatten();
+            let file = is_file.then(|| self.opened.open(&self.options, mapping.module).ok()).flatten();
             let file = file.filter(|file| file.architecture == object::Architecture::X86_64);
             self.files.insert(mapping.module.clone(), file.map(FrameTables::new));
         }
@@ -112,7 +121,7 @@ impl ReturnAddressFinder {
 /// The tables of a file, and the way into them.
 #[derive(Debug)]
 struct FrameTables {
-    file: UnwindFile,
+    file: Arc<UnwindFile>,
     bases: BaseAddresses,
     /// Of `.eh_frame`, where it has no index of its own.
     eh_frame: OnceCell<Vec<Entry>>,
@@ -128,7 +137,7 @@ struct Entry {
 }
 
 impl FrameTables {
-    fn new(file: UnwindFile) -> Self {
+    fn new(file: Arc<UnwindFile>) -> Self {
         let sections = &file.sections;
         let start = |range: &Option<Range<u64>>| range.as_ref().map_or(0, |range| range.start);
         let bases = BaseAddresses::default()

@@ -86,6 +86,17 @@ impl<'a> SymbolTable<'a> {
         Self { symbols, reach }
     }
 
+    /// Of symbols in the order of a table, each with the highest end up to it in that table.
+    pub(crate) fn of_sorted(symbols: impl Iterator<Item = (Symbol<'a>, u64)>) -> Self {
+        let (symbols, reach) = symbols.unzip();
+        Self { symbols, reach }
+    }
+
+    /// The symbols in order, each with the highest end up to it.
+    pub(crate) fn with_reach(&self) -> impl Iterator<Item = (Symbol<'a>, u64)> {
+        self.symbols.iter().copied().zip(self.reach.iter().copied())
+    }
+
     /// The symbol that contains `address`, the innermost where several nest. `readable` turns a raw name into
     /// the one whose length and underscores decide among aliases.
     pub(crate) fn find(&self, address: u64, readable: impl Fn(&Symbol<'a>) -> String) -> Option<Symbol<'a>> {
@@ -108,6 +119,14 @@ impl<'a> SymbolTable<'a> {
 }
 
 impl SymbolTable<'_> {
+    /// The addresses around `address` that no symbol contains, as far as that is certain; `None` where one may.
+    pub(crate) fn gap(&self, address: u64) -> Option<Range<u64>> {
+        let behind = self.symbols.partition_point(|symbol| symbol.start <= address);
+        let start = behind.checked_sub(1).map_or(0, |last| self.reach[last]);
+        let end = self.symbols.get(behind).map_or(u64::MAX, |next| next.start);
+        (start <= address).then_some(start..end)
+    }
+
     /// The addresses around `address` that [`SymbolTable::find`] gives the same symbol, as far as that is certain;
     /// `None` where it gives none.
     pub(crate) fn extent(&self, address: u64) -> Option<Range<u64>> {
@@ -260,6 +279,8 @@ mod tests {
         assert_eq!(table.extent(0x110), Some(0x100..0x120));
         assert_eq!(table.extent(0x1f0), Some(0x130..0x200));
         assert_eq!((table.extent(0xff), table.extent(0x200)), (None, None));
+        assert_eq!(table.gap(0xff), Some(0..0x100));
+        assert_eq!((table.gap(0x110), table.gap(0x200)), (None, Some(0x200..0x300)));
     }
 
     #[test]

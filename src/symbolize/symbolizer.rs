@@ -9,6 +9,7 @@ use super::code_map::{CodeMap, Wanted};
 use super::demangle::Demangler;
 use super::dwarf::DebugLookup;
 use super::error::SymbolizeError;
+use super::kept_tables::KeptTables;
 use super::machine_code::MachineCode;
 use super::named_files;
 use super::options::SymbolizeOptions;
@@ -24,6 +25,7 @@ use crate::profile::{CodeAddress, Module, ModuleId, ModuleKind};
 pub struct Symbolizer {
     options: SymbolizeOptions,
     kernel_ahead: Mutex<Option<KernelListAhead>>,
+    kept: Option<KeptTables>,
 }
 
 /// The addresses of one module, ascending.
@@ -45,7 +47,12 @@ struct Run {
 impl Symbolizer {
     /// With these options.
     pub fn new(options: SymbolizeOptions) -> Self {
-        Self { options, kernel_ahead: Mutex::new(None) }
+        Self { options, kernel_ahead: Mutex::new(None), kept: None }
+    }
+
+    /// For who looks up a few names at a time, again and again, and no lines.
+    pub(crate) fn keeping_tables(self) -> Self {
+        Self { kept: Some(KeptTables::default()), ..self }
     }
 
     /// With the kernel's list of symbols as it is being read.
@@ -86,7 +93,17 @@ impl Symbolizer {
             Source::open(&self.options, origins.list[index], kernel_build_id, ahead, addresses.into_iter())
         });
         let maps = threads.map(sources.len(), |index| match &sources[index] {
-            Ok(source) => source.code_map(&dwos).unwrap_or_else(CodeMap::unusable),
+            Ok(source) => {
+                let read = || source.code_map(&dwos).unwrap_or_else(CodeMap::unusable);
+                let (Some(kept), Source::Elf(files), Origin::Elf(module)) =
+                    (&self.kept, source, origins.list[index])
+                else {
+                    return read();
+                };
+                let its = groups.iter().filter(|group| group.origin == index);
+                let offsets = its.flat_map(|group| group.items).map(|item| item.address);
+                kept.code_map(module, files, offsets, read)
+            }
             Err(_) => CodeMap::default(),
         });
         let warnings = sources.iter().filter_map(|source| source.as_ref().err());

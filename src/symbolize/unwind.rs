@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use super::error::SymbolizeError;
 use super::options::SymbolizeOptions;
 use super::unwind_file::{CodeMapping, MappedModule, SectionBytes, UnwindFile};
+use super::unwind_files::UnwindFiles;
 use crate::profile::{Module, ModuleKind};
 
 /// Most frames of one stack.
@@ -85,6 +86,7 @@ impl StackRegisters {
 #[derive(Debug)]
 pub struct StackUnwinder {
     options: SymbolizeOptions,
+    opened: UnwindFiles,
     files: FxHashMap<Module, Result<Arc<UnwindFile>, usize>>,
     /// Modules whose files were not used.
     refused: Vec<Refused>,
@@ -128,7 +130,12 @@ impl StackUnwinder {
             }
         };
         let (files, refused_ranges) = (FxHashMap::default(), FxHashMap::default());
-        Self { options, files, refused: Vec::new(), refused_ranges, engine }
+        Self { options, opened: UnwindFiles::default(), files, refused: Vec::new(), refused_ranges, engine }
+    }
+
+    /// With the files that others opened, all of them by the same options.
+    pub fn with_files(self, opened: UnwindFiles) -> Self {
+        Self { opened, ..self }
     }
 
     /// Appends the frames of a stack to `frames`, innermost first: the current instruction, then return
@@ -144,7 +151,7 @@ impl StackUnwinder {
         stack: &[u8],
         frames: &mut Vec<u64>,
     ) {
-        let Self { options, files, refused, refused_ranges, engine } = self;
+        let Self { options, opened, files, refused, refused_ranges, engine } = self;
         let first = frames.len();
         let modules = || {
             let mut ranges = Vec::new();
@@ -153,7 +160,7 @@ impl StackUnwinder {
                     return None;
                 }
                 let file = files.entry(mapping.module.clone()).or_insert_with(|| {
-                    UnwindFile::open(options, mapping.module).map(Arc::new).map_err(|why| {
+                    opened.open(options, mapping.module).map_err(|why| {
                         refused.push(Refused { path: mapping.module.path.clone(), why, stacks: 0 });
                         refused.len() - 1
                     })

@@ -55,6 +55,7 @@ pub(crate) struct UnwindFile {
     pub(crate) architecture: object::Architecture,
     pub(crate) segments: Segments,
     pub(crate) sections: ExplicitModuleSectionInfo<SectionBytes>,
+    file: Arc<MappedFile>,
 }
 
 impl UnwindFile {
@@ -96,7 +97,12 @@ impl UnwindFile {
             text_segment: None,
         };
         let architecture = parsed.architecture();
-        Ok(Self { architecture, segments: Segments::of(&parsed), sections })
+        Ok(Self { architecture, segments: Segments::of(&parsed), sections, file: file.clone() })
+    }
+
+    /// Whether the file is as it was when it was opened; what is in no file does not change.
+    pub(super) fn is_as_it_was(&self) -> bool {
+        self.file.is_as_it_was()
     }
 
     /// As a part of a process, for the unwinder of whole stacks.

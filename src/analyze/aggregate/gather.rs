@@ -175,9 +175,10 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             }
             .with_room_for_addresses(room.limits.addresses)
             .with_return_addresses(
-                finder_of_chains(recording, &options.symbolize).filter(|_| options.dimensions.stacks),
+                finder_of_chains(recording, options).filter(|_| options.dimensions.stacks),
             ),
             unwinder: SampleUnwinder::for_recording(recording, &options.symbolize)
+                .map(|unwinder| unwinder.with_files(options.unwind_files.clone()))
                 .filter(|_| options.dimensions.stacks),
             launches,
             totals,

@@ -4,12 +4,13 @@
 use perf_data::format::sample_type;
 use perf_data::record::{Callchain, Sample, UserRegisters};
 
+use crate::analyze::options::Options;
 use crate::profile::{HiddenCallers, ModuleKind};
 use crate::recording::Recording;
 use crate::recording::gpu_events::ARGUMENTS_STACK_BYTES;
 use crate::symbolize::{
     Architecture, CodeMapping, ReturnAddress, ReturnAddressFinder, StackRegisters, StackUnwinder,
-    SymbolizeOptions,
+    SymbolizeOptions, UnwindFiles,
 };
 use crate::timeline::{Mapping, TaskId, Tasks};
 
@@ -56,6 +57,15 @@ impl SampleUnwinder {
             frames: Vec::new(),
             hidden_callers,
         })
+    }
+
+    /// With the files that others opened, all of them by the same options.
+    pub fn with_files(self, opened: UnwindFiles) -> Self {
+        Self {
+            unwinder: self.unwinder.with_files(opened.clone()),
+            return_addresses: self.return_addresses.with_files(opened),
+            ..self
+        }
     }
 
     /// How often a chain of frame pointers lacked callers, so far.
@@ -251,13 +261,11 @@ pub(crate) fn copies_tops_of_stacks(recording: &Recording) -> bool {
 
 /// Finds return addresses of a recording's chains of frame pointers; `None` where there are no such chains, or the
 /// processor is not 64-bit x86.
-pub(crate) fn finder_of_chains(
-    recording: &Recording,
-    options: &SymbolizeOptions,
-) -> Option<ReturnAddressFinder> {
+pub(crate) fn finder_of_chains(recording: &Recording, options: &Options) -> Option<ReturnAddressFinder> {
     let is_of_chains = has_chains(recording) && !copies_stacks(recording);
     let is_x86 = architecture(recording) == Some(Architecture::X86_64);
-    (is_of_chains && is_x86).then(|| ReturnAddressFinder::new(options.clone()))
+    (is_of_chains && is_x86)
+        .then(|| ReturnAddressFinder::new(options.symbolize.clone()).with_files(options.unwind_files.clone()))
 }
 
 /// The name of the recorded processor's architecture; a recorder that was killed did not write it.

@@ -123,7 +123,10 @@ pub(crate) fn assemble(
         ));
     }
     profile.warnings.extend(SampleUnwinder::obstacle(recording));
-    if profile.is_partial {
+    let of_end = gathered.end.warnings();
+    // Where the file ends in a record, that says where and why.
+    let is_said = of_end.iter().any(|warning| warning.starts_with(CUT_OFF));
+    if profile.is_partial && !is_said {
         profile.warnings.push(
             "the recording is partial: its recorder was killed or the file was cut off; this is what it holds up to \
              there"
@@ -131,10 +134,12 @@ pub(crate) fn assemble(
         );
     }
     profile.warnings.extend(out_of_reach(gathered.hidden_callers, copies_tops_of_stacks(recording)));
-    profile.warnings.extend(gathered.end.warnings());
+    profile.warnings.extend(of_end);
     Assembled { profile, positions, by_event, pool_factors }
 }
 
+/// How the warning of a file begins that ends within a record.
+const CUT_OFF: &str = "the recording is cut off";
 /// Of recordings whose recorder was killed before the second reading of the CPU times, by which its estimates and what others took
 /// are known.
 const OTHERS_UNKNOWN: &str = "the recorder was killed before it knew what other processes took: their joules are among the functions'. Where a \

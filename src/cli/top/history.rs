@@ -122,6 +122,8 @@ pub enum Order {
 pub struct History {
     pub shown: Rows,
     pub filter: Option<Regex>,
+    /// No window comes to it any more: it is looked at while others go on.
+    pub is_held: bool,
     recent: VecDeque<Kept>,
     so_far: SoFar,
     domains: Vec<DomainWatts>,
@@ -141,6 +143,7 @@ impl History {
         let shown = Rows { by, zoom: None };
         Self {
             filter,
+            is_held: false,
             recent: VecDeque::new(),
             so_far: SoFar::new(&shown, also),
             shown,
@@ -148,6 +151,11 @@ impl History {
             windows: 0,
             warnings: Vec::new(),
         }
+    }
+
+    /// What there is now, to be looked at while it goes on.
+    pub fn held(&self) -> Self {
+        Self { is_held: true, ..self.clone() }
     }
 
     /// Windows that were seen.

@@ -85,7 +85,8 @@ pub fn write(history: &History, picture: &Picture, rows: usize, out: &mut impl W
     let columns = Columns::new(&picture.rows, width);
     writeln!(out, "{}", columns.title(history.shown.by, Order::Watts, picture.since))?;
     let names: Vec<Label> = picture.rows.iter().take(rows).map(Shown::name).collect();
-    let names = ShortNames::all(&names.iter().collect::<Vec<_>>(), columns.name(), Label::short_name);
+    let names =
+        ShortNames::all(&names.iter().collect::<Vec<_>>(), columns.name(), history.shown.by.short_name());
     for (row, name) in picture.rows.iter().zip(&names) {
         writeln!(out, "{}", columns.row(row, name, Order::Watts))?;
     }

@@ -146,6 +146,7 @@ pub fn run(args: TopArgs) -> Outcome {
         kernel_cache: cache_folder(),
         lines: by.tells_lines(),
     };
+    let nameless_kernel = nameless_kernel(&Permissions::read(&Roots::default()));
     let not_watched = not_watched(&options.target);
     if let Some(note) = not_watched.as_ref().filter(|_| as_lines) {
         say(note);
@@ -209,6 +210,7 @@ pub fn run(args: TopArgs) -> Outcome {
         anyhow::bail!("the recording ended early: {failure}");
     }
     warn(&summary.warnings);
+    warn(nameless_kernel);
     // Who leaves the view has not failed.
     let left = shared.request().signal() == Some(Signal::SIGTERM)
         && matches!(
@@ -224,6 +226,14 @@ fn not_watched(target: &TargetOptions) -> Option<String> {
     let command = until.first()?.to_string_lossy().into_owned();
     let numbers = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
     Some(format!("only process {numbers} is watched, until {command} ends; without -p {command} is"))
+}
+
+/// Why functions of the kernel have no names, where it is sampled.
+fn nameless_kernel(rights: &Permissions) -> Option<String> {
+    (rights.own_kernel_events() && !rights.kernel_symbols()).then(|| {
+        let repair = rights.kernel_symbols_repairs().one_line();
+        format!("functions of the kernel have no names: it hides its addresses from this user; to see them: {repair}")
+    })
 }
 
 fn options(args: TopArgs) -> anyhow::Result<RecordOptions> {

@@ -1,7 +1,10 @@
 //! What rows stand for, and what they are cut down to.
 
+use std::borrow::Cow;
+
 use clap::ValueEnum;
 use eprof::identity::Dimension;
+use eprof::label::Label;
 use eprof::report::{Grouping, Options, Selection, SortKey};
 
 use super::zoom::Zoom;
@@ -47,6 +50,14 @@ impl By {
         }
     }
 
+    /// How names of its rows are cut: what tells a process from others of its name stays.
+    pub fn short_name(self) -> fn(&Label, usize) -> Cow<'_, str> {
+        match self {
+            Self::Process | Self::Thread => short_before_ids,
+            _ => Label::short_name,
+        }
+    }
+
     /// Whether source lines are to be looked up.
     pub fn tells_lines(self) -> bool {
         self == Self::Line
@@ -79,5 +90,29 @@ impl Rows {
         let (by, dimensions) = self.by.grouping();
         let selection = self.zoom.as_ref().map_or_else(Selection::default, Zoom::selection);
         Options { by, dimensions, selection, inline: false, sort: SortKey::Own, ..Options::default() }
+    }
+}
+
+/// `name (ids)` in at most so many columns, with all of the ids.
+fn short_before_ids(name: &Label, columns: usize) -> Cow<'_, str> {
+    let Some((before, ids)) = name.as_str().rsplit_once(" (") else { return name.short_name(columns) };
+    let ids = format!(" ({ids}");
+    let before = Label::new(before);
+    Cow::Owned(before.short_name(columns.saturating_sub(ids.len())).into_owned() + &ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_keep_their_numbers_where_their_names_are_cut() {
+        let name = Label::new("kworker/u9:3-events_unbound (71234)");
+        let short = By::Process.short_name();
+        assert_eq!(short(&name, 40), "kworker/u9:3-events_unbound (71234)");
+        let cut = short(&name, 24);
+        assert!(cut.ends_with(" (71234)") && cut.starts_with("kworker/"), "{cut}");
+        assert_eq!(cut.chars().count(), 24, "{cut}");
+        assert_eq!(By::Function.short_name()(&Label::new("f(int, int)"), 5), "f(…)");
     }
 }

@@ -125,7 +125,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, 
     };
     let zoom = history.shown.zoom.as_ref().map_or(String::new(), |zoom| format!("  only {zoom}"));
     let filter = history.filter.as_ref().map_or(String::new(), |filter| format!("  /{filter}/"));
-    let held = if view.is_paused { "  HELD" } else { "" };
+    let held = if history.is_held { "  HELD" } else { "" };
     let text = format!("eprof top  {} by {order}, {span}{zoom}{filter}{held}", history.shown.by.plural());
     frame.render_widget(
         Paragraph::new(letters(&Label::new(&text).shortened(area.width.into()), can)).style(style(
@@ -205,7 +205,8 @@ fn draw_rows(
     // The selected row is always among those that are shown.
     let first = (view.place() + 1).saturating_sub(room);
     let names: Vec<Label> = view.rows().iter().skip(first).take(room).map(Shown::name).collect();
-    let names = ShortNames::all(&names.iter().collect::<Vec<_>>(), columns.name(), Label::short_name);
+    let names =
+        ShortNames::all(&names.iter().collect::<Vec<_>>(), columns.name(), history.shown.by.short_name());
     for ((place, row), name) in view.rows().iter().enumerate().skip(first).zip(&names) {
         let text = letters(&columns.row(row, name, view.order), can);
         let text = format!("{text:<width$}");

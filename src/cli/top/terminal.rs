@@ -97,6 +97,8 @@ impl Session<'_> {
 
     fn run(&mut self, mut terminal: Terminal<CrosstermBackend<Stdout>>) -> anyhow::Result<()> {
         let can = Abilities { color: Color::Auto.on_stdout(), unicode: has_unicode() };
+        // To lay out a picture that is there already costs more than most windows do.
+        let mut is_drawn = false;
         loop {
             // Asked first: what was written until then is seen below.
             let is_last = self.shared.is_recorded();
@@ -108,10 +110,14 @@ impl Session<'_> {
             if is_new && self.held.is_none() {
                 self.refresh();
             }
-            self.view.output = self.output.as_ref().and_then(ProgramOutput::last_line);
-            terminal.draw(|frame| {
-                draw(frame, &self.view, self.held.as_ref().unwrap_or(&self.history), self.rows, can)
-            })?;
+            let line = self.output.as_ref().and_then(ProgramOutput::last_line);
+            if !is_drawn || is_new || line != self.view.output {
+                self.view.output = line;
+                terminal.draw(|frame| {
+                    draw(frame, &self.view, self.held.as_ref().unwrap_or(&self.history), self.rows, can)
+                })?;
+                is_drawn = true;
+            }
             if is_last || self.shared.has_left() {
                 return Ok(());
             }
@@ -165,12 +171,9 @@ impl Session<'_> {
                 self.view.shows_help = false;
                 return;
             };
-            let before = (self.view.span, self.view.order, self.view.is_paused);
+            let before = (self.view.span, self.view.order);
             let task = self.view.wish(wish);
-            if self.view.is_paused != before.2 {
-                self.held = self.view.is_paused.then(|| self.history.clone());
-            }
-            if (self.view.span, self.view.order, self.view.is_paused) != before {
+            if (self.view.span, self.view.order) != before {
                 self.refresh();
             }
             task
@@ -187,6 +190,13 @@ impl Session<'_> {
             Task::Quit => self.shared.leave(Signal::SIGTERM),
             // In raw mode the terminal sends no signal itself. The recorder hands it on to a program.
             Task::Interrupt => self.shared.leave(Signal::SIGINT),
+            Task::Hold => {
+                self.held = match self.held.take() {
+                    Some(_) => None,
+                    None => Some(self.history.held()),
+                };
+                self.refresh();
+            }
             Task::NextBy => {
                 let Rows { by, zoom } = self.history.shown.clone();
                 let at = By::ALL.iter().position(|other| *other == by).unwrap_or(0);

@@ -12,6 +12,8 @@ use super::keys::Wish;
 pub enum Task {
     Quit,
     Interrupt,
+    /// Holds the picture, or goes on.
+    Hold,
     NextBy,
     ZoomIn(RowKey),
     ZoomOut,
@@ -28,7 +30,6 @@ pub type Neighbours = (Side, RowKey, Vec<(Label, f64)>);
 pub struct View {
     pub span: Span,
     pub order: Order,
-    pub is_paused: bool,
     pub shows_help: bool,
     /// The filter as it is being typed.
     pub typed: Option<String>,
@@ -50,7 +51,6 @@ impl View {
         Self {
             span: Span::Last,
             order: Order::Watts,
-            is_paused: false,
             shows_help: false,
             typed: None,
             message: String::new(),
@@ -127,7 +127,7 @@ impl View {
             Wish::Quit => return Some(Task::Quit),
             Wish::Interrupt => return Some(Task::Interrupt),
             Wish::Help => self.shows_help = true,
-            Wish::Pause => self.is_paused = !self.is_paused,
+            Wish::Pause => return Some(Task::Hold),
             Wish::NextSort => {
                 self.order = match self.order {
                     Order::Watts => Order::Total,

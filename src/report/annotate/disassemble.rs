@@ -54,13 +54,17 @@ fn x86(code: &MachineCode, syntax: Syntax) -> Vec<Instruction> {
     options.set_uppercase_hex(false);
     options.set_branch_leading_zeros(false);
     options.set_space_after_operand_separator(false);
-    options.set_rip_relative_addresses(false);
+    options.set_rip_relative_addresses(true);
     let mut decoder = X86Decoder::with_ip(64, &code.bytes, code.address, DecoderOptions::NONE);
     let (mut found, mut instruction) = (Vec::new(), X86::default());
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
         let mut text = String::new();
         formatter.format(&instruction, &mut text);
+        // The address itself stands behind, as objdump has it.
+        if instruction.is_ip_rel_memory_operand() {
+            text += &format!("  # 0x{:x}", instruction.ip_rel_memory_address());
+        }
         let is_branch = matches!(
             instruction.op0_kind(),
             OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64
@@ -121,6 +125,17 @@ mod tests {
         assert_eq!((att[2].0, att[2].2), (5, Some(0x101a)));
         assert_eq!((att[3].1.as_str(), att[4].1.as_str()), ("ret", "(bad)"));
         assert_eq!(texts(Architecture::X86_64, &bytes, Syntax::Intel)[0].1, "add rbx,rax");
+    }
+
+    #[test]
+    fn addresses_beside_the_instruction_pointer_are_as_in_objdump() {
+        // movsd 0xd5b(%rip),%xmm2 of 8 bytes at 0x1000; lea -0x10(%rip),%rax of 7 behind it.
+        let bytes = [0xf2, 0x0f, 0x10, 0x15, 0x5b, 0x0d, 0, 0, 0x48, 0x8d, 0x05, 0xf0, 0xff, 0xff, 0xff];
+        let att = texts(Architecture::X86_64, &bytes, Syntax::Att);
+        assert_eq!(att[0].1, "movsd 0xd5b(%rip),%xmm2  # 0x1d63");
+        assert_eq!(att[1].1, "lea -0x10(%rip),%rax  # 0xfff");
+        let intel = texts(Architecture::X86_64, &bytes, Syntax::Intel);
+        assert_eq!(intel[1].1, "lea rax,[rip-0x10]  # 0xfff");
     }
 
     #[test]

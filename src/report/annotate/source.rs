@@ -18,14 +18,24 @@ pub struct Sources {
     files: FxHashMap<String, Option<Vec<String>>>,
     /// When the recording began.
     recorded: Option<SystemTime>,
+    /// When the program was built, as far as its file tells.
+    built: Option<SystemTime>,
     /// Files that were written later.
     changed: Vec<PathBuf>,
+    /// Files that were written before the recording, and after the program.
+    younger: Vec<PathBuf>,
 }
 
 impl Sources {
     /// In these folders, and at the paths that debug information tells; for a recording that began then.
     pub fn new(folders: Vec<PathBuf>, recorded: Option<SystemTime>) -> Self {
-        Self { folders, files: FxHashMap::default(), recorded, changed: Vec::new() }
+        let (files, changed, younger) = Default::default();
+        Self { folders, files, recorded, built: None, changed, younger }
+    }
+
+    /// Of a program whose file was written then.
+    pub fn of_program(self, built: Option<SystemTime>) -> Self {
+        Self { built, ..self }
     }
 
     /// What is to be said of the files that were read: a program that ran cannot be of a source that was written later.
@@ -37,7 +47,14 @@ impl Sources {
                 Label::new(&path.display().to_string())
             )
         };
-        self.changed.iter().map(warning).collect()
+        let of_program = |path: &PathBuf| {
+            format!(
+                "{} was written after the program: its lines may not be those that it was built from; build and record again, or \
+                 let --source name the folder of the sources as they were",
+                Label::new(&path.display().to_string())
+            )
+        };
+        self.changed.iter().map(warning).chain(self.younger.iter().map(of_program)).collect()
     }
 
     /// The lines of a file; `None` if it is not here.
@@ -59,6 +76,8 @@ impl Sources {
             let written = metadata.modified().ok();
             if written.zip(self.recorded).is_some_and(|(written, recorded)| written > recorded) {
                 self.changed.push(path.clone());
+            } else if written.zip(self.built).is_some_and(|(written, built)| written > built) {
+                self.younger.push(path.clone());
             }
             Some(String::from_utf8_lossy(&bytes).lines().map(|line| line.replace('\t', "    ")).collect())
         })
@@ -108,6 +127,14 @@ mod tests {
         let second = std::time::Duration::from_secs(1);
         assert!(warnings(None).is_empty() && warnings(Some(written + second)).is_empty());
         let told = warnings(Some(written - second));
-        assert!(told.len() == 1 && told[0].contains("main.c was written after"), "{told:?}");
+        assert!(told.len() == 1 && told[0].contains("main.c was written after the recording"), "{told:?}");
+        let of_program = |built| {
+            let mut sources = Sources::new(Vec::new(), Some(written + second)).of_program(Some(built));
+            sources.lines(path.to_str().expect("text")).expect("found");
+            sources.warnings()
+        };
+        assert!(of_program(written + second).is_empty());
+        let told = of_program(written - second);
+        assert!(told.len() == 1 && told[0].contains("main.c was written after the program"), "{told:?}");
     }
 }

@@ -237,6 +237,10 @@ impl<'a> Page<'a> {
         if let Some(rest) = found.get(self.options.hottest..).filter(|rest| !rest.is_empty()) {
             let share: f64 = rest.iter().map(|(own, _)| self.margin.share(own)).sum();
             let blank = " ".repeat(self.margin.width());
+            let what = match rest.len() {
+                1 => what.trim_end_matches('s'),
+                _ => what,
+            };
             writeln!(out, "{blank}   {} more {what}: {:.1}%", rest.len(), share * 100.0)?;
         }
         Ok(())
@@ -416,6 +420,17 @@ mod tests {
             is_by_time: false,
             estimate_mark: None,
         }
+    }
+
+    #[test]
+    fn what_does_not_stand_among_the_hottest_is_counted() {
+        let options =
+            TextOptions { view: View::Instruction, context: 2, hottest: 1, style: Style::default() };
+        let mut out = Vec::new();
+        write(&two_copies(), options, &mut Sources::new(Vec::new(), None), &mut out)
+            .expect("a vector takes all");
+        let text = String::from_utf8(out).expect("text");
+        assert!(text.contains("   1 more instruction: 25.0%"), "{text}");
     }
 
     #[test]

@@ -157,7 +157,7 @@ fn the_hottest_come_first_and_errors_are_the_reports() {
     assert!(first.starts_with("5: ret") && second.starts_with("0: mov"), "{text}");
     assert_eq!(below.lines().filter_map(code).collect::<Vec<_>>(), [second, first], "{text}");
     let one = folder.output(&["annotate", "heavy", "--by", "instruction", "--hottest", "1"]);
-    assert!(one.contains("1 more instructions: 3"), "{one}");
+    assert!(one.contains("1 more instruction: 3"), "{one}");
     let none = folder.output(&["annotate", "heavy", "--by", "instruction", "--hottest", "0"]);
     assert!(!none.contains("hottest"), "{none}");
 }

@@ -45,6 +45,25 @@ fn the_recording_is_never_an_output_whatever_it_is_called() {
 }
 
 #[test]
+fn pages_and_profiles_are_what_their_names_say() {
+    let folder = Folder::with(&Recorded::default());
+    let error = folder.error(&["view", "--no-open", "-o", "x.svg"]);
+    assert!(
+        error.contains("`eprof flamegraph -o x.svg`") && !folder.path().join("x.svg").exists(),
+        "{error}"
+    );
+    folder.output(&["export", "--format", "firefox", "-o", "x.json"]);
+    folder.output(&["export", "--format", "firefox", "-o", "x.json.gz"]);
+    let read = |name: &str| fs::read(folder.path().join(name)).expect("written");
+    let plain: serde_json::Value = serde_json::from_slice(&read("x.json")).expect("JSON");
+    assert!(plain["threads"].is_array());
+    assert!(read("x.json.gz").starts_with(b"\x1f\x8b"));
+    let by_domain = folder.output(&["report", "--by", "domain", "--format", "json"]);
+    let by_domain: serde_json::Value = serde_json::from_str(&by_domain).expect("JSON");
+    assert!(by_domain["rows"][0]["self_samples"].is_null(), "{}", by_domain["rows"][0]);
+}
+
+#[test]
 fn the_name_of_an_output_does_not_lie_about_its_format() {
     let folder = Folder::with(&Recorded::default());
     let begins = |name: &str, with: &[u8]| {

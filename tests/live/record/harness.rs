@@ -128,6 +128,8 @@ pub struct Contents {
     pub exits: u64,
     pub rounds: u64,
     pub kernel_mappings: u64,
+    /// Processes whose code was there before.
+    pub described: BTreeSet<u32>,
     pub lost: u64,
     /// Counters' final values: event and CPU.
     pub final_values: Vec<(String, Option<u32>)>,
@@ -203,6 +205,7 @@ impl Contents {
             Record::Exit(_) => self.exits += 1,
             Record::FinishedRound => self.rounds += 1,
             Record::Mmap(mmap) if mmap.pid == u32::MAX => self.kernel_mappings += 1,
+            Record::Mmap(mmap) if context.time.is_none() => drop(self.described.insert(mmap.pid)),
             Record::Lost { count } => self.lost += count,
             Record::Read { .. } => self.final_values.push((event, context.cpu)),
             _ => {}

@@ -132,6 +132,50 @@ fn what_is_refused_says_why_and_what_to_do() {
 }
 
 #[test]
+fn what_another_users_process_needs_is_said_with_whose_it_is() {
+    if !can_record() || paranoid() > 2 {
+        return;
+    }
+    let folder = Folder::new();
+    let Some(output) = record_as_nobody(&folder, &["-p", "1"]) else { return };
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("process 1 is of root"), "{said}");
+    assert!(said.contains("setcap cap_perfmon=ep") || said.contains("--cap-add PERFMON"), "{said}");
+}
+
+#[test]
+fn code_that_the_kernel_hides_is_said_by_recorder_and_report() {
+    if !can_record() || paranoid() > 2 {
+        return;
+    }
+    let folder = Folder::new();
+    let Some(eprof) = eprof_with_capabilities(&folder, "cap_perfmon=ep") else { return };
+    let hidden = |eprof: &std::path::Path, data: &str| {
+        let output = as_nobody(eprof, &folder)
+            .args(["record", "-a", "-o", data, "sleep", "0.3"])
+            .output()
+            .expect("runs");
+        let said = stderr(&output);
+        assert!(output.status.success(), "{said}");
+        said.contains("/proc/PID/maps") && said.contains("setcap cap_perfmon,cap_syslog,cap_sys_ptrace=ep")
+    };
+    assert!(hidden(&eprof, "hidden.data"), "root's processes run here");
+    let report = as_nobody(&eprof, &folder).args(["report", "hidden.data"]).output().expect("runs");
+    let shown = [&report.stdout[..], &report.stderr[..]].concat();
+    let shown = String::from_utf8_lossy(&shown);
+    assert!(shown.contains("cap_sys_ptrace"), "{shown}");
+    let Some(eprof) = eprof_with_capabilities(&folder, "cap_perfmon,cap_syslog,cap_sys_ptrace=ep") else {
+        return;
+    };
+    assert!(!hidden(&eprof, "open.data"), "there is nothing to repair");
+    let is_known =
+        |data: &str| Contents::read(&folder.path().join(data)).described.contains(&std::process::id());
+    let known = ["hidden.data", "open.data"].map(is_known);
+    assert_eq!(known, [false, true], "what is said to repair it does: this process of root's is known");
+}
+
+#[test]
 fn the_program_runs_as_the_user_that_was_named() {
     if !can_record() {
         return;
