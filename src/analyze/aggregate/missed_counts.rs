@@ -55,9 +55,9 @@ impl MissedCounts {
         let told = |(index, (counts, event)): (usize, (&Counts, &EventTotals))| {
             let share = counts.share().filter(|share| *share < WHOLE && is_counter(index))?;
             Some(format!(
-                "samples of event {} stand for {:.0} % of what its counters counted: the others came late or never, and nothing \
-                 tells what ran then. Joules of functions may be wrong by as much, beyond their error; record at a lower \
-                 rate (-F)",
+                "samples of event {} stand for {:.0} % of what its counters counted: interrupts came late or never, or tasks ended \
+                 before their first sample, and nothing tells what ran then. Joules of functions may be wrong by as much, beyond \
+                 their error; record at a lower rate (-F), or short tasks by -e cpu-clock",
                 event.name,
                 100.0 * share
             ))
