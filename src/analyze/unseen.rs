@@ -1,6 +1,10 @@
 //! CPU time that counters have and samples do not, from the file to the profile.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+
+use perf_data::encode::{self, CounterValue, SampleId};
+use perf_data::format::event_type;
 
 use crate::analyze::fixture::{file_with, metadata};
 use crate::analyze::{Dimensions, Options, analyze};
@@ -67,4 +71,35 @@ fn time_without_samples_is_the_programs_where_it_was_spent() {
 #[test]
 fn clocks_that_differ_a_little_hide_nothing() {
     assert_eq!(unseen(&recorded(0.05)), (BTreeMap::new(), 0.0));
+}
+
+/// Samples of cycles for half of what the two counters of the event counted: the recorder writes that at the end.
+#[test]
+fn counts_that_no_sample_stands_for_are_told() {
+    let told = |counted: u64| {
+        let is_written = Cell::new(false);
+        let stacks: Vec<Vec<u64>> = (0..1000).map(|number| vec![1, number % 7]).collect();
+        let mut file = file_with(
+            &stacks,
+            metadata(),
+            |_| true,
+            |time, records| {
+                for id in [1, 2].into_iter().filter(|_| !is_written.get()) {
+                    let value = CounterValue { value: counted, time_enabled: 1, time_running: 1, lost: None };
+                    let id = SampleId { pid: u32::MAX, tid: u32::MAX, time, cpu: 0, id };
+                    encode::read(&value, &id, records).expect("short");
+                }
+                is_written.set(true);
+            },
+        );
+        // The event is a clock, which is not held against its counter; of hardware its number is that of cycles.
+        let attributes = u64::from_le_bytes(file[24..32].try_into().expect("eight bytes")) as usize;
+        file[attributes..attributes + 4].copy_from_slice(&event_type::HARDWARE.to_le_bytes());
+        let profile = analyze(&Recording::from_bytes(file).expect("a recording"), &Options::default());
+        profile.warnings.into_iter().filter(|warning| warning.contains("stand for")).collect::<Vec<_>>()
+    };
+    // 500 samples of a million on each CPU.
+    let half = told(1_000_000_000);
+    assert!(half.len() == 1 && half[0].contains(" stand for 50 % of what its counters counted"), "{half:?}");
+    assert_eq!(told(500_600_000), Vec::<String>::new());
 }

@@ -28,8 +28,8 @@ struct Domain<'a> {
     inside: Option<&'a str>,
     in_total: bool,
     idle_watts_subtracted: Option<Watts>,
-    /// Of an estimate: one standard error of the watts that were assumed, as a share, in all runs alike. The
-    /// intervals are of repeats alone.
+    /// Of an estimate: one standard error of the watts that were assumed, as a share, in all runs alike. It is in `low` and
+    /// `high` of joules and watts, which the truth is to be expected between; `half_width` is of repeats alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     assumed_watts_error: Option<f64>,
 }
@@ -143,6 +143,9 @@ mod tests {
         assert_eq!(value["commands"][0]["parts"][3]["name"], "total");
         assert!(value["commands"][0]["seconds"]["half_width"].as_f64().expect("three runs") > 0.1);
         assert_eq!(value["domains"][1]["inside"], "package-0");
+        let joules = &value["commands"][0]["parts"][0]["joules"];
+        let of = |key: &str| joules[key].as_f64().expect("a number");
+        assert!((of("high") - of("low") - 2.0 * of("half_width")).abs() < 1e-9, "{joules}");
         let time =
             value["ratios"].as_array().expect("a list").iter().find(|ratio| ratio["quantity"] == "time");
         assert!((time.expect("there")["mean"].as_f64().expect("a number") - 2.0).abs() < 1e-9);

@@ -164,11 +164,30 @@ impl Measurements {
     /// What the watts that an estimate assumes may be off by, one standard error as a share of them, in all runs alike; of
     /// a total the largest of its domains. `None` of a part that is measured, or whose watts the user told.
     pub fn watts_error(&self, part: Part) -> Option<f64> {
-        let errors = self.domains.iter().enumerate().filter(|(index, domain)| match part {
+        self.of_part(part)
+            .map(|(_, domain)| domain.info.error_of_watts())
+            .reduce(f64::max)
+            .filter(|error| *error > 0.0)
+    }
+
+    /// What a part's energy may be off by in all runs alike, one standard error as a share of it: of a total, each
+    /// estimated domain's watts, off in one direction, by their share of the joules of a series.
+    fn common_error(&self, series: &Series, part: Part) -> f64 {
+        let mut all = 0.0;
+        let mut unsure = 0.0;
+        for (index, domain) in self.of_part(part) {
+            let joules: f64 = self.values(series, Part::Domain(index), Quantity::Energy).iter().sum();
+            all += joules;
+            unsure += joules.abs() * domain.info.error_of_watts();
+        }
+        if all.abs() > 0.0 { unsure / all.abs() } else { 0.0 }
+    }
+
+    fn of_part(&self, part: Part) -> impl Iterator<Item = (usize, &MeasuredDomain)> {
+        self.domains.iter().enumerate().filter(move |(index, domain)| match part {
             Part::Domain(wanted) => *index == wanted,
             Part::Total => domain.in_total,
-        });
-        errors.map(|(_, domain)| domain.info.error_of_watts()).reduce(f64::max).filter(|error| *error > 0.0)
+        })
     }
 
     /// A quantity's value in every run of a series; the part matters to energies only.
@@ -183,9 +202,15 @@ impl Measurements {
         series.runs.iter().map(|run| quantity.of(run, joules(run))).collect()
     }
 
-    /// The mean of a quantity over the runs of a series; `None` without a run.
+    /// The mean of a quantity over the runs of a series, with the interval that its truth is to be expected in: of estimated
+    /// energies, what the assumed watts may be off by is part of it. `None` without a run.
     pub fn estimate(&self, series: &Series, part: Part, quantity: Quantity) -> Option<Estimate> {
-        Estimate::of(&self.values(series, part, quantity))
+        let of_repeats = Estimate::of(&self.values(series, part, quantity))?;
+        let common = match quantity {
+            Quantity::Energy | Quantity::Power | Quantity::EnergyDelay => self.common_error(series, part),
+            Quantity::Time | Quantity::CpuTime => 0.0,
+        };
+        Some(of_repeats.with_common_error(common))
     }
 
     /// The ratio of the second program's quantity to the first's; `None` if there is one program only.
@@ -251,6 +276,16 @@ mod tests {
             (measured.watts_error(Part::Domain(last)), measured.watts_error(Part::Domain(0))),
             (Some(0.3), None)
         );
+        // 60 J of 66 J are measured: a total's interval has 30 % of the rest, the domain's all of it, times none.
+        let bounds = |measured: &Measurements, part, quantity| {
+            measured.estimate(&measured.series[0], part, quantity).and_then(Estimate::bounds).expect("runs")
+        };
+        let share = measured.common_error(&measured.series[0], Part::Total);
+        assert!((share - 0.3 * 1.0 / 11.0).abs() < 1e-12, "{share}");
+        let (low, high) = bounds(&measured, Part::Domain(last), Quantity::Power);
+        assert!((high - 1.672).abs() < 2e-3 && (low - 0.598).abs() < 1e-3, "1.3^1.96: {low} {high}");
+        let time = |measured: &Measurements| bounds(measured, Part::Total, Quantity::Time);
+        assert_eq!(time(&measured), time(&fixture::two_programs()));
         // What the user told is not in doubt.
         measured.domains[last].info.watts_error = Some(0.0);
         assert_eq!(measured.watts_error(Part::Total), None);

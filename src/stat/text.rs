@@ -131,7 +131,17 @@ fn notes(out: &mut String, measured: &Measurements) {
             out,
             &format!(" its watts are assumed: energies and powers may be {percent} % off (one standard"),
         );
-        line(out, " error), in all runs alike; --watts sets them. Intervals are of repeats alone");
+        line(out, " error), in all runs alike; --watts sets them. The intervals contain it");
+        for (series, name) in measured.series.iter().zip(["A: ", "B: "]) {
+            let whole = measured.estimate(series, measured.whole(), Quantity::Energy);
+            if let Some(Estimate { mean, half_width: Some(half), .. }) = whole
+                && mean.abs() > 0.0
+            {
+                let name = if measured.series.len() > 1 { name } else { "" };
+                let percent = digits(half / mean.abs() * 100.0);
+                line(out, &format!(" {name}by repeats alone, energies are known to +- {percent} % (95 %)"));
+            }
+        }
     }
     let energy_of = match measured.energy_of {
         EnergyOf::Machine => "the whole machine, whatever else ran on it",
@@ -152,8 +162,14 @@ fn notes(out: &mut String, measured: &Measurements) {
     }
 }
 
-/// `± 1.2 %`, or the interval itself where the mean is zero.
+/// `± 1.2 %`, `-40 to +67 %` of an estimate, or the interval itself where the mean is zero.
 fn interval(estimate: Estimate) -> String {
+    if estimate.common_error > 0.0
+        && let Some((low, high)) = estimate.bounds()
+    {
+        let percent = |bound: f64| (bound - estimate.mean) / estimate.mean.abs() * 100.0;
+        return format!("{:+.0} to {:+.0} %", percent(low), percent(high));
+    }
     match estimate.half_width {
         None => String::new(),
         Some(half) if estimate.mean.abs() > 0.0 => {
@@ -213,8 +229,15 @@ mod tests {
         ] {
             assert_eq!(digits(value), expected, "{value}");
         }
-        let of = |mean: f64, half_width: Option<f64>| interval(Estimate { mean, half_width });
-        assert_eq!([of(-8.0, Some(0.4)), of(0.0, Some(0.4)), of(3.0, None)], ["+- 5.000 %", "+- 0.400", ""]);
+        // t(0.975, 1) is 12.706: half the width of two values that differ by 2 is as much.
+        let of = |values: &[f64]| Estimate::of(values).expect("values");
+        let shown = [of(&[-99.0, -101.0]), of(&[-1.0, 1.0]), of(&[3.0])].map(interval);
+        assert_eq!(shown, ["+- 12.71 %", "+- 12.71", ""]);
+        let assumed = |values: &[f64]| interval(of(values).with_common_error(0.6));
+        assert_eq!(
+            [assumed(&[3.0]), assumed(&[-3.0]), assumed(&[0.0])],
+            ["-60 to +151 %", "-151 to +60 %", ""]
+        );
     }
 
     #[test]
@@ -235,6 +258,26 @@ mod tests {
         measured.warmups = 0;
         measured.interrupted = Some("SIGINT".to_owned());
         insta::assert_snapshot!(text(&measured));
+    }
+
+    /// What is estimated has the interval of its watts in the table; what repeats alone say of it stands below.
+    #[test]
+    fn repeats_are_not_all_that_an_estimate_is_unsure_of() {
+        let mut measured = two_programs();
+        assert!(!text(&measured).contains("by repeats alone"));
+        for domain in &mut measured.domains {
+            domain.info.method = Method::Estimated;
+            domain.info.watts_error = Some(0.6);
+        }
+        // 9, 10 and 11 J: 4.3027 times 1 / sqrt(3) is 24.84 %, of the total 24.84 % as well.
+        let shown = text(&measured);
+        assert!(
+            shown.contains("\n A: by repeats alone, energies are known to +- 24.84 % (95 %)\n"),
+            "{shown}"
+        );
+        let row = shown.lines().find(|line| line.starts_with(" package-0 ")).expect("a row");
+        assert!(row.contains("-61 to +160 %") && !row.contains("24.8"), "exp(hypot(0.9212, 0.2484)): {row}");
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     }
 
     #[test]

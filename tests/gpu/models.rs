@@ -124,11 +124,11 @@ fn v100_applications_left_out_one_by_one() {
 }
 
 /// What kernels of CUDA are made of, by their PTX, says next to nothing of other kernels' power: a constant, off by the
-/// least share on average, is 39.6 and 20.1 % off. Nobody may do much worse for having counters: 41.0 and 18.4 % are reached,
-/// of every tenth row.
+/// least share on average, is 39.6 and 20.1 % off. Nobody may do worse for having counters: 39.4 and 18.9 % are reached, of
+/// every tenth row.
 #[test]
 fn counters_that_tell_little_do_no_harm() {
-    for (file, limit) in [("all_merge_df_Ampere.csv", 0.425), ("all_merge_df_K80.csv", 0.195)] {
+    for (file, limit) in [("all_merge_df_Ampere.csv", 0.397), ("all_merge_df_K80.csv", 0.195)] {
         let Some(text) = read(&format!("gpu-power-prediction/{file}")) else { return };
         let (heading, rows) = text.split_once('\n').expect("rows");
         let rows: Vec<&str> = rows.lines().filter(|line| !line.is_empty()).collect();

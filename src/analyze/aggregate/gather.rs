@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::analyze::aggregate::collect::{Collected, Collector};
 use crate::analyze::aggregate::functions::{Functions, SAMPLES_BEFORE};
 use crate::analyze::aggregate::jit::JitFunctions;
+use crate::analyze::aggregate::missed_counts::MissedCounts;
 use crate::analyze::aggregate::not_sampled::{NotSampled, Unseen};
 use crate::analyze::aggregate::one_mode;
 use crate::analyze::aggregate::replay::{Replay, ReplayEnd};
@@ -85,6 +86,9 @@ pub(crate) fn gather<'r>(
     let folded = gatherer.collector.warning();
     let unsampled = gatherer.unsampled.and_then(|unsampled| unsampled.warning());
     let not_told = unsampled.into_iter().chain(one_mode::warning(recording, roles));
+    let is_counter =
+        |event: usize| roles.sampled().get(event).is_some_and(|event| event.unit != EventUnit::Nanoseconds);
+    let missed = gatherer.missed.map(|missed| missed.warnings(&gatherer.totals, is_counter));
     Gathered {
         totals: gatherer.totals,
         collected: gatherer.collector.finish(),
@@ -95,8 +99,13 @@ pub(crate) fn gather<'r>(
         sampled: gatherer.sampled,
         samples: gatherer.samples,
         hidden_callers,
-        warnings: [gatherer.jit.into_warnings(), unwinding, folded.into_iter().chain(not_told).collect()]
-            .concat(),
+        warnings: [
+            gatherer.jit.into_warnings(),
+            unwinding,
+            folded.into_iter().chain(not_told).collect(),
+            missed.unwrap_or_default(),
+        ]
+        .concat(),
         end,
     }
 }
@@ -126,6 +135,8 @@ struct Gatherer<'r, F> {
     not_sampled: Option<NotSampled>,
     /// Only where that is not known.
     unsampled: Option<Unsampled>,
+    /// Of recorders that write what all of their counters counted.
+    missed: Option<MissedCounts>,
     /// What is counted, if not all.
     counted: Option<CountedTime>,
     /// Readings of others that are still to come.
@@ -196,6 +207,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             is_too_large: false,
             not_sampled,
             unsampled,
+            missed: recording.metadata().map(|_| MissedCounts::default()),
             counted: options.counted,
             lent: recording.lent_readings().unwrap_or_default(),
             tell,
@@ -238,6 +250,13 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             }
             Record::Cgroup { id, path } => self.tasks.name_cgroup(*id, path),
             Record::Lost { count } => self.lost(context, *count),
+            Record::Read { value, .. } => {
+                if let Some(event) = self.sampled_event(context)
+                    && let Some(missed) = &mut self.missed
+                {
+                    missed.counted(event, value.value);
+                }
+            }
             Record::Throttle(true) => {
                 if let Some(totals) = self.sampled_event(context).and_then(|i| self.totals.get_mut(i)) {
                     totals.throttled += 1;
@@ -293,6 +312,9 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         let time = context.time.unwrap_or_default();
         if let Some(unsampled) = &mut self.unsampled {
             unsampled.sampled(pid);
+        }
+        if let Some(missed) = &mut self.missed {
+            missed.sampled(event as usize, count);
         }
         if self.is_counted(time) {
             let totals = &mut self.totals[event as usize];

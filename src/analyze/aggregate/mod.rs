@@ -9,6 +9,7 @@ pub(crate) mod functions;
 pub(crate) mod gather;
 pub(crate) mod jit;
 pub(crate) mod key_table;
+pub(crate) mod missed_counts;
 pub(crate) mod not_sampled;
 pub(crate) mod one_mode;
 pub(crate) mod replay;
