@@ -232,7 +232,6 @@ fn draw(
     Ok(())
 }
 
-/// What inferno counts in.
 /// A weight as it is said everywhere else.
 fn said(weight: f64, of: Weight) -> String {
     match of {
@@ -242,6 +241,7 @@ fn said(weight: f64, of: Weight) -> String {
     }
 }
 
+/// What inferno counts in.
 struct Unit {
     name: &'static str,
     per_weight: f64,

@@ -293,6 +293,33 @@ fn the_view_is_drawn_answers_keys_and_leaves_the_terminal_as_it_was() {
     assert!(balance["attributed"].as_f64().is_some_and(|joules| joules > 0.0), "{balance}");
 }
 
+/// A filter of processes would hide nearly all functions of the one that it found.
+#[test]
+fn enter_shows_all_functions_of_a_process_that_a_filter_found() {
+    if !can_record() {
+        return;
+    }
+    let program = start("spin:60000");
+    let folder = Folder::new();
+    let arguments = format!("-d 0.3 --meter estimate --watts 2:10 -p {}", program.id());
+    let command = line(&folder, "LC_ALL=C.UTF-8", &arguments);
+    let Some(tmux) = Tmux::start("filter", (80, 24), &command) else { return };
+    tmux.wait_for(" W ESTIMATED: functions ");
+    tmux.keys(&["b", "b"]);
+    tmux.wait_for("processes by watts");
+    let number = program.id().to_string();
+    tmux.keys(&["/", &number, "Enter"]);
+    let filtered = format!("/{number}/");
+    tmux.wait_for(&format!("last picture  {filtered}"));
+    tmux.keys(&["Enter"]);
+    let screen = tmux.wait_for(&format!("all functions: {filtered} is taken away"));
+    let head = screen.lines().next().unwrap_or_default();
+    assert!(head.contains("functions by watts") && head.contains("only process"), "{screen}");
+    assert!(!head.contains(&filtered) && !screen.contains("nothing that matches"), "{screen}");
+    tmux.keys(&["q"]);
+    tmux.wait_for("ended: 0");
+}
+
 /// `spin` sets up no frame, so that a chain of frame pointers goes from it to the caller of `heavy`.
 const LEAF: &str = r"
 static volatile unsigned long sink;
