@@ -30,8 +30,9 @@ pub enum ReportError {
     NoSuchFunction(String),
     /// There is nothing to annotate by that name.
     #[error(
-        "no function of this recording is named {name:?} and took anything itself{similar}; `eprof report --limit 0` \
-         lists all, with `--inline` inlined ones too"
+        "no function that took anything itself is named {name:?}{similar}; if it called others, `eprof report --callees \
+         {name:?}` shows what they took, and `eprof report --limit 0` lists all that took anything, with `--inline` inlined \
+         ones too"
     )]
     NothingToAnnotate {
         /// What was asked for.
