@@ -135,7 +135,7 @@ struct Gatherer<'r, F> {
     not_sampled: Option<NotSampled>,
     /// Only where that is not known.
     unsampled: Option<Unsampled>,
-    /// Of recorders that write what all of their counters counted.
+    /// Of recorders that write what all of their counters counted, where all samples are counted.
     missed: Option<MissedCounts>,
     /// What is counted, if not all.
     counted: Option<CountedTime>,
@@ -207,7 +207,10 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             is_too_large: false,
             not_sampled,
             unsampled,
-            missed: recording.metadata().map(|_| MissedCounts::default()),
+            missed: recording
+                .metadata()
+                .filter(|_| options.counted.is_none())
+                .map(|_| MissedCounts::default()),
             counted: options.counted,
             lent: recording.lent_readings().unwrap_or_default(),
             tell,
@@ -312,9 +315,6 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         let time = context.time.unwrap_or_default();
         if let Some(unsampled) = &mut self.unsampled {
             unsampled.sampled(pid);
-        }
-        if let Some(missed) = &mut self.missed {
-            missed.sampled(event as usize, count);
         }
         if self.is_counted(time) {
             let totals = &mut self.totals[event as usize];

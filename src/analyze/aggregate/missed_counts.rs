@@ -11,7 +11,7 @@ use crate::profile::EventTotals;
 /// most error bars.
 const WHOLE: f64 = 0.95;
 
-/// Counts of the events, in the order of [`EventTotals`].
+/// Counts of the events, in the order of [`EventTotals`], of a whole recording: a part has other samples.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MissedCounts(Vec<Counts>);
 
@@ -20,30 +20,17 @@ struct Counts {
     counted: f64,
     /// How many counters that was.
     counters: f64,
-    sampled: f64,
-    samples: f64,
 }
 
 impl MissedCounts {
-    /// A sample that stands for so many counts.
-    pub fn sampled(&mut self, event: usize, period: u64) {
-        let counts = self.of(event);
-        counts.sampled += period as f64;
-        counts.samples += 1.0;
-    }
-
     /// What one counter counted in all the time.
     pub fn counted(&mut self, event: usize, value: u64) {
-        let counts = self.of(event);
-        counts.counted += value as f64;
-        counts.counters += 1.0;
-    }
-
-    fn of(&mut self, event: usize) -> &mut Counts {
         if self.0.len() <= event {
             self.0.resize(event + 1, Counts::default());
         }
-        &mut self.0[event]
+        let counts = &mut self.0[event];
+        counts.counted += value as f64;
+        counts.counters += 1.0;
     }
 
     /// What the reader must know, of events for which `is_counter` holds: a clock's ticks are no counts. Where records are
@@ -53,7 +40,7 @@ impl MissedCounts {
             return Vec::new();
         }
         let told = |(index, (counts, event)): (usize, (&Counts, &EventTotals))| {
-            let share = counts.share().filter(|share| *share < WHOLE && is_counter(index))?;
+            let share = counts.share(event).filter(|share| *share < WHOLE && is_counter(index))?;
             Some(format!(
                 "samples of event {} stand for {:.0} % of what its counters counted: interrupts came late or never, or tasks ended \
                  before their first sample, and nothing tells what ran then. Joules of functions may be wrong by as much, beyond \
@@ -69,11 +56,12 @@ impl MissedCounts {
 impl Counts {
     /// The share of the counts that samples stand for, the last period of each counter left out; `None` where nothing
     /// was counted, or too little to tell.
-    fn share(self) -> Option<f64> {
+    fn share(self, event: &EventTotals) -> Option<f64> {
         const FEWEST: f64 = 100.0;
-        let period = self.sampled / self.samples;
+        let sampled = event.count as f64;
+        let period = sampled / event.samples as f64;
         let complete = self.counted - self.counters * period;
-        (self.samples > 0.0 && complete > FEWEST * period).then(|| self.sampled / complete)
+        (event.samples > 0 && complete > FEWEST * period).then(|| sampled / complete)
     }
 }
 
@@ -81,15 +69,15 @@ impl Counts {
 mod tests {
     use super::*;
 
-    fn event(name: &str, lost: u64) -> EventTotals {
-        EventTotals { name: name.to_owned(), samples: 0, count: 0, lost, throttled: 0 }
+    /// Samples that stand for a million each.
+    fn event(name: &str, samples: u64, lost: u64) -> EventTotals {
+        EventTotals { name: name.to_owned(), samples, count: samples * 1_000_000, lost, throttled: 0 }
     }
 
     /// Two counters of two events: 4,000 of 4,100 periods are sampled of the first, 2,000 of the second.
     fn counts() -> MissedCounts {
         let mut counts = MissedCounts::default();
-        for (event, samples) in [(0, 4000), (1, 2000)] {
-            (0..samples).for_each(|_| counts.sampled(event, 1_000_000));
+        for event in [0, 1] {
             (0..2).for_each(|_| counts.counted(event, 2_050_000_000));
         }
         counts
@@ -98,15 +86,17 @@ mod tests {
     #[test]
     fn samples_that_are_missing_without_a_record_are_told() {
         let counts = counts();
-        assert!((counts.0[0].share().expect("counted") - 4000.0 / 4098.0).abs() < 1e-12);
-        let told = counts.warnings(&[event("cycles", 0), event("stalls", 0)], |_| true);
+        let events = |second: &str, lost| [event("cycles", 4000, lost), event(second, 2000, 0)];
+        let share = counts.0[0].share(&events("stalls", 0)[0]).expect("counted");
+        assert!((share - 4000.0 / 4098.0).abs() < 1e-12);
+        let told = counts.warnings(&events("stalls", 0), |_| true);
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(
             told[0].starts_with("samples of event stalls stand for 49 % of what its counters"),
             "{told:?}"
         );
-        assert!(counts.warnings(&[event("cycles", 0), event("cpu-clock", 0)], |at| at == 0).is_empty());
-        assert!(counts.warnings(&[event("cycles", 7), event("stalls", 0)], |_| true).is_empty());
+        assert!(counts.warnings(&events("cpu-clock", 0), |at| at == 0).is_empty());
+        assert!(counts.warnings(&events("stalls", 7), |_| true).is_empty());
     }
 
     /// A program of many short threads ends in the middle of a period in each of them; nothing counted is no share.
@@ -114,11 +104,11 @@ mod tests {
     fn what_is_too_little_to_tell_is_not_told() {
         let mut many = counts();
         (0..2000).for_each(|_| many.counted(1, 600_000));
-        assert!(many.0[1].share().expect("counted") > 0.6, "each has a period of its own: {:?}", many.0[1]);
+        let share = many.0[1].share(&event("stalls", 2000, 0)).expect("counted");
+        assert!(share > 0.6, "each has a period of its own: {:?}", many.0[1]);
         let mut few = MissedCounts::default();
-        few.sampled(0, 1_000_000);
         few.counted(0, 90_000_000);
-        assert_eq!(few.0[0].share(), None);
-        assert_eq!(Counts::default().share(), None);
+        assert_eq!(few.0[0].share(&event("cycles", 1, 0)), None);
+        assert_eq!(Counts::default().share(&event("cycles", 0, 0)), None);
     }
 }
