@@ -24,6 +24,27 @@ enum Content {
     Copied(Vec<u8>),
 }
 
+/// By what a file is known to be another one, or to have been written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileState {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Seconds and nanoseconds.
+    modified: (i64, i64),
+}
+
+impl FileState {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+}
+
 impl MappedFile {
     /// Maps a regular file. Other kinds are refused before they are opened: opening a pipe blocks, and
     /// opening a device can do anything.
@@ -55,10 +76,13 @@ impl MappedFile {
     /// Whether what is at the path still is the file that was opened, neither shortened nor written to; what is in no file
     /// does not change.
     pub(crate) fn is_as_it_was(&self) -> bool {
-        let told = |of: &Metadata| (of.dev(), of.ino(), of.size(), of.mtime(), of.mtime_nsec());
-        self.metadata
-            .as_ref()
-            .is_none_or(|then| fs::metadata(&self.path).is_ok_and(|now| told(&now) == told(then)))
+        let now = || fs::metadata(&self.path).ok();
+        self.state().is_none_or(|then| now().is_some_and(|now| FileState::of(&now) == then))
+    }
+
+    /// What the file was when it was opened; `None` of what is in no file.
+    pub(crate) fn state(&self) -> Option<FileState> {
+        self.metadata.as_ref().map(FileState::of)
     }
 
     pub(crate) fn data(&self) -> &[u8] {

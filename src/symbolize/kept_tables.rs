@@ -1,16 +1,14 @@
 //! Symbol tables that are kept from one lookup to the next: to sort those of a compiler takes longer than a second's samples do.
 
 use std::collections::hash_map::Entry;
-use std::fs::Metadata;
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
 use super::code_map::CodeMap;
-use super::elf::{MappedFile, Segments};
+use super::elf::{FileState, MappedFile, Segments};
 use super::elf_module::ElfFiles;
 use super::function_starts::FunctionStarts;
 use super::symbol_table::{Binding, Symbol, SymbolTable};
@@ -43,10 +41,10 @@ struct KeptTable {
     starts: Arc<FunctionStarts>,
     segments: Segments,
     /// What the image and the file of its symbols were when they were read.
-    of: [FileState; 2],
+    of: [OpenedFile; 2],
 }
 
-type FileState = (PathBuf, Option<[i64; 5]>);
+type OpenedFile = (PathBuf, Option<FileState>);
 
 #[derive(Debug, Clone, Copy)]
 struct KeptSymbol {
@@ -194,13 +192,8 @@ impl KeptTable {
     }
 }
 
-fn state(files: &ElfFiles) -> [FileState; 2] {
-    let of = |metadata: &Metadata| {
-        let numbers = [metadata.dev() as i64, metadata.ino() as i64, metadata.size() as i64];
-        let [device, inode, size] = numbers;
-        [device, inode, size, metadata.mtime(), metadata.mtime_nsec()]
-    };
-    [files.image(), files.symbol_file()].map(|file| (file.path.clone(), file.metadata.as_ref().map(of)))
+fn state(files: &ElfFiles) -> [OpenedFile; 2] {
+    [files.image(), files.symbol_file()].map(|file| (file.path.clone(), file.state()))
 }
 
 #[cfg(test)]
