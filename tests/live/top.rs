@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use eprof_testbed::{eprof, run_or_skip, skip};
+use eprof_testbed::{Started, eprof, run_or_skip, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -215,16 +215,21 @@ fn line(folder: &Folder, variables: &str, arguments: &str) -> String {
     )
 }
 
+/// A running program, and the view of it in a terminal of this name; `None` where there is no terminal.
+fn watched(name: &str) -> Option<(Started, Folder, Tmux)> {
+    let program = start("spin:60000");
+    let folder = Folder::new();
+    let arguments = format!("-d 0.3 --meter estimate --watts 2:10 -p {}", program.id());
+    let command = line(&folder, "LC_ALL=C.UTF-8", &arguments);
+    Tmux::start(name, (80, 24), &command).map(|tmux| (program, folder, tmux))
+}
+
 #[test]
 fn the_view_is_drawn_answers_keys_and_leaves_the_terminal_as_it_was() {
     if !can_record() {
         return;
     }
-    let program = start("spin:60000");
-    let folder = Folder::new();
-    let arguments = format!("-d 0.3 --meter estimate --watts 2:10 -p {}", program.id());
-    let command = line(&folder, "LC_ALL=C.UTF-8", &arguments);
-    let Some(tmux) = Tmux::start("keys", (80, 24), &command) else { return };
+    let Some((program, folder, tmux)) = watched("keys") else { return };
     let screen = tmux.wait_for(" W ESTIMATED: functions ");
     assert!(screen.starts_with("eprof top  functions by watts, last picture"), "{screen}");
     assert!(screen.contains('█'), "a sparkline: {screen}");
@@ -299,11 +304,7 @@ fn enter_shows_all_functions_of_a_process_that_a_filter_found() {
     if !can_record() {
         return;
     }
-    let program = start("spin:60000");
-    let folder = Folder::new();
-    let arguments = format!("-d 0.3 --meter estimate --watts 2:10 -p {}", program.id());
-    let command = line(&folder, "LC_ALL=C.UTF-8", &arguments);
-    let Some(tmux) = Tmux::start("filter", (80, 24), &command) else { return };
+    let Some((program, _folder, tmux)) = watched("filter") else { return };
     tmux.wait_for(" W ESTIMATED: functions ");
     tmux.keys(&["b", "b"]);
     tmux.wait_for("processes by watts");
