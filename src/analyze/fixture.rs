@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use perf_data::attr::{EventAttr, flag};
 use perf_data::encode::{self, SampleFields};
-use perf_data::format::{event_type, record_type, sample_type};
+use perf_data::format::{event_type, read_format, record_type, sample_type};
 use perf_data::record::CpuMode;
 use perf_data::{EventDesc, Features, PerfDataWriter};
 
@@ -105,6 +105,7 @@ pub fn file_with(
         kind: event_type::SOFTWARE,
         sample_period: PERIOD,
         sample_type: SAMPLE_TYPE,
+        read_format: read_format::ID | read_format::TOTAL_TIME_ENABLED | read_format::TOTAL_TIME_RUNNING,
         flags: flag::SAMPLE_ID_ALL | flag::KSYMBOL | flag::USE_CLOCKID,
         clockid: 1,
         ..EventAttr::default()

@@ -12,7 +12,7 @@ use crate::profile::Profile;
 use crate::recording::energy::CpuTimes;
 use crate::recording::metadata::{Metadata, Target};
 use crate::recording::{Recording, own_events};
-use crate::units::Nanoseconds;
+use crate::units::{Nanoseconds, Timestamp};
 
 /// A command that is sampled on two CPUs for 500 ms, each of them busy with it all the time; what was counted of it on a third
 /// is so many parts of the time.
@@ -73,33 +73,99 @@ fn clocks_that_differ_a_little_hide_nothing() {
     assert_eq!(unseen(&recorded(0.05)), (BTreeMap::new(), 0.0));
 }
 
-/// Samples of cycles for half of what the two counters of the event counted: the recorder writes that at the end.
-#[test]
-fn counts_that_no_sample_stands_for_are_told() {
-    let told = |counted: u64| {
-        let is_written = Cell::new(false);
-        let stacks: Vec<Vec<u64>> = (0..1000).map(|number| vec![1, number % 7]).collect();
-        let mut file = file_with(
-            &stacks,
-            metadata(),
-            |_| true,
-            |time, records| {
-                for id in [1, 2].into_iter().filter(|_| !is_written.get()) {
-                    let value = CounterValue { value: counted, time_enabled: 1, time_running: 1, lost: None };
-                    let id = SampleId { pid: u32::MAX, tid: u32::MAX, time, cpu: 0, id };
+/// The same samples, of cycles, beside what is written of the event's counters, by CPU, whenever the meters are read.
+fn counted(of_counters: impl Fn(u32, Timestamp) -> Option<CounterValue>, task: u32) -> Profile {
+    let stacks: Vec<Vec<u64>> = (0..1000).map(|number| vec![1, number % 7]).collect();
+    let mut file = file_with(
+        &stacks,
+        metadata(),
+        |_| true,
+        |time, records| {
+            for cpu in [0, 1] {
+                let id = SampleId { pid: task, tid: task, time, cpu, id: 1 + u64::from(cpu) };
+                if let Some(value) = of_counters(cpu, time) {
                     encode::read(&value, &id, records).expect("short");
                 }
-                is_written.set(true);
-            },
-        );
-        // The event is a clock, which is not held against its counter; of hardware its number is that of cycles.
-        let attributes = u64::from_le_bytes(file[24..32].try_into().expect("eight bytes")) as usize;
-        file[attributes..attributes + 4].copy_from_slice(&event_type::HARDWARE.to_le_bytes());
-        let profile = analyze(&Recording::from_bytes(file).expect("a recording"), &Options::default());
-        profile.warnings.into_iter().filter(|warning| warning.contains("stand for")).collect::<Vec<_>>()
+            }
+        },
+    );
+    // The event is a clock, which is not held against its counter; of hardware its number is that of cycles.
+    let attributes = u64::from_le_bytes(file[24..32].try_into().expect("eight bytes")) as usize;
+    file[attributes..attributes + 4].copy_from_slice(&event_type::HARDWARE.to_le_bytes());
+    let dimensions = Dimensions { stacks: true, threads: true, cpus: true };
+    let options = Options { dimensions, ..Options::default() };
+    let profile = analyze(&Recording::from_bytes(file).expect("a recording"), &options);
+    assert!(profile.domains.iter().all(|domain| domain.balance.holds()), "{:?}", profile.domains);
+    profile
+}
+
+const ALL_TASKS: u32 = u32::MAX;
+
+fn said_of_counts(profile: Profile) -> Vec<String> {
+    profile.warnings.into_iter().filter(|warning| warning.contains(" counted: ")).collect()
+}
+
+/// Counts, and package joules, of the cells of a CPU.
+fn of_cpu(profile: &Profile, cpu: u32) -> (u64, f64) {
+    let cells = profile.cells.iter().enumerate().filter(|(_, cell)| cell.cpu == Some(cpu));
+    cells.fold((0, 0.0), |(count, joules), (index, cell)| {
+        (count + cell.count, joules + profile.joules(index)[0].as_joules())
+    })
+}
+
+/// Samples for half of what the two counters of the event counted, which the recorder says at the end alone.
+#[test]
+fn counts_that_no_sample_stands_for_are_told() {
+    let told = |value: u64| {
+        let is_written = Cell::new(0);
+        let at_once = |_, _| {
+            is_written.set(is_written.get() + 1);
+            (is_written.get() <= 2).then_some(CounterValue {
+                value,
+                time_enabled: 1,
+                time_running: 1,
+                lost: None,
+            })
+        };
+        said_of_counts(counted(at_once, ALL_TASKS))
     };
     // 500 samples of a million on each CPU.
     let half = told(1_000_000_000);
     assert!(half.len() == 1 && half[0].contains(" stand for 50 % of what its counters counted"), "{half:?}");
+    assert!(half[0].contains("nothing tells what ran then"), "{half:?}");
     assert_eq!(told(500_600_000), Vec::<String>::new());
+}
+
+/// One CPU's counter goes on twice as fast as its samples from half of the time on.
+#[test]
+fn samples_stand_for_what_their_cpu_counted_meanwhile() {
+    let value = |cpu: u32, time: Timestamp| {
+        let passed = time.as_nanos() - 1_000_000_000;
+        let value = passed + if cpu == 1 { passed.saturating_sub(250_000_000) } else { 0 };
+        Some(CounterValue { value, time_enabled: passed, time_running: passed, lost: None })
+    };
+    let profile = counted(value, ALL_TASKS);
+    let [(first, joules), (second, more_joules)] = [0, 1].map(|cpu| of_cpu(&profile, cpu));
+    assert_eq!(first, 500_000_000);
+    // Less the period that may be under way.
+    assert!((747_000_000..=750_000_000).contains(&second), "{second}");
+    assert_eq!(profile.events[0].count, first + second);
+    // Halves of what the package took in the first half of the time, and a third and two thirds in the second.
+    assert!((more_joules / joules - 7.0 / 5.0).abs() < 0.03, "{more_joules} J beside {joules} J");
+    let said = said_of_counts(profile);
+    assert!(said.len() == 1 && said[0].contains("are 80 % of what was counted"), "{said:?}");
+}
+
+/// Of one task, whose event had a counter for half of the time.
+#[test]
+fn samples_of_an_event_that_took_turns_stand_for_all_of_the_time() {
+    let value = |_, time: Timestamp| {
+        let passed = time.as_nanos() - 1_000_000_000;
+        Some(CounterValue { value: passed, time_enabled: 4 * passed, time_running: passed, lost: None })
+    };
+    let profile = counted(value, 50);
+    assert_eq!([0, 1].map(|cpu| of_cpu(&profile, cpu).0), [1_000_000_000; 2]);
+    assert_eq!(profile.events[0].count, 2_000_000_000);
+    let said = said_of_counts(profile);
+    assert!(said.len() == 1 && said[0].contains("are 50 % of what was counted"), "{said:?}");
 }

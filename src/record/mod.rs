@@ -16,6 +16,7 @@ mod calibrated;
 mod census;
 mod cgroup_names;
 mod closing;
+mod counter_log;
 mod counters;
 mod cpu_times;
 mod description;

@@ -5,12 +5,13 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
-use perf_data::encode::{self, RecordTooLong, SampleId};
+use perf_data::encode::{self, RecordTooLong};
 
 use crate::machine::Roots;
 use crate::process::Outcome;
 use crate::process::clocks::monotonic_now;
 use crate::record::cgroup_names::CgroupNames;
+use crate::record::counter_log::{self, CounterLog};
 use crate::record::counters::Counters;
 use crate::record::cpu_times::CpuTimesReader;
 use crate::record::drain::Drain;
@@ -51,7 +52,9 @@ pub struct Recorder {
     gpu: GpuRecords,
     /// The way to the file.
     drain: Drain,
-    /// What the counters say in the end.
+    /// What the counters say meanwhile.
+    counter_log: CounterLog,
+    /// What they say in the end.
     totals: EventTotals,
     /// What ends the recording.
     stop: StopConditions,
@@ -93,8 +96,19 @@ impl Recorder {
         roots: &Roots,
     ) -> Self {
         let cpu_times = CpuTimesReader::open(roots).ok();
-        let (totals, failure) = (EventTotals::default(), None);
-        Self { sampling, own_time, cpu_times, energy, gpu, drain, totals, stop, duty: None, failure }
+        Self {
+            sampling,
+            own_time,
+            cpu_times,
+            energy,
+            gpu,
+            drain,
+            counter_log: CounterLog::default(),
+            totals: EventTotals::default(),
+            stop,
+            duty: None,
+            failure: None,
+        }
     }
 
     /// Samples are taken only when `duty` says so.
@@ -215,6 +229,8 @@ impl Recorder {
             encoded.map_err(io::Error::other)?;
         }
         if with_cpu_times {
+            let Sampling { counters, events, .. } = &mut self.sampling;
+            self.counter_log.append(counters, events, &mut own).map_err(io::Error::other)?;
             self.gpu.collect_activity(&mut own)?;
         }
         self.write_round(&own)?;
@@ -264,8 +280,7 @@ impl Recorder {
         for open in &mut self.sampling.counters.counters {
             let Ok(value) = open.value() else { continue };
             self.totals.add(open.event, open.task, &value);
-            let id = SampleId { pid: u32::MAX, tid: u32::MAX, time, cpu: open.cpu, id: open.id() };
-            encode::read(&value, &id, out)?;
+            encode::read(&value, &counter_log::id_of(open, time), out)?;
         }
         Ok(())
     }

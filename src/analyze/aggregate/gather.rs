@@ -57,6 +57,8 @@ pub(crate) struct Gathered {
     /// Where every sample was to be a cell of its own.
     pub samples: Option<SampleList>,
     pub hidden_callers: HiddenCallers,
+    /// Of recorders that write what all of their counters counted, where all samples are counted.
+    pub missed: Option<MissedCounts>,
     /// Of just-in-time code and of stacks that were not followed to their ends.
     pub warnings: Vec<String>,
     pub end: ReplayEnd,
@@ -86,9 +88,6 @@ pub(crate) fn gather<'r>(
     let folded = gatherer.collector.warning();
     let unsampled = gatherer.unsampled.and_then(|unsampled| unsampled.warning());
     let not_told = unsampled.into_iter().chain(one_mode::warning(recording, roles));
-    let is_counter =
-        |event: usize| roles.sampled().get(event).is_some_and(|event| event.unit != EventUnit::Nanoseconds);
-    let missed = gatherer.missed.map(|missed| missed.warnings(&gatherer.totals, is_counter));
     Gathered {
         totals: gatherer.totals,
         collected: gatherer.collector.finish(),
@@ -99,13 +98,9 @@ pub(crate) fn gather<'r>(
         sampled: gatherer.sampled,
         samples: gatherer.samples,
         hidden_callers,
-        warnings: [
-            gatherer.jit.into_warnings(),
-            unwinding,
-            folded.into_iter().chain(not_told).collect(),
-            missed.unwrap_or_default(),
-        ]
-        .concat(),
+        missed: gatherer.missed,
+        warnings: [gatherer.jit.into_warnings(), unwinding, folded.into_iter().chain(not_told).collect()]
+            .concat(),
         end,
     }
 }
@@ -257,7 +252,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
                 if let Some(event) = self.sampled_event(context)
                     && let Some(missed) = &mut self.missed
                 {
-                    missed.counted(event, value.value);
+                    missed.counted(value.id.unwrap_or(0), event, value.value);
                 }
             }
             Record::Throttle(true) => {

@@ -5,15 +5,20 @@
 //! machine that waits for its host, by a counter that the firmware uses, too) samples are missing that no record tells
 //! of, and whatever ran then has too few joules. The recorder writes what each counter counted at the end.
 
+use rustc_hash::FxHashMap;
+
 use crate::profile::EventTotals;
 
 /// Samples that stand for less than this share of the counts are worth a warning: 5 % of joules is more than
 /// most error bars.
 const WHOLE: f64 = 0.95;
 
-/// Counts of the events, in the order of [`EventTotals`], of a whole recording: a part has other samples.
+/// Counts of the events of a whole recording: a part has other samples.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct MissedCounts(Vec<Counts>);
+pub(crate) struct MissedCounts {
+    /// The latest value of each counter by its number, and its event in the order of [`EventTotals`].
+    latest: FxHashMap<u64, (usize, u64)>,
+}
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Counts {
@@ -23,33 +28,48 @@ struct Counts {
 }
 
 impl MissedCounts {
-    /// What one counter counted in all the time.
-    pub fn counted(&mut self, event: usize, value: u64) {
-        if self.0.len() <= event {
-            self.0.resize(event + 1, Counts::default());
-        }
-        let counts = &mut self.0[event];
-        counts.counted += value as f64;
-        counts.counters += 1.0;
+    /// What a counter counted so far.
+    pub fn counted(&mut self, counter: u64, event: usize, value: u64) {
+        self.latest.insert(counter, (event, value));
     }
 
-    /// What the reader must know, of events for which `is_counter` holds: a clock's ticks are no counts. Where records are
-    /// known to be lost, that is said, and has a row of its own in the balance.
-    pub fn warnings(&self, events: &[EventTotals], is_counter: impl Fn(usize) -> bool) -> Vec<String> {
+    /// What the reader must know, of events of which `made_up` tells what samples stand for beyond their periods: `None` of a
+    /// clock, whose ticks are no counts. Where records are known to be lost, that is said, and has a row of its own in the
+    /// balance.
+    pub fn warnings(&self, events: &[EventTotals], made_up: impl Fn(usize) -> Option<u64>) -> Vec<String> {
         if events.iter().any(|event| event.lost > 0) {
             return Vec::new();
         }
-        let told = |(index, (counts, event)): (usize, (&Counts, &EventTotals))| {
-            let share = counts.share(event).filter(|share| *share < WHOLE && is_counter(index))?;
-            Some(format!(
-                "samples of event {} stand for {:.0} % of what its counters counted: interrupts came late or never, or tasks ended \
-                 before their first sample, and nothing tells what ran then. Joules of functions may be wrong by as much, beyond \
-                 their error; record at a lower rate (-F), or short tasks by -e cpu-clock",
-                event.name,
-                100.0 * share
-            ))
+        let told = |(index, event): (usize, &EventTotals)| {
+            let made_up = made_up(index)?;
+            let share = match made_up {
+                0 => self.of_event(index).share(event)?,
+                _ => event.count as f64 / (event.count + made_up) as f64,
+            };
+            let (name, percent) = (&event.name, 100.0 * share);
+            let told = match made_up {
+                0 => format!(
+                    "samples of event {name} stand for {percent:.0} % of what its counters counted: interrupts came late or \
+                     never, or tasks ended before their first sample, and nothing tells what ran then. Joules of functions may be \
+                     wrong by as much, beyond their error; record at a lower rate (-F), or short tasks by -e cpu-clock"
+                ),
+                _ => format!(
+                    "the periods of samples of event {name} are {percent:.0} % of what was counted: interrupts came late or \
+                     never, or it took turns with others on a counter. The samples around weigh the more for it: what ran while \
+                     none came is taken to be what ran before and after; record at a lower rate (-F), or fewer events (-e)"
+                ),
+            };
+            (share < WHOLE).then_some(told)
         };
-        self.0.iter().zip(events).enumerate().filter_map(told).collect()
+        events.iter().enumerate().filter_map(told).collect()
+    }
+
+    fn of_event(&self, event: usize) -> Counts {
+        let of_event = self.latest.values().filter(|(of, _)| *of == event);
+        of_event.fold(Counts::default(), |sum, (_, value)| Counts {
+            counted: sum.counted + *value as f64,
+            counters: sum.counters + 1.0,
+        })
     }
 }
 
@@ -78,7 +98,11 @@ mod tests {
     fn counts() -> MissedCounts {
         let mut counts = MissedCounts::default();
         for event in [0, 1] {
-            (0..2).for_each(|_| counts.counted(event, 2_050_000_000));
+            for counter in 0..2 {
+                let number = 10 * event as u64 + counter;
+                counts.counted(number, event, 50_000_000);
+                counts.counted(number, event, 2_050_000_000);
+            }
         }
         counts
     }
@@ -87,28 +111,33 @@ mod tests {
     fn samples_that_are_missing_without_a_record_are_told() {
         let counts = counts();
         let events = |second: &str, lost| [event("cycles", 4000, lost), event(second, 2000, 0)];
-        let share = counts.0[0].share(&events("stalls", 0)[0]).expect("counted");
+        let share = counts.of_event(0).share(&events("stalls", 0)[0]).expect("counted");
         assert!((share - 4000.0 / 4098.0).abs() < 1e-12);
-        let told = counts.warnings(&events("stalls", 0), |_| true);
-        assert_eq!(told.len(), 1, "{told:?}");
+        let told = |second: &str, lost, made_up: [Option<u64>; 2]| {
+            counts.warnings(&events(second, lost), |event| made_up[event])
+        };
+        let half = told("stalls", 0, [Some(0); 2]);
+        assert!(half.len() == 1 && half[0].starts_with("samples of event stalls stand for 49 %"), "{half:?}");
+        assert!(told("cpu-clock", 0, [Some(0), None]).is_empty());
+        assert!(told("stalls", 7, [Some(0); 2]).is_empty());
+        let made_up = told("stalls", 0, [Some(0), Some(2_000_000_000)]);
         assert!(
-            told[0].starts_with("samples of event stalls stand for 49 % of what its counters"),
-            "{told:?}"
+            made_up.len() == 1 && made_up[0].contains("stalls are 50 % of what was counted"),
+            "{made_up:?}"
         );
-        assert!(counts.warnings(&events("cpu-clock", 0), |at| at == 0).is_empty());
-        assert!(counts.warnings(&events("stalls", 7), |_| true).is_empty());
+        assert!(told("stalls", 0, [Some(0), Some(20_000_000)]).is_empty());
     }
 
     /// A program of many short threads ends in the middle of a period in each of them; nothing counted is no share.
     #[test]
     fn what_is_too_little_to_tell_is_not_told() {
         let mut many = counts();
-        (0..2000).for_each(|_| many.counted(1, 600_000));
-        let share = many.0[1].share(&event("stalls", 2000, 0)).expect("counted");
-        assert!(share > 0.6, "each has a period of its own: {:?}", many.0[1]);
+        (100..2100).for_each(|counter| many.counted(counter, 1, 600_000));
+        let share = many.of_event(1).share(&event("stalls", 2000, 0)).expect("counted");
+        assert!(share > 0.6, "each has a period of its own: {:?}", many.of_event(1));
         let mut few = MissedCounts::default();
-        few.counted(0, 90_000_000);
-        assert_eq!(few.0[0].share(&event("cycles", 1, 0)), None);
+        few.counted(7, 0, 90_000_000);
+        assert_eq!(few.of_event(0).share(&event("cycles", 1, 0)), None);
         assert_eq!(Counts::default().share(&event("cycles", 0, 0)), None);
     }
 }

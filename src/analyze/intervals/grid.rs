@@ -156,6 +156,21 @@ impl IntervalGrid {
         span
     }
 
+    /// Events of which no sample tells, at some time between two.
+    pub fn not_sampled(&mut self, event: u32, cpu: u32, between: (Timestamp, Timestamp), count: u64) {
+        self.spread_count(event as usize, Some(cpu), between, count);
+    }
+
+    /// Lets all counts of each event so far weigh so much.
+    pub fn weigh(&mut self, weights: &[f64]) {
+        if weights.len() != self.events || weights.iter().all(|weight| *weight == 1.0) {
+            return;
+        }
+        for counts in self.counts.chunks_mut(self.events) {
+            counts.iter_mut().zip(weights).for_each(|(count, weight)| *count *= weight);
+        }
+    }
+
     /// Records of a CPU that were lost between two times.
     pub fn lost_records(&mut self, cpu: Option<u32>, start: Timestamp, end: Timestamp) {
         let nanos = end.since(start).as_nanos() as f64;

@@ -1,6 +1,7 @@
 //! Stretches of time: over which a sample's events happened, which ones records were lost in, and equal ones that
 //! joules and counts are summed over.
 
+pub(crate) mod counted;
 pub(crate) mod cpu_set;
 pub(crate) mod grid;
 pub(crate) mod late_readings;

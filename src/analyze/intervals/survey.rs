@@ -5,11 +5,12 @@ use std::iter::Peekable;
 use std::slice;
 
 use perf_data::format::{record_type, sample_type};
-use perf_data::record::{Record, RecordContext, Sample};
+use perf_data::record::{ReadValue, Record, RecordContext, Sample};
 use perf_data::{Decoder, RawRecord, Records};
 
 use crate::analyze::events::EventUnit;
 use crate::analyze::events::{EventRole, EventRoles, SampledEvent};
+use crate::analyze::intervals::counted::{CountWeights, CountedSums, CounterReading, Missing};
 use crate::analyze::intervals::grid::IntervalGrid;
 use crate::analyze::intervals::late_readings::LateReadings;
 use crate::analyze::intervals::losses::{Loss, Losses};
@@ -62,6 +63,10 @@ pub struct Survey {
     pub intervals: IntervalGrid,
     pub(crate) pieces: Pieces,
     pub(crate) losses: Losses,
+    /// Of recorders that say what counters counted.
+    pub(crate) counted: Option<CountedSums>,
+    /// How much samples weigh by what counters counted.
+    pub(crate) weights: CountWeights,
     pub(crate) long_losses: Vec<Quantum>,
     pub(crate) lost_stretches: Vec<LostStretch>,
     pub(crate) is_of_samples: bool,
@@ -196,6 +201,7 @@ impl<'r> Look<'r> {
     fn finish(self) -> Survey {
         let Self { ranges, lent, mut survey, .. } = self;
         lent.for_each(|reading| survey.lent(&ranges, reading));
+        survey.make_up_counts();
         survey.intervals.end();
         survey
     }
@@ -217,6 +223,7 @@ impl Survey {
             meters: vec![MeterCurve::default(); domains],
             late_readings: vec![LateReadings::default(); domains],
             intervals: IntervalGrid::new(recording.metadata(), roles.sampled().len()),
+            counted: recording.metadata().map(|_| CountedSums::default()),
             ..Self::default()
         }
     }
@@ -273,6 +280,9 @@ impl Survey {
             let Loss { event, count, start } = loss;
             let unit = roles.sampled()[event as usize].unit;
             let span = self.intervals.lost(event, cpu, unit, (start, time), count);
+            if let Some(counted) = &mut self.counted {
+                counted.lost(event, cpu, count);
+            }
             if loss.is_long(time) && self.long_losses.len() < MOST_LONG_LOSSES {
                 let span = span.told_by(roles.tells_time(event));
                 self.long_losses.push(loss.quantum(time, cpu, span));
@@ -334,9 +344,49 @@ impl Survey {
                 Some(EventRole::Energy(domain)) => self.reading_of(domain, ranges, decoder, (raw, &context)),
                 _ => {}
             }
-        } else if let Ok(Record::Lost { count }) = decoder.decode(raw, &context) {
-            self.take_losses(roles, &context, count);
+            return;
         }
+        match decoder.decode(raw, &context) {
+            Ok(Record::Lost { count }) => self.take_losses(roles, &context, count),
+            Ok(Record::Read { tid, value, .. }) => self.counter(roles, &context, tid, value),
+            _ => {}
+        }
+    }
+
+    /// What a counter counted of a task, or of all that runs on its CPU, of which it says so.
+    fn counter(&mut self, roles: &EventRoles, context: &RecordContext, task: u32, value: ReadValue) {
+        const ALL: u32 = u32::MAX;
+        let Some(EventRole::Sampled(event)) = roles.of(context.event.map(|event| event.0)) else { return };
+        let (Some(time), Some(cpu), Some(counted)) = (context.time, context.cpu, &mut self.counted) else {
+            return;
+        };
+        let ReadValue { value, time_enabled, time_running, id, .. } = value;
+        if roles.sampled()[event as usize].unit == EventUnit::Nanoseconds {
+            return;
+        }
+        let (enabled, running) = (time_enabled.unwrap_or(0), time_running.unwrap_or(0));
+        let reading = CounterReading { time, value, enabled, running };
+        match (task, id) {
+            (ALL, _) => counted.reading(event, cpu, reading),
+            (_, Some(id)) => counted.reading_of_task(event, task, id, reading),
+            (_, None) => {}
+        }
+    }
+
+    /// Adds what counters counted and no sample tells of, and lets samples weigh the more for it.
+    fn make_up_counts(&mut self) {
+        let Some(counted) = self.counted.take() else { return };
+        let by_event: Vec<f64> =
+            (0..self.samples.len() as u32).map(|event| counted.weight_by_turns(event)).collect();
+        self.intervals.weigh(&by_event);
+        let missing = counted.missing();
+        for missing in &missing {
+            let Missing { event, cpu, start, end, count, .. } = *missing;
+            self.intervals.not_sampled(event, cpu, (start, end), count);
+        }
+        let lost = missing.iter().filter_map(Missing::as_lost);
+        self.long_losses.extend(lost.take(MOST_LONG_LOSSES - self.long_losses.len()));
+        self.weights = CountWeights::new(&missing, by_event);
     }
 
     fn sample(&mut self, about: &SampledEvent, event: u32, context: &RecordContext, period: Option<u64>) {
@@ -352,6 +402,9 @@ impl Survey {
             let count = period.or(about.fixed_period).unwrap_or(1);
             self.intervals.sample(event, context.cpu, about.unit, time, count);
             self.losses.sampled(event, context.cpu, time, count);
+            if let Some(counted) = &mut self.counted {
+                counted.sampled(event, context.cpu, count);
+            }
         }
     }
 

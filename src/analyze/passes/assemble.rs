@@ -8,6 +8,7 @@ use crate::analyze::aggregate::samples::SampleList;
 use crate::analyze::aggregate::unwind::{
     SampleUnwinder, copies_stacks, copies_tops_of_stacks, follows_calls,
 };
+use crate::analyze::events::{EventRoles, EventUnit};
 use crate::analyze::intervals::survey::Survey;
 use crate::analyze::model::estimate::Estimate;
 use crate::analyze::options::Options;
@@ -33,9 +34,16 @@ pub(crate) struct Assembled {
     pub pool_factors: Vec<f64>,
 }
 
+/// What samples of an event stand for beyond their periods, of one that counts what happens and not time.
+fn made_up_of(roles: &EventRoles, made_up: &[u64], event: usize) -> Option<u64> {
+    let is_counter = roles.sampled().get(event)?.unit != EventUnit::Nanoseconds;
+    is_counter.then(|| made_up.get(event).copied().unwrap_or(0))
+}
+
 /// The profile of a recording.
 pub(crate) fn assemble(
     recording: &Recording,
+    roles: &EventRoles,
     survey: &Survey,
     options: &Options,
     attributed: Attributed,
@@ -50,6 +58,7 @@ pub(crate) fn assemble(
         division,
         warnings,
         by_event,
+        made_up,
         ..
     } = attributed;
     let Collected { callers, addresses, .. } = gathered.collected;
@@ -68,6 +77,12 @@ pub(crate) fn assemble(
     let (start, end) = time_range(gathered.sampled, survey);
     let pool_factors = attribution.pool_factors.clone();
     let mut errors = Some(errors);
+    let missed = gathered
+        .missed
+        .map(|missed| missed.warnings(&gathered.totals, |event| made_up_of(roles, &made_up, event)));
+    for (event, made_up) in gathered.totals.iter_mut().zip(&made_up) {
+        event.count = event.count.saturating_add(*made_up);
+    }
     let mut profile = Profile {
         start,
         duration: end.since(start),
@@ -82,7 +97,7 @@ pub(crate) fn assemble(
         copies_stacks: copies_stacks(recording),
         is_partial: !recording.is_complete(),
         hidden_callers: gathered.hidden_callers,
-        warnings: [gathered.warnings, warnings].concat(),
+        warnings: [gathered.warnings, missed.unwrap_or_default(), warnings].concat(),
         recordings: vec![origin(recording, survey)],
         ..Profile::default()
     };

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::analyze::aggregate::cell_counts::CellCounts;
 use crate::analyze::aggregate::cells::CellTable;
 use crate::analyze::events::EventRoles;
+use crate::analyze::intervals::counted::CountWeights;
 use crate::analyze::intervals::grid::cpus_of;
 use crate::analyze::intervals::losses::HORIZON;
 use crate::analyze::intervals::spans::Span;
@@ -29,6 +30,10 @@ pub(crate) struct Attributing<'r> {
     span_finder: SpanFinder<'r>,
     /// Where the steps at hand lie in time; of what is no sample it does not matter.
     spans: Vec<Span>,
+    /// How much samples weigh.
+    weights: CountWeights,
+    /// By event, what they stand for beyond their periods.
+    made_up: Vec<u64>,
     /// What was lost by each of the losses among them.
     lost: VecDeque<Vec<Quantum>>,
     /// Losses that are told when they begin, the first of them last.
@@ -76,6 +81,8 @@ pub(crate) struct Attributed {
     pub warnings: Vec<String>,
     /// There were too many cells or call paths: there is one cell for each event.
     pub by_event: bool,
+    /// By event, what samples stand for beyond their periods.
+    pub made_up: Vec<u64>,
     /// What there was to be seen of samples meanwhile.
     pub seen: Seen,
 }
@@ -142,6 +149,8 @@ impl<'r> Attributing<'r> {
             attributor,
             span_finder: SpanFinder::new(roles),
             spans: Vec::new(),
+            weights: survey.weights.clone(),
+            made_up: vec![0; roles.sampled().len()],
             lost: VecDeque::new(),
             long_losses: survey.long_losses(),
             errors,
@@ -181,7 +190,7 @@ impl<'r> Attributing<'r> {
         }
         steps.iter_mut().for_each(|step| self.find_cell(step));
         let mut spans = std::mem::take(&mut self.spans);
-        spans.extend(steps.iter().map(|step| self.span(step)));
+        spans.extend(steps.iter_mut().map(|step| self.span(step)));
         steps.iter().zip(spans.drain(..)).for_each(|(step, span)| self.attribute(step, span));
         steps.clear();
         self.spans = spans;
@@ -190,7 +199,18 @@ impl<'r> Attributing<'r> {
 
     /// The end of a recording that is kept whole.
     pub fn finish(self) -> Attributed {
-        let Self { attributor, span_finder, errors, division, warnings, cells, cell_counts, kept, .. } = self;
+        let Self {
+            attributor,
+            span_finder,
+            made_up,
+            errors,
+            division,
+            warnings,
+            cells,
+            cell_counts,
+            kept,
+            ..
+        } = self;
         let (sequence, launch_cells, by_event) = match kept {
             Kept::Whole { sequence, launches, by_event } => (sequence, launches, by_event),
             Kept::Parts(_) => Default::default(),
@@ -207,6 +227,7 @@ impl<'r> Attributing<'r> {
             division,
             warnings,
             by_event,
+            made_up,
             seen,
         }
     }
@@ -252,10 +273,11 @@ impl<'r> Attributing<'r> {
 
     /// Finds where a step lies in time, and counts a sample in its cell.
     #[inline]
-    fn span(&mut self, step: &Step) -> Span {
+    fn span(&mut self, step: &mut Step) -> Span {
         match step {
             Step::Sample(sample) => {
                 let span = self.span_finder.sample(sample);
+                let span = self.weigh(sample, span);
                 let cell = match sample.owner {
                     Owner::Charge { charge: Charge::Cell(cell), .. } => {
                         let cell = cell - self.first_cell;
@@ -297,6 +319,23 @@ impl<'r> Attributing<'r> {
             }
             _ => Span::NONE,
         }
+    }
+
+    /// Lets a sample stand for what was counted. Where it lies in time, its own period says.
+    #[inline]
+    fn weigh(&mut self, sample: &mut SampleStep, span: Span) -> Span {
+        let cpu = (sample.cpu != NO_CPU).then_some(sample.cpu);
+        let weight = self.weights.of(sample.event, cpu, sample.end);
+        if weight == 1.0 {
+            return span;
+        }
+        let count = (sample.count as f64 * weight).round() as u64;
+        if self.counted.is_none_or(|counted| counted.has(sample.end)) {
+            self.made_up[sample.event as usize] += count.saturating_sub(sample.count);
+        }
+        sample.count = count;
+        let running = Nanoseconds::from_nanos((span.running.as_nanos() as f64 * weight).round() as u64);
+        Span { running, ..span }
     }
 
     #[inline]

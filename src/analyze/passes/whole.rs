@@ -39,7 +39,7 @@ pub(crate) fn whole(
                 (survey, attributed.with_terms_of_seen())
             }
         };
-        (assemble(recording, &survey, options, attributed, gathered), survey)
+        (assemble(recording, &roles, &survey, options, attributed, gathered), survey)
     };
     if options.threads() < 2 {
         let survey = Survey::ahead_of(recording, &roles, options.watts.is_some());

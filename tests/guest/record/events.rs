@@ -1,5 +1,10 @@
 //! Counts: launched, forked, attached, multiplexed, throttled.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use eprof_testbed::eprof;
+
 use super::summary::{Summary, Truth};
 use crate::bench::{STEADY, assert_near, run};
 
@@ -82,9 +87,12 @@ fn events_that_share_counters_are_scaled_right_and_said() {
     let script = format!(
         "{ONLY_CHOSEN}
          ./eprof record -o m.data -c 1000003 -e {events} sh -c 'echo asm > /proc/simhw; exec ./phases -o asm -t 6000 -q'
-         echo == truth; cat /proc/simhw"
+         echo == truth; cat /proc/simhw; echo reset > /proc/simhw
+         ./eprof record -q --neighbours=never -o t.data -c 1000003 -e {events} \
+             sh -c 'echo asm > /proc/simhw; exec ./phases -o asm -t 6000 -q'
+         echo == of tasks; cat /proc/simhw"
     );
-    let Some(run) = run(&STEADY, &script, &["m.data"]) else { return };
+    let Some(run) = run(&STEADY, &script, &["m.data", "t.data"]) else { return };
     let truth = Truth::of(run.section("truth"));
     let recorded = run.recording("m.data");
     for (name, truth) in
@@ -93,6 +101,28 @@ fn events_that_share_counters_are_scaled_right_and_said() {
         assert_near(name, recorded.event(name).scaled(), truth, 0.03);
     }
     assert!(run.said.contains("was on a counter"), "{}", run.said);
+    // Reports let the samples stand for what there was while other events had the counter: of a whole CPU by what its counters
+    // say meanwhile, and of tasks by what they say in the end.
+    for (recording, truth) in [("m.data", truth), ("t.data", Truth::of(run.section("of tasks")))] {
+        let counts = counts_of_report(&run.file(recording));
+        for (name, truth) in
+            [("cycles", truth.clk), ("instructions", truth.inst), ("r04a2", truth.rs), ("r08f0", truth.l2)]
+        {
+            assert_near(&format!("{name} of {recording}"), counts[name], truth, 0.04);
+        }
+    }
+}
+
+/// What a report says that the samples of each event stand for.
+fn counts_of_report(recording: &Path) -> BTreeMap<String, f64> {
+    let output =
+        eprof().args(["report", "--format", "json", "-i"]).arg(recording).output().expect("eprof runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let events = report["events"].as_array().expect("events").iter();
+    let count =
+        |event: &serde_json::Value| Some((event["name"].as_str()?.to_owned(), event["count"].as_f64()?));
+    events.filter_map(count).collect()
 }
 
 #[test]

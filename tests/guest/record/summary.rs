@@ -6,7 +6,7 @@ use std::path::Path;
 use eprof::recording::Recording;
 use eprof::recording::energy::EnergyReading;
 use eprof::recording::metadata::Metadata;
-use perf_data::record::Record;
+use perf_data::record::{ReadValue, Record};
 
 use crate::bench::Run;
 
@@ -53,6 +53,8 @@ impl Summary {
         let recording = Recording::open(path).expect("a readable recording");
         assert!(recording.is_complete());
         let mut summary = Self { metadata: recording.metadata().cloned(), ..Self::default() };
+        // Counters are read again and again: by their numbers, what they said last.
+        let mut counters: BTreeMap<Option<u64>, (String, ReadValue)> = BTreeMap::new();
         let mut records = recording.records();
         while let Some((_, context, record)) = records.next().expect("an undamaged recording") {
             let desc = context.event.map(|index| &recording.events()[index.0 as usize]);
@@ -70,16 +72,17 @@ impl Summary {
                         sample.period.or(desc.and_then(|desc| desc.attr.fixed_period())).expect("a period");
                     summary.kernel_samples += u64::from(sample.mode == perf_data::record::CpuMode::Kernel);
                 }
-                Record::Read { value, .. } => {
-                    let event = summary.events.entry(name).or_default();
-                    event.counted += value.value;
-                    event.running += value.time_running.expect("times");
-                    event.enabled = event.enabled.max(value.time_enabled.expect("times"));
-                }
+                Record::Read { value, .. } => drop(counters.insert(value.id, (name, value))),
                 Record::Throttle(true) => summary.throttled += 1,
                 Record::Lost { count } => summary.lost += count,
                 _ => {}
             }
+        }
+        for (name, value) in counters.into_values() {
+            let event = summary.events.entry(name).or_default();
+            event.counted += value.value;
+            event.running += value.time_running.expect("times");
+            event.enabled = event.enabled.max(value.time_enabled.expect("times"));
         }
         summary
     }
