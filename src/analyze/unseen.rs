@@ -102,7 +102,7 @@ fn counted(of_counters: impl Fn(u32, Timestamp) -> Option<CounterValue>, task: u
 const ALL_TASKS: u32 = u32::MAX;
 
 fn said_of_counts(profile: Profile) -> Vec<String> {
-    profile.warnings.into_iter().filter(|warning| warning.contains(" counted: ")).collect()
+    profile.warnings.into_iter().filter(|warning| warning.contains("samples of event")).collect()
 }
 
 /// Counts, and package joules, of the cells of a CPU.
@@ -153,7 +153,7 @@ fn samples_stand_for_what_their_cpu_counted_meanwhile() {
     // Halves of what the package took in the first half of the time, and a third and two thirds in the second.
     assert!((more_joules / joules - 7.0 / 5.0).abs() < 0.03, "{more_joules} J beside {joules} J");
     let said = said_of_counts(profile);
-    assert!(said.len() == 1 && said[0].contains("are 80 % of what was counted"), "{said:?}");
+    assert!(said.len() == 1 && said[0].contains("are 80 % of what happened"), "{said:?}");
 }
 
 /// Of one task, whose event had a counter for half of the time.
@@ -167,5 +167,5 @@ fn samples_of_an_event_that_took_turns_stand_for_all_of_the_time() {
     assert_eq!([0, 1].map(|cpu| of_cpu(&profile, cpu).0), [1_000_000_000; 2]);
     assert_eq!(profile.events[0].count, 2_000_000_000);
     let said = said_of_counts(profile);
-    assert!(said.len() == 1 && said[0].contains("are 50 % of what was counted"), "{said:?}");
+    assert!(said.len() == 1 && said[0].contains("are 50 % of what happened"), "{said:?}");
 }

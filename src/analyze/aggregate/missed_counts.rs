@@ -1,7 +1,7 @@
 //! What the counters counted, beside what their samples stand for.
 //!
 //! Each sample stands for a period of its event's counts, so all samples together are what the counter counted, but for
-//! the period that each counter was in at the end. Where interrupts come late or not at all (throttled, in a virtual
+//! the period that each counter was in at the end. Where interrupts come late or not at all (in a virtual
 //! machine that waits for its host, by a counter that the firmware uses, too) samples are missing that no record tells
 //! of, and whatever ran then has too few joules. The recorder writes what each counter counted at the end.
 
@@ -54,8 +54,8 @@ impl MissedCounts {
                      wrong by as much, beyond their error; record at a lower rate (-F), or short tasks by -e cpu-clock"
                 ),
                 _ => format!(
-                    "the periods of samples of event {name} are {percent:.0} % of what was counted: interrupts came late or \
-                     never, or it took turns with others on a counter. The samples around weigh the more for it: what ran while \
+                    "the periods of samples of event {name} are {percent:.0} % of what happened: interrupts came late or never, \
+                     the kernel held them back, or the event took turns with others on a counter. The samples around weigh the more for it: what ran while \
                      none came is taken to be what ran before and after; record at a lower rate (-F), or fewer events (-e)"
                 ),
             };
@@ -121,10 +121,7 @@ mod tests {
         assert!(told("cpu-clock", 0, [Some(0), None]).is_empty());
         assert!(told("stalls", 7, [Some(0); 2]).is_empty());
         let made_up = told("stalls", 0, [Some(0), Some(2_000_000_000)]);
-        assert!(
-            made_up.len() == 1 && made_up[0].contains("stalls are 50 % of what was counted"),
-            "{made_up:?}"
-        );
+        assert!(made_up.len() == 1 && made_up[0].contains("stalls are 50 % of what happened"), "{made_up:?}");
         assert!(told("stalls", 0, [Some(0), Some(20_000_000)]).is_empty());
     }
 

@@ -1,8 +1,9 @@
 //! What samples stand for, made up to what the counters counted.
 //!
-//! A sample stands for a period of its event's counts. Where interrupts come so late that the kernel leaves some out
-//! (throttled, in a virtual machine that waits for its host), samples are missing that no record tells of; where events take
-//! turns on a counter, samples stand for its turns alone. The recorder writes from time to time what each CPU's counters
+//! A sample stands for a period of its event's counts. Where interrupts come so late that the kernel leaves some out (in a
+//! virtual machine that waits for its host), samples are missing that no record tells of; where events take turns on a counter,
+//! samples stand for its turns alone; and a counter that the kernel stops for coming too often stands still until the next tick:
+//! it would have gone on at the rate at which it was stopped. The recorder writes from time to time what each CPU's counters
 //! counted. Between two of these readings all samples of the event on the CPU weigh the more, the more is missing.
 //!
 //! What samples are behind at a reading may still come: an interrupt is late, and a period is under way. Missing is only what
@@ -43,6 +44,30 @@ struct Sampled {
     samples: u64,
     /// Of samples and of what is known to be lost.
     told: u64,
+    /// Since when the counter went on, and what samples stood for until then.
+    resumed: Option<(Timestamp, u64)>,
+    /// Since when the kernel has it stopped.
+    stopped: Option<Timestamp>,
+    /// What would have been counted while it was stopped.
+    held_back: f64,
+}
+
+impl Sampled {
+    /// The kernel stops the counter. The sample that was one too many comes behind the record of that.
+    fn stop(&mut self, time: Timestamp) {
+        self.stopped.get_or_insert(time);
+    }
+
+    /// The kernel lets the counter go on, which takes it up where it was stopped: at a sample.
+    fn resume(&mut self, time: Timestamp) {
+        let Some(stopped) = self.stopped.take() else { return };
+        if let Some((since, count)) = self.resumed {
+            let (nanos, count) = (stopped.since(since).as_nanos(), self.count.saturating_sub(count));
+            let rate = count as f64 / nanos.max(1) as f64;
+            self.held_back += rate * time.since(stopped).as_nanos() as f64;
+        }
+        self.resumed = Some((time, self.count));
+    }
 }
 
 /// A CPU's counter of one event.
@@ -52,6 +77,8 @@ struct Counter {
     at_first: Sampled,
     /// Counts since the first reading, as if the counter had been the event's alone.
     counted: f64,
+    /// What it would have counted while it was stopped, as of the latest reading.
+    held_back: f64,
     readings: Vec<Compared>,
     /// Readings that are left out between two that are kept.
     stride: usize,
@@ -110,11 +137,22 @@ struct Stretch {
 impl CountedSums {
     /// A sample. Those of one event on one CPU come in the order of time.
     #[inline]
-    pub fn sampled(&mut self, event: u32, cpu: Option<u32>, count: u64) {
+    pub fn sampled(&mut self, event: u32, cpu: Option<u32>, time: Timestamp, count: u64) {
         if let Some(sampled) = self.slot(event, cpu) {
             sampled.count += count;
+            sampled.resumed.get_or_insert((time, sampled.count));
             sampled.told += count;
             sampled.samples += 1;
+        }
+    }
+
+    /// The kernel stopped an event for coming too often (`true`), or let it go on.
+    pub fn throttled(&mut self, event: u32, cpu: Option<u32>, time: Timestamp, is_stopped: bool) {
+        if let Some(sampled) = self.slot(event, cpu) {
+            match is_stopped {
+                true => sampled.stop(time),
+                false => sampled.resume(time),
+            }
         }
     }
 
@@ -142,20 +180,26 @@ impl CountedSums {
         self.of_tasks.entry((event, task)).or_default().insert(counter, turns);
     }
 
-    /// How many samples one stands for of an event whose counters are tasks' and took turns with others; 1 of one that did not.
+    /// How many samples one stands for of an event whose counters are tasks', and took turns with others or were stopped; 1 of
+    /// one that did not.
     ///
     /// A task's counter of one CPU goes on being enabled, though not running, while the task is on another CPU: the longest
     /// of its counters tells the task's time.
-    pub fn weight_by_turns(&self, event: u32) -> f64 {
+    pub fn weight_of_tasks(&self, event: u32) -> f64 {
         let tasks = self.of_tasks.iter().filter(|((of, _), _)| *of == event).map(|(_, counters)| counters);
         let all = tasks.fold(Turns::default(), |sum, counters| Turns {
             enabled: sum.enabled + counters.values().map(|turns| turns.enabled).max().unwrap_or(0),
             running: sum.running + counters.values().map(|turns| turns.running).sum::<u64>(),
         });
-        match all.running as f64 / all.enabled.max(1) as f64 {
-            share if share > 0.0 && share < WHOLE_TIME => 1.0 / share,
-            _ => 1.0,
+        if all.running == 0 {
+            return 1.0;
         }
+        let share = all.running as f64 / all.enabled.max(1) as f64;
+        let turns = if share < WHOLE_TIME { 1.0 / share } else { 1.0 };
+        let of_event = self.cpus.iter().filter_map(|events| events.get(event as usize));
+        let (held_back, count) =
+            of_event.fold((0.0, 0), |(held_back, count), of| (held_back + of.held_back, count + of.count));
+        turns * (1.0 + held_back / count.max(1) as f64)
     }
 
     /// What is missing, in the order of time for each counter.
@@ -190,6 +234,7 @@ impl Counter {
             latest: reading,
             at_first: sampled,
             counted: 0.0,
+            held_back: sampled.held_back,
             readings: vec![first],
             stride: 0,
             left_out: 0,
@@ -201,7 +246,8 @@ impl Counter {
         let (value, enabled, running) = (more(|of| of.value), more(|of| of.enabled), more(|of| of.running));
         // An event that was not counted at all says nothing of what it would have been.
         let turns = if running > 0.0 { (enabled / running).max(1.0) } else { 1.0 };
-        self.counted += value * turns;
+        self.counted += value * turns + sampled.held_back - self.held_back;
+        self.held_back = sampled.held_back;
         self.latest = reading;
         if self.left_out < self.stride {
             self.left_out += 1;
@@ -313,7 +359,7 @@ mod tests {
         let mut sums = CountedSums::default();
         sums.reading(2, 1, reading(0, 0, 10));
         for (step, &(samples, counted)) in (1..).zip(steps) {
-            (0..samples).for_each(|_| sums.sampled(2, Some(1), PERIOD));
+            (0..samples).for_each(|_| sums.sampled(2, Some(1), at(0), PERIOD));
             sums.reading(2, 1, reading(100 * step, counted, 10));
         }
         sums
@@ -371,7 +417,7 @@ mod tests {
     #[test]
     fn records_that_are_known_to_be_lost_are_not_missing_again() {
         let mut sums = compared(&[(100, 100 * PERIOD)]);
-        (0..60).for_each(|_| sums.sampled(2, Some(1), PERIOD));
+        (0..60).for_each(|_| sums.sampled(2, Some(1), at(0), PERIOD));
         sums.lost(2, Some(1), 40 * PERIOD);
         sums.reading(2, 1, reading(200, 200 * PERIOD, 10));
         assert_eq!(sums.missing(), []);
@@ -383,7 +429,7 @@ mod tests {
         let mut sums = CountedSums::default();
         sums.reading(0, 0, reading(0, 0, 4));
         for step in 1..=20 {
-            (0..40).for_each(|_| sums.sampled(0, Some(0), PERIOD));
+            (0..40).for_each(|_| sums.sampled(0, Some(0), at(0), PERIOD));
             sums.reading(0, 0, reading(100 * step, 40 * step * PERIOD, 4));
         }
         let missing = sums.missing();
@@ -397,9 +443,9 @@ mod tests {
     #[test]
     fn what_was_counted_before_the_first_reading_is_not_compared() {
         let mut sums = CountedSums::default();
-        (0..7).for_each(|_| sums.sampled(0, Some(3), PERIOD));
+        (0..7).for_each(|_| sums.sampled(0, Some(3), at(0), PERIOD));
         sums.reading(0, 3, reading(5000, 123_456_789, 10));
-        (0..100).for_each(|_| sums.sampled(0, Some(3), PERIOD));
+        (0..100).for_each(|_| sums.sampled(0, Some(3), at(0), PERIOD));
         sums.reading(0, 3, reading(5100, 123_456_789 + 200 * PERIOD, 10));
         let [Missing { count, sampled, .. }] = sums.missing()[..] else { panic!("one stretch") };
         assert_eq!((count, sampled), (99 * PERIOD, 100 * PERIOD));
@@ -410,7 +456,7 @@ mod tests {
         let mut sums = CountedSums::default();
         sums.reading(0, 0, reading(0, 0, 10));
         for step in 1..=100_000 {
-            (0..10).for_each(|_| sums.sampled(0, Some(0), PERIOD));
+            (0..10).for_each(|_| sums.sampled(0, Some(0), at(0), PERIOD));
             sums.reading(0, 0, reading(step * 100, step * 20 * PERIOD, 10));
         }
         assert!(sums.counters[&(0, 0)].readings.len() <= MOST_READINGS);
@@ -429,9 +475,33 @@ mod tests {
             sums.reading_of_task(1, 50, counter, turns(1000, running));
             sums.reading_of_task(0, 50, 10 * counter, turns(1000, 2 * running));
         }
-        let weights: Vec<f64> = (0..3).map(|event| sums.weight_by_turns(event)).collect();
+        let weights: Vec<f64> = (0..3).map(|event| sums.weight_of_tasks(event)).collect();
         assert_eq!(weights, [1.0, 2.0, 1.0]);
         let weights = CountWeights::new(&[], weights);
         assert_eq!((weights.of(1, None, at(3)), weights.of(0, Some(1), at(3))), (2.0, 1.0));
+    }
+
+    /// Two samples a tick of 4 ms, each of which comes after half a millisecond: the third of each tick is one too many.
+    #[test]
+    fn a_counter_that_was_stopped_would_have_gone_on() {
+        let micros = |micros: u64| Timestamp::from_nanos(1_000 * micros);
+        let mut sums = CountedSums::default();
+        sums.reading(0, 0, reading(0, 0, 10));
+        sums.sampled(0, Some(0), micros(0), PERIOD);
+        for tick in 0..100 {
+            let start = 4_000 * tick;
+            (1..3).for_each(|sample| sums.sampled(0, Some(0), micros(start + 500 * sample), PERIOD));
+            sums.throttled(0, Some(0), micros(start + 1_500), true);
+            sums.sampled(0, Some(0), micros(start + 1_500), PERIOD);
+            sums.throttled(0, Some(0), micros(start + 4_000), false);
+        }
+        sums.reading(0, 0, reading(400, 301 * PERIOD, 10));
+        let [Missing { count, sampled, .. }] = sums.missing()[..] else { panic!("one stretch") };
+        // Five of eight in each tick, less the period that may be under way.
+        assert_eq!((count, sampled), (499 * PERIOD, 301 * PERIOD));
+        // So it is of a task's counters, which are read at the end alone.
+        let turns = CounterReading { time: at(400), value: 301 * PERIOD, enabled: 400, running: 400 };
+        sums.reading_of_task(0, 50, 1, turns);
+        assert!((sums.weight_of_tasks(0) - 801.0 / 301.0).abs() < 1e-9, "{}", sums.weight_of_tasks(0));
     }
 }

@@ -349,6 +349,7 @@ impl Survey {
         match decoder.decode(raw, &context) {
             Ok(Record::Lost { count }) => self.take_losses(roles, &context, count),
             Ok(Record::Read { tid, value, .. }) => self.counter(roles, &context, tid, value),
+            Ok(Record::Throttle(is_stopped)) => self.throttled(roles, &context, is_stopped),
             _ => {}
         }
     }
@@ -373,11 +374,20 @@ impl Survey {
         }
     }
 
+    fn throttled(&mut self, roles: &EventRoles, context: &RecordContext, is_stopped: bool) {
+        let event = roles.of(context.event.map(|event| event.0));
+        if let (Some(EventRole::Sampled(event)), Some(time), Some(counted)) =
+            (event, context.time, &mut self.counted)
+        {
+            counted.throttled(event, context.cpu, time, is_stopped);
+        }
+    }
+
     /// Adds what counters counted and no sample tells of, and lets samples weigh the more for it.
     fn make_up_counts(&mut self) {
         let Some(counted) = self.counted.take() else { return };
         let by_event: Vec<f64> =
-            (0..self.samples.len() as u32).map(|event| counted.weight_by_turns(event)).collect();
+            (0..self.samples.len() as u32).map(|event| counted.weight_of_tasks(event)).collect();
         self.intervals.weigh(&by_event);
         let missing = counted.missing();
         for missing in &missing {
@@ -403,7 +413,7 @@ impl Survey {
             self.intervals.sample(event, context.cpu, about.unit, time, count);
             self.losses.sampled(event, context.cpu, time, count);
             if let Some(counted) = &mut self.counted {
-                counted.sampled(event, context.cpu, count);
+                counted.sampled(event, context.cpu, time, count);
             }
         }
     }
