@@ -64,7 +64,7 @@ pub use read_ahead::KernelListAhead;
 pub use return_address::{ReturnAddress, ReturnAddressFinder};
 pub use symbol_cache::SymbolCache;
 pub use symbolizer::Symbolizer;
-pub use symbols::{FileId, Function, FunctionId, SourceFrame, Symbols};
+pub use symbols::{FileId, Function, FunctionId, SourceFrame, SymbolWarning, Symbols};
 pub(crate) use symbols::{FoundFrames, FoundFunction, Item, SymbolsBuilder};
 pub use unwind::{Architecture, StackRegisters, StackUnwinder};
 pub use unwind_file::CodeMapping;
