@@ -34,6 +34,7 @@ mod kallsyms;
 mod kept_tables;
 mod kernel;
 mod kernel_cache;
+mod known_returns;
 mod machine_code;
 mod named_files;
 mod options;
