@@ -1,14 +1,25 @@
-//! What the unwind tables of a file said of return addresses: the same code runs in many processes, and in one recording after the
+//! Return addresses, and what the unwind tables of a file said of them: the same code runs in many processes, and in one recording after the
 //! other.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use super::return_address::ReturnAddress;
-
 /// Stretches of code that are kept of a file; with more, all are forgotten.
 const MOST_STRETCHES: usize = 1 << 14;
+
+/// Where the return address is, of the function that an instruction belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReturnAddress {
+    /// Above the caller's frame pointer, to which the frame pointer points: a chain of them has it.
+    ByFramePointer,
+    /// So many bytes above the stack pointer.
+    AboveStackPointer(u32),
+    /// There is none: a thread begins here.
+    Outermost,
+    /// There are no tables, or they speak of other registers.
+    Unknown,
+}
 
 /// Answers by stretch of code, in the addresses of the file; `None` where its tables have none.
 #[derive(Debug, Default)]

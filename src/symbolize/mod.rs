@@ -59,10 +59,11 @@ mod vdso;
 
 pub use debuginfod::Debuginfod;
 pub use error::SymbolizeError;
+pub use known_returns::ReturnAddress;
 pub use machine_code::MachineCode;
 pub use options::{KernelReference, SymbolizeOptions};
 pub use read_ahead::KernelListAhead;
-pub use return_address::{ReturnAddress, ReturnAddressFinder};
+pub use return_address::ReturnAddressFinder;
 pub use symbol_cache::SymbolCache;
 pub use symbolizer::Symbolizer;
 pub use symbols::{FileId, Function, FunctionId, SourceFrame, SymbolWarning, Symbols};

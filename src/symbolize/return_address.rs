@@ -16,6 +16,7 @@ use gimli::{
 use rustc_hash::FxHashMap;
 
 use super::call_instruction::may_return_between;
+use super::known_returns::ReturnAddress;
 use super::options::SymbolizeOptions;
 use super::unwind_file::{CodeMapping, UnwindFile};
 use super::unwind_files::UnwindFiles;
@@ -31,19 +32,6 @@ const STACK_POINTER: u64 = 1 << 40;
 const WORD: i64 = 8;
 
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
-
-/// Where the return address is, of the function that an instruction belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReturnAddress {
-    /// Above the caller's frame pointer, to which the frame pointer points: a chain of them has it.
-    ByFramePointer,
-    /// So many bytes above the stack pointer.
-    AboveStackPointer(u32),
-    /// There is none: a thread begins here.
-    Outermost,
-    /// There are no tables, or they speak of other registers.
-    Unknown,
-}
 
 /// Finds return addresses of many processes, keeping opened files and what was learnt of their code.
 #[derive(Debug)]
