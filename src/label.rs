@@ -10,8 +10,9 @@ mod short_name;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub use short_name::ShortNames;
@@ -21,9 +22,16 @@ pub const MAX_LABEL_BYTES: usize = 4096;
 const ELLIPSIS: &str = "…";
 
 /// A text that is safe to show: one line, visible characters only, bounded length, never empty.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(transparent)]
-pub struct Label(Box<str>);
+///
+/// Reports have each of them in many places: copies share it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label(Arc<str>);
+
+impl Serialize for Label {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
 
 impl Label {
     /// Makes a text safe to show.
@@ -38,6 +46,12 @@ impl Label {
             return Self("[no name]".into());
         }
         Self(text.into())
+    }
+
+    /// The same of a text that others have as well, which is shared where it is safe as it is.
+    pub fn shared(text: &Arc<str>) -> Self {
+        let is_safe = text.len() <= MAX_LABEL_BYTES && matches!(visible(text), Cow::Borrowed(_));
+        if is_safe && !text.trim().is_empty() { Self(Arc::clone(text)) } else { Self::new(text) }
     }
 
     /// The text.
@@ -225,6 +239,18 @@ mod tests {
         assert_eq!(Label::new("\u{9b}31m").as_str(), r"\u{9b}31m");
         assert_eq!(Label::new(" ").as_str(), "[no name]");
         assert_eq!(visible_lines("a\nb\x1b[31m\n"), "a\nb\\u{1b}[31m\n");
+    }
+
+    #[test]
+    fn a_shared_text_is_shared_where_it_is_safe() {
+        let shared = |text: &str| {
+            let text: Arc<str> = text.into();
+            let label = Label::shared(&text);
+            assert_eq!(label, Label::new(&text));
+            Arc::ptr_eq(&text, &label.0)
+        };
+        assert!(shared("main") && shared("Größe"));
+        assert!(!shared("a\x1b[31mb") && !shared(" ") && !shared(&"é".repeat(50_000)));
     }
 
     #[test]

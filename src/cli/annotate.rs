@@ -169,7 +169,7 @@ pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
     drop(progress);
     if matches!(annotation, Err(ReportError::NothingToAnnotate { .. })) {
         // Why a name is not known: files without names, or that are others than were recorded.
-        output::warn(&loaded.symbols.warnings);
+        output::warn(loaded.symbols.warnings.iter().map(ToString::to_string));
     }
     let annotation = annotation?;
     let to_stdout = args.output.is_none();

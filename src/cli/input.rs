@@ -37,6 +37,7 @@ use super::denied;
 use super::memory;
 use super::model::folders;
 use super::output::say;
+use super::recorded_kernel;
 use super::recordings;
 use super::work_progress::WorkProgress;
 
@@ -356,7 +357,7 @@ impl InputArgs {
             WorkProgress::of(format!("finding the names of {} addresses", profile.addresses.len()));
         let symbols = symbolizer.symbolize(&profile.modules, &profile.addresses);
         drop(progress);
-        profile.warnings.extend(symbols.warnings.iter().cloned());
+        profile.warnings.extend(symbols.warnings.iter().map(ToString::to_string));
         if self.watts.is_some() && has_meter {
             profile.warnings.push("--watts was not used: the recording has joules of its own".to_owned());
         }
@@ -498,10 +499,6 @@ impl InputArgs {
     /// How addresses are to be symbolized, but for when the recording ended.
     fn symbolize_options(&self, recording: &Recording, needed: Needed) -> SymbolizeOptions {
         let defaults = SymbolizeOptions::default();
-        let features = recording.features();
-        let metadata = recording.metadata();
-        let is_kernel = |path: &[u8]| path.starts_with(b"[kernel.kallsyms]");
-        let kernel = features.build_ids.iter().find(|file| is_kernel(&file.path));
         let mut debug_dirs = defaults.debug_dirs.clone();
         debug_dirs.extend(self.debug_dir.iter().cloned());
         SymbolizeOptions {
@@ -511,12 +508,8 @@ impl InputArgs {
             debug_dirs,
             debuginfod: self.debuginfod.then(Debuginfod::default),
             sysroot: self.symfs.clone(),
-            kernel_build_id: kernel.map(|file| file.id.clone()),
             kernel_cache: cache_folder(),
-            kernel_release: metadata
-                .map(|metadata| metadata.machine.kernel.clone())
-                .or_else(|| features.os_release.clone()),
-            ..defaults
+            ..recorded_kernel::options(recording)
         }
     }
 }

@@ -31,6 +31,7 @@ mod pager;
 mod progress_line;
 mod push;
 mod record;
+mod recorded_kernel;
 mod recordings;
 mod report;
 mod script;

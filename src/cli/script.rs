@@ -191,7 +191,7 @@ impl Named {
             true => Symbolizer::new(options).symbolize(places.modules(), places.addresses()),
             false => Symbols::default(),
         };
-        warnings.extend_from_slice(&symbols.warnings);
+        warnings.extend(symbols.warnings.iter().map(ToString::to_string));
         Self { places, symbols, warnings, is_all }
     }
 }

@@ -8,6 +8,7 @@ use eprof::recording::Recording;
 use eprof::symbolize::{Debuginfod, SymbolizeOptions};
 
 use super::input::cache_folder;
+use super::recorded_kernel;
 
 /// How addresses get names.
 #[derive(Args)]
@@ -38,9 +39,7 @@ impl SymbolArgs {
     /// What to look for in the files of a recording.
     pub fn options(&self, recording: &Recording, path: &Path) -> SymbolizeOptions {
         let defaults = SymbolizeOptions::default();
-        let (features, metadata) = (recording.features(), recording.metadata());
-        let is_kernel = |path: &[u8]| path.starts_with(b"[kernel.kallsyms]");
-        let kernel = features.build_ids.iter().find(|file| is_kernel(&file.path));
+        let metadata = recording.metadata();
         // The file was closed when the recording ended.
         let written = || path.metadata().ok()?.modified().ok();
         let started = metadata.map(|metadata| Duration::from_nanos(metadata.started_unix_ns));
@@ -52,13 +51,9 @@ impl SymbolArgs {
             debug_dirs: defaults.debug_dirs.iter().chain(&self.debug_dir).cloned().collect(),
             debuginfod: self.debuginfod.then(Debuginfod::default),
             sysroot: self.symfs.clone(),
-            kernel_build_id: kernel.map(|file| file.id.clone()),
             kernel_cache: cache_folder(),
-            kernel_release: metadata
-                .map(|metadata| metadata.machine.kernel.clone())
-                .or_else(|| features.os_release.clone()),
             recorded_at: written().or(started),
-            ..defaults
+            ..recorded_kernel::options(recording)
         }
     }
 }

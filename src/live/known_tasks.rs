@@ -19,38 +19,61 @@ const TRAILER: usize = 32;
 const MOST_MAPPINGS: usize = 8_192;
 /// Names of threads of a process that are kept: where the ends of threads are lost, nobody tells that they are gone.
 const MOST_NAMES: usize = 16_384;
-/// Processes that are kept; with more, those that ended unseen make room first.
+/// Processes that are kept; with more, those that nothing was heard of for longest make room.
 const MOST_PROCESSES: usize = 65_536;
+/// Of them so many of a hundred go at once: to find the oldest takes a look at all.
+const PER_CENT_THAT_GO: usize = 12;
+/// With more processes than these it is asked which of them are there: where a ring was full, the ends of some were lost.
+const ASKED_FROM: usize = 4_096;
 /// Longest chain of parents.
 const DEEPEST: usize = 1_000;
 /// Functions and modules of the kernel, and control groups, that are kept of each.
 const MOST_OF_KERNEL: usize = 65_536;
 
 /// Tasks and their code at one time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct KnownTasks {
     processes: FxHashMap<u32, Process>,
+    /// How many processes have this one for a parent, whether that is known or not; without those that have none.
+    children: FxHashMap<u32, u32>,
     /// The kernel's mappings, functions and control groups: records by what each one is about.
     kernel: BTreeMap<(u32, u64), Arc<[u8]>>,
     /// Processes that are never forgotten: what was recorded is told by who descends from them.
     targets: BTreeSet<u32>,
     /// Counts what was seen, to know what has not been for long.
     clock: u64,
+    /// Whether a process is there, by its number.
+    is_alive: fn(u32) -> bool,
+    /// The number of processes at which that is asked the next time, and when it was asked last.
+    ask_at: usize,
+    asked: u64,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Process {
     parent: u32,
     names: BTreeMap<u32, Arc<[u8]>>,
-    /// By start: end, and the record.
-    mappings: BTreeMap<u64, (u64, Arc<[u8]>)>,
+    /// A child has its parent's, until one of them maps something else.
+    mappings: Arc<Mappings>,
     seen: u64,
 }
 
+/// By start: end, and the record.
+type Mappings = BTreeMap<u64, (u64, Arc<[u8]>)>;
+
 impl KnownTasks {
     /// Of a recording of these processes; none where everything was recorded.
-    pub fn new(targets: impl IntoIterator<Item = u32>) -> Self {
-        Self { targets: targets.into_iter().collect(), ..Self::default() }
+    pub fn new(targets: impl IntoIterator<Item = u32>, is_alive: fn(u32) -> bool) -> Self {
+        Self {
+            processes: FxHashMap::default(),
+            children: FxHashMap::default(),
+            kernel: BTreeMap::new(),
+            targets: targets.into_iter().collect(),
+            clock: 0,
+            is_alive,
+            ask_at: ASKED_FROM,
+            asked: 0,
+        }
     }
 
     /// Whether control groups and functions of the kernel that are new find no room. Those that are gone are not told, and
@@ -130,21 +153,21 @@ impl KnownTasks {
             return;
         }
         let (start, end) = (mapping.address, mapping.address.saturating_add(mapping.length));
-        let process = self.process(mapping.pid);
+        let mappings = Arc::make_mut(&mut self.process(mapping.pid).mappings);
         // What it covers is not there any more; what it covers in part still is beside it, as later mappings win.
-        let inside = process.mappings.range(start..end).filter(|(_, (its, _))| *its <= end);
+        let inside = mappings.range(start..end).filter(|(_, (its, _))| *its <= end);
         let covered: Vec<u64> = inside.map(|(start, _)| *start).collect();
-        covered.into_iter().for_each(|start| drop(process.mappings.remove(&start)));
-        process.mappings.insert(start, (end, Arc::from(bytes)));
-        if process.mappings.len() > MOST_MAPPINGS {
-            process.mappings.pop_first();
+        covered.into_iter().for_each(|start| drop(mappings.remove(&start)));
+        mappings.insert(start, (end, Arc::from(bytes)));
+        if mappings.len() > MOST_MAPPINGS {
+            mappings.pop_first();
         }
     }
 
     fn rename(&mut self, pid: u32, tid: u32, name: &[u8], exec: bool) {
         let process = self.process(pid);
         if exec {
-            process.mappings.clear();
+            process.mappings = Arc::default();
             process.names.clear();
         }
         process.name(pid, tid, Arc::from(name));
@@ -158,13 +181,12 @@ impl KnownTasks {
         });
         if pid != parent_pid {
             let mappings = of_parent.map(|parent| parent.mappings.clone()).unwrap_or_default();
-            let process = Process { parent: parent_pid, mappings, ..Process::default() };
-            *self.process(pid) = process;
+            self.process(pid);
+            self.set_parent(pid, parent_pid);
+            let process = self.process(pid);
+            (process.mappings, process.names) = (mappings, BTreeMap::new());
         }
-        self.clock += 1;
-        let seen = self.clock;
         let process = self.process(pid);
-        process.seen = seen;
         if let Some(name) = name {
             process.name(pid, tid, name);
         }
@@ -174,26 +196,84 @@ impl KnownTasks {
         let Some(process) = self.processes.get_mut(&change.pid) else { return };
         process.names.remove(&change.tid);
         if process.names.is_empty() && !self.targets.contains(&change.pid) {
-            self.forget(change.pid);
+            self.forget(&[change.pid]);
         }
     }
 
-    /// Forgets a process. Its children descend from whom it descended from.
-    fn forget(&mut self, pid: u32) {
-        let Some(gone) = self.processes.remove(&pid) else { return };
-        for child in self.processes.values_mut().filter(|child| child.parent == pid) {
-            child.parent = gone.parent;
+    /// Forgets processes. Their children descend from whom they descended from.
+    fn forget(&mut self, pids: &[u32]) {
+        let gone: FxHashMap<u32, u32> = pids
+            .iter()
+            .filter_map(|pid| Some((*pid, self.processes.remove(pid)?.parent)))
+            .inspect(|(_, parent)| remove_child(&mut self.children, *parent))
+            .collect();
+        // Nearly all that end have none left, and there may be ten thousands to look at.
+        if !gone.keys().any(|pid| self.children.contains_key(pid)) {
+            return;
         }
-    }
-
-    fn process(&mut self, pid: u32) -> &mut Process {
-        if self.processes.len() >= MOST_PROCESSES && !self.processes.contains_key(&pid) {
-            let others = self.processes.iter().filter(|(pid, _)| !self.targets.contains(pid));
-            if let Some(oldest) = others.min_by_key(|(_, process)| process.seen).map(|(pid, _)| *pid) {
-                self.forget(oldest);
+        for child in self.processes.values_mut().filter(|child| gone.contains_key(&child.parent)) {
+            let before = child.parent;
+            for _ in 0..DEEPEST {
+                let Some(&next) = gone.get(&child.parent) else { break };
+                child.parent = next;
             }
+            remove_child(&mut self.children, before);
+            *self.children.entry(child.parent).or_default() += 1;
         }
-        self.processes.entry(pid).or_default()
+    }
+
+    /// The process, which was heard of now.
+    fn process(&mut self, pid: u32) -> &mut Process {
+        if !self.processes.contains_key(&pid) {
+            self.make_room();
+            *self.children.entry(Process::default().parent).or_default() += 1;
+        }
+        self.clock += 1;
+        let process = self.processes.entry(pid).or_default();
+        process.seen = self.clock;
+        process
+    }
+
+    fn set_parent(&mut self, pid: u32, parent: u32) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        let before = std::mem::replace(&mut process.parent, parent);
+        remove_child(&mut self.children, before);
+        *self.children.entry(parent).or_default() += 1;
+    }
+
+    /// Forgets processes that have ended, and if there are too many all the same, those that nothing was heard of for longest.
+    fn make_room(&mut self) {
+        if self.processes.len() >= self.ask_at {
+            let (asked, is_alive) = (self.asked, self.is_alive);
+            // Of those that were heard of since, more may be to come that is not read yet.
+            let silent = self.others().filter(|(_, process)| process.seen <= asked);
+            let ended: Vec<u32> = silent.map(|(pid, _)| pid).filter(|pid| !is_alive(*pid)).collect();
+            self.forget(&ended);
+            self.asked = self.clock;
+            self.ask_at = ASKED_FROM.max(self.processes.len() + self.processes.len() / 2);
+        }
+        if self.processes.len() >= MOST_PROCESSES {
+            let mut oldest: Vec<(u64, u32)> =
+                self.others().map(|(pid, process)| (process.seen, pid)).collect();
+            oldest.sort_unstable();
+            oldest.truncate(MOST_PROCESSES * PER_CENT_THAT_GO / 100);
+            self.forget(&oldest.into_iter().map(|(_, pid)| pid).collect::<Vec<_>>());
+        }
+    }
+
+    /// All but those that are never forgotten.
+    fn others(&self) -> impl Iterator<Item = (u32, &Process)> {
+        let others = self.processes.iter().filter(|(pid, _)| !self.targets.contains(pid));
+        others.map(|(pid, process)| (*pid, process))
+    }
+}
+
+fn remove_child(children: &mut FxHashMap<u32, u32>, parent: u32) {
+    if let Some(count) = children.get_mut(&parent) {
+        *count -= 1;
+        if *count == 0 {
+            children.remove(&parent);
+        }
     }
 }
 
@@ -293,7 +373,7 @@ mod tests {
     #[test]
     fn a_child_has_its_parents_code_and_name_when_the_parent_is_gone() {
         let recording = recording_of_stacks(&[]);
-        let mut tasks = KnownTasks::new([10]);
+        let mut tasks = KnownTasks::new([10], |_| true);
         let mut records = Vec::new();
         encode::fork((10, 10), (1, 1), &id(10), &mut records).expect("short");
         encode::comm(10, 10, b"first", true, &id(10), &mut records).expect("short");
@@ -306,7 +386,7 @@ mod tests {
 
         let mut described = Vec::new();
         tasks.describe(&BTreeSet::from([30]), 1, &mut described).expect("short");
-        let mut other = KnownTasks::default();
+        let mut other = KnownTasks::new([], |_| true);
         let told = tell(&mut other, &recording, &described);
         assert_eq!(told.iter().map(|record| record[0]).collect::<Vec<_>>(), [7, 3, 7, 3, 10]);
         assert!(told[4].windows(10).any(|bytes| bytes == b"/bin/first"));
@@ -328,7 +408,7 @@ mod tests {
     #[test]
     fn short_processes_and_mappings_upon_each_other_leave_nothing() {
         let recording = recording_of_stacks(&[]);
-        let mut tasks = KnownTasks::new([10]);
+        let mut tasks = KnownTasks::new([10], |_| true);
         for round in 0..5_000u32 {
             let mut records = Vec::new();
             let pid = 100 + round;
@@ -344,7 +424,7 @@ mod tests {
 
     #[test]
     fn threads_whose_ends_were_lost_do_not_pile_up() {
-        let mut tasks = KnownTasks::new([10]);
+        let mut tasks = KnownTasks::new([10], |_| true);
         tasks.rename(10, 10, b"main", false);
         for tid in 11..3 * MOST_NAMES as u32 {
             tasks.rename(10, tid, b"worker", false);
@@ -352,5 +432,44 @@ mod tests {
         let names = &tasks.processes[&10].names;
         assert_eq!(names.len(), MOST_NAMES);
         assert!(names.contains_key(&10) && names.contains_key(&(3 * MOST_NAMES as u32 - 1)));
+    }
+
+    /// Of a thousand processes a second some ends are lost.
+    #[test]
+    fn processes_whose_ends_were_lost_go_when_they_are_not_there() {
+        const LIVES: u32 = 10_000_000;
+        let mut tasks = KnownTasks::new([10], |pid| pid >= LIVES);
+        let fork = |pid, parent| TaskChange { pid, tid: pid, parent_pid: parent, parent_tid: parent };
+        for number in 0..100u32 {
+            tasks.fork(&fork(LIVES + number, 10));
+        }
+        // One of them comes from a process whose end is lost.
+        tasks.fork(&fork(20, 10));
+        tasks.fork(&fork(LIVES + 100, 20));
+        for pid in 100..10 * ASKED_FROM as u32 {
+            tasks.fork(&fork(pid, 10));
+            assert!(tasks.sizes()[0] <= 2 * ASKED_FROM, "{:?}", tasks.sizes());
+        }
+        assert!((0..=100).all(|number| tasks.processes.contains_key(&(LIVES + number))));
+        assert_eq!(tasks.processes[&(LIVES + 100)].parent, 10, "what came from whom is still known");
+        let by_parent = |pid: u32| tasks.processes.values().filter(|process| process.parent == pid).count();
+        for (parent, count) in &tasks.children {
+            assert_eq!(by_parent(*parent), *count as usize, "children of {parent}");
+        }
+    }
+
+    #[test]
+    fn of_too_many_processes_that_live_those_go_that_were_silent_for_longest() {
+        let mut tasks = KnownTasks::new([10], |_| true);
+        let fork = |pid| TaskChange { pid, tid: pid, parent_pid: 10, parent_tid: 10 };
+        tasks.rename(10, 10, b"target", true);
+        tasks.fork(&fork(11));
+        for pid in 100..2 * MOST_PROCESSES as u32 {
+            tasks.fork(&fork(pid));
+            tasks.sampled(11);
+        }
+        let [processes, ..] = tasks.sizes();
+        assert!(processes <= MOST_PROCESSES && processes > MOST_PROCESSES * 8 / 10, "{processes}");
+        assert!(tasks.processes.contains_key(&10) && tasks.processes.contains_key(&11));
     }
 }

@@ -18,6 +18,7 @@
 //! Memory does not grow with time: records are given up with the window that they lie in, and of tasks only those that
 //! still live are known ([`Windows`]).
 
+mod alive;
 mod engine;
 mod error;
 mod follow;

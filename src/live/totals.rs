@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::label::Label;
 use crate::profile::{Balance, ProfileMethod};
-use crate::report::{Report, Row, RowKind};
+use crate::report::{Report, Row, RowKind, Summary};
 use crate::units::{Joules, Nanoseconds};
 
 /// Rows that are kept: of a machine's functions, threads and processes of a day the lightest are folded into one.
@@ -63,16 +63,21 @@ pub struct RunningTotals {
 impl RunningTotals {
     /// Adds a window.
     pub fn add(&mut self, report: &Report) {
-        let is_estimated = report.summary.method != ProfileMethod::Measured;
-        for row in report.rows.iter().filter(|row| row.kind == RowKind::Samples) {
+        self.add_rows(&report.rows, &report.summary);
+    }
+
+    /// Adds a window's rows of some kind; what its report has beside rows is the same of any kind.
+    pub fn add_rows(&mut self, rows: &[Row], summary: &Summary) {
+        let is_estimated = summary.method != ProfileMethod::Measured;
+        for row in rows.iter().filter(|row| row.kind == RowKind::Samples) {
             let sums = self.rows.entry(RowKey::of(row)).or_default();
             let error = row.own.standard_error();
             sums.own += row.own.joules;
             sums.total += row.total.joules;
             sums.error = added(sums.error, error, is_estimated);
         }
-        self.balance = self.balance + report.summary.balance;
-        self.duration += report.summary.duration;
+        self.balance = self.balance + summary.balance;
+        self.duration += summary.duration;
         self.windows += 1;
         if self.rows.len() > MOST_ROWS {
             self.fold(is_estimated);

@@ -1,24 +1,26 @@
 //! Records in, windows out.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::io::Cursor;
+use std::collections::VecDeque;
 
-use perf_data::features::CpuCount;
-use perf_data::format::{RECORD_HEADER_SIZE, misc, record_type};
+use perf_data::format::{RECORD_HEADER_SIZE, record_type};
 use perf_data::record::Record;
-use perf_data::{EventDesc, Features, PerfDataWriter, RawRecord, RecordPosition, encode};
-use rustc_hash::FxHashMap;
+use perf_data::{EventDesc, RawRecord, RecordPosition};
 
+use super::alive::is_alive;
 use super::error::LiveError;
 use super::footprint::Footprint;
-use super::known_tasks::{KERNEL_PID, KnownTasks};
+use super::known_tasks::KnownTasks;
 use super::meter_curves::MeterCurves;
 use crate::analyze::CountedTime;
+use crate::recording::Recording;
 use crate::recording::energy::{EnergyReading, domain_of_event};
 use crate::recording::gpu_events::{CONTEXTS_EVENT, KERNEL_NAMES_EVENT};
 use crate::recording::metadata::{CPU_TIMES_EVENT, METADATA_EVENT, Metadata, Target};
-use crate::recording::{Recording, own_events};
 use crate::units::{Joules, Nanoseconds, Timestamp};
+use held::{Held, What, is_state};
+
+mod held;
+mod written;
 
 /// Where windows are cut.
 #[derive(Debug, Clone, Copy)]
@@ -71,26 +73,6 @@ pub struct Windows {
     dropped: u64,
 }
 
-/// A record that is held.
-#[derive(Debug, Clone, Copy)]
-struct Held {
-    at: usize,
-    size: usize,
-    time: Timestamp,
-    /// Of samples.
-    pid: Option<u32>,
-    what: What,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
-    /// Says something of tasks or code.
-    State,
-    Reading,
-    CpuTimes,
-    Other,
-}
-
 /// What the samples of an event are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -126,7 +108,7 @@ impl Windows {
         };
         Ok(Self {
             kinds: head.events().iter().map(kind).collect(),
-            tasks: KnownTasks::new(targets),
+            tasks: KnownTasks::new(targets, is_alive),
             meters: MeterCurves::new(metadata.domains.len()),
             cpu_times: VecDeque::new(),
             held: Vec::new(),
@@ -322,82 +304,14 @@ impl Windows {
         Ok(Cut { recording: Recording::from_bytes(window?)?, counted })
     }
 
-    /// The window as a recording's file: what is known when it begins, then its records.
-    fn window(&self, begin: Timestamp, end: Timestamp) -> Result<Vec<u8>, LiveError> {
-        let first = Timestamp::from_nanos(begin.as_nanos().saturating_sub(MARGIN.as_nanos()));
-        let last = end + MARGIN;
-        // What others used is told from one reading of the CPU times to the next.
-        let times_before = self.cpu_times.iter().rev().find(|time| **time <= begin).copied();
-        let times_after = self.cpu_times.iter().find(|time| **time >= end).copied();
-        let belongs = |held: &&Held| match held.what {
-            What::Reading => begin < held.time && held.time < end,
-            What::CpuTimes => {
-                times_before.is_none_or(|before| held.time >= before)
-                    && times_after.is_none_or(|after| held.time <= after)
-            }
-            // What was told since the tasks were described.
-            What::State => held.time <= last,
-            What::Other => first <= held.time && held.time <= last,
-        };
-        let pids = self.told_apart(belongs);
-        let events = self.head.events().to_vec();
-        let id = events.first().and_then(|event| event.ids.first()).copied().unwrap_or(0);
-        let write = || -> Result<Vec<u8>, encode::RecordTooLong> {
-            let mut records = Vec::new();
-            own_events::metadata(&self.metadata, begin, &mut records)?;
-            self.tasks.describe(&pids, id, &mut records)?;
-            records.extend(&self.gpu_names);
-            encode::finished_round(&mut records);
-            self.meters.encode_at(begin, &mut records)?;
-            for held in self.held.iter().filter(belongs).filter(|held| self.says_something_of(held, &pids)) {
-                records.extend(&self.bytes[held.at..held.at + held.size]);
-            }
-            self.meters.encode_at(end, &mut records)?;
-            encode::finished_round(&mut records);
-            Ok(records)
-        };
-        let records = write().map_err(LiveError::TooLong)?;
-        let mut writer = PerfDataWriter::create(Cursor::new(Vec::new()), events).map_err(LiveError::Read)?;
-        writer.write_raw(&records).map_err(LiveError::Read)?;
-        let file = writer.finish(&self.features()).map_err(LiveError::Read)?;
-        Ok(file.into_inner())
-    }
-
-    /// The processes of which something must be known: those that were sampled, and those that these came from meanwhile, whose
-    /// code they have.
-    fn told_apart(&self, belongs: impl Fn(&&Held) -> bool) -> BTreeSet<u32> {
-        let mut of_child: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-        let (mut found, mut next) = (BTreeSet::new(), Vec::new());
-        for held in self.held.iter().filter(belongs) {
-            match (held.what, Subject::of(&self.bytes[held.at..held.at + held.size])) {
-                (What::State, Some(Subject { pid, parent: Some(parent) })) => {
-                    of_child.entry(pid).or_default().push(parent);
-                }
-                (What::State, _) => {}
-                _ => next.extend(held.pid.filter(|pid| *pid != u32::MAX)),
-            }
-        }
-        while let Some(pid) = next.pop() {
-            if found.insert(pid) {
-                next.extend(of_child.get(&pid).into_iter().flatten());
-            }
-        }
-        found
-    }
-
-    /// Whether a record says something of these processes or of all. Of a thousand processes a second few are ever sampled.
-    fn says_something_of(&self, held: &Held, pids: &BTreeSet<u32>) -> bool {
-        held.what != What::State
-            || Subject::of(&self.bytes[held.at..held.at + held.size])
-                .is_none_or(|Subject { pid, .. }| pid == KERNEL_PID || pids.contains(&pid))
-    }
-
     /// Gives up what the window had and the next one has not.
     fn go_on_from(&mut self, end: Timestamp) {
         self.begin = Some(end);
         let keep_from = Timestamp::from_nanos(end.as_nanos().saturating_sub(MARGIN.as_nanos()));
         let times_before = self.cpu_times.iter().rev().find(|time| **time <= end).copied();
-        let (mut held, mut bytes) = (Vec::new(), Vec::new());
+        // The next window will have as many.
+        let (mut held, mut bytes) =
+            (Vec::with_capacity(self.held.len()), Vec::with_capacity(self.bytes.len()));
         let mut told: Vec<Held> = Vec::new();
         for record in &self.held {
             let is_kept = match record.what {
@@ -439,197 +353,7 @@ impl Windows {
         self.cpu_times.retain(|time| times_before.is_none_or(|before| *time >= before));
         self.meters.forget_before(end);
     }
-
-    fn features(&self) -> Features {
-        let machine = &self.metadata.machine;
-        let some = |text: &String| (!text.is_empty()).then(|| text.clone());
-        let cpus = machine.cpus.len() as u32;
-        Features {
-            hostname: some(&machine.hostname),
-            os_release: some(&machine.kernel),
-            version: Some(format!("eprof {}", self.metadata.eprof_version)),
-            arch: some(&machine.arch),
-            cpus: (cpus > 0).then_some(CpuCount { available: cpus, online: cpus }),
-            cpu_description: some(&machine.cpu_model),
-            cpu_id: some(&machine.cpu_identity),
-            command_line: self.metadata.command_line.clone(),
-            ..Features::default()
-        }
-    }
-}
-
-/// Whom a record of tasks or code is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Subject {
-    pid: u32,
-    /// The process that this one was forked off, where the record tells of that.
-    parent: Option<u32>,
-}
-
-impl Subject {
-    /// `None` of records that are about no process.
-    fn of(record: &[u8]) -> Option<Self> {
-        use record_type::{COMM, EXIT, FORK, MMAP, MMAP2};
-        let number = |at: usize| Some(u32::from_le_bytes(record.get(at..at + 4)?.try_into().ok()?));
-        let kind = number(0).filter(|kind| matches!(*kind, MMAP | MMAP2 | COMM | FORK | EXIT))?;
-        // What the kernel maps is in all of them.
-        let mode = u16::from(*record.get(4)?) & misc::CPUMODE_MASK;
-        if matches!(kind, MMAP | MMAP2) && !matches!(mode, misc::USER | misc::GUEST_USER) {
-            return None;
-        }
-        let (pid, parent) = (number(RECORD_HEADER_SIZE)?, number(RECORD_HEADER_SIZE + 4)?);
-        Some(Self { pid, parent: (kind == FORK && parent != pid).then_some(parent) })
-    }
-}
-
-fn is_state(kind: u32) -> bool {
-    use record_type::{CGROUP, COMM, EXIT, FORK, KSYMBOL, MMAP, MMAP2};
-    matches!(kind, MMAP | MMAP2 | COMM | FORK | EXIT | KSYMBOL | CGROUP)
 }
 
 #[cfg(test)]
-mod tests {
-    use perf_data::encode::{MappingFields, SampleFields, SampleId};
-    use perf_data::record::CpuMode;
-
-    use super::*;
-    use crate::analyze::fixture::{PERIOD, SAMPLE_TYPE, file_with, metadata};
-    use crate::analyze::{Options, analyze};
-    use crate::profile::Cell;
-
-    /// All processes that the records of a window are about.
-    fn told(cut: &Cut) -> BTreeSet<u32> {
-        let mut records = cut.recording.records();
-        let mut pids = BTreeSet::new();
-        while let Some((_, _, record)) = records.next().expect("as written") {
-            match record {
-                Record::Fork(change) | Record::Exit(change) => pids.extend([change.pid]),
-                Record::Comm { pid, .. } => pids.extend([pid]),
-                _ => {}
-            }
-        }
-        pids
-    }
-
-    #[test]
-    fn a_window_tells_of_what_was_sampled_and_of_what_that_came_from() {
-        // 50 is sampled. It comes from 300, and that from 200; 700 and what comes from it left no sample.
-        let file = file_with(
-            &vec![vec![1]; 120],
-            metadata(),
-            |_| true,
-            |time, records| {
-                let id = |pid: u32| SampleId { pid, tid: pid, time, cpu: 0, id: 1 };
-                // The child's ring comes first.
-                for (child, parent) in [(50, 300), (300, 200), (700, 200), (701, 700)] {
-                    encode::fork((child, child), (parent, parent), &id(parent), records).expect("short");
-                    encode::comm(child, child, b"name", true, &id(child), records).expect("short");
-                }
-            },
-        );
-        let whole = Recording::from_bytes(file.clone()).expect("a recording");
-        let mut windows = Windows::new(whole, CutOptions::default()).expect("eprof's");
-        let place = Recording::from_bytes(file.clone()).expect("a recording").perf_data().data_range();
-        windows.push(&file[place.start as usize..place.end as usize]);
-        let cut = windows.finish().expect("a window").expect("a window");
-        assert_eq!(told(&cut), BTreeSet::from([50, 300]));
-    }
-
-    /// Of each window, the code that samples of process 61 lie in, and what that process is called.
-    fn code_of_the_child(file: &[u8], most_bytes: usize) -> Vec<Option<(String, String)>> {
-        let whole = Recording::from_bytes(file.to_vec()).expect("a recording");
-        let place = whole.perf_data().data_range();
-        let mut windows =
-            Windows::new(whole, CutOptions { most_bytes, ..CutOptions::default() }).expect("eprof's");
-        let mut cuts = Vec::new();
-        for record in file[place.start as usize..place.end as usize].chunks(4_096) {
-            windows.push(record);
-            cuts.extend(std::iter::from_fn(|| windows.next_window().expect("a window")));
-        }
-        cuts.extend(windows.finish().expect("a window"));
-        let code = |cut: &Cut| {
-            let options = Options { counted: Some(cut.counted), ..Options::default() };
-            let profile = analyze(&cut.recording, &options);
-            let of_child = |cell: &&Cell| profile.threads[cell.thread.0 as usize].pid == 61;
-            let cell = profile.cells.iter().find(of_child)?;
-            let address = profile.stacks.innermost(cell.stack).expect("a frame");
-            let module = profile.addresses[address.0 as usize].module;
-            let process = profile.threads[cell.thread.0 as usize].process_name.clone();
-            Some((process, profile.modules[module.0 as usize].path.clone()))
-        };
-        cuts.iter().map(code).collect()
-    }
-
-    /// A server that forks workers, which never `exec`: it runs no more itself, and was told of before the window began or in it.
-    #[test]
-    fn a_child_without_a_program_of_its_own_runs_its_parents_code() {
-        const BEGIN: u64 = 1_000_000_000;
-        const CONTEXT_USER: u64 = -512i64 as u64;
-        let file = file_with(
-            &vec![vec![1]; 2_000],
-            metadata(),
-            |_| true,
-            |time, records| {
-                let id = |pid: u32| SampleId { pid, tid: pid, time, cpu: 0, id: 1 };
-                let since = time.as_nanos() - BEGIN;
-                if since == 0 {
-                    encode::comm(60, 60, b"server", true, &id(60), records).expect("short");
-                    let fields = MappingFields {
-                        pid: 60,
-                        tid: 60,
-                        addresses: 0x1000..0x5000,
-                        file_offset: 0,
-                        inode: (8, 1, 5),
-                        protection: 5,
-                        flags: 2,
-                        path: b"/bin/server",
-                    };
-                    encode::mmap2(&fields, &id(60), records).expect("short");
-                }
-                // Readings are 20 ms apart.
-                if (600_000_000..620_000_000).contains(&since) {
-                    encode::fork((61, 61), (60, 60), &id(60), records).expect("short");
-                }
-                if since >= 620_000_000 {
-                    let fields = SampleFields {
-                        id: 1,
-                        ip: 0x1010,
-                        mode: CpuMode::User,
-                        pid: 61,
-                        tid: 61,
-                        time,
-                        cpu: 0,
-                        period: PERIOD,
-                        callchain: &[CONTEXT_USER, 0x1010],
-                        raw: &[],
-                    };
-                    encode::sample(SAMPLE_TYPE, &fields, records).expect("short");
-                }
-            },
-        );
-        let expected = ("server".to_owned(), "/bin/server".to_owned());
-        // All in one window, and a window of a tenth of a second each.
-        for (most_bytes, least) in [(1 << 30, 1), (20_000, 3)] {
-            let found = code_of_the_child(&file, most_bytes);
-            let of_child: Vec<_> = found.iter().flatten().collect();
-            assert!(of_child.len() >= least, "{found:?}");
-            assert!(of_child.iter().all(|found| **found == expected), "{found:?}");
-        }
-    }
-
-    #[test]
-    fn what_the_kernel_maps_is_of_all() {
-        let record = |kind: u32, mode: u16| {
-            let words = [kind.to_le_bytes(), [mode as u8, 0, 24, 0], 7u32.to_le_bytes(), 8u32.to_le_bytes()];
-            words.as_flattened().to_vec()
-        };
-        let of = |kind, mode| Subject::of(&record(kind, mode));
-        let (process, child) = (Subject { pid: 7, parent: None }, Subject { pid: 7, parent: Some(8) });
-        assert_eq!(of(record_type::MMAP2, misc::USER), Some(process));
-        assert_eq!(of(record_type::MMAP2, 1), None);
-        assert_eq!(of(record_type::FORK, 0), Some(child));
-        assert_eq!(of(record_type::EXIT, 0), Some(process));
-        assert_eq!(of(record_type::KSYMBOL, 0), None);
-        assert_eq!(Subject::of(&record(record_type::COMM, 0)[..12]), None);
-    }
-}
+mod tests;

@@ -1,11 +1,14 @@
 //! Sums of recordings, or of threads in them, that are told apart.
 
+use std::sync::Arc;
+
 use super::call_path_check::CallPathCheck;
 use super::error::ReportError;
 use super::groups::Groups;
+use super::row_sums::RowsWanted;
 use super::select::{Selected, Selection, Totals};
 use super::stack_filter::StackFilter;
-use super::sums::{Found, RowsWanted, Sums, beyond};
+use super::sums::{Found, Sums, beyond};
 use crate::profile::{ProfileParts, StackId};
 use crate::symbolize::Symbols;
 
@@ -30,12 +33,13 @@ pub(super) fn sums_by_group(
         let stacks = filter.totals(part, selected);
         paths.add(part, (0..).map(StackId).zip(stacks.iter().map(|totals| totals.weight(selected.weight))));
     });
+    let frames = Arc::new(wanted.frames(profile, symbols));
     let mut all: Option<Found> = None;
     let mut whole = Totals::default();
     let sampled = groups.values.iter().enumerate().filter(|(group, _)| has_samples[*group]);
     for (group, values) in sampled {
         let of_group = selected.of_threads(|thread| groups.of_thread[thread] == group);
-        let mut sums = Sums::new(profile, symbols, &of_group, selection, wanted)?;
+        let mut sums = Sums::of_frames(profile, symbols, &of_group, selection, wanted, Arc::clone(&frames))?;
         parts.for_each_part(&mut |part| sums.add(part));
         let mut found = match sums.finish() {
             // Not all of them have a function whose callers are asked for.

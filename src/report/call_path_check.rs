@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::select::Weight;
 use crate::label::Label;
-use crate::profile::{AddressId, CallersId, DEEPEST_CHAIN, Module, ModuleKind, Profile, StackId};
-use crate::symbolize::Symbols;
+use crate::profile::{AddressId, DEEPEST_CHAIN, Module, ModuleKind, Profile, StackId, StackTable};
+use crate::symbolize::{SymbolWarning, Symbols};
 
 /// Less than this share of the whole is not worth a line.
 const WORTH_TELLING: f64 = 0.05;
@@ -46,6 +46,9 @@ const ROOTS_BEGIN: [&str; 6] = [
 /// Libraries whose unnamed functions call `main` and what threads begin with: their names are stripped. That of C++ has no
 /// frame pointers, so that a chain of them ends there in every thread.
 const STARTERS: [&str; 5] = ["libc.so", "libc-2", "libpthread", "libstdc++.so", "ld-linux"];
+
+/// What else repairs that a debug package does, of several modules and of one.
+const FETCH: [&str; 2] = [", or have them fetched by --debuginfod", ", or have it fetched by --debuginfod"];
 
 /// No module.
 const NONE: u32 = u32::MAX;
@@ -121,6 +124,55 @@ impl Path {
     fn is_cut_off(self) -> bool {
         self.frames >= DEEPEST_CHAIN && !self.has_root
     }
+
+    fn end(self) -> PathEnd {
+        match (self.is_broken(), self.is_cut_off()) {
+            (false, _) => PathEnd::Whole,
+            (true, true) => PathEnd::CutOff,
+            (true, false) => PathEnd::Broken((self.ends_in != NONE).then_some(self.ends_in)),
+        }
+    }
+}
+
+/// The paths of all stacks.
+struct Paths<'a> {
+    code: &'a [Code],
+    table: &'a StackTable,
+    by_callers: Vec<Path>,
+}
+
+impl<'a> Paths<'a> {
+    fn new(code: &'a [Code], table: &'a StackTable) -> Self {
+        let mut by_callers = vec![Path::EMPTY; table.callers_len()];
+        for callers in table.all_callers() {
+            if let Some((address, outer)) = table.caller(callers) {
+                by_callers[callers.0 as usize] = by_callers[outer.0 as usize].with(code_at(code, address));
+            }
+        }
+        Self { code, table, by_callers }
+    }
+
+    fn of(&self, stack: StackId) -> Path {
+        let path = self.by_callers[self.table.callers(stack).0 as usize];
+        self.table.innermost(stack).map_or(path, |address| path.with(code_at(self.code, address)))
+    }
+}
+
+fn code_at(code: &[Code], address: AddressId) -> Code {
+    code.get(address.0 as usize).copied().unwrap_or(Code::UNKNOWN)
+}
+
+/// How a call path ends on its outer side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum PathEnd {
+    /// Where a program or a thread begins, or in the kernel, which has no such place.
+    Whole,
+    /// The kernel followed it no further.
+    CutOff,
+    /// In code that did not tell its caller: the number of its module, where that is known.
+    Broken(Option<u32>),
+    /// None of its callers was recorded, nor that of any other.
+    NotRecorded,
 }
 
 /// Adds up what lies on broken paths and in modules without symbols.
@@ -131,6 +183,8 @@ pub(super) struct CallPathCheck {
     names: Vec<Label>,
     copies_stacks: bool,
     asked_servers: bool,
+    /// What gives a module its names, where that is something else than its debug package.
+    repairs: BTreeMap<u32, String>,
     has_callers: bool,
     whole: f64,
     /// Broken paths that the kernel cut off, and others by the module whose code did not tell its caller.
@@ -170,6 +224,7 @@ impl CallPathCheck {
             names: profile.modules.iter().map(|module| Label::new(&module.path)).collect(),
             copies_stacks: profile.copies_stacks,
             asked_servers: symbols.asked_servers,
+            repairs: other_repairs(symbols),
             has_callers: profile.has_call_paths,
             whole: 0.0,
             cut_off: 0.0,
@@ -180,31 +235,39 @@ impl CallPathCheck {
 
     /// Adds stacks of a part of the profile, with their weights.
     pub fn add(&mut self, part: &Profile, stacks: impl Iterator<Item = (StackId, f64)>) {
-        let table = &part.stacks;
-        self.has_callers |= table.callers_len() > 1;
-        let code = |address: AddressId| self.code.get(address.0 as usize).copied().unwrap_or(Code::UNKNOWN);
-        let mut paths = vec![Path::EMPTY; table.callers_len()];
-        for callers in table.all_callers() {
-            if let Some((address, outer)) = table.caller(callers) {
-                paths[callers.0 as usize] = paths[outer.0 as usize].with(code(address));
-            }
-        }
-        let path_of = |callers: CallersId| paths[callers.0 as usize];
+        self.has_callers |= part.stacks.callers_len() > 1;
+        let paths = Paths::new(&self.code, &part.stacks);
         for (stack, weight) in stacks.filter(|(_, weight)| *weight > 0.0) {
-            let innermost = table.innermost(stack);
-            let path = path_of(table.callers(stack));
-            let path = innermost.map_or(path, |address| path.with(code(address)));
             self.whole += weight;
-            if path.is_broken() && path.is_cut_off() {
-                self.cut_off += weight;
-            } else if path.is_broken() {
-                *self.broken_in.entry(path.ends_in).or_default() += weight;
+            match paths.of(stack).end() {
+                PathEnd::CutOff => self.cut_off += weight,
+                PathEnd::Broken(module) => {
+                    *self.broken_in.entry(module.unwrap_or(NONE)).or_default() += weight;
+                }
+                PathEnd::Whole | PathEnd::NotRecorded => {}
             }
+            let innermost = part.stacks.innermost(stack);
             let module = innermost.and_then(|address| *self.unnamed.get(address.0 as usize)?);
             if let Some(module) = module {
                 *self.by_module.entry(module).or_default() += weight;
             }
         }
+    }
+
+    /// How each stack's path ends, of a part of the profile that was added.
+    pub fn ends(&self, part: &Profile) -> Vec<PathEnd> {
+        let paths = Paths::new(&self.code, &part.stacks);
+        (0..part.stacks.len()).map(|stack| paths.of(StackId(stack as u32)).end()).collect()
+    }
+
+    /// How a path ends where all parts were added: a single frame means something only beside paths of several.
+    pub fn end_as_recorded(&self, end: PathEnd) -> PathEnd {
+        if self.has_callers { end } else { PathEnd::NotRecorded }
+    }
+
+    /// What a module is called.
+    pub fn module_name(&self, module: u32) -> Option<Label> {
+        self.names.get(module as usize).cloned()
     }
 
     /// What the reader must know and can do; `None` if nearly all is as it should be.
@@ -243,12 +306,37 @@ impl CallPathCheck {
                 percent(unnamed),
                 self.worst(&self.by_module)
             ));
-            repairs.push(match self.asked_servers {
-                true => "install their debug packages".to_owned(),
-                false => "install their debug packages, or have them fetched by --debuginfod".to_owned(),
-            });
+            repairs.extend(self.repairs_of_modules());
         }
         Some(format!("{}: {}", told.join("; "), repairs.join("; ")))
+    }
+
+    /// What gives the modules without symbols their names: for each repair those that it is of, as long as they weigh enough to
+    /// be named.
+    fn repairs_of_modules(&self) -> Vec<String> {
+        let mut by_repair: BTreeMap<Option<&str>, BTreeMap<u32, f64>> = BTreeMap::new();
+        for (module, weight) in &self.by_module {
+            let repair = self.repairs.get(module).map(String::as_str);
+            by_repair.entry(repair).or_default().insert(*module, *weight);
+        }
+        let weight = |modules: &BTreeMap<u32, f64>| modules.values().sum::<f64>();
+        let most = by_repair.values().map(weight).fold(0.0, f64::max);
+        let mut groups: Vec<_> =
+            by_repair.iter().filter(|(_, of)| weight(of) >= most * WORTH_NAMING).collect();
+        groups.sort_by(|a, b| weight(b.1).total_cmp(&weight(a.1)));
+        let is_only = groups.len() == 1;
+        let repair = |(repair, modules): (&Option<&str>, &BTreeMap<u32, f64>)| match (repair, is_only) {
+            (Some(repair), true) => (*repair).to_owned(),
+            (Some(repair), false) => format!("{}: {repair}", self.worst(modules)),
+            (None, _) => {
+                let packages = match is_only {
+                    true => "install their debug packages".to_owned(),
+                    false => format!("{}: install its debug package", self.worst(modules)),
+                };
+                if self.asked_servers { packages } else { packages + FETCH[usize::from(!is_only)] }
+            }
+        };
+        groups.into_iter().map(repair).collect()
     }
 
     /// Why paths are broken, with the repair of each, and how much of the whole lies on such paths.
@@ -302,6 +390,14 @@ impl CallPathCheck {
         let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
         format!("{}{rest}", names.join(", "))
     }
+}
+
+/// Of modules whose file was not used, what repairs that.
+fn other_repairs(symbols: &Symbols) -> BTreeMap<u32, String> {
+    let of = |warning: &SymbolWarning| Some((warning.modules.clone(), warning.why.repair_of_names()?));
+    let all = symbols.warnings.iter().filter_map(of);
+    all.flat_map(|(modules, repair)| modules.into_iter().map(move |module| (module.0, repair.clone())))
+        .collect()
 }
 
 fn is_user_code(module: &Module) -> bool {

@@ -123,14 +123,15 @@ impl FrameTable {
                     || detail == Detail::ClassedFunction && !function.known && function.address.is_none();
                 let is_still = !moves.get(module).is_some_and(|moves| *moves);
                 functions.intern(FunctionLabel {
-                    name: if as_module { in_brackets(label) } else { Label::new(&function.name) },
+                    name: if as_module { in_brackets(label) } else { Label::shared(&function.name) },
                     module: label.clone(),
                     address: function.address.filter(|_| !made_at_run_time && !as_module && is_still),
                     declared: function.declared.as_deref().filter(|_| is_still).map(Label::new),
                 })
             })
             .collect();
-        let mut first_of_module: FxHashMap<Label, u32> = FxHashMap::default();
+        let mut first_of_module: FxHashMap<Label, u32> =
+            FxHashMap::from_iter([(unknown.module.clone(), UNKNOWN)]);
 
         let mut keys = Interner::default();
         keys.intern(FrameKey { function: UNKNOWN, class: FrameClass::Native, file: None, line: None });
@@ -174,6 +175,25 @@ impl FrameTable {
         let frames: Vec<u32> = (0..self.ends.len()).map(outermost).collect();
         let ends = (1..=frames.len() as u32).collect();
         Self { functions: self.functions.clone(), keys: self.keys.clone(), frames, ends }
+    }
+
+    /// The keys of the modules that these functions are of: as [`Detail::Module`] has them.
+    pub fn of_modules(&self) -> Self {
+        let unknown = &self.functions[UNKNOWN as usize].module;
+        let mut first_of_module: FxHashMap<&Label, u32> = FxHashMap::from_iter([(unknown, UNKNOWN)]);
+        let mut keys = Interner::default();
+        keys.intern(self.keys[UNKNOWN as usize]);
+        let mut of_key: Vec<Option<u32>> = vec![None; self.keys.len()];
+        let mut module_of = |key: u32| {
+            let FrameKey { function, .. } = self.keys[key as usize];
+            let module = &self.functions[function as usize].module;
+            let function = *first_of_module.entry(module).or_insert(function);
+            keys.intern(FrameKey { function, ..self.keys[UNKNOWN as usize] })
+        };
+        let frames =
+            self.frames.iter().map(|&key| *of_key[key as usize].get_or_insert_with(|| module_of(key)));
+        let frames: Vec<u32> = frames.collect();
+        Self { functions: self.functions.clone(), keys: keys.values, frames, ends: self.ends.clone() }
     }
 
     /// Whether any code is told to be of a function that was put into another.

@@ -4,6 +4,9 @@
 //! of them and what it called the frame after the innermost, so that neither is the function itself,
 //! each stack counts once, and the rows of either side add up to the function's total.
 
+use std::collections::BTreeMap;
+
+use super::call_path_check::{CallPathCheck, PathEnd};
 use super::error::ReportError;
 use super::frames::{FrameTable, FunctionLabel};
 use super::select::Totals;
@@ -29,12 +32,23 @@ impl Side {
         }
     }
 
-    /// The row for stacks that have nothing on this side of the function.
-    pub(super) fn end(self) -> &'static str {
-        match self {
-            Self::Callers => "[nobody: outermost frame]",
-            Self::Callees => "[itself]",
-        }
+    /// The row for stacks that have nothing on this side of the function, by how their paths end.
+    pub(super) fn end(self, of_path: PathEnd, paths: Option<&CallPathCheck>) -> Label {
+        let of_path = paths.map_or(of_path, |paths| paths.end_as_recorded(of_path));
+        let name = match (self, of_path) {
+            (Self::Callees, _) => "[itself]",
+            (Self::Callers, PathEnd::Whole) => "[nobody: outermost frame]",
+            (Self::Callers, PathEnd::CutOff) => "[unknown: deeper than the kernel follows]",
+            (Self::Callers, PathEnd::NotRecorded) => "[unknown: no callers were recorded]",
+            (Self::Callers, PathEnd::Broken(module)) => {
+                let module = module.and_then(|module| paths?.module_name(module));
+                return Label::new(&match module {
+                    Some(module) => format!("[unknown: the path breaks off in {}]", module.file_name()),
+                    None => "[unknown: the path breaks off]".to_owned(),
+                });
+            }
+        };
+        Label::new(name)
     }
 }
 
@@ -71,17 +85,26 @@ impl FunctionChoice {
     }
 }
 
-/// Adds sums by the key on one side of the marked keys; those of stacks that begin with them (callers) or end
-/// in them (callees) are returned.
+/// The stacks of a part of a profile.
+pub(super) struct Stacks<'a> {
+    pub profile: &'a Profile,
+    /// Of each stack.
+    pub totals: &'a [Totals],
+    /// How the path of each ends.
+    pub ends: &'a [PathEnd],
+}
+
+/// Adds sums by the key on one side of the marked keys, and of stacks that begin with them (callers) or end in them (callees) by
+/// how their paths end.
 pub(super) fn add(
-    profile: &Profile,
+    part: &Stacks<'_>,
     frames: &FrameTable,
-    stacks: &[Totals],
     side: Side,
     marked: &[bool],
     by_key: &mut [Totals],
-) -> Totals {
-    let mut at_end = Totals::default();
+    at_end: &mut BTreeMap<PathEnd, Totals>,
+) {
+    let Stacks { profile, totals: stacks, ends } = part;
     let mut keys: Vec<u32> = Vec::new();
     for (index, totals) in stacks.iter().enumerate().filter(|(_, totals)| !totals.is_empty()) {
         keys.clear();
@@ -95,10 +118,9 @@ pub(super) fn add(
         let Some(neighbour) = neighbour else { continue };
         match neighbour.and_then(|at| keys.get(at)) {
             Some(&key) => by_key[key as usize] += *totals,
-            None => at_end += *totals,
+            None => *at_end.entry(ends[index]).or_default() += *totals,
         }
     }
-    at_end
 }
 
 /// The keys of the functions that are meant.

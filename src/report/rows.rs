@@ -3,7 +3,7 @@
 use regex::Regex;
 
 use super::frames::{Detail, FrameTable, UNKNOWN};
-use super::parallel::in_parallel;
+use super::parallel::in_parallel_if_large;
 use super::select::{Selected, Totals, Weight};
 use super::totals_by_frame::sums_by_frame;
 use crate::label::Label;
@@ -169,7 +169,8 @@ impl<'a> FrameSums<'a> {
             counts.then(|| frames.of_stack(part, stack).next().unwrap_or(UNKNOWN) as usize)
         };
         let (selected, variances) = (self.selected, &mut self.variances);
-        let (found, ()) = in_parallel(
+        let (found, ()) = in_parallel_if_large(
+            part.cells.len(),
             || sums_by_frame(part, frames, stacks),
             || {
                 if let Some(variances) = variances {

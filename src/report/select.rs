@@ -52,6 +52,11 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Whether all samples are meant, by what weighs as a rule.
+    pub(super) fn is_default(&self) -> bool {
+        self.weight.is_none() && self.domain.is_none() && !self.is_of_a_part()
+    }
+
     /// Whether samples are left out.
     pub(super) fn is_of_a_part(&self) -> bool {
         let Self { weight: _, domain: _, event, thread, process, task, through } = self;

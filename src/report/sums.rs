@@ -1,51 +1,27 @@
 //! What a report's rows are sums of, added up part by part.
 
+use std::sync::Arc;
+
 use super::call_path_check::CallPathCheck;
-use super::cells::{CellSums, DomainSums};
 use super::error::ReportError;
-use super::frames::{Detail, FrameTable};
-use super::neighbours::{self, Neighbours};
-use super::rows::{FrameSums, Grouping, Row, frame_row};
+use super::frames::FrameTable;
+use super::row_sums::{RowSums, RowsWanted};
+use super::rows::Row;
 use super::select::{Selected, Selection, Totals};
 use super::stack_filter::StackFilter;
-use crate::identity::Dimension;
-use crate::label::Label;
 use crate::profile::{Profile, StackId};
 use crate::symbolize::Symbols;
 use crate::units::{Joules, Nanoseconds};
 
-/// Which rows a report has.
-#[derive(Clone, Copy)]
-pub(super) struct RowsWanted<'a> {
-    /// What a row stands for.
-    pub by: Grouping,
-    /// The callers or callees of a function instead of all rows.
-    pub neighbours: Option<&'a Neighbours>,
-    /// Tell inlined functions from the function they were put into.
-    pub inline: bool,
-    /// What tells recordings apart, each with rows of its own.
-    pub dimensions: &'a [Dimension],
-}
-
 /// The sums of a report.
 pub(super) struct Sums<'a> {
-    symbols: &'a Symbols,
     selected: &'a Selected,
     filter: StackFilter,
-    frames: FrameTable,
-    detail: Detail,
     rows: RowSums<'a>,
     paths: CallPathCheck,
     chosen: Totals,
     all: Totals,
     in_cells: Vec<f64>,
-}
-
-enum RowSums<'a> {
-    Neighbours { of: &'a Neighbours, marked: Vec<bool>, by_key: Vec<Totals>, at_end: Totals },
-    ByFrame(FrameSums<'a>),
-    ByCell(CellSums<'a>),
-    ByDomain(DomainSums<'a>),
 }
 
 /// What was found.
@@ -71,38 +47,23 @@ impl<'a> Sums<'a> {
         selection: &Selection,
         wanted: RowsWanted<'a>,
     ) -> Result<Self, ReportError> {
-        let detail = match wanted.by {
-            Grouping::Line => Detail::Line,
-            Grouping::Module => Detail::Module,
-            _ => Detail::Function,
-        };
-        // Sums of whole cells have no frames, of which making the names takes most of the time of a small profile's report.
-        let has_frames = wanted.neighbours.is_some() || wanted.by.is_by_frame();
-        let frames = if has_frames {
-            FrameTable::new(profile, symbols, detail, wanted.inline)
-        } else {
-            FrameTable::default()
-        };
-        let rows = match (wanted.neighbours, wanted.by) {
-            (Some(of), _) => RowSums::Neighbours {
-                of,
-                marked: neighbours::mark(&frames, &of.function)?,
-                by_key: vec![Totals::default(); frames.keys.len()],
-                at_end: Totals::default(),
-            },
-            (None, by) if by.is_by_frame() => {
-                RowSums::ByFrame(FrameSums::new(profile, selected, frames.keys.len()))
-            }
-            (None, Grouping::Domain) => RowSums::ByDomain(DomainSums::new(profile, selected)),
-            (None, by) => RowSums::ByCell(CellSums::new(profile, selected, by, wanted.dimensions)),
-        };
+        let frames = Arc::new(wanted.frames(profile, symbols));
+        Self::of_frames(profile, symbols, selected, selection, wanted, frames)
+    }
+
+    /// The same where the table of these rows' frames ([`RowsWanted::frames`]) is there already.
+    pub fn of_frames(
+        profile: &'a Profile,
+        symbols: &'a Symbols,
+        selected: &'a Selected,
+        selection: &Selection,
+        wanted: RowsWanted<'a>,
+        frames: Arc<FrameTable>,
+    ) -> Result<Self, ReportError> {
         Ok(Self {
-            symbols,
             selected,
             filter: StackFilter::new(profile, symbols, selection),
-            frames,
-            detail,
-            rows,
+            rows: RowSums::new(profile, symbols, selected, wanted, frames)?,
             paths: CallPathCheck::new(profile, symbols),
             chosen: Totals::default(),
             all: Totals::default(),
@@ -124,47 +85,17 @@ impl<'a> Sums<'a> {
         for (index, sum) in self.in_cells.iter_mut().enumerate() {
             *sum += (0..part.cells.len()).map(|cell| part.joules(cell)[index].as_joules()).sum::<f64>();
         }
-        match &mut self.rows {
-            RowSums::Neighbours { of, marked, by_key, at_end } => {
-                *at_end += neighbours::add(part, &self.frames, &stacks, of.side, marked, by_key);
-            }
-            RowSums::ByFrame(sums) => sums.add(part, &self.frames, &stacks),
-            RowSums::ByCell(sums) => sums.add(part, &is_taken(&stacks)),
-            RowSums::ByDomain(sums) => sums.add(part, &is_taken(&stacks)),
-        }
+        self.rows.add(part, &stacks, Some(&self.paths));
     }
 
     /// The rows, and what there is beside them.
     pub fn finish(self) -> Result<Found, ReportError> {
-        let Self { symbols, selected, frames, detail, paths, chosen, all, in_cells, .. } = self;
-        let paths = paths.warning(selected.weight);
-        let row = |key, own, total| frame_row(symbols, &frames, detail, key, own, total);
-        let rows = match self.rows {
-            RowSums::Neighbours { of, by_key, at_end, .. } => {
-                let keyed = (0..).zip(by_key).filter(|(_, totals)| !totals.is_empty());
-                let mut rows: Vec<Row> = keyed.map(|(key, totals)| row(key, totals, totals)).collect();
-                if !at_end.is_empty() {
-                    rows.push(Row::new(Label::new(of.side.end()), at_end, at_end));
-                }
-                if rows.is_empty() {
-                    return Err(ReportError::NoSuchFunction(of.function.name().to_owned()));
-                }
-                rows
-            }
-            RowSums::ByFrame(sums) => {
-                let found = (0..).zip(sums.finish()).filter(|(_, (_, total))| !total.is_empty());
-                found.map(|(key, (own, total))| row(key, own, total)).collect()
-            }
-            RowSums::ByCell(sums) => sums.finish(),
-            RowSums::ByDomain(sums) => sums.finish(),
-        };
+        let Self { selected, rows, paths: check, chosen, all, in_cells, .. } = self;
+        let paths = check.warning(selected.weight);
+        let rows = rows.finish(Some(&check))?;
         let not_selected = if selected.partial { beyond(all, chosen) } else { Totals::default() };
         Ok(Found { rows, chosen, not_selected, in_cells, paths })
     }
-}
-
-fn is_taken(stacks: &[Totals]) -> Vec<bool> {
-    stacks.iter().map(|totals| !totals.is_empty()).collect()
 }
 
 /// What there is beyond a part of it.
@@ -199,6 +130,5 @@ mod tests {
         let (all, part) = (totals(10.0, 7.0, 5.0, [9, 90, 900]), totals(4.0, 3.0, 1.0, [2, 20, 200]));
         assert_eq!(beyond(all, part), totals(6.0, 4.0, 4.0, [7, 70, 700]));
         assert_eq!(beyond(part, all), Totals::default());
-        assert_eq!(is_taken(&[part, Totals::default()]), [true, false]);
     }
 }

@@ -250,6 +250,39 @@ fn callers_and_callees_by_hand() {
     assert_eq!(own_joules(&report(&of(Side::Callers, "^wa")), "deflate"), 2.75);
 }
 
+/// Of `work`: 1 J called by main, 2 J and 4 J where the path is lost in two modules, 8 J in a chain as deep as the kernel follows.
+#[test]
+fn callers_that_are_not_known_say_why() {
+    let callers = |stacks: &[(String, f64)]| {
+        let mut fixture = Fixture::default();
+        fixture.domain("package-0", None, Method::Measured, "power PMU", [0.0; 4]);
+        fixture.event("cpu-clock", 0);
+        fixture.thread(100, 101, "worker", "app");
+        for (stack, joules) in stacks {
+            fixture.cell(0, 0, 0, stack, Spent { samples: 1, millis: 1, joules: &[*joules] });
+        }
+        let (profile, symbols) = fixture.finish();
+        Report::new(&profile, &symbols, &of(Side::Callers, "work")).expect("joules")
+    };
+    let deep = vec!["app`work"; 127].join("  ");
+    let report = callers(&[
+        ("app`main  app`work".to_owned(), 1.0),
+        ("app`work  app`other".to_owned(), 2.0),
+        ("libz.so.1`work".to_owned(), 4.0),
+        (deep, 8.0),
+    ]);
+    for (name, joules) in [
+        ("main", 1.0),
+        ("[unknown: the path breaks off in app]", 2.0),
+        ("[unknown: the path breaks off in libz.so.1]", 4.0),
+        ("[unknown: deeper than the kernel follows]", 8.0),
+    ] {
+        assert_eq!(own_joules(&report, name), joules, "{name}: {:?}", report.rows);
+    }
+    let without = callers(&[("app`work".to_owned(), 1.0), ("app`main".to_owned(), 2.0)]);
+    assert_eq!(own_joules(&without, "[unknown: no callers were recorded]"), 1.0, "{:?}", without.rows);
+}
+
 #[test]
 fn the_callers_of_one_function_are_no_others() {
     let (profile, symbols) = sample_profile();

@@ -6,7 +6,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::frames::{FrameTable, UNKNOWN};
-use super::parallel::in_parallel;
+use super::parallel::in_parallel_if_large;
 use super::select::Totals;
 use crate::profile::{ByCallers, CallersId, Profile, StackId, StackTable};
 
@@ -67,7 +67,7 @@ fn sums_one_by_one(profile: &Profile, frames: &FrameTable, stacks: &[Totals]) ->
     };
     let half = stacks.len() / 2;
     // The same halves however many CPUs there are, so that sums are rounded in the same way.
-    let (mut sums, others) = in_parallel(|| sum(0..half), || sum(half..stacks.len()));
+    let (mut sums, others) = in_parallel_if_large(stacks.len(), || sum(0..half), || sum(half..stacks.len()));
     for (sums, others) in sums.iter_mut().zip(others) {
         sums.0 += others.0;
         sums.1 += others.1;
@@ -82,7 +82,9 @@ fn sums_by_parts(
     stacks: &[Totals],
     parts: usize,
 ) -> Vec<(Totals, Totals)> {
-    let (called, by_callers) = in_parallel(|| profile.stacks.called(), || profile.stacks.by_callers());
+    let size = profile.stacks.len();
+    let (called, by_callers) =
+        in_parallel_if_large(size, || profile.stacks.called(), || profile.stacks.by_callers());
     let tree = Tree { profile, frames, stacks, called, by_callers };
     let Division { heads, halves: [first, second] } = Division::new(&profile.stacks, &tree.called, parts);
     let walk = |tops: Vec<CallersId>| {
@@ -91,7 +93,8 @@ fn sums_by_parts(
         (walk, found)
     };
     // The same halves however many CPUs there are, so that sums are rounded in the same way.
-    let ((mut walk, found), (other, found_by_other)) = in_parallel(|| walk(first), || walk(second));
+    let ((mut walk, found), (other, found_by_other)) =
+        in_parallel_if_large(size, || walk(first), || walk(second));
     for (sums, others) in walk.sums.iter_mut().zip(other.sums) {
         sums.0 += others.0;
         sums.1 += others.1;

@@ -8,10 +8,11 @@ use super::missing_joules::MissingJoules;
 use super::neighbours::{Neighbours, Side};
 use super::nothing_selected;
 use super::repeated::said_once;
+use super::row_sums::RowsWanted;
 use super::rows::{self, Grouping, Row, SortKey};
 use super::select::{Selected, Selection, Totals, Weight};
 use super::summary::{Summary, Verified};
-use super::sums::{Found, RowsWanted, Sums};
+use super::sums::{Found, Sums};
 
 use crate::identity::Dimension;
 use crate::label::Label;
@@ -67,6 +68,23 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Which rows these are.
+    pub(super) fn wanted(&self) -> RowsWanted<'_> {
+        RowsWanted {
+            by: self.by,
+            neighbours: self.neighbours.as_ref(),
+            inline: self.inline,
+            dimensions: &self.dimensions,
+        }
+    }
+
+    /// Whether each group of recordings or threads has rows, and so sums, of its own.
+    pub(super) fn has_own_sums(&self) -> bool {
+        !self.dimensions.is_empty() && self.by != Grouping::Recording
+    }
+}
+
 /// A report, ready to be written in any format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
@@ -112,19 +130,26 @@ impl Report {
         if options.by == Grouping::Domain && weight != Weight::Joules {
             return Err(ReportError::NoJoules(MissingJoules::in_profile(profile)));
         }
-        let wanted = RowsWanted {
-            by: options.by,
-            neighbours: options.neighbours.as_ref(),
-            inline: options.inline,
-            dimensions: &options.dimensions,
+        let wanted = options.wanted();
+        let found = match options.has_own_sums() {
+            false => {
+                let mut sums = Sums::new(profile, symbols, &selected, &options.selection, wanted)?;
+                parts.for_each_part(&mut |part| sums.add(part));
+                sums.finish()?
+            }
+            true => sums_by_group(parts, symbols, &selected, &options.selection, wanted)?,
         };
-        let found = if options.dimensions.is_empty() || options.by == Grouping::Recording {
-            let mut sums = Sums::new(profile, symbols, &selected, &options.selection, wanted)?;
-            parts.for_each_part(&mut |part| sums.add(part));
-            sums.finish()?
-        } else {
-            sums_by_group(parts, symbols, &selected, &options.selection, wanted)?
-        };
+        Ok(Self::of_sums(profile, symbols, options, &selected, found))
+    }
+
+    /// Of what was added up.
+    pub(super) fn of_sums(
+        profile: &Profile,
+        symbols: &Symbols,
+        options: &Options,
+        selected: &Selected,
+        found: Found,
+    ) -> Self {
         let Found { rows, chosen, not_selected, in_cells, paths } = found;
 
         let nothing = (selected.partial && rows.is_empty()).then(|| {
@@ -135,10 +160,10 @@ impl Report {
         });
         let neighbours = options.neighbours.as_ref();
         let neighbours_of = neighbours.map(|of| (of.side, Label::new(of.function.name())));
-        let summary = Summary::new(profile, &selected, options.subject.as_deref());
+        let summary = Summary::new(profile, selected, options.subject.as_deref());
         let summary = summary.with_verified(options.verified.as_ref());
         let mut report = Self {
-            weight,
+            weight: selected.weight,
             by: options.by,
             dimensions: options.dimensions.clone(),
             event: options.selection.event.as_deref().map(Label::new),
@@ -147,7 +172,9 @@ impl Report {
             whole: if neighbours_of.is_some() { rows.iter().map(|row| row.own).sum() } else { chosen },
             neighbours_of,
             rows,
-            includes_balance: options.whole && weight == Weight::Joules && options.neighbours.is_none(),
+            includes_balance: options.whole
+                && selected.weight == Weight::Joules
+                && options.neighbours.is_none(),
             cut: (0, Totals::default()),
             filtered: (0, Totals::default()),
             warnings: warnings(profile, &summary, &in_cells)
@@ -158,7 +185,7 @@ impl Report {
             summary,
         };
         report.finish(options);
-        Ok(report)
+        report
     }
 
     /// Adds the balance's rows where wanted, filters, sorts and cuts.

@@ -218,9 +218,9 @@ impl<'a> Search<'_, 'a> {
             *declaration.name == *raw_name
                 || plain.demangle(&raw_name).is_some_and(|name| *name == *declaration.name)
         });
-        let name = self.wanted.demangler.demangle(&raw_name).map(String::into_boxed_str);
+        let name = self.wanted.demangler.demangle(&raw_name).map(Arc::from);
         let id = self.found.add_function(FoundFunction {
-            raw_name: Box::from(raw_name),
+            raw_name: Arc::from(raw_name),
             name,
             address: Some(symbol.start),
             known: true,
@@ -263,9 +263,9 @@ impl<'a> Search<'_, 'a> {
     }
 
     fn declared_function(&mut self, name: &[u8], declaration: Declaration) -> FunctionId {
-        let raw_name = String::from_utf8_lossy(name).into_owned().into_boxed_str();
-        let whole =
-            (self.wanted.demangler.enabled && declaration.name != raw_name).then(|| declaration.name.clone());
+        let raw_name = Arc::<str>::from(String::from_utf8_lossy(name));
+        let whole = (self.wanted.demangler.enabled && *declaration.name != *raw_name)
+            .then(|| Arc::from(&*declaration.name));
         self.found.add_function(FoundFunction {
             raw_name,
             name: whole,
@@ -281,9 +281,9 @@ impl<'a> Search<'_, 'a> {
             return id;
         }
         let raw_name = String::from_utf8_lossy(name);
-        let readable = self.wanted.demangler.demangle(&raw_name).map(String::into_boxed_str);
+        let readable = self.wanted.demangler.demangle(&raw_name).map(Arc::from);
         let id = self.found.add_function(FoundFunction {
-            raw_name: Box::from(raw_name),
+            raw_name: Arc::from(raw_name),
             name: readable,
             address: None,
             known: true,
@@ -302,7 +302,7 @@ impl<'a> Search<'_, 'a> {
         if let Some(&id) = self.ids.symbols.get(&start) {
             return Some(id);
         }
-        let raw_name = format!("{}+fn_{start:x}", self.label).into_boxed_str();
+        let raw_name = Arc::from(format!("{}+fn_{start:x}", self.label));
         let function =
             FoundFunction { raw_name, name: None, address: Some(start), known: false, declaration: None };
         let id = self.found.add_function(function);
@@ -311,7 +311,7 @@ impl<'a> Search<'_, 'a> {
     }
 
     fn unknown_function(&mut self, offset: u64) -> FunctionId {
-        let raw_name = format!("{}+{offset:#x}", self.label).into_boxed_str();
+        let raw_name = Arc::from(format!("{}+{offset:#x}", self.label));
         self.found.add_function(FoundFunction {
             raw_name,
             name: None,

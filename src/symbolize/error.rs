@@ -1,7 +1,7 @@
 //! Why a module could not be symbolized, or not fully.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -134,12 +134,18 @@ pub enum SymbolizeError {
     /// An image of the recorded kernel is at hand, but not where it was loaded.
     #[error("no kernel symbols: the recording does not tell where its kernel lay in memory")]
     KernelMoved,
-    /// All addresses in kallsyms are zero.
+    /// All addresses in kallsyms are zero. The recording has addresses all the same, whoever made it.
     #[error(
-        "no kernel symbols: the kernel hides its addresses from this user; report as root, or allow it: \
-         sudo sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1"
+        "no kernel symbols: the kernel hides its addresses from {} (kptr_restrict is {}, perf_event_paranoid {}); the recording \
+         is as it should be, and has names when it is reported {}",
+        hidden_from(*.kptr_restrict), level(*.kptr_restrict), level(*.paranoid), how_to_see(*.kptr_restrict)
     )]
-    KernelHidden,
+    KernelHidden {
+        /// `kernel.kptr_restrict`
+        kptr_restrict: Option<i32>,
+        /// `kernel.perf_event_paranoid`
+        paranoid: Option<i32>,
+    },
     /// The map that a just-in-time compiler wrote belongs to another user, who could have put anything in it.
     #[error(
         "no symbols of {}: it belongs to neither you nor root; if you trust it: sudo chown $USER {}",
@@ -161,4 +167,42 @@ pub enum SymbolizeError {
     /// The recorded vdso is not this kernel's.
     #[error("no symbols of the vdso: the recording was made with another kernel than the running one")]
     VdsoDiffers,
+}
+
+fn level(level: Option<i32>) -> String {
+    level.map_or_else(|| "unknown".to_owned(), |level| level.to_string())
+}
+
+fn hidden_from(kptr_restrict: Option<i32>) -> &'static str {
+    if kptr_restrict == Some(2) { "everybody" } else { "this user" }
+}
+
+/// Levels of 2 hide addresses from root as well; at 1 it sees them, and at 0 so do all who may profile the kernel.
+fn how_to_see(kptr_restrict: Option<i32>) -> &'static str {
+    match kptr_restrict {
+        Some(0) => "by root, or after: sudo sysctl kernel.perf_event_paranoid=1",
+        Some(2) => "after: sudo sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1",
+        _ => "by root, or after: sudo sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1",
+    }
+}
+
+impl SymbolizeError {
+    /// What gives code of a program or library its names, where its file was not used for this reason; `None` where
+    /// the file's debug package does, or nothing is missing but what it has.
+    pub fn repair_of_names(&self) -> Option<String> {
+        let name = |path: &Path| path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        match self {
+            Self::BuildIdDiffers { path, .. } | Self::Younger { path } | Self::InodeDiffers { path } => {
+                Some(format!("record again, {} is not what was recorded", name(path)))
+            }
+            Self::Open { path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some(format!("report as a user who may read {}", path.display()))
+            }
+            Self::Open { path, .. } | Self::Format { path, .. } => Some(format!(
+                "report where {} is as it was recorded, or name its folder by --symfs",
+                name(path)
+            )),
+            _ => None,
+        }
+    }
 }

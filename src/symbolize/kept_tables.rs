@@ -14,9 +14,12 @@ use super::function_starts::FunctionStarts;
 use super::symbol_table::{Binding, Symbol, SymbolTable};
 use crate::profile::Module;
 
-/// Symbols and starts of functions that are kept of all files together, of 40 and 16 bytes; with more, the files that were not
+/// Symbols and starts of functions that are kept of all files together, of 24 and 16 bytes; with more, the files that were not
 /// asked for longest go.
-const MOST_KEPT: usize = 600_000;
+const MOST_KEPT: usize = 1_000_000;
+/// But those that one of so many questions before was of stay, and what is new is not kept: where more files are asked for in
+/// turns than there is room for, each would go just before it is asked for again.
+const STILL_ASKED: u64 = 400;
 
 /// Tables of files that were asked for more than once: most programs that a compiler builds run once.
 #[derive(Debug, Default)]
@@ -49,14 +52,49 @@ type OpenedFile = (PathBuf, Option<FileState>);
 #[derive(Debug, Clone, Copy)]
 struct KeptSymbol {
     start: u64,
-    end: u64,
-    /// The highest end up to it.
-    reach: u64,
+    /// How far behind its start it ends, and the highest end up to it.
+    end: u32,
+    reach: u32,
     name_at: u32,
-    name_len: u32,
-    in_debug_file: bool,
-    binding: Binding,
-    plt: bool,
+    /// Length of its name, and above that what it is.
+    name: u32,
+}
+
+/// Bits of [`KeptSymbol::name`]: the name's length, whether it is in the debug file, whether it is a linkage stub, the binding.
+const LENGTH: u32 = (1 << 28) - 1;
+const IN_DEBUG_FILE: u32 = 1 << 28;
+const PLT: u32 = 1 << 29;
+const BINDING_AT: u32 = 30;
+const BINDINGS: [Binding; 3] = [Binding::Local, Binding::Weak, Binding::Global];
+
+impl KeptSymbol {
+    /// `None` of one that is larger than it can be told.
+    fn new(symbol: &Symbol<'_>, reach: u64, name_at: u32, in_debug_file: bool) -> Option<Self> {
+        let Symbol { start, end, binding, plt, name } = symbol;
+        let behind = |at: u64| u32::try_from(at.checked_sub(*start)?).ok();
+        let length = u32::try_from(name.len()).ok().filter(|length| *length <= LENGTH)?;
+        let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
+        let binding = BINDINGS.iter().position(|known| known == binding)? as u32;
+        let name = length | flag(in_debug_file, IN_DEBUG_FILE) | flag(*plt, PLT) | binding << BINDING_AT;
+        Some(Self { start: *start, end: behind(*end)?, reach: behind(reach)?, name_at, name })
+    }
+
+    fn reach(&self) -> u64 {
+        self.start.saturating_add(self.reach.into())
+    }
+
+    /// With its name out of the debug file or the image.
+    fn symbol<'a>(&self, debug_file: &'a [u8], image: &'a [u8]) -> Symbol<'a> {
+        let file = if self.name & IN_DEBUG_FILE != 0 { debug_file } else { image };
+        let name = self.name_at as usize..self.name_at as usize + (self.name & LENGTH) as usize;
+        Symbol {
+            start: self.start,
+            end: self.start.saturating_add(self.end.into()),
+            binding: BINDINGS.get((self.name >> BINDING_AT) as usize).copied().unwrap_or(Binding::Local),
+            plt: self.name & PLT != 0,
+            name: file.get(name).unwrap_or_default(),
+        }
+    }
 }
 
 impl KeptTables {
@@ -104,10 +142,17 @@ impl KeptTables {
         // A file without a table takes as much as a few symbols do.
         let len = |file: &File| 8 + file.table.as_ref().map_or(0, |table| table.len());
         let mut all: usize = tables.files.values().map(len).sum();
+        let asked = tables.asked;
         while all > MOST_KEPT
-            && let Some(oldest) =
-                tables.files.iter().min_by_key(|(_, file)| file.last_asked).map(|(module, _)| module.clone())
+            && let Some((oldest, file)) = tables.files.iter().min_by_key(|(_, file)| file.last_asked)
         {
+            if file.table.is_some() && asked - file.last_asked < STILL_ASKED && oldest != module {
+                if let Some(new) = tables.files.get_mut(module) {
+                    new.table = None;
+                }
+                return;
+            }
+            let oldest = oldest.clone();
             all -= tables.files.remove(&oldest).as_ref().map_or(0, len);
         }
     }
@@ -123,19 +168,18 @@ impl KeptTable {
             let in_file = |file: &MappedFile| {
                 let at = (name.as_ptr() as usize).checked_sub(file.data().as_ptr() as usize)?;
                 let is_whole = file.data().get(at..)?.len() >= name.len();
-                is_whole.then(|| Some((u32::try_from(at).ok()?, u32::try_from(name.len()).ok()?)))?
+                if is_whole { u32::try_from(at).ok() } else { None }
             };
             match in_file(files.symbol_file()) {
-                Some((at, len)) => Some((at, len, true)),
+                Some(at) => Some((at, true)),
                 // Stubs of functions without a symbol have none.
-                None if name.is_empty() => Some((0, 0, true)),
-                None => in_file(files.image()).map(|(at, len)| (at, len, false)),
+                None if name.is_empty() => Some((0, true)),
+                None => in_file(files.image()).map(|at| (at, false)),
             }
         };
         let symbols = map.table.with_reach().map(|(symbol, reach)| {
-            let Symbol { start, end, binding, plt, name } = symbol;
-            let (name_at, name_len, in_debug_file) = place(name)?;
-            Some(KeptSymbol { start, end, reach, name_at, name_len, in_debug_file, binding, plt })
+            let (name_at, in_debug_file) = place(symbol.name)?;
+            KeptSymbol::new(&symbol, reach, name_at, in_debug_file)
         });
         Some(Self {
             symbols: symbols.collect::<Option<_>>()?,
@@ -156,11 +200,7 @@ impl KeptTable {
         let near = self.near(addresses.iter().copied().chain(starts));
         let symbols = near.into_iter().flatten().map(|index| {
             let kept = self.symbols[index];
-            let file = if kept.in_debug_file { files.symbol_file() } else { files.image() };
-            let name = kept.name_at as usize..kept.name_at as usize + kept.name_len as usize;
-            let name = file.data().get(name).unwrap_or_default();
-            let KeptSymbol { start, end, reach, binding, plt, .. } = kept;
-            (Symbol { start, end, binding, plt, name }, reach)
+            (kept.symbol(files.symbol_file().data(), files.image().data()), kept.reach())
         });
         CodeMap {
             table: SymbolTable::of_sorted(symbols),
@@ -176,7 +216,8 @@ impl KeptTable {
         let around = |address: u64| {
             let behind = symbols.partition_point(|symbol| symbol.start <= address);
             // All that may reach here, the last one that does not, and the next.
-            let reaching = symbols[..behind].iter().rev().take_while(|symbol| symbol.reach > address).count();
+            let reaching =
+                symbols[..behind].iter().rev().take_while(|symbol| symbol.reach() > address).count();
             (behind - reaching).saturating_sub(1)..(behind + 1).min(symbols.len())
         };
         let mut ranges: Vec<Range<usize>> = addresses.map(around).collect();
@@ -219,15 +260,12 @@ mod tests {
                 name: name.as_bytes(),
             });
             let all = SymbolTable::new(symbols.collect(), Vec::new(), GapRule::NextSymbol);
-            let of = |(symbol, reach): (Symbol<'_>, u64)| KeptSymbol {
-                start: symbol.start,
-                end: symbol.end,
-                reach,
-                name_at: 0,
-                name_len: 0,
-                in_debug_file: false,
-                binding: symbol.binding,
-                plt: false,
+            let of = |(symbol, reach): (Symbol<'_>, u64)| {
+                let kept = KeptSymbol::new(&symbol, reach, 0, false).expect("small");
+                let nameless = kept.symbol(&[], &[]);
+                assert_eq!((nameless.start, nameless.end, nameless.plt), (symbol.start, symbol.end, symbol.plt));
+                assert_eq!((kept.reach(), nameless.binding), (reach, symbol.binding));
+                kept
             };
             let kept = KeptTable {
                 symbols: all.with_reach().map(of).collect(),
@@ -245,5 +283,59 @@ mod tests {
                 prop_assert_eq!(some.gap(address), all.gap(address));
             }
         }
+    }
+
+    #[test]
+    fn what_a_symbol_is_is_told_beside_its_name() {
+        for binding in BINDINGS {
+            for (plt, in_debug_file) in [(false, true), (true, false), (true, true)] {
+                let files: [&[u8]; 2] = [b"..name..", b"..other."];
+                let name = if in_debug_file { &b"name"[..] } else { b"othe" };
+                let symbol = Symbol { start: 1 << 40, end: (1 << 40) + 16, binding, plt, name };
+                let kept = KeptSymbol::new(&symbol, (1 << 40) + 64, 2, in_debug_file).expect("small");
+                assert_eq!(kept.symbol(files[0], files[1]), symbol);
+                assert_eq!(kept.reach(), (1 << 40) + 64);
+            }
+        }
+        let endless = Symbol { start: 0, end: 1 << 33, binding: Binding::Local, plt: false, name: b"" };
+        assert!(KeptSymbol::new(&endless, 1 << 33, 0, true).is_none());
+        assert_eq!(size_of::<KeptSymbol>(), 24);
+    }
+
+    /// Of three files of which two have room, asked for in turns, two are found.
+    #[test]
+    fn files_asked_for_in_turns_do_not_push_each_other_out() {
+        let tables = KeptTables::default();
+        let module = |number: u32| Module {
+            kind: crate::profile::ModuleKind::File,
+            path: format!("/lib/{number}"),
+            build_id: None,
+            inode: None,
+            pid: None,
+        };
+        let symbol = KeptSymbol { start: 0, end: 1, reach: 1, name_at: 0, name: 0 };
+        let table = || KeptTable {
+            symbols: vec![symbol; MOST_KEPT * 2 / 5],
+            starts: Arc::default(),
+            segments: Segments::default(),
+            of: Default::default(),
+        };
+        let (mut found, rounds) = (0, 5);
+        for _ in 0..rounds {
+            for number in 0..3 {
+                match tables.ask(&module(number)) {
+                    (Some(_), _) => found += 1,
+                    (None, true) => {}
+                    (None, false) => tables.keep(&module(number), Some(table())),
+                }
+            }
+        }
+        assert_eq!(found, 2 * (rounds - 2));
+        // Those that nobody asks for any more make room.
+        for _ in 0..STILL_ASKED {
+            tables.ask(&module(2));
+        }
+        tables.keep(&module(2), Some(table()));
+        assert!(tables.ask(&module(2)).0.is_some());
     }
 }

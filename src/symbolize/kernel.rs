@@ -33,6 +33,8 @@ pub(crate) struct KernelFiles {
     reference: Option<KernelReference>,
     image: Option<Arc<MappedFile>>,
     info: Option<DebugInfo>,
+    /// `kptr_restrict` and `perf_event_paranoid`, as they are now.
+    restrictions: [Option<i32>; 2],
 }
 
 impl KernelFiles {
@@ -48,9 +50,8 @@ impl KernelFiles {
         let image = recorded.and_then(|id| find_image(options, id)).map(Arc::new);
         let kallsyms = match check_running(options, recorded) {
             Ok(()) => {
-                // With an image or a reference, symbols are looked for by name, too.
-                let is_plain = image.is_none() && options.kernel_reference.is_none();
-                running_symbols(options, ahead, is_plain.then_some(addresses))
+                // With an image, symbols are looked for by name, too; so they are where the kernel has moved.
+                running_symbols(options, ahead, image.is_none().then_some(addresses))
             }
             // An address of another boot means nothing without a symbol whose place is known in both.
             Err(refused) => match (recorded, &options.kernel_reference) {
@@ -70,7 +71,11 @@ impl KernelFiles {
             Err(refused) if image.is_none() => return Err(refused),
             kallsyms => kallsyms.unwrap_or_default(),
         };
-        Ok(Self { kallsyms, reference: options.kernel_reference.clone(), image, info })
+        let restrictions = ["kptr_restrict", "perf_event_paranoid"].map(|name| {
+            let level = fs::read_to_string(options.procfs.join("sys/kernel").join(name));
+            level.ok()?.trim().parse().ok()
+        });
+        Ok(Self { kallsyms, reference: options.kernel_reference.clone(), image, info, restrictions })
     }
 
     pub(crate) fn code_map<'a>(&'a self, dwos: &'a DwoArena) -> Result<CodeMap<'a>, SymbolizeError> {
@@ -78,7 +83,10 @@ impl KernelFiles {
         let symbols = match Kallsyms::parse(&self.kallsyms) {
             Kallsyms::Symbols(symbols) => symbols,
             Kallsyms::Hidden if image.is_some() => Vec::new(),
-            Kallsyms::Hidden => return Err(SymbolizeError::KernelHidden),
+            Kallsyms::Hidden => {
+                let [kptr_restrict, paranoid] = self.restrictions;
+                return Err(SymbolizeError::KernelHidden { kptr_restrict, paranoid });
+            }
         };
         let in_image = |name: &str| image.as_ref()?.symbol_by_name(name).map(|symbol| symbol.address());
         if symbols.is_empty() {
@@ -119,6 +127,7 @@ fn running_symbols(
     let cache = options.kernel_cache.as_ref();
     let kept = cache.and_then(|folder| KernelCache::open(folder, procfs));
     if let (Some(kept), Some(addresses)) = (&kept, only_for)
+        && options.kernel_reference.as_ref().is_none_or(|reference| is_in_place(kept, reference))
         && let Some(lines) = kept.lines_for(addresses)
     {
         return Ok(lines);
@@ -131,6 +140,15 @@ fn running_symbols(
         let _ = kernel_cache::keep(folder, procfs, &text);
     }
     Ok(text)
+}
+
+/// Whether the kernel lies where it lay when it was recorded.
+fn is_in_place(kept: &KernelCache, reference: &KernelReference) -> bool {
+    let lines = kept.lines_for([reference.address]).unwrap_or_default();
+    let Kallsyms::Symbols(symbols) = Kallsyms::parse(&lines) else { return false };
+    let is_it =
+        |symbol: &Symbol<'_>| symbol.start == reference.address && symbol.name == reference.symbol.as_bytes();
+    symbols.iter().any(is_it)
 }
 
 /// An image of the kernel with this build-id, in the places where distributions put it.

@@ -16,6 +16,7 @@ use gimli::{
 use rustc_hash::FxHashMap;
 
 use super::call_instruction::may_return_between;
+use super::known_returns::ReturnAddress;
 use super::options::SymbolizeOptions;
 use super::unwind_file::{CodeMapping, UnwindFile};
 use super::unwind_files::UnwindFiles;
@@ -31,19 +32,6 @@ const STACK_POINTER: u64 = 1 << 40;
 const WORD: i64 = 8;
 
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
-
-/// Where the return address is, of the function that an instruction belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReturnAddress {
-    /// Above the caller's frame pointer, to which the frame pointer points: a chain of them has it.
-    ByFramePointer,
-    /// So many bytes above the stack pointer.
-    AboveStackPointer(u32),
-    /// There is none: a thread begins here.
-    Outermost,
-    /// There are no tables, or they speak of other registers.
-    Unknown,
-}
 
 /// Finds return addresses of many processes, keeping opened files and what was learnt of their code.
 #[derive(Debug)]
@@ -151,6 +139,15 @@ impl FrameTables {
 
     fn find(&mut self, mapping: &CodeMapping<'_>, address: u64) -> Option<ReturnAddress> {
         let address = self.address_in_file(mapping, address)?;
+        let file = Arc::clone(&self.file);
+        file.returns.get_or(address, || match self.look_up(address) {
+            Some((answer, code)) => (Some(answer), code),
+            None => (None, only(address)),
+        })
+    }
+
+    /// What the tables say of an address, and of which code they say it.
+    fn look_up(&mut self, address: u64) -> Option<(ReturnAddress, Range<u64>)> {
         let Self { file, bases, context, .. } = self;
         let sections = &file.sections;
         if let Some(bytes) = &sections.eh_frame {
@@ -233,14 +230,24 @@ fn in_table<'a, Table: UnwindSection<Bytes<'a>>>(
     entry: Table::Offset,
     address: u64,
     context: &mut UnwindContext<usize>,
-) -> Option<ReturnAddress> {
+) -> Option<(ReturnAddress, Range<u64>)> {
     let function = table.fde_from_offset(bases, entry, Table::cie_from_offset).ok()?;
     if !function.contains(address) {
         return None;
     }
     let encoding = function.cie().encoding();
     let row = function.unwind_info_for_address(table, bases, context, address).ok()?;
-    Some(of_row(row, |expression| evaluate(expression.get(table).ok()?, encoding, address)))
+    // What an expression gives may depend on the instruction.
+    let code = match row.cfa() {
+        CfaRule::Expression(_) => only(address),
+        CfaRule::RegisterAndOffset { .. } => row.start_address()..row.end_address(),
+    };
+    let code = if code.contains(&address) { code } else { only(address) };
+    Some((of_row(row, |expression| evaluate(expression.get(table).ok()?, encoding, address)), code))
+}
+
+fn only(address: u64) -> Range<u64> {
+    address..address.saturating_add(1)
 }
 
 /// What a row of a table says. `evaluate` tells how far above the stack pointer an expression leads.

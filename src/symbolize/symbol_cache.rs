@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::options::SymbolizeOptions;
 use super::symbolizer::Symbolizer;
 use super::symbols::{
-    FileId, FoundFrames, FoundFunction, FunctionId, Item, SourceFrame, Symbols, SymbolsBuilder,
+    FileId, FoundFrames, FoundFunction, FunctionId, Item, SourceFrame, SymbolWarning, Symbols, SymbolsBuilder,
 };
 use crate::profile::{AddressId, CodeAddress, Module, ModuleId, ModuleKind};
 
@@ -24,7 +24,9 @@ const ENTRIES_OF_MODULE: usize = 4;
 pub struct SymbolCache {
     symbolizer: Symbolizer,
     tells_lines: bool,
-    modules: FxHashMap<Module, Known>,
+    /// Where each module is among `known`.
+    modules: FxHashMap<Module, usize>,
+    known: Vec<Known>,
     entries: usize,
     asked: u64,
 }
@@ -78,7 +80,14 @@ impl SymbolCache {
         let symbolizer = Symbolizer::new(options);
         // Lines are of debug information, which is not kept.
         let symbolizer = if tells_lines { symbolizer } else { symbolizer.keeping_tables() };
-        Self { symbolizer, tells_lines, modules: FxHashMap::default(), entries: 0, asked: 0 }
+        Self {
+            symbolizer,
+            tells_lines,
+            modules: FxHashMap::default(),
+            known: Vec::new(),
+            entries: 0,
+            asked: 0,
+        }
     }
 
     /// How much is kept: functions, single addresses, and modules.
@@ -90,21 +99,15 @@ impl SymbolCache {
     /// As [`Symbolizer::symbolize`]. Warnings are those of what was looked up now.
     pub fn symbolize(&mut self, modules: &[Module], addresses: &[CodeAddress]) -> Symbols {
         self.asked += 1;
-        let mut unknown: Vec<CodeAddress> = Vec::new();
-        for code in addresses {
-            let Some(module) = modules.get(code.module.0 as usize) else { continue };
-            if is_kept(module) {
-                let known = self.modules.entry(module.clone()).or_default();
-                known.last_asked = self.asked;
-                if known.of(code.address).is_some() {
-                    continue;
-                }
-            }
-            unknown.push(*code);
-        }
+        let places = self.places(modules, addresses);
+        let is_unknown = |code: &&CodeAddress| {
+            let Some(place) = places.get(code.module.0 as usize) else { return false };
+            place.is_none_or(|place| self.known[place].of(code.address).is_none())
+        };
+        let mut unknown: Vec<CodeAddress> = addresses.iter().filter(is_unknown).copied().collect();
         // Names of code that may have another one the next time are for this time only.
         let mut now: FxHashMap<CodeAddress, Place> = FxHashMap::default();
-        let mut warnings: Vec<String> = Vec::new();
+        let mut warnings: Vec<SymbolWarning> = Vec::new();
         // One file after the other: who watches a machine has not the memory for all of its programs at once. What is not in
         // files of its own, as the kernel's modules are not, is looked up together.
         let file = |code: &CodeAddress| {
@@ -114,20 +117,42 @@ impl SymbolCache {
         unknown.sort_by_key(file);
         for of_file in unknown.chunk_by(|a, b| file(a) == file(b)) {
             let found = self.symbolizer.symbolize(modules, of_file);
-            self.learn(modules, of_file, &found, &mut now);
-            let new = |warning: &String| !warnings.contains(warning);
-            let new: Vec<String> = found.warnings.into_iter().filter(new).collect();
-            warnings.extend(new);
+            self.learn(&places, of_file, &found, &mut now);
+            warnings.extend(found.warnings);
         }
-        let symbols = self.build(modules, addresses, &now, warnings);
+        let symbols = self.build(&places, addresses, &now, warnings);
         self.forget();
         symbols
+    }
+
+    /// Where each module is among those that are known: none that nothing is kept of, or nothing asked of now.
+    fn places(&mut self, modules: &[Module], addresses: &[CodeAddress]) -> Vec<Option<usize>> {
+        let mut is_asked = vec![false; modules.len()];
+        for code in addresses {
+            if let Some(is_asked) = is_asked.get_mut(code.module.0 as usize) {
+                *is_asked = true;
+            }
+        }
+        let asked = modules.iter().zip(is_asked);
+        let place = |(module, is_asked): (&Module, bool)| {
+            if !is_asked || !is_kept(module) {
+                return None;
+            }
+            let place = self.modules.get(module).copied().unwrap_or_else(|| {
+                self.known.push(Known::default());
+                self.modules.insert(module.clone(), self.known.len() - 1);
+                self.known.len() - 1
+            });
+            self.known[place].last_asked = self.asked;
+            Some(place)
+        };
+        asked.map(place).collect()
     }
 
     /// Keeps what was found of these addresses, or puts it into `now` if it may be otherwise the next time.
     fn learn(
         &mut self,
-        modules: &[Module],
+        places: &[Option<usize>],
         unknown: &[CodeAddress],
         found: &Symbols,
         now: &mut FxHashMap<CodeAddress, Place>,
@@ -146,8 +171,8 @@ impl SymbolCache {
             });
             let file = frame.file.and_then(|file| found.files().get(file.0 as usize));
             let place = Place { function: Arc::clone(function), file: file.cloned(), line: frame.line };
-            let module = modules.get(code.module.0 as usize).filter(|module| is_kept(module));
-            let Some(known) = module.and_then(|module| self.modules.get_mut(module)) else {
+            let Some(known) = place_of(places, code.module).and_then(|place| self.known.get_mut(place))
+            else {
                 now.insert(*code, place);
                 continue;
             };
@@ -167,10 +192,10 @@ impl SymbolCache {
     /// Of each module's addresses, in ascending order, the places that are known now.
     fn build(
         &self,
-        modules: &[Module],
+        places: &[Option<usize>],
         addresses: &[CodeAddress],
         now: &FxHashMap<CodeAddress, Place>,
-        warnings: Vec<String>,
+        warnings: Vec<SymbolWarning>,
     ) -> Symbols {
         let items = (0..).zip(addresses);
         let mut items: Vec<(ModuleId, Item, bool)> = items
@@ -180,7 +205,7 @@ impl SymbolCache {
         let mut builder = SymbolsBuilder::new(addresses.len());
         for of_module in items.chunk_by(|a, b| a.0 == b.0) {
             let id = of_module[0].0;
-            let known = modules.get(id.0 as usize).and_then(|module| self.modules.get(module));
+            let known = place_of(places, id).map(|place| &self.known[place]);
             let mut found = FoundFrames::default();
             let mut functions: FxHashMap<*const Named, FunctionId> = FxHashMap::default();
             let mut files: FxHashMap<Arc<str>, FileId> = FxHashMap::default();
@@ -192,8 +217,8 @@ impl SymbolCache {
                     let function = *functions.entry(Arc::as_ptr(named)).or_insert_with(|| {
                         let is_other = named.name != named.raw_name;
                         found.add_function(FoundFunction {
-                            raw_name: Box::from(&*named.raw_name),
-                            name: is_other.then(|| Box::from(&*named.name)),
+                            raw_name: Arc::clone(&named.raw_name),
+                            name: is_other.then(|| Arc::clone(&named.name)),
                             address: named.address,
                             known: named.known,
                             declaration: None,
@@ -220,13 +245,27 @@ impl SymbolCache {
             return;
         }
         let asked = self.asked;
-        self.modules.retain(|_, known| known.last_asked == asked);
-        self.entries = self.modules.values().map(Known::len).sum();
+        let mut before = std::mem::take(&mut self.known);
+        self.modules.retain(|_, place| {
+            let known = std::mem::take(&mut before[*place]);
+            let is_kept = known.last_asked == asked;
+            if is_kept {
+                *place = self.known.len();
+                self.known.push(known);
+            }
+            is_kept
+        });
+        self.entries = self.known.iter().map(Known::len).sum();
         if is_too_much(self) {
             self.modules.clear();
+            self.known.clear();
             self.entries = 0;
         }
     }
+}
+
+fn place_of(places: &[Option<usize>], module: ModuleId) -> Option<usize> {
+    places.get(module.0 as usize).copied().flatten()
 }
 
 /// The code of a file stays what it is; a just-in-time compiler's does not.
@@ -296,6 +335,6 @@ mod tests {
             }
         }
         assert_eq!(with_lines > 100, lines, "{with_lines}");
-        cache.modules[&modules[0]].functions.len()
+        cache.known[cache.modules[&modules[0]]].functions.len()
     }
 }

@@ -1,9 +1,9 @@
 //! All addresses of a profile at once: grouped by module, spread over threads.
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use super::code_map::{CodeMap, Wanted};
 use super::demangle::Demangler;
@@ -16,7 +16,7 @@ use super::options::SymbolizeOptions;
 use super::read_ahead::KernelListAhead;
 use super::source::{Origin, Origins, Source};
 use super::split_dwarf::DwoArena;
-use super::symbols::{FoundFrames, Item, Symbols, SymbolsBuilder};
+use super::symbols::{FoundFrames, Item, SymbolWarning, Symbols, SymbolsBuilder};
 use super::threads::Threads;
 use crate::profile::{CodeAddress, Module, ModuleId, ModuleKind};
 
@@ -106,7 +106,13 @@ impl Symbolizer {
             }
             Err(_) => CodeMap::default(),
         });
-        let warnings = sources.iter().filter_map(|source| source.as_ref().err());
+        let runs = threads.map(groups.len(), |group| {
+            let runs = maps[groups[group].origin].runs(groups[group].items);
+            runs.into_iter().map(|items| Run { group, items }).collect::<Vec<_>>()
+        });
+        let runs: Vec<Run> = runs.into_iter().flatten().collect();
+        let found = self.find(threads, &groups, &maps, &runs);
+
         let opened =
             groups.iter().filter_map(|group| match (origins.list[group.origin], &sources[group.origin]) {
                 (Origin::Elf(module), Ok(_)) => {
@@ -115,19 +121,6 @@ impl Symbolizer {
                 _ => None,
             });
         let of_named = named_files::warnings(&self.options, opened);
-        let warnings = warnings.chain(maps.iter().flat_map(|map| &map.warnings)).chain(&of_named);
-        let warnings = warnings.map(ToString::to_string);
-        // What is missing for all modules is said once.
-        let mut said = FxHashSet::default();
-        let warnings: Vec<String> = warnings.filter(|text| said.insert(text.clone())).collect();
-
-        let runs = threads.map(groups.len(), |group| {
-            let runs = maps[groups[group].origin].runs(groups[group].items);
-            runs.into_iter().map(|items| Run { group, items }).collect::<Vec<_>>()
-        });
-        let runs: Vec<Run> = runs.into_iter().flatten().collect();
-        let found = self.find(threads, &groups, &maps, &runs);
-
         let mut builder = SymbolsBuilder::new(addresses.len());
         let runs: Vec<(&Run, FoundFrames)> = runs.iter().zip(found).collect();
         for runs in runs.chunk_by(|(a, _), (b, _)| a.group == b.group) {
@@ -135,7 +128,14 @@ impl Symbolizer {
             let runs: Vec<_> = runs.iter().map(|(run, found)| (&run.items[..], found)).collect();
             builder.merge(id, &runs);
         }
-        let mut symbols = builder.finish(warnings);
+        drop(runs);
+        let modules_of: Vec<Vec<ModuleId>> = (0..sources.len())
+            .map(|origin| {
+                groups.iter().filter(|group| group.origin == origin).map(|group| group.id).collect()
+            })
+            .collect();
+        let of_maps = maps.into_iter().map(|map| map.warnings).collect();
+        let mut symbols = builder.finish(warnings(sources, of_maps, &modules_of, of_named));
         symbols.asked_servers = self.options.debuginfod.is_some();
         symbols
     }
@@ -178,6 +178,30 @@ impl Symbolizer {
             found
         })
     }
+}
+
+/// What was wrong with the files of modules. What is missing for several of them is said once.
+fn warnings(
+    sources: Vec<Result<Source, SymbolizeError>>,
+    of_maps: Vec<Vec<SymbolizeError>>,
+    modules_of: &[Vec<ModuleId>],
+    of_named: Vec<SymbolizeError>,
+) -> Vec<SymbolWarning> {
+    let mut warnings: Vec<SymbolWarning> = Vec::new();
+    let mut said: FxHashMap<String, usize> = FxHashMap::default();
+    let of_sources = modules_of.iter().zip(sources).filter_map(|(of, source)| Some((of, source.err()?)));
+    let of_maps =
+        modules_of.iter().zip(of_maps).flat_map(|(of, errors)| errors.into_iter().map(move |why| (of, why)));
+    let nobody = Vec::new();
+    let of_named = of_named.into_iter().map(|why| (&nobody, why));
+    for (modules, why) in of_sources.chain(of_maps).chain(of_named) {
+        let at = *said.entry(why.to_string()).or_insert_with(|| {
+            warnings.push(SymbolWarning { modules: Vec::new(), why: Arc::new(why) });
+            warnings.len() - 1
+        });
+        warnings[at].modules.extend(modules);
+    }
+    warnings
 }
 
 /// What stands before the offset of code without a symbol.

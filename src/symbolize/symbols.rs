@@ -1,5 +1,6 @@
 //! The result of symbolizing: tables of functions and files, and for each address its frames.
 
+use std::fmt;
 use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::declaration::Declaration;
+use super::error::SymbolizeError;
 use crate::profile::{AddressId, ModuleId};
 
 /// Index of a function in [`Symbols::functions`].
@@ -55,6 +57,21 @@ pub struct SourceFrame {
 /// The offset of code without a symbol.
 const NO_OFFSET: u64 = u64::MAX;
 
+/// What was not found or not used.
+#[derive(Debug, Clone)]
+pub struct SymbolWarning {
+    /// The modules that it is of; none where it is of all.
+    pub modules: Vec<ModuleId>,
+    /// What, and why.
+    pub why: Arc<SymbolizeError>,
+}
+
+impl fmt::Display for SymbolWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.why.fmt(f)
+    }
+}
+
 /// Functions, files and the frames of each address.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
@@ -68,7 +85,7 @@ pub struct Symbols {
     /// Of each address, the addresses around it that have the same frames, as far as that is known; empty where it is not.
     extents: Vec<Range<u64>>,
     /// What was not found or not used, and why.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<SymbolWarning>,
     /// What was not found here was asked for elsewhere ([`Debuginfod`](super::Debuginfod)).
     pub asked_servers: bool,
 }
@@ -115,7 +132,10 @@ impl Symbols {
         self.offsets.extend(other.offsets);
         self.extents.resize(addresses, 0..0);
         self.extents.extend(other.extents);
-        self.warnings.extend(other.warnings);
+        self.warnings.extend(other.warnings.into_iter().map(|SymbolWarning { modules: its, why }| {
+            let its = its.into_iter().map(|module| ModuleId(module.0 + modules)).collect();
+            SymbolWarning { modules: its, why }
+        }));
         self.asked_servers |= other.asked_servers;
     }
 
@@ -161,9 +181,9 @@ pub(crate) struct Item {
 /// A function as one worker found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundFunction {
-    pub(crate) raw_name: Box<str>,
+    pub(crate) raw_name: Arc<str>,
     /// `None` if it is the raw name.
-    pub(crate) name: Option<Box<str>>,
+    pub(crate) name: Option<Arc<str>>,
     pub(crate) address: Option<u64>,
     pub(crate) known: bool,
     /// Of a function whose name is not its own.
@@ -273,7 +293,7 @@ impl SymbolsBuilder {
         }
     }
 
-    pub(crate) fn finish(mut self, warnings: Vec<String>) -> Symbols {
+    pub(crate) fn finish(mut self, warnings: Vec<SymbolWarning>) -> Symbols {
         self.symbols.warnings = warnings;
         self.symbols
     }
@@ -284,7 +304,7 @@ impl SymbolsBuilder {
         found: &FoundFunction,
         known: &mut KnownFunctions,
     ) -> FunctionId {
-        let raw_name = self.intern(&found.raw_name);
+        let raw_name = self.share(&found.raw_name);
         let same = match (found.address, &found.declaration) {
             (Some(address), _) => known.by_address.get(&address),
             (None, Some(declaration)) => known.by_declaration.get(declaration),
@@ -294,7 +314,7 @@ impl SymbolsBuilder {
             return id;
         }
         let name = match &found.name {
-            Some(name) => self.intern(name),
+            Some(name) => self.share(name),
             None => raw_name.clone(),
         };
         let id = FunctionId(self.symbols.functions.len() as u32);
@@ -323,6 +343,14 @@ impl SymbolsBuilder {
         self.symbols.files.push(path.clone());
         self.files.insert(path, id);
         id
+    }
+
+    fn share(&mut self, text: &Arc<str>) -> Arc<str> {
+        if let Some(known) = self.strings.get(text) {
+            return known.clone();
+        }
+        self.strings.insert(text.clone());
+        text.clone()
     }
 
     fn intern(&mut self, text: &str) -> Arc<str> {

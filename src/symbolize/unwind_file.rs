@@ -10,6 +10,7 @@ use super::debug_sections::{Located, locate};
 use super::elf::{MappedFile, Segments};
 use super::elf_module::open_file;
 use super::error::SymbolizeError;
+use super::known_returns::KnownReturns;
 use super::options::SymbolizeOptions;
 use crate::profile::Module;
 
@@ -55,6 +56,8 @@ pub(crate) struct UnwindFile {
     pub(crate) architecture: object::Architecture,
     pub(crate) segments: Segments,
     pub(crate) sections: ExplicitModuleSectionInfo<SectionBytes>,
+    /// Where functions keep their return addresses, as far as somebody asked.
+    pub(super) returns: KnownReturns,
     file: Arc<MappedFile>,
 }
 
@@ -97,7 +100,8 @@ impl UnwindFile {
             text_segment: None,
         };
         let architecture = parsed.architecture();
-        Ok(Self { architecture, segments: Segments::of(&parsed), sections, file: file.clone() })
+        let (segments, returns) = (Segments::of(&parsed), KnownReturns::default());
+        Ok(Self { architecture, segments, sections, returns, file: file.clone() })
     }
 
     /// Whether the file is as it was when it was opened; what is in no file does not change.

@@ -160,7 +160,8 @@ impl Pipeline {
     fn tell_warnings(&mut self, window: &Window) {
         const MOST: usize = 200;
         let Window { profile, symbols, .. } = window;
-        for warning in profile.warnings.iter().chain(&symbols.warnings) {
+        let of_symbols = symbols.warnings.iter().map(ToString::to_string);
+        for warning in profile.warnings.iter().cloned().chain(of_symbols) {
             // Told below by what the kernel says; between stretches of the duty nothing was lost by a full ring.
             if warning.contains(LOST_RECORDS) {
                 continue;

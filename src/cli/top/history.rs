@@ -175,7 +175,7 @@ impl History {
 
     /// A window has come.
     pub fn push(&mut self, window: Window) -> Result<(), ReportError> {
-        let report = Report::new(&window.profile, &window.symbols, &self.shown.options())?;
+        let report = self.so_far.add(&window, &self.shown)?;
         self.windows += 1;
         let seconds = window.profile.duration.as_secs_f64();
         for (index, domain) in report.summary.domains.iter().enumerate() {
@@ -194,7 +194,6 @@ impl History {
             }
         }
         self.warnings.clone_from(&report.warnings);
-        self.so_far.add(&window, &self.shown, &report)?;
         self.recent.push_back(Kept { window: Arc::new(window), report });
         let time = |kept: &Kept| kept.window.profile.duration;
         while self.recent.len() > 1
@@ -241,15 +240,19 @@ impl History {
         let seconds = sums.duration().as_secs_f64();
         let watts = |joules: Joules| joules.as_joules() / seconds.max(1e-9);
         let attributed = sums.balance().attributed.as_joules();
-        let shown = |(key, of): (&RowKey, &RowTotals)| Shown {
-            key: key.clone(),
-            watts: watts(of.own),
-            error: watts(of.error),
-            total_watts: watts(of.total),
-            share: if attributed > 0.0 { of.own.as_joules() / attributed } else { 0.0 },
-            joules: so_far.rows.of(key).own.as_joules(),
-            total_share: if attributed > 0.0 { of.total.as_joules() / attributed } else { 0.0 },
-            total_joules: so_far.rows.of(key).total.as_joules(),
+        let share = |joules: Joules| if attributed > 0.0 { joules.as_joules() / attributed } else { 0.0 };
+        let shown = |(key, of): (&RowKey, &RowTotals)| {
+            let so_far = so_far.rows.of(key);
+            Shown {
+                key: key.clone(),
+                watts: watts(of.own),
+                error: watts(of.error),
+                total_watts: watts(of.total),
+                share: share(of.own),
+                joules: so_far.own.as_joules(),
+                total_share: share(of.total),
+                total_joules: so_far.total.as_joules(),
+            }
         };
         let mut rows: Vec<Shown> = sums.rows().map(shown).filter(|row| self.is_wanted(row, order)).collect();
         sort(&mut rows, order);

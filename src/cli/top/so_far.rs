@@ -1,7 +1,7 @@
 //! Sums since the start, of all kinds of rows that may be shown.
 
 use eprof::live::{RunningTotals, Window};
-use eprof::report::{Report, ReportError};
+use eprof::report::{Options, Report, ReportError, Row, Summary, with_rows_beside};
 use eprof::units::Joules;
 
 use super::rows::{By, Rows};
@@ -17,8 +17,13 @@ pub struct Sums {
 impl Sums {
     /// Adds a window.
     pub fn add(&mut self, report: &Report) {
-        self.rows.add(report);
-        let domains = &report.summary.domains;
+        self.add_rows(&report.rows, &report.summary);
+    }
+
+    /// Adds a window's rows of some kind.
+    fn add_rows(&mut self, rows: &[Row], summary: &Summary) {
+        self.rows.add_rows(rows, summary);
+        let domains = &summary.domains;
         self.domains.resize(self.domains.len().max(domains.len()), Joules::ZERO);
         self.domains.iter_mut().zip(domains).for_each(|(sum, domain)| *sum += domain.balance.measured);
     }
@@ -63,16 +68,22 @@ impl SoFar {
         Self { kept: always.iter().map(|rows| (rows.clone(), Sums::default())).collect(), always }
     }
 
-    /// Adds a window, of which `report` has the rows that are shown.
-    pub fn add(&mut self, window: &Window, shown: &Rows, report: &Report) -> Result<(), ReportError> {
+    /// Adds a window, and gives the report of what is shown of it.
+    pub fn add(&mut self, window: &Window, shown: &Rows) -> Result<Report, ReportError> {
+        let others = self.kept.iter().filter(|(rows, _)| rows != shown);
+        let others: Vec<Options> = others.map(|(rows, _)| rows.options()).collect();
+        let (report, rows) = with_rows_beside(&window.profile, &window.symbols, &shown.options(), &others)?;
+        let mut of_others = rows.iter();
         for (rows, sums) in &mut self.kept {
-            if rows == shown {
-                sums.add(report);
-            } else {
-                sums.add(&Report::new(&window.profile, &window.symbols, &rows.options())?);
+            match rows == shown {
+                true => sums.add(&report),
+                false => {
+                    let rows = of_others.next().map_or(&[][..], Vec::as_slice);
+                    sums.add_rows(rows, &report.summary);
+                }
             }
         }
-        Ok(())
+        Ok(report)
     }
 
     /// Other rows are shown now, which those that are kept of the windows have.

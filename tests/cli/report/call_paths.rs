@@ -64,8 +64,9 @@ fn code_without_symbols_is_said_with_its_repair() {
     assert!(!folder.output(&["report"]).contains("modules without symbols"));
     let only = folder.output(&["report", "--through", "libstrange"]).replace("\n  ", " ");
     let expected = "; 100% lie in modules without symbols (libstrange.so): record with --call-graph dwarf, or build with \
-                    -fno-omit-frame-pointer; install their debug packages, or have them fetched by --debuginfod";
+                    -fno-omit-frame-pointer; report where libstrange.so is as it was recorded, or name its folder by --symfs";
     assert!(only.contains(expected), "{only}");
+    assert!(!only.contains("debug packages"), "no package repairs a file that is none: {only}");
 }
 
 #[test]

@@ -275,12 +275,16 @@ fn debug_files_are_fetched_where_that_is_asked() {
     fs::copy(other.path().join("program"), &served).unwrap();
     let symbols = symbolize(with.clone(), module(&path.join("stripped")), &offsets);
     assert_eq!(frames(&symbols, 0), [format!("stripped+fn_{start:x}")]);
-    assert!(symbols.warnings[0].contains("is not the file of this build-id"), "{:?}", symbols.warnings);
+    assert!(
+        symbols.warnings[0].to_string().contains("is not the file of this build-id"),
+        "{:?}",
+        symbols.warnings
+    );
 
     let nobody = Debuginfod { program: path.join("missing-program") };
     let without = SymbolizeOptions { debuginfod: Some(nobody), ..options(path) };
     let symbols = symbolize(without, module(&path.join("stripped")), &offsets);
-    assert!(symbols.warnings[0].contains("is not installed"), "{:?}", symbols.warnings);
+    assert!(symbols.warnings[0].to_string().contains("is not installed"), "{:?}", symbols.warnings);
     assert_eq!(frames(&symbols, 0), [format!("stripped+fn_{start:x}")]);
 }
 
@@ -295,7 +299,11 @@ fn packed_symbols_are_told() {
     fs::write(path.join("packed"), "stands for an archive").unwrap();
     run("objcopy", &["--strip-all", "--add-section", ".gnu_debugdata=packed", "program", "stripped"], path);
     let symbols = symbolize(options(path), module(&path.join("stripped")), &offsets);
-    assert!(symbols.warnings[0].contains("packed in its section .gnu_debugdata"), "{:?}", symbols.warnings);
+    assert!(
+        symbols.warnings[0].to_string().contains("packed in its section .gnu_debugdata"),
+        "{:?}",
+        symbols.warnings
+    );
 }
 
 #[test]
@@ -329,14 +337,18 @@ fn a_binary_that_changed_is_not_used() {
     recorded.build_id.as_mut().unwrap()[0] ^= 1;
     let symbols = symbolize(options(folder.path()), recorded.clone(), offsets);
     assert_eq!(name(&symbols), format!("program+{:#x}", offsets[0]));
-    assert!(symbols.warnings[0].contains("it changed since the recording"), "{:?}", symbols.warnings);
+    assert!(
+        symbols.warnings[0].to_string().contains("it changed since the recording"),
+        "{:?}",
+        symbols.warnings
+    );
     // Told by the time of the last change, where no build-id was recorded.
     recorded.build_id = None;
     let recorded_at = Some(SystemTime::now() - Duration::from_secs(3600));
     let symbols =
         symbolize(SymbolizeOptions { recorded_at, ..options(folder.path()) }, recorded.clone(), offsets);
     assert_eq!(name(&symbols), format!("program+{:#x}", offsets[0]));
-    assert!(symbols.warnings[0].contains("after the recording"), "{:?}", symbols.warnings);
+    assert!(symbols.warnings[0].to_string().contains("after the recording"), "{:?}", symbols.warnings);
     let recorded_at = Some(SystemTime::now() + Duration::from_secs(3600));
     let symbols =
         symbolize(SymbolizeOptions { recorded_at, ..options(folder.path()) }, recorded.clone(), offsets);
@@ -344,7 +356,7 @@ fn a_binary_that_changed_is_not_used() {
     // Told by the inode, where no time is known.
     recorded.inode = Some((0, 0, 1));
     let symbols = symbolize(options(folder.path()), recorded, offsets);
-    assert!(symbols.warnings[0].contains("another file"), "{:?}", symbols.warnings);
+    assert!(symbols.warnings[0].to_string().contains("another file"), "{:?}", symbols.warnings);
 }
 
 #[test]
@@ -365,9 +377,9 @@ fn a_sysroot_stands_before_the_paths() {
     let options = SymbolizeOptions { recorded_at, ..options };
     let symbols = symbolize(options.clone(), recorded.clone(), &offsets);
     assert!(frames(&symbols, 0)[0].starts_with("outer inlined.c:"), "{:?}", symbols.warnings);
-    assert!(symbols.warnings[0].starts_with("/program is taken from"), "{:?}", symbols.warnings);
+    assert!(symbols.warnings[0].to_string().starts_with("/program is taken from"), "{:?}", symbols.warnings);
     let symbols = symbolize(options, recorded, &[offsets[0], 0, 1 << 40]);
-    assert!(symbols.warnings[0].contains("2 of 3 sampled addresses"), "{:?}", symbols.warnings);
+    assert!(symbols.warnings[0].to_string().contains("2 of 3 sampled addresses"), "{:?}", symbols.warnings);
 }
 
 #[test]
@@ -460,7 +472,11 @@ fn code_that_is_in_no_symbol_or_no_file_keeps_module_and_offset() {
     let symbols =
         symbolize(SymbolizeOptions::default(), module(Path::new("/nonexistent/libx.so")), &[0x1234]);
     assert_eq!(frames(&symbols, 0), ["libx.so+0x1234"]);
-    assert!(symbols.warnings[0].starts_with("no symbols of /nonexistent/libx.so"), "{:?}", symbols.warnings);
+    assert!(
+        symbols.warnings[0].to_string().starts_with("no symbols of /nonexistent/libx.so"),
+        "{:?}",
+        symbols.warnings
+    );
     let symbols = symbolize(SymbolizeOptions::default(), module(Path::new("/etc/passwd")), &[0x10]);
-    assert!(symbols.warnings[0].contains("not a readable ELF file"), "{:?}", symbols.warnings);
+    assert!(symbols.warnings[0].to_string().contains("not a readable ELF file"), "{:?}", symbols.warnings);
 }

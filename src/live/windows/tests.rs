@@ -1,0 +1,149 @@
+//! Tests of windows.
+
+use std::collections::BTreeSet;
+
+use perf_data::encode::{self, MappingFields, SampleFields, SampleId};
+use perf_data::format::misc;
+use perf_data::record::CpuMode;
+
+use super::held::Subject;
+use super::*;
+use crate::analyze::fixture::{PERIOD, SAMPLE_TYPE, file_with, metadata};
+use crate::analyze::{Options, analyze};
+use crate::profile::Cell;
+
+/// All processes that the records of a window are about.
+fn told(cut: &Cut) -> BTreeSet<u32> {
+    let mut records = cut.recording.records();
+    let mut pids = BTreeSet::new();
+    while let Some((_, _, record)) = records.next().expect("as written") {
+        match record {
+            Record::Fork(change) | Record::Exit(change) => pids.extend([change.pid]),
+            Record::Comm { pid, .. } => pids.extend([pid]),
+            _ => {}
+        }
+    }
+    pids
+}
+
+#[test]
+fn a_window_tells_of_what_was_sampled_and_of_what_that_came_from() {
+    // 50 is sampled. It comes from 300, and that from 200; 700 and what comes from it left no sample.
+    let file = file_with(
+        &vec![vec![1]; 120],
+        metadata(),
+        |_| true,
+        |time, records| {
+            let id = |pid: u32| SampleId { pid, tid: pid, time, cpu: 0, id: 1 };
+            // The child's ring comes first.
+            for (child, parent) in [(50, 300), (300, 200), (700, 200), (701, 700)] {
+                encode::fork((child, child), (parent, parent), &id(parent), records).expect("short");
+                encode::comm(child, child, b"name", true, &id(child), records).expect("short");
+            }
+        },
+    );
+    let whole = Recording::from_bytes(file.clone()).expect("a recording");
+    let mut windows = Windows::new(whole, CutOptions::default()).expect("eprof's");
+    let place = Recording::from_bytes(file.clone()).expect("a recording").perf_data().data_range();
+    windows.push(&file[place.start as usize..place.end as usize]);
+    let cut = windows.finish().expect("a window").expect("a window");
+    assert_eq!(told(&cut), BTreeSet::from([50, 300]));
+}
+
+/// Of each window, the code that samples of process 61 lie in, and what that process is called.
+fn code_of_the_child(file: &[u8], most_bytes: usize) -> Vec<Option<(String, String)>> {
+    let whole = Recording::from_bytes(file.to_vec()).expect("a recording");
+    let place = whole.perf_data().data_range();
+    let mut windows =
+        Windows::new(whole, CutOptions { most_bytes, ..CutOptions::default() }).expect("eprof's");
+    let mut cuts = Vec::new();
+    for record in file[place.start as usize..place.end as usize].chunks(4_096) {
+        windows.push(record);
+        cuts.extend(std::iter::from_fn(|| windows.next_window().expect("a window")));
+    }
+    cuts.extend(windows.finish().expect("a window"));
+    let code = |cut: &Cut| {
+        let options = Options { counted: Some(cut.counted), ..Options::default() };
+        let profile = analyze(&cut.recording, &options);
+        let of_child = |cell: &&Cell| profile.threads[cell.thread.0 as usize].pid == 61;
+        let cell = profile.cells.iter().find(of_child)?;
+        let address = profile.stacks.innermost(cell.stack).expect("a frame");
+        let module = profile.addresses[address.0 as usize].module;
+        let process = profile.threads[cell.thread.0 as usize].process_name.clone();
+        Some((process, profile.modules[module.0 as usize].path.clone()))
+    };
+    cuts.iter().map(code).collect()
+}
+
+/// A server that forks workers, which never `exec`: it runs no more itself, and was told of before the window began or in it.
+#[test]
+fn a_child_without_a_program_of_its_own_runs_its_parents_code() {
+    const BEGIN: u64 = 1_000_000_000;
+    const CONTEXT_USER: u64 = -512i64 as u64;
+    let file = file_with(
+        &vec![vec![1]; 2_000],
+        metadata(),
+        |_| true,
+        |time, records| {
+            let id = |pid: u32| SampleId { pid, tid: pid, time, cpu: 0, id: 1 };
+            let since = time.as_nanos() - BEGIN;
+            if since == 0 {
+                encode::comm(60, 60, b"server", true, &id(60), records).expect("short");
+                let fields = MappingFields {
+                    pid: 60,
+                    tid: 60,
+                    addresses: 0x1000..0x5000,
+                    file_offset: 0,
+                    inode: (8, 1, 5),
+                    protection: 5,
+                    flags: 2,
+                    path: b"/bin/server",
+                };
+                encode::mmap2(&fields, &id(60), records).expect("short");
+            }
+            // Readings are 20 ms apart.
+            if (600_000_000..620_000_000).contains(&since) {
+                encode::fork((61, 61), (60, 60), &id(60), records).expect("short");
+            }
+            if since >= 620_000_000 {
+                let fields = SampleFields {
+                    id: 1,
+                    ip: 0x1010,
+                    mode: CpuMode::User,
+                    pid: 61,
+                    tid: 61,
+                    time,
+                    cpu: 0,
+                    period: PERIOD,
+                    callchain: &[CONTEXT_USER, 0x1010],
+                    raw: &[],
+                };
+                encode::sample(SAMPLE_TYPE, &fields, records).expect("short");
+            }
+        },
+    );
+    let expected = ("server".to_owned(), "/bin/server".to_owned());
+    // All in one window, and a window of a tenth of a second each.
+    for (most_bytes, least) in [(1 << 30, 1), (20_000, 3)] {
+        let found = code_of_the_child(&file, most_bytes);
+        let of_child: Vec<_> = found.iter().flatten().collect();
+        assert!(of_child.len() >= least, "{found:?}");
+        assert!(of_child.iter().all(|found| **found == expected), "{found:?}");
+    }
+}
+
+#[test]
+fn what_the_kernel_maps_is_of_all() {
+    let record = |kind: u32, mode: u16| {
+        let words = [kind.to_le_bytes(), [mode as u8, 0, 24, 0], 7u32.to_le_bytes(), 8u32.to_le_bytes()];
+        words.as_flattened().to_vec()
+    };
+    let of = |kind, mode| Subject::of(&record(kind, mode));
+    let (process, child) = (Subject { pid: 7, parent: None }, Subject { pid: 7, parent: Some(8) });
+    assert_eq!(of(record_type::MMAP2, misc::USER), Some(process));
+    assert_eq!(of(record_type::MMAP2, 1), None);
+    assert_eq!(of(record_type::FORK, 0), Some(child));
+    assert_eq!(of(record_type::EXIT, 0), Some(process));
+    assert_eq!(of(record_type::KSYMBOL, 0), None);
+    assert_eq!(Subject::of(&record(record_type::COMM, 0)[..12]), None);
+}
