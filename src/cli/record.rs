@@ -35,7 +35,7 @@ mod output_name;
 mod sharing;
 mod unrecorded;
 
-use output_name::output;
+use output_name::{make_folder_of_job, output};
 use sharing::{Meters, who_read};
 
 const EXAMPLES: &str = "\
@@ -91,8 +91,8 @@ pub struct RecordArgs {
     duration: Option<Duration>,
 
     /// File to write; one that is there already is kept as FILE.old. In its name %h is the host, %j the job, %s the
-    /// job step, %r (or %t) the rank, %p the process id of eprof, and %% a percent sign; what is not known is `none`
-    /// [default: eprof.data; of each of several ranks eprof-%j.%s-%r.data].
+    /// job step, %r (or %t) the rank, %p the process id of eprof, and %% a percent sign; what is not known is `none`. In
+    /// a job the folder that it names is made [default: eprof.data; of each of several ranks eprof-%j.%s-%r.data].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -313,6 +313,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
     }
     let output = output(args.output.as_deref(), args.node, args.quiet)?;
     keep_inputs(Some(&output), &[&args.model])?;
+    make_folder_of_job(&output);
     let command = (!args.command.is_empty()).then_some(args.command);
     let of_one_kind =
         args.neighbours == OtherProcesses::Always && (!args.tid.is_empty() || args.cgroup.is_some());
