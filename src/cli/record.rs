@@ -14,7 +14,7 @@ use eprof::machine::Roots;
 use eprof::machine::cpuinfo::CpuIdentity;
 use eprof::power_model::folder;
 use eprof::power_model::stored::StoredModel;
-use eprof::process::{Outcome as EndOf, Streams};
+use eprof::process::{Outcome as EndOf, Streams, privileges};
 use eprof::record::{
     self, CallGraph, ControlGroups, CuptiOptions, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions,
     OtherProcesses, OutputOptions, RecordError, RecordOptions, SamplingOptions, SamplingRate, TargetOptions,
@@ -417,7 +417,7 @@ pub fn model(name: &Path) -> anyhow::Result<Option<StoredModel>> {
         return Ok(None);
     }
     if name != Path::new("stored") {
-        return Ok(Some(folder::read(name)?));
+        return Ok(Some(folder::parse(name, privileges::read_text_of_user(name))?));
     }
     let identity = CpuIdentity::read(&Roots::default()).identity;
     folders().find(&identity).or_else(|error| {
