@@ -4,7 +4,8 @@
 #   benches/agent.sh [EPROF [SECONDS [PROCESSES_PER_SECOND [AGENT OPTIONS...]]]]
 #
 # Prints CPU share of one core, how many processes were started, memory at its most, what was lost, the balance of all windows,
-# and what the estimate or the meters say of the whole: by `eprof stat` of the same time.
+# and what the estimate or the meters say of the whole: by `eprof stat` of the same time. With DuckDB (PYTHON names a Python that
+# has it) the balance of each window and of their sum is added up from the tables. An hour: SECONDS 3600.
 set -eu
 eprof=${1:-target/release/eprof}
 seconds=${2:-300}
@@ -44,5 +45,6 @@ echo "short processes: $(cat "$folder/started")"
 echo "anonymous memory at most: $(cat "$folder/most") kB; with pages of files whose symbols were read: $most"
 grep -E '^eprof_(agent_(windows|lost|joules|restarts)|domain_(part_)?joules|window_seconds)' "$folder/metrics"
 echo "tables: $(du -sk "$folder/tables" | cut -f1) kB, $(ls "$folder/tables/balance" | wc -l) windows"
+"${PYTHON:-python3}" "$(dirname "$0")/windows.py" "$folder/tables" || echo "windows.py: exit status $?"
 echo "what the agent said:"; cat "$folder/said"
 echo "eprof stat of the whole:"; cat "$folder/stat"

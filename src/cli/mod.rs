@@ -135,8 +135,7 @@ fn limit_rights(verb: &Verb) -> anyhow::Result<()> {
         | Verb::Agent(_)
         | Verb::Stat(_)
         | Verb::Doctor(_)
-        | Verb::Calibrate(_)
-        | Verb::Model(_) => Ok(()),
+        | Verb::Calibrate(_) => Ok(()),
         Verb::Verify(args) if args.is_worker() => Ok(privileges::drop_unless_root()?),
         Verb::Verify(_) => Ok(()),
         Verb::Demo(_) | Verb::Tune(_) | Verb::TuneGuard => Ok(()),
@@ -147,9 +146,12 @@ fn limit_rights(verb: &Verb) -> anyhow::Result<()> {
         | Verb::Flamegraph(_)
         | Verb::Export(_)
         | Verb::Script(_) => Ok(privileges::keep_unless_root(privileges::SYSLOG)?),
-        Verb::Push(_) | Verb::Fleet(_) | Verb::Gpu(_) | Verb::Completions(_) | Verb::Man(_) => {
-            Ok(privileges::drop_unless_root()?)
-        }
+        Verb::Push(_)
+        | Verb::Fleet(_)
+        | Verb::Gpu(_)
+        | Verb::Model(_)
+        | Verb::Completions(_)
+        | Verb::Man(_) => Ok(privileges::drop_unless_root()?),
     }
 }
 

@@ -14,7 +14,7 @@ use eprof::machine::Roots;
 use eprof::machine::cpuinfo::CpuIdentity;
 use eprof::power_model::folder;
 use eprof::power_model::stored::StoredModel;
-use eprof::process::{Outcome as EndOf, Streams};
+use eprof::process::{Outcome as EndOf, Streams, privileges};
 use eprof::record::{
     self, CallGraph, ControlGroups, CuptiOptions, EnergyOptions, GpuLaunches, GpuOptions, LaunchOptions,
     OtherProcesses, OutputOptions, RecordError, RecordOptions, SamplingOptions, SamplingRate, TargetOptions,
@@ -35,7 +35,7 @@ mod output_name;
 mod sharing;
 mod unrecorded;
 
-use output_name::output;
+use output_name::{make_folder_of_job, output};
 use sharing::{Meters, who_read};
 
 const EXAMPLES: &str = "\
@@ -91,8 +91,8 @@ pub struct RecordArgs {
     duration: Option<Duration>,
 
     /// File to write; one that is there already is kept as FILE.old. In its name %h is the host, %j the job, %s the
-    /// job step, %r (or %t) the rank, %p the process id of eprof, and %% a percent sign; what is not known is `none`
-    /// [default: eprof.data; of each of several ranks eprof-%j.%s-%r.data].
+    /// job step, %r (or %t) the rank, %p the process id of eprof, and %% a percent sign; what is not known is `none`. In
+    /// a job the folder that it names is made [default: eprof.data; of each of several ranks eprof-%j.%s-%r.data].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -313,6 +313,7 @@ fn options(args: RecordArgs) -> anyhow::Result<RecordOptions> {
     }
     let output = output(args.output.as_deref(), args.node, args.quiet)?;
     keep_inputs(Some(&output), &[&args.model])?;
+    make_folder_of_job(&output);
     let command = (!args.command.is_empty()).then_some(args.command);
     let of_one_kind =
         args.neighbours == OtherProcesses::Always && (!args.tid.is_empty() || args.cgroup.is_some());
@@ -416,7 +417,7 @@ pub fn model(name: &Path) -> anyhow::Result<Option<StoredModel>> {
         return Ok(None);
     }
     if name != Path::new("stored") {
-        return Ok(Some(folder::read(name)?));
+        return Ok(Some(folder::parse(name, privileges::read_text_of_user(name))?));
     }
     let identity = CpuIdentity::read(&Roots::default()).identity;
     folders().find(&identity).or_else(|error| {

@@ -36,6 +36,9 @@ pub struct EngineOptions {
     pub kernel_cache: Option<PathBuf>,
     /// Source lines are looked up, which costs more.
     pub lines: bool,
+    /// Files of programs stay open, with their tables of symbols and of unwinding, for the next window: of one a second that
+    /// saves most of the work, and of one a minute it costs memory all the time.
+    pub keeps_files: bool,
 }
 
 /// A stretch of the recording, analyzed.
@@ -88,10 +91,7 @@ impl Engine {
     pub fn set_lines(&mut self, lines: bool) {
         if self.options.lines != lines {
             self.options.lines = lines;
-            self.symbols = self
-                .windows
-                .as_ref()
-                .map(|windows| SymbolCache::new(self.symbolize_options(windows.metadata())));
+            self.symbols = self.windows.as_ref().map(|windows| self.symbol_cache(windows.metadata()));
         }
     }
 
@@ -143,7 +143,7 @@ impl Engine {
         if self.windows.is_none() {
             let Some(head) = self.follower.head()? else { return Ok(()) };
             let windows = Windows::new(head, self.options.cut)?;
-            self.symbols = Some(SymbolCache::new(self.symbolize_options(windows.metadata())));
+            self.symbols = Some(self.symbol_cache(windows.metadata()));
             self.windows = Some(windows);
         }
         if let Some(windows) = &mut self.windows {
@@ -172,9 +172,14 @@ impl Engine {
 
     fn profile(&mut self, cut: Cut) -> Window {
         let Cut { recording, counted } = cut;
-        self.unwind_files.next_recording();
+        let unwind_files = if self.options.keeps_files {
+            self.unwind_files.next_recording();
+            self.unwind_files.clone()
+        } else {
+            UnwindFiles::default()
+        };
         let options = Options {
-            unwind_files: self.unwind_files.clone(),
+            unwind_files,
             dimensions: self.options.dimensions,
             model: self.options.model.clone(),
             earlier: Some(self.earlier.clone()),
@@ -185,6 +190,8 @@ impl Engine {
             ..Options::default()
         };
         let profile = analyze::analyze(&recording, &options);
+        // What is not kept is closed before other files are opened.
+        drop(options);
         let symbols = match &mut self.symbols {
             Some(cache) => cache.symbolize(&profile.modules, &profile.addresses),
             None => Symbols::default(),
@@ -194,14 +201,15 @@ impl Engine {
         Window { number, profile, symbols, recording: Arc::new(recording) }
     }
 
-    fn symbolize_options(&self, metadata: &Metadata) -> SymbolizeOptions {
-        SymbolizeOptions {
+    fn symbol_cache(&self, metadata: &Metadata) -> SymbolCache {
+        let cache = SymbolCache::new(SymbolizeOptions {
             inlines: false,
             lines: self.options.lines,
             kernel_release: Some(metadata.machine.kernel.clone()),
             kernel_cache: self.options.kernel_cache.clone(),
             threads: Some(1),
             ..SymbolizeOptions::default()
-        }
+        });
+        if self.options.keeps_files { cache.keeping_tables() } else { cache }
     }
 }

@@ -200,11 +200,15 @@ pub fn folder_for_new(
 /// # Errors
 /// If it cannot be read or is no model.
 pub fn read(path: &Path) -> Result<StoredModel, FolderError> {
-    let text = fs::read_to_string(path).map_err(|source| FolderError::Io {
-        verb: "read",
-        path: path.to_owned(),
-        source,
-    })?;
+    parse(path, fs::read_to_string(path))
+}
+
+/// A model by what was read from its file.
+///
+/// # Errors
+/// If it could not be read or is no model.
+pub fn parse(path: &Path, text: io::Result<String>) -> Result<StoredModel, FolderError> {
+    let text = text.map_err(|source| FolderError::Io { verb: "read", path: path.to_owned(), source })?;
     StoredModel::from_json(&text).map_err(|source| FolderError::Model { path: path.to_owned(), source })
 }
 

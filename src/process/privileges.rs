@@ -120,6 +120,20 @@ pub fn read_unaided(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that read it broke off")))
 }
 
+/// Reads a text that a user names as this user could: [`read_unaided`] where eprof has more rights than its user.
+///
+/// # Errors
+/// What the system says; `InvalidData` if it is no UTF-8.
+pub fn read_text_of_user(path: &Path) -> io::Result<String> {
+    /// More is no file that somebody would write by hand.
+    const MOST_BYTES: u64 = 64 << 20;
+    if !are_raised() {
+        return std::fs::read_to_string(path);
+    }
+    String::from_utf8(read_unaided(path, MOST_BYTES)?)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
 fn set_capabilities(sets: &[Sets; 2]) -> io::Result<()> {
     let mut header = Header { version: VERSION_3, pid: 0 };
     // SAFETY: both pointers are to live values in the kernel's layout; of this version it reads two elements of

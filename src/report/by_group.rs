@@ -6,6 +6,7 @@ use super::call_path_check::CallPathCheck;
 use super::error::ReportError;
 use super::groups::Groups;
 use super::row_sums::RowsWanted;
+use super::rows::Row;
 use super::select::{Selected, Selection, Totals};
 use super::stack_filter::StackFilter;
 use super::sums::{Found, Sums, beyond};
@@ -60,6 +61,13 @@ pub(super) fn sums_by_group(
         }
     }
     let mut all = all.unwrap_or_default();
+    // Who looks for the rank that did nothing finds it. Of a part of the samples, or of callers, there is nothing to find.
+    if !selected.partial && wanted.neighbours.is_none() {
+        let is_idle = |&group: &usize| groups.of_recording[group] && !has_samples[group];
+        all.rows.extend(
+            (0..groups.values.len()).filter(is_idle).map(|group| Row::without_samples(&groups.values[group])),
+        );
+    }
     all.paths = paths.warning(selected.weight);
     all.not_selected = if selected.partial { beyond(whole, all.chosen) } else { Totals::default() };
     Ok(all)

@@ -3,6 +3,7 @@
 use regex::Regex;
 
 use super::frames::{Detail, FrameTable, UNKNOWN};
+use super::groups;
 use super::parallel::in_parallel_if_large;
 use super::select::{Selected, Totals, Weight};
 use super::totals_by_frame::sums_by_frame;
@@ -121,11 +122,30 @@ impl Row {
         }
     }
 
+    /// A row for recordings that were asked for and of which nothing was sampled.
+    pub(super) fn without_samples(values: &[Label]) -> Self {
+        let row = Self::new(Label::new("[no samples]"), Totals::default(), Totals::default());
+        Self { values: values.to_vec(), is_told: true, ..row }
+    }
+
     /// A row for joules that no sample was charged with.
     pub(super) fn of_balance(name: &str, joules: Joules) -> Self {
         let totals = Totals::of_joules(joules);
         Self { kind: RowKind::Balance, ..Self::new(Label::new(name), totals, totals) }
     }
+}
+
+/// So many of those that did nothing are named.
+const IDLE_NAMED: usize = 5;
+
+/// Which ranks, nodes, jobs or labels among the rows took nothing; `None` if each took something.
+pub(super) fn idle(rows: &[Row]) -> Option<String> {
+    let idle: Vec<&Row> = rows.iter().filter(|row| row.is_told && row.total.is_empty()).collect();
+    let name = |row: &&Row| groups::title(&row.values).as_str().to_owned();
+    let named: Vec<String> = idle.iter().take(IDLE_NAMED).map(name).collect();
+    let rest = idle.len().saturating_sub(IDLE_NAMED);
+    let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    (!named.is_empty()).then(|| named.join("; ") + &rest)
 }
 
 /// What rows are sorted by; the largest comes first, and names in their order.

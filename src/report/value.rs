@@ -230,6 +230,9 @@ impl Report {
         if let Some(limit) = options.limit.filter(|&limit| limit < self.rows.len()) {
             let cut = self.rows.split_off(limit);
             self.cut = (cut.len(), sum(self, &cut));
+            self.warnings.extend(rows::idle(&cut).map(|who| {
+                Label::new(&format!("nothing was sampled of {who}, whose rows are beyond --limit"))
+            }));
         }
         if has_errors {
             // How everything is divided does not matter to its sum.

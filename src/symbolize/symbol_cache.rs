@@ -78,8 +78,6 @@ impl SymbolCache {
         let options = SymbolizeOptions { inlines: false, ..options };
         let tells_lines = options.lines;
         let symbolizer = Symbolizer::new(options);
-        // Lines are of debug information, which is not kept.
-        let symbolizer = if tells_lines { symbolizer } else { symbolizer.keeping_tables() };
         Self {
             symbolizer,
             tells_lines,
@@ -88,6 +86,12 @@ impl SymbolCache {
             entries: 0,
             asked: 0,
         }
+    }
+
+    /// Keeps tables of symbols, too, where no lines are told: these are of debug information, which is not kept.
+    pub fn keeping_tables(self) -> Self {
+        let symbolizer = if self.tells_lines { self.symbolizer } else { self.symbolizer.keeping_tables() };
+        Self { symbolizer, ..self }
     }
 
     /// How much is kept: functions, single addresses, and modules.
@@ -305,7 +309,7 @@ mod tests {
         let (modules, all) = addresses();
         let options = SymbolizeOptions { inlines: false, lines, ..SymbolizeOptions::default() };
         let expected = Symbolizer::new(options.clone()).symbolize(&modules, &all);
-        let mut cache = SymbolCache::new(options);
+        let mut cache = SymbolCache::new(options).keeping_tables();
         // Half of them first, then all: the others are partly in functions that are known then.
         let half: Vec<CodeAddress> = all.iter().copied().step_by(2).collect();
         cache.symbolize(&modules, &half);

@@ -239,6 +239,7 @@ impl Watcher {
             stored_model: None,
             kernel_cache: None,
             lines: false,
+            keeps_files: true,
         };
         let engine = Engine::new(follower, options);
         let (by_function, by_process) = (RunningTotals::default(), RunningTotals::default());

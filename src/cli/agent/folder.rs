@@ -78,7 +78,9 @@ impl Folder {
         }
         let at = path.join(LOCK);
         let mut options = OpenOptions::new();
-        let opened = options.write(true).create(true).truncate(true).mode(0o600).open(&at);
+        // It is written by nobody. Whoever owns the folder may have put a link to another file there.
+        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+        let opened = options.open(&at);
         let lock = opened.with_context(|| format!("cannot write {}", at.display()))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -249,6 +251,18 @@ mod tests {
         assert!(refused.contains("another `eprof agent`"), "{refused}");
         drop(opened);
         Folder::open(path).expect("free again");
+    }
+
+    #[test]
+    fn the_lock_is_no_link_to_a_file_of_somebody_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, victim) = (folder.path().join("tables"), folder.path().join("victim"));
+        fs::create_dir(&path).expect("a folder");
+        fs::write(&victim, "kept").expect("written");
+        std::os::unix::fs::symlink(&victim, path.join(LOCK)).expect("linked");
+        let refused = format!("{:#}", Folder::open(&path).expect_err("a link"));
+        assert!(refused.contains(LOCK), "{refused}");
+        assert_eq!(fs::read(&victim).expect("there"), b"kept");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A server of two pages, for scrapers.
 //!
 //! One request a connection, and little of everything: bytes, time, connections at once. Who connects and asks for nothing makes
-//! room for the next one. Requests are parsed by httparse; what else a server of the web does is not wanted here.
+//! room for the next one, as does who asks and does not read. Requests are parsed by httparse; what else a server of the web
+//! does is not wanted here.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use eprof::process::privileges;
 
 use super::metrics::{Format, MakePage};
-use super::places::{Place, Places};
+use super::places::{Place, Places, forget_unread};
 
 /// Bytes of a request up to its empty line.
 const MOST_BYTES: usize = 8 << 10;
@@ -113,7 +114,7 @@ fn answer(mut connection: TcpStream, place: &Place, page: &MakePage) -> io::Resu
     let deadline = Instant::now() + MOST_TIME;
     let mut request = Vec::new();
     let (answer, with_text) = loop {
-        if let Some(answered) = parsed(&request, || place.is_asked(), page) {
+        if let Some(answered) = parsed(&request, || place.has_asked(), page) {
             break answered;
         }
         if request.len() >= MOST_BYTES {
@@ -128,8 +129,7 @@ fn answer(mut connection: TcpStream, place: &Place, page: &MakePage) -> io::Resu
         match connection.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(count) => request.extend(&buffer[..count]),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if is_of_time(&error) => {}
             Err(error) => return Err(error),
         }
     };
@@ -140,19 +140,29 @@ fn answer(mut connection: TcpStream, place: &Place, page: &MakePage) -> io::Resu
         text.len()
     );
     let body = if with_text { text.as_str() } else { "" };
+    place.is_given();
     for mut part in [head.as_bytes(), body.as_bytes()] {
         while !part.is_empty() {
             // A page is taken in time as a request is given.
             let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
             connection.set_write_timeout(Some(left))?;
-            let written = connection.write(part)?;
+            let written = match connection.write(part) {
+                Err(error) if is_of_time(&error) => 0,
+                written => written?,
+            };
             part = &part[written..];
             if Instant::now() >= deadline && !part.is_empty() {
+                forget_unread(&connection);
                 return Err(io::ErrorKind::TimedOut.into());
             }
         }
     }
     connection.shutdown(Shutdown::Write)
+}
+
+/// Nothing is wrong: there was nothing to read yet, or no room to write.
+fn is_of_time(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
 /// The answer to a request that is all there, and whether its text is wanted. `is_whole` is told before a page is made.
@@ -295,6 +305,34 @@ mod tests {
         let mut answer = String::new();
         asked.read_to_string(&mut answer).expect("text");
         assert!(answer.ends_with("a page\n"), "{answer}");
+    }
+
+    /// Pages that no socket takes whole, so that who does not read keeps its thread.
+    #[test]
+    fn who_asks_and_does_not_read_makes_room() {
+        const LENGTH: usize = 32 << 20;
+        let text = "j".repeat(LENGTH);
+        let page: MakePage = Arc::new(move |_| Some(text.clone()));
+        let server = Server::start(([127, 0, 0, 1], 0).into(), page).expect("a port");
+        let silent: Vec<TcpStream> = (0..2 * MOST_CONNECTIONS)
+            .map(|_| {
+                let mut connection = TcpStream::connect(server.address()).expect("connected");
+                connection.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("sent");
+                // From here on it is given its page.
+                connection.read_exact(&mut [0; 1]).expect("an answer");
+                connection
+            })
+            .collect();
+        for _ in 0..3 {
+            assert!(ask(&server, b"GET /healthz HTTP/1.1\r\n\r\n").ends_with("ok\n"), "nobody is answered");
+        }
+        // Nothing of its page is left in the kernel: it was not closed as who was served is.
+        let mut first = &silent[0];
+        first.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+        let ended = first.read_to_end(&mut Vec::new()).map_err(|error| error.kind());
+        assert_eq!(ended, Err(io::ErrorKind::ConnectionReset));
+        // Who reads gets all of it meanwhile.
+        assert!(ask(&server, b"GET /metrics HTTP/1.1\r\n\r\n").len() > LENGTH);
     }
 
     #[test]

@@ -61,6 +61,7 @@ pub fn run(
         stored_model: options.sampling.model.clone(),
         kernel_cache: cache_folder(),
         lines: false,
+        keeps_files: false,
     };
     let mut engine = Some(Engine::new(follower, engine_options));
     let request = StopRequest::that_takes_hang_ups();

@@ -5,6 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use eprof::identity::Job;
+use eprof::process::folder_of;
 
 use super::super::input::DEFAULT_RECORDING;
 use super::super::output::{say, warn};
@@ -152,6 +153,16 @@ pub(super) fn output(named: Option<&Path>, of_node: bool, quiet: bool) -> anyhow
         say(format_args!("each rank writes a recording of its own, {} (-o names others)", pattern.display()));
     }
     place.expand(&pattern)
+}
+
+/// Makes the folder that the recordings of a job are written into, where nothing but it is missing: nobody can make that of
+/// `-o %j/%r.data` before the job has its number, and a job that waited for hours shall not run unrecorded for want of it. What
+/// cannot be made is told when the recording is opened.
+pub(super) fn make_folder_of_job(output: &Path) {
+    if Job::has_ranks(variable) || Job::of_environment(variable).id.is_some() {
+        // Another rank may have made it just before.
+        let _ = std::fs::create_dir(folder_of(output));
+    }
 }
 
 #[cfg(test)]

@@ -408,6 +408,7 @@ mod tests {
             stored_model: None,
             kernel_cache: None,
             lines: false,
+            keeps_files: true,
         };
         Engine::new(Follower::create().expect("a file in memory").1, options)
     }

@@ -145,6 +145,7 @@ pub fn run(args: TopArgs) -> Outcome {
         stored_model: options.sampling.model.clone(),
         kernel_cache: cache_folder(),
         lines: by.tells_lines(),
+        keeps_files: true,
     };
     let nameless_kernel = nameless_kernel(&Permissions::read(&Roots::default()));
     let not_watched = not_watched(&options.target);

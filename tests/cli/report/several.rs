@@ -181,6 +181,20 @@ fn whoever_took_nothing_has_a_row_of_nothing() {
         let table = folder.output(&["report", "ranks", "--by", by]);
         assert!(table.lines().any(|line| line.contains(name) && line.contains("0.0%")), "{table}");
     }
+    // Functions of each: there are none of one that did nothing, which is said in their place.
+    let report = folder.json(&["ranks", "--by", "rank,function"]);
+    let rows = report["rows"].as_array().expect("rows");
+    let idle: Vec<_> = rows.iter().filter(|row| row["values"][0] == "rank=3").collect();
+    assert_eq!(idle.len(), 1, "{report:#}");
+    assert_eq!((&idle[0]["name"], number(&idle[0]["self_joules"])), (&"[no samples]".into(), 0.0));
+    let csv = folder.output(&["report", "ranks", "--by", "rank,module", "--format", "csv"]);
+    assert!(csv.lines().any(|line| line.contains("[no samples]") && line.ends_with(",rank=3")), "{csv}");
+    for by in ["rank", "rank,function"] {
+        let table = folder.output(&["report", "ranks", "--by", by, "--limit", "1"]);
+        assert!(table.contains("nothing was sampled of rank=3, whose"), "{table}");
+    }
+    let some = folder.json(&["ranks", "--by", "rank,function", "--thread", "no such"]);
+    assert_eq!(some["rows"].as_array().map(Vec::len), Some(0), "{some:#}");
     // One that says nothing of itself is no rank.
     Recorded { recorder: 4242, ..Recorded::default() }.write(&folder.path().join("ranks/stranger.data"));
     let report = folder.json(&["ranks", "--by", "rank"]);

@@ -158,13 +158,13 @@ pub fn files(folder: &Path, table: &str) -> BTreeSet<String> {
     entries.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// The parts of all windows together, by their names; of each window they are its whole, and its functions are its samples.
 /// CPUs of this machine.
 fn cpus() -> usize {
     let online = fs::read_to_string("/proc/stat").expect("readable");
     online.lines().filter(|line| line.starts_with("cpu") && !line.starts_with("cpu ")).count()
 }
 
+/// The parts of all windows together, by their names; of each window they are its whole, and its functions are its samples.
 /// All tables have the same windows, every stack its frames and every frame its function.
 #[track_caller]
 pub fn sums(folder: &Path) -> BTreeMap<&'static str, f64> {

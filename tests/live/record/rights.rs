@@ -291,6 +291,35 @@ fn a_binary_with_capabilities_loads_no_library_that_its_user_names() {
     assert!(trace.exists() || paranoid() > 2);
 }
 
+/// What is wrong with a file that is not what was asked for says what stands in it.
+#[test]
+fn a_binary_with_capabilities_reads_no_file_for_its_user_that_this_one_may_not() {
+    let folder = Folder::new();
+    let Some(eprof) = eprof_with_capabilities(&folder, "cap_perfmon,cap_dac_read_search=ep") else { return };
+    let secret = folder.path().join("secret.json");
+    fs::write(&secret, "\"hunter2\"").expect("written");
+    let agent = ["agent", "-o", "tables", "--listen", "none"];
+    for (verb, option) in [
+        (&["record", "--model"][..], &["true"][..]),
+        (&["top", "--model"], &["true"]),
+        (&["model", "show"], &[]),
+        (&[&agent[..], &["--model"]].concat(), &[]),
+        (&[&agent[..], &["--config"]].concat(), &[]),
+        (&["report", "-i"], &[]),
+    ] {
+        let said = |mode| {
+            fs::set_permissions(&secret, fs::Permissions::from_mode(mode)).expect("mode");
+            let mut command = as_nobody(&eprof, &folder);
+            let output = command.args(verb).arg(&secret).args(option).output().expect("runs");
+            assert!(!output.status.success(), "{verb:?}");
+            stderr(&output)
+        };
+        let closed = said(0o600);
+        assert!(closed.contains("Permission denied") && !closed.contains("hunter2"), "{verb:?}: {closed}");
+        assert!(!said(0o644).contains("Permission denied"), "{verb:?}");
+    }
+}
+
 #[test]
 fn a_binary_with_capabilities_gives_the_program_the_users_environment() {
     if !can_record() {

@@ -249,7 +249,13 @@ fn a_rank_whose_recording_cannot_be_written_runs_all_the_same_and_once() {
         let output = command.output().expect("eprof runs");
         (output.status.code(), String::from_utf8(output.stdout.clone()).expect("text"), stderr(&output))
     };
-    for (output, why) in [("nowhere/%r.data", "there is no folder nowhere"), ("taken", "it is a folder")] {
+    // The folder of a job's recordings is made, and no more than that.
+    let (status, _, said) = run("job/%r.data", 2, "exit 3");
+    assert_eq!(status, Some(3), "{said}");
+    assert!(folder.path().join("job/0.data").is_file(), "{said}");
+    for (output, why) in
+        [("nowhere/else/%r.data", "there is no folder nowhere/else"), ("taken", "it is a folder")]
+    {
         let (status, printed, said) = run(output, 2, "echo ran; exit 3");
         assert_eq!((status, &*printed), (Some(3), "ran\n"), "{said}");
         assert!(
