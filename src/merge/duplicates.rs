@@ -9,30 +9,44 @@ use super::notes::title;
 use crate::profile::{Cell, Origin, Profile};
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
-/// Leaves out recordings that are there already: copies of a file.
+/// Leaves out recordings that are there already: copies of a file. Of copies that are not equally long, as one that was cut off,
+/// the longest stays.
 pub(super) fn drop_repeated(numbered: &mut Vec<(usize, Profile)>) -> Vec<String> {
     let identity = |profile: &Profile| {
         let Origin { hostname, identity, started_unix_ns, recorder_pid, .. } = profile.recordings.first()?;
         let boot = identity.as_ref().and_then(|identity| identity.boot.clone());
         Some((boot, hostname.clone(), (*started_unix_ns)?, (*recorder_pid)?, profile.start))
     };
-    let mut warnings = Vec::new();
-    let mut seen = BTreeMap::new();
-    numbered.retain(|(_, profile)| {
-        let Some(identity) = identity(profile) else { return true };
-        let title = profile.recordings.first().map(|origin| origin.title().to_owned()).unwrap_or_default();
-        let first = seen.get(&identity);
-        warnings.extend(
-            first.map(|first: &String| {
-                format!("{title} is the same recording as {first}, and is counted once")
-            }),
-        );
-        let is_new = first.is_none();
-        if is_new {
-            seen.insert(identity, title);
+    let length = |profile: &Profile| {
+        let samples: u64 = profile.events.iter().map(|event| event.samples).sum();
+        (profile.duration, samples, !profile.is_partial)
+    };
+    let mut kept = BTreeMap::new();
+    for (at, (_, profile)) in numbered.iter().enumerate() {
+        let Some(identity) = identity(profile) else { continue };
+        let kept = kept.entry(identity).or_insert(at);
+        if length(profile) > length(&numbered[*kept].1) {
+            *kept = at;
         }
-        is_new
-    });
+    }
+    let title = |profile: &Profile| {
+        profile.recordings.first().map(|origin| origin.title().to_owned()).unwrap_or_default()
+    };
+    let instead_of =
+        |at: usize, profile: &Profile| Some(kept[&identity(profile)?]).filter(|kept| *kept != at);
+    let instead: Vec<Option<usize>> =
+        numbered.iter().enumerate().map(|(at, (_, profile))| instead_of(at, profile)).collect();
+    let warning = |(at, kept): (usize, &Option<usize>)| {
+        let (of, kept) = (&numbered[at].1, &numbered[(*kept)?].1);
+        let (a_part_of, counted) = match length(of) < length(kept) {
+            true => ("a part of ", "left out"),
+            false => ("", "counted once"),
+        };
+        Some(format!("{} is {a_part_of}the same recording as {}, and is {counted}", title(of), title(kept)))
+    };
+    let warnings = instead.iter().enumerate().filter_map(warning).collect();
+    let mut instead = instead.iter();
+    numbered.retain(|_| instead.next().is_none_or(Option::is_none));
     warnings
 }
 

@@ -3,7 +3,7 @@
 use super::fixture::{Recorder, TICK, World, by_function};
 use super::merge;
 use crate::hardware::Method;
-use crate::profile::{Balance, Gap, Profile, TimeSlice};
+use crate::profile::{Balance, Gap, Origin, Profile, TimeSlice};
 use crate::units::{Joules, Nanoseconds};
 
 fn joules(joules: f64) -> Joules {
@@ -90,6 +90,24 @@ fn a_recording_that_is_given_twice_counts_once() {
     let merged = merge(vec![a.clone(), b, a]);
     assert_eq!((merged.order.len(), merged.profile.domains[0].balance.measured), (2, joules(185.0)));
     assert!(merged.profile.warnings[0].contains("is counted once"), "{:?}", merged.profile.warnings);
+}
+
+/// A copy that was cut off has the same beginning, whichever is named first.
+#[test]
+fn of_a_recording_and_a_part_of_it_the_whole_counts() {
+    let world = world();
+    let [a, b] = [world.record(&recorder(1, &[0], (0, 30))), world.record(&recorder(2, &[1], (0, 30)))];
+    let mut cut = world.record(&recorder(1, &[0], (0, 10)));
+    cut.recordings[0] = Origin { name: Some("cut.data".to_owned()), ..a.recordings[0].clone() };
+    for given in [[cut.clone(), b.clone(), a.clone()], [a, b, cut]] {
+        let merged = merge(given.to_vec());
+        assert_eq!((merged.order.len(), merged.profile.domains[0].balance.measured), (2, joules(185.0)));
+        let said = &merged.profile.warnings[0];
+        assert!(
+            said.starts_with("cut.data is a part of the same recording as ") && said.ends_with("left out"),
+            "{said}"
+        );
+    }
 }
 
 #[test]
