@@ -55,8 +55,9 @@ impl MissedCounts {
                 ),
                 _ => format!(
                     "the periods of samples of event {name} are {percent:.0} % of what happened: interrupts came late or never, \
-                     the kernel held them back, or the event took turns with others on a counter. The samples around weigh the more for it: what ran while \
-                     none came is taken to be what ran before and after; record at a lower rate (-F), or fewer events (-e)"
+                     the kernel held them back, or the event took turns with others on a counter. The samples around weigh \
+                     the more for it: what ran while none came is taken to be what ran before and after; record at a lower \
+                     rate (-F), or fewer events (-e)"
                 ),
             };
             (share < WHOLE).then_some(told)

@@ -42,8 +42,8 @@ struct Turns {
 struct Sampled {
     count: u64,
     samples: u64,
-    /// Of samples and of what is known to be lost.
-    told: u64,
+    /// What is known to be lost.
+    lost: u64,
     /// Since when the counter went on, and what samples stood for until then.
     resumed: Option<(Timestamp, u64)>,
     /// Since when the kernel has it stopped.
@@ -141,7 +141,6 @@ impl CountedSums {
         if let Some(sampled) = self.slot(event, cpu) {
             sampled.count += count;
             sampled.resumed.get_or_insert((time, sampled.count));
-            sampled.told += count;
             sampled.samples += 1;
         }
     }
@@ -159,7 +158,7 @@ impl CountedSums {
     /// What is known to be lost.
     pub fn lost(&mut self, event: u32, cpu: Option<u32>, count: u64) {
         if let Some(sampled) = self.slot(event, cpu) {
-            sampled.told = sampled.told.saturating_add(count);
+            sampled.lost = sampled.lost.saturating_add(count);
         }
     }
 
@@ -254,12 +253,10 @@ impl Counter {
             return;
         }
         self.left_out = 0;
-        let told = sampled.told.saturating_sub(self.at_first.told);
-        self.readings.push(Compared {
-            time: reading.time,
-            sampled: sampled.count.saturating_sub(self.at_first.count),
-            behind: self.counted - told as f64,
-        });
+        let since_first = sampled.count.saturating_sub(self.at_first.count);
+        let lost = sampled.lost.saturating_sub(self.at_first.lost);
+        let behind = self.counted - since_first.saturating_add(lost) as f64;
+        self.readings.push(Compared { time: reading.time, sampled: since_first, behind });
         if self.readings.len() >= MOST_READINGS {
             let mut number = 0;
             self.readings.retain(|_| {
