@@ -53,9 +53,9 @@ impl Sources {
         format!("{}{name}{}", self.before, self.after)
     }
 
-    /// A question that can be asked only if samples tell of their errors.
-    pub fn probe_of_errors(&self) -> String {
-        format!("SELECT COUNT(*) AS n FROM (SELECT chance FROM {} WHERE 1 = 0) AS s", self.table("samples"))
+    /// A question that can be asked only if samples have this column.
+    pub fn probe_of_samples(&self, column: &str) -> String {
+        format!("SELECT COUNT(*) AS n FROM (SELECT {column} FROM {} WHERE 1 = 0) AS s", self.table("samples"))
     }
 
     fn select(&self, columns: &str, table: &str, conditions: &[String]) -> String {
