@@ -1,9 +1,39 @@
 //! `--by`: what rows stand for, and what tells recordings apart.
 
+use std::collections::BTreeSet;
+
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, Error, ValueEnum};
 use eprof::identity::Dimension;
+use eprof::profile::Profile;
+
+use super::output::warn;
+
+/// Where nothing tells recordings apart as they are to be, all are one: says so.
+pub fn tell_what_is_missing(dimensions: &[Dimension], profile: &Profile) {
+    let identities = || profile.recordings.iter().filter_map(|origin| origin.identity.as_ref());
+    for dimension in dimensions {
+        match dimension {
+            Dimension::Cgroup => {
+                let of_threads = profile.threads.iter().any(|thread| thread.cgroup.is_some());
+                if !of_threads && !identities().any(|identity| identity.cgroup.is_some()) {
+                    warn(["these samples do not tell their control groups: record with -a or --all-cgroups"]);
+                }
+            }
+            Dimension::Label(key) if !identities().any(|identity| identity.labels.get(key).is_some()) => {
+                let keys: BTreeSet<&str> =
+                    identities().flat_map(|identity| identity.labels.iter()).map(|(key, _)| key).collect();
+                let known = match keys.is_empty() {
+                    true => format!("record with --label {key}=VALUE"),
+                    false => format!("there are {}", Vec::from_iter(keys).join(", ")),
+                };
+                warn([format!("no recording has a label {key}: {known}")]);
+            }
+            _ => {}
+        }
+    }
+}
 
 /// One word of `--by`.
 #[derive(Debug, Clone, PartialEq, Eq)]

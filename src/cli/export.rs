@@ -17,7 +17,7 @@ use eprof::units::Joules;
 use flate2::write::GzDecoder;
 
 use super::Outcome;
-use super::by;
+use super::by::{self, tell_what_is_missing};
 use super::flamegraph::RootArg;
 use super::input::{self, InputArgs, Needed, SelectArgs};
 use super::new_file::{NewFile, Readers, keep_inputs};
@@ -129,6 +129,7 @@ pub fn run(args: ExportArgs) -> Outcome {
     let functions = exporter.is_of_functions().then_some(FunctionsOfStacks::Paths);
     let needed = Needed { lines, slices, functions, ..Needed::STACKS };
     let loaded = args.input.load_all(&paths, needed, args.input.memory())?;
+    tell_what_is_missing(&args.by, loaded.profile());
     let options = TreeOptions {
         subject: loaded.subject.clone(),
         selection: args.select.selection(),
@@ -172,8 +173,8 @@ fn export_tables(args: &ExportArgs, paths: &[PathBuf]) -> Outcome {
     let selects = args.select.selects() || !args.by.is_empty() || args.whole;
     if selects || !matches!(args.root, RootArg::Auto) {
         bail!(
-            "the tables have all of a recording, or their sums would not hold: select when asking them (`eprof fleet \
-             report {} --where ...`)",
+            "the tables have all of a recording, or their sums would not hold: select and group when asking them (`eprof \
+             fleet report {} --where ... --by ...`)",
             folder.display()
         );
     }

@@ -13,7 +13,7 @@ use eprof::report::tree::{CallTree, Direction, Root, TreeOptions};
 use eprof::report::{Style, flamegraph_png, flamegraph_text};
 
 use super::Outcome;
-use super::by;
+use super::by::{self, tell_what_is_missing};
 use super::ending::{self, Named};
 use super::input::{InputArgs, Loaded, Needed, SelectArgs};
 use super::new_file::keep_inputs;
@@ -234,6 +234,7 @@ fn warnings_of(loaded: &Loaded, tree: &CallTree<'_>) -> Vec<String> {
 
 impl FlamegraphArgs {
     fn tree<'a>(&self, loaded: &'a Loaded) -> anyhow::Result<CallTree<'a>> {
+        tell_what_is_missing(&self.by, loaded.profile());
         let options = TreeOptions {
             subject: loaded.subject.clone(),
             selection: self.select.selection(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use eprof::analyze::{
     self, Analysis, Dimensions, FunctionsAlone, FunctionsOfStacks, MemoryLimit, ModelChoice, StaticEnergy,
@@ -534,11 +534,18 @@ fn open_any(path: &Path) -> anyhow::Result<Opened> {
 
 fn or_say_how_to_record<T>(path: &Path, opened: Result<T, RecordingError>) -> anyhow::Result<T> {
     if path == Path::new(DEFAULT_RECORDING) && !path.exists() {
-        return opened.with_context(|| {
-            format!(
-                "no {DEFAULT_RECORDING} here: make one with `eprof record COMMAND`, or name a file with -i"
-            )
-        });
+        let others = recordings::count_in(Path::new("."));
+        let way = match others {
+            0 => "make one with `eprof record COMMAND`, or name a file with -i".to_owned(),
+            1 => "there is another recording, which `-i .` reads".to_owned(),
+            _ => format!(
+                "there are {others} other recordings, such as of the ranks of a job: `-i .` reads them all, as one"
+            ),
+        };
+        return opened.with_context(|| format!("no {DEFAULT_RECORDING} here: {way}"));
+    }
+    if path.is_dir() && recordings::count_in(path) > 0 {
+        bail!("{} is a folder of recordings, and this is of one: name one of its files", path.display());
     }
     opened.map_err(|error| match repair(&error, path) {
         Some(repair) => anyhow::anyhow!("{:#}; {repair}", anyhow::Error::from(error)),
@@ -591,7 +598,10 @@ fn subject(recording: &Recording) -> Option<String> {
             Target::Command { argv, .. } => argv.join(" "),
             Target::Processes(pids) => format!("process {}", numbers(pids)),
             Target::Threads(tids) => format!("thread {}", numbers(tids)),
-            Target::System => "the whole system".to_owned(),
+            Target::System => {
+                let group = metadata.identity.as_ref().and_then(|identity| identity.cgroup.as_deref());
+                group.map_or_else(|| "the whole system".to_owned(), |group| format!("control group {group}"))
+            }
         }),
         None => {
             let command = &recording.features().command_line;

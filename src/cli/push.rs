@@ -28,7 +28,11 @@ Examples:
   eprof fleet report clickhouse://db:8123/energy      where the joules went
 
 What the database has acknowledged is remembered in the folder. A server that is away is tried again; what was sent twice
-counts once. kernel-notes/clickhouse.md describes the tables, for servers of several shards, too.";
+counts once in `eprof fleet`. Who asks the tables by SQL of their own takes of each recording the last push alone:
+  SELECT SUM(joules) FROM samples WHERE is_top = 1
+    AND (recording, push) IN (SELECT recording, MAX(push) FROM pushes GROUP BY recording)
+Recordings of one machine and one time belong into one export: two exports of them are two of its meters' joules.
+kernel-notes/clickhouse.md describes the tables, for servers of several shards, too.";
 
 /// Put tables of `eprof export --format parquet` or `eprof agent` into a database of ClickHouse.
 #[derive(Args)]

@@ -92,7 +92,7 @@ pub struct RecordArgs {
 
     /// File to write; one that is there already is kept as FILE.old. In its name %h is the host, %j the job, %s the
     /// job step, %r (or %t) the rank, %p the process id of eprof, and %% a percent sign; what is not known is `none`. In
-    /// a job the folder that it names is made [default: eprof.data; of each of several ranks eprof-%j.%s-%r.data].
+    /// a job the folder that it names is made [default: eprof.data; of each of several ranks eprof-%j.%s-%r.data, without what its launcher does not tell].
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 

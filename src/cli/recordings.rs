@@ -113,11 +113,15 @@ fn or_whose(error: io::Error, path: &Path) -> anyhow::Error {
 
 fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let cannot = || format!("cannot read the folder {}", folder.display());
-    let (mut found, mut left_out) = (Vec::new(), Vec::new());
+    let (mut found, mut left_out, mut within) = (Vec::new(), Vec::new(), Vec::new());
     let entries = fs::read_dir(folder).map_err(|error| or_whose(error, folder)).with_context(cannot)?;
     for entry in entries {
         let path = entry.with_context(cannot)?.path();
         let is_replaced = path.extension().is_some_and(|extension| extension == REPLACED);
+        if path.is_dir() {
+            within.push(path);
+            continue;
+        }
         if is_replaced || !path.is_file() {
             continue;
         }
@@ -130,6 +134,7 @@ fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     left_out.sort();
     warn(left_out);
+    tell_of_folders_within(folder, &within);
     found.sort();
     if found.is_empty()
         && let Some(tables) = tables_of(folder)
@@ -145,6 +150,35 @@ fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
         );
     }
     Ok(found)
+}
+
+/// How many recordings a folder has; those that cannot be opened are taken for some.
+pub fn count_in(folder: &Path) -> usize {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_recording = |path: &PathBuf| {
+        let is_replaced = path.extension().is_some_and(|extension| extension == REPLACED);
+        !is_replaced && path.is_file() && fault(path).is_none()
+    };
+    entries.filter(is_recording).count()
+}
+
+/// Says where recordings lie deeper than is read.
+fn tell_of_folders_within(folder: &Path, within: &[PathBuf]) {
+    let named_so = |path: PathBuf| path.extension().is_some_and(|extension| extension == RECORDED);
+    let has_recordings = |path: &&PathBuf| {
+        fs::read_dir(path).into_iter().flatten().flatten().any(|entry| named_so(entry.path()))
+    };
+    let mut found: Vec<&PathBuf> = within.iter().filter(has_recordings).collect();
+    found.sort();
+    if let Some(first) = found.first() {
+        warn([format!(
+            "of {} only the recordings right in it are read: there are others in {} folder{} within ({})",
+            folder.display(),
+            found.len(),
+            if found.len() == 1 { "" } else { "s" },
+            first.display()
+        )]);
+    }
 }
 
 /// Why a file is no recording. One that cannot be opened is taken for one, as is one of another fault, so that opening it says

@@ -21,7 +21,7 @@ use eprof::report::{
 use regex::Regex;
 
 use super::Outcome;
-use super::by::{ByParser, ByWord};
+use super::by::{ByParser, ByWord, tell_what_is_missing};
 use super::ending::{self, Named};
 use super::input::{InputArgs, Loaded, Needed, SelectArgs};
 use super::new_file::keep_inputs;
@@ -187,9 +187,7 @@ pub fn run(mut args: ReportArgs, paging: Paging) -> Outcome {
     let Loaded { analysis, symbols, subject, .. } = &loaded;
     let analysis = analysis.as_ref();
     let profile = loaded.profile();
-    if args.dimensions().contains(&Dimension::Cgroup) {
-        say_if_without_cgroups(profile);
-    }
+    tell_what_is_missing(&args.dimensions(), profile);
     let mut options = args.options(subject.clone());
     options.verified = loaded.verified.clone();
     if args.rows() == Some(By::Kernel) {
@@ -250,15 +248,6 @@ fn only_launches(options: &mut Options, profile: &Profile) -> anyhow::Result<()>
         options.whole = true;
     }
     Ok(())
-}
-
-/// Where neither samples nor recordings tell control groups, all are one.
-fn say_if_without_cgroups(profile: &Profile) {
-    let of_threads = profile.threads.iter().any(|thread| thread.cgroup.is_some());
-    let of_recordings = profile.recordings.iter().filter_map(|origin| origin.identity.as_ref());
-    if !of_threads && !of_recordings.into_iter().any(|identity| identity.cgroup.is_some()) {
-        output::warn(["these samples do not tell their control groups: record with -a or --all-cgroups"]);
-    }
 }
 
 impl ReportArgs {

@@ -10,6 +10,9 @@ use std::path::Path;
 
 use super::new_file::Readers;
 
+/// Held by the agent whose folder it is.
+pub const AGENTS_LOCK: &str = ".eprof-agent.lock";
+
 /// All bits of who may do what, of the group and of others.
 const GROUP: u32 = 0o070;
 const OTHERS: u32 = 0o007;

@@ -12,7 +12,7 @@ use eprof::report::tree::{CallTree, TreeOptions};
 use eprof::report::{Options, Report};
 
 use super::Outcome;
-use super::by;
+use super::by::{self, tell_what_is_missing};
 use super::ending::{self, Named};
 use super::flamegraph::RootArg;
 use super::input::{InputArgs, Loaded, Needed, SelectArgs};
@@ -149,6 +149,7 @@ impl ViewArgs {
     }
 
     fn tree<'a>(&self, loaded: &'a Loaded) -> anyhow::Result<CallTree<'a>> {
+        tell_what_is_missing(&self.by, loaded.profile());
         let options = TreeOptions {
             subject: loaded.subject.clone(),
             selection: self.select.selection(),

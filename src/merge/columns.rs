@@ -1,7 +1,7 @@
 //! Which domains of different recordings are summed in one column.
 
 use crate::hardware::{DomainInfo, DomainKind, Method};
-use crate::profile::{Origin, Profile};
+use crate::profile::{DomainEnergy, Origin, Profile};
 use crate::units::Joules;
 
 use super::machines::{Machines, overlap, times};
@@ -93,30 +93,62 @@ impl Columns {
         })
     }
 
-    /// Recordings of one machine and one time of which some measured what others estimated: two amounts of joules for one
-    /// thing.
-    pub fn warnings(&self, parts: &[Profile], machines: &Machines) -> Option<String> {
-        let methods = |part: usize| {
+    /// What estimates of all recordings may be off by together: assumed watts err in the same way everywhere, so it is the mean by
+    /// joules of what each of them may be off by.
+    pub fn weigh_watts_errors(&self, parts: &[Profile], domains: &mut [DomainEnergy]) {
+        for (column, domain) in domains.iter_mut().enumerate() {
+            let mut sums = (0.0, 0.0);
+            for (part, index) in self.domains_of(column, 0..parts.len()) {
+                let DomainEnergy { info, balance } = &parts[part].domains[index];
+                if info.method == Method::Estimated {
+                    let joules = balance.measured.as_joules();
+                    sums = (sums.0 + joules * info.error_of_watts(), sums.1 + joules);
+                }
+            }
+            if sums.1 > 0.0 {
+                domain.info.watts_error = Some(sums.0 / sums.1);
+            }
+        }
+    }
+
+    /// Recordings of one machine and one time that say different amounts of joules of one thing: of which some measured what others
+    /// estimated, or that assumed other watts.
+    pub fn warnings(&self, parts: &[Profile], machines: &Machines) -> Vec<String> {
+        let assumed = |part: usize| {
             let of_cpus = |kind| matches!(kind, DomainKind::Package | DomainKind::Platform);
             let infos = parts[part].domains.iter().map(|domain| &domain.info);
-            infos.filter(|info| of_cpus(info.kind)).map(|info| info.method).next()
+            let mut infos = infos.filter(|info| of_cpus(info.kind));
+            infos.next().map(|info| match info.method {
+                Method::Measured => (info.method, None),
+                Method::Estimated => (info.method, Some((info.static_power, info.error_of_watts()))),
+            })
         };
-        let pair =
-            (0..parts.len()).flat_map(|a| (a + 1..parts.len()).map(move |b| (a, b))).find(|&(a, b)| {
-                let differ = matches!((methods(a), methods(b)), (Some(a), Some(b)) if a != b);
-                differ
-                    && machines.of_part[a] == machines.of_part[b]
-                    && overlap(times(&parts[a]), times(&parts[b]))
-            });
+        let pairs = || (0..parts.len()).flat_map(|a| (a + 1..parts.len()).map(move |b| (a, b)));
+        let are_beside = |&(a, b): &(usize, usize)| {
+            machines.of_part[a] == machines.of_part[b] && overlap(times(&parts[a]), times(&parts[b]))
+        };
         let name = |part: usize| parts[part].recordings.first().map_or("a recording", Origin::title);
-        pair.map(|(a, b)| {
-            format!(
+        let mut warnings = Vec::new();
+        let differ_in_method =
+            |a: usize, b: usize| matches!((assumed(a), assumed(b)), (Some(a), Some(b)) if a.0 != b.0);
+        if let Some((a, b)) = pairs().filter(are_beside).find(|&(a, b)| differ_in_method(a, b)) {
+            warnings.push(format!(
                 "of {} and {}, which are of one machine and one time, one measured and one estimated: the machine's joules \
                  are counted twice. Report them apart",
                 name(a),
                 name(b)
-            )
-        })
+            ));
+        }
+        let differ_in_watts = |a: usize, b: usize| matches!((assumed(a), assumed(b)), (Some(a), Some(b)) if a.0 == b.0 && a.1 != b.1);
+        if let Some((a, b)) = pairs().filter(are_beside).find(|&(a, b)| differ_in_watts(a, b)) {
+            warnings.push(format!(
+                "{} and {}, which are of one machine and one time, were estimated by different watts (--watts): where both \
+                 recorded, the machine has their mean, and functions have what their own recorder assumed. Report them apart",
+                name(a),
+                name(b)
+            ));
+        }
+        warnings
     }
 }
 
@@ -145,8 +177,9 @@ fn of_both(a: &DomainInfo, b: &DomainInfo) -> DomainInfo {
 mod tests {
     use super::*;
     use crate::hardware::RestPower;
-    use crate::profile::{Balance, DomainEnergy};
-    use crate::units::{Nanoseconds, Watts};
+    use crate::identity::Identity;
+    use crate::profile::Balance;
+    use crate::units::{Nanoseconds, Timestamp, Watts};
 
     #[test]
     fn what_holds_for_one_machine_alone_holds_for_none() {
@@ -258,6 +291,37 @@ mod tests {
         let of = |column| columns.domains_of(column, 0..5).collect::<Vec<_>>();
         assert_eq!((of(0), of(1), of(3)), (vec![(0, 1), (1, 0)], vec![(0, 0), (1, 1)], vec![(3, 1), (4, 1)]));
         assert_eq!(columns.domains_of(0, 1..2).collect::<Vec<_>>(), [(1, 0)]);
+    }
+
+    /// Typical watts, the user's, other ones of the user's: beside each other they contradict each other.
+    #[test]
+    fn estimates_by_different_watts_are_told() {
+        let recorded = |name: &str, start: u64, (idle, error): (f64, f64)| {
+            let mut part = part(&[("package", None, Method::Estimated)]);
+            part.domains[0].info.static_power = Some(Watts::from_watts(idle));
+            part.domains[0].info.watts_error = Some(error);
+            part.start = Timestamp::from_nanos(start);
+            part.duration = Nanoseconds::from_nanos(10);
+            let identity = Identity { boot: Some("x".to_owned()), ..Identity::default() };
+            part.recordings = vec![Origin {
+                name: Some(name.to_owned()),
+                identity: Some(identity),
+                is_monotonic: true,
+                ..Origin::default()
+            }];
+            part
+        };
+        let said = |parts: &[Profile]| {
+            let warnings = Columns::of(parts).warnings(parts, &Machines::of(parts));
+            warnings.iter().filter(|text| text.contains("different watts")).count()
+        };
+        let [typical, users, others] =
+            [("a", (1.5, 0.6)), ("b", (1.5, 0.0)), ("c", (9.0, 0.0))].map(|(name, of)| recorded(name, 0, of));
+        for pair in [[&typical, &users], [&users, &others], [&others, &typical]] {
+            assert_eq!(said(&pair.map(Clone::clone)), 1);
+        }
+        assert_eq!(said(&[users.clone(), recorded("d", 5, (1.5, 0.0))]), 0);
+        assert_eq!(said(&[users, recorded("e", 10, (9.0, 0.0))]), 0, "one after the other");
     }
 
     #[test]

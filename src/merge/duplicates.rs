@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::chance;
 use super::machines::{Machines, overlap, times};
 use super::notes::title;
+use super::slices;
 use crate::profile::{Cell, Origin, Profile};
 use crate::units::{Joules, Nanoseconds, Timestamp};
 
@@ -154,6 +155,7 @@ pub(super) fn take_once(parts: &mut [Profile], machines: &Machines) -> Taken {
         )
     });
     let warnings = sentences.chain(strangers(parts, machines)).collect();
+    parts.iter_mut().for_each(slices::leave_empty_cells_out);
     count_functions_alone(parts, machines);
     // Of a recording of everything the sum is what was measured, whichever of its threads chance gave more.
     for (part, variances) in parts.iter().zip(&mut variances).filter(|(part, _)| !is_of_system(part)) {

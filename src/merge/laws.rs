@@ -75,6 +75,20 @@ fn time_adds_up(profile: &Profile) -> Result<(), TestCaseError> {
         profile.slices.iter().flat_map(|slice| &slice.by_cell).map(|of| f64::from(of.joules)).sum();
     let attributed = of_domains.attributed.as_joules();
     prop_assert!((of_cells - attributed).abs() <= 1e-5 * attributed.max(1.0), "{} {}", of_cells, attributed);
+    // Each cell has in time what it has in all.
+    let mut in_time = vec![0.0; profile.cells.len()];
+    let all = profile.slices.iter().flat_map(|slice| &slice.by_cell);
+    all.for_each(|of_cell| in_time[of_cell.cell as usize] += f64::from(of_cell.joules));
+    for (cell, in_time) in in_time.into_iter().enumerate() {
+        let joules: f64 = profile.joules(cell).iter().map(|joules| joules.as_joules()).sum();
+        prop_assert!(
+            (in_time - joules).abs() <= 1e-5 * joules.max(1.0),
+            "cell {}: {} {}",
+            cell,
+            in_time,
+            joules
+        );
+    }
     Ok(())
 }
 
@@ -149,6 +163,27 @@ proptest! {
         prop_assert!(pairs.clone().all(|(a, b)| (a - b).abs() < 1e-9 * measured.max(1.0)), "{:?}", pairs.collect::<Vec<_>>());
         prop_assert_eq!(merged.duration.as_nanos(), covered.len() as u64 * super::fixture::TICK.as_nanos());
         cells_are_the_balances(&merged)?;
+        time_adds_up(&merged)?;
+    }
+
+    /// Several recorders have the same processes: each of them counts once, in time, too.
+    #[test]
+    fn processes_that_several_recordings_have_count_once(
+        world in world("a"),
+        owners in prop::collection::vec(prop::collection::btree_set(0u32..3, 1..3), PROCESSES),
+    ) {
+        let of = |owner: u32| (0..PROCESSES).filter(|&process| owners[process].contains(&owner)).collect();
+        let recorder = |owner: u32| Recorder { pid: owner + 1, of: of(owner), window: (0, TICKS) };
+        let recorders = (0..3).map(recorder).filter(|recorder| !recorder.of.is_empty());
+        let parts: Vec<Profile> = recorders.map(|recorder| world.record(&recorder)).collect();
+        prop_assume!(parts.len() > 1);
+        let merged = merge(parts).profile;
+        time_adds_up(&merged)?;
+        cells_are_the_balances(&merged)?;
+        let expected = by_function(&whole(&world, (0, TICKS)));
+        for ((a, joules), (b, other)) in by_function(&merged).into_iter().zip(expected) {
+            prop_assert!(a == b && same(joules, other), "{} {} {} {}", a, joules, b, other);
+        }
     }
 
     /// Whatever recorders say, nothing is less than nothing, and the sum is what was measured.
@@ -165,6 +200,10 @@ proptest! {
             balance.attributed += more;
             balance.other_processes -= more;
             part.cell_joules[0] = part.cell_joules[0] * factors[process];
+            for slice in &mut part.slices {
+                slice.balance.attributed = slice.balance.attributed * factors[process];
+                slice.by_cell.iter_mut().for_each(|of_cell| of_cell.joules *= factors[process] as f32);
+            }
             part
         });
         let merged = merge(parts.collect()).profile;
@@ -173,6 +212,7 @@ proptest! {
         prop_assert!(same(balance.measured.as_joules(), world.measured((0, TICKS))));
         prop_assert!(numbers(&balance).into_iter().all(|joules| joules >= 0.0), "{balance:?}");
         cells_are_the_balances(&merged)?;
+        time_adds_up(&merged)?;
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Which recordings are of one machine.
 
+use super::node_names;
+use crate::identity::Dimension;
 use crate::profile::{MachineEnergy, Origin, Profile};
 use crate::units::Timestamp;
 
@@ -44,21 +46,31 @@ fn origin(profile: &Profile) -> Option<&Origin> {
 impl Machines {
     /// Of these profiles. One whose boot is not known is a machine of its own.
     pub fn of(parts: &[Profile]) -> Self {
-        let mut names: Vec<(String, Option<String>)> = Vec::new();
+        let mut boots: Vec<Option<String>> = Vec::new();
         let of_part = parts.iter().map(|part| {
             let boot = origin(part).and_then(boot);
-            let known = names.iter().position(|(_, known)| boot.is_some() && known.as_deref() == boot);
+            let known = boots.iter().position(|known| boot.is_some() && known.as_deref() == boot);
             known.unwrap_or_else(|| {
-                names.push((origin(part).map(Origin::node).unwrap_or_default(), boot.map(str::to_owned)));
-                names.len() - 1
+                boots.push(boot.map(str::to_owned));
+                boots.len() - 1
             })
         });
-        Self { of_part: of_part.collect(), names }
+        let of_part: Vec<usize> = of_part.collect();
+        Self { names: node_names::of(parts, &of_part).into_iter().zip(boots).collect(), of_part }
     }
 
     /// The parts of a machine.
     pub fn parts(&self, machine: usize) -> impl Iterator<Item = usize> + '_ {
         (0..self.of_part.len()).filter(move |&part| self.of_part[part] == machine)
+    }
+
+    /// Calls the machines of these profiles by the names that they have beside each other.
+    pub fn name_nodes(&self, parts: &mut [Profile]) {
+        for (part, &machine) in parts.iter_mut().zip(&self.of_part) {
+            for origin in &mut part.recordings {
+                origin.node = origin.told(&Dimension::Node).and(Some(self.names[machine].0.clone()));
+            }
+        }
     }
 
     /// A place for the energy of each machine.
@@ -83,14 +95,16 @@ impl Machines {
             let shown = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
             if more == 0 { shown } else { format!("{shown} and {more} more") }
         };
+        let names: Vec<String> = self.names.iter().map(|(name, _)| name.clone()).collect();
+        let mut warnings = node_names::warnings(parts, &self.of_part, &names);
         if unknown.is_empty() {
-            return Vec::new();
+            return warnings;
         }
-        let mut warnings = vec![format!(
+        warnings.push(format!(
             "not known of which boot of which machine: {}. Each is taken for a machine of its own; if some are of \
              one machine and one time, its joules are counted more than once",
             titles(&unknown)
-        )];
+        ));
         for (at, one) in unknown.iter().enumerate() {
             let suspects = unknown[at + 1..].iter().filter(|other| may_be_one_machine(one, other));
             if let Some(other) = suspects.into_iter().next() {

@@ -36,7 +36,9 @@ mod duplicates;
 mod duration;
 mod in_time;
 mod machines;
+mod node_names;
 mod notes;
+mod slices;
 mod tables;
 mod union;
 
@@ -76,6 +78,7 @@ pub fn merge(profiles: Vec<Profile>) -> Merged {
     let (order, mut parts): (Vec<usize>, Vec<Profile>) = numbered.into_iter().unzip();
     let machines = Machines::of(&parts);
     warnings.extend(machines.warnings(&parts));
+    machines.name_nodes(&mut parts);
     let taken = duplicates::take_once(&mut parts, &machines);
     warnings.extend(taken.warnings);
     let columns = Columns::of(&parts);
@@ -95,6 +98,7 @@ pub fn merge(profiles: Vec<Profile>) -> Merged {
         .enumerate()
         .map(|(column, info)| DomainEnergy { info: info.clone(), balance: balance(column) })
         .collect();
+    columns.weigh_watts_errors(&parts, &mut profile.domains);
     profile.machines = energies;
     profile.start = parts.first().map(|part| part.start).unwrap_or_default();
     profile.duration = duration::of(&parts, &machines);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::columns::Columns;
+use super::slices;
 use crate::profile::{
     AddressId, CallersId, Cell, CodeAddress, EventTotals, ModuleId, Profile, RecordingId, StackId, Thread,
     ThreadIndex,
@@ -68,6 +69,7 @@ pub(super) fn concatenate(parts: &[Profile], columns: &Columns, chosen: &[BTreeM
 
 /// Multiplies the joules of a domain of a profile.
 pub(super) fn scale(profile: &mut Profile, domain: usize, factor: f64) {
+    let before = slices::joules_of_cells(profile);
     let columns = profile.domains.len();
     profile
         .cell_joules
@@ -75,6 +77,7 @@ pub(super) fn scale(profile: &mut Profile, domain: usize, factor: f64) {
         .skip(domain)
         .step_by(columns)
         .for_each(|joules| *joules = *joules * factor);
+    slices::follow_cells(profile, &before);
     let variances = profile.cell_variances.iter_mut().skip(domain).step_by(columns);
     variances.for_each(|variance| *variance *= factor * factor);
     let width = profile.errors.as_ref().map_or(0, |errors| errors.parameters);

@@ -11,6 +11,8 @@ pub struct Origin {
     pub name: Option<String>,
     /// Host name of the machine.
     pub hostname: String,
+    /// What the machine is called beside those of other recordings; `None` if it was not looked at beside others.
+    pub node: Option<String>,
     /// Release of its kernel.
     pub kernel: String,
     /// What the recording says of where it comes from; `None` of recorders that do not.
@@ -34,17 +36,22 @@ pub struct Origin {
 impl Origin {
     /// What tells it from others in a report that is by `dimension`.
     pub fn value(&self, dimension: &Dimension) -> String {
-        dimension.value(self.identity.as_ref(), &self.hostname, None)
+        self.value_in(None, dimension)
     }
 
     /// The same, where it says so.
     pub fn told(&self, dimension: &Dimension) -> Option<String> {
-        dimension.told(self.identity.as_ref(), &self.hostname, None)
+        self.told_in(None, dimension)
     }
 
     /// The same of those of its threads that samples told to be in the control group of this path, which may tell more.
     pub fn value_in(&self, cgroup: Option<&str>, dimension: &Dimension) -> String {
-        dimension.value(self.identity.as_ref(), &self.hostname, cgroup)
+        self.told_in(cgroup, dimension).unwrap_or_else(|| format!("[no {dimension}]"))
+    }
+
+    fn told_in(&self, cgroup: Option<&str>, dimension: &Dimension) -> Option<String> {
+        let beside_others = self.node.clone().filter(|_| *dimension == Dimension::Node);
+        beside_others.or_else(|| dimension.told(self.identity.as_ref(), &self.hostname, cgroup))
     }
 
     /// What it is called in messages.

@@ -9,7 +9,7 @@ use super::missing_joules::MissingJoules;
 use super::scale::{Scale, grouped};
 use super::style::Style;
 use super::summary::{DomainSummary, Summary, how, whole_title};
-use crate::hardware::Method;
+use crate::hardware::{Method, TYPICAL_WATTS_ERROR};
 use crate::label::padded;
 use crate::profile::{Balance, ProfileMethod};
 use crate::units::{Joules, Nanoseconds};
@@ -91,6 +91,9 @@ fn write_domain(
     if domain.source.as_str() == ESTIMATE {
         return match domain.watts_error {
             0.0 => writeln!(out, "{start}: by --watts"),
+            error if error < TYPICAL_WATTS_ERROR => {
+                writeln!(out, "{start}: by --watts in part, ± {:.0} %", error * 100.0)
+            }
             error => writeln!(out, "{start}: typical watts, ± {:.0} %", error * 100.0),
         };
     }

@@ -23,6 +23,7 @@ use super::protobuf::{Message, length_with_head};
 use super::select::{Selected, Totals};
 use super::stack_filter::StackFilter;
 use super::store::recording_id;
+use crate::identity::Dimension;
 use crate::label::Label;
 use crate::profile::{Cell, DomainEnergy, Origin, Profile, ProfileMethod, ProfileParts, StackId};
 
@@ -91,7 +92,7 @@ impl Exporter for Otlp {
             let of_scope = scope.len() + all;
             let mut of_recording = Message::default();
             let attributes =
-                resource(origin, program(subject, profile, recording), method(profile, &selected));
+                resource(origin, &service(origin, subject, profile, recording), method(profile, &selected));
             of_recording.message(field::resource_profiles::RESOURCE, &attributes);
             let length =
                 of_recording.len() + length_with_head(field::resource_profiles::SCOPE_PROFILES, of_scope);
@@ -123,6 +124,13 @@ fn scope() -> Message {
     let mut message = Message::default();
     message.message(field::scope_profiles::SCOPE, &scope);
     message
+}
+
+/// What receivers group profiles by: the program, or of a recording of everything the machine or control group whose it is.
+fn service(origin: &Origin, subject: Option<&str>, profile: &Profile, recording: usize) -> String {
+    let of_system = || origin.told(&Dimension::Cgroup).or_else(|| origin.told(&Dimension::Node));
+    let whole = origin.is_of_system.then(of_system).flatten();
+    whole.unwrap_or_else(|| program(subject, profile, recording).to_owned())
 }
 
 /// What was recorded: the command's name, or else that of the recording's process that was sampled most.

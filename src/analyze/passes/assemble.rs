@@ -176,6 +176,7 @@ fn origin(recording: &Recording, survey: &Survey) -> Origin {
     Origin {
         name: None,
         hostname: metadata.machine.hostname.clone(),
+        node: None,
         kernel: metadata.machine.kernel.clone(),
         identity: metadata.identity.clone(),
         started_unix_ns: Some(metadata.started_unix_ns).filter(|&nanos| nanos > 0),

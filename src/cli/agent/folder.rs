@@ -18,11 +18,10 @@ use eprof::report::store::schema::{TABLES, Table};
 use eprof::report::store::{recording_id, write};
 
 use super::clocks::unix_seconds;
+use crate::cli::denied;
 use crate::cli::new_file::NewFile;
-use crate::cli::tables_folder;
+use crate::cli::tables_folder::{self, AGENTS_LOCK};
 
-/// Held by the agent whose folder it is.
-const LOCK: &str = ".eprof-agent.lock";
 /// Digits of the time in a name, so that names sort by it.
 const TIME_DIGITS: usize = 10;
 const ID_DIGITS: usize = 16;
@@ -76,11 +75,14 @@ impl Folder {
             tables_folder::make(&folder)
                 .with_context(|| format!("cannot make the folder {}", folder.display()))?;
         }
-        let at = path.join(LOCK);
+        let at = path.join(AGENTS_LOCK);
         let mut options = OpenOptions::new();
         // It is written by nobody. Whoever owns the folder may have put a link to another file there.
         options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-        let opened = options.open(&at);
+        let opened = options.open(&at).map_err(|error| {
+            let kind = error.kind();
+            denied::or_whose(error, kind, &at)
+        });
         let lock = opened.with_context(|| format!("cannot write {}", at.display()))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -259,9 +261,9 @@ mod tests {
         let (path, victim) = (folder.path().join("tables"), folder.path().join("victim"));
         fs::create_dir(&path).expect("a folder");
         fs::write(&victim, "kept").expect("written");
-        std::os::unix::fs::symlink(&victim, path.join(LOCK)).expect("linked");
+        std::os::unix::fs::symlink(&victim, path.join(AGENTS_LOCK)).expect("linked");
         let refused = format!("{:#}", Folder::open(&path).expect_err("a link"));
-        assert!(refused.contains(LOCK), "{refused}");
+        assert!(refused.contains(AGENTS_LOCK), "{refused}");
         assert_eq!(fs::read(&victim).expect("there"), b"kept");
     }
 

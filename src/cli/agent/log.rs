@@ -35,6 +35,11 @@ impl Log {
         }
     }
 
+    /// Says a line to somebody who asked for what it tells, as by a signal: however often that is.
+    pub fn answer(&self, line: impl Display) {
+        say(line.to_string().replace(['\n', '\r'], " "));
+    }
+
     /// The next line of this kind is said, whenever the last one was.
     pub fn is_over(&self, kind: &'static str) {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner).remove(kind);

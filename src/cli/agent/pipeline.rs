@@ -339,14 +339,13 @@ impl Pipeline {
             Ok(new) => new,
             Err(error) => {
                 self.shared().metrics.failed_reloads += 1;
-                self.log.say("reload", format_args!("error: the settings stay as they are: {error:#}"));
+                self.log.answer(format_args!("error: the settings stay as they are: {error:#}"));
                 return false;
             }
         };
         let old = &self.kept.settings;
         if new.output != old.output || new.user != old.user || new.receivers != old.receivers {
-            self.log.say(
-                "fixed",
+            self.log.answer(
                 "warning: another folder, user or receiver (output, user, push, otlp) wants another agent: they stay",
             );
         }
@@ -370,7 +369,7 @@ impl Pipeline {
             shared.metrics.reloads += 1;
         }
         self.prune();
-        self.log.say("reloaded", "the settings were read again");
+        self.log.answer("the settings were read again");
         !is_same
     }
 }

@@ -53,7 +53,9 @@ pub struct Choices {
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<Listen>,
 
-    /// Functions of each energy domain that have a counter of their own; the others have one together [default: 100].
+    /// Counters of functions at most, in each energy domain; what has none counts in one together. A function gets one in a
+    /// window in which it has five samples and the COUNTth part of the joules, and up to twenty times as much as places get few,
+    /// and keeps it [default: 100].
     #[arg(long, value_name = "COUNT")]
     pub functions: Option<usize>,
 
@@ -217,6 +219,8 @@ const SHORTEST_WINDOW: Duration = Duration::from_secs(1);
 const LONGEST_WINDOW: Duration = Duration::from_secs(3_600);
 const KEEP: Duration = Duration::from_secs(7 * 86_400);
 const MAX_DISK: u64 = 10 << 30;
+/// Less is a unit that was forgotten.
+const LEAST_DISK: u64 = 64 << 10;
 const LISTEN: Listen = Listen::At(SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9_753));
 const OTLP_SPOOL: u64 = 256 << 20;
 const FUNCTIONS: usize = 100;
@@ -302,10 +306,15 @@ impl Settings {
         };
         let keep = choices.keep.map_or(KEEP, |span| span.0);
         ensure!(keep >= window, "--keep is shorter than a window");
+        let max_disk = choices.max_disk.map_or(MAX_DISK, |bytes| bytes.0);
+        ensure!(
+            max_disk >= LEAST_DISK,
+            "--max-disk {max_disk} is less than a window takes: give 64K or more, with K, M or G behind the number"
+        );
         Ok(Self {
             output,
             keep,
-            max_disk: choices.max_disk.map_or(MAX_DISK, |bytes| bytes.0),
+            max_disk,
             listen: choices.listen.unwrap_or(LISTEN),
             functions: count("--functions", choices.functions.unwrap_or(FUNCTIONS))?,
             cgroups: count("--cgroups", choices.cgroups.unwrap_or(CGROUPS))?,

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use eprof::analyze::{EventRoles, survey};
+use eprof::profile::ProfileMethod;
+use eprof::report::MissingJoules;
 use eprof::report::export::Exported;
 use eprof::report::store::schema::{TABLES, Table};
 use eprof::report::store::{Overlap, Windows, recording_id, write};
@@ -25,8 +27,15 @@ pub(super) fn export(input: &InputArgs, folder: &Path, force: bool, paths: &[Pat
     // Those before: groups of this command do not overlap.
     let there = Windows::in_folder(folder)
         .with_context(|| format!("cannot read the tables in {}", folder.display()))?;
-    for group in &groups {
-        export_group(input, folder, &there, force, group)?;
+    for (done, group) in groups.iter().enumerate() {
+        export_group(input, folder, &there, force, group).with_context(|| match done {
+            0 => "nothing was exported".to_owned(),
+            _ => format!(
+                "{done} of {} exports are in {} by now, and this one is not",
+                groups.len(),
+                folder.display()
+            ),
+        })?;
     }
     let files = groups.len() * TABLES.len();
     let recordings = paths.len();
@@ -61,6 +70,13 @@ fn export_group(
     if place(last).exists() && !force {
         bail!("{titles} is in {} already ({}): --force replaces it", folder.display(), place(last).display());
     }
+    if profile.domains.is_empty() {
+        let samples = profile.events.iter().map(|event| event.samples).sum();
+        let missing = MissingJoules::of(ProfileMethod::None, samples);
+        bail!(
+            "{titles}: there are no joules in it, and the tables are of joules: {missing}; `--watts IDLE:BUSY` estimates them"
+        );
+    }
     let exported = Exported {
         profile: loaded.analysis.as_ref(),
         symbols: &loaded.symbols,
@@ -70,13 +86,19 @@ fn export_group(
     };
     if let Some(Overlap { file, domain, time }) = there.overlapping(&exported, &place(last)) {
         let name = file.file_name().unwrap_or_default().display().to_string();
+        let way = match folder.join(tables_folder::AGENTS_LOCK).exists() {
+            true => "This is a folder of `eprof agent`: export into another one".to_owned(),
+            false => format!(
+                "Export all recordings of that machine by one command, into another folder or into this one without that \
+                 export (rm {}/*/{name})",
+                folder.display()
+            ),
+        };
         bail!(
             "{titles}: {} has joules of {domain} of the same machine, {:.3} s of the same time: what its meter counted then \
-             would be in sums twice. Export all recordings of that machine by one command, into another folder or into this \
-             one without that export (rm {}/*/{name})",
+             would be in sums twice. {way}",
             file.display(),
-            time.as_secs_f64(),
-            folder.display()
+            time.as_secs_f64()
         );
     }
     for table in TABLES {

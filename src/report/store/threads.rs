@@ -2,7 +2,7 @@
 
 use parquet::data_type::ByteArray;
 
-use crate::identity::{Dimension, Identity};
+use crate::identity::Dimension;
 use crate::label::Label;
 use crate::profile::{Origin, Profile, Thread};
 
@@ -27,7 +27,7 @@ pub(super) fn shown(text: &str) -> String {
 
 /// What a recording's machine is called; nothing if that is not known.
 pub(super) fn node(origin: &Origin) -> String {
-    shown(&origin.identity.as_ref().and_then(Identity::node).unwrap_or_else(|| origin.hostname.clone()))
+    shown(&origin.told(&Dimension::Node).unwrap_or_default())
 }
 
 /// The texts of a profile's threads, made when rows of them are met: of a machine that starts a thousand processes a
