@@ -20,7 +20,7 @@ use eprof::power_model::model::PowerModel;
 use eprof::power_model::presets::Preset;
 use eprof::power_model::stored::StoredModel;
 use eprof::profile::{Profile, ProfileParts};
-use eprof::recording::metadata::{Metadata, Target};
+use eprof::recording::metadata::{Metadata, MetersRead, Target};
 use eprof::recording::node_meters::{Lending, NodeMeters};
 use eprof::recording::{Opened, Recording, RecordingError};
 use eprof::report::{Selection, Verified, Weight};
@@ -47,6 +47,9 @@ pub const DEFAULT_RECORDING: &str = eprof::record::DEFAULT_OUTPUT;
 /// What is to be said of a recording that was meant to be reported together with others.
 const LEFT_TO_ANOTHER: &str = "another recorder of this machine read its meters closely, and this one at its ends and now and then, if at all: joules \
      are coarsely divided in time. Give the recordings of all ranks, or their folder, and that one's readings are used";
+
+/// The same of one that was meant to be reported with whoever read the meters, and its recorder was told to read none.
+const WITHOUT_METERS: &str = "its recorder was told to read no meters (--meters none), and nothing that was given with it has those of its machine";
 
 /// Which recording is read, and how its addresses get names.
 #[derive(Args)]
@@ -343,7 +346,8 @@ impl InputArgs {
         // Of meters that were read once the profile says what is missing.
         let is_said = !has_meter && metadata.is_some_and(|metadata| !metadata.domains.is_empty());
         if lending == Lending::NobodyHasThem && !is_said {
-            profile.warnings.push(LEFT_TO_ANOTHER.to_owned());
+            let was_told = metadata.is_some_and(|metadata| metadata.meters == MetersRead::Not);
+            profile.warnings.push(if was_told { WITHOUT_METERS } else { LEFT_TO_ANOTHER }.to_owned());
         }
         let subject = subject(&recording);
         let verified = self.verified(metadata);

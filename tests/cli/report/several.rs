@@ -273,3 +273,47 @@ fn labels_are_keys_and_values() {
         assert!(!output.status.success() && error.contains(what), "{arguments:?}: {error}");
     }
 }
+
+/// Two recorders had the same thread: sums over the pieces of time, which speedscope has, are those of the table.
+#[test]
+fn every_export_has_a_thread_once() {
+    let folder = ranks();
+    for (name, recorder) in [("a", 1), ("b", 2)] {
+        let identity = Some(Identity { pid_namespace: Some(9), ..identity("one", 0) });
+        let recorded = Recorded { identity, recorder, ..Recorded::default() };
+        recorded.write(&folder.path().join(format!("{name}.data")));
+    }
+    let both = ["a.data", "b.data"];
+    let joules = number(&folder.json(&both)["balance"]["attributed"]);
+    assert!(joules > 5.0, "{joules}");
+    folder.output(&["export", "a.data", "b.data", "--format", "speedscope", "-o", "x.json"]);
+    let file = std::fs::read(folder.path().join("x.json")).expect("a file");
+    let file: serde_json::Value = serde_json::from_slice(&file).expect("JSON");
+    let weights = file["profiles"][0]["weights"].as_array().expect("weights");
+    let in_time: u64 = weights.iter().filter_map(serde_json::Value::as_u64).sum();
+    assert!((in_time as f64 * 1e-6 - joules).abs() < 2e-6, "{in_time} microjoules of {joules} J");
+    let folded = folder.output(&["export", "a.data", "b.data", "--format", "collapsed"]);
+    let lines = folded.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+    assert!((lines.sum::<u64>() as f64 * 1e-6 - joules).abs() < 2e-6, "{folded}");
+}
+
+#[test]
+fn what_is_asked_for_and_nobody_says_is_told() {
+    let folder = ranks();
+    let warned = |arguments: &[&str], what: &str| {
+        let output = eprof().current_dir(folder.path()).args(arguments).output().expect("eprof runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.contains(what), "{arguments:?}: {said}");
+    };
+    warned(&["report", "ranks", "--by", "label:Color"], "no recording has a label Color: there are color");
+    std::fs::create_dir(folder.path().join("ranks/deeper")).expect("writable");
+    std::fs::copy(folder.path().join("ranks/a.data"), folder.path().join("ranks/deeper/a.data"))
+        .expect("copied");
+    warned(&["report", "ranks"], "there are others in 1 folder within (ranks/deeper)");
+    let error = folder.error(&["script", "ranks"]);
+    assert!(error.contains("ranks is a folder of recordings"), "{error}");
+    std::fs::remove_file(folder.path().join("eprof.data")).expect("there");
+    std::fs::copy(folder.path().join("ranks/a.data"), folder.path().join("eprof-0.data")).expect("copied");
+    let error = folder.error(&["report"]);
+    assert!(error.contains("there is another recording, which `-i .` reads"), "{error}");
+}
