@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
 use object::{Object, ReadRef, elf};
 
@@ -83,6 +83,16 @@ impl MappedFile {
     /// What the file was when it was opened; `None` of what is in no file.
     pub(crate) fn state(&self) -> Option<FileState> {
         self.metadata.as_ref().map(FileState::of)
+    }
+
+    /// Gives back the memory of all that was read so far. What is read again comes from the file again, or from the kernel's
+    /// cache of it.
+    pub(crate) fn release(&self) {
+        if let Content::Mapped(map) = &self.content {
+            // SAFETY: the map is a read-only one of a file: its pages have no content of their own that could be lost. Where
+            // the kernel refuses, they stay.
+            let _ = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
+        }
     }
 
     pub(crate) fn data(&self) -> &[u8] {

@@ -97,13 +97,13 @@ impl ElfFiles {
             }
             _ => {}
         }
-        let mut symbols = static_symbols(&parse(&self.debug)?);
+        let mut symbols = static_symbols(&parse(&self.debug)?, &|| self.debug.release());
         if symbols.is_empty() {
-            symbols = static_symbols(&image);
+            symbols = static_symbols(&image, &|| self.image.release());
         }
         let mut starts = FunctionStarts::default();
         if symbols.is_empty() {
-            symbols = dynamic_symbols(&image);
+            symbols = dynamic_symbols(&image, &|| self.image.release());
             starts = FunctionStarts::of(&image);
             if image.section_by_name(".gnu_debugdata").is_some() {
                 warnings.push(SymbolizeError::PackedSymbols { path: self.image.path.clone() });

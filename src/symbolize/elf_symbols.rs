@@ -5,20 +5,24 @@ use object::{ReadRef, SectionIndex, elf};
 
 use super::symbol_table::{Binding, Symbol};
 
-/// Symbols of one table of a file, in its order.
-pub(crate) fn static_symbols<'a>(file: &object::File<'a>) -> Vec<Symbol<'a>> {
+/// So many bytes of symbols and names are read at a time, before their memory is given back: of a library of a compiler they are
+/// a hundred megabytes.
+const READ_AT_ONCE: usize = 8 << 20;
+
+/// Symbols of one table of a file, in its order. `release` gives back what was read of the file.
+pub(crate) fn static_symbols<'a>(file: &object::File<'a>, release: &dyn Fn()) -> Vec<Symbol<'a>> {
     match file {
-        object::File::Elf32(file) => of_table(file, file.elf_symbol_table()),
-        object::File::Elf64(file) => of_table(file, file.elf_symbol_table()),
+        object::File::Elf32(file) => of_table(file, file.elf_symbol_table(), release),
+        object::File::Elf64(file) => of_table(file, file.elf_symbol_table(), release),
         _ => Vec::new(),
     }
 }
 
 /// Symbols that the dynamic linker sees, in the order of their table.
-pub(crate) fn dynamic_symbols<'a>(file: &object::File<'a>) -> Vec<Symbol<'a>> {
+pub(crate) fn dynamic_symbols<'a>(file: &object::File<'a>, release: &dyn Fn()) -> Vec<Symbol<'a>> {
     match file {
-        object::File::Elf32(file) => of_table(file, file.elf_dynamic_symbol_table()),
-        object::File::Elf64(file) => of_table(file, file.elf_dynamic_symbol_table()),
+        object::File::Elf32(file) => of_table(file, file.elf_dynamic_symbol_table(), release),
+        object::File::Elf64(file) => of_table(file, file.elf_dynamic_symbol_table(), release),
         _ => Vec::new(),
     }
 }
@@ -35,6 +39,7 @@ pub(crate) fn linkage_stubs<'a>(file: &object::File<'a>) -> Vec<Symbol<'a>> {
 fn of_table<'a, Header: FileHeader, Data: ReadRef<'a>>(
     file: &ElfFile<'a, Header, Data>,
     table: &object::read::elf::SymbolTable<'a, Header, Data>,
+    release: &dyn Fn(),
 ) -> Vec<Symbol<'a>> {
     let endian = file.endian();
     let sections = file.elf_section_table();
@@ -48,7 +53,13 @@ fn of_table<'a, Header: FileHeader, Data: ReadRef<'a>>(
         })
         .collect();
     let mut symbols = Vec::new();
+    let mut read = 0;
     for (index, symbol) in table.enumerate() {
+        if read > READ_AT_ONCE {
+            release();
+            read = 0;
+        }
+        read += size_of::<Header::Sym>();
         let Ok(Some(SectionIndex(section))) = table.symbol_section(endian, symbol, index) else { continue };
         let wanted = match symbol.st_type() {
             elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_OBJECT => section < labelled.len(),
@@ -59,6 +70,7 @@ fn of_table<'a, Header: FileHeader, Data: ReadRef<'a>>(
             continue;
         }
         let Ok(name) = table.symbol_name(endian, symbol) else { continue };
+        read += name.len();
         if name.is_empty() || is_mapping_symbol(machine, name) {
             continue;
         }
@@ -74,6 +86,7 @@ fn of_table<'a, Header: FileHeader, Data: ReadRef<'a>>(
         let end = start.saturating_add(symbol.st_size(endian).into());
         symbols.push(Symbol { start, end, binding, plt: false, name });
     }
+    release();
     symbols
 }
 

@@ -63,8 +63,11 @@ const RECORDING: Column = column(
     Kind::Id,
     "what was exported together: one recording, or those of one boot and one time",
 );
-const NODE: Column =
-    column("node", Kind::Text, "the machine, as its job or cluster calls it, or else its host name");
+const NODE: Column = column(
+    "node",
+    Kind::Text,
+    "the machine, as its job or cluster calls it, or else its host name; with a part of its id beside another of that name in the same export",
+);
 const BOOT: Column = column("boot", Kind::Text, "the boot id of the machine's kernel");
 const DOMAIN: Column = column("domain", Kind::Text, "the part of the machine whose joules a meter counts");
 const IS_TOP: Column = column("is_top", Kind::Flag, "no other domain contains this one: only such add up");
