@@ -10,14 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::identity::Identity;
 use crate::profile::{Origin, Profile};
 
+/// Whose name counts, the smallest first: one that is not told by a job or cluster comes later, and so does one that is not of everything.
+type Rank = (Reverse<bool>, Reverse<bool>);
+
 /// Letters of a machine id at least, where names need them.
 const LEAST_OF_ID: usize = 4;
 
 /// Names by machine. `machine_of` is the machine of each profile.
 pub(super) fn of(parts: &[Profile], machine_of: &[usize]) -> Vec<String> {
     let count = machine_of.iter().max().map_or(0, |last| last + 1);
-    let mut names: Vec<BTreeMap<(Reverse<bool>, Reverse<bool>), BTreeSet<String>>> =
-        vec![BTreeMap::new(); count];
+    let mut names: Vec<BTreeMap<Rank, BTreeSet<String>>> = vec![BTreeMap::new(); count];
     let mut ids: Vec<Option<String>> = vec![None; count];
     for (part, &machine) in parts.iter().zip(machine_of) {
         let Some(origin) = part.recordings.first() else { continue };
@@ -27,7 +29,7 @@ pub(super) fn of(parts: &[Profile], machine_of: &[usize]) -> Vec<String> {
         names[machine].entry(rank).or_default().insert(origin.node());
         ids[machine] = ids[machine].take().or_else(|| id(identity));
     }
-    let first = |names: BTreeMap<_, BTreeSet<String>>| names.into_values().next()?.into_iter().next();
+    let first = |names: BTreeMap<Rank, BTreeSet<String>>| names.into_values().next()?.into_iter().next();
     let names: Vec<String> =
         names.into_iter().map(|names| first(names).unwrap_or_else(|| Origin::default().node())).collect();
     names.iter().zip(&ids).map(|(name, id)| told_apart(name, id.as_deref(), &names, &ids)).collect()
