@@ -148,6 +148,13 @@ pub(crate) fn assemble(
                 .to_owned(),
         );
     }
+    let missing = recording.perf_data().features_cut_off();
+    if missing > 0 {
+        profile.warnings.push(format!(
+            "{CUT_OFF} behind its samples, which are all there: {missing} of the descriptions at its end are missing, such as \
+             which builds of programs ran (build-ids); copy it again"
+        ));
+    }
     profile.warnings.extend(out_of_reach(gathered.hidden_callers, copies_tops_of_stacks(recording)));
     profile.warnings.extend(of_end);
     Assembled { profile, positions, by_event, pool_factors }
