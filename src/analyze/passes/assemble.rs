@@ -59,6 +59,7 @@ pub(crate) fn assemble(
         warnings,
         by_event,
         made_up,
+        sample_times,
         ..
     } = attributed;
     let Collected { callers, addresses, .. } = gathered.collected;
@@ -92,6 +93,7 @@ pub(crate) fn assemble(
         addresses,
         stacks,
         cells,
+        sample_times,
         division,
         has_call_paths: options.dimensions.stacks && follows_calls(recording),
         copies_stacks: copies_stacks(recording),
