@@ -59,7 +59,11 @@ impl Sources {
 
     /// Says so where no file that was asked for is here.
     pub fn none_found(&self) -> Option<String> {
-        let missing = self.files.keys().min().filter(|_| self.files.values().all(Option::is_none))?;
+        if self.files.values().any(Option::is_some) {
+            return None;
+        }
+        // A path without its beginning is most often of a library.
+        let missing = self.files.keys().min_by_key(|path| (!path.starts_with('/'), path.as_str()))?;
         let folders: Vec<String> =
             self.folders.iter().map(|folder| Label::new(&folder.display().to_string()).to_string()).collect();
         let nowhere =
