@@ -342,29 +342,20 @@ fn what_became_of_the_program_is_said_instead_of_another_functions_code() {
 #[test]
 fn callers_of_an_inlined_function_are_found_as_its_code_is() {
     let folder = Folder::with(&Recorded::default());
-    // A function of the standard library that a caller has in it, whatever it is called there.
-    let report: Value = folder.json(&["--inline", "--children"]);
-    let rows = report["rows"].as_array().expect("rows");
-    let without = folder.json(&["--no-inline", "--children"]);
-    let is_own = |row: &&Value| {
-        !without["rows"].as_array().expect("rows").iter().any(|other| other["name"] == row["name"])
-    };
-    let Some(inlined) = rows.iter().find(is_own) else {
-        eprof_testbed::skip_quietly("the compiler has inlined nothing here");
-        return;
-    };
-    let name = inlined["name"].as_str().expect("a name");
-    let pattern = format!("^{}$", regex_of(name));
-    let output = folder.run(&["report", "--callers", &pattern]);
+    std::fs::write(folder.path().join("x.folded"), "main;outer;put_[i] 12\nmain;outer 3\n").expect("written");
+    let output = folder.run(&["report", "x.folded", "--callers", "put", "--format", "json"]);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("is nowhere but inlined into its callers"), "{said}");
-    let error = folder.error(&["report", "--callers", &pattern, "--no-inline"]);
-    assert!(error.contains("no function is named"), "{error}");
-}
-
-/// A name as a regular expression that matches it alone.
-fn regex_of(name: &str) -> String {
-    name.chars()
-        .map(|letter| if letter.is_alphanumeric() { letter.to_string() } else { format!("\\{letter}") })
-        .collect()
+    assert!(
+        output.status.success() && said.contains("\"put\" is nowhere but inlined into its callers"),
+        "{said}"
+    );
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = report["rows"].as_array().expect("rows").iter();
+    let rows: Vec<(&str, f64)> =
+        rows.map(|row| (row["name"].as_str().expect("a name"), number(&row["self_samples"]))).collect();
+    assert_eq!(rows, [("outer", 12.0)]);
+    let error = folder.error(&["report", "x.folded", "--callers", "put", "--no-inline"]);
+    assert!(error.contains("no function is named \"put\""), "{error}");
+    let error = folder.error(&["report", "x.folded", "--callers", "nobody"]);
+    assert!(error.contains("no function is named \"nobody\""), "{error}");
 }
