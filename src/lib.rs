@@ -45,7 +45,7 @@
 //!   process                 -> units hardware
 //!   power_model *           -> numerics tables units hardware
 //!   profile *               -> units hardware identity
-//!   merge *                 -> units hardware profile
+//!   merge *                 -> units hardware identity profile
 //!   timeline *              -> perf-data units profile
 //!   attribute *             -> units hardware recording profile
 //!   symbolize               -> units profile

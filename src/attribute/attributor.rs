@@ -438,6 +438,9 @@ impl Attributor {
                 }
                 unattributed.other_processes += Joules::from_joules(others * factor);
                 unattributed.recorder += Joules::from_joules(recorder * factor);
+            } else if self.domains[index].is_estimated && !self.others_are_sampled {
+                // What is beyond the watts at rest is CPU time, and none of it was sampled of the program.
+                unattributed.other_processes += dynamic;
             } else if self.is_explained(index) {
                 // Nothing ran: this is what the machine takes to be there.
                 unattributed.static_energy += dynamic;

@@ -168,6 +168,24 @@ fn known_static_power_is_taken_out_first() {
     assert_eq!(joules(&[result.balances[0].static_energy]), [10.0]);
 }
 
+/// A program of a millisecond: nothing of it was sampled, and CPU times were read but once. CPUs were busy all the same.
+#[test]
+fn an_estimates_busy_time_of_which_nothing_was_sampled_is_others() {
+    let of = |method| {
+        let domain = DomainInfo { method, ..domain("p", DomainKind::Package, None, &[]) };
+        let options = Options { static_power: vec![Watts::from_watts(1.5)], ..options(1.0) };
+        let weights = EventWeights::new(1, 1, |_, _| 1.0);
+        let mut attributor = Attributor::new(&[domain], |info| info.cpus.clone(), weights, options, false);
+        attributor.reading(0, at(0), Joules::ZERO);
+        attributor.reading(0, at(10), Joules::from_joules(0.070));
+        let balance = attributor.finish().balances[0];
+        joules(&[balance.static_energy, balance.other_processes])
+    };
+    assert_eq!(of(Method::Estimated), [0.015, 0.055]);
+    // What a meter counts while nothing runs is what the machine takes to be there.
+    assert_eq!(of(Method::Measured), [0.070, 0.0]);
+}
+
 #[test]
 fn measured_cores_override_the_model() {
     // The model sees both cores alike; their meters say 3 J and 1 J of the package's 6 J.

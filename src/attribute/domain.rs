@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::busy::OtherTime;
 use super::curve::EnergyCurve;
-use crate::hardware::{DomainInfo, DomainKind};
+use crate::hardware::{DomainInfo, DomainKind, Method};
 use crate::units::{Joules, Nanoseconds};
 
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(super) struct Domain {
     /// Model joules of everything that ran so far, and seconds.
     usual: (f64, f64),
     pub is_core: bool,
+    /// Its joules follow from CPU time and assumed watts.
+    pub is_estimated: bool,
 }
 
 impl Domain {
@@ -39,6 +41,7 @@ impl Domain {
                 own_so_far: (0.0, 0.0),
                 usual: (0.0, 0.0),
                 is_core: info.kind == DomainKind::Core,
+                is_estimated: info.method == Method::Estimated,
             })
             .collect();
         for core in 0..states.len() {

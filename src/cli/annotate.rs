@@ -9,13 +9,14 @@ use eprof::analyze::Dimensions;
 use eprof::label::Label;
 use eprof::pattern::pattern;
 use eprof::report::annotate::{
-    AnnotateOptions, Annotation, CodeOptions, Sources, Syntax, TextOptions, View, annotate,
+    AnnotateOptions, Annotation, CodeOptions, FoundBy, Sources, Syntax, TextOptions, View, annotate,
     precision_of_event, write,
 };
 use eprof::report::{ReportError, Style};
 use regex::Regex;
 
 use super::Outcome;
+use super::folder::folder;
 use super::input::{InputArgs, Needed, SelectArgs};
 use super::new_file::keep_inputs;
 use super::output::{self, Color};
@@ -56,7 +57,7 @@ pub struct AnnotateArgs {
 
     /// Folder in which source files are found by their paths or the ends of these, before they are looked for where
     /// the compiler found them.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_parser = folder())]
     source: Vec<PathBuf>,
 
     /// Lines shown around each line that took something.
@@ -172,7 +173,7 @@ pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
         output::warn(loaded.symbols.warnings.iter().map(ToString::to_string));
     }
     let annotation = annotation?;
-    let to_stdout = args.output.is_none();
+    let to_stdout = output::is_stdout(args.output.as_deref());
     let style = Style {
         width: output::table_width(to_stdout),
         color: to_stdout && args.color.on_stdout(),
@@ -186,7 +187,12 @@ pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
     };
     let mut sources = Sources::new(args.source.clone(), loaded.started).of_program(built(&annotation));
     let profile = loaded.profile();
-    paging.write_to(args.output.as_deref(), |out| {
+    let is_otherwise_named = annotation.asked.as_ref().is_some_and(|(_, by)| *by == FoundBy::Pattern);
+    // What has no names may be why another function than was meant is shown: that is read first.
+    let (before, after) =
+        profile.warnings.split_at(if is_otherwise_named { profile.warnings.len() } else { 0 });
+    output::warn(before);
+    paging.write_text_to(args.output.as_deref(), |out| {
         let sampled = |name: &str| {
             let event = profile.events.iter().find(|event| event.name == name);
             event.is_some_and(|event| event.samples > 0)
@@ -198,7 +204,7 @@ pub fn run(args: AnnotateArgs, paging: Paging) -> Outcome {
         let options = TextOptions { view, context: args.context, hottest: args.hottest, style };
         write(&annotation, options, &mut sources, out)
     })?;
-    output::warn(&profile.warnings);
+    output::warn(after);
     output::warn(sources.warnings());
     Ok(ExitCode::SUCCESS)
 }

@@ -14,6 +14,7 @@ use eprof::power_model::stored::{STORED_FORMAT, StoredModel};
 use eprof::units::Joules;
 
 use super::Outcome;
+use super::letters;
 use super::meters::MeterArgs;
 use super::model::{folder_for_new, print_model};
 use super::output::write_file;
@@ -80,7 +81,7 @@ pub fn run(args: CalibrateArgs) -> Outcome {
         limit: args.time_limit,
     })?;
     if args.dry_run {
-        print_plan(&mut io::stdout().lock(), &bench)?;
+        print_plan(&mut letters::stdout(), &bench)?;
         return Ok(ExitCode::SUCCESS);
     }
     // Half an hour later it would be too late to say that there is no place for it.
@@ -93,7 +94,7 @@ pub fn run(args: CalibrateArgs) -> Outcome {
     let events: Vec<ModelEvent> = bench.events.iter().map(model_event).collect();
     let most = args.max_events.map_or(events.len(), usize::from);
     let calibration = calibrate::fit(&events, most, &visits.observed)?;
-    let mut out = io::stdout().lock();
+    let mut out = letters::stdout();
     print_outcome(&mut out, &calibration, &visits, args.precision)?;
     let stored = stored(&bench.machine, calibration);
     let path = match args.output {

@@ -1,6 +1,6 @@
 //! `eprof doctor`: what this machine offers to an energy profiler, what is used, and what is missing.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use eprof::machine::Roots;
 use eprof::meter::{MeterOptions, discover};
 
 use super::Outcome;
+use super::letters;
 
 mod diagnosis;
 mod event_probe;
@@ -56,7 +57,7 @@ pub fn run(args: DoctorArgs) -> Outcome {
     if let Some(duration) = args.watch {
         diagnosis.watched = Some(watch::watch(&mut energy.meters, duration)?);
     }
-    let mut out = io::stdout().lock();
+    let mut out = letters::stdout();
     if args.json {
         serde_json::to_writer_pretty(&mut out, &diagnosis)?;
         writeln!(out)?;

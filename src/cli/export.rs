@@ -1,6 +1,6 @@
 //! `eprof export`: a recording's energy for other tools.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, BufWriter, IntoInnerError, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -14,7 +14,8 @@ use eprof::report::export::{EXPORTERS, Exported, Exporter};
 use eprof::report::tree::TreeOptions;
 use eprof::report::{MissingJoules, ReportError, Selection, perf_data};
 use eprof::units::Joules;
-use flate2::write::GzDecoder;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use super::Outcome;
 use super::by::{self, tell_what_is_missing};
@@ -118,7 +119,11 @@ pub fn run(args: ExportArgs) -> Outcome {
         Format::Parquet => return export_tables(&args, &paths),
         Format::Of(exporter) => exporter,
     };
-    if exporter.is_binary() && output::is_stdout(args.output.as_deref()) && io::stdout().is_terminal() {
+    let packs = exporter.may_be_packed() && !is_of_plain_json(args.output.as_deref());
+    if (exporter.is_binary() || packs)
+        && output::is_stdout(args.output.as_deref())
+        && io::stdout().is_terminal()
+    {
         bail!(
             "{} is no text, and standard output is a terminal: name a file with -o, or pipe it on",
             exporter.name()
@@ -147,23 +152,27 @@ pub fn run(args: ExportArgs) -> Outcome {
         warn: &|warning| output::warn([warning]),
     };
     output::write_to(args.output.as_deref(), |out| {
-        if !is_packed_as_plain(exporter, args.output.as_deref()) {
+        if !packs {
             return exporter.write(&exported, out);
         }
-        let mut plain = GzDecoder::new(out);
-        exporter.write(&exported, &mut plain)?;
-        plain.finish()?;
+        // A compressor that is handed a word at a time clears its buffer for each.
+        let mut packed = BufWriter::with_capacity(1 << 16, GzEncoder::new(out, Compression::fast()));
+        if let Err(error) = exporter.write(&exported, &mut packed) {
+            // It would write its end, and so a file of nothing.
+            std::mem::forget(packed.into_parts().0);
+            return Err(error);
+        }
+        packed.into_inner().map_err(IntoInnerError::into_error)?.finish()?;
         Ok(())
     })?;
     output::warn(&loaded.profile().warnings);
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the name is one of plain JSON, and the exporter packs it: what reads `.json` takes no gzip, and samply's names tell
-/// the two apart likewise.
-fn is_packed_as_plain(exporter: &dyn Exporter, path: Option<&Path>) -> bool {
+/// Whether the name is one of plain JSON: what reads `.json` takes no gzip, and samply's names tell the two apart likewise.
+fn is_of_plain_json(path: Option<&Path>) -> bool {
     let ending = path.and_then(Path::extension).and_then(|ending| ending.to_str());
-    exporter.name() == "firefox" && ending.is_some_and(|ending| ending.eq_ignore_ascii_case("json"))
+    ending.is_some_and(|ending| ending.eq_ignore_ascii_case("json"))
 }
 
 fn export_tables(args: &ExportArgs, paths: &[PathBuf]) -> Outcome {
@@ -191,6 +200,9 @@ fn export_perf_data(args: &ExportArgs, paths: &[PathBuf]) -> Outcome {
     let mut energies = SampleEnergies::new(&recording, &options, args.input.memory());
     drop(progress);
     let columns = columns(&energies, &args.select.selection())?;
+    if energies.samples() == 0 {
+        bail!("nothing to export: the recording has no samples; what it has else `eprof report` says");
+    }
     let method = ProfileMethod::of(columns.iter().map(|&column| energies.domains()[column].info.method));
     let path = args.output.as_deref().unwrap_or(Path::new("energy.data"));
     if path == Path::new("-") {

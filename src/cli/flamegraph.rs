@@ -10,7 +10,7 @@ use eprof::analyze::FunctionsOfStacks;
 use eprof::identity::Dimension;
 use eprof::report::flamegraph::{self, FlamegraphOptions};
 use eprof::report::tree::{CallTree, Direction, Root, TreeOptions};
-use eprof::report::{Style, flamegraph_png, flamegraph_text};
+use eprof::report::{Style, flamegraph_png, flamegraph_text, flamegraph_text_change};
 
 use super::Outcome;
 use super::by::{self, tell_what_is_missing};
@@ -31,6 +31,7 @@ Examples:
   eprof flamegraph --colors kind              native, inlined, kernel code and the like, also where watts are measured
   eprof flamegraph --root thread              each thread apart
   eprof flamegraph --diff before.data         red: spends more than before.data
+  eprof flamegraph --diff before.data --format text   what changed, in the terminal
   eprof flamegraph --weight samples -o t.svg  time instead of joules";
 
 /// Draw an energy flamegraph.
@@ -158,11 +159,6 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
     if format == Format::Png && output::is_stdout(path) && io::stdout().is_terminal() {
         bail!("png is no text, and standard output is a terminal: name a file with -o, or pipe it on");
     }
-    if format == Format::Text && args.diff.is_some() {
-        bail!(
-            "text shows one recording: leave out --diff, or leave out --format text for a picture of the difference"
-        );
-    }
     let paths = args.input.paths()?;
     let older = args.diff.as_ref().map(|path| recordings::expand(std::slice::from_ref(path))).transpose()?;
     let inputs: Vec<&Path> = paths.iter().chain(older.iter().flatten()).map(PathBuf::as_path).collect();
@@ -182,18 +178,16 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
     let newer = args.input.load_all(&paths, needed, memory)?;
     let tree = args.tree(&newer)?;
     let mut warnings = warnings_of(&newer, &tree);
+    let to_stdout = output::is_stdout(path);
+    let style = Style {
+        width: output::table_width(to_stdout),
+        color: to_stdout && args.color.on_stdout(),
+        ..Style::default()
+    }
+    .as_wide_as(args.width);
     match &older {
-        _ if format == Format::Text => {
-            let to_stdout = output::is_stdout(path);
-            let style = Style {
-                width: output::table_width(to_stdout),
-                color: to_stdout && args.color.on_stdout(),
-                ..Style::default()
-            }
-            .as_wide_as(args.width);
-            paging.write_to(path, |out| flamegraph_text::write(&tree, &style, out))?;
-            output::warn(warnings);
-            return Ok(ExitCode::SUCCESS);
+        None if format == Format::Text => {
+            paging.write_text_to(path, |out| flamegraph_text::write(&tree, &style, out))?;
         }
         None if format == Format::Png => {
             output::write_to(path, |out| flamegraph_png::write(&tree, None, &look, out))?;
@@ -209,7 +203,12 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
                 Format::Png => {
                     output::write_to(path, |out| flamegraph_png::write(&tree, Some(&older), &look, out))?;
                 }
-                _ => output::write_to(path, |out| flamegraph::write_difference(&older, &tree, &look, out))?,
+                Format::Text => paging.write_text_to(path, |out| {
+                    flamegraph_text_change::write(&older, &tree, args.normalize, &style, out)
+                })?,
+                Format::Svg => {
+                    output::write_to(path, |out| flamegraph::write_difference(&older, &tree, &look, out))?
+                }
             }
         }
     }
@@ -218,8 +217,8 @@ pub fn run(args: FlamegraphArgs, paging: Paging) -> Outcome {
     if let Some(path) = path.filter(|path| *path != Path::new("-")) {
         let path = path.display();
         match format {
-            Format::Png => output::say(format_args!("{path} is written")),
-            _ => {
+            Format::Png | Format::Text => output::say(format_args!("{path} is written")),
+            Format::Svg => {
                 output::say(format_args!("{path} is written; a browser shows it, and zooms where you click"))
             }
         }

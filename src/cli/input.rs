@@ -414,6 +414,16 @@ impl InputArgs {
         self.inline || (default && !self.no_inline)
     }
 
+    /// Whether the user wants inlined functions counted as part of others.
+    pub fn is_without_inlined(&self) -> bool {
+        self.no_inline
+    }
+
+    /// Tells inlined functions apart from now on.
+    pub fn tell_inlined(&mut self) {
+        self.inline = true;
+    }
+
     /// How the recording is to be analyzed.
     pub fn analyze_options(
         &self,

@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use eprof::label::{Label, visible_lines};
 use eprof::report::said_once;
 
+use super::letters::{self, Letters, in_ascii};
 use super::new_file::{NewFile, Readers};
 use super::work_progress::WorkProgress;
 
@@ -55,7 +56,16 @@ pub fn table_width(to_stdout: bool) -> usize {
 /// Says a line on stderr, in which nothing but text reaches the terminal. That stderr is closed is no reason to
 /// fail: the program's exit status matters more, and there is nowhere left to say so.
 pub fn say(line: impl Display) {
-    let _ = writeln!(io::stderr(), "eprof: {}", visible_lines(&line.to_string()));
+    let _ = writeln!(io::stderr(), "eprof: {}", on_stderr(&line.to_string()));
+}
+
+/// Text as standard error shows it: nothing but text, in the letters that it has.
+pub fn on_stderr(text: &str) -> String {
+    let visible = visible_lines(text);
+    match Letters::of(&io::stderr()) {
+        Letters::All => visible.into_owned(),
+        Letters::Ascii => in_ascii(&visible),
+    }
 }
 
 /// Writes a whole file.
@@ -68,6 +78,18 @@ pub fn is_stdout(path: Option<&Path>) -> bool {
     path.is_none_or(|path| path == Path::new("-"))
 }
 
+/// Refuses to write a page onto a terminal.
+///
+/// # Errors
+/// If it would go there.
+pub fn check_page(path: Option<&Path>) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !is_stdout(path) || !io::stdout().is_terminal(),
+        "a page is read in a browser, and standard output is a terminal: name a file with -o, such as -o energy.html, or pipe it on"
+    );
+    Ok(())
+}
+
 /// Writes to a file, or to standard output if there is no path or it is `-`. A file is replaced when all of it is
 /// written.
 pub fn write_to<E>(
@@ -78,14 +100,7 @@ where
     E: std::error::Error + Send + Sync + 'static,
 {
     match path.filter(|path| *path != Path::new("-")) {
-        None => {
-            let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-            let written = write(&mut out).map_err(anyhow::Error::from);
-            written.and_then(|()| Ok(out.flush()?)).map_err(|error| {
-                let is_of_output = error.chain().any(|cause| cause.is::<io::Error>());
-                if is_of_output { error.context("cannot write to standard output") } else { error }
-            })?;
-        }
+        None => to_stdout(io::stdout().lock(), write)?,
         Some(path) => {
             let cannot = || format!("cannot write {}", path.display());
             let mut file = NewFile::create(path, Readers::ByMask).with_context(cannot)?;
@@ -95,6 +110,29 @@ where
         }
     }
     Ok(())
+}
+
+/// Writes text for people as [`write_to`] does; on standard output in the letters that it has.
+pub fn write_text_to<E>(
+    path: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> anyhow::Result<()>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    if is_stdout(path) { to_stdout(letters::stdout(), write) } else { write_to(path, write) }
+}
+
+fn to_stdout<E>(out: impl Write, write: impl FnOnce(&mut dyn Write) -> Result<(), E>) -> anyhow::Result<()>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let mut out = BufWriter::with_capacity(1 << 16, out);
+    let written = write(&mut out).map_err(anyhow::Error::from);
+    written.and_then(|()| Ok(out.flush()?)).map_err(|error| {
+        let is_of_output = error.chain().any(|cause| cause.is::<io::Error>());
+        if is_of_output { error.context("cannot write to standard output") } else { error }
+    })
 }
 
 /// Says on stderr what the reader of a picture or export must know; such a file has no place for it. What is the same of

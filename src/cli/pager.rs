@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{SigHandler, Signal, signal};
 
+use super::letters::{InAscii, Letters};
 use super::output;
 
 /// What git gives `less`: it ends at once if the text fits (F), shows colors (R) and leaves the text there (X).
@@ -32,21 +33,25 @@ impl Paging {
     where
         E: std::error::Error + Send + Sync + 'static,
     {
-        let to_stdout = output::is_stdout(path);
-        let Some(mut pager) = self.begin().filter(|_| to_stdout) else {
-            return output::write_to(path, write);
-        };
-        let written = match pager.stdin.take() {
-            Some(stdin) => {
-                let mut out = BufWriter::with_capacity(1 << 16, stdin);
-                // The pager has all of it when its input is closed.
-                write(&mut out).map_err(anyhow::Error::from).and_then(|()| Ok(out.flush()?))
-            }
-            None => Ok(()),
-        };
-        // Until the user has read it, even if the text ends with an error.
-        pager.wait()?;
-        written
+        match self.begin().filter(|_| output::is_stdout(path)) {
+            Some(pager) => through(pager, Letters::All, write),
+            None => output::write_to(path, write),
+        }
+    }
+
+    /// The same of text for people, in the letters that the terminal has.
+    pub fn write_text_to<E>(
+        self,
+        path: Option<&Path>,
+        write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    ) -> anyhow::Result<()>
+    where
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        match self.begin().filter(|_| output::is_stdout(path)) {
+            Some(pager) => through(pager, Letters::of(&io::stdout()), write),
+            None => output::write_text_to(path, write),
+        }
     }
 
     /// Starts the pager, if there is a terminal and a pager for it.
@@ -72,6 +77,31 @@ impl Paging {
         }
         Some(pager)
     }
+}
+
+/// Writes into a pager, and waits until its user has read all.
+fn through<E>(
+    mut pager: Child,
+    letters: Letters,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> anyhow::Result<()>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let written = match pager.stdin.take() {
+        Some(stdin) => {
+            let mut out: Box<dyn Write> = match letters {
+                Letters::All => Box::new(BufWriter::with_capacity(1 << 16, stdin)),
+                Letters::Ascii => Box::new(InAscii::new(BufWriter::with_capacity(1 << 16, stdin))),
+            };
+            // The pager has all of it when its input is closed.
+            write(&mut out).map_err(anyhow::Error::from).and_then(|()| Ok(out.flush()?))
+        }
+        None => Ok(()),
+    };
+    // Until the user has read it, even if the text ends with an error.
+    pager.wait()?;
+    written
 }
 
 /// The pager's command line: the first that is set, or else `less` if it is installed. `cat` and nothing are no pager.

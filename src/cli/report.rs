@@ -1,6 +1,6 @@
 //! `eprof report`: where the joules of a recording went, as a table or for programs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -15,8 +15,8 @@ use eprof::report::buckets::BucketReport;
 use eprof::report::html::Extras;
 use eprof::report::tree::{CallTree, TreeOptions};
 use eprof::report::{
-    FunctionChoice, Grouping, Neighbours, Options, Report, Side, SortKey, csv, folded, histogram, html, json,
-    table,
+    FunctionChoice, Grouping, Neighbours, Options, Report, ReportError, Side, SortKey, csv, folded,
+    histogram, html, json, table,
 };
 use regex::Regex;
 
@@ -169,11 +169,37 @@ impl Named for Format {
 /// Runs the verb.
 pub fn run(mut args: ReportArgs, paging: Paging) -> Outcome {
     args.format = ending::format(args.format, args.output.as_deref())?;
+    let error = match run_once(&args, paging) {
+        Err(error) if args.may_be_inlined(&error)? => error,
+        outcome => return outcome,
+    };
+    // Names of inlined functions take long to find, and are not looked for where nobody asks for them.
+    args.input.tell_inlined();
+    let outcome =
+        run_once(&args, paging).map_err(|again| if is_no_such_function(&again) { error } else { again })?;
+    let function = args.callers.as_ref().or(args.callees.as_ref()).map_or("", String::as_str);
+    output::say(format_args!(
+        "note: {function:?} is nowhere but inlined into its callers: inlined functions are told apart here, as by --inline"
+    ));
+    Ok(outcome)
+}
+
+fn is_no_such_function(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(ReportError::NoSuchFunction(_)))
+}
+
+fn run_once(args: &ReportArgs, paging: Paging) -> Outcome {
     if args.format() == Format::Html && args.output.is_none() {
         bail!("a page is read in a browser: name a file with -o, such as -o energy.html");
     }
+    if args.format() == Format::Html {
+        output::check_page(args.output.as_deref())?;
+    }
     if args.svg.is_some() && args.rows() != Some(By::Bucket) {
         bail!("--svg draws buckets: add --by bucket; pictures of functions are made by `eprof flamegraph`");
+    }
+    if args.svg.as_deref() == Some(Path::new("-")) && output::is_stdout(args.output.as_deref()) {
+        bail!("the table and the picture would both go to standard output: name a file for one of them");
     }
     let paths = args.input.paths()?;
     args.check_by(&paths)?;
@@ -193,7 +219,7 @@ pub fn run(mut args: ReportArgs, paging: Paging) -> Outcome {
     if args.rows() == Some(By::Kernel) {
         only_launches(&mut options, profile)?;
     }
-    let report = || Report::new(analysis, symbols, &options);
+    let report = || Report::new(analysis, symbols, &options)?.of_something();
     let tree = |whole| {
         let options = TreeOptions {
             subject: subject.clone(),
@@ -209,10 +235,14 @@ pub fn run(mut args: ReportArgs, paging: Paging) -> Outcome {
     let progress = WorkProgress::of("adding up");
     let rows = has_rows.then(report).transpose()?;
     drop(progress);
-    paging.write_to(args.output.as_deref(), |out| match (&rows, args.format()) {
-        (Some(report), Format::Json) => json::write(report, out),
+    let path = args.output.as_deref();
+    if let Some(report) = rows.as_ref().filter(|_| args.format() == Format::Table) {
+        paging.write_text_to(path, |out| table::write(report, &args.style(), out))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    paging.write_to(path, |out| match (&rows, args.format()) {
         (Some(report), Format::Csv) => csv::write(report, out),
-        (Some(report), _) => table::write(report, &args.style(), out),
+        (Some(report), _) => json::write(report, out),
         (None, Format::Html) => {
             let extras = Extras { symbols: Some(symbols), ..Extras::default() };
             html::write_with(&tree(false)?, &report()?, extras, out)
@@ -251,6 +281,16 @@ fn only_launches(options: &mut Options, profile: &Profile) -> anyhow::Result<()>
 }
 
 impl ReportArgs {
+    /// Whether the function whose callers or callees were asked for may be one that was inlined everywhere, and the recording can
+    /// be read again to find out.
+    fn may_be_inlined(&self, error: &anyhow::Error) -> anyhow::Result<bool> {
+        let is_read_once = |path: &PathBuf| !path.is_file();
+        Ok(is_no_such_function(error)
+            && !self.input.is_without_inlined()
+            && !self.inline()
+            && !self.input.paths()?.iter().any(is_read_once))
+    }
+
     fn run_buckets(&self, loaded: &Loaded, paging: Paging) -> Outcome {
         let report = BucketReport::new(loaded.analysis.as_ref(), &loaded.symbols)?;
         if let Some(path) = &self.svg {
@@ -261,7 +301,7 @@ impl ReportArgs {
         let width = self.style().width;
         match self.format() {
             Format::Table => {
-                paging.write_to(self.output.as_deref(), |out| report.write_table(limit, width, out))?
+                paging.write_text_to(self.output.as_deref(), |out| report.write_table(limit, width, out))?
             }
             Format::Json => paging.write_to(self.output.as_deref(), |out| report.write_json(out))?,
             Format::Csv => paging.write_to(self.output.as_deref(), |out| report.write_csv(out))?,
@@ -401,7 +441,7 @@ impl ReportArgs {
     }
 
     fn style(&self) -> Style {
-        let to_stdout = self.output.is_none();
+        let to_stdout = output::is_stdout(self.output.as_deref());
         let style = Style {
             width: output::table_width(to_stdout),
             color: to_stdout && self.color.on_stdout(),

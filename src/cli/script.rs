@@ -75,7 +75,7 @@ pub fn run(mut args: ScriptArgs, paging: Paging) -> Outcome {
     }
     let recording = input::open(&args.input)?;
     if args.header_only {
-        paging.write_to(None, |out| header::write(&recording, out))?;
+        paging.write_text_to(None, |out| header::write(&recording, out))?;
         return Ok(ExitCode::SUCCESS);
     }
     let fields = args.fields.unwrap_or_default();

@@ -7,14 +7,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use eprof::label::visible_lines;
 use eprof::measure::Subject;
 use eprof::measure::runs::{self, BeginningRun, Finished, RunError, RunOptions};
 use eprof::stat::{self, MeasuredDomain, Slice};
 
 use super::Outcome;
 use super::meters::MeterArgs;
-use super::output::{say, warn, write_to};
+use super::output::{on_stderr, say, warn, write_to};
 use super::progress_line::ProgressLine;
 use super::record::seconds;
 
@@ -143,7 +142,7 @@ pub fn run(args: StatArgs) -> Outcome {
     match args.output {
         Some(path) => write_to(Some(&path), |out| out.write_all(text.as_bytes()))?,
         // If nobody listens any more, the program's exit status still counts.
-        None => drop(io::stderr().write_all(visible_lines(&text).as_bytes())),
+        None => drop(io::stderr().write_all(on_stderr(&text).as_bytes())),
     }
     // JSON has them already.
     if !args.json || options.interval.is_some() {
@@ -198,7 +197,7 @@ impl Slices<'_> {
         let text = heading + &lines;
         // Should nobody listen any more, the program still ends as it likes.
         match self.output {
-            None => drop(io::stderr().write_all(visible_lines(&text).as_bytes())),
+            None => drop(io::stderr().write_all(on_stderr(&text).as_bytes())),
             Some(path) if path == Path::new("-") => drop(io::stdout().write_all(text.as_bytes())),
             Some(_) => self.text += &text,
         }

@@ -15,9 +15,10 @@ use eprof::verify::{self, Bench, Commands, Progress, Stage, Task, VerifyOptions}
 mod show;
 
 use super::Outcome;
+use super::letters;
 use super::meters::MeterArgs;
 use super::model::{folder_for_new, folders};
-use super::output::{say, write_to};
+use super::output::{say, write_text_to, write_to};
 use super::record::seconds;
 use super::stage_bar::StageBar;
 use super::tune::GUARD_VERB;
@@ -121,7 +122,7 @@ pub fn run(args: VerifyArgs) -> Outcome {
     // All that needs them is open; what is run of eprof itself has its own.
     privileges::drop_unless_root()?;
     if args.dry_run {
-        show::plan(&mut io::stdout().lock(), &bench)?;
+        show::plan(&mut letters::stdout(), &bench)?;
         return Ok(ExitCode::SUCCESS);
     }
     // Two minutes later it would be too late to say that there is no place for it.
@@ -130,13 +131,15 @@ pub fn run(args: VerifyArgs) -> Outcome {
     let found = bench.run(&mut bar)?;
     drop(bar);
     let kept = folder.map(|folder| verify::save(&folder, &found)).transpose()?;
-    write_to(args.output.as_deref(), |out| match args.format {
-        Format::Table => show::table(out, &found),
-        Format::Csv => show::csv(out, &found),
-        Format::Json => serde_json::to_writer_pretty(&mut *out, &found)
-            .map_err(io::Error::from)
-            .and_then(|()| writeln!(out)),
-    })?;
+    let path = args.output.as_deref();
+    match args.format {
+        Format::Table => write_text_to(path, |out| show::table(out, &found)),
+        Format::Csv => write_to(path, |out| show::csv(out, &found)),
+        Format::Json => write_to(path, |out| {
+            serde_json::to_writer_pretty(&mut *out, &found).map_err(io::Error::from)?;
+            writeln!(out)
+        }),
+    }?;
     if let Some(kept) = kept.filter(|_| !args.quiet) {
         say(format_args!("kept for reports in {}", kept.display()));
     }

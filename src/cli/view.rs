@@ -15,6 +15,7 @@ use super::Outcome;
 use super::by::{self, tell_what_is_missing};
 use super::ending::{self, Named};
 use super::flamegraph::RootArg;
+use super::folder::folder;
 use super::input::{InputArgs, Loaded, Needed, SelectArgs};
 use super::new_file::keep_inputs;
 use super::output;
@@ -72,7 +73,7 @@ pub struct ViewArgs {
 
     /// Put the source lines that took something into the page, with those around them. They are found where the
     /// compiler found them, or in FOLDER by their paths or the ends of these.
-    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true)]
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true, value_parser = folder())]
     source: Option<Option<PathBuf>>,
 
     /// Leave out the instructions of the functions that took most.
@@ -94,6 +95,7 @@ pub struct ViewArgs {
 /// Runs the verb.
 pub fn run(args: ViewArgs) -> Outcome {
     ending::format(Some(Page::Html), Some(&args.output))?;
+    output::check_page(Some(&args.output))?;
     let paths = args.input.paths()?;
     let older = args.diff.as_ref().map(|path| recordings::expand(std::slice::from_ref(path))).transpose()?;
     let inputs: Vec<&Path> = paths.iter().chain(older.iter().flatten()).map(PathBuf::as_path).collect();
@@ -107,11 +109,18 @@ pub fn run(args: ViewArgs) -> Outcome {
     let older_tree = older.as_ref().map(|older| args.tree(older)).transpose()?;
     let report = Report::new(newer.analysis.as_ref(), &newer.symbols, &args.report_options(&newer))?;
     drop(progress);
-    let sources =
+    let mut sources =
         args.source.as_ref().map(|folder| Sources::new(folder.iter().cloned().collect(), newer.started));
-    let extras =
-        Extras { symbols: Some(&newer.symbols), sources, code: code.as_ref(), older: older_tree.as_ref() };
+    let extras = Extras {
+        symbols: Some(&newer.symbols),
+        sources: sources.as_mut(),
+        code: code.as_ref(),
+        older: older_tree.as_ref(),
+    };
     output::write_to(Some(&args.output), |out| html::write_with(&tree, &report, extras, out))?;
+    if let Some(sources) = sources {
+        output::warn(sources.none_found().into_iter().chain(sources.warnings()));
+    }
     // The page folds its notes away.
     output::warn(&newer.profile().warnings);
     // Its program may have been built anew since, and then its functions have no names.

@@ -67,6 +67,14 @@ pub enum ReadError {
          so that its records cannot be told apart"
     )]
     MixedLayouts,
+    /// The file ends in the middle of its header.
+    #[error("the recording is cut off within its header: of {needed} bytes {present} are there")]
+    HeaderCutOff {
+        /// Bytes that the header has.
+        needed: u64,
+        /// Bytes of the file.
+        present: u64,
+    },
     /// The file ends in the middle of a record.
     #[error(
         "the recording is cut off at byte {offset}: the next record has {needed} bytes, {present} are there"
@@ -124,6 +132,6 @@ impl ReadError {
     /// The end of the recording is missing, as when the recorder was killed or a copy is incomplete;
     /// everything before is sound.
     pub fn is_truncation(&self) -> bool {
-        matches!(self, Self::Truncated { .. })
+        matches!(self, Self::Truncated { .. } | Self::HeaderCutOff { .. })
     }
 }

@@ -51,13 +51,12 @@ pub(crate) fn head(path: &Path, bytes: &[u8]) -> Result<Head, ReadError> {
         }
         _ => return Err(not_perf_data()),
     };
-    let cut_off = ReadError::Truncated { offset: 0, needed: PIPE_HEADER_SIZE, present: bytes.len() as u64 };
+    let cut_off = |needed| ReadError::HeaderCutOff { needed, present: bytes.len() as u64 };
     let mut fields = Cursor::new(&bytes[8..], order);
-    match fields.u64().ok_or(cut_off)? {
+    match fields.u64().ok_or_else(|| cut_off(PIPE_HEADER_SIZE))? {
         PIPE_HEADER_SIZE => Ok(Head::Pipe(order)),
         size if size >= FILE_HEADER_SIZE => {
-            let cut_off = ReadError::Truncated { offset: 0, needed: size, present: bytes.len() as u64 };
-            file_header(&mut fields).map(|header| Head::File(order, header)).ok_or(cut_off)
+            file_header(&mut fields).map(|header| Head::File(order, header)).ok_or_else(|| cut_off(size))
         }
         _ => Err(ReadError::Header { offset: 8, what: "its length is impossible" }),
     }
@@ -137,19 +136,20 @@ pub(crate) fn attrs(
     Ok(attrs)
 }
 
-/// The feature sections of a file; those that were cut off are left out.
-pub(crate) fn features(bytes: &[u8], order: ByteOrder, header: &FileHeader) -> Features {
+/// The feature sections of a file; those that were cut off are left out and counted.
+pub(crate) fn features(bytes: &[u8], order: ByteOrder, header: &FileHeader) -> (Features, u32) {
     let mut features = Features::default();
     let table = header.data.offset.checked_add(header.data.size).and_then(|end| usize::try_from(end).ok());
     let Some(table) = table.filter(|_| header.data.size > 0).and_then(|table| bytes.get(table..)) else {
-        return features;
+        return (features, 0);
     };
     let mut table = Cursor::new(table, order);
-    let present = (0..256).filter(|&bit| header.has_feature(bit));
-    for (bit, place) in present.map_while(|bit| Some((bit, section(&mut table)?))) {
-        if let Some(section) = section_bytes(bytes, place) {
-            features.read_section(bit, section, order);
+    let mut cut_off = 0;
+    for bit in (0..256).filter(|&bit| header.has_feature(bit)) {
+        match section(&mut table).and_then(|place| section_bytes(bytes, place)) {
+            Some(section) => features.read_section(bit, section, order),
+            None => cut_off += 1,
         }
     }
-    features
+    (features, cut_off)
 }

@@ -30,6 +30,7 @@ pub struct PerfData {
     data: Data,
     events: Vec<EventDesc>,
     features: Features,
+    features_cut_off: u32,
     decoder: Decoder,
 }
 
@@ -100,14 +101,14 @@ impl PerfData {
             Head::File(order, header) => {
                 let data = header::data(&header, bytes.len())?;
                 let attrs = header::attrs(&bytes, order, &header)?;
-                let features = header::features(&bytes, order, &header);
+                let (features, features_cut_off) = header::features(&bytes, order, &header);
                 let found = if features.event_descriptions.is_empty() {
                     announced(&bytes, data.range.clone(), order, Extent::BeforeSamples)
                 } else {
                     Announced::default()
                 };
                 let events = events(attrs, &features, &found);
-                Self::with_events(bytes, order, data, events, features)
+                Ok(Self { features_cut_off, ..Self::with_events(bytes, order, data, events, features)? })
             }
             Head::Pipe(order) => {
                 let range = PIPE_HEADER_SIZE as usize..bytes.len();
@@ -132,7 +133,7 @@ impl PerfData {
             return Err(ReadError::NoEvents);
         }
         let decoder = Decoder::new(events.iter().map(|event| (&event.attr, &event.ids[..])))?;
-        Ok(Self { bytes, byte_order, data, events, features, decoder })
+        Ok(Self { bytes, byte_order, data, events, features, features_cut_off: 0, decoder })
     }
 
     /// The recorded events; [`EventIndex`] counts them.
@@ -160,6 +161,12 @@ impl PerfData {
     /// the records and all [features](PerfData::features) are missing.
     pub fn is_complete(&self) -> bool {
         self.data.finished && self.data.missing == 0
+    }
+
+    /// How many [features](PerfData::features) the recorder wrote that lie behind the file's end: of a copy that was cut off
+    /// behind the last of its records, which are all there.
+    pub fn features_cut_off(&self) -> u32 {
+        self.features_cut_off
     }
 
     /// Bytes of the file.

@@ -69,6 +69,9 @@ pub struct Profile {
     pub cell_variances: Vec<f64>,
     /// The recording in pieces of time, in order, without gaps. Only kept on request.
     pub slices: Vec<TimeSlice>,
+    /// When each of the samples was taken, in the order of time; empty where slices are not kept, where there are more than
+    /// [`MOST_SAMPLE_TIMES`], and of profiles in parts or merged.
+    pub sample_times: Vec<SampleTime>,
     /// Of a merged profile, the gaps in which nobody recorded. Slices leave them out; none lies on both sides of one.
     pub gaps: Vec<Gap>,
     /// How joules were divided among samples; `None` where there are none.
@@ -219,6 +222,20 @@ pub struct TimeSlice {
     pub balance: Balance,
     /// What cells had of it; those without anything are left out.
     pub by_cell: Vec<InSlice>,
+}
+
+/// So many samples are told one by one at most: what shows more in a picture, or reads a file of more, gains nothing by it.
+pub const MOST_SAMPLE_TIMES: usize = 500_000;
+
+/// When a sample was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleTime {
+    /// Since when it stands for what ran.
+    pub start: Timestamp,
+    /// When it was taken.
+    pub end: Timestamp,
+    /// Its cell, by its place in the profile's table.
+    pub cell: u32,
 }
 
 /// Time in which nobody recorded.

@@ -24,9 +24,7 @@ pub enum ReportError {
         known: String,
     },
     /// No sample has such a function on its stack.
-    #[error(
-        "no function is named {0:?} and none matches it as a regular expression; inlined functions are found with `--inline`"
-    )]
+    #[error("no function is named {0:?} and none matches it as a regular expression")]
     NoSuchFunction(String),
     /// There is nothing to annotate by that name.
     #[error(
@@ -39,6 +37,21 @@ pub enum ReportError {
         name: String,
         /// Functions of similar names, as the end of a clause; empty if there are none.
         similar: String,
+    },
+    /// There is nothing to annotate by that name, and more code without names than what may have been meant took.
+    #[error(
+        "no function is called {name:?}, and {share:.1} % lies in code without names: {causes}{instead}",
+        share = share * 100.0
+    )]
+    NamesMissing {
+        /// What was asked for.
+        name: String,
+        /// How much of everything lies in code without names, from 0 to 1.
+        share: f64,
+        /// Why there are none.
+        causes: String,
+        /// Which functions have what was asked for in their names, as the end of a sentence; empty if none.
+        instead: String,
     },
     /// What was to be annotated is no function's name, and no pattern either.
     #[error("no function of this recording is named {name:?}, and it is {why}")]

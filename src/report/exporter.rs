@@ -4,6 +4,9 @@ use std::io::Write;
 use std::time::SystemTime;
 
 use super::error::ReportError;
+use super::nothing_selected;
+use super::select::Selected;
+use super::stack_filter::StackFilter;
 use super::tree::{CallTree, TreeOptions};
 use crate::profile::ProfileParts;
 use crate::symbolize::Symbols;
@@ -24,6 +27,24 @@ pub struct Exported<'a> {
 }
 
 impl<'a> Exported<'a> {
+    /// Refuses to export nothing, as the formats of call trees do.
+    ///
+    /// # Errors
+    /// If no sample is selected, or the options name something that the profile does not have.
+    pub(super) fn check_something(&self) -> Result<(), ReportError> {
+        let (profile, selection) = (self.profile.profile(), &self.options.selection);
+        let selected = Selected::resolve(selection, profile)?;
+        let filter = StackFilter::new(profile, self.symbols, selection);
+        let mut has_some = false;
+        self.profile.for_each_part(&mut |part| {
+            has_some = has_some || filter.totals(part, &selected).iter().any(|totals| !totals.is_empty());
+        });
+        if has_some {
+            return Ok(());
+        }
+        Err(ReportError::NothingSelected(nothing_selected::why(selection, profile, self.symbols)))
+    }
+
     /// Its call paths, with a warning if some of them are folded.
     ///
     /// # Errors
@@ -50,6 +71,11 @@ pub trait Exporter: Sync {
 
     /// Of code it has functions alone, and no addresses.
     fn is_of_functions(&self) -> bool {
+        false
+    }
+
+    /// What reads it takes it compressed by gzip as well, which makes it many times smaller.
+    fn may_be_packed(&self) -> bool {
         false
     }
 

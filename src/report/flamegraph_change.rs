@@ -38,16 +38,16 @@ impl Sides {
         }
     }
 
-    fn change(&self) -> f64 {
+    pub fn change(&self) -> f64 {
         self.weights[1] - self.weights[0]
     }
 
-    fn error(&self) -> f64 {
+    pub fn error(&self) -> f64 {
         self.errors[0].hypot(self.errors[1])
     }
 
     /// The size of a change that is no matter of chance.
-    fn certain(&self) -> f64 {
+    pub fn certain(&self) -> f64 {
         let size = self.change().abs();
         if size > 2.0 * self.error() { size } else { 0.0 }
     }
@@ -99,7 +99,7 @@ pub(super) struct Changes<'d> {
 }
 
 /// A change of so small a share of the whole is none.
-const ROUNDING: f64 = 1e-12;
+pub(super) const ROUNDING: f64 = 1e-12;
 
 impl<'d> Changes<'d> {
     /// Of paths in the order of [`by_names`]; `total` is the larger of both recordings'.

@@ -14,7 +14,7 @@ use crate::label::{Label, ShortNames};
 use crate::units::Joules;
 
 /// Frames narrower than this share of the whole are left out: they would be lost in the tree.
-const NARROWEST: f64 = 0.01;
+pub(super) const NARROWEST: f64 = 0.01;
 /// A frame that takes more than this share of its caller is all that the caller does: an arrow says so, and it stands no
 /// deeper, so that chains of callers leave room for names.
 const ALL_OF_CALLER: f64 = 0.995;
@@ -52,8 +52,8 @@ pub fn write(tree: &CallTree<'_>, style: &Style, mut out: impl Write) -> Result<
     writeln!(out, "{}\n", Label::new(&provenance(&tree.summary, tree.weight)).shortened(style.width))?;
     let largest = nodes.list.iter().map(|node| node.weight).fold(0.0, f64::max);
     let scale = Scale::for_largest(Joules::from_joules(largest));
-    let bar = if style.width < NARROW { SHORT_BAR } else { BAR };
-    let mut page = Page { tree, total, scale, bar, style: *style, names: ShortNames::default() };
+    let mut page =
+        Page { tree, total, scale, bar: bar_columns(style), style: *style, names: ShortNames::default() };
     let mut left_out = 0.0;
     // Depth and frame; the next one last.
     let mut open: Vec<(usize, usize)> = nodes.roots.iter().rev().map(|&root| (0, root)).collect();
@@ -212,8 +212,13 @@ fn color(class: Option<FrameClass>) -> &'static str {
     }
 }
 
+/// Columns of a bar.
+pub(super) fn bar_columns(style: &Style) -> usize {
+    if style.width < NARROW { SHORT_BAR } else { BAR }
+}
+
 /// A share of so many columns, to an eighth of one; never nothing.
-fn bar(share: f64, columns: usize) -> String {
+pub(super) fn bar(share: f64, columns: usize) -> String {
     const PARTS: [char; 8] = ['▏', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let eighths = ((share.clamp(0.0, 1.0) * (columns * 8) as f64).round() as usize).max(1);
     let (full, part) = (eighths / 8, eighths % 8);

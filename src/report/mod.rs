@@ -27,6 +27,7 @@ mod flamegraph_change;
 mod flamegraph_frames;
 pub mod flamegraph_png;
 pub mod flamegraph_text;
+pub mod flamegraph_text_change;
 pub mod folded;
 mod frames;
 mod groups;

@@ -59,6 +59,7 @@ impl Exporter for Otlp {
     }
 
     fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
+        exported.check_something()?;
         let profile = exported.profile.profile();
         let selected = Selected::resolve(&exported.options.selection, profile)?;
         let filter = StackFilter::new(profile, exported.symbols, &exported.options.selection);

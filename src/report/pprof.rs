@@ -102,6 +102,7 @@ impl Exporter for Pprof {
     }
 
     fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
+        exported.check_something()?;
         // A compressor that is handed a word at a time clears its buffer for each.
         let mut out = BufWriter::with_capacity(1 << 16, GzEncoder::new(out, Compression::default()));
         write(exported.profile, exported.symbols, &exported.options.selection, &mut out)?;

@@ -274,11 +274,19 @@ fn whole_name(report: &Report) -> &'static str {
 }
 
 fn footer(report: &Report, style: &Style) -> String {
-    [about_weights(report, style), about_inlined(report).to_owned()]
+    [about_weights(report, style), about_inlined(report).to_owned(), about_unknown(report)]
         .into_iter()
         .filter(|text| !text.is_empty())
         .collect::<Vec<_>>()
         .join("; ")
+}
+
+/// What rows are of that stand in the place of functions without names, and of callers that nobody knows.
+fn about_unknown(report: &Report) -> String {
+    let has = |name: &str| report.rows.iter().any(|row| row.name.as_str().starts_with(name));
+    let code = has("[unknown]").then_some("[unknown]: code in no file and in no map of a compiler");
+    let callers = has("[unknown: ").then_some("[unknown: ...]: why its callers are not known");
+    code.into_iter().chain(callers).collect::<Vec<_>>().join("; ")
 }
 
 /// Whose rows have what inlined functions took: tables and pages differ, unless one says which is wanted.
@@ -342,7 +350,9 @@ fn about_estimate(report: &Report) -> Option<String> {
     let constant = report.whole.watts().filter(|_| summary.is_by_time && !report.includes_balance);
     if let Some(watts) = constant {
         let separator = if text.is_empty() { "" } else { ". " };
-        text += &format!("{separator}No watts by row: joules follow time here, {watts} of all code");
+        let error = report.whole.watts_error().filter(|_| has_errors(report));
+        let error = error.map(|error| format!(" ± {error}")).unwrap_or_default();
+        text += &format!("{separator}No watts by row: joules follow time here, {watts}{error} of all code");
     }
     (!text.is_empty()).then_some(text)
 }

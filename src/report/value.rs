@@ -116,6 +116,8 @@ pub struct Report {
     pub includes_balance: bool,
     /// What the reader must know.
     pub warnings: Vec<Label>,
+    /// Why nothing is selected, where nothing is: in a piece of time that is as it should be, in a whole recording it is a mistake.
+    nothing: Option<String>,
 }
 
 impl Report {
@@ -142,6 +144,17 @@ impl Report {
         Ok(Self::of_sums(profile, symbols, options, &selected, found))
     }
 
+    /// The same, where a user chose what it is of: a report of nothing is not what was wanted.
+    ///
+    /// # Errors
+    /// If nothing is selected.
+    pub fn of_something(self) -> Result<Self, ReportError> {
+        match self.nothing {
+            Some(why) => Err(ReportError::NothingSelected(why)),
+            None => Ok(self),
+        }
+    }
+
     /// Of what was added up.
     pub(super) fn of_sums(
         profile: &Profile,
@@ -152,12 +165,8 @@ impl Report {
     ) -> Self {
         let Found { rows, chosen, not_selected, in_cells, paths } = found;
 
-        let nothing = (selected.partial && rows.is_empty()).then(|| {
-            Label::new(&format!(
-                "nothing to show: {}",
-                nothing_selected::why(&options.selection, profile, symbols)
-            ))
-        });
+        let nothing = (selected.partial && rows.is_empty())
+            .then(|| nothing_selected::why(&options.selection, profile, symbols));
         let neighbours = options.neighbours.as_ref();
         let neighbours_of = neighbours.map(|of| (of.side, Label::new(of.function.name())));
         let summary = Summary::new(profile, selected, options.subject.as_deref());
@@ -180,9 +189,9 @@ impl Report {
             warnings: warnings(profile, &summary, &in_cells)
                 .into_iter()
                 .chain(paths.map(|text| Label::new(&text)))
-                .chain(nothing)
                 .collect(),
             summary,
+            nothing,
         };
         report.finish(options);
         report
@@ -216,6 +225,11 @@ impl Report {
                 std::mem::take(&mut self.rows).into_iter().partition(|row| rows::matches(row, pattern));
             self.filtered = (filtered.len(), sum(self, &filtered));
             self.rows = kept;
+            if self.rows.is_empty() && self.nothing.is_none() {
+                let named = if self.by.is_by_frame() { "name or module" } else { "name" };
+                let kind = self.by.name();
+                self.warnings.push(Label::new(&format!("no {kind}'s {named} matches --filter {pattern}")));
+            }
         }
         if options.own_only {
             let weight = self.weight;

@@ -104,11 +104,16 @@ impl SymbolCache {
     pub fn symbolize(&mut self, modules: &[Module], addresses: &[CodeAddress]) -> Symbols {
         self.asked += 1;
         let places = self.places(modules, addresses);
-        let is_unknown = |code: &&CodeAddress| {
-            let Some(place) = places.get(code.module.0 as usize) else { return false };
-            place.is_none_or(|place| self.known[place].of(code.address).is_none())
+        // To look for a place in what is kept of a large program takes longer than to remember it.
+        let known: Vec<Option<Place>> = addresses
+            .iter()
+            .map(|code| self.known_of(&places, code.module)?.of(code.address).cloned())
+            .collect();
+        let is_unknown = |(code, known): &(&CodeAddress, &Option<Place>)| {
+            known.is_none() && (code.module.0 as usize) < modules.len()
         };
-        let mut unknown: Vec<CodeAddress> = addresses.iter().filter(is_unknown).copied().collect();
+        let unknown = addresses.iter().zip(&known).filter(is_unknown);
+        let mut unknown: Vec<CodeAddress> = unknown.map(|(code, _)| *code).collect();
         // Names of code that may have another one the next time are for this time only.
         let mut now: FxHashMap<CodeAddress, Place> = FxHashMap::default();
         let mut warnings: Vec<SymbolWarning> = Vec::new();
@@ -124,9 +129,14 @@ impl SymbolCache {
             self.learn(&places, of_file, &found, &mut now);
             warnings.extend(found.warnings);
         }
-        let symbols = self.build(&places, addresses, &now, warnings);
+        let symbols = self.build(&places, addresses, known, &now, warnings);
         self.forget();
         symbols
+    }
+
+    /// What is kept of a module.
+    fn known_of(&self, places: &[Option<usize>], module: ModuleId) -> Option<&Known> {
+        place_of(places, module).map(|place| &self.known[place])
     }
 
     /// Where each module is among those that are known: none that nothing is kept of, or nothing asked of now.
@@ -193,11 +203,13 @@ impl SymbolCache {
         }
     }
 
-    /// Of each module's addresses, in ascending order, the places that are known now.
+    /// Of each module's addresses, in ascending order, the places that are known now; `before` are those of addresses that were
+    /// known before.
     fn build(
         &self,
         places: &[Option<usize>],
         addresses: &[CodeAddress],
+        before: Vec<Option<Place>>,
         now: &FxHashMap<CodeAddress, Place>,
         warnings: Vec<SymbolWarning>,
     ) -> Symbols {
@@ -209,14 +221,15 @@ impl SymbolCache {
         let mut builder = SymbolsBuilder::new(addresses.len());
         for of_module in items.chunk_by(|a, b| a.0 == b.0) {
             let id = of_module[0].0;
-            let known = place_of(places, id).map(|place| &self.known[place]);
+            let known = self.known_of(places, id);
             let mut found = FoundFrames::default();
             let mut functions: FxHashMap<*const Named, FunctionId> = FxHashMap::default();
             let mut files: FxHashMap<Arc<str>, FileId> = FxHashMap::default();
             for same in of_module.chunk_by(|a, b| a.1.address == b.1.address) {
-                let (_, Item { address, .. }, kernel) = same[0];
+                let (_, Item { address, index }, kernel) = same[0];
                 let code = CodeAddress { module: id, address, kernel };
-                let place = known.and_then(|known| known.of(address)).or_else(|| now.get(&code));
+                let learned = || known.and_then(|known| known.of(address)).or_else(|| now.get(&code));
+                let place = before[index as usize].as_ref().or_else(learned);
                 if let Some(Place { function: named, file, line }) = place {
                     let function = *functions.entry(Arc::as_ptr(named)).or_insert_with(|| {
                         let is_other = named.name != named.raw_name;

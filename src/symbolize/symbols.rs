@@ -229,6 +229,8 @@ impl FoundFrames {
 /// Functions of one module, by what tells that one is the same.
 #[derive(Default)]
 struct KnownFunctions {
+    /// Some are known by their names alone.
+    finds_by_name: bool,
     by_address: FxHashMap<u64, FunctionId>,
     by_declaration: FxHashMap<Declaration, FunctionId>,
     by_name: FxHashMap<Arc<str>, FunctionId>,
@@ -257,7 +259,9 @@ impl SymbolsBuilder {
     pub(crate) fn merge(&mut self, module: ModuleId, runs: &[(&[Item], &FoundFrames)]) {
         let mut ids: Vec<Vec<FunctionId>> =
             runs.iter().map(|(_, found)| vec![FunctionId(0); found.functions.len()]).collect();
-        let mut known = KnownFunctions::default();
+        let has_address = |function: &FoundFunction| function.address.is_some();
+        let finds_by_name = !runs.iter().all(|(_, found)| found.functions.iter().all(has_address));
+        let mut known = KnownFunctions { finds_by_name, ..KnownFunctions::default() };
         // Those with an address first: an inlined copy then finds the function that it is a copy of.
         for with_address in [true, false] {
             for ((_, found), ids) in runs.iter().zip(&mut ids) {
@@ -324,7 +328,7 @@ impl SymbolsBuilder {
         if let Some(declaration) = &found.declaration {
             known.by_declaration.entry(declaration.clone()).or_insert(id);
         }
-        if found.address.is_some() || found.declaration.is_none() {
+        if known.finds_by_name && (found.address.is_some() || found.declaration.is_none()) {
             known.by_name.entry(raw_name.clone()).or_insert(id);
         }
         let (address, known) = (found.address, found.known);
@@ -346,6 +350,10 @@ impl SymbolsBuilder {
     }
 
     fn share(&mut self, text: &Arc<str>) -> Arc<str> {
+        // Somebody keeps it anyway.
+        if Arc::strong_count(text) > 1 {
+            return text.clone();
+        }
         if let Some(known) = self.strings.get(text) {
             return known.clone();
         }

@@ -14,6 +14,17 @@ pub enum TextError {
          FILE COMMAND` records anew"
     )]
     Empty,
+    /// It begins as collapsed stacks, and has a line that is none.
+    #[error(
+        "it looks like collapsed stacks, but line {line} is none: {text:?}; each is functions with `;` between them, a blank and a \
+         number"
+    )]
+    NoStack {
+        /// The line's number, from 1.
+        line: u64,
+        /// What it begins with.
+        text: String,
+    },
     /// A text, but none of those that are known.
     #[error(
         "it is text that is neither a recording (perf.data) nor a profile that eprof reads: the output of `perf script`, \

@@ -8,6 +8,10 @@ use super::{collapsed, perf_script, simpleperf};
 pub(super) const BEGINNING: usize = 1 << 16;
 /// So many lines must look like collapsed stacks.
 const LOOKED_AT: usize = 100;
+/// So many letters of a line are shown.
+const LONGEST_SHOWN: usize = 60;
+/// One of so many may be something else: it is left out, and told by its number.
+const STRANGE_OF: usize = 10;
 
 /// The kind of text that begins like this.
 pub(super) fn of(beginning: &[u8]) -> Option<TextKind> {
@@ -29,7 +33,9 @@ pub(super) fn of(beginning: &[u8]) -> Option<TextKind> {
         return Some(TextKind::PerfScript);
     }
     let looked_at = &lines[..lines.len().min(LOOKED_AT)];
-    looked_at.iter().all(|line| collapsed::parse(line).is_some()).then_some(TextKind::Collapsed)
+    let strange = looked_at.iter().filter(|line| collapsed::parse(line).is_none()).count();
+    let is_collapsed = collapsed::parse(first).is_some() && strange * STRANGE_OF <= looked_at.len();
+    is_collapsed.then_some(TextKind::Collapsed)
 }
 
 /// Why what begins like this is of no kind.
@@ -38,9 +44,20 @@ pub(super) fn why_none(beginning: &[u8]) -> TextError {
     let is_utf8 = std::str::from_utf8(beginning).map_or_else(|error| error.error_len().is_none(), |_| true);
     match beginning {
         [] => TextError::Empty,
-        _ if is_utf8 && !beginning.contains(&0) => TextError::Unknown,
+        _ if is_utf8 && !beginning.contains(&0) => no_stack(beginning).unwrap_or(TextError::Unknown),
         _ => TextError::Binary,
     }
+}
+
+/// Which line is no collapsed stack, of a text whose first line is one.
+fn no_stack(beginning: &[u8]) -> Option<TextError> {
+    let text = String::from_utf8_lossy(beginning);
+    let is_content = |(_, line): &(u64, &str)| !line.trim().is_empty() && !line.starts_with('#');
+    let mut lines = (1..).zip(text.lines()).filter(is_content);
+    let is_stack = |line: &str| collapsed::parse(line).is_some();
+    lines.next().filter(|(_, first)| is_stack(first))?;
+    let (line, text) = lines.find(|(_, line)| !is_stack(line))?;
+    Some(TextError::NoStack { line, text: text.chars().take(LONGEST_SHOWN).collect() })
 }
 
 #[cfg(test)]
@@ -63,6 +80,14 @@ mod tests {
     #[test]
     fn why_something_is_no_profile() {
         assert!(matches!(why_none(b""), TextError::Empty));
+        let said = why_none(b"# made by hand\nmain;work 12\n\nnonsense\n").to_string();
+        assert!(
+            said.starts_with("it looks like collapsed stacks, but line 4 is none: \"nonsense\""),
+            "{said}"
+        );
+        let most = "main;work 12\n".repeat(9);
+        assert_eq!(of(format!("{most}nonsense\n").as_bytes()), Some(TextKind::Collapsed), "one of ten");
+        assert_eq!(of(format!("nonsense\n{most}").as_bytes()), None, "what begins with something else is it");
         assert!(matches!(why_none("Liebes Tagebuch: schön".as_bytes()), TextError::Unknown));
         assert!(
             matches!(why_none("ö".as_bytes().split_at(1).0), TextError::Unknown),

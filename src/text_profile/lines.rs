@@ -47,9 +47,13 @@ impl<R: BufRead> Lines<R> {
     /// What the reader must know of the lines that meant nothing.
     pub(super) fn warning(&self) -> Option<String> {
         let Self { strange, first_strange, .. } = self;
-        (*strange > 0).then(|| {
-            format!("{strange} lines were not understood and are left out; the first is line {first_strange}")
-        })
+        match strange {
+            0 => None,
+            1 => Some(format!("a line was not understood and is left out: line {first_strange}")),
+            _ => Some(format!(
+                "{strange} lines were not understood and are left out; the first is line {first_strange}"
+            )),
+        }
     }
 }
 

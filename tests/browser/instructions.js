@@ -30,6 +30,13 @@ module.exports = async (page, data) => {
       if (said > 0) assert.ok(seen.rows[at].some((cell) => cell.endsWith(`: ${text(said)}`)), `${seen.rows[at]}: ${text(said)}`);
     });
     assert.strictEqual(seen.rows.filter(([amount]) => amount !== '').length, heaviest.taken.length / 5);
+    // As annotate says it: of what the function took, with all that was inlined into it.
+    for (let at = 0; at < heaviest.taken.length; at += 5) {
+      const [index, weight] = heaviest.taken.slice(at, at + 2);
+      assert.strictEqual(seen.rows[index][0], `${(weight / heaviest.own * 100).toFixed(1)} %`);
+    }
+    const [wide, room] = await page.run(`(({ scrollWidth, clientWidth }) => [scrollWidth, clientWidth])(document.querySelector('.instructions'))`);
+    assert.ok(wide <= room + 1, `columns of ${wide} pixels in ${room}`);
     assert.strictEqual(seen.inlined > 0, heaviest.inlined.some((said, at) => at % 2 === 1 && said > 0), 'what was inlined is marked');
     // A click on one of those that took most shows where it stands.
     if (heaviest.taken.length > 5) {

@@ -59,6 +59,7 @@ pub(crate) fn assemble(
         warnings,
         by_event,
         made_up,
+        sample_times,
         ..
     } = attributed;
     let Collected { callers, addresses, .. } = gathered.collected;
@@ -92,6 +93,7 @@ pub(crate) fn assemble(
         addresses,
         stacks,
         cells,
+        sample_times,
         division,
         has_call_paths: options.dimensions.stacks && follows_calls(recording),
         copies_stacks: copies_stacks(recording),
@@ -147,6 +149,13 @@ pub(crate) fn assemble(
              there"
                 .to_owned(),
         );
+    }
+    let missing = recording.perf_data().features_cut_off();
+    if missing > 0 {
+        profile.warnings.push(format!(
+            "{CUT_OFF} behind its samples, which are all there: {missing} of the descriptions at its end are missing, such as \
+             which builds of programs ran (build-ids); copy it again"
+        ));
     }
     profile.warnings.extend(out_of_reach(gathered.hidden_callers, copies_tops_of_stacks(recording)));
     profile.warnings.extend(of_end);

@@ -19,7 +19,9 @@ use crate::analyze::sample_key::NO_CPU;
 use crate::analyze::steps::{Owner, SampleStep, Step, stream_of_cpu};
 use crate::attribute::{self, Attribution, Attributor, Charge, Quantum};
 use crate::hardware::DomainKind;
-use crate::profile::{Division, ErrorTerms, LostStretches, NO_CELL, SampleSequence, StackTable};
+use crate::profile::{
+    Division, ErrorTerms, LostStretches, MOST_SAMPLE_TIMES, NO_CELL, SampleSequence, SampleTime, StackTable,
+};
 use crate::recording::Recording;
 use crate::recording::metadata::Metadata;
 use crate::units::{Nanoseconds, Timestamp};
@@ -39,6 +41,8 @@ pub(crate) struct Attributing<'r> {
     /// Losses that are told when they begin, the first of them last.
     long_losses: Vec<Quantum>,
     errors: ErrorTerms,
+    /// When samples were taken, as long as they are not too many.
+    sample_times: Option<Vec<SampleTime>>,
     division: Option<Division>,
     warnings: Vec<String>,
     cpus_are_told_apart: bool,
@@ -85,6 +89,8 @@ pub(crate) struct Attributed {
     pub made_up: Vec<u64>,
     /// What there was to be seen of samples meanwhile.
     pub seen: Seen,
+    /// When samples were taken, if that was asked for and they are not too many.
+    pub sample_times: Vec<SampleTime>,
 }
 
 impl Attributed {
@@ -154,6 +160,7 @@ impl<'r> Attributing<'r> {
             lost: VecDeque::new(),
             long_losses: survey.long_losses(),
             errors,
+            sample_times: options.keep_buckets.then(Vec::new),
             division: plan.division,
             warnings: plan.warnings,
             cpus_are_told_apart: options.dimensions.cpus,
@@ -172,7 +179,7 @@ impl<'r> Attributing<'r> {
     /// Gives cells away in parts. `pool_factors` are those of the whole recording.
     pub fn in_parts(self, maker: PartsMaker<'r>, pool_factors: Vec<f64>) -> Self {
         let attributor = self.attributor.with_pool_factors(pool_factors);
-        Self { attributor, kept: Kept::Parts(Box::new(maker)), ..self }
+        Self { attributor, kept: Kept::Parts(Box::new(maker)), sample_times: None, ..self }
     }
 
     /// Takes the next steps and leaves none.
@@ -204,6 +211,7 @@ impl<'r> Attributing<'r> {
             span_finder,
             made_up,
             errors,
+            sample_times,
             division,
             warnings,
             cells,
@@ -211,6 +219,9 @@ impl<'r> Attributing<'r> {
             kept,
             ..
         } = self;
+        let mut sample_times = sample_times.unwrap_or_default();
+        // Samples that come late come in another order.
+        sample_times.sort_by_key(|sample| sample.end);
         let (sequence, launch_cells, by_event) = match kept {
             Kept::Whole { sequence, launches, by_event } => (sequence, launches, by_event),
             Kept::Parts(_) => Default::default(),
@@ -229,6 +240,7 @@ impl<'r> Attributing<'r> {
             by_event,
             made_up,
             seen,
+            sample_times,
         }
     }
 
@@ -299,6 +311,7 @@ impl<'r> Attributing<'r> {
                     Kept::Whole { sequence, .. } => sequence.push(sample.stream(self.events), cell),
                     Kept::Parts(maker) => maker.sampled(sample.end, cell),
                 }
+                self.note_time(span.start, sample.end, cell);
                 span
             }
             Step::NotSampled(not_sampled) => {
@@ -318,6 +331,17 @@ impl<'r> Attributing<'r> {
                 Span::NONE
             }
             _ => Span::NONE,
+        }
+    }
+
+    /// Remembers when a sample was taken.
+    #[inline]
+    fn note_time(&mut self, start: Timestamp, end: Timestamp, cell: u32) {
+        let Some(times) = self.sample_times.as_mut().filter(|_| cell != NO_CELL) else { return };
+        if times.len() < MOST_SAMPLE_TIMES {
+            times.push(SampleTime { start, end, cell });
+        } else {
+            self.sample_times = None;
         }
     }
 
@@ -409,6 +433,7 @@ impl<'r> Attributing<'r> {
             return;
         }
         self.cells_are_full.store(true, Ordering::Relaxed);
+        self.sample_times = None;
         let cells = std::mem::take(&mut self.cells);
         let event_of = |cell| cells.event_of(cell).unwrap_or(0);
         // Launches are an event beside those that are sampled.

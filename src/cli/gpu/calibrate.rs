@@ -14,6 +14,7 @@ use eprof::gpu::sensor::{SensorKind, SensorModel};
 use eprof::measure::gpu::{Cuda, LoadOptions, switched_load};
 use eprof::units::Nanoseconds;
 
+use super::super::letters;
 use super::inputs::{Inputs, TraceArgs, describe};
 use crate::cli::Outcome;
 use crate::cli::new_file::keep_inputs_from;
@@ -59,7 +60,7 @@ pub fn run(args: &CalibrateArgs) -> Outcome {
     if inputs.is_counter {
         bail!("{}: an energy counter has no lag, so there is nothing to calibrate", inputs.title);
     }
-    let mut out = io::stdout().lock();
+    let mut out = letters::stdout();
     writeln!(out, "{}: {} readings", inputs.title, inputs.trace.readings().len())?;
     if inputs.skipped > 0 {
         writeln!(out, "{} rows without a reading were skipped", inputs.skipped)?;

@@ -14,6 +14,7 @@ use eprof::gpu::sensor::{SensorKind, SensorModel, UNMEASURED_GAIN};
 use eprof::units::{Joules, Nanoseconds, Timestamp, Watts};
 use serde::Serialize;
 
+use super::super::letters;
 use super::super::new_file::keep_inputs_from;
 use super::super::output;
 use super::doubt::{AboveIdle, Doubt, Knowing};
@@ -78,7 +79,7 @@ pub fn run(args: &CorrectArgs) -> Outcome {
         _ => corrected.curve(),
     };
     let (report, curve) = Report::new(args, &inputs, &model, &corrected, curve)?;
-    let mut out = io::stdout().lock();
+    let mut out = letters::stdout();
     match args.format {
         Format::Table => report.print(&mut out)?,
         Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?,

@@ -1,6 +1,6 @@
 //! `eprof gpu instructions`: microjoules per instruction.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use eprof::measure::gpu::{Cuda, MeasureOptions, Measured, Method, Occupancy, mea
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::Outcome;
+use crate::cli::letters;
 use crate::cli::output::write_file;
 
 /// Measure the energy of single GPU instructions.
@@ -66,7 +67,7 @@ pub fn run(args: &InstructionsArgs) -> Outcome {
     }
     let cuda = Cuda::open(args.cuda_lib.as_deref(), args.gpu)?;
     let occupancy = if args.full { Occupancy::Full } else { Occupancy::OneThread };
-    let mut out = io::stdout().lock();
+    let mut out = letters::stdout();
     writeln!(
         out,
         "{}, compute capability {}.{}, {} multiprocessors, driver for CUDA {}.{}, {}",
@@ -82,7 +83,7 @@ pub fn run(args: &InstructionsArgs) -> Outcome {
     writeln!(
         out,
         "{:<18} {:>5} {:>12} {:>9} {:>10} {:>10} {:>8} {:>9}",
-        "instruction", "level", "counter", "+-", "area", "last", "cycles", "TITAN V"
+        "instruction", "level", "counter", "±", "area", "last", "cycles", "TITAN V"
     )?;
     let progress = ProgressBar::new((chosen.len() * args.level.len()) as u64);
     progress.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}")?);

@@ -24,6 +24,7 @@ use eprof::power_model::validate::{Protocol, validate};
 use eprof::units::{Joules, Watts};
 
 use super::super::Outcome;
+use super::super::letters;
 use super::super::new_file::keep_inputs;
 use super::super::output::write_file;
 use super::observe::{ObserveArgs, describe};
@@ -94,7 +95,7 @@ pub fn run(args: FitArgs) -> Outcome {
     let inputs: Vec<&Path> = args.observe.files().chain(prior).collect();
     keep_inputs(args.output.as_deref(), &inputs)?;
     let observed = args.observe.observe()?;
-    let mut out = io::stdout().lock();
+    let mut out = letters::stdout();
     for note in &observed.notes {
         writeln!(out, "note: {note}")?;
     }
@@ -265,7 +266,7 @@ fn print(out: &mut impl Write, fit: &Fit, left_out: Option<f64>, args: &FitArgs)
     writeln!(
         out,
         "\n{:<width$} {:>12} {:>11} {:>16}  role",
-        "event", "joules each", "+-", "events per joule"
+        "event", "joules each", "±", "events per joule"
     )?;
     let constant = fit.constant;
     let error =
@@ -284,11 +285,11 @@ fn print(out: &mut impl Write, fit: &Fit, left_out: Option<f64>, args: &FitArgs)
     match fit.workloads {
         Some(workloads) => writeln!(
             out,
-            "\n+- is the standard error by leaving each of the {workloads} workloads out in turn"
+            "\n± is the standard error by leaving each of the {workloads} workloads out in turn"
         )?,
         None => writeln!(
             out,
-            "\n+- is the standard error by the scatter of rows, as if none had to do with another: too small where \
+            "\n± is the standard error by the scatter of rows, as if none had to do with another: too small where \
              rows resemble their neighbours; tell three workloads or more apart with --group"
         )?,
     }

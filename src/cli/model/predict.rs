@@ -17,6 +17,7 @@ use eprof::power_model::select::best_events;
 use serde_json::json;
 
 use super::super::Outcome;
+use super::super::letters;
 use super::super::output::say;
 use super::observe::describe;
 use args::{Format, Kind};
@@ -93,7 +94,7 @@ pub fn run(args: &PredictArgs) -> Outcome {
             Predicted { workload: &row.workload, watts, interval, is_beyond }
         })
         .collect();
-    let mut out = io::stdout().lock();
+    let mut out = letters::stdout();
     let notes: Vec<&String> = observed.notes.iter().chain(&rates.notes).collect();
     match args.format {
         Format::Text => {

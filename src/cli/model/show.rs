@@ -18,6 +18,7 @@ use eprof::units::Joules;
 use nix::unistd::Uid;
 
 use super::super::Outcome;
+use super::super::letters;
 
 /// Show a power model: its coefficients and the sampling periods that follow.
 ///
@@ -39,7 +40,7 @@ pub struct ShowArgs {
 
 /// Runs the verb.
 pub fn run(args: &ShowArgs) -> Outcome {
-    let mut out = io::stdout().lock();
+    let mut out = letters::stdout();
     let energy = Joules::from_joules(args.energy);
     let Some(name) = &args.model else {
         list(&mut out)?;
@@ -158,7 +159,7 @@ pub fn print(out: &mut impl Write, model: &PowerModel, energy: Joules) -> io::Re
             "role",
             "event",
             "joules each",
-            "+-",
+            "±",
             format!("events per {energy}")
         )?;
         for (index, event) in model.events.iter().enumerate() {

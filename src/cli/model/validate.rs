@@ -13,6 +13,7 @@ use eprof::power_model::validate::{Protocol, Validation, validate};
 use serde_json::json;
 
 use super::super::Outcome;
+use super::super::letters;
 use super::observe::{ObserveArgs, describe};
 
 /// Say how wrong a power model is for programs it was not trained with.
@@ -70,7 +71,7 @@ pub fn run(args: &ValidateArgs) -> Outcome {
     {
         return Err(error.clone().into());
     }
-    let mut out = io::stdout().lock();
+    let mut out = letters::stdout();
     if args.format == Format::Json {
         serde_json::to_writer_pretty(&mut out, &as_json(args, &observed.notes, &description, &results))?;
         writeln!(out)?;

@@ -92,7 +92,7 @@ impl Place {
         let has_rank =
             numbers.filter_map(|digits| digits.parse().ok()).any(|number| Some(number) == self.job.rank);
         let is_special = std::fs::metadata(named).is_ok_and(|there| !there.is_file());
-        if tells_ranks || has_rank || is_special || named == Path::new("-") {
+        if tells_ranks || has_rank || is_special {
             return None;
         }
         let which = if self.job.rank.is_some() { "-%r" } else { "-%p" };
@@ -128,6 +128,12 @@ pub(super) fn output(named: Option<&Path>, of_node: bool, quiet: bool) -> anyhow
         warn([format!(
             "{name} is `{value}`, which is no rank: the recording has none, and %r in its name is `{NONE}`"
         )]);
+    }
+    if named == Some(Path::new("-")) {
+        anyhow::bail!(
+            "a recording is a file, whose header is written last, and no stream: name one with -o, such as -o {DEFAULT_RECORDING}; \
+             a file that is called - is ./-"
+        );
     }
     if let Some(named) = named {
         let pattern = if of_node || !Job::has_ranks(variable) { None } else { place.apart(named) };
@@ -224,8 +230,7 @@ mod tests {
         assert_eq!(expand(&place(), "run/all-%r.data"), "run/all-3.data");
         assert_eq!(apart(&Place::default(), "all.data").as_deref(), Some("all-%p.data"));
         assert_eq!(apart(&place(), "run4/all.data").as_deref(), Some("run4/all-%r.data"));
-        for name in
-            ["3.data", "rank_03.data", "3/all.data", "all-%r.data", "%t.data", "%p.data", "/dev/null", "-"]
+        for name in ["3.data", "rank_03.data", "3/all.data", "all-%r.data", "%t.data", "%p.data", "/dev/null"]
         {
             assert_eq!(apart(&place(), name), None, "{name}");
         }

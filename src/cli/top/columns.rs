@@ -55,7 +55,7 @@ impl Columns {
             (_, Since::Last(seconds)) => ["WATTS".to_owned(), format!("J {}", in_time(seconds))],
         };
         let module = if self.module.is_some() { "MODULE" } else { "" };
-        self.line([&watts, "+-", &joules, "SHARE"], &by.name().to_uppercase(), module)
+        self.line([&watts, "±", &joules, "SHARE"], &by.name().to_uppercase(), module)
     }
 
     /// A row, under such a name.
@@ -68,7 +68,7 @@ impl Columns {
         let [watts, joules, share] =
             [format!("{watts:.3}"), format!("{joules:.3}"), format!("{:.1}%", share * 100.0)];
         let module = Label::new(row.module_name());
-        let module = self.module.map(|room| module.end_of(room)).unwrap_or_default();
+        let module = self.module.map(|room| module.short_name(room)).unwrap_or_default();
         self.line([&watts, &error, &joules, &share], name, &module)
     }
 
@@ -107,7 +107,7 @@ mod tests {
             ]
         };
         let names_alone = lines(&rows, 80);
-        assert_eq!(names_alone[0], "     WATTS        +-     J SO FAR   SHARE  FUNCTION");
+        assert_eq!(names_alone[0], "     WATTS         ±     J SO FAR   SHARE  FUNCTION");
         assert_eq!(
             names_alone[1],
             "     7.500     0.100      100.000   75.0%  a_function_of_a_rather_long_name"
@@ -131,8 +131,8 @@ mod tests {
     fn joules_of_less_than_all_say_so() {
         let columns = Columns::new(&[], 80);
         let title = |order, seconds| columns.title(By::Line, order, Since::Last(seconds));
-        assert_eq!(title(Order::Watts, 9.84), "     WATTS        +-   J IN 9.8 s   SHARE  LINE");
-        assert_eq!(title(Order::Joules, 86_400.0), "     WATTS        +-  J IN 86400s   SHARE  LINE");
-        assert_eq!(title(Order::Total, 99.96), "   TOTAL W        +-  TOT IN 100s   SHARE  LINE");
+        assert_eq!(title(Order::Watts, 9.84), "     WATTS         ±   J IN 9.8 s   SHARE  LINE");
+        assert_eq!(title(Order::Joules, 86_400.0), "     WATTS         ±  J IN 86400s   SHARE  LINE");
+        assert_eq!(title(Order::Total, 99.96), "   TOTAL W         ±  TOT IN 100s   SHARE  LINE");
     }
 }

@@ -9,6 +9,7 @@ use eprof::live::Engine;
 use eprof::units::Joules;
 use nix::sys::signal::Signal;
 
+use super::super::letters;
 use super::super::output::table_width;
 use super::columns::Columns;
 use super::history::{History, Order, Picture, Shown, Span, how, parts, time_of};
@@ -28,7 +29,7 @@ pub fn run(
     shared: &Shared,
 ) -> anyhow::Result<()> {
     let enough = |history: &History| iterations.is_some_and(|most| history.windows() >= most);
-    let mut out = io::stdout().lock();
+    let mut out = letters::stdout();
     loop {
         // Asked first: what was written until then is seen below.
         let is_last = shared.is_recorded();

@@ -11,6 +11,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span as Text};
 use ratatui::widgets::{Clear, Paragraph};
 
+use super::super::letters::in_ascii;
 use super::columns::Columns;
 use super::history::{DomainWatts, History, Order, Picture, Shown, Span, how, parts, time_of};
 use super::keys::HELP;
@@ -38,7 +39,8 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, history: &History, rows: Option<
         return;
     }
     let domains = history.domains().len().min(MOST_DOMAINS) as u16;
-    let below = view.neighbours.as_ref().map_or(0, |(_, _, all)| (all.len() as u16 + 1).min(area.height / 3));
+    let below =
+        view.neighbours.as_ref().map_or(0, |(_, _, all)| (all.len().max(1) as u16 + 1).min(area.height / 3));
     let balance_lines =
         view.picture.as_ref().map(|picture| balance_lines(picture, area.width.into(), area.height.into()));
     let balance_lines = balance_lines.unwrap_or_else(|| vec![String::new()]);
@@ -94,19 +96,12 @@ fn style(can: Abilities, color: Color, modifier: Modifier) -> Style {
     if can.color { style.fg(color) } else { style }
 }
 
-/// A text in the letters that the locale has.
+/// A text in the letters that the locale has; each stands in a column of its own.
 fn letters(text: &str, can: Abilities) -> String {
     if can.unicode {
         return text.to_owned();
     }
-    text.chars()
-        .map(|letter| match letter {
-            '…' => '~',
-            '±' => '~',
-            letter if letter.is_ascii() => letter,
-            _ => '?',
-        })
-        .collect()
+    in_ascii(text).chars().map(|letter| if letter.is_ascii() { letter } else { '?' }).collect()
 }
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, view: &View, history: &History, can: Abilities) {
@@ -198,7 +193,7 @@ fn draw_rows(
     let room = rows.map_or(room, |rows| rows.min(room));
     let columns = Columns::new(view.rows(), area.width.into());
     let since = view.picture.as_ref().map_or(Since::Start, |picture| picture.since);
-    let title = columns.title(history.shown.by, view.order, since);
+    let title = letters(&columns.title(history.shown.by, view.order, since), can);
     let width = usize::from(area.width);
     let title = format!("{title:<width$}");
     let mut lines = vec![Line::styled(title, style(can, Color::Reset, Modifier::REVERSED))];
@@ -250,14 +245,24 @@ fn neighbours_title((side, span): (Side, Span), of: &RowKey, missing: f64) -> St
 }
 
 fn draw_neighbours(frame: &mut Frame<'_>, area: Rect, title: &str, all: &[(Label, f64)], can: Abilities) {
-    let title = letters(&Label::new(title).shortened(area.width.into()), can);
-    let names: Vec<&Label> = all.iter().map(|(name, _)| name).collect();
-    let names = ShortNames::all(&names, usize::from(area.width).saturating_sub(12), Label::short_name);
+    let title = format!("{:>10}  {title}", "WATTS");
+    let title = letters(&Label::new(&title).shortened(area.width.into()), can);
     let mut lines = vec![Line::styled(title, style(can, Color::Yellow, Modifier::BOLD))];
-    let row = |((_, watts), name): (&(Label, f64), &String)| {
-        Line::raw(letters(&format!("{watts:>10.3}  {name}"), can))
-    };
-    lines.extend(all.iter().zip(&names).map(row));
+    // The last line is for those that have no room.
+    let room = usize::from(area.height).saturating_sub(1);
+    let shown = if all.len() > room { room.saturating_sub(1) } else { all.len() };
+    let (shown, rest) = all.split_at(shown);
+    let names: Vec<&Label> = shown.iter().map(|(name, _)| name).collect();
+    let names = ShortNames::all(&names, usize::from(area.width).saturating_sub(12), Label::short_name);
+    let row = |watts: f64, name: &str| Line::raw(letters(&format!("{watts:>10.3}  {name}"), can));
+    lines.extend(shown.iter().zip(&names).map(|((_, watts), name)| row(*watts, name)));
+    if !rest.is_empty() {
+        let watts = rest.iter().map(|(_, watts)| watts).sum();
+        lines.push(row(watts, &format!("… {} more", rest.len())));
+    }
+    if all.is_empty() {
+        lines.push(Line::raw(letters(&format!("{:>10}  did not run in this time", "-"), can)));
+    }
     frame.render_widget(Paragraph::new(lines), area);
 }
 
@@ -387,7 +392,7 @@ mod tests {
         let expected = "10.00 W ESTIMATED, not measured = functions 10.00 + static 0.00 + others 0.00 + eprof 0.00 + \
                         lost 0.00";
         assert_eq!(wide[1], expected);
-        assert_eq!(lines[2], "     WATTS        +-     J SO FAR   SHARE  FUNCTION");
+        assert_eq!(lines[2], "     WATTS         ±     J SO FAR   SHARE  FUNCTION");
         assert_eq!(lines[3], "     7.500     0.100      100.000   75.0%  hot");
         assert!(lines[4].ends_with("größer"), "{lines:#?}");
         assert_eq!(
@@ -395,7 +400,9 @@ mod tests {
             "? help  q end  s sort  b rows  w span  / filter  c callers  e callees  S save"
         );
         assert!(wide[23].ends_with("Space hold  S save"), "{wide:#?}");
-        assert!(drawn(80, 24, &view(), false)[4].ends_with("gr??er"), "no letter that the locale lacks");
+        let ascii = drawn(80, 24, &view(), false);
+        assert_eq!(ascii[2], "     WATTS        +-     J SO FAR   SHARE  FUNCTION");
+        assert!(ascii[4].ends_with("gr??er"), "no letter that the locale lacks: {ascii:#?}");
     }
 
     #[test]
@@ -433,6 +440,26 @@ mod tests {
             callers(0.25),
             "callers of spin in app; 25 % of all samples lack a caller: --call-graph fp+leaf,2048 or dwarf"
         );
+    }
+
+    #[test]
+    fn callers_that_have_no_room_are_counted() {
+        let mut view = view();
+        let of = view.rows()[0].key.clone();
+        let caller = |number: usize| (Label::new(&format!("caller_{number}")), 0.5);
+        let below = |view: &View| {
+            let lines = drawn(80, 24, view, true);
+            let head = lines.iter().position(|line| line.contains("callers of hot")).expect("a head");
+            lines[head..23].iter().filter(|line| !line.is_empty()).cloned().collect::<Vec<_>>()
+        };
+        view.neighbours = Some((Side::Callers, of.clone(), (0..20).map(caller).collect()));
+        let lines = below(&view);
+        assert_eq!((lines[0].as_str(), lines.len()), ("     WATTS  callers of hot", 8));
+        assert_eq!((lines[1].as_str(), lines[7].as_str()), ("     0.500  caller_0", "     7.000  … 14 more"));
+        view.neighbours = Some((Side::Callers, of.clone(), (0..7).map(caller).collect()));
+        assert_eq!(below(&view)[7], "     0.500  caller_6");
+        view.neighbours = Some((Side::Callers, of, Vec::new()));
+        assert_eq!(below(&view)[1], "         -  did not run in this time");
     }
 
     #[test]

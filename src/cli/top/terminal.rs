@@ -14,6 +14,7 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use regex::Regex;
 
+use super::super::letters::{self, Letters};
 use super::super::new_file::{NewFile, Readers};
 use super::super::output::Color;
 use super::history::{History, Order, Span};
@@ -59,7 +60,7 @@ pub fn run(
     shown?;
     // The view is gone with its screen: what it came to stays.
     let Some(picture) = session.history.picture(Span::Start, Order::Watts) else { return Ok(()) };
-    lines::write(&session.history, &picture, rows.unwrap_or(lines::ROWS), &mut io::stdout().lock())?;
+    lines::write(&session.history, &picture, rows.unwrap_or(lines::ROWS), &mut letters::stdout())?;
     Ok(())
 }
 
@@ -96,7 +97,8 @@ impl Session<'_> {
     }
 
     fn run(&mut self, mut terminal: Terminal<CrosstermBackend<Stdout>>) -> anyhow::Result<()> {
-        let can = Abilities { color: Color::Auto.on_stdout(), unicode: has_unicode() };
+        let can =
+            Abilities { color: Color::Auto.on_stdout(), unicode: Letters::of(&io::stdout()) == Letters::All };
         // To lay out a picture that is there already costs more than most windows do.
         let mut is_drawn = false;
         loop {
@@ -253,7 +255,7 @@ impl Session<'_> {
                     "callers and callees are of functions: press b for these rows"
                 );
                 let all = self.shown().neighbours(side, &of, self.view.span);
-                anyhow::ensure!(!all.is_empty(), "{} did not run", of.name);
+                anyhow::ensure!(!all.is_empty() || self.view.neighbours.is_some(), "{} did not run", of.name);
                 self.view.neighbours = Some((side, of, all));
             }
         }
@@ -265,12 +267,4 @@ impl Session<'_> {
 fn free_name() -> PathBuf {
     let names = (1..).map(|number| PathBuf::from(format!("eprof-top-{number}.data")));
     names.into_iter().find(|path| !path.exists()).unwrap_or_default()
-}
-
-/// Whether the locale has more letters than ASCII's, by the variables that say so, in their order.
-fn has_unicode() -> bool {
-    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default();
-    let locale = locale.to_ascii_lowercase();
-    locale.contains("utf-8") || locale.contains("utf8")
 }

@@ -147,6 +147,8 @@ impl View {
             Wish::Filter => self.typed = Some(String::new()),
             Wish::Callers | Wish::Callees => {
                 let side = if wish == Wish::Callers { Side::Callers } else { Side::Callees };
+                // It stays the selected one, wherever it moves.
+                self.select(self.place());
                 let function = self.selected().map(|row| row.key.clone());
                 if self
                     .neighbours
@@ -162,11 +164,19 @@ impl View {
             Wish::ZoomOut if self.neighbours.is_some() => self.neighbours = None,
             Wish::ZoomOut => return Some(Task::ZoomOut),
             Wish::Save => return Some(Task::Save),
-            Wish::Move(by) => self.select(self.place().saturating_add_signed(by)),
-            Wish::First => self.select(0),
-            Wish::Last => self.select(usize::MAX),
+            Wish::Move(by) => return self.move_to(self.place().saturating_add_signed(by)),
+            Wish::First => return self.move_to(0),
+            Wish::Last => return self.move_to(usize::MAX),
         }
         None
+    }
+
+    /// Selects a row; the callers or callees that are shown are its own then.
+    fn move_to(&mut self, place: usize) -> Option<Task> {
+        self.select(place);
+        let (side, of, _) = self.neighbours.as_ref()?;
+        let row = self.selected().filter(|row| row.key != *of)?;
+        Some(Task::Neighbours(*side, row.key.clone()))
     }
 }
 
@@ -225,6 +235,27 @@ pub mod tests {
         assert_eq!(selected(&view), "b");
         view.show(picture(&[]));
         assert_eq!((view.selected(), view.place()), (None, 0));
+    }
+
+    #[test]
+    fn callers_are_those_of_the_selected_row() {
+        let mut view = View::new();
+        view.show(picture(&[("a", 3.0, 9.0), ("b", 2.0, 9.0)]));
+        let Some(Task::Neighbours(side, a)) = view.wish(Wish::Callers) else { panic!("callers of a") };
+        view.neighbours = Some((side, a.clone(), Vec::new()));
+        let Some(Task::Neighbours(Side::Callers, b)) = view.wish(Wish::Move(1)) else {
+            panic!("callers of b")
+        };
+        assert_eq!((a.name.as_str(), b.name.as_str()), ("a", "b"));
+        view.neighbours = Some((side, b, Vec::new()));
+        // There is no row below it.
+        assert_eq!(view.wish(Wish::Last), None);
+        assert_eq!((view.wish(Wish::Callers), view.neighbours.is_none()), (None, true));
+        assert_eq!(view.wish(Wish::First), None, "nothing is shown that would follow");
+        // What was selected without a choice stays so, whatever comes to stand above it.
+        view.wish(Wish::Callees);
+        view.show(picture(&[("b", 9.0, 9.0), ("a", 3.0, 9.0)]));
+        assert_eq!(selected(&view), "a");
     }
 
     #[test]

@@ -10,6 +10,8 @@ mod disassemble;
 mod errors;
 mod find;
 mod margin;
+mod missing_names;
+mod own_code;
 mod precision;
 mod source;
 mod text;
@@ -17,20 +19,16 @@ mod text;
 use regex::Regex;
 
 use super::error::ReportError;
-use super::frames::{Detail, FrameTable, UNKNOWN};
 use super::nothing_selected;
-use super::select::{Selected, Selection, Totals};
-use super::stack_filter::StackFilter;
-use super::summary::Summary;
-use crate::profile::{AddressId, ProfileParts, StackId};
+use super::select::Selection;
+use crate::profile::ProfileParts;
 use crate::symbolize::{Symbolizer, Symbols};
 pub use annotation::{AnnotatedFunction, AnnotatedInstruction, AnnotatedLine, Annotation};
 pub use code::CodeOptions;
-use code::{Sampled, place_all};
 pub use disassemble::Syntax;
-use errors::add_errors;
 pub use find::FoundBy;
 use find::functions_named;
+use own_code::OwnCode;
 pub use precision::of_event as precision_of_event;
 pub use source::Sources;
 pub use text::{TextOptions, View, write};
@@ -87,11 +85,15 @@ fn annotate_named(
     let weights = own.weights();
     let selection = &options.selection;
     let of_selected = selection.is_of_a_part();
-    if of_selected && weights.iter().all(|weight| *weight <= 0.0) {
+    if weights.iter().all(|weight| *weight <= 0.0) {
         let why = nothing_selected::why(selection, parts.profile(), symbols);
         return Err(ReportError::NothingSelected(why));
     }
-    let (found, by) = functions_named(&own.frames, &weights, &options.function, is_module, of_selected)?;
+    let found = functions_named(&own.frames, &weights, &options.function, is_module, of_selected);
+    if let Some(error) = missing_names::instead_of(&found, &own, &weights, &options.function) {
+        return Err(error);
+    }
+    let (found, by) = found?;
     let annotation = own.annotate(symbolizer, found, options.limit, options.code);
     Ok(Annotation { asked: Some((options.function.clone(), by)), ..annotation })
 }
@@ -114,116 +116,6 @@ pub fn annotate_heaviest(
     let mut heaviest: Vec<usize> = (0..weights.len()).filter(|&index| weights[index] > 0.0).collect();
     heaviest.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]).then(a.cmp(&b)));
     Ok(own.annotate(symbolizer, heaviest, Some(most), code))
-}
-
-/// What each function took itself, and where.
-struct OwnCode<'a> {
-    parts: &'a dyn ProfileParts,
-    symbols: &'a Symbols,
-    selected: Selected,
-    filter: StackFilter,
-    frames: FrameTable,
-    whole: Totals,
-    /// By function.
-    own: Vec<Totals>,
-    /// By function, where it was inlined into others whose own that is.
-    elsewhere: Vec<Totals>,
-    addresses: Vec<Vec<(AddressId, Totals)>>,
-}
-
-impl<'a> OwnCode<'a> {
-    fn new(
-        parts: &'a dyn ProfileParts,
-        symbols: &'a Symbols,
-        selection: &Selection,
-        inline: bool,
-    ) -> Result<Self, ReportError> {
-        let profile = parts.profile();
-        let selected = Selected::resolve(selection, profile)?;
-        let filter = StackFilter::new(profile, symbols, selection);
-        let mut by_address = vec![Totals::default(); profile.addresses.len()];
-        let mut whole = Totals::default();
-        parts.for_each_part(&mut |part| {
-            for (stack, totals) in (0..).map(StackId).zip(filter.totals(part, &selected)) {
-                whole += totals;
-                let at = part.stacks.innermost(stack).and_then(|at| by_address.get_mut(at.0 as usize));
-                if let Some(sum) = at {
-                    *sum += totals;
-                }
-            }
-        });
-        let with_inlined = FrameTable::new(profile, symbols, Detail::Function, true);
-        let frames = if inline { with_inlined.clone() } else { with_inlined.without_inlined() };
-        let mut own = vec![Totals::default(); frames.functions.len()];
-        let mut elsewhere = own.clone();
-        let mut addresses = vec![Vec::new(); frames.functions.len()];
-        for (address, totals) in (0..).map(AddressId).zip(by_address).filter(|(_, totals)| !totals.is_empty())
-        {
-            let innermost = |frames: &FrameTable| {
-                let key = frames.of_address(address).last().copied().unwrap_or(UNKNOWN);
-                frames.keys[key as usize].function as usize
-            };
-            let (function, inlined) = (innermost(&frames), innermost(&with_inlined));
-            own[function] += totals;
-            if inlined != function {
-                elsewhere[inlined] += totals;
-            }
-            addresses[function].push((address, totals));
-        }
-        Ok(Self { parts, symbols, selected, filter, frames, whole, own, elsewhere, addresses })
-    }
-
-    /// By function.
-    fn weights(&self) -> Vec<f64> {
-        self.own.iter().map(|totals| totals.weight(self.selected.weight)).collect()
-    }
-
-    /// These functions, as far as there is room for them.
-    fn annotate(
-        &self,
-        symbolizer: &mut Symbolizer,
-        mut found: Vec<usize>,
-        limit: Option<usize>,
-        options: CodeOptions,
-    ) -> Annotation {
-        let profile = self.parts.profile();
-        let rest = found.split_off(limit.unwrap_or(found.len()).min(found.len()));
-        let name = |&index: &usize| self.frames.functions[index].name.clone();
-        let left_out = (rest.iter().map(name).collect(), rest.iter().map(|&index| self.own[index]).sum());
-        let sampled = |&index: &usize| Sampled {
-            name: &self.frames.functions[index].name,
-            addresses: &self.addresses[index],
-        };
-        let sampled: Vec<Sampled<'_>> = found.iter().map(sampled).collect();
-        let mut placed = place_all(profile, self.symbols, symbolizer, &sampled, options);
-        let function = |(&index, placed): (&usize, &mut code::Placed)| {
-            let label = &self.frames.functions[index];
-            AnnotatedFunction {
-                name: label.name.clone(),
-                module: label.module.clone(),
-                own: self.own[index],
-                elsewhere: self.elsewhere[index],
-                lines: placed.lines(),
-                instructions: std::mem::take(&mut placed.instructions),
-                no_code: placed.no_code.take(),
-            }
-        };
-        let mut functions: Vec<AnnotatedFunction> = found.iter().zip(&mut placed).map(function).collect();
-        let by_line = FrameTable::new(profile, self.symbols, Detail::Line, options.inline);
-        let frames = [&self.frames, &by_line];
-        add_errors(self.parts, &self.selected, &self.filter, frames, &placed, &mut functions);
-        let summary = Summary::new(profile, &self.selected, None);
-        Annotation {
-            functions,
-            asked: None,
-            only_inlined: false,
-            left_out,
-            weight: self.selected.weight,
-            whole: self.whole,
-            is_by_time: summary.is_by_time,
-            estimate_mark: summary.estimate_mark(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -57,6 +57,24 @@ impl Sources {
         self.changed.iter().map(warning).chain(self.younger.iter().map(of_program)).collect()
     }
 
+    /// Says so where no file that was asked for is here.
+    pub fn none_found(&self) -> Option<String> {
+        if self.files.values().any(Option::is_some) {
+            return None;
+        }
+        // A path without its beginning is most often of a library.
+        let missing = self.files.keys().min_by_key(|path| (!path.starts_with('/'), path.as_str()))?;
+        let folders: Vec<String> =
+            self.folders.iter().map(|folder| Label::new(&folder.display().to_string()).to_string()).collect();
+        let nowhere =
+            if folders.is_empty() { String::new() } else { format!(" nor below {}", folders.join(", ")) };
+        Some(format!(
+            "no source file is where the compiler found it{nowhere}, as {}: there are no lines; --source=FOLDER names the folder \
+             that has them by the ends of their paths",
+            Label::new(missing)
+        ))
+    }
+
     /// The lines of a file; `None` if it is not here.
     pub fn lines(&mut self, path: &str) -> Option<&[String]> {
         if !self.files.contains_key(path) {
@@ -110,7 +128,10 @@ mod tests {
         assert!(sources.lines("/build/of/somebody/src/other.c").is_none());
         let mut nowhere = Sources::new(Vec::new(), None);
         assert!(nowhere.lines("/build/of/somebody/src/main.c").is_none());
+        let said = nowhere.none_found().expect("none was found");
+        assert!(said.contains("as /build/of/somebody/src/main.c: there are no lines"), "{said}");
         assert!(nowhere.lines(folder.path().join("src/main.c").to_str().expect("a path")).is_some());
+        assert_eq!((nowhere.none_found(), sources.none_found()), (None, None));
     }
 
     #[test]

@@ -12,6 +12,7 @@
 mod code;
 mod markers;
 mod nodes;
+mod own_times;
 mod power;
 mod processes;
 mod samples;
@@ -22,16 +23,15 @@ mod thread_samples;
 mod timeline;
 
 use std::cmp::Reverse;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::time::SystemTime;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::error::ReportError;
 use super::exporter::{Exported, Exporter};
+use super::nothing_selected;
 use super::repeated::said_once;
 use super::select::Weight;
 use crate::label::Label;
@@ -40,7 +40,7 @@ use code::{CATEGORIES, Category, Code, Lib};
 use markers::{Markers, SCHEMA, Schema};
 use power::{Counter, Place, counters};
 use processes::Processes;
-use samples::Samples;
+use samples::{Samples, units_per_number};
 use thread::Thread;
 use thread_samples::ThreadSamples;
 use timeline::{Timeline, millis};
@@ -126,7 +126,7 @@ impl Exporter for Firefox {
     }
 
     fn about(&self) -> &'static str {
-        "Compressed JSON for profiler.firefox.com: microjoules of threads over time, watts of domains"
+        "JSON for profiler.firefox.com, by gzip where the name is not .json: microjoules of threads over time, watts of domains"
     }
 
     fn needs_lines(&self) -> bool {
@@ -137,20 +137,16 @@ impl Exporter for Firefox {
         true
     }
 
-    fn is_binary(&self) -> bool {
+    fn may_be_packed(&self) -> bool {
         true
     }
 
     fn write(&self, exported: &Exported<'_>, out: &mut dyn Write) -> Result<(), ReportError> {
-        // A compressor that is handed a word at a time clears its buffer for each.
-        let mut out = BufWriter::with_capacity(1 << 16, GzEncoder::new(out, Compression::fast()));
-        write(exported, &mut out)?;
-        out.into_inner().map_err(std::io::IntoInnerError::into_error)?.finish()?;
-        Ok(())
+        write(exported, out)
     }
 }
 
-/// Writes a profile for the Firefox Profiler, not compressed: it reads that as well.
+/// Writes a profile for the Firefox Profiler.
 ///
 /// # Errors
 /// If the selection names something that the profile does not have, or writing fails.
@@ -163,9 +159,20 @@ fn write(exported: &Exported<'_>, mut out: impl Write) -> Result<(), ReportError
     for warning in warnings(&samples, &timeline) {
         (exported.warn)(&warning);
     }
+    if samples.threads.is_empty() {
+        // Without any, what the meters counted over time is something to look at; of what somebody selected it is not.
+        let why = nothing_selected::why(&options.selection, profile, symbols);
+        if options.selection.is_of_a_part() || profile.domains.is_empty() {
+            return Err(ReportError::NothingSelected(why));
+        }
+        (exported.warn)(&format!("power tracks alone are written: {why}"));
+    }
     let weight = samples.weight;
+    let interval = interval(&samples, &timeline);
     let processes = Processes::of(profile, &options.dimensions);
     let mut threads = threads(profile, &processes, samples, timeline.duration().as_nanos());
+    let units = units_per_number(weight);
+    threads.iter_mut().for_each(|thread| thread.units = units);
     // The heaviest, which is looked at first.
     let heaviest = heaviest(&threads, |_| true);
     let mut power = Vec::new();
@@ -179,7 +186,7 @@ fn write(exported: &Exported<'_>, mut out: impl Write) -> Result<(), ReportError
             Place { pid, thread: first }
         });
     }
-    let meta = meta(exported, &timeline, &threads, heaviest, weight);
+    let meta = meta(exported, &timeline, &threads, heaviest, weight, interval);
     let file = File { meta, libs: &code.libs, counters: power, threads };
     serde_json::to_writer(&mut out, &file).map_err(io::Error::from)?;
     writeln!(out)?;
@@ -257,6 +264,7 @@ fn threads(profile: &Profile, processes: &Processes, samples: Samples, end: u64)
                 tid,
                 is_main,
                 spent,
+                units: 1,
                 markers: Markers::none(),
                 end,
             }
@@ -274,6 +282,7 @@ fn nobody(end: u64) -> Thread {
         tid: "0".to_owned(),
         is_main: true,
         spent: ThreadSamples::default(),
+        units: 1,
         markers: Markers::none(),
         end,
     }
@@ -285,6 +294,7 @@ fn meta(
     threads: &[Thread],
     heaviest: Option<usize>,
     weight: Weight,
+    interval: f64,
 ) -> Meta {
     let profile = exported.profile.profile();
     let duration = timeline.duration().as_nanos();
@@ -300,7 +310,7 @@ fn meta(
     let since_1970 = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).ok();
     let started = exported.started.and_then(since_1970);
     Meta {
-        interval: millis(duration / (timeline.stretches().len().max(1) as u64)).max(1e-3),
+        interval,
         start_time: started.map_or(0.0, |since| since.as_nanos() as f64 / 1e6),
         profiling_start_time: 0.0,
         profiling_end_time: millis(duration),
@@ -323,6 +333,13 @@ fn meta(
         initial_selected_threads: heaviest.into_iter().collect(),
         keep_profile_thread_order: true,
     }
+}
+
+/// Milliseconds from sample to sample: as samples of one thread are apart while it runs, or as long as stretches of time.
+fn interval(samples: &Samples, timeline: &Timeline) -> f64 {
+    let stretches = timeline.stretches().len().max(1) as u64;
+    let nanos = samples.usual_length().unwrap_or(timeline.duration().as_nanos() / stretches);
+    millis(nanos).max(1e-3)
 }
 
 /// The threads that are shown from the beginning, in their order.
@@ -379,7 +396,7 @@ mod tests {
         let file: serde_json::Value = serde_json::from_slice(&out).expect("JSON");
         let threads = file["threads"].as_array().expect("threads").iter().map(|thread| {
             let weights = thread["samples"]["weight"].as_array().expect("weights");
-            let sum = weights.iter().filter_map(serde_json::Value::as_u64).sum();
+            let sum = weights.iter().filter_map(serde_json::Value::as_f64).sum::<f64>().round() as u64;
             (thread["name"].as_str().expect("a name").to_owned(), sum)
         });
         (threads.collect(), warnings.into_inner())

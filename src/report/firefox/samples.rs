@@ -1,14 +1,16 @@
-//! Samples: what each stack of each thread spent in each stretch of time.
+//! Samples: each when it was taken; or, of long recordings, of those that were read in parts and of several, what each stack of
+//! each thread spent in each stretch of time.
 //!
-//! The meters tell joules apart by buckets, and so do the samples: within a stretch of time each stack of a thread is
-//! one sample, and they stand behind each other, each in the middle of its share of the stretch. Where a thread spent
-//! nothing for a stretch or more, samples without a stack and without weight say so: the Firefox Profiler would take
-//! each sample to last until the next.
+//! The meters tell joules apart by buckets: the samples of a call path in one share evenly what that had there. In stretches of
+//! time each stack of a thread is one sample, and they stand behind each other, each in the middle of its share of the stretch.
+//! Where a thread spent nothing, samples without a stack and without weight say so: the Firefox Profiler would take each sample
+//! to last until the next.
 
 use std::collections::BTreeMap;
 
 use super::code::Code;
 use super::nodes::Nodes;
+use super::own_times::shares_of_cells;
 use super::thread_samples::{Spent, ThreadSamples, Threads};
 use super::timeline::Timeline;
 use crate::profile::{InSlice, Profile, ProfileParts};
@@ -30,9 +32,17 @@ pub struct Samples {
     pub cut_paths: u64,
     /// What weighs.
     pub weight: Weight,
+    /// Nanoseconds that samples at their own times stand for, all together, and how many they are.
+    lengths: (u64, u64),
 }
 
 impl Samples {
+    /// How many nanoseconds a sample stands for on average; `None` where they are not told one by one.
+    pub fn usual_length(&self) -> Option<u64> {
+        let (sum, count) = self.lengths;
+        sum.checked_div(count)
+    }
+
     /// Finds the samples of a profile, whole or in parts.
     ///
     /// # Errors
@@ -55,17 +65,24 @@ impl Samples {
             threads: Threads { by_index: BTreeMap::new(), factor: units_per_weight(selected.weight) },
             without_time: BTreeMap::new(),
             cut_paths: 0,
+            lengths: (0, 0),
         };
         parts.for_each_part(&mut |part| collector.add_part(part, &selected, &filter));
         Ok(collector.finish())
     }
 }
 
-/// Units of whole numbers per weight: microjoules of joules.
-pub fn units_per_weight(weight: Weight) -> f64 {
+/// Units of whole numbers per weight: nanojoules of joules.
+fn units_per_weight(weight: Weight) -> f64 {
+    let numbers = if weight == Weight::Joules { 1e6 } else { 1.0 };
+    numbers * units_per_number(weight) as f64
+}
+
+/// Units per number that is written: nanojoules per microjoule.
+pub fn units_per_number(weight: Weight) -> u64 {
     match weight {
-        Weight::Joules => 1e6,
-        Weight::Samples | Weight::Count => 1.0,
+        Weight::Joules => 1000,
+        Weight::Samples | Weight::Count => 1,
     }
 }
 
@@ -82,6 +99,7 @@ struct Collector<'a> {
     /// By thread and node.
     without_time: BTreeMap<Place, f64>,
     cut_paths: u64,
+    lengths: (u64, u64),
 }
 
 impl Collector<'_> {
@@ -94,7 +112,10 @@ impl Collector<'_> {
                 in_slices[cell as usize] += f64::from(joules.max(0.0));
             }
         }
+        let mut has_own_times = vec![false; part.cells.len()];
+        part.sample_times.iter().for_each(|sample| has_own_times[sample.cell as usize] = true);
         let mut per_joule = vec![Spent::default(); part.cells.len()];
+        let mut of_samples = per_joule.clone();
         let (mut wanted, mut without_time) = (Vec::new(), Vec::new());
         for (index, cell, totals) in selected.cells(part) {
             let weight = totals.weight(self.weight);
@@ -102,8 +123,10 @@ impl Collector<'_> {
                 continue;
             }
             wanted.push(index as u32);
-            if in_slices[index] > 0.0 {
-                let busy = totals.time.as_nanos() as f64;
+            let busy = totals.time.as_nanos() as f64;
+            if has_own_times[index] {
+                of_samples[index] = Spent { weight, busy };
+            } else if in_slices[index] > 0.0 {
                 per_joule[index] = Spent { weight: weight / in_slices[index], busy: busy / in_slices[index] };
             } else {
                 without_time.push((index as u32, weight));
@@ -115,6 +138,17 @@ impl Collector<'_> {
         let place = |cell: u32| (part.cells[cell as usize].thread.0, nodes.of_cell(cell));
         for (cell, weight) in without_time {
             *self.without_time.entry(place(cell)).or_default() += weight;
+        }
+        for (sample, share) in part.sample_times.iter().zip(self.shares(part)) {
+            let Spent { weight, busy } = of_samples[sample.cell as usize];
+            if weight > 0.0 {
+                let (thread, node) = place(sample.cell);
+                let [start, end] = [sample.start, sample.end].map(|time| self.timeline.time_of(time));
+                let spent = Spent { weight: weight * share, busy: busy * share };
+                self.lengths.0 += end.saturating_sub(start);
+                self.lengths.1 += 1;
+                self.threads.thread(thread).add_sample(start.min(end), end, node, spent);
+            }
         }
         let mut spent: Vec<(Place, Spent)> = Vec::new();
         let mut current = None;
@@ -133,6 +167,16 @@ impl Collector<'_> {
             }
         }
         self.flush(current, &mut spent);
+    }
+
+    /// Of each sample the share that it has of its cell. Samples and events are as many in each.
+    fn shares(&self, part: &Profile) -> Vec<f64> {
+        if self.weight == Weight::Joules {
+            return shares_of_cells(part);
+        }
+        let mut samples = vec![0.0; part.cells.len()];
+        part.sample_times.iter().for_each(|sample| samples[sample.cell as usize] += 1.0);
+        part.sample_times.iter().map(|sample| 1.0 / samples[sample.cell as usize]).collect()
     }
 
     /// Makes samples of what was spent in a stretch, and empties it.
@@ -172,6 +216,12 @@ impl Collector<'_> {
             thread.samples.sort_by_key(|sample| sample.time);
         }
         let threads = self.threads.by_index;
-        Samples { threads, without_time: total, cut_paths: self.cut_paths, weight: self.weight }
+        Samples {
+            threads,
+            without_time: total,
+            cut_paths: self.cut_paths,
+            weight: self.weight,
+            lengths: self.lengths,
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use serde_json::Number;
 
 use super::markers::Markers;
 use super::thread_samples::ThreadSamples;
@@ -19,6 +20,8 @@ pub struct Thread {
     /// The first of its process.
     pub is_main: bool,
     pub spent: ThreadSamples,
+    /// Units of the samples' weights per number that is written.
+    pub units: u64,
     pub markers: Markers,
     /// Nanoseconds from the recording's start to its end.
     pub end: u64,
@@ -30,21 +33,28 @@ struct SampleTable {
     length: usize,
     stack: Vec<Option<u32>>,
     time: Vec<f64>,
-    weight: Vec<u64>,
+    weight: Vec<Number>,
     weight_type: &'static str,
     #[serde(rename = "threadCPUDelta")]
     cpu_time: Vec<u64>,
 }
 
 impl SampleTable {
-    fn new(spent: &ThreadSamples) -> Self {
+    /// With so many units of weight per number that is written.
+    fn new(spent: &ThreadSamples, units: u64) -> Self {
         let samples = &spent.samples;
+        let number = |weight: u64| match weight % units {
+            0 => Number::from(weight / units),
+            _ => {
+                Number::from_f64(weight as f64 / units as f64).unwrap_or_else(|| Number::from(weight / units))
+            }
+        };
         Self {
             cpu_time: spent.cpu_times(),
             length: samples.len(),
             stack: samples.iter().map(|sample| sample.stack).collect(),
             time: samples.iter().map(|sample| millis(sample.time)).collect(),
-            weight: samples.iter().map(|sample| sample.weight).collect(),
+            weight: samples.iter().map(|sample| number(sample.weight)).collect(),
             // The format has units of time and of memory beside; joules are no such unit.
             weight_type: "samples",
         }
@@ -76,7 +86,7 @@ impl Serialize for Thread {
         map.serialize_entry("isMainThread", &self.is_main)?;
         map.serialize_entry("pid", &self.pid)?;
         map.serialize_entry("tid", &self.tid)?;
-        map.serialize_entry("samples", &SampleTable::new(&self.spent))?;
+        map.serialize_entry("samples", &SampleTable::new(&self.spent, self.units))?;
         map.serialize_entry("markers", &self.markers)?;
         map.serialize_entry("stackTable", &tables.stack_table())?;
         map.serialize_entry("frameTable", &tables.frame_table())?;

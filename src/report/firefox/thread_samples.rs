@@ -13,8 +13,10 @@ pub struct Sample {
     pub time: u64,
     /// Its node in the thread's tree; `None` where the thread did nothing.
     pub stack: Option<u32>,
-    /// In the profile's units: microjoules, samples or events.
+    /// In whole units: nanojoules, samples or events.
     pub weight: u64,
+    /// CPU time that it stands for, in nanoseconds; zero where its thread tells that by stretches.
+    pub cpu: u64,
 }
 
 /// What a stack of a thread spent.
@@ -52,6 +54,17 @@ pub struct ThreadSamples {
     whole: WholeNumbers,
     /// When it spent something, in the order of time.
     busy: Vec<Busy>,
+    /// Until when each of its samples shows what it stands for, and when that was begun, of samples at their own times.
+    own_times: Vec<OwnTime>,
+    /// Nanoseconds of CPU time of those so far.
+    cpu: WholeNumbers,
+}
+
+/// What a sample stands for: shown from when it was taken, as long as it had lasted.
+#[derive(Debug, Clone, Copy)]
+struct OwnTime {
+    start: u64,
+    shown_until: u64,
 }
 
 impl Default for ThreadSamples {
@@ -63,7 +76,15 @@ impl Default for ThreadSamples {
 impl ThreadSamples {
     fn new(factor: f64) -> Self {
         let whole = WholeNumbers::new(factor);
-        Self { tables: Tables::default(), samples: Vec::new(), weight: 0.0, whole, busy: Vec::new() }
+        Self {
+            tables: Tables::default(),
+            samples: Vec::new(),
+            weight: 0.0,
+            whole,
+            busy: Vec::new(),
+            own_times: Vec::new(),
+            cpu: WholeNumbers::new(1.0),
+        }
     }
 
     /// What its stacks spent between two times.
@@ -77,7 +98,7 @@ impl ThreadSamples {
             let number = self.whole.next(weight);
             if number > 0 {
                 let time = start + ((end - start) as f64 * share) as u64;
-                self.samples.push(Sample { time, stack, weight: number });
+                self.samples.push(Sample { time, stack, weight: number, cpu: 0 });
             }
         }
     }
@@ -93,19 +114,45 @@ impl ThreadSamples {
         self.add(start, end, spent);
     }
 
+    /// A sample of `start` to `end`, when it was taken. To be called in the order of these.
+    pub fn add_sample(&mut self, start: u64, end: u64, stack: Option<u32>, spent: Spent) {
+        self.weight += spent.weight;
+        let (weight, cpu) = (self.whole.next(spent.weight), self.cpu.next(spent.busy));
+        self.samples.push(Sample { time: end, stack, weight, cpu });
+        self.own_times.push(OwnTime { start, shown_until: end + (end - start) });
+    }
+
     fn idle(&mut self, from: u64, to: u64) {
-        self.samples.extend([from, to].map(|time| Sample { time, stack: None, weight: 0 }));
+        self.idle_at(from);
+        self.idle_at(to);
+    }
+
+    fn idle_at(&mut self, time: u64) {
+        self.samples.push(Sample { time, stack: None, weight: 0, cpu: 0 });
     }
 
     pub fn finish(&mut self, end: u64) {
         if let Some(busy) = self.busy.last().filter(|busy| busy.end < end) {
             self.idle(busy.end, end);
         }
+        let mut shown_until = 0;
+        for OwnTime { start, shown_until: until } in std::mem::take(&mut self.own_times) {
+            if shown_until < start {
+                self.idle_at(shown_until);
+            }
+            shown_until = until.max(shown_until);
+        }
+        if shown_until > 0 && shown_until < end {
+            self.idle_at(shown_until);
+        }
         self.samples.sort_by_key(|sample| sample.time);
     }
 
     /// CPU time from each sample's predecessor to itself, in nanoseconds; from the beginning to the first.
     pub fn cpu_times(&self) -> Vec<u64> {
+        if self.busy.is_empty() {
+            return self.samples.iter().map(|sample| sample.cpu).collect();
+        }
         let mut stretches = self.busy.iter().peekable();
         let (mut ended, mut last) = (0.0, 0);
         let time = |sample: &Sample| {
@@ -115,7 +162,7 @@ impl ThreadSamples {
             let until = (ended + stretches.peek().map_or(0.0, |busy| busy.until(sample.time))).round() as u64;
             let since = until.saturating_sub(last);
             last = last.max(until);
-            since
+            since + sample.cpu
         };
         self.samples.iter().map(time).collect()
     }
@@ -166,5 +213,26 @@ mod tests {
         ];
         assert_eq!(found, expected);
         assert_eq!(thread.cpu_times(), [30, 40, 10, 0, 50, 50, 0]);
+    }
+
+    #[test]
+    fn samples_stand_where_they_were_taken_and_are_shown_as_long_as_they_lasted() {
+        let mut thread = ThreadSamples::new(1e3);
+        for (start, end, weight) in [(100, 110, 0.0014), (110, 120, 0.0014), (300, 310, 0.0014)] {
+            thread.add_sample(start, end, Some(7), spent(weight, 10.4));
+        }
+        thread.finish(1_000);
+        let found: Vec<_> = thread
+            .samples
+            .iter()
+            .map(|sample| (sample.time, sample.stack, sample.weight, sample.cpu))
+            .collect();
+        let idle = |time| (time, None, 0, 0);
+        let taken = |time, weight, cpu| (time, Some(7), weight, cpu);
+        // 1.4, 2.8 and 4.2 units are 1, 3 and 4.
+        let expected =
+            [idle(0), taken(110, 1, 10), taken(120, 2, 11), idle(130), taken(310, 1, 10), idle(320)];
+        assert_eq!(found, expected);
+        assert_eq!(thread.cpu_times(), [0, 10, 11, 0, 10, 0]);
     }
 }

@@ -77,6 +77,11 @@ impl Timeline {
         &self.stretches
     }
 
+    /// Nanoseconds from the start to a time.
+    pub fn time_of(&self, time: Timestamp) -> u64 {
+        self.place(time).0
+    }
+
     /// The index of the stretch in which a time lies.
     pub fn index_of(&self, time: Timestamp) -> Option<usize> {
         let (time, _) = self.place(time);

@@ -104,7 +104,7 @@ impl<'a> Page<'a> {
             extras.older.map(|older| difference::Older::new(older, tree, &nodes, unit)).transpose()?;
         let lines = extras.symbols.map(|symbols| Lines::new(tree, symbols, &mut nodes, unit));
         let lines = lines.map(|mut lines| {
-            if let Some(sources) = &mut extras.sources {
+            if let Some(sources) = extras.sources.as_deref_mut() {
                 lines.add_texts(sources);
             }
             lines

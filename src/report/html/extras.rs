@@ -10,7 +10,7 @@ pub struct Extras<'a> {
     /// The symbols of the profile, with lines, to tell what each line of a function took.
     pub symbols: Option<&'a Symbols>,
     /// Where the text of these lines is found.
-    pub sources: Option<Sources>,
+    pub sources: Option<&'a mut Sources>,
     /// The functions that took most, with their machine code.
     pub code: Option<&'a Annotation>,
     /// An older recording to compare with.

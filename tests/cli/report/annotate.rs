@@ -282,7 +282,80 @@ fn a_selection_of_nothing_is_said_to_be_one() {
     let why = "nothing to show: no thread's name matches --thread nobody: there are ";
     let error = folder.error(&["annotate", "main", "--thread", "nobody"]);
     assert!(error.contains(why), "{error}");
-    let table = folder.output(&["report", "--thread", "nobody"]);
-    assert!(table.contains(why), "{table}");
+    for format in ["table", "json", "csv", "collapsed"] {
+        let error = folder.error(&["report", "--thread", "nobody", "--format", format]);
+        assert!(error.contains(why), "{format}: {error}");
+    }
     assert!(!folder.output(&["report"]).contains("nothing to show"));
+    // Rows that a filter leaves out are in the sum below them, which is something to show.
+    let filtered = folder.output(&["report", "--filter", "^nobody$"]);
+    assert!(filtered.contains("no function's name or module matches --filter ^nobody$"), "{filtered}");
+    // Nothing at all is no function that only called others.
+    super::recording::write_empty(&folder.path().join("empty.data"));
+    let error = folder.error(&["annotate", ".", "-i", "empty.data"]);
+    assert!(error.contains("the recording has no samples"), "{error}");
+}
+
+/// A program that was built anew has no names in an older recording: what has a part of the name is not it.
+#[test]
+fn what_became_of_the_program_is_said_instead_of_another_functions_code() {
+    let folder = Folder::with(&Recorded { other_build: true, ..Recorded::default() });
+    // Of the kernel there are names.
+    let cache = folder.path().join(".debug/.build-id/ab").join("ab".repeat(19));
+    std::fs::create_dir_all(&cache).expect("a folder");
+    let text = 0xffff_ffff_8100_0000;
+    std::fs::write(cache.join("kallsyms"), format!("{text:x} T _text\n{:x} t heavy_work\n", text + 0x400))
+        .expect("written");
+    let kernel = super::recording::RecordedKernel { build_id: &[0xab; 20], text, sampled: text + 0x410 };
+    Recorded { other_build: true, kernel: Some(kernel), ..Recorded::default() }
+        .write(&folder.path().join("eprof.data"));
+    let run = |function: &str| {
+        let mut command = eprof();
+        command.args(["annotate", function]).current_dir(folder.path()).env("HOME", folder.path());
+        let output = command.output().expect("eprof runs");
+        let [out, error] =
+            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        (output.status.success(), out, error)
+    };
+    let (found, out, error) = run("heavy");
+    assert!(!found && out.is_empty(), "{out}");
+    let error = error.trim();
+    assert!(error.starts_with("eprof: error: no function is called \"heavy\", and 9"), "{error}");
+    assert!(error.contains("it changed since the recording") && error.contains("record again"), "{error}");
+    assert!(
+        error.ends_with("\"heavy_work\" has it in its name: `eprof annotate \"heavy_work\"` shows that"),
+        "{error}"
+    );
+    let (found, _, error) = run("entirely_else");
+    assert!(
+        !found && error.contains("it changed since the recording") && !error.contains("similar"),
+        "{error}"
+    );
+    // Who asks for a pattern gets what matches it, and reads first what has no names.
+    let (found, out, error) = run("heavy.*");
+    assert!(
+        found && out.contains("heavy_work") && error.contains("it changed since the recording"),
+        "{error}"
+    );
+}
+
+#[test]
+fn callers_of_an_inlined_function_are_found_as_its_code_is() {
+    let folder = Folder::with(&Recorded::default());
+    std::fs::write(folder.path().join("x.folded"), "main;outer;put_[i] 12\nmain;outer 3\n").expect("written");
+    let output = folder.run(&["report", "x.folded", "--callers", "put", "--format", "json"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && said.contains("\"put\" is nowhere but inlined into its callers"),
+        "{said}"
+    );
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = report["rows"].as_array().expect("rows").iter();
+    let rows: Vec<(&str, f64)> =
+        rows.map(|row| (row["name"].as_str().expect("a name"), number(&row["self_samples"]))).collect();
+    assert_eq!(rows, [("outer", 12.0)]);
+    let error = folder.error(&["report", "x.folded", "--callers", "put", "--no-inline"]);
+    assert!(error.contains("no function is named \"put\""), "{error}");
+    let error = folder.error(&["report", "x.folded", "--callers", "nobody"]);
+    assert!(error.contains("no function is named \"nobody\""), "{error}");
 }

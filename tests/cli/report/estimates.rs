@@ -26,7 +26,7 @@ fn the_table_says_estimated_and_shows_no_watts() {
     let flat = table.replace("\n  ", " ");
     assert!(flat.contains("± of an estimate: of sampling, of equal watts for all code (20 %)"), "{table}");
     assert!(flat.contains("typical watts for this machine (60 %, all rows alike)"), "{table}");
-    assert!(flat.contains("10.00 W of all code"), "{table}");
+    assert!(flat.contains("10.00 W ± ") && flat.contains(" W of all code"), "{table}");
     let whole = estimated().output(&["report", "--whole"]);
     assert!(whole.contains("everything estimated") && !whole.contains("everything measured"), "{whole}");
 }

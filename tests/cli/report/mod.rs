@@ -4,6 +4,7 @@ mod annotate;
 mod call_paths;
 mod estimates;
 mod firefox;
+mod kernel;
 mod otlp;
 mod outputs;
 mod parquet;
@@ -292,8 +293,14 @@ fn a_flamegraph_is_also_text() {
     let plain =
         regex::Regex::new("\u{1b}\\[[0-9]*m").expect("a pattern").replace_all(&narrow, "").into_owned();
     assert!(plain.lines().all(|line| line.chars().count() <= 50), "{plain}");
-    let error = folder.error(&["flamegraph", "--format", "text", "--diff", "eprof.data"]);
-    assert!(error.contains("--diff"), "{error}");
+    Recorded { heavy_of_four: 1, ..Recorded::default() }.write(&folder.path().join("older.data"));
+    let change = folder.output(&["flamegraph", "--format", "text", "--diff", "older.data"]);
+    assert!(
+        change.contains("before: 10.00 J, measured") && change.contains("now: 10.00 J, measured"),
+        "{change}"
+    );
+    let heavy = change.lines().find(|line| line.contains("::heavy  itself ")).expect("its row");
+    assert!(heavy.contains("74.9%") && heavy.contains("7.490 J") && heavy.contains("+5.000 J"), "{heavy}");
     folder.output(&["flamegraph", "--format", "text", "-o", "flames.txt"]);
     let written = std::fs::read_to_string(folder.path().join("flames.txt")).expect("the text");
     assert_eq!(written, text);

@@ -110,6 +110,106 @@ fn the_name_of_an_output_does_not_lie_about_its_format() {
 }
 
 #[test]
+fn a_minus_is_standard_output_and_never_a_file() {
+    let folder = Folder::with(&Recorded::default());
+    for (arguments, begins) in [
+        (&["report", "-o", "-"][..], "app --work\n"),
+        (&["report", "--format", "json", "-o", "-"], "{"),
+        (&["report", "--format", "html", "-o", "-"], "<!DOCTYPE html>"),
+        (&["annotate", "heavy", "-o", "-"], "cpu-clock: "),
+        (&["flamegraph", "-o", "-"], "<?xml"),
+        (&["flamegraph", "--format", "text", "-o", "-"], "10.00 J (package-0): app --work\n"),
+        (&["export", "--format", "collapsed", "-o", "-"], ""),
+        (&["view", "-o", "-"], "<!DOCTYPE html>"),
+    ] {
+        let written = folder.output(arguments);
+        assert!(!written.is_empty() && written.starts_with(begins), "{arguments:?}: {written:.200}");
+    }
+    for arguments in [
+        &["record", "-o", "-", "--meter", "estimate", "true"][..],
+        &["export", "--format", "perf-data", "-o", "-"],
+        &["export", "--format", "parquet", "-o", "-"],
+        &["report", "--by", "bucket", "--svg", "-"],
+    ] {
+        let error = folder.error(arguments);
+        let says_how = ["name ", "needs a file"].iter().any(|what| error.contains(what));
+        assert!(says_how && error.lines().count() == 1, "{arguments:?}: {error}");
+    }
+    assert_eq!(files(folder.path()), 1, "the recording alone");
+}
+
+#[test]
+fn what_has_no_samples_is_exported_to_no_format() {
+    let folder = Folder::with(&Recorded::default());
+    super::recording::write_empty(&folder.path().join("empty.data"));
+    for format in ["collapsed", "speedscope", "pprof", "firefox", "otlp", "perf-data"] {
+        let error = folder.error(&["export", "empty.data", "--format", format, "-o", "out"]);
+        let why =
+            if format == "perf-data" { "the recording is empty" } else { "the recording has no samples" };
+        assert!(error.contains(why), "{format}: {error}");
+        if format != "perf-data" {
+            let error = folder.error(&["export", "--format", format, "--thread", "nobody", "-o", "out"]);
+            assert!(error.contains("no thread's name matches --thread nobody"), "{format}: {error}");
+        }
+    }
+    assert!(!folder.path().join("out").exists());
+}
+
+#[test]
+fn a_folder_that_is_mistyped_is_no_folder() {
+    let folder = Folder::with(&Recorded::default());
+    for arguments in [
+        &["view", "--no-open", "--source=/nonexistent"][..],
+        &["annotate", "heavy", "--source", "/nonexistent"],
+        &["annotate", "heavy", "--source", "eprof.data"],
+    ] {
+        let output = folder.run(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(
+            said.contains("No such file or directory") || said.contains("not a directory"),
+            "{arguments:?}: {said}"
+        );
+    }
+    // One that is there and has none of the files.
+    let moved = folder.run(&["view", "--no-open", "--source=."]);
+    assert!(moved.status.success(), "the files are where the compiler found them: {moved:?}");
+}
+
+/// All text for people, where the locale has no other letters.
+#[test]
+fn in_the_c_locale_there_is_nothing_but_ascii() {
+    let folder = Folder::with(&Recorded { watts_error: Some(0.6), ..Recorded::default() });
+    for arguments in [
+        &["report", "--limit", "1"][..],
+        &["report", "--by", "bucket"],
+        &["annotate", "heavy"],
+        &["flamegraph", "--format", "text"],
+        &["flamegraph", "--format", "text", "--diff", "eprof.data"],
+    ] {
+        let run = |locale: &str| {
+            let output = eprof_testbed::eprof()
+                .args(arguments)
+                .current_dir(folder.path())
+                .env("LC_ALL", locale)
+                .output()
+                .expect("eprof runs");
+            assert!(output.status.success(), "{arguments:?}: {output:?}");
+            let [out, error] =
+                [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text"));
+            out + &error
+        };
+        let (ascii, all) = (run("C"), run("C.UTF-8"));
+        let strange: String = ascii.chars().filter(|letter| !letter.is_ascii()).collect();
+        assert_eq!(strange, "", "{arguments:?}: {ascii}");
+        assert_eq!(ascii.lines().count(), all.lines().count(), "{arguments:?}");
+        if arguments[0] == "report" && arguments[1] == "--limit" {
+            assert!(ascii.contains(" +- ") && all.contains(" ± "), "{ascii}\n{all}");
+        }
+    }
+}
+
+#[test]
 fn the_older_recording_of_a_difference_is_not_written_either() {
     let folder = Folder::with(&Recorded::default());
     fs::copy(folder.path().join("eprof.data"), folder.path().join("older.data")).expect("copied");

@@ -16,6 +16,7 @@ use perf_data::EventDesc;
 use perf_data::Features;
 use perf_data::attr::{EventAttr, flag};
 use perf_data::encode::{self, MappingFields, SampleFields, SampleId, TRAILER_FIELDS};
+use perf_data::features::BuildId;
 use perf_data::format::{event_type, sample_type};
 use perf_data::record::CpuMode;
 use perf_data::writer::PerfDataWriter;
@@ -64,6 +65,19 @@ pub struct Recorded<'a> {
     pub started_unix_ns: u64,
     /// Its recorder was killed, and had read the meter so often before.
     pub killed_after_readings: Option<u64>,
+    /// The recorded programs and libraries are other builds than those that are here.
+    pub other_build: bool,
+    /// One of ten samples lies in the kernel.
+    pub kernel: Option<RecordedKernel<'a>>,
+}
+
+/// The kernel that was recorded.
+pub struct RecordedKernel<'a> {
+    pub build_id: &'a [u8],
+    /// Where its symbol `_text` lay.
+    pub text: u64,
+    /// Where the samples lie.
+    pub sampled: u64,
 }
 
 impl Default for Recorded<'_> {
@@ -83,6 +97,8 @@ impl Default for Recorded<'_> {
             recorder: 1,
             started_unix_ns: 4_000_000_000_000_000_000,
             killed_after_readings: None,
+            other_build: false,
+            kernel: None,
         }
     }
 }
@@ -120,6 +136,10 @@ impl Recorded<'_> {
             };
             encode::mmap2(&mapping, &id(0), &mut records).expect("it fits");
         }
+        if let Some(RecordedKernel { text, .. }) = self.kernel {
+            let path = b"[kernel.kallsyms]_text";
+            encode::kernel_mmap(text..text + 0x100_0000, text, path, &id(0), &mut records).expect("it fits");
+        }
         for millis in 0..=SAMPLES {
             let is_read = self.killed_after_readings.is_none_or(|readings| millis / 10 < readings);
             if millis % 10 == 0 && is_read {
@@ -137,12 +157,22 @@ impl Recorded<'_> {
         writer.write_raw(&records).expect("written");
         // A killed recorder writes no end.
         if self.killed_after_readings.is_none() {
-            writer.finish(&Features::default()).expect("written");
+            let kernel = self.kernel.iter();
+            let kernel = kernel
+                .map(|kernel| BuildId::of_kernel(kernel.build_id.to_vec(), b"[kernel.kallsyms]".to_vec()));
+            let mut build_ids: Vec<BuildId> = kernel.collect();
+            if self.other_build {
+                let paths = self.mappings().into_iter().map(|(_, _, path)| path.into_bytes());
+                build_ids.extend(paths.map(|path| BuildId::of_file(vec![0xcd; 20], path)));
+            }
+            let features = Features { build_ids, ..Features::default() };
+            writer.finish(&features).expect("written");
         }
     }
 
     fn sample(&self, millis: u64, time: Timestamp, records: &mut Vec<u8>) {
         const CONTEXT_USER: u64 = -512i64 as u64;
+        const CONTEXT_KERNEL: u64 = -128i64 as u64;
         let caller = Recorded::write as fn(&Self, &Path) as usize as u64 + 8;
         let ip = match millis {
             SAMPLES => STRANGE_ADDRESS,
@@ -158,10 +188,15 @@ impl Recorded<'_> {
         if ip == light as extern "C" fn() -> u32 as usize as u64 {
             callchain.extend(self.astray);
         }
+        let in_kernel = self.kernel.as_ref().filter(|_| millis % 10 == 5);
+        if let Some(kernel) = in_kernel {
+            callchain = vec![CONTEXT_KERNEL, kernel.sampled];
+        }
+        let (ip, mode) = in_kernel.map_or((ip, CpuMode::User), |kernel| (kernel.sampled, CpuMode::Kernel));
         let fields = SampleFields {
             id: 1,
             ip,
-            mode: CpuMode::User,
+            mode,
             pid: PID,
             tid: PID,
             time,

@@ -191,7 +191,7 @@ fn other_files_are_refused_with_the_reason() {
     assert!(matches!(refusal(b"PERFFILE\x68\0\0\0\0\0\0\0"), ReadError::Version1 { .. }));
     assert!(matches!(refusal(b"PERFILE2\x10\0\0\0\0\0\0\0"), ReadError::NoEvents));
     assert!(matches!(refusal(b"PERFILE2\x20\0\0\0\0\0\0\0"), ReadError::Header { offset: 8, .. }));
-    assert!(matches!(refusal(b"PERFILE2\x68\0\0\0\0\0\0\0"), ReadError::Truncated { .. }));
+    assert!(matches!(refusal(b"PERFILE2\x68\0\0\0\0\0\0\0"), ReadError::HeaderCutOff { .. }));
     let folder = tempfile::tempdir().expect("a folder");
     let refused = PerfData::open(folder.path());
     assert!(matches!(refused, Err(ReadError::Folder { .. })), "{refused:?}");

@@ -15,6 +15,7 @@ use eprof::gpu::model::form::Columns;
 use eprof::gpu::model::table::Table;
 use eprof::gpu::model::validate::Validation;
 
+use super::super::super::letters;
 use super::inputs::{Methods, TableArgs, TableRead, left_out};
 use super::text::{LEVEL, describe, describe_all, print_coverage, print_table};
 use crate::cli::Outcome;
@@ -48,7 +49,7 @@ pub(super) fn run(args: &FitArgs) -> Outcome {
     keep_inputs_from("--save", args.save.as_deref(), &[&args.table.table])?;
     keep_inputs_from("--figure", args.figure.as_deref(), &[&args.table.table])?;
     let TableRead { table, notes } = args.table.read()?;
-    let mut out = io::stdout().lock();
+    let mut out = letters::stdout();
     print_table(&table, &notes, &mut out)?;
     if table.by_group().len() == 1 {
         writeln!(out, "note: all rows are of one group: each row is left out alone")?;

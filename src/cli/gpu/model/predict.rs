@@ -10,6 +10,7 @@ use eprof::gpu::model::blend::Blend;
 use eprof::gpu::model::unmeasured::CounterRows;
 use serde_json::json;
 
+use super::super::super::letters;
 use super::inputs::{TableArgs, load};
 use crate::cli::Outcome;
 use crate::cli::table_file;
@@ -61,7 +62,7 @@ pub(super) fn run(args: &PredictArgs) -> Outcome {
             Predicted { group, measured: *measured, watts, interval }
         })
         .collect();
-    let mut out = io::stdout().lock();
+    let mut out = letters::stdout();
     match args.format {
         Format::Text => print_text(&mut out, &model, &rows, &predicted, args.level)?,
         Format::Csv => print_csv(&mut out, &predicted)?,

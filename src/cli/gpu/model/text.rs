@@ -14,7 +14,7 @@ pub(super) const LEVEL: f64 = 0.95;
 pub(super) fn print_coverage(coverage: Coverage, out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "intervals of {:.0} % by errors of groups left out: +-{:.0} %, and {:.0} % of the rows lie in them",
+        "intervals of {:.0} % by errors of groups left out: ±{:.0} %, and {:.0} % of the rows lie in them",
         100.0 * LEVEL,
         100.0 * coverage.half_width,
         100.0 * coverage.held

@@ -10,6 +10,7 @@ use eprof::gpu::model::blend::Blend;
 use eprof::gpu::model::table::Table;
 use eprof::gpu::model::validate::{Coverage, Validation, apply};
 
+use super::super::super::letters;
 use super::inputs::{Methods, TableArgs, TableRead, left_out, load};
 use super::text::{LEVEL, describe_all, print_coverage, print_table};
 use crate::cli::Outcome;
@@ -39,7 +40,7 @@ pub(super) fn run(args: &ValidateArgs) -> Outcome {
         Some(_) => args.table.read_for_model()?,
         None => args.table.read()?,
     };
-    let mut out = io::stdout().lock();
+    let mut out = letters::stdout();
     print_table(&table, &notes, &mut out)?;
     args.table.warn_of_groups(&table, &mut out)?;
     let (validation, coverage) = match &args.model {

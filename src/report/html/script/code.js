@@ -13,7 +13,11 @@ const code = {
     const found = all.functions.filter(isMeant);
     const title = look.element('h4', {}, app.isWhole() ? 'instructions' : 'instructions, of the whole recording');
     if (found.length === 0) return functions.own[fn] > 0 ? [title, look.element('p', { class: 'dim' }, code.about(app, all))] : [];
-    return [title, ...found.flatMap((of) => code.ofFunction(app, all, of, isInlined ? said : 0))];
+    const parts = (of) => (isInlined ? code.ofFunction(app, all, of, said, functions.own[fn]) : code.ofFunction(app, all, of, 0, of.own));
+    const [of] = found;
+    const how = isInlined ? 'of its own, wherever it was put' : of.inlined.length > 0 ? 'with what was inlined into it' : 'itself';
+    const whole = look.element('p', { class: 'dim' }, `share: of the ${app.amount(isInlined ? functions.own[fn] : of.own)} that it took ${how}`);
+    return [title, whole, ...found.flatMap(parts)];
   },
 
   // What is in the page.
@@ -57,7 +61,7 @@ const code = {
     return BigInt.asUintN(64, BigInt(at)).toString(16).padStart(digits);
   },
 
-  ofFunction(app, all, of, inlined) {
+  ofFunction(app, all, of, inlined, whole) {
     const rows = code.rows(all, of, inlined);
     const here = of.instructions.length / 2;
     const notes = [];
@@ -73,7 +77,7 @@ const code = {
     let [place, callee] = ['', 0];
     const body = [];
     for (const row of rows) {
-      const columns = 2 + (hasWatts ? 1 : 0) + (hasSamples ? 1 : 0);
+      const columns = 3 + (hasWatts ? 1 : 0) + (hasSamples ? 1 : 0);
       if (row.gap) body.push(look.element('tr', { class: 'gap' }, look.element('td', { colspan: columns + 1 }, '⋯')));
       if (inlined === 0 && row.callee !== callee && row.callee > 0) {
         body.push(look.element('tr', { class: 'inlined' }, look.element('td', { colspan: columns - 1 }), look.element('td', { colspan: 2 }, `↳ inlined ${row.inlined}`)));
@@ -81,6 +85,7 @@ const code = {
       callee = row.callee;
       const cell = (kind, text) => look.element('td', { class: kind }, text);
       const line = look.element('tr', {},
+        cell('number', row.weight ? format.percent(row.weight / (whole || 1)) : ''),
         cell('number', row.weight ? app.amount(row.weight, row.error) : ''),
         ...(hasWatts ? [cell('number', row.watts > 0 ? format.quantity(row.watts, 'W') : '')] : []),
         ...(hasSamples ? [cell('number', row.weight ? format.count(row.samples) : '')] : []),
@@ -91,19 +96,19 @@ const code = {
       made.set(row, line);
       body.push(line);
     }
-    const head = [hasErrors ? 'joules ±' : app.model.data.weight, ...(hasWatts ? ['watts'] : []), ...(hasSamples ? ['samples'] : []), 'instruction', 'line'];
+    const head = ['share', hasErrors ? 'joules ±' : app.model.data.weight, ...(hasWatts ? ['watts'] : []), ...(hasSamples ? ['samples'] : []), 'instruction', 'line'];
     const table = look.element('table', { class: 'source machine' },
       look.element('thead', {}, look.element('tr', {}, ...head.map((text) => look.element('th', { scope: 'col' }, text)))),
       look.element('tbody', {}, ...body));
     const region = look.element('div', { class: 'instructions', tabindex: '0', role: 'region', 'aria-label': `instructions of ${of.name}` }, table);
-    return [...notes.map((note) => look.element('p', { class: 'dim file' }, note)), code.heaviest(app, rows, made, digits), region].filter((part) => part !== null);
+    return [...notes.map((note) => look.element('p', { class: 'dim file' }, note)), code.heaviest(app, rows, made, digits, whole), region].filter((part) => part !== null);
   },
 
-  // What took most: a click shows where it stands.
-  heaviest(app, rows, made, digits) {
+  // What took most, with its share of the function's, as in the table: a click shows where it stands.
+  heaviest(app, rows, made, digits, whole) {
     const hot = rows.filter(({ weight }) => weight > 0).sort((a, b) => b.weight - a.weight);
     if (hot.length < 2) return null;
-    const all = hot.reduce((sum, { weight }) => sum + weight, 0);
+    const all = whole || 1;
     const item = (row) => {
       const show = () => {
         const [shown, region] = [made.get(row), made.get(row).closest('.instructions')];

@@ -23,6 +23,7 @@ const details = {
     const parts = [
       look.element('h3', { title: functions.name[fn] }, format.middle(functions.name[fn], details.longest)),
       look.element('p', { class: 'dim' }, functions.module[fn] ? modules[functions.module[fn] - 1] : ''),
+      ...details.about(functions.name[fn]),
       look.element('p', {}, 'itself ', look.element('b', {}, app.amount(own, sums.errors[fn])), `, ${format.percent(own / (sums.all || 1))}${draws}`),
       look.element('p', {}, 'with all that it called ', look.element('b', {}, app.amount(total)), `, ${format.percent(total / (sums.all || 1))}`),
       changed ? look.element('p', {}, changed) : null,
@@ -38,6 +39,18 @@ const details = {
       ...code.parts(app, fn),
     ];
     panel.replaceChildren(...parts.filter((part) => part !== null));
+  },
+
+  // What stands in the place of names.
+  named: [
+    [/^\[unknown\]$/, 'Code that lies in no file and in no map of a compiler: its addresses have no names.'],
+    [/^\[folded\]$/, 'Branches for which there was no memory: --memory makes room for them.'],
+    [/not sampled/, 'What ran here was not sampled: its CPU time is counted, and nothing more is known of it.'],
+    [/\+(0x|fn_)[0-9a-f]+$/, 'Code without a name: the file has no symbols for it. It is called by its place in the file.'],
+  ],
+
+  about(name) {
+    return details.named.filter(([pattern]) => pattern.test(name)).slice(0, 1).map(([, text]) => look.element('p', { class: 'dim' }, text));
   },
 
   // The heaviest of them, all others, and what has none.

@@ -55,6 +55,11 @@ const format = {
     return String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',');
   },
 
+  // `1 sample`, `2 samples`.
+  counted(number, what) {
+    return `${format.count(number)} ${what}${Math.round(number) === 1 ? '' : 's'}`;
+  },
+
   // Round numbers from 0 to at most `highest`, about as many as wanted.
   ticks(highest, wanted) {
     if (!(highest > 0)) return [0];

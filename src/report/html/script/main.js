@@ -6,7 +6,7 @@ const main = {
     for (const one of [model, model.without]) if (one) one.watts = main.watts(one);
     const app = { apart: model, state: state.read(model, location.hash) };
     app.amount = (weight, error = 0) => (model.data.weight === 'joules'
-      ? format.withError(weight / model.data.unit, error / model.data.unit, 'J') : `${format.count(weight)} ${model.data.weight}`);
+      ? format.withError(weight / model.data.unit, error / model.data.unit, 'J') : format.counted(weight, model.data.weight === 'samples' ? 'sample' : 'event'));
     app.isWhole = () => profile.isWhole(model, app.state.from, app.state.to) && app.state.thread === null;
     app.choose = (changes) => { Object.assign(app.state, changes); main.update(app); };
     app.change = (found, where) => change.text(found, where, app.amount);

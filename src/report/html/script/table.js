@@ -143,7 +143,8 @@ const table = {
     }
     table.focused = Math.min(table.focused, Math.max(table.rows.length - 1, 0));
     const own = table.rows.reduce((sum, row) => sum + row.own, 0);
-    look.byId('count').textContent = `${format.count(table.rows.length)}${table.rows.length < found.length ? ` of ${format.count(found.length)}` : ''} ${chosen.group === 'cpu' ? 'CPU' : chosen.group}${table.rows.length === 1 ? '' : 's'}: ${app.amount(own)}${chosen.group === 'function' ? ' themselves' : ''}, ${format.percent(own / (app.sums.all || 1))}`;
+    const shown = table.rows.length < found.length ? `${format.count(table.rows.length)} of ` : '';
+    look.byId('count').textContent = `${shown}${format.counted(found.length, chosen.group === 'cpu' ? 'CPU' : chosen.group)}: ${app.amount(own)}${chosen.group === 'function' ? ' themselves' : ''}, ${format.percent(own / (app.sums.all || 1))}`;
     table.show(app, true);
   },
 

@@ -170,6 +170,23 @@ fn times_are_the_recordings_own() {
     assert!(lines.iter().any(Value::is_u64), "lines of this test's own functions");
 }
 
+/// One each millisecond, and none is merged with another.
+#[test]
+fn each_sample_stands_where_it_was_taken() {
+    let folder = Folder::with(&Recorded::default());
+    let recording = folder.path().join("eprof.data");
+    let profile = export(&recording, &[]);
+    let [thread] = rows(&profile["threads"]) else { panic!("one thread") };
+    let samples = &thread["samples"];
+    let taken =
+        rows(&samples["time"]).iter().zip(rows(&samples["stack"])).filter(|(_, stack)| !stack.is_null());
+    let times: Vec<f64> = taken.map(|(time, _)| number(time)).collect();
+    assert_eq!(times, (1..=1000).map(f64::from).collect::<Vec<f64>>());
+    let attributed = number(&report(&recording, &[])["balance"]["attributed"]) * 1e6;
+    assert!((weights(thread) - attributed).abs() < 1e-3, "{} of {attributed} microjoules", weights(thread));
+    assert_eq!(profile["meta"]["interval"], 1.0);
+}
+
 /// Weights of a thread's samples, and how many milliseconds after the start they came.
 fn weights_in_time(thread: &Value) -> Vec<(f64, f64)> {
     let samples = &thread["samples"];
@@ -281,10 +298,15 @@ fn recordings_of_perf_are_read_with_and_without_watts() {
             continue;
         }
         tried += 1;
-        // Its samples, of which nothing tells how much they spent.
-        let profile = export(&recording, &[]);
         let counted: Value = serde_json::from_slice(&readable.stdout).expect("JSON");
         let samples: f64 = rows(&counted["events"]).iter().map(|event| number(&event["samples"])).sum();
+        if samples == 0.0 {
+            let refused = eprof().args(["export", path, "--format", "firefox"]).output().expect("eprof runs");
+            assert!(!refused.status.success() && refused.stdout.is_empty(), "{path}: {refused:?}");
+            continue;
+        }
+        // Its samples, of which nothing tells how much they spent.
+        let profile = export(&recording, &[]);
         let sum: f64 = rows(&profile["threads"]).iter().map(weights).sum();
         assert_eq!(sum, samples, "{path}");
         let estimated = eprof().args(["report", path, "--watts", "10:60", "--format", "json"]).output();
