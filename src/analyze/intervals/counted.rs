@@ -11,10 +11,10 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::attribute::{Charge, Quantum};
 use crate::units::{Nanoseconds, Timestamp};
 
 use super::late_samples::{self, Gaps, LateSample, MadeUp};
+use super::missing::Missing;
 use super::spans::slot_of;
 
 /// An event that was on a counter for more than this share of the time had it for itself.
@@ -110,19 +110,6 @@ struct Compared {
     sampled: u64,
     /// What they, and losses, were behind the counter. Below zero where a reading was taken after them.
     behind: f64,
-}
-
-/// Between two readings of a CPU's counter.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Missing {
-    pub event: u32,
-    pub cpu: u32,
-    pub start: Timestamp,
-    pub end: Timestamp,
-    /// Events of which no sample tells.
-    pub count: u64,
-    /// Those of which samples tell.
-    pub sampled: u64,
 }
 
 /// How much samples weigh.
@@ -322,23 +309,6 @@ impl Counter {
     }
 }
 
-impl Missing {
-    /// Where there are no samples to weigh more: what nothing is known of.
-    pub fn as_lost(&self) -> Option<Quantum> {
-        let &Self { event, cpu, start, end, count, sampled } = self;
-        let running = Nanoseconds::ZERO;
-        (sampled == 0).then_some(Quantum {
-            start,
-            end,
-            cpu: Some(cpu),
-            event,
-            count,
-            running,
-            charge: Charge::Lost,
-        })
-    }
-}
-
 impl CountWeights {
     /// By what is missing, and by event wherever and whenever it was sampled: `by_turns`, for what was counted and not sampled
     /// as well, times `by_samples`.
@@ -409,6 +379,7 @@ impl CountWeights {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attribute::{Charge, Quantum};
 
     const PERIOD: u64 = 1_000;
 

@@ -7,7 +7,7 @@
 
 use crate::units::Timestamp;
 
-use super::counted::Missing;
+use super::missing::Missing;
 
 /// A sample that came so late that whole periods may be missing before it.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -10,11 +10,12 @@ use perf_data::{Decoder, RawRecord, Records};
 
 use crate::analyze::events::EventUnit;
 use crate::analyze::events::{EventRole, EventRoles, SampledEvent};
-use crate::analyze::intervals::counted::{CountWeights, CountedSums, CounterReading, Missing};
+use crate::analyze::intervals::counted::{CountWeights, CountedSums, CounterReading};
 use crate::analyze::intervals::grid::IntervalGrid;
 use crate::analyze::intervals::late_readings::LateReadings;
 use crate::analyze::intervals::late_samples::{LateSample, MadeUp};
 use crate::analyze::intervals::losses::{Loss, Losses};
+use crate::analyze::intervals::missing::Missing;
 use crate::analyze::intervals::pieces::Pieces;
 use crate::analyze::intervals::unsampled_tasks::{UnsampledCount, UnsampledTasks};
 use crate::attribute::Quantum;
