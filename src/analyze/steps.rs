@@ -15,8 +15,8 @@ use crate::units::{Joules, Nanoseconds, Timestamp};
 pub(crate) enum Step {
     /// A sample.
     Sample(SampleStep),
-    /// Time of the program that was counted since then and that no sample tells of.
-    NotSampled(Box<(Timestamp, SampleStep)>),
+    /// What was counted of the program and no sample tells of.
+    NotSampled(Box<NotSampledStep>),
     /// What was lost.
     Lost(Box<LostStep>),
     /// A launch of a GPU's kernel.
@@ -48,6 +48,16 @@ pub(crate) struct SampleStep {
     pub cpu: u32,
     pub event: u32,
     pub owner: Owner,
+}
+
+/// What was counted of the program and no sample tells of, as if a sample did.
+#[derive(Debug)]
+pub(crate) struct NotSampledStep {
+    /// It happened after this time.
+    pub since: Timestamp,
+    /// How long its CPU ran for it, where the event tells time.
+    pub running: Nanoseconds,
+    pub step: SampleStep,
 }
 
 /// Records that the kernel had no room for.

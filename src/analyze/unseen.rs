@@ -8,6 +8,7 @@ use perf_data::format::event_type;
 
 use crate::analyze::fixture::{file_with, metadata};
 use crate::analyze::{Dimensions, Options, analyze};
+use crate::hardware::Method;
 use crate::profile::Profile;
 use crate::recording::energy::CpuTimes;
 use crate::recording::metadata::{Metadata, Target};
@@ -75,12 +76,23 @@ fn clocks_that_differ_a_little_hide_nothing() {
 
 /// The same samples, of cycles, beside what is written of the event's counters, by CPU, whenever the meters are read.
 fn counted(of_counters: impl Fn(u32, Timestamp) -> Option<CounterValue>, task: u32) -> Profile {
+    counted_beside(metadata(), of_counters, task, |_, _| ())
+}
+
+/// The same with other records before them.
+fn counted_beside(
+    metadata: Metadata,
+    of_counters: impl Fn(u32, Timestamp) -> Option<CounterValue>,
+    task: u32,
+    beside: impl Fn(Timestamp, &mut Vec<u8>),
+) -> Profile {
     let stacks: Vec<Vec<u64>> = (0..1000).map(|number| vec![1, number % 7]).collect();
     let mut file = file_with(
         &stacks,
-        metadata(),
+        metadata,
         |_| true,
         |time, records| {
+            beside(time, records);
             for cpu in [0, 1] {
                 let id = SampleId { pid: task, tid: task, time, cpu, id: 1 + u64::from(cpu) };
                 if let Some(value) = of_counters(cpu, time) {
@@ -168,4 +180,60 @@ fn samples_of_an_event_that_took_turns_stand_for_all_of_the_time() {
     assert_eq!(profile.events[0].count, 2_000_000_000);
     let said = said_of_counts(profile);
     assert!(said.len() == 1 && said[0].contains("are 50 % of what happened"), "{said:?}");
+}
+
+/// A shell that from half of the time on starts thirty processes of a sixth of a period each every twenty milliseconds: on
+/// the second CPU a fifth of what ran then.
+#[test]
+fn short_processes_have_what_the_programs_counters_have_more() {
+    let command = Target::Command { argv: vec!["app".to_owned()], pid: 50 };
+    let shell = |method| {
+        let mut metadata = Metadata { target: command.clone(), system_wide_samples: false, ..metadata() };
+        metadata.domains.iter_mut().for_each(|domain| domain.method = method);
+        metadata
+    };
+    let (half, step) = (1_250_000_000, 20_000_000);
+    let steps = |time: Timestamp| time.as_nanos().saturating_sub(half) / step;
+    let value = |cpu: u32, time: Timestamp| {
+        let sampled = (time.as_nanos() - 1_000_000_000) / 1_000_000 * 1_000_000;
+        let short = 5_000_000 * steps(time);
+        let value = sampled + if cpu == 1 { short } else { 0 };
+        // On both CPUs as long as the program ran on any.
+        Some(CounterValue { value, time_enabled: 2 * sampled + short, time_running: value, lost: None })
+    };
+    let forks = |time: Timestamp, records: &mut Vec<u8>| {
+        let before = Timestamp::from_nanos(time.as_nanos() - step);
+        for number in 30 * steps(before)..30 * steps(time) {
+            let pid = 1000 + number as u32;
+            let id = SampleId { pid, tid: pid, time, cpu: 1, id: 2 };
+            encode::fork((pid, pid), (50, 50), &id, records).expect("short");
+        }
+    };
+    for method in [Method::Measured, Method::Estimated] {
+        let profile = counted_beside(shell(method), value, 50, forks);
+        let of_row = |index: &usize| {
+            let address = profile.stacks.innermost(profile.cells[*index].stack).expect("each has an address");
+            let module = profile.addresses[address.0 as usize].module;
+            profile.modules[module.0 as usize].path.contains("not sampled")
+        };
+        let row: Vec<usize> = (0..profile.cells.len()).filter(of_row).collect();
+        let counts: u64 = row.iter().map(|index| profile.cells[*index].count).sum();
+        let time: f64 = row.iter().map(|index| profile.cells[*index].time.as_secs_f64()).sum();
+        let joules: f64 = row.iter().map(|index| profile.joules(*index)[0].as_joules()).sum();
+        // Twelve times 5 M, less what two threads may have counted after their last samples.
+        assert!((59_000_000..60_000_000).contains(&counts), "{counts}");
+        assert!((time - counts as f64 * 1e-9).abs() < 1e-6, "a nanosecond for each: {time}");
+        assert!(
+            row.iter()
+                .all(|index| profile.cells[*index].samples == 0 && profile.cells[*index].cpu == Some(1))
+        );
+        // Of what the meter counted from 260 ms on, as much as the counts are of all: 4 of 44 M in the first twenty
+        // milliseconds, 5 of 45 M in each of the eleven others.
+        let counted = |seconds: f64| seconds + 0.01 * (seconds * 300.0).sin();
+        let functions = profile.domains[0].balance.attributed.as_joules();
+        let from_then_on = functions * (1.0 - counted(0.26) / counted(0.5));
+        let expected = from_then_on * (4.0 / 44.0 + 11.0 * 5.0 / 45.0) / 12.0;
+        assert!((joules / expected - 1.0).abs() < 0.01, "{joules} for {expected} J, {method:?}");
+        assert_eq!(said_of_counts(profile), Vec::<String>::new());
+    }
 }

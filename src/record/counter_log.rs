@@ -21,9 +21,12 @@ pub struct CounterLog {
 }
 
 impl CounterLog {
-    /// Appends the values of counters that have gone on by [`SAMPLES`] since they were last written, and of all at first.
-    /// Only of those that count what happens on a CPU: a clock's ticks are compared with CPU times, and a task's counter
-    /// counts what tasks did that ended before their first sample.
+    /// Appends the values of counters that have gone on by [`SAMPLES`] since they were last written, and of all at first. A clock's
+    /// are left out: its ticks are compared with CPU times.
+    ///
+    /// A program's counters, which follow all that it starts, are written as soon as they have gone on at all: what tasks did
+    /// that ended before their first sample nothing else tells. Where several tasks were named, each has counters of its own:
+    /// these are too many to be read all the time.
     ///
     /// # Errors
     /// A record that is too long, which none is.
@@ -34,14 +37,19 @@ impl CounterLog {
         out: &mut Vec<u8>,
     ) -> Result<(), RecordTooLong> {
         self.written.resize(counters.counters.len(), None);
+        let is_of_one = counters.counters.windows(2).all(|pair| pair[0].task == pair[1].task);
         for (open, written) in counters.counters.iter_mut().zip(&mut self.written) {
             let Some(event) = events.get(open.event).filter(|event| is_counter(event)) else { continue };
-            if open.task.is_some() {
+            if open.task.is_some() && !is_of_one {
                 continue;
             }
             let time = monotonic_now();
             let Ok(value) = open.value() else { continue };
-            if written.is_none_or(|written| is_due(event.interval, &written, &value)) {
+            let is_due = |written: CounterValue| match open.task {
+                Some(_) => value.value != written.value,
+                None => is_due(event.interval, &written, &value),
+            };
+            if written.is_none_or(is_due) {
                 encode::read(&value, &id_of(open, time), out)?;
                 *written = Some(value);
             }

@@ -10,12 +10,10 @@ use rustc_hash::FxHashMap;
 use crate::analyze::aggregate::collect::{Collected, Collector};
 use crate::analyze::aggregate::functions::{Functions, SAMPLES_BEFORE};
 use crate::analyze::aggregate::jit::JitFunctions;
-use crate::analyze::aggregate::missed_counts::MissedCounts;
-use crate::analyze::aggregate::not_sampled::{NotSampled, Unseen};
+use crate::analyze::aggregate::missing_samples::{MissingSamples, WithoutSample};
 use crate::analyze::aggregate::one_mode;
 use crate::analyze::aggregate::replay::{Replay, ReplayEnd};
 use crate::analyze::aggregate::samples::SampleList;
-use crate::analyze::aggregate::unsampled::Unsampled;
 use crate::analyze::aggregate::unwind::{SampleUnwinder, finder_of_chains};
 use crate::analyze::build_ids::add_build_ids;
 use crate::analyze::events::EventUnit;
@@ -24,14 +22,14 @@ use crate::analyze::gpu::launches::Launches;
 use crate::analyze::memory::TableLimits;
 use crate::analyze::options::{CountedTime, FunctionsAlone, Options};
 use crate::analyze::sample_key::{NO_CPU, SampleKey};
-use crate::analyze::steps::{LostStep, Owner, SampleStep, Step};
+use crate::analyze::steps::{LostStep, NotSampledStep, Owner, SampleStep, Step};
 use crate::attribute::Charge;
 use crate::profile::{EventTotals, HiddenCallers, Module, Thread};
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{Metadata, Target};
 use crate::recording::{LentReading, Recording};
 use crate::timeline::{TaskId, Tasks};
-use crate::units::{Nanoseconds, Timestamp};
+use crate::units::Timestamp;
 
 /// How much of a profile is gathered at a time.
 #[derive(Debug, Clone, Copy)]
@@ -57,8 +55,7 @@ pub(crate) struct Gathered {
     /// Where every sample was to be a cell of its own.
     pub samples: Option<SampleList>,
     pub hidden_callers: HiddenCallers,
-    /// Of recorders that write what all of their counters counted, where all samples are counted.
-    pub missed: Option<MissedCounts>,
+    pub missing: MissingSamples,
     /// Of just-in-time code and of stacks that were not followed to their ends.
     pub warnings: Vec<String>,
     pub end: ReplayEnd,
@@ -86,8 +83,8 @@ pub(crate) fn gather<'r>(
     let hidden_callers = gatherer.unwinder.as_ref().map(SampleUnwinder::hidden_callers).unwrap_or_default();
     let unwinding = gatherer.unwinder.map(|unwinder| unwinder.warnings()).unwrap_or_default();
     let folded = gatherer.collector.warning();
-    let unsampled = gatherer.unsampled.and_then(|unsampled| unsampled.warning());
-    let not_told = unsampled.into_iter().chain(one_mode::warning(recording, roles));
+    let not_told =
+        gatherer.missing.warning_of_processes().into_iter().chain(one_mode::warning(recording, roles));
     Gathered {
         totals: gatherer.totals,
         collected: gatherer.collector.finish(),
@@ -98,7 +95,7 @@ pub(crate) fn gather<'r>(
         sampled: gatherer.sampled,
         samples: gatherer.samples,
         hidden_callers,
-        missed: gatherer.missed,
+        missing: gatherer.missing,
         warnings: [gatherer.jit.into_warnings(), unwinding, folded.into_iter().chain(not_told).collect()]
             .concat(),
         end,
@@ -127,11 +124,7 @@ struct Gatherer<'r, F> {
     room: Room<'r>,
     /// Call paths were given up.
     is_too_large: bool,
-    not_sampled: Option<NotSampled>,
-    /// Only where that is not known.
-    unsampled: Option<Unsampled>,
-    /// Of recorders that write what all of their counters counted, where all samples are counted.
-    missed: Option<MissedCounts>,
+    missing: MissingSamples,
     /// What is counted, if not all.
     counted: Option<CountedTime>,
     /// Readings of others that are still to come.
@@ -152,9 +145,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
         tell: F,
     ) -> Self {
         let launches = Launches::new(recording, roles);
-        // Where every sample is a cell of its own there is none for what was not sampled.
-        let not_sampled = NotSampled::new(recording, roles).filter(|_| samples.is_none());
-        let unsampled = Unsampled::new(recording).filter(|_| not_sampled.is_none() && samples.is_none());
+        let missing = MissingSamples::new(recording, roles, options, samples.is_some());
         let totals = roles
             .sampled()
             .iter()
@@ -200,12 +191,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             samples,
             room,
             is_too_large: false,
-            not_sampled,
-            unsampled,
-            missed: recording
-                .metadata()
-                .filter(|_| options.counted.is_none())
-                .map(|_| MissedCounts::default()),
+            missing,
             counted: options.counted,
             lent: recording.lent_readings().unwrap_or_default(),
             tell,
@@ -237,23 +223,23 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             Record::Comm { pid, tid, name, exec } => self.tasks.rename(*pid, *tid, name, *exec),
             Record::Fork(change) => {
                 self.tasks.fork(change);
-                if let Some(unsampled) = self.unsampled.as_mut().filter(|_| change.pid != change.parent_pid) {
-                    unsampled.started(change.pid);
-                }
+                self.missing.started(change, context.time);
                 self.launches.forked(change);
             }
-            Record::Exit(change) => self.launches.ended(change.pid, change.tid, context.time),
+            Record::Exit(change) => {
+                self.missing.ended(change.tid);
+                self.launches.ended(change.pid, change.tid, context.time);
+            }
             Record::Ksymbol { address, length, unregistered: false, name } => {
                 self.tasks.kernel_symbol(*address, *length, name);
             }
             Record::Cgroup { id, path } => self.tasks.name_cgroup(*id, path),
             Record::Lost { count } => self.lost(context, *count),
             Record::Read { value, .. } => {
-                if let Some(event) = self.sampled_event(context)
-                    && let Some(missed) = &mut self.missed
-                {
-                    missed.counted(value.id.unwrap_or(0), event, value.value);
-                }
+                let event = self.sampled_event(context);
+                let told =
+                    event.and_then(|event| self.missing.read(event as u32, context, value, self.roles));
+                told.into_iter().for_each(|told| self.charge(told));
             }
             Record::Throttle(true) => {
                 if let Some(totals) = self.sampled_event(context).and_then(|i| self.totals.get_mut(i)) {
@@ -276,7 +262,8 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             Some(EventRole::CpuTimes) => {
                 let times = CpuTimes::with_target_from_bytes(sample.raw);
                 if let (Some(time), Some((times, own))) = (context.time, times) {
-                    self.not_sampled(time, &own);
+                    let told = self.missing.cpu_times(time, &own);
+                    told.into_iter().for_each(|told| self.charge(told));
                     (self.tell)(Step::CpuTimes(time, Box::new((times, own))));
                 }
             }
@@ -308,9 +295,6 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             self.tasks.in_cgroup(task, cgroup);
         }
         let time = context.time.unwrap_or_default();
-        if let Some(unsampled) = &mut self.unsampled {
-            unsampled.sampled(pid);
-        }
         if self.is_counted(time) {
             let totals = &mut self.totals[event as usize];
             totals.samples += 1;
@@ -332,26 +316,20 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             (None, None) => Owner::Cell { is_idle, key: self.key(task, sample) },
         };
         let cpu = context.cpu.unwrap_or(NO_CPU);
-        if let Some(not_sampled) = self.not_sampled.as_mut().filter(|of| of.event == event) {
-            not_sampled.sampled(cpu, count);
-        }
+        self.missing.sampled(event, context, cpu, count);
         (self.tell)(Step::Sample(SampleStep { end: time, count, cpu, event, owner }));
     }
 
-    /// Charges what the counters have more of the program's time than its samples to a function of its own.
-    fn not_sampled(&mut self, time: Timestamp, own: &[(u32, Nanoseconds)]) {
-        let Some(not_sampled) = self.not_sampled.as_mut().filter(|_| !own.is_empty()) else { return };
-        let (event, pid, name) = (not_sampled.event, not_sampled.pid, not_sampled.name());
-        for Unseen { cpu, since, time: unseen } in not_sampled.counted(time, own) {
-            self.make_room();
-            let task = self.tasks.task(pid, pid);
-            let code = self.tasks.not_sampled(name);
-            let key = self.collector.bare_key(&mut self.tasks, task, code);
-            let owner = Owner::Cell { is_idle: false, key };
-            let count = unseen.as_nanos();
-            let step = SampleStep { end: time, count, cpu, event, owner };
-            (self.tell)(Step::NotSampled(Box::new((since, step))));
-        }
+    /// Charges what has no sample to a function of its own.
+    fn charge(&mut self, told: WithoutSample) {
+        let WithoutSample { pid, name, event, cpu, since, end, count, running } = told;
+        self.make_room();
+        let task = self.tasks.task(pid, pid);
+        let code = self.tasks.not_sampled(name);
+        let key = self.collector.bare_key(&mut self.tasks, task, code);
+        let owner = Owner::Cell { is_idle: false, key };
+        let step = SampleStep { end, count, cpu, event, owner };
+        (self.tell)(Step::NotSampled(Box::new(NotSampledStep { since, running, step })));
     }
 
     /// Where the tables are full, ends a part or gives up call paths.
@@ -470,8 +448,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
     }
 
     fn lost(&mut self, context: &RecordContext, count: u64) {
-        // What is lost has a row of its own.
-        self.not_sampled = None;
+        self.missing.lost();
         let event = self.sampled_event(context).unwrap_or(0);
         let is_counted = context.time.is_none_or(|time| self.is_counted(time));
         let Some(totals) = self.totals.get_mut(event) else { return };

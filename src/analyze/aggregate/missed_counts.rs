@@ -7,6 +7,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::analyze::intervals::unsampled_tasks::Known;
 use crate::profile::EventTotals;
 
 /// Samples that stand for less than this share of the counts are worth a warning: 5 % of joules is more than
@@ -34,17 +35,28 @@ impl MissedCounts {
     }
 
     /// What the reader must know, of events of which `made_up` tells what samples stand for beyond their periods: `None` of a
-    /// clock, whose ticks are no counts. Where records are known to be lost, that is said, and has a row of its own in the
-    /// balance.
-    pub fn warnings(&self, events: &[EventTotals], made_up: impl Fn(usize) -> Option<u64>) -> Vec<String> {
+    /// clock, whose ticks are no counts. What is known to be of tasks between their samples is nothing to be said. Where records
+    /// are known to be lost, that is said, and has a row of its own in the balance.
+    pub fn warnings(
+        &self,
+        events: &[EventTotals],
+        made_up: impl Fn(usize) -> Option<u64>,
+        known: impl Fn(usize) -> Known,
+    ) -> Vec<String> {
         if events.iter().any(|event| event.lost > 0) {
             return Vec::new();
         }
         let told = |(index, event): (usize, &EventTotals)| {
             let made_up = made_up(index)?;
+            let Known { told, unfinished } = known(index);
             let share = match made_up {
-                0 => self.of_event(index).share(event)?,
-                _ => event.count as f64 / (event.count + made_up) as f64,
+                0 => self.of_event(index).share(event, told + unfinished)?,
+                // What is unfinished is made up, too.
+                _ => {
+                    let sampled = event.count as f64;
+                    let unfinished = unfinished.min(made_up as f64);
+                    (sampled + told + unfinished) / (sampled + told + made_up as f64)
+                }
             };
             let (name, percent) = (&event.name, 100.0 * share);
             let told = match made_up {
@@ -75,14 +87,14 @@ impl MissedCounts {
 }
 
 impl Counts {
-    /// The share of the counts that samples stand for, the last period of each counter left out; `None` where nothing
-    /// was counted, or too little to tell.
-    fn share(self, event: &EventTotals) -> Option<f64> {
+    /// The share of the counts that samples stand for or that are `known` besides, the last period of each counter left out;
+    /// `None` where nothing was counted, or too little to tell.
+    fn share(self, event: &EventTotals, known: f64) -> Option<f64> {
         const FEWEST: f64 = 100.0;
         let sampled = event.count as f64;
         let period = sampled / event.samples as f64;
         let complete = self.counted - self.counters * period;
-        (event.samples > 0 && complete > FEWEST * period).then(|| sampled / complete)
+        (event.samples > 0 && complete > FEWEST * period).then(|| (sampled + known) / complete)
     }
 }
 
@@ -112,10 +124,10 @@ mod tests {
     fn samples_that_are_missing_without_a_record_are_told() {
         let counts = counts();
         let events = |second: &str, lost| [event("cycles", 4000, lost), event(second, 2000, 0)];
-        let share = counts.of_event(0).share(&events("stalls", 0)[0]).expect("counted");
+        let share = counts.of_event(0).share(&events("stalls", 0)[0], 0.0).expect("counted");
         assert!((share - 4000.0 / 4098.0).abs() < 1e-12);
         let told = |second: &str, lost, made_up: [Option<u64>; 2]| {
-            counts.warnings(&events(second, lost), |event| made_up[event])
+            counts.warnings(&events(second, lost), |event| made_up[event], |_| Known::default())
         };
         let half = told("stalls", 0, [Some(0); 2]);
         assert!(half.len() == 1 && half[0].starts_with("samples of event stalls stand for 49 %"), "{half:?}");
@@ -131,11 +143,11 @@ mod tests {
     fn what_is_too_little_to_tell_is_not_told() {
         let mut many = counts();
         (100..2100).for_each(|counter| many.counted(counter, 1, 600_000));
-        let share = many.of_event(1).share(&event("stalls", 2000, 0)).expect("counted");
+        let share = many.of_event(1).share(&event("stalls", 2000, 0), 0.0).expect("counted");
         assert!(share > 0.6, "each has a period of its own: {:?}", many.of_event(1));
         let mut few = MissedCounts::default();
         few.counted(7, 0, 90_000_000);
-        assert_eq!(few.of_event(0).share(&event("cycles", 1, 0)), None);
-        assert_eq!(Counts::default().share(&event("cycles", 0, 0)), None);
+        assert_eq!(few.of_event(0).share(&event("cycles", 1, 0), 0.0), None);
+        assert_eq!(Counts::default().share(&event("cycles", 0, 0), 0.0), None);
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod gather;
 pub(crate) mod jit;
 pub(crate) mod key_table;
 pub(crate) mod missed_counts;
+pub(crate) mod missing_samples;
 pub(crate) mod not_sampled;
 pub(crate) mod one_mode;
 pub(crate) mod replay;

@@ -15,6 +15,9 @@ use crate::recording::Recording;
 use crate::recording::metadata::Target;
 use crate::units::{Nanoseconds, Timestamp};
 
+/// What stands where a function would of processes that ended before their first sample.
+pub(crate) const OF_SHORT_PROCESSES: &str = "short processes, not sampled";
+
 /// Clocks of samples and of counters differ by no more than this share of the time.
 const TOLERATED_SHARE: f64 = 0.02;
 /// Every thread's last tick is missing; of a few threads that is no more than this.
@@ -95,7 +98,7 @@ impl NotSampled {
     /// What such time is called where a function would be.
     pub fn name(&self) -> &'static str {
         match self.missing {
-            Missing::ShortProcesses => "short processes, not sampled",
+            Missing::ShortProcesses => OF_SHORT_PROCESSES,
             Missing::Kernel => "kernel mode, not sampled",
             Missing::User => "user mode, not sampled",
         }

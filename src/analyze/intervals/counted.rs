@@ -11,15 +11,19 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::attribute::{Charge, Quantum};
 use crate::units::{Nanoseconds, Timestamp};
 
+use super::late_samples::{self, Gaps, LateSample, MadeUp};
+use super::missing::Missing;
 use super::spans::slot_of;
 
 /// An event that was on a counter for more than this share of the time had it for itself.
 const WHOLE_TIME: f64 = 0.99;
 /// Readings of a counter that are kept; of more, every second one.
 const MOST_READINGS: usize = 1 << 12;
+
+/// Late samples that are kept.
+const MOST_LATE: usize = 1 << 18;
 
 /// Compares readings of counters with samples.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +33,7 @@ pub(crate) struct CountedSums {
     counters: FxHashMap<(u32, u32), Counter>,
     /// Of counters of tasks, by event and task and then by counter.
     of_tasks: FxHashMap<(u32, u32), FxHashMap<u64, Turns>>,
+    late: Vec<LateSample>,
 }
 
 /// How long an event was to be counted, and was.
@@ -50,6 +55,7 @@ struct Sampled {
     stopped: Option<Timestamp>,
     /// What would have been counted while it was stopped.
     held_back: f64,
+    gaps: Gaps,
 }
 
 impl Sampled {
@@ -67,6 +73,7 @@ impl Sampled {
             self.held_back += rate * time.since(stopped).as_nanos() as f64;
         }
         self.resumed = Some((time, self.count));
+        self.gaps.forget();
     }
 }
 
@@ -105,25 +112,17 @@ struct Compared {
     behind: f64,
 }
 
-/// Between two readings of a CPU's counter.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Missing {
-    pub event: u32,
-    pub cpu: u32,
-    pub start: Timestamp,
-    pub end: Timestamp,
-    /// Events of which no sample tells.
-    pub count: u64,
-    /// Those of which samples tell.
-    pub sampled: u64,
-}
-
 /// How much samples weigh.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct CountWeights {
     by_counter: FxHashMap<(u32, u32), Vec<Stretch>>,
+    /// Late samples, in the order of time.
+    late: FxHashMap<(u32, u32), Vec<MadeUp>>,
     /// Everywhere and all the time; empty if that is 1.
     by_event: Vec<f64>,
+    /// The part of it that holds for what no sample tells of, too, and for how long CPUs ran: gaps between samples have all of
+    /// the time.
+    by_turns: Vec<f64>,
 }
 
 /// A stretch of time in which samples weigh other than one.
@@ -138,10 +137,14 @@ impl CountedSums {
     /// A sample. Those of one event on one CPU come in the order of time.
     #[inline]
     pub fn sampled(&mut self, event: u32, cpu: Option<u32>, time: Timestamp, count: u64) {
-        if let Some(sampled) = self.slot(event, cpu) {
-            sampled.count += count;
-            sampled.resumed.get_or_insert((time, sampled.count));
-            sampled.samples += 1;
+        let Some(sampled) = self.slot(event, cpu) else { return };
+        sampled.count += count;
+        sampled.resumed.get_or_insert((time, sampled.count));
+        sampled.samples += 1;
+        if let (Some(since), Some(cpu)) = (sampled.gaps.sample(time), cpu)
+            && self.late.len() < MOST_LATE
+        {
+            self.late.push(LateSample { event, cpu, since, time, count });
         }
     }
 
@@ -159,6 +162,7 @@ impl CountedSums {
     pub fn lost(&mut self, event: u32, cpu: Option<u32>, count: u64) {
         if let Some(sampled) = self.slot(event, cpu) {
             sampled.lost = sampled.lost.saturating_add(count);
+            sampled.gaps.forget();
         }
     }
 
@@ -210,6 +214,23 @@ impl CountedSums {
             Some(counter.missing(event, cpu, sampled.count.checked_div(sampled.samples)?))
         };
         counters.into_iter().filter_map(of_counter).flatten().collect()
+    }
+
+    /// What of it late samples stand for. What is left `missing` is like all samples around.
+    pub fn made_up(&mut self, missing: &mut Vec<Missing>) -> Vec<MadeUp> {
+        // Each counter's in the order of time, as they came.
+        self.late.sort_by_key(|late| (late.event, late.cpu));
+        let counter = |missing: &Missing| (missing.event, missing.cpu);
+        let of_counters = missing.chunk_by_mut(|one, next| counter(one) == counter(next));
+        let made_up = of_counters.flat_map(|missing| {
+            let key = missing.first().map(counter).unwrap_or_default();
+            let late = |key| self.late.partition_point(|late| (late.event, late.cpu) < key);
+            let late = &self.late[late(key)..late((key.0, key.1 + 1))];
+            late_samples::make_up(missing, late)
+        });
+        let made_up = made_up.collect();
+        missing.retain(|missing| missing.count > 0);
+        made_up
     }
 
     #[inline]
@@ -288,34 +309,54 @@ impl Counter {
     }
 }
 
-impl Missing {
-    /// Where there are no samples to weigh more: what nothing is known of.
-    pub fn as_lost(&self) -> Option<Quantum> {
-        let &Self { event, cpu, start, end, count, sampled } = self;
-        let running = Nanoseconds::ZERO;
-        (sampled == 0).then_some(Quantum {
-            start,
-            end,
-            cpu: Some(cpu),
-            event,
-            count,
-            running,
-            charge: Charge::Lost,
-        })
-    }
-}
-
 impl CountWeights {
-    /// By what is missing, and by event wherever and whenever it was sampled.
-    pub fn new(missing: &[Missing], by_event: Vec<f64>) -> Self {
+    /// By what is missing, and by event wherever and whenever it was sampled: `by_turns`, for what was counted and not sampled
+    /// as well, times `by_samples`.
+    pub fn new(missing: &[Missing], made_up: &[MadeUp], by_turns: Vec<f64>, by_samples: &[f64]) -> Self {
         let mut by_counter: FxHashMap<(u32, u32), Vec<Stretch>> = FxHashMap::default();
         for &Missing { event, cpu, start, end, count, sampled } in missing.iter().filter(|of| of.sampled > 0)
         {
             let weight = 1.0 + count as f64 / sampled as f64;
             by_counter.entry((event, cpu)).or_default().push(Stretch { start, end, weight });
         }
-        let is_any = by_event.iter().any(|weight| *weight != 1.0);
-        Self { by_counter, by_event: if is_any { by_event } else { Vec::new() } }
+        let mut late: FxHashMap<(u32, u32), Vec<MadeUp>> = FxHashMap::default();
+        for made_up in made_up {
+            late.entry((made_up.late.event, made_up.late.cpu)).or_default().push(*made_up);
+        }
+        let by_event: Vec<f64> =
+            by_turns.iter().zip(by_samples).map(|(turns, samples)| turns * samples).collect();
+        let unless_one = |weights: Vec<f64>| match weights.iter().all(|weight| *weight == 1.0) {
+            true => Vec::new(),
+            false => weights,
+        };
+        Self { by_counter, late, by_event: unless_one(by_event), by_turns: unless_one(by_turns) }
+    }
+
+    /// What a late sample of that time stands for beyond its weight.
+    #[inline]
+    pub fn of_late(&self, event: u32, cpu: Option<u32>, time: Timestamp) -> Option<&MadeUp> {
+        if self.late.is_empty() {
+            return None;
+        }
+        let of_counter = self.late.get(&(event, cpu?))?;
+        let at = of_counter.partition_point(|made_up| made_up.late.time < time);
+        of_counter.get(at).filter(|made_up| made_up.late.time == time)
+    }
+
+    /// The longest gap before a late sample.
+    pub fn longest_gap(&self) -> Nanoseconds {
+        let gaps = self.late.values().flatten().map(|made_up| made_up.late.time.since(made_up.late.since));
+        gaps.max().unwrap_or(Nanoseconds::ZERO)
+    }
+
+    /// How much of a sample's weight holds for the time that its CPU ran.
+    pub fn of_time(&self, event: u32) -> f64 {
+        self.by_event.get(event as usize).map_or(1.0, |of_event| self.of_unsampled(event) / of_event)
+    }
+
+    /// How much weighs what was counted of an event of a task, and not sampled.
+    pub fn of_unsampled(&self, event: u32) -> f64 {
+        self.by_turns.get(event as usize).copied().unwrap_or(1.0)
     }
 
     /// How many samples one of that time stands for.
@@ -338,6 +379,7 @@ impl CountWeights {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attribute::{Charge, Quantum};
 
     const PERIOD: u64 = 1_000;
 
@@ -385,7 +427,7 @@ mod tests {
         };
         // A period of them may be under way.
         assert_eq!(missing, [of(100, 39, 60), of(300, 50, 0)]);
-        let weights = CountWeights::new(&missing, Vec::new());
+        let weights = CountWeights::new(&missing, &[], Vec::new(), &[]);
         assert!((weights.of(2, Some(1), at(150)) - 99.0 / 60.0).abs() < 1e-12);
         let elsewhere = [
             (2, Some(1), 100),
@@ -432,7 +474,7 @@ mod tests {
         let missing = sums.missing();
         let all: u64 = missing.iter().map(|missing| missing.count).sum();
         assert!(all.abs_diff(20 * 60 * PERIOD) <= 2 * PERIOD, "{all}");
-        let weight = CountWeights::new(&missing, Vec::new()).of(0, Some(0), at(1950));
+        let weight = CountWeights::new(&missing, &[], Vec::new(), &[]).of(0, Some(0), at(1950));
         assert!((weight - 2.5).abs() < 0.01, "{weight}");
     }
 
@@ -474,7 +516,7 @@ mod tests {
         }
         let weights: Vec<f64> = (0..3).map(|event| sums.weight_of_tasks(event)).collect();
         assert_eq!(weights, [1.0, 2.0, 1.0]);
-        let weights = CountWeights::new(&[], weights);
+        let weights = CountWeights::new(&[], &[], weights, &[1.0; 3]);
         assert_eq!((weights.of(1, None, at(3)), weights.of(0, Some(1), at(3))), (2.0, 1.0));
     }
 

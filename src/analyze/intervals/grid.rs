@@ -46,6 +46,8 @@ pub struct IntervalGrid {
     groups: Vec<Group>,
     /// By interval, group and event.
     counts: Vec<f64>,
+    /// Likewise what was counted of tasks without samples; empty where there is nothing.
+    unsampled: Vec<f64>,
     /// By interval and group: nanoseconds of CPUs in which records were lost, whose counts are guessed.
     lost: Vec<f64>,
     /// By interval and domain.
@@ -161,14 +163,27 @@ impl IntervalGrid {
         self.spread_count(event as usize, Some(cpu), between, count);
     }
 
-    /// Lets all counts of each event so far weigh so much.
-    pub fn weigh(&mut self, weights: &[f64]) {
-        if weights.len() != self.events || weights.iter().all(|weight| *weight == 1.0) {
-            return;
-        }
-        for counts in self.counts.chunks_mut(self.events) {
-            counts.iter_mut().zip(weights).for_each(|(count, weight)| *count *= weight);
-        }
+    /// Events that were counted of tasks without samples, at some time between two.
+    pub fn of_unsampled_tasks(&mut self, event: u32, cpu: u32, between: (Timestamp, Timestamp), count: u64) {
+        let add = |grid: &mut Self, slot: usize, part: f64| {
+            grid.unsampled.resize(grid.counts.len(), 0.0);
+            grid.unsampled[slot] += part;
+        };
+        self.spread_counts(event as usize, Some(cpu), between, count, add);
+    }
+
+    /// Lets what samples stand for weigh so much by event, and what was counted of tasks without samples as much as
+    /// `of_unsampled` says; from now on they are one.
+    pub fn weigh(&mut self, of_samples: &[f64], of_unsampled: &[f64]) {
+        let weigh = |counts: &mut [f64], weights: &[f64]| {
+            for counts in counts.chunks_mut(weights.len().max(1)) {
+                counts.iter_mut().zip(weights).for_each(|(count, weight)| *count *= weight);
+            }
+        };
+        weigh(&mut self.counts, of_samples);
+        weigh(&mut self.unsampled, of_unsampled);
+        let unsampled = std::mem::take(&mut self.unsampled);
+        self.counts.iter_mut().zip(unsampled).for_each(|(count, more)| *count += more);
     }
 
     /// Records of a CPU that were lost between two times.
@@ -184,12 +199,18 @@ impl IntervalGrid {
         }
     }
 
-    fn spread_count(
+    fn spread_count(&mut self, event: usize, cpu: Option<u32>, between: (Timestamp, Timestamp), count: u64) {
+        self.spread_counts(event, cpu, between, count, |grid, slot, part| grid.counts[slot] += part);
+    }
+
+    /// `add` is told the place among counts, and what comes there.
+    fn spread_counts(
         &mut self,
         event: usize,
         cpu: Option<u32>,
         (start, end): (Timestamp, Timestamp),
         count: u64,
+        add: impl Fn(&mut Self, usize, f64),
     ) {
         if self.domains.is_empty() || event >= self.events {
             return;
@@ -201,7 +222,7 @@ impl IntervalGrid {
                 let slot = index * self.events + event;
                 self.spread(start.as_nanos(), end.as_nanos(), count as f64, |grid, interval, part| {
                     let row = interval * grid.groups.len() * grid.events;
-                    grid.counts[row + slot] += part;
+                    add(grid, row + slot, part);
                 });
             }
         }
@@ -242,6 +263,9 @@ impl IntervalGrid {
             drop(values.splice(..0, std::iter::repeat_n(0.0, more as usize * columns)));
         };
         prepend(&mut self.counts, self.groups.len() * self.events);
+        if !self.unsampled.is_empty() {
+            prepend(&mut self.unsampled, self.groups.len() * self.events);
+        }
         prepend(&mut self.lost, self.groups.len());
         prepend(&mut self.joules, self.domains.len());
         self.origin = Some(origin.saturating_sub(more * self.width));
@@ -293,6 +317,7 @@ impl IntervalGrid {
     fn merge_pairs(&mut self) {
         let (counts, joules) = (self.groups.len() * self.events, self.domains.len());
         merge(&mut self.counts, counts);
+        merge(&mut self.unsampled, counts);
         merge(&mut self.lost, self.groups.len());
         merge(&mut self.joules, joules);
         self.width *= 2;

@@ -10,11 +10,14 @@ use perf_data::{Decoder, RawRecord, Records};
 
 use crate::analyze::events::EventUnit;
 use crate::analyze::events::{EventRole, EventRoles, SampledEvent};
-use crate::analyze::intervals::counted::{CountWeights, CountedSums, CounterReading, Missing};
+use crate::analyze::intervals::counted::{CountWeights, CountedSums, CounterReading};
 use crate::analyze::intervals::grid::IntervalGrid;
 use crate::analyze::intervals::late_readings::LateReadings;
+use crate::analyze::intervals::late_samples::{LateSample, MadeUp};
 use crate::analyze::intervals::losses::{Loss, Losses};
+use crate::analyze::intervals::missing::Missing;
 use crate::analyze::intervals::pieces::Pieces;
+use crate::analyze::intervals::unsampled_tasks::{UnsampledCount, UnsampledTasks};
 use crate::attribute::Quantum;
 use crate::hardware::{DomainInfo, Method};
 use crate::profile::{LostStretch, LostStretches, MeterCurve};
@@ -65,6 +68,8 @@ pub struct Survey {
     pub(crate) losses: Losses,
     /// Of recorders that say what counters counted.
     pub(crate) counted: Option<CountedSums>,
+    /// Of programs that were sampled alone by hardware events.
+    pub(crate) unsampled_tasks: Option<UnsampledTasks>,
     /// How much samples weigh by what counters counted.
     pub(crate) weights: CountWeights,
     pub(crate) long_losses: Vec<Quantum>,
@@ -224,6 +229,7 @@ impl Survey {
             late_readings: vec![LateReadings::default(); domains],
             intervals: IntervalGrid::new(recording.metadata(), roles.sampled().len()),
             counted: recording.metadata().map(|_| CountedSums::default()),
+            unsampled_tasks: UnsampledTasks::new(recording, roles),
             ..Self::default()
         }
     }
@@ -239,6 +245,8 @@ impl Survey {
             return Self::before(recording, roles);
         }
         let has_measured = domains.iter().any(|domain| domain.method == Method::Measured);
+        // How much samples weigh beside what none tells of is known at the end alone.
+        let has_measured = has_measured || UnsampledTasks::new(recording, roles).is_some();
         let tells_cpus = recording.events().iter().all(|event| event.attr.samples(sample_type::CPU));
         if has_measured || !tells_cpus {
             return survey(recording, roles);
@@ -342,12 +350,28 @@ impl Survey {
                     self.sample(&roles.sampled()[event as usize], event, &context, period);
                 }
                 Some(EventRole::Energy(domain)) => self.reading_of(domain, ranges, decoder, (raw, &context)),
+                Some(EventRole::CpuTimes) => {
+                    if let (Some(tasks), Some(time)) = (&mut self.unsampled_tasks, context.time) {
+                        tasks.round(time);
+                    }
+                }
                 _ => {}
             }
             return;
         }
         match decoder.decode(raw, &context) {
-            Ok(Record::Lost { count }) => self.take_losses(roles, &context, count),
+            Ok(Record::Lost { count }) => {
+                // What is lost has a row of its own.
+                self.unsampled_tasks = None;
+                self.take_losses(roles, &context, count);
+            }
+            // What was there before has no time.
+            Ok(Record::Fork(change)) if context.time.is_some() => {
+                self.unsampled_tasks.iter_mut().for_each(|tasks| tasks.started(change.tid));
+            }
+            Ok(Record::Exit(change)) => {
+                self.unsampled_tasks.iter_mut().for_each(|tasks| tasks.ended(change.tid));
+            }
             Ok(Record::Read { tid, value, .. }) => self.counter(roles, &context, tid, value),
             Ok(Record::Throttle(is_stopped)) => self.throttled(roles, &context, is_stopped),
             _ => {}
@@ -369,7 +393,14 @@ impl Survey {
         let reading = CounterReading { time, value, enabled, running };
         match (task, id) {
             (ALL, _) => counted.reading(event, cpu, reading),
-            (_, Some(id)) => counted.reading_of_task(event, task, id, reading),
+            (_, Some(id)) => {
+                counted.reading_of_task(event, task, id, reading);
+                let tasks = self.unsampled_tasks.as_mut();
+                if let Some(unsampled) = tasks.and_then(|tasks| tasks.reading(event, cpu, reading)) {
+                    let UnsampledCount { since, until, count, .. } = unsampled;
+                    self.intervals.of_unsampled_tasks(event, cpu, (since, until), count);
+                }
+            }
             (_, None) => {}
         }
     }
@@ -385,18 +416,26 @@ impl Survey {
 
     /// Adds what counters counted and no sample tells of, and lets samples weigh the more for it.
     fn make_up_counts(&mut self) {
-        let Some(counted) = self.counted.take() else { return };
-        let by_event: Vec<f64> =
-            (0..self.samples.len() as u32).map(|event| counted.weight_of_tasks(event)).collect();
-        self.intervals.weigh(&by_event);
-        let missing = counted.missing();
+        let Some(mut counted) = self.counted.take() else { return };
+        let events = 0..self.samples.len() as u32;
+        let by_turns: Vec<f64> = events.clone().map(|event| counted.weight_of_tasks(event)).collect();
+        let tasks = self.unsampled_tasks.take();
+        let by_samples: Vec<f64> =
+            events.map(|event| tasks.as_ref().map_or(1.0, |tasks| tasks.weight_of_samples(event))).collect();
+        let of_samples: Vec<f64> = by_turns.iter().zip(&by_samples).map(|(a, b)| a * b).collect();
+        self.intervals.weigh(&of_samples, &by_turns);
+        let mut missing = counted.missing();
+        let made_up = counted.made_up(&mut missing);
+        for MadeUp { late: LateSample { event, cpu, since, time, .. }, count } in &made_up {
+            self.intervals.not_sampled(*event, *cpu, (*since, *time), *count);
+        }
         for missing in &missing {
             let Missing { event, cpu, start, end, count, .. } = *missing;
             self.intervals.not_sampled(event, cpu, (start, end), count);
         }
         let lost = missing.iter().filter_map(Missing::as_lost);
         self.long_losses.extend(lost.take(MOST_LONG_LOSSES - self.long_losses.len()));
-        self.weights = CountWeights::new(&missing, by_event);
+        self.weights = CountWeights::new(&missing, &made_up, by_turns, &by_samples);
     }
 
     fn sample(&mut self, about: &SampledEvent, event: u32, context: &RecordContext, period: Option<u64>) {
@@ -414,6 +453,10 @@ impl Survey {
             self.losses.sampled(event, context.cpu, time, count);
             if let Some(counted) = &mut self.counted {
                 counted.sampled(event, context.cpu, time, count);
+            }
+            if let (Some(tasks), Some(tid), Some(cpu)) = (&mut self.unsampled_tasks, context.tid, context.cpu)
+            {
+                tasks.sampled(event, tid, cpu, count);
             }
         }
     }

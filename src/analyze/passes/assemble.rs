@@ -78,9 +78,8 @@ pub(crate) fn assemble(
     let (start, end) = time_range(gathered.sampled, survey);
     let pool_factors = attribution.pool_factors.clone();
     let mut errors = Some(errors);
-    let missed = gathered
-        .missed
-        .map(|missed| missed.warnings(&gathered.totals, |event| made_up_of(roles, &made_up, event)));
+    let missed =
+        gathered.missing.warnings_of_counts(&gathered.totals, |event| made_up_of(roles, &made_up, event));
     for (event, made_up) in gathered.totals.iter_mut().zip(&made_up) {
         event.count = event.count.saturating_add(*made_up);
     }
@@ -99,7 +98,7 @@ pub(crate) fn assemble(
         copies_stacks: copies_stacks(recording),
         is_partial: !recording.is_complete(),
         hidden_callers: gathered.hidden_callers,
-        warnings: [gathered.warnings, missed.unwrap_or_default(), warnings].concat(),
+        warnings: [gathered.warnings, missed, warnings].concat(),
         recordings: vec![origin(recording, survey)],
         ..Profile::default()
     };

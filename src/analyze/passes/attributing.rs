@@ -16,7 +16,7 @@ use crate::analyze::options::{CountedTime, Options};
 use crate::analyze::passes::parts::{LaunchCells, PartsMaker};
 use crate::analyze::passes::span_finder::SpanFinder;
 use crate::analyze::sample_key::NO_CPU;
-use crate::analyze::steps::{Owner, SampleStep, Step, stream_of_cpu};
+use crate::analyze::steps::{NotSampledStep, Owner, SampleStep, Step, stream_of_cpu};
 use crate::attribute::{self, Attribution, Attributor, Charge, Quantum};
 use crate::hardware::DomainKind;
 use crate::profile::{
@@ -103,6 +103,14 @@ impl Attributed {
     }
 }
 
+/// No sample is waited for that reaches back farther: what happened so long ago is distributed.
+const LONGEST_HORIZON: Nanoseconds = Nanoseconds::from_millis(2_000);
+
+/// How far back a sample's events can reach, late ones among them.
+fn horizon(weights: &CountWeights) -> Nanoseconds {
+    (HORIZON + weights.longest_gap()).min(LONGEST_HORIZON)
+}
+
 /// The domains of GPUs whose launches were recorded.
 fn divided_by_launches(metadata: Option<&Metadata>, roles: &EventRoles) -> Vec<bool> {
     let domains = metadata.map_or(&[][..], |metadata| &metadata.domains);
@@ -125,7 +133,7 @@ impl<'r> Attributing<'r> {
             bucket: plan.bucket,
             static_power: plan.static_power,
             divided_later: divided_by_launches(metadata, roles),
-            horizon: HORIZON,
+            horizon: horizon(&survey.weights),
             keep_buckets: options.keep_buckets,
             sharing: plan.sharing,
             // Where the model's coefficients have no error, it does not matter what depends on them.
@@ -255,7 +263,7 @@ impl<'r> Attributing<'r> {
     fn find_cell(&mut self, step: &mut Step) {
         match step {
             Step::Sample(sample) => self.find_cell_of(sample),
-            Step::NotSampled(not_sampled) => self.find_cell_of(&mut not_sampled.1),
+            Step::NotSampled(not_sampled) => self.find_cell_of(&mut not_sampled.step),
             Step::Launch { key, cpu, event } => {
                 let cpu = self.told_apart(*cpu);
                 match &mut self.kept {
@@ -315,10 +323,12 @@ impl<'r> Attributing<'r> {
                 span
             }
             Step::NotSampled(not_sampled) => {
-                let (since, sample) = &**not_sampled;
-                let running = Nanoseconds::from_nanos(sample.count);
-                if let Owner::Charge { charge: Charge::Cell(cell), .. } = sample.owner {
-                    self.cell_counts.count_unseen(cell - self.first_cell, sample.count, running);
+                let NotSampledStep { since, running, step } = &mut **not_sampled;
+                let weight = self.weights.of_unsampled(step.event);
+                step.count = (step.count as f64 * weight).round() as u64;
+                let running = Nanoseconds::from_nanos((running.as_nanos() as f64 * weight).round() as u64);
+                if let Owner::Charge { charge: Charge::Cell(cell), .. } = step.owner {
+                    self.cell_counts.count_unseen(cell - self.first_cell, step.count, running);
                 }
                 Span { start: *since, running }
             }
@@ -350,23 +360,31 @@ impl<'r> Attributing<'r> {
     fn weigh(&mut self, sample: &mut SampleStep, span: Span) -> Span {
         let cpu = (sample.cpu != NO_CPU).then_some(sample.cpu);
         let weight = self.weights.of(sample.event, cpu, sample.end);
-        if weight == 1.0 {
+        let late = self.weights.of_late(sample.event, cpu, sample.end);
+        if weight == 1.0 && late.is_none() {
             return span;
         }
-        let count = (sample.count as f64 * weight).round() as u64;
+        let mut start = span.start;
+        let mut count = (sample.count as f64 * weight).round() as u64;
+        if let Some(made_up) = late {
+            // What ran since the sample before it was this one's.
+            start = start.min(made_up.late.since);
+            count += made_up.count;
+        }
         if self.counted.is_none_or(|counted| counted.has(sample.end)) {
             self.made_up[sample.event as usize] += count.saturating_sub(sample.count);
         }
+        let weight = count as f64 / sample.count.max(1) as f64 * self.weights.of_time(sample.event);
         sample.count = count;
         let running = Nanoseconds::from_nanos((span.running.as_nanos() as f64 * weight).round() as u64);
-        Span { running, ..span }
+        Span { start, running }
     }
 
     #[inline]
     fn attribute(&mut self, step: &Step, span: Span) {
         match step {
             Step::Sample(sample) => self.attribute_sample(sample, span),
-            Step::NotSampled(not_sampled) => self.attribute_sample(&not_sampled.1, span),
+            Step::NotSampled(not_sampled) => self.attribute_sample(&not_sampled.step, span),
             Step::Lost(_) => {
                 let lost = self.lost.pop_front().unwrap_or_default();
                 lost.into_iter().for_each(|lost| self.attributor.quantum(lost));

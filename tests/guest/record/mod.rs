@@ -6,4 +6,5 @@ mod events;
 mod overhead;
 mod repairs;
 mod rights;
+mod short_processes;
 mod summary;
