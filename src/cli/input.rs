@@ -49,7 +49,7 @@ const LEFT_TO_ANOTHER: &str = "another recorder of this machine read its meters 
      are coarsely divided in time. Give the recordings of all ranks, or their folder, and that one's readings are used";
 
 /// The same of one that was meant to be reported with whoever read the meters, and its recorder was told to read none.
-const WITHOUT_METERS: &str = "its recorder was told to read no meters (--meters none), and nothing that was given with it has those of its machine";
+const WITHOUT_METERS: &str = "its recorder was told to read no meters (--meters none), and nothing that was given with it has those of its machine. Give the recordings of all ranks, or their folder, and what others read is used";
 
 /// Which recording is read, and how its addresses get names.
 #[derive(Args)]

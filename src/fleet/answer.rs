@@ -10,14 +10,15 @@ pub enum Cell {
     Text(String),
     /// Joules, and with how many decimals they are shown by the largest of them.
     Joules(f64),
-    /// One standard error in joules at most, where that is known.
+    /// About one standard error in joules, where that is known.
     Error(Option<f64>),
     /// CPU time, where that is known.
     Seconds(Option<f64>),
     Watts(Option<f64>),
     /// A share of 1.
     Share(Option<f64>),
-    Count(i64),
+    /// Samples, where that is known.
+    Count(Option<i64>),
 }
 
 /// Rows of one question.
@@ -52,7 +53,7 @@ impl Cell {
             Self::Error(number) | Self::Seconds(number) | Self::Watts(number) | Self::Share(number) => {
                 number.map_or(String::new(), |number| number.to_string())
             }
-            Self::Count(number) => number.to_string(),
+            Self::Count(number) => number.map_or(String::new(), |number| number.to_string()),
         }
     }
 }

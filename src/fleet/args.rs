@@ -41,6 +41,10 @@ what the meters counted, which is printed with it; what does not add up is an er
 pub struct Args {
     #[command(subcommand)]
     pub question: Question,
+
+    /// Answers are never paged: taken as the other verbs take it.
+    #[arg(long, global = true, hide = true)]
+    pub no_pager: bool,
 }
 
 /// The questions.
@@ -59,7 +63,7 @@ pub enum Question {
 /// What is counted.
 #[derive(Group)]
 pub struct Selected {
-    /// Only windows that start at this time or later: 2026-11-23, 2026-11-23T10:00:00Z, or 2h, 30m, 7d ago.
+    /// Only windows that start at this time or later: 2026-11-23, 2026-11-23T10:00:00Z, or so long ago (7d, 2h, 30m).
     #[arg(long, value_name = "TIME")]
     pub since: Option<When>,
 
@@ -68,7 +72,8 @@ pub struct Selected {
     pub until: Option<When>,
 
     /// Only samples of which this holds: COLUMN = VALUE, !=, ~ REGEX, !~, <, <=, >, >=, joined by `and`, `or` and parentheses.
-    /// Columns are node, boot, job, step, rank, pod, cgroup, process, comm, event, method and label:KEY.
+    /// Columns are node, boot, job, step, rank, pod, cgroup, process, comm, event, method and label:KEY. Values with spaces or
+    /// signs stand in quotes, within which the same quote is doubled.
     #[arg(long = "where", value_name = "CONDITION")]
     pub condition: Option<Filter>,
 
@@ -146,7 +151,7 @@ pub struct ReportArgs {
     pub selected: Selected,
     #[command(flatten)]
     pub reached: Reached,
-    /// What tells rows apart beside the function.
+    /// What tells rows apart beside the function: columns as of --where, joined by commas.
     #[arg(long, value_name = "BY", value_delimiter = ',')]
     pub by: Vec<Dimension>,
     /// Sort by joules with all that a function called.
@@ -166,7 +171,7 @@ pub struct TopArgs {
     pub selected: Selected,
     #[command(flatten)]
     pub reached: Reached,
-    /// What tells rows apart.
+    /// What tells rows apart: columns as of --where, joined by commas.
     #[arg(long, value_name = "BY", value_delimiter = ',', default_value = "node")]
     pub by: Vec<Dimension>,
     #[command(flatten)]
@@ -209,15 +214,15 @@ pub struct FlamegraphArgs {
     pub selected: Selected,
     #[command(flatten)]
     pub reached: Reached,
-    /// What stands before the outermost functions.
+    /// What stands before the outermost functions: columns as of --where, joined by commas.
     #[arg(long, value_name = "BY", value_delimiter = ',')]
     pub by: Vec<Dimension>,
-    /// File to write; `-` is standard output.
-    #[arg(short, long, value_name = "FILE", default_value = "fleet.svg")]
-    pub output: PathBuf,
-    /// A picture, or lines of stacks and microjoules.
-    #[arg(long, value_enum, default_value_t = Picture::Svg)]
-    pub format: Picture,
+    /// File to write; `-` is standard output [default: fleet.svg; standard output for collapsed stacks].
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// A picture, or lines of stacks and microjoules [default: by the ending of the file; a picture].
+    #[arg(long, value_enum)]
+    pub format: Option<Picture>,
 }
 
 /// How call paths are written.

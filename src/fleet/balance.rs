@@ -58,7 +58,7 @@ pub fn check(rows: &[Row], samples: &BTreeMap<(i64, String), Sum>, now: i64) -> 
         if !row.balance.holds() {
             return Err(format!(
                 "{name}: its parts are {} and {} were measured: the table balance is damaged, or not eprof's; \
-                 export or push the recording again with --force",
+                 export the recording again with --force, and push that if it was pushed",
                 row.balance.accounted(),
                 row.balance.measured
             ));
@@ -71,7 +71,7 @@ pub fn check(rows: &[Row], samples: &BTreeMap<(i64, String), Sum>, now: i64) -> 
         if !is_equal {
             return Err(format!(
                 "{name}: its samples have {found} J, the balance has {functions} J of functions: rows of samples are \
-                 missing, damaged or there twice; export or push the recording again with --force"
+                 missing, damaged or there twice; export the recording again with --force, and push that if it was pushed"
             ));
         }
         if !known.insert(key) {
@@ -83,8 +83,8 @@ pub fn check(rows: &[Row], samples: &BTreeMap<(i64, String), Sum>, now: i64) -> 
         let (recording, domain) = key;
         if now.saturating_sub(sum.time).unsigned_abs() > WRITTEN_WITHIN.unsigned_abs() {
             return Err(format!(
-                "samples of the recording {:016x} have joules of {domain} of which there is no balance: the export was not \
-                 finished; export the recording again",
+                "samples of the recording {0:016x} have joules of {domain} of which there is no balance: they were not written to \
+                 their end. Export the recording again, or remove what there is of it (in a folder: rm */*{0:016x}.parquet)",
                 *recording as u64
             ));
         }
@@ -119,9 +119,12 @@ pub fn overlaps(rows: &[Row]) -> Option<String> {
         }
     }
     let (a, b) = found.first()?;
-    let count = found.len();
+    let pairs = match found.len() {
+        1 => "a pair of recordings is".to_owned(),
+        count => format!("{count} pairs of recordings are"),
+    };
     Some(format!(
-        "{count} pair(s) of recordings are of one boot and one time, but were exported apart (such as {:016x} and {:016x}), or two \
+        "{pairs} of one boot and one time, but were exported apart (such as {:016x} and {:016x}), or two \
          agents recorded them: what their machine's meters counted is in the sums twice, {twice} about. Export them by one command",
         *a as u64, *b as u64
     ))
@@ -140,7 +143,8 @@ impl Whole {
         let method = match (methods.contains("measured"), methods.contains("estimated")) {
             (true, true) => "partly estimated",
             (false, true) => "estimated",
-            _ => "measured",
+            (true, false) => "measured",
+            (false, false) => "of nothing",
         };
         let (nodes, recordings) = (nodes.len(), recordings.len());
         Self { balance, selected, nodes, recordings, span: start.zip(end), method }
@@ -215,7 +219,7 @@ mod tests {
         assert_eq!(overlaps(&[row(1, "", 0, 10), row(2, "", 5, 20)]), None, "who knows");
         let said =
             overlaps(&[row(1, "a", 0, 100), row(2, "a", 10, 20), row(3, "a", 50, 60)]).expect("two pairs");
-        assert!(said.starts_with("2 pair(s)"), "{said}");
+        assert!(said.starts_with("2 pairs of recordings are of one boot"), "{said}");
         // 10 J each: all of the second and third lie in the first.
         assert!(said.contains("20.00 J about"), "{said}");
         let half = overlaps(&[row(1, "a", 0, 100), row(2, "a", 50, 150)]).expect("a pair");

@@ -37,17 +37,42 @@ impl Dialect {
         }
     }
 
-    /// That a pattern is found in a column, or is not.
-    pub fn matches(self, column: &str, pattern: &str, is_found: bool) -> String {
+    /// That a pattern is found in a text, or is not.
+    pub fn matches(self, text: &str, pattern: &str, is_found: bool) -> String {
         match (self, is_found) {
-            (Self::DataFusion, true) => format!("{column} ~ {}", self.text(pattern)),
-            (Self::DataFusion, false) => format!("{column} !~ {}", self.text(pattern)),
-            // A point is no line feed elsewhere.
+            // In a group: without one the engine makes a LIKE of a pattern that is a plain text, where backslashes mean something
+            // else.
+            (Self::DataFusion, true) => format!("{text} ~ {}", self.text(&format!("({pattern})"))),
+            (Self::DataFusion, false) => format!("{text} !~ {}", self.text(&format!("({pattern})"))),
+            // A point is no line feed elsewhere. Of what stands in no group, old servers look for the letters first, as they are
+            // written, whatever `(?i)` says.
             (Self::ClickHouse, _) => {
-                format!("match({column}, {}) = {}", self.text(&format!("(?-s){pattern}")), u8::from(is_found))
+                format!("match({text}, {}) = {}", self.text(&format!("(?-s:{pattern})")), u8::from(is_found))
             }
-            (Self::Spark, true) => format!("{column} RLIKE {}", self.text(pattern)),
-            (Self::Spark, false) => format!("NOT {column} RLIKE {}", self.text(pattern)),
+            (Self::Spark, true) => format!("{text} RLIKE {}", self.text(pattern)),
+            (Self::Spark, false) => format!("NOT {text} RLIKE {}", self.text(pattern)),
+        }
+    }
+
+    /// That a text stands in a column.
+    pub fn contains(self, column: &str, text: &str) -> String {
+        let function = match self {
+            Self::DataFusion => "strpos",
+            Self::ClickHouse => "position",
+            Self::Spark => "instr",
+        };
+        format!("{function}({column}, {}) > 0", self.text(text))
+    }
+
+    /// What stands in a column behind `start`, which is no pattern, up to the end of its line; nothing where `start` does not.
+    pub fn rest_of_line(self, column: &str, start: &str) -> String {
+        match self {
+            Self::DataFusion | Self::Spark => {
+                format!("split_part(split_part({column}, {}, 2), {}, 1)", self.text(start), self.text("\n"))
+            }
+            Self::ClickHouse => {
+                format!("extract({column}, {})", self.text(&format!("{}([^\n]*)", regex::escape(start))))
+            }
         }
     }
 
@@ -80,7 +105,13 @@ mod tests {
         assert_eq!(Dialect::DataFusion.text("ü"), "CAST(X'c3bc' AS VARCHAR)");
         assert_eq!(
             Dialect::ClickHouse.matches("comm", "a.b", false),
-            "match(comm, unhex('283f2d7329612e62')) = 0"
+            "match(comm, unhex('283f2d733a612e6229')) = 0"
+        );
+        assert_eq!(Dialect::DataFusion.matches("comm", "a", true), "comm ~ CAST(X'286129' AS VARCHAR)");
+        assert_eq!(Dialect::Spark.contains("labels", "a=1"), "instr(labels, 'a=1') > 0");
+        assert_eq!(
+            Dialect::ClickHouse.rest_of_line("labels", "a="),
+            "extract(labels, unhex('613d285b5e0a5d2a29'))"
         );
     }
 

@@ -6,10 +6,11 @@ use crate::balance::Row;
 
 /// What the standard error of a sum of samples follows from.
 ///
-/// Chance is another from sample to sample: variances by it add up. All else that may be wrong (what a coefficient says of
-/// a machine, what watts were assumed, where a meter's reading ends) may be wrong in the same way in all rows. How much of it is,
-/// the tables do not tell; but the standard error of a sum is never more than the sum of standard errors, whatever they have
-/// in common. So that is what is said: at most so much.
+/// Chance is another from stack to stack: variances by it add up. That is nearly so: where a program runs one function for long, samples
+/// of its stacks come and stay away together, and a recording's own report has up to a quarter more there, which it finds in the
+/// samples' order. All else that may be wrong (what a coefficient says of a machine, what watts were assumed, where a
+/// meter's reading ends) may be wrong in the same way in all rows. How much of it is, the tables do not tell; but the standard
+/// error of a sum is never more than the sum of standard errors, whatever they have in common. So that is what is said of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Doubt {
     /// Variance by chance, in square joules.
@@ -21,7 +22,7 @@ pub struct Doubt {
 }
 
 impl Doubt {
-    /// One standard error at most, in joules; `None` if some rows do not tell. `kinds` is of [`kinds`].
+    /// One standard error in joules; `None` if some rows do not tell. `kinds` is of [`kinds`].
     pub fn error(&self, kinds: usize) -> Option<f64> {
         let chance = self.chance * kinds.max(1) as f64;
         (self.unknown == 0).then(|| (chance + self.rest * self.rest).sqrt())

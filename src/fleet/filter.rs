@@ -82,7 +82,14 @@ impl Filter {
                             Ok(number) if dimension.is_number() => number.to_string(),
                             _ => dialect.text(value),
                         };
-                        format!("{column} {} {value}", comparison.operator())
+                        let holds = format!("{column} {} {value}", comparison.operator());
+                        let is_below = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
+                        // What has no number has -1.
+                        if dimension.is_number() && is_below {
+                            format!("{column} >= 0 AND {holds}")
+                        } else {
+                            holds
+                        }
                     }
                 }
             }
@@ -109,27 +116,22 @@ fn joined(of: &[Filter], word: &str, dialect: Dialect) -> String {
     parts.join(word)
 }
 
-/// Labels stand in one column as lines of KEY=VALUE.
+/// Labels stand in one column as lines of KEY=VALUE, before each and behind the last of which a line ends.
 fn of_label(key: &str, comparison: Comparison, value: &str, dialect: Dialect) -> String {
-    let key = regex::escape(key);
-    let (pattern, holds) = match comparison {
-        Comparison::Equal => (format!("\n{key}={}\n", regex::escape(value)), true),
-        Comparison::NotEqual => (format!("\n{key}={}\n", regex::escape(value)), false),
-        // The value is the rest of the line.
-        Comparison::MatchesNot => (format!("\n{key}={}", of_line(value)), false),
-        _ => (format!("\n{key}={}", of_line(value)), true),
+    const COLUMN: &str = "labels";
+    let start = format!("\n{key}=");
+    let is_pattern = matches!(comparison, Comparison::Matches | Comparison::MatchesNot);
+    let holds = if is_pattern {
+        let of_value = dialect.matches(&dialect.rest_of_line(COLUMN, &start), value, true);
+        // What is not there has no value, which is not one that is empty.
+        format!("{} AND {of_value}", dialect.contains(COLUMN, &start))
+    } else {
+        dialect.contains(COLUMN, &format!("{start}{value}\n"))
     };
-    dialect.matches("labels", &pattern, holds)
-}
-
-/// A pattern as one of a whole value: `^` and `$` are its ends.
-fn of_line(pattern: &str) -> String {
-    let (start, pattern) = pattern.strip_prefix('^').map_or(("[^\n]*", pattern), |rest| ("", rest));
-    let (pattern, end) = match pattern.strip_suffix('$') {
-        Some(rest) if !rest.ends_with('\\') => (rest, "\n"),
-        _ => (pattern, "[^\n]*\n"),
-    };
-    format!("{start}(?:{pattern}){end}")
+    match comparison {
+        Comparison::NotEqual | Comparison::MatchesNot => format!("NOT ({holds})"),
+        _ => holds,
+    }
 }
 
 impl FromStr for Filter {
@@ -249,9 +251,8 @@ fn check(dimension: &Dimension, comparison: Comparison, value: &str) -> Result<(
     if is_pattern {
         let fault = |error| format!("{value:?} is {}", fault(value, &error));
         Regex::new(value).map_err(fault)?;
-        if matches!(dimension, Dimension::Label(_)) {
-            Regex::new(&of_line(value)).map_err(fault)?;
-        }
+        // Engines are given it within a group.
+        Regex::new(&format!("({value})")).map_err(fault)?;
     }
     match dimension {
         _ if dimension.is_number() && is_pattern => {
@@ -261,8 +262,8 @@ fn check(dimension: &Dimension, comparison: Comparison, value: &str) -> Result<(
             .parse::<i64>()
             .map(|_| ())
             .map_err(|_| format!("{dimension} is a number, and {value:?} is none")),
-        Dimension::Label(_) if !is_pattern && !is_equality => {
-            Err("labels are texts: compare them by =, !=, ~ or !~".to_owned())
+        _ if !is_pattern && !is_equality => {
+            Err(format!("{dimension} is a text: compare it by =, !=, ~ or !~"))
         }
         _ => Ok(()),
     }
@@ -308,6 +309,7 @@ mod tests {
             "1 = 1",
             "label: = x",
             "label:v < 2",
+            "job >= 99",
             "node = a and",
             "node = a; drop table samples",
         ] {
@@ -323,29 +325,23 @@ mod tests {
     }
 
     #[test]
-    fn patterns_of_labels_are_of_one_value() {
-        let matches = |pattern: &str, labels: &str| {
-            Regex::new(&format!("\nversion={}", of_line(pattern))).expect(pattern).is_match(labels)
-        };
-        let labels = "\nteam=2x\nversion=1.2\nzone=b\n";
-        for yes in ["1", "^1", "2$", "^1\\.2$", ".*"] {
-            assert!(matches(yes, labels), "{yes}");
-        }
-        for no in ["^2", "1$", "b", "x", "^$"] {
-            assert!(!matches(no, labels), "{no}");
-        }
-    }
-
-    #[test]
     fn conditions_become_sql() {
         let filter: Filter =
             "(node = n1 or node ~ ^a) and rank >= 3 and comm != 'it''s'".parse().expect("right");
         assert_eq!(
             filter.sql(Dialect::ClickHouse),
-            "((node = 'n1') OR (match(node, unhex('283f2d73295e61')) = 1)) AND (rank >= 3) AND (comm <> unhex('69742773'))"
+            "((node = 'n1') OR (match(node, unhex('283f2d733a5e6129')) = 1)) AND (rank >= 3) AND (comm <> unhex('69742773'))"
         );
         let label: Filter = "label:v = 1".parse().expect("right");
-        assert_eq!(label.sql(Dialect::Spark), "labels RLIKE CAST(X'0a763d310a' AS STRING)");
+        assert_eq!(label.sql(Dialect::Spark), "instr(labels, CAST(X'0a763d310a' AS STRING)) > 0");
+        let label: Filter = "label:v !~ ^1".parse().expect("right");
+        assert_eq!(
+            label.sql(Dialect::DataFusion),
+            "NOT (strpos(labels, CAST(X'0a763d' AS VARCHAR)) > 0 AND split_part(split_part(labels, CAST(X'0a763d' AS VARCHAR), 2), \
+             CAST(X'0a' AS VARCHAR), 1) ~ CAST(X'285e3129' AS VARCHAR))"
+        );
+        let rank: Filter = "rank < 1".parse().expect("right");
+        assert_eq!(rank.sql(Dialect::Spark), "rank >= 0 AND rank < 1");
     }
 
     proptest! {

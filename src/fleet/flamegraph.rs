@@ -31,8 +31,14 @@ pub fn write(stacks: &[Stack], whole: &Whole, format: Picture, path: &Path) -> a
                 "{nodes} nodes, {recordings} windows or recordings, {}; static energy and others are not drawn",
                 whole.method
             ));
-            options.count_name = "J".to_owned();
-            options.factor = 1.0 / MICROJOULES;
+            // Counts are whole numbers there, too, and percentages are made of them.
+            let (unit, microjoules) = match whole.selected.as_joules() {
+                joules if joules < 1e4 => ("µJ", 1.0),
+                joules if joules < 1e7 => ("mJ", 1e3),
+                _ => ("J", MICROJOULES),
+            };
+            options.count_name = unit.to_owned();
+            options.factor = 1.0 / microjoules;
             flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut picture)
                 .context("cannot draw")?;
         }

@@ -106,7 +106,7 @@ fn table(answer: &Answer, out: &mut impl Write) -> anyhow::Result<()> {
     if answer.rows.iter().flatten().any(is_error) {
         writeln!(
             out,
-            "stderr_joules: one standard error, at most: chance differs from sample to sample, all else may err alike"
+            "stderr_joules: one standard error, as if chance differed from stack to stack and all else erred alike in all rows"
         )?;
     }
     if answer.cut > 0 {
@@ -175,6 +175,6 @@ fn show(cell: &Cell, decimals: usize) -> String {
         Cell::Seconds(seconds) => or_dash(seconds.map(|seconds| format!("{seconds:.3}"))),
         Cell::Watts(watts) => or_dash(watts.map(|watts| format!("{watts:.2}"))),
         Cell::Share(share) => or_dash(share.map(|share| format!("{:.1}%", share * 100.0))),
-        Cell::Count(count) => count.to_string(),
+        Cell::Count(count) => or_dash(count.map(|count| count.to_string())),
     }
 }

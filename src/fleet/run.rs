@@ -1,12 +1,14 @@
 //! From a question to its answer.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use eprof::units::Joules;
 
 use crate::answer::{Answer, Cell};
-use crate::args::{Args, DiffArgs, FlamegraphArgs, Question, ReportArgs, Selected, TopArgs};
+use crate::args::{Args, DiffArgs, FlamegraphArgs, Picture, Question, ReportArgs, Selected, TopArgs};
 use crate::ask::{self, Doubted, Function};
 use crate::balance::{Row, Whole};
 use crate::dimension::Dimension;
@@ -14,7 +16,7 @@ use crate::doubt::{self, Doubt};
 use crate::filter::Filter;
 use crate::place::Place;
 use crate::store::{DoesNotAddUp, Store};
-use crate::{flamegraph, output};
+use crate::{engine, flamegraph, output};
 
 /// Answers.
 pub fn run(args: Args) -> anyhow::Result<()> {
@@ -33,11 +35,12 @@ pub fn run(args: Args) -> anyhow::Result<()> {
 const ATTEMPTS: usize = 3;
 
 /// Asks again where sums differ, unless they differ in the same way: then nothing came or went.
-async fn settled<T>(ask: impl AsyncFn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+async fn settled<T>(place: &Place, ask: impl AsyncFn() -> anyhow::Result<T>) -> anyhow::Result<T> {
     let mut before = None;
     for _ in 1..ATTEMPTS {
         match ask().await {
             Err(error) if error.chain().any(|cause| cause.is::<DoesNotAddUp>()) => {
+                check_files(place)?;
                 let said = format!("{error:#}");
                 if before.replace(said.clone()) == Some(said) {
                     return Err(error);
@@ -47,6 +50,20 @@ async fn settled<T>(ask: impl AsyncFn() -> anyhow::Result<T>) -> anyhow::Result<
         }
     }
     ask().await.context("windows come and go while they are asked of: end the time in question before them, as by --until 10m")
+}
+
+/// In a folder, a damaged file is why sums differ.
+fn check_files(place: &Place) -> anyhow::Result<()> {
+    match place {
+        Place::Folder(folder) => engine::check_files(folder),
+        Place::ClickHouse(_) | Place::Sail(_) => Ok(()),
+    }
+}
+
+/// Where nobody is selected nothing is answered: a name is mistyped, or the time is another one.
+fn check_selected(balance: &[Row]) -> anyhow::Result<()> {
+    ensure!(!balance.is_empty(), "nothing is selected: no window has samples of which --where holds");
+    Ok(())
 }
 
 /// Prints the SQL in place of the answer.
@@ -69,9 +86,9 @@ fn watts(joules: f64, seconds: Option<f64>) -> Cell {
     Cell::Watts(seconds.filter(|seconds| *seconds > 0.0).map(|seconds| joules / seconds))
 }
 
-/// CPU time stands in the rows of one domain alone: of a chosen one it is not known.
-fn known(seconds: f64, selected: &Selected) -> Option<f64> {
-    selected.domain.is_none().then_some(seconds)
+/// CPU time and samples stand in the rows of one domain alone: of another that is chosen they are not known.
+fn tells_time(selected: &Selected, mut seconds: impl Iterator<Item = f64>) -> bool {
+    selected.domain.is_none() || seconds.any(|seconds| seconds > 0.0)
 }
 
 fn share(part: f64, whole: f64) -> Cell {
@@ -85,14 +102,16 @@ async fn report(args: ReportArgs) -> anyhow::Result<()> {
         print_sql(&[&ask::functions_sql(&args.selected.sources(&place, None), &args.by, doubted)]);
         return Ok(());
     }
-    let (store, mut rows, balance) = settled(async || {
+    let (store, mut rows, balance) = settled(&place, async || {
         let store = Store::open(&place, &args.selected, &args.reached, None).await?;
         let rows = ask::functions(&store, &args.by, doubted).await?;
         let balance = store.balance_of_selected().await?;
         Ok((store, rows, balance))
     })
     .await?;
+    check_selected(&balance)?;
     let selected: f64 = rows.iter().map(|row| row.own).sum();
+    let tells_time = tells_time(&args.selected, rows.iter().map(|row| row.seconds));
     let by_joules = |row: &Function| if args.total { row.total } else { row.own };
     rows.sort_by(|a, b| by_joules(b).total_cmp(&by_joules(a)));
     let cut = cut(&mut rows, args.rows.limit);
@@ -105,17 +124,15 @@ async fn report(args: ReportArgs) -> anyhow::Result<()> {
     let columns = first.into_iter().chain(["share", "watts", "seconds"]).map(str::to_owned);
     let columns =
         columns.chain(headings(&args.by)).chain(["function", "module"].map(str::to_owned)).collect();
+    let known = |seconds: f64| tells_time.then_some(seconds);
     let cells = |row: Function| {
         let error = Cell::Error(row.doubt.error(kinds));
         let first = match doubted {
             Doubted::Own => [Cell::Joules(row.own), error, Cell::Joules(row.total)],
             Doubted::Total => [Cell::Joules(row.total), error, Cell::Joules(row.own)],
         };
-        let figures = [
-            share(row.own, selected),
-            watts(row.own, known(row.seconds, &args.selected)),
-            Cell::Seconds(known(row.seconds, &args.selected)),
-        ];
+        let figures =
+            [share(row.own, selected), watts(row.own, known(row.seconds)), Cell::Seconds(known(row.seconds))];
         let names = row.by.into_iter().chain([row.name, row.module]).map(Cell::Text);
         first.into_iter().chain(figures).chain(names).collect()
     };
@@ -135,14 +152,16 @@ async fn top(args: TopArgs) -> anyhow::Result<()> {
         print_sql(&[&ask::groups_sql(&args.selected.sources(&place, None), &args.by)]);
         return Ok(());
     }
-    let (store, mut rows, balance) = settled(async || {
+    let (store, mut rows, balance) = settled(&place, async || {
         let store = Store::open(&place, &args.selected, &args.reached, None).await?;
         let rows = ask::groups(&store, &args.by).await?;
         let balance = store.balance_of_selected().await?;
         Ok((store, rows, balance))
     })
     .await?;
+    check_selected(&balance)?;
     let selected: f64 = rows.iter().map(|row| row.joules).sum();
+    let tells_time = tells_time(&args.selected, rows.iter().map(|row| row.seconds));
     // Of a machine it is known what its meters counted; of a rank or pod only what its functions took.
     let of_machines = args.by.iter().all(Dimension::is_of_balance);
     let measured = if of_machines { by_machine(&balance, &args.by) } else { BTreeMap::new() };
@@ -160,15 +179,16 @@ async fn top(args: TopArgs) -> anyhow::Result<()> {
     let columns =
         ["joules", "stderr_joules", "share", "cpu_watts", "cpu_seconds", "samples"].map(str::to_owned);
     let columns = first.into_iter().chain(columns).chain(headings(&args.by)).collect();
+    let known = |seconds: f64| tells_time.then_some(seconds);
     let cells = |row: ask::Group| {
         let measured = of_machines.then(|| Cell::Joules(of(&row)));
         let figures = [
             Cell::Joules(row.joules),
             Cell::Error(row.doubt.error(kinds)),
             share(row.joules, selected),
-            watts(row.joules, known(row.seconds, &args.selected)),
-            Cell::Seconds(known(row.seconds, &args.selected)),
-            Cell::Count(row.samples),
+            watts(row.joules, known(row.seconds)),
+            Cell::Seconds(known(row.seconds)),
+            Cell::Count(tells_time.then_some(row.samples)),
         ];
         measured.into_iter().chain(figures).chain(row.by.into_iter().map(Cell::Text)).collect()
     };
@@ -211,7 +231,7 @@ async fn diff(args: DiffArgs) -> anyhow::Result<()> {
         );
     }
     let asked = async |place: &Place, condition: Option<&Filter>| {
-        settled(async || {
+        settled(place, async || {
             let store = Store::open(place, &args.selected, &args.reached, condition).await?;
             let rows = ask::functions(&store, &[], Doubted::Own).await?;
             let balance = store.balance_of_selected().await?;
@@ -221,6 +241,13 @@ async fn diff(args: DiffArgs) -> anyhow::Result<()> {
     };
     let (old_rows, old_balance, mut warnings) = asked(&older, args.old.as_ref()).await?;
     let (new_rows, new_balance, new_warnings) = asked(newer, args.new.as_ref()).await?;
+    for (balance, side, option) in [(&old_balance, "older", "--old"), (&new_balance, "newer", "--new")] {
+        if balance.is_empty() {
+            warnings.push(format!(
+                "nothing is on the {side} side: no window has samples of which {option} holds"
+            ));
+        }
+    }
     let kinds = doubt::kinds(&old_balance).max(doubt::kinds(&new_balance));
     let mut both: BTreeMap<(String, String), [(f64, Doubt); 2]> = BTreeMap::new();
     let mut sums = [0.0; 2];
@@ -271,8 +298,27 @@ async fn diff(args: DiffArgs) -> anyhow::Result<()> {
     output::write(&Answer { columns, rows, cut, balances, warnings }, args.rows.format)
 }
 
+/// What is drawn, and where to: the file's ending tells the one, or the other its usual file.
+fn picture(args: &FlamegraphArgs) -> anyhow::Result<(Picture, PathBuf)> {
+    let ending = args.output.as_deref().and_then(Path::extension).and_then(OsStr::to_str);
+    let format = match (args.format, ending) {
+        (Some(format), _) => format,
+        (None, Some("folded" | "collapsed" | "txt")) => Picture::Collapsed,
+        (None, Some(ending @ ("png" | "html" | "json" | "pdf" | "csv"))) => bail!(
+            "no .{ending} is written here: flamegraphs of a fleet are SVG (-o fleet.svg) or collapsed stacks (-o fleet.folded)"
+        ),
+        (None, _) => Picture::Svg,
+    };
+    let usual = match format {
+        Picture::Svg => "fleet.svg",
+        Picture::Collapsed => "-",
+    };
+    Ok((format, args.output.clone().unwrap_or_else(|| usual.into())))
+}
+
 async fn draw(args: FlamegraphArgs) -> anyhow::Result<()> {
     let place = Place::parse(&args.place)?;
+    let (format, path) = picture(&args)?;
     if args.selected.sql {
         let sources = args.selected.sources(&place, None);
         print_sql(&[
@@ -282,7 +328,7 @@ async fn draw(args: FlamegraphArgs) -> anyhow::Result<()> {
         ]);
         return Ok(());
     }
-    let (store, stacks, balance) = settled(async || {
+    let (store, stacks, balance) = settled(&place, async || {
         let store = Store::open(&place, &args.selected, &args.reached, None).await?;
         let stacks = ask::stacks(&store, &args.by).await?;
         let balance = store.balance_of_selected().await?;
@@ -292,14 +338,15 @@ async fn draw(args: FlamegraphArgs) -> anyhow::Result<()> {
     let selected: f64 = stacks.iter().map(|stack| stack.joules).sum();
     let whole = whole(&balance, selected);
     store.warnings.iter().for_each(|warning| output::say(&format!("warning: {warning}")));
-    flamegraph::write(&stacks, &whole, args.format, &args.output)?;
-    if args.output != std::path::Path::new("-") {
+    flamegraph::write(&stacks, &whole, format, &path)?;
+    if path != Path::new("-") {
         output::say(&format!(
-            "{}: {} of functions, of {} on {} node(s)",
-            args.output.display(),
+            "{}: {} of functions, of {} on {} node{}",
+            path.display(),
             whole.selected,
             whole.balance.measured,
-            whole.nodes
+            whole.nodes,
+            if whole.nodes == 1 { "" } else { "s" }
         ));
     }
     Ok(())

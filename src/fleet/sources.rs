@@ -103,6 +103,16 @@ impl Sources {
         }
     }
 
+    /// Why there may be no window.
+    pub fn nothing(&self) -> String {
+        let since = self.since.is_some().then_some("--since");
+        let bounds: Vec<&str> = since.into_iter().chain(self.until.is_some().then_some("--until")).collect();
+        match bounds[..] {
+            [] => "there is no window in the tables".to_owned(),
+            _ => format!("no window starts in the time that is asked of: look at {}", bounds.join(" and ")),
+        }
+    }
+
     /// Samples of all domains in the time that is asked of.
     pub fn timed_samples(&self, columns: &str) -> String {
         self.select(columns, "samples", &self.counted("time"))

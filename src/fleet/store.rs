@@ -79,6 +79,8 @@ impl Store {
                                static, others, recorder, lost";
         let sql = format!("SELECT {COLUMNS} FROM {}", self.sources.balance(COLUMNS));
         self.balance = balance_rows(self.ask(&sql).await?)?;
+        self.check_pushes().await?;
+        ensure!(!self.balance.is_empty(), "{}", self.sources.nothing());
         let sums = format!(
             "SELECT recording, domain, SUM(joules) AS j, MAX(time) AS t FROM {} GROUP BY recording, domain",
             self.sources.timed_samples("recording, domain, joules, time")
@@ -94,6 +96,35 @@ impl Store {
         self.warnings.extend(unfinished(&self.sources.unfinished));
         self.warnings.extend(balance::overlaps(&self.balance));
         self.warnings.extend(cut_windows(&self.balance, self.sources.until));
+        Ok(())
+    }
+
+    /// In ClickHouse, a recording counts by its row of pushes: what that counts must be there.
+    async fn check_pushes(&self) -> anyhow::Result<()> {
+        if self.sources.last_push.is_none() {
+            return Ok(());
+        }
+        let mut columns = self.ask(&self.sources.pushes("recording, push, balance", "")).await?;
+        let pushes = columns.ints()?.into_iter().zip(columns.ints()?).zip(columns.ints()?);
+        let mut last: BTreeMap<i64, (i64, i64)> = BTreeMap::new();
+        for ((recording, push), rows) in pushes {
+            let known = last.entry(recording).or_insert((push, rows));
+            *known = (*known).max((push, rows));
+        }
+        let mut there: BTreeMap<i64, i64> = BTreeMap::new();
+        self.balance.iter().for_each(|row| *there.entry(row.recording).or_default() += 1);
+        for (recording, (_, pushed)) in last {
+            let found = there.get(&recording).copied().unwrap_or(0);
+            if found < pushed {
+                return Err(DoesNotAddUp(format!(
+                    "{pushed} rows of balance were pushed of the recording {:016x}, and {found} are there: its samples and balance \
+                     were removed, and its row of pushes was not. Remove that, too, or push the recording again (without the list \
+                     .eprof-pushed-* of its folder)",
+                    recording as u64
+                ))
+                .into());
+            }
+        }
         Ok(())
     }
 

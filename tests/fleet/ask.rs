@@ -29,6 +29,9 @@ const HOSTILE: &str = "n7'; DROP TABLE samples; --\u{1b}[31m";
 fn recorded(node: u32, rank: u32) -> Recorded<'static> {
     let name = if node == 7 { HOSTILE.to_owned() } else { format!("n{node}") };
     let version = ("version".to_owned(), if node < 4 { "1" } else { "2" }.to_owned());
+    // Two nodes have each of these, and two have none.
+    let odd =
+        ["C:\\new", "x y", ""].get(node as usize % 4).map(|value| ("k".to_owned(), (*value).to_owned()));
     let identity = Identity {
         boot: Some(format!("boot {node}")),
         pid_namespace: Some(u64::from(rank)),
@@ -38,7 +41,7 @@ fn recorded(node: u32, rank: u32) -> Recorded<'static> {
             node: Some(name),
             step: None,
         },
-        labels: Labels::new([version]).expect("one"),
+        labels: Labels::new([version].into_iter().chain(odd)).expect("one or two"),
         ..Identity::default()
     };
     Recorded {
@@ -212,24 +215,35 @@ fn conditions_select_and_the_balance_is_of_the_machines_in_question() {
         ("node ~ '^n[0-2]$' or node = n5", 4.0),
         ("(node = n1 or node = n2) and node != n1", 1.0),
         ("job = 4711 and comm = app", 8.0),
-        ("job = 4712", 0.0),
-        ("node = \"' OR 1=1 --\"", 0.0),
+        ("label:k = 'C:\\new'", 2.0),
+        ("label:k != 'C:\\new'", 6.0),
+        ("label:k ~ '^x|\\\\new$'", 4.0),
+        ("label:k ~ '\\\\'", 2.0),
+        ("label:k ~ ^$", 2.0),
+        ("label:k !~ '^x|^$'", 4.0),
+        ("node ~ '(?i)^N[12]$|^N3'", 3.0),
+        ("rank < 3", 1.0),
     ] {
         let balance = &json(&["report", "tables", "--where", condition])["balance"];
         assert_eq!(number(&balance["nodes"]), nodes, "{condition}");
         assert_near(number(&balance["measured"]), nodes * JOULES);
     }
+    for condition in ["job = 4712", "node = \"' OR 1=1 --\"", "label:k = x", "label:none ~ .*"] {
+        let said = error(&["report", "tables", "--where", condition]);
+        assert!(said.contains("nothing is selected"), "{condition}: {said}");
+    }
+    let said = error(&["report", "tables", "--where", "job < 5"]);
+    assert!(said.contains("job is a text"), "{said}");
     let hostile = format!("node ~ \"^n7'\" and node != '{}'", "x".repeat(3));
     assert_near(number(&json(&["report", "tables", "--where", &hostile])["balance"]["measured"]), JOULES);
     // The recordings began in the year 2096.
-    for (arguments, measured) in [
-        (["--since", "2096-10-02T07:06:40Z"], 80.0),
-        (["--since", "2096-10-02T07:06:41Z"], 0.0),
-        (["--until", "2096-10-02T07:06:40Z"], 0.0),
-        (["--until", "2096-10-03"], 80.0),
-    ] {
+    for arguments in [["--since", "2096-10-02T07:06:40Z"], ["--until", "2096-10-03"]] {
         let balance = &json(&[&["report", "tables"][..], &arguments].concat())["balance"];
-        assert_near(number(&balance["measured"]), measured);
+        assert_near(number(&balance["measured"]), 80.0);
+    }
+    for arguments in [["--since", "2096-10-02T07:06:41Z"], ["--until", "2096-10-02T07:06:40Z"]] {
+        let said = error(&[&["report", "tables"][..], &arguments].concat());
+        assert!(said.contains("no window starts in the time") && said.contains(arguments[0]), "{said}");
     }
 }
 
@@ -278,6 +292,17 @@ fn groups_and_call_paths_have_the_same_joules() {
     output(&["flamegraph", "tables", "-o", "fleet.svg"]);
     let picture = fs::read_to_string(FLEET.path().join("fleet.svg")).expect("a picture");
     assert!(picture.contains("<svg") && picture.contains("heavy"));
+    // Figures beside the pointer are those of the collapsed stacks, to the microjoule.
+    let all =
+        picture.split("<title>").find_map(|title| title.strip_prefix("all (")?.split_once(" µJ, 100%)"));
+    let all: f64 = all.expect("the root").0.replace(',', "").parse().expect("a number");
+    assert!((all * 1e-6 - functions).abs() < 1e-5, "{all} of {functions}");
+    let said = error(&["flamegraph", "tables", "-o", "fleet.png"]);
+    assert!(said.contains("no .png is written here"), "{said}");
+    assert_eq!(
+        output(&["flamegraph", "tables", "--format", "collapsed", "--by", "label:version"]),
+        collapsed
+    );
 }
 
 /// A copy of the tables, that may be harmed.
@@ -316,6 +341,12 @@ fn what_does_not_add_up_is_no_answer() {
     refused(&twice("samples"), "does not add up");
     refused(&twice("balance"), "does not add up");
     refused(&|folder| fs::write(first_of(folder, "balance"), "PAR1").expect("written"), "cannot read");
+    // Which file it is that is damaged.
+    for table in ["samples", "functions", "stack_frames"] {
+        let damaged = |folder: &Path| fs::write(first_of(folder, table), "PAR1").expect("written");
+        refused(&damaged, &format!("/{table}/"));
+        refused(&damaged, "is damaged");
+    }
     // Of code the same rows are in many files: one of them may be there twice.
     let folder = copy();
     twice("functions")(folder.path());

@@ -124,7 +124,8 @@ impl UnsampledTasks {
                 ..OfEvent::default()
             })
             .collect();
-        let is_any = events.iter().any(|event| !event.is_left_out);
+        // Without an event that tells time others cannot be weighed beside what is told here, and would have nothing of its time.
+        let is_any = events.iter().any(|event| !event.is_left_out) && roles.any_tells_time();
         (is_any && !metadata.system_wide_samples).then(|| Self::of(program, events))
     }
 

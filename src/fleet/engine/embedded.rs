@@ -1,6 +1,7 @@
 //! DataFusion, in this process, over the files of a folder.
 
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use crate::rows::Columns;
 pub struct Embedded {
     context: SessionContext,
     memory: MemoryLimit,
+    folder: PathBuf,
 }
 
 impl Embedded {
@@ -41,11 +43,15 @@ impl Embedded {
         let runtime = RuntimeEnvBuilder::new().with_memory_pool(pool).build_arc()?;
         let context = SessionContext::new_with_config_rt(config, runtime);
         for table in TABLES {
-            let path = folder.join(table.name);
-            let path = path.to_str().with_context(|| format!("{} is no UTF-8", path.display()))?;
-            context.register_parquet(table.name, format!("{path}/"), ParquetReadOptions::default()).await?;
+            let address = address(&folder.join(table.name))?;
+            let registered =
+                context.register_parquet(table.name, address, ParquetReadOptions::default()).await;
+            if let Err(error) = registered {
+                check_files(folder)?;
+                return Err(error.into());
+            }
         }
-        Ok(Self { context, memory })
+        Ok(Self { context, memory, folder: folder.to_owned() })
     }
 
     pub async fn ask(&self, sql: &str) -> anyhow::Result<Columns> {
@@ -55,14 +61,65 @@ impl Embedded {
                 "{} of memory are too little for this question: give it more by --memory, or ask of less, as by --since",
                 self.memory
             )),
-            _ => error.into(),
+            _ => match check_files(&self.folder) {
+                Ok(()) => error.into(),
+                Err(damaged) => damaged,
+            },
         })?;
         Columns::of(&batches)
     }
 }
 
+/// Opens all files of the tables.
+///
+/// # Errors
+/// Which of them is damaged.
+pub fn check_files(folder: &Path) -> anyhow::Result<()> {
+    for table in TABLES {
+        for path in files(&folder.join(table.name))? {
+            match File::open(&path).map(SerializedFileReader::new) {
+                // An agent has removed the window.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => {
+                    let name = path.file_name().unwrap_or_default().display().to_string();
+                    bail!(
+                        "{} is damaged ({error}): export its recording again with --force, or remove its files (rm {}/*/{name})",
+                        path.display(),
+                        folder.display()
+                    )
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A folder as an address: as a path, some letters of its name are taken for patterns.
+fn address(folder: &Path) -> anyhow::Result<String> {
+    let path = fs::canonicalize(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut address = "file://".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'~' => address.push(char::from(*byte)),
+            _ if byte.is_ascii_alphanumeric() => address.push(char::from(*byte)),
+            _ => address += &format!("%{byte:02X}"),
+        }
+    }
+    Ok(address + "/")
+}
+
 fn check_folder(folder: &Path, table: &str) -> anyhow::Result<()> {
     let path = folder.join(table);
+    if folder.is_file() {
+        bail!(
+            "{0} is a file, and tables are in a folder: `eprof report {0}` reads a recording, `eprof export --format parquet -o \
+             DIR {0}` makes tables of it",
+            folder.display()
+        );
+    }
+    ensure!(folder.exists(), "there is no folder {}", folder.display());
     let how = || {
         format!(
             "{} has no table {table}: make the tables there with `eprof export RECORDINGS --format parquet -o {}`",

@@ -9,6 +9,7 @@ use anyhow::Context;
 
 use self::clickhouse::ClickHouse;
 use self::embedded::Embedded;
+pub use self::embedded::check_files;
 use self::sail::Sail;
 use crate::args::Reached;
 use crate::place::Place;
