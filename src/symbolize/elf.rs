@@ -9,6 +9,10 @@ use memmap2::{Mmap, UncheckedAdvice};
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
 use object::{Object, ReadRef, elf};
 
+/// So many bytes of a table are read at a time, before their memory is given back: of a compiler's library, symbols and their names
+/// are a hundred megabytes.
+pub(crate) const READ_AT_ONCE: usize = 8 << 20;
+
 /// A file mapped into memory, read-only.
 #[derive(Debug)]
 pub(crate) struct MappedFile {

@@ -104,7 +104,7 @@ impl ElfFiles {
         let mut starts = FunctionStarts::default();
         if symbols.is_empty() {
             symbols = dynamic_symbols(&image, &|| self.image.release());
-            starts = FunctionStarts::of(&image);
+            starts = FunctionStarts::of(&image, &|| self.image.release());
             if image.section_by_name(".gnu_debugdata").is_some() {
                 warnings.push(SymbolizeError::PackedSymbols { path: self.image.path.clone() });
             }

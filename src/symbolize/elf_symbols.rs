@@ -3,11 +3,8 @@
 use object::read::elf::{ElfFile, FileHeader, Rel, Rela, SectionHeader, Sym};
 use object::{ReadRef, SectionIndex, elf};
 
+use super::elf::READ_AT_ONCE;
 use super::symbol_table::{Binding, Symbol};
-
-/// So many bytes of symbols and names are read at a time, before their memory is given back: of a library of a compiler they are
-/// a hundred megabytes.
-const READ_AT_ONCE: usize = 8 << 20;
 
 /// Symbols of one table of a file, in its order. `release` gives back what was read of the file.
 pub(crate) fn static_symbols<'a>(file: &object::File<'a>, release: &dyn Fn()) -> Vec<Symbol<'a>> {

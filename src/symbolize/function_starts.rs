@@ -5,6 +5,8 @@ use gimli::{BaseAddresses, CieOrFde, EhFrame, EhFrameOffset, RunTimeEndian, Unwi
 use object::{Object, ObjectSection};
 use rustc_hash::FxHashMap;
 
+use super::elf::READ_AT_ONCE;
+
 /// The functions of a module by their addresses, without names.
 #[derive(Debug, Default)]
 pub(crate) struct FunctionStarts {
@@ -16,8 +18,9 @@ type Reader<'a> = gimli::EndianSlice<'a, RunTimeEndian>;
 type Cie<'a> = gimli::CommonInformationEntry<Reader<'a>>;
 
 impl FunctionStarts {
-    /// Of a file, as far as its tables can be read.
-    pub(crate) fn of(file: &object::File<'_>) -> Self {
+    /// Of a file, as far as its tables can be read. `release` gives back what was read of the file: a browser has fifty megabytes
+    /// of these.
+    pub(crate) fn of(file: &object::File<'_>, release: &dyn Fn()) -> Self {
         let Some(section) = file.section_by_name(".eh_frame") else { return Self::default() };
         let Ok(bytes) = section.data() else { return Self::default() };
         let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
@@ -32,6 +35,7 @@ impl FunctionStarts {
         // All functions of a file have a handful of these in common.
         let mut cies: FxHashMap<usize, Cie<'_>> = FxHashMap::default();
         let mut functions = Vec::new();
+        let mut read = 0;
         let mut entries = table.entries(&bases);
         while let Ok(Some(entry)) = entries.next() {
             let CieOrFde::Fde(partial) = entry else { continue };
@@ -44,12 +48,18 @@ impl FunctionStarts {
                 Ok(cie)
             });
             let Ok(function) = parsed else { continue };
+            read += function.entry_len();
+            if read > READ_AT_ONCE {
+                release();
+                read = 0;
+            }
             if let Some(end) = function.initial_address().checked_add(function.len())
                 && function.len() > 0
             {
                 functions.push((function.initial_address(), end));
             }
         }
+        release();
         functions.sort_unstable();
         functions.dedup_by_key(|(start, _)| *start);
         Self { functions }
