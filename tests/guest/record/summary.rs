@@ -1,6 +1,6 @@
 //! What recordings that were brought back from a guest add up to, and what they should.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use eprof::recording::Recording;
@@ -28,6 +28,10 @@ pub struct Summary {
     pub throttled: u64,
     pub lost: u64,
     pub kernel_samples: u64,
+    /// Tasks that were started, the program's first not among them.
+    pub started: u64,
+    /// Tasks by the CPUs that they were sampled on.
+    pub sampled: BTreeSet<(u32, u32)>,
 }
 
 /// One event of a recording.
@@ -70,9 +74,11 @@ impl Summary {
                     event.samples += 1;
                     event.period +=
                         sample.period.or(desc.and_then(|desc| desc.attr.fixed_period())).expect("a period");
+                    summary.sampled.extend(context.tid.zip(context.cpu));
                     summary.kernel_samples += u64::from(sample.mode == perf_data::record::CpuMode::Kernel);
                 }
                 Record::Read { value, .. } => drop(counters.insert(value.id, (name, value))),
+                Record::Fork(_) => summary.started += 1,
                 Record::Throttle(true) => summary.throttled += 1,
                 Record::Lost { count } => summary.lost += count,
                 _ => {}
