@@ -176,7 +176,7 @@ impl Engine {
             self.unwind_files.next_recording();
             self.unwind_files.clone()
         } else {
-            UnwindFiles::default()
+            UnwindFiles::frugal()
         };
         let options = Options {
             unwind_files,

@@ -149,6 +149,7 @@ impl FrameTables {
     /// What the tables say of an address, and of which code they say it.
     fn look_up(&mut self, address: u64) -> Option<(ReturnAddress, Range<u64>)> {
         let Self { file, bases, context, .. } = self;
+        file.was_read();
         let sections = &file.sections;
         if let Some(bytes) = &sections.eh_frame {
             let table = eh_frame(bytes);
@@ -169,6 +170,7 @@ impl FrameTables {
     /// Whether an address is one that a function can return to, by the instruction before it; `None` where the file does
     /// not tell.
     fn may_return_to(&self, mapping: &CodeMapping<'_>, address: u64) -> Option<bool> {
+        self.file.was_read();
         let sections = &self.file.sections;
         let text = sections.text.as_ref()?;
         let at = self.address_in_file(mapping, address)?.checked_sub(sections.text_svma.as_ref()?.start)?;

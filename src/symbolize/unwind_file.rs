@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, Range};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use framehop::ExplicitModuleSectionInfo;
 use object::{Object, ObjectSection};
@@ -59,7 +60,12 @@ pub(crate) struct UnwindFile {
     /// Where functions keep their return addresses, as far as somebody asked.
     pub(super) returns: KnownReturns,
     file: Arc<MappedFile>,
+    /// How often it was read, where its memory is to be given back now and then.
+    reads: Option<AtomicU32>,
 }
+
+/// So often a file is read before its memory is given back: each time may be of other code, and the kernel maps the pages around it, too.
+const READS_AT_ONCE: u32 = 32;
 
 impl UnwindFile {
     /// Of a file or the vdso.
@@ -101,7 +107,22 @@ impl UnwindFile {
         };
         let architecture = parsed.architecture();
         let (segments, returns) = (Segments::of(&parsed), KnownReturns::default());
-        Ok(Self { architecture, segments, sections, returns, file: file.clone() })
+        Ok(Self { architecture, segments, sections, returns, file: file.clone(), reads: None })
+    }
+
+    /// One that keeps little of the file in memory.
+    pub(super) fn frugal(self) -> Self {
+        self.file.release();
+        Self { reads: Some(AtomicU32::new(0)), ..self }
+    }
+
+    /// It was read at some place.
+    pub(super) fn was_read(&self) {
+        if let Some(reads) = &self.reads
+            && reads.fetch_add(1, Ordering::Relaxed) % READS_AT_ONCE == READS_AT_ONCE - 1
+        {
+            self.file.release();
+        }
     }
 
     /// Whether the file is as it was when it was opened; what is in no file does not change.

@@ -22,6 +22,8 @@ struct Files {
     open: FxHashMap<Module, Open>,
     /// Recordings so far.
     recordings: u64,
+    /// What was read of them is not kept in memory.
+    is_frugal: bool,
 }
 
 #[derive(Debug)]
@@ -32,6 +34,11 @@ struct Open {
 }
 
 impl UnwindFiles {
+    /// Files of which little stays in memory, for whoever runs beside others all day. Reading them takes a little longer.
+    pub fn frugal() -> Self {
+        Self(Arc::new(Mutex::new(Files { is_frugal: true, ..Files::default() })))
+    }
+
     /// Another recording begins: what the ones before had no use for is closed.
     pub fn next_recording(&self) {
         let mut files = self.files();
@@ -54,7 +61,8 @@ impl UnwindFiles {
             open.used = recordings;
             return Ok(open.file.clone());
         }
-        let file = Arc::new(UnwindFile::open(options, module)?);
+        let file = UnwindFile::open(options, module)?;
+        let file = Arc::new(if files.is_frugal { file.frugal() } else { file });
         files.open.insert(module.clone(), Open { file: file.clone(), used: recordings });
         Ok(file)
     }
