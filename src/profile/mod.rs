@@ -31,6 +31,10 @@ pub use stacks::{ByCallers, CallersId, StackId, StackTable};
 pub use standard_errors::{EQUAL_WATTS_ERROR, Summed, USUAL_REFRESH, meter_error};
 pub use variance_sums::{Variance, VarianceSums, standard_errors, variances};
 
+/// What stands where a function would of processes that ended before their first sample; the name of a module of
+/// [`ModuleKind::NotSampled`].
+pub const SHORT_PROCESSES: &str = "short processes, not sampled";
+
 /// Name of the event in [`Profile::events`] that stands for launches of GPU kernels. Its cells' stacks
 /// end in kernels, and their time is time of the GPU.
 pub const GPU_LAUNCH_EVENT: &str = "gpu-launch";

@@ -3,13 +3,13 @@
 use perf_data::record::{ReadValue, RecordContext, TaskChange};
 
 use crate::analyze::aggregate::missed_counts::MissedCounts;
-use crate::analyze::aggregate::not_sampled::{NotSampled, OF_SHORT_PROCESSES, Unseen};
+use crate::analyze::aggregate::not_sampled::{NotSampled, Unseen};
 use crate::analyze::aggregate::unsampled::Unsampled;
 use crate::analyze::events::EventRoles;
 use crate::analyze::intervals::counted::CounterReading;
 use crate::analyze::intervals::unsampled_tasks::{UnsampledCount, UnsampledTasks};
 use crate::analyze::options::Options;
-use crate::profile::EventTotals;
+use crate::profile::{EventTotals, SHORT_PROCESSES};
 use crate::recording::Recording;
 use crate::units::{Nanoseconds, Timestamp};
 
@@ -127,7 +127,7 @@ impl MissingSamples {
         let unsampled = tasks.reading(event, cpu, CounterReading { time, value, enabled, running })?;
         let UnsampledCount { since, until: end, count, running } = unsampled;
         let running = if roles.tells_time(event) { running } else { Nanoseconds::ZERO };
-        let (pid, name) = (tasks.program(), OF_SHORT_PROCESSES);
+        let (pid, name) = (tasks.program(), SHORT_PROCESSES);
         Some(WithoutSample { pid, name, event, cpu, since, end, count, running })
     }
 

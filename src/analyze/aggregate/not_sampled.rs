@@ -11,12 +11,10 @@ use perf_data::attr::flag;
 use rustc_hash::FxHashMap;
 
 use crate::analyze::events::{EventRoles, EventUnit};
+use crate::profile::SHORT_PROCESSES;
 use crate::recording::Recording;
 use crate::recording::metadata::Target;
 use crate::units::{Nanoseconds, Timestamp};
-
-/// What stands where a function would of processes that ended before their first sample.
-pub(crate) const OF_SHORT_PROCESSES: &str = "short processes, not sampled";
 
 /// Clocks of samples and of counters differ by no more than this share of the time.
 const TOLERATED_SHARE: f64 = 0.02;
@@ -98,7 +96,7 @@ impl NotSampled {
     /// What such time is called where a function would be.
     pub fn name(&self) -> &'static str {
         match self.missing {
-            Missing::ShortProcesses => OF_SHORT_PROCESSES,
+            Missing::ShortProcesses => SHORT_PROCESSES,
             Missing::Kernel => "kernel mode, not sampled",
             Missing::User => "user mode, not sampled",
         }
