@@ -117,15 +117,14 @@ fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).map_err(|error| or_whose(error, folder)).with_context(cannot)?;
     for entry in entries {
         let path = entry.with_context(cannot)?.path();
-        let is_replaced = path.extension().is_some_and(|extension| extension == REPLACED);
         if path.is_dir() {
             within.push(path);
             continue;
         }
-        if is_replaced || !path.is_file() {
+        if ends_in(&path, REPLACED) || !path.is_file() {
             continue;
         }
-        let is_named_so = path.extension().is_some_and(|extension| extension == RECORDED);
+        let is_named_so = ends_in(&path, RECORDED);
         match fault(&path) {
             None => found.push(path),
             Some(why) if is_named_so => left_out.push(format!("{} was left out: {why}", path.display())),
@@ -152,21 +151,21 @@ fn recordings_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+fn ends_in(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|extension| extension == ending)
+}
+
 /// How many recordings a folder has; those that cannot be opened are taken for some.
 pub fn count_in(folder: &Path) -> usize {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let is_recording = |path: &PathBuf| {
-        let is_replaced = path.extension().is_some_and(|extension| extension == REPLACED);
-        !is_replaced && path.is_file() && fault(path).is_none()
-    };
+    let is_recording = |path: &PathBuf| !ends_in(path, REPLACED) && path.is_file() && fault(path).is_none();
     entries.filter(is_recording).count()
 }
 
 /// Says where recordings lie deeper than is read.
 fn tell_of_folders_within(folder: &Path, within: &[PathBuf]) {
-    let named_so = |path: PathBuf| path.extension().is_some_and(|extension| extension == RECORDED);
     let has_recordings = |path: &&PathBuf| {
-        fs::read_dir(path).into_iter().flatten().flatten().any(|entry| named_so(entry.path()))
+        fs::read_dir(path).into_iter().flatten().flatten().any(|entry| ends_in(&entry.path(), RECORDED))
     };
     let mut found: Vec<&PathBuf> = within.iter().filter(has_recordings).collect();
     found.sort();
