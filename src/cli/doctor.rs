@@ -57,7 +57,7 @@ pub fn run(args: DoctorArgs) -> Outcome {
     if let Some(duration) = args.watch {
         diagnosis.watched = Some(watch::watch(&mut energy.meters, duration)?);
     }
-    let mut out = letters::stdout();
+    let mut out = letters::stdout_for(!args.json);
     if args.json {
         serde_json::to_writer_pretty(&mut out, &diagnosis)?;
         writeln!(out)?;

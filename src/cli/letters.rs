@@ -107,6 +107,11 @@ pub fn stdout() -> Box<dyn Write> {
     }
 }
 
+/// Standard output of what may be for programs, who must find names as they are: only text for people has the letters of the locale.
+pub fn stdout_for(is_text: bool) -> Box<dyn Write> {
+    if is_text { stdout() } else { Box::new(io::stdout().lock()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -51,7 +51,7 @@ pub struct CorrectArgs {
     format: Format,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     Table,
     Json,
@@ -79,7 +79,7 @@ pub fn run(args: &CorrectArgs) -> Outcome {
         _ => corrected.curve(),
     };
     let (report, curve) = Report::new(args, &inputs, &model, &corrected, curve)?;
-    let mut out = letters::stdout();
+    let mut out = letters::stdout_for(args.format == Format::Table);
     match args.format {
         Format::Table => report.print(&mut out)?,
         Format::Json => writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?,

@@ -94,7 +94,7 @@ pub fn run(args: &PredictArgs) -> Outcome {
             Predicted { workload: &row.workload, watts, interval, is_beyond }
         })
         .collect();
-    let mut out = letters::stdout();
+    let mut out = letters::stdout_for(args.format == Format::Text);
     let notes: Vec<&String> = observed.notes.iter().chain(&rates.notes).collect();
     match args.format {
         Format::Text => {

@@ -71,7 +71,7 @@ pub fn run(args: &ValidateArgs) -> Outcome {
     {
         return Err(error.clone().into());
     }
-    let mut out = letters::stdout();
+    let mut out = letters::stdout_for(args.format != Format::Json);
     if args.format == Format::Json {
         serde_json::to_writer_pretty(&mut out, &as_json(args, &observed.notes, &description, &results))?;
         writeln!(out)?;

@@ -62,7 +62,7 @@ pub(super) fn run(args: &PredictArgs) -> Outcome {
             Predicted { group, measured: *measured, watts, interval }
         })
         .collect();
-    let mut out = letters::stdout();
+    let mut out = letters::stdout_for(args.format == Format::Text);
     match args.format {
         Format::Text => print_text(&mut out, &model, &rows, &predicted, args.level)?,
         Format::Csv => print_csv(&mut out, &predicted)?,
