@@ -130,6 +130,42 @@ pub fn overlaps(rows: &[Row]) -> Option<String> {
     ))
 }
 
+/// Says which names of nodes are of several machines: of two boots that ran at one time.
+pub fn shared_names<'r>(rows: impl Iterator<Item = &'r Row>) -> Option<String> {
+    let mut windows: Vec<&Row> = rows.filter(|row| row.is_top && !row.boot.is_empty()).collect();
+    windows.sort_by_key(|row| (&row.node, row.start, row.end));
+    let mut shared: BTreeSet<&str> = BTreeSet::new();
+    // Of each node, what ended last so far, and the last of another boot than that.
+    let mut last: Option<(&Row, Option<&Row>)> = None;
+    for row in windows {
+        last = Some(match last {
+            Some((latest, other)) if latest.node == row.node => {
+                let is_beside = |before: &Row| before.boot != row.boot && row.start < before.end;
+                if is_beside(latest) || other.is_some_and(is_beside) {
+                    shared.insert(&row.node);
+                }
+                match (row.end > latest.end, row.boot == latest.boot) {
+                    (true, true) => (row, other),
+                    (true, false) => (row, Some(latest)),
+                    (false, true) => (latest, other),
+                    (false, false) if other.is_none_or(|other| row.end > other.end) => (latest, Some(row)),
+                    (false, false) => (latest, other),
+                }
+            }
+            _ => (row, None),
+        });
+    }
+    let first = shared.first()?;
+    let names = match shared.len() {
+        1 => format!("the node {first} has"),
+        count => format!("{count} nodes, such as {first}, have"),
+    };
+    Some(format!(
+        "{names} windows of two boots at one time: several machines have that name, or a clock was set back. \
+         --by node,boot tells them apart"
+    ))
+}
+
 impl Whole {
     /// The sum of these rows, of which so many joules were asked for.
     pub fn of<'r>(rows: impl Iterator<Item = &'r Row> + Clone, selected: Joules) -> Self {
@@ -211,6 +247,35 @@ mod tests {
         assert_eq!(check(&rows, &sums, WRITTEN_WITHIN), Ok(vec![2, 3]));
         assert_eq!(check(&rows, &sums, -WRITTEN_WITHIN), Ok(vec![2, 3]), "a clock that goes behind");
         assert!(check(&rows, &sums, WRITTEN_WITHIN + 1).expect_err("late").contains("no balance"));
+    }
+
+    #[test]
+    fn machines_of_one_name_are_said() {
+        let of = |node: &str, boot: &str, start, end| Row { node: node.into(), ..row(1, boot, start, end) };
+        let told = |rows: &[Row]| shared_names(rows.iter());
+        let restarted =
+            [of("vm", "a", 0, 10), of("vm", "b", 10, 20), of("other", "c", 5, 15), of("vm", "", 0, 20)];
+        assert_eq!(told(&restarted), None);
+        assert_eq!(
+            told(&[of("vm", "a", 0, 100), of("vm", "a", 50, 60)]),
+            None,
+            "two recorders of one machine"
+        );
+        let said = told(&[of("vm", "b", 90, 95), of("vm", "a", 0, 100)]).expect("two machines");
+        assert!(said.starts_with("the node vm has windows of two boots"), "{said}");
+        // A long window of one boot hides behind a longer one of another.
+        let hidden = [
+            of("vm", "a", 0, 100),
+            of("vm", "b", 100, 200),
+            of("vm", "b", 110, 120),
+            of("vm", "a", 150, 160),
+        ];
+        assert!(told(&hidden).is_some());
+        let other_ends_later =
+            [of("vm", "a", 0, 50), of("vm", "b", 50, 60), of("vm", "b", 60, 61), of("vm", "a", 60, 70)];
+        assert!(told(&other_ends_later).is_some());
+        let both = [of("vm", "a", 0, 9), of("vm", "b", 1, 2), of("vn", "a", 0, 9), of("vn", "b", 1, 2)];
+        assert!(told(&both).expect("both").starts_with("2 nodes, such as vm, have"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use eprof::units::Joules;
 use crate::answer::{Answer, Cell};
 use crate::args::{Args, DiffArgs, FlamegraphArgs, Picture, Question, ReportArgs, Selected, TopArgs};
 use crate::ask::{self, Doubted, Function};
-use crate::balance::{Row, Whole};
+use crate::balance::{self, Row, Whole};
 use crate::dimension::Dimension;
 use crate::doubt::{self, Doubt};
 use crate::filter::Filter;
@@ -102,7 +102,7 @@ async fn report(args: ReportArgs) -> anyhow::Result<()> {
         print_sql(&[&ask::functions_sql(&args.selected.sources(&place, None), &args.by, doubted)]);
         return Ok(());
     }
-    let (store, mut rows, balance) = settled(&place, async || {
+    let (mut store, mut rows, balance) = settled(&place, async || {
         let store = Store::open(&place, &args.selected, &args.reached, None).await?;
         let rows = ask::functions(&store, &args.by, doubted).await?;
         let balance = store.balance_of_selected().await?;
@@ -110,6 +110,7 @@ async fn report(args: ReportArgs) -> anyhow::Result<()> {
     })
     .await?;
     check_selected(&balance)?;
+    store.warnings.extend(shared_names(&balance, &args.by));
     let selected: f64 = rows.iter().map(|row| row.own).sum();
     let tells_time = tells_time(&args.selected, rows.iter().map(|row| row.seconds));
     let by_joules = |row: &Function| if args.total { row.total } else { row.own };
@@ -152,7 +153,7 @@ async fn top(args: TopArgs) -> anyhow::Result<()> {
         print_sql(&[&ask::groups_sql(&args.selected.sources(&place, None), &args.by)]);
         return Ok(());
     }
-    let (store, mut rows, balance) = settled(&place, async || {
+    let (mut store, mut rows, balance) = settled(&place, async || {
         let store = Store::open(&place, &args.selected, &args.reached, None).await?;
         let rows = ask::groups(&store, &args.by).await?;
         let balance = store.balance_of_selected().await?;
@@ -164,6 +165,7 @@ async fn top(args: TopArgs) -> anyhow::Result<()> {
     let tells_time = tells_time(&args.selected, rows.iter().map(|row| row.seconds));
     // Of a machine it is known what its meters counted; of a rank or pod only what its functions took.
     let of_machines = args.by.iter().all(Dimension::is_of_balance);
+    store.warnings.extend(shared_names(&balance, &args.by));
     let measured = if of_machines { by_machine(&balance, &args.by) } else { BTreeMap::new() };
     for by in measured.keys().filter(|by| !rows.iter().any(|row| row.by == **by)).cloned().collect::<Vec<_>>()
     {
@@ -195,6 +197,12 @@ async fn top(args: TopArgs) -> anyhow::Result<()> {
     let rows = rows.into_iter().map(cells).collect();
     let balances = vec![("", whole(&balance, selected))];
     output::write(&Answer { columns, rows, cut, balances, warnings: store.warnings }, args.rows.format)
+}
+
+/// Where rows are nodes, but a node's name is of several machines.
+fn shared_names(balance: &[Row], by: &[Dimension]) -> Option<String> {
+    let is_by = |column| by.iter().any(|by| by.column() == column);
+    (is_by("node") && !is_by("boot")).then(|| balance::shared_names(balance.iter()))?
 }
 
 /// What was measured, by columns of the balance.
@@ -328,7 +336,7 @@ async fn draw(args: FlamegraphArgs) -> anyhow::Result<()> {
         ]);
         return Ok(());
     }
-    let (store, stacks, balance) = settled(&place, async || {
+    let (mut store, stacks, balance) = settled(&place, async || {
         let store = Store::open(&place, &args.selected, &args.reached, None).await?;
         let stacks = ask::stacks(&store, &args.by).await?;
         let balance = store.balance_of_selected().await?;
@@ -337,6 +345,7 @@ async fn draw(args: FlamegraphArgs) -> anyhow::Result<()> {
     .await?;
     let selected: f64 = stacks.iter().map(|stack| stack.joules).sum();
     let whole = whole(&balance, selected);
+    store.warnings.extend(shared_names(&balance, &args.by));
     store.warnings.iter().for_each(|warning| output::say(&format!("warning: {warning}")));
     flamegraph::write(&stacks, &whole, format, &path)?;
     if path != Path::new("-") {

@@ -372,32 +372,63 @@ fn what_does_not_add_up_is_no_answer() {
     assert!(said.contains("the answer has"), "{said}");
 }
 
-#[test]
-fn ranks_that_were_exported_apart_are_said_to_count_twice() {
+/// Tables of these recordings, each exported by itself, in one folder, as of who copies folders of several senders to one place.
+fn exported_apart(recordings: &[Recorded]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
-    for rank in 0..2 {
-        let name = format!("{rank}.data");
-        recorded(1, rank).write(&folder.path().join(&name));
+    for (number, recorded) in recordings.iter().enumerate() {
+        let name = format!("{number}.data");
+        recorded.write(&folder.path().join(&name));
         let mut export = eprof();
         export
-            .args(["export", "--format", "parquet", "-o", &rank.to_string(), &name])
+            .args(["export", "--format", "parquet", "-o", &number.to_string(), &name])
             .current_dir(folder.path());
         assert!(export.output().expect("eprof runs").status.success());
-    }
-    // As who copies folders of several senders to one place.
-    let tables = folder.path().join("0");
-    for table in ["functions", "stack_frames", "samples", "balance"] {
-        for file in fs::read_dir(folder.path().join("1").join(table)).expect("a folder") {
-            let file = file.expect("readable");
-            fs::copy(file.path(), tables.join(table).join(file.file_name())).expect("copied");
+        for table in ["functions", "stack_frames", "samples", "balance"] {
+            let together = folder.path().join("tables").join(table);
+            fs::create_dir_all(&together).expect("made");
+            for file in fs::read_dir(folder.path().join(number.to_string()).join(table)).expect("a folder") {
+                let file = file.expect("readable");
+                fs::copy(file.path(), together.join(file.file_name())).expect("copied");
+            }
         }
     }
-    let output = run(&["report", tables.to_str().expect("UTF-8")]);
+    folder
+}
+
+#[test]
+fn ranks_that_were_exported_apart_are_said_to_count_twice() {
+    let folder = exported_apart(&[recorded(1, 0), recorded(1, 1)]);
+    let output = run(&["report", folder.path().join("tables").to_str().expect("UTF-8")]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success() && said.contains("exported apart") && said.contains("10.00 J about"),
         "{said}"
     );
+}
+
+#[test]
+fn machines_of_one_name_are_told_of_where_rows_are_nodes() {
+    let mut other = recorded(1, 0);
+    other.identity.as_mut().expect("one").boot = Some("another".to_owned());
+    let folder = exported_apart(&[recorded(1, 0), other]);
+    let tables = folder.path().join("tables");
+    let tables = tables.to_str().expect("UTF-8");
+    let shared = "the node n1 has windows of two boots at one time";
+    for (question, by, is_told) in [
+        ("top", "node", true),
+        ("report", "node,process", true),
+        ("report", "process", false),
+        ("top", "node,boot", false),
+    ] {
+        let output = run(&[question, tables, "--by", by]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert_eq!(said.contains(shared), is_told, "{question} --by {by}: {said}");
+        assert!(!said.contains("exported apart"), "{said}");
+    }
+    let of_both = run(&["top", tables, "--by", "node,boot", "--format", "csv"]);
+    let rows = String::from_utf8_lossy(&of_both.stdout).lines().filter(|line| line.contains("n1")).count();
+    assert_eq!(rows, 2, "{}", String::from_utf8_lossy(&of_both.stdout));
 }
 
 #[test]

@@ -290,6 +290,10 @@ impl Settings {
                 "nowhere to write: name a folder of this machine's own with -o DIR (or `output` in the configuration)"
             );
         };
+        ensure!(
+            output.as_os_str() != "-",
+            "the tables are files of a folder, and cannot go to standard output: name a folder with -o DIR"
+        );
         let frequency = choices.frequency.unwrap_or(FREQUENCY);
         ensure!(
             (1..=HIGHEST_FREQUENCY).contains(&frequency),
@@ -445,6 +449,9 @@ mod tests {
         let refused = |choices: Choices| Settings::new(choices).expect_err("wrong").to_string();
         let here = || Choices { output: Some("x".into()), ..Choices::default() };
         assert!(refused(Choices::default()).contains("-o DIR"));
+        assert!(
+            refused(Choices { output: Some("-".into()), ..here() }).contains("cannot go to standard output")
+        );
         assert!(refused(Choices { frequency: Some(0), ..here() }).contains("--frequency"));
         assert!(
             refused(Choices { window: Some(Span(Duration::from_millis(1))), ..here() }).contains("--window")

@@ -66,7 +66,7 @@ const RECORDING: Column = column(
 const NODE: Column = column(
     "node",
     Kind::Text,
-    "the machine, as its job or cluster calls it, or else its host name; with a part of its id beside another of that name in the same export",
+    "the machine, as its job or cluster calls it, or else its host name; with a part of its id beside another of that name in the same export; of another export a machine may have the same name, and its `boot` tells them apart",
 );
 const BOOT: Column = column("boot", Kind::Text, "the boot id of the machine's kernel");
 const DOMAIN: Column = column("domain", Kind::Text, "the part of the machine whose joules a meter counts");
