@@ -1,6 +1,6 @@
 //! Which recordings are of one machine.
 
-use super::node_names;
+use super::node_names::{self, NodeNames};
 use crate::identity::Dimension;
 use crate::profile::{MachineEnergy, Origin, Profile};
 use crate::units::Timestamp;
@@ -9,7 +9,8 @@ use crate::units::Timestamp;
 pub(super) struct Machines {
     /// The machine of each part.
     pub of_part: Vec<usize>,
-    names: Vec<(String, Option<String>)>,
+    names: NodeNames,
+    boots: Vec<Option<String>>,
 }
 
 /// Whose recording of when a profile is of: what profiles are sorted by, so that their order makes no difference.
@@ -56,7 +57,7 @@ impl Machines {
             })
         });
         let of_part: Vec<usize> = of_part.collect();
-        Self { names: node_names::of(parts, &of_part).into_iter().zip(boots).collect(), of_part }
+        Self { names: node_names::of(parts, &of_part), boots, of_part }
     }
 
     /// The parts of a machine.
@@ -64,24 +65,24 @@ impl Machines {
         (0..self.of_part.len()).filter(move |&part| self.of_part[part] == machine)
     }
 
-    /// Calls the machines of these profiles by the names that they have beside each other.
+    /// Calls the nodes of these profiles by the names that they have beside each other.
     pub fn name_nodes(&self, parts: &mut [Profile]) {
-        for (part, &machine) in parts.iter_mut().zip(&self.of_part) {
+        for (part, node) in parts.iter_mut().zip(&self.names.of_part) {
             for origin in &mut part.recordings {
-                origin.node = origin.told(&Dimension::Node).and(Some(self.names[machine].0.clone()));
+                origin.node = origin.told(&Dimension::Node).and(Some(node.clone()));
             }
         }
     }
 
     /// A place for the energy of each machine.
     pub fn energies(&self, columns: usize) -> Vec<MachineEnergy> {
-        let energy = |(name, boot): &(String, Option<String>)| MachineEnergy {
+        let energy = |(name, boot): (&String, &Option<String>)| MachineEnergy {
             name: name.clone(),
             boot: boot.clone(),
             balances: vec![None; columns],
             in_slices: vec![Vec::new(); columns],
         };
-        self.names.iter().map(energy).collect()
+        self.names.of_machine.iter().zip(&self.boots).map(energy).collect()
     }
 
     /// What is not known of machines.
@@ -95,8 +96,7 @@ impl Machines {
             let shown = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
             if more == 0 { shown } else { format!("{shown} and {more} more") }
         };
-        let names: Vec<String> = self.names.iter().map(|(name, _)| name.clone()).collect();
-        let mut warnings = node_names::warnings(parts, &self.of_part, &names);
+        let mut warnings = node_names::warnings(parts, &self.of_part, &self.names);
         if unknown.is_empty() {
             return warnings;
         }
