@@ -9,9 +9,9 @@ use memmap2::{Mmap, UncheckedAdvice};
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
 use object::{Object, ReadRef, elf};
 
-/// So many bytes of a table are read at a time, before their memory is given back: of a compiler's library, symbols and their names
-/// are a hundred megabytes.
-pub(crate) const READ_AT_ONCE: usize = 8 << 20;
+/// So many bytes of a table are read at a time, before their memory is given back: of a compiler's library, symbols are tens of
+/// megabytes.
+pub(crate) const READ_AT_ONCE: usize = 4 << 20;
 
 /// A file mapped into memory, read-only.
 #[derive(Debug)]

@@ -4,6 +4,7 @@ use object::read::elf::{ElfFile, FileHeader, Rel, Rela, SectionHeader, Sym};
 use object::{ReadRef, SectionIndex, elf};
 
 use super::elf::READ_AT_ONCE;
+use super::symbol_name::SymbolName;
 use super::symbol_table::{Binding, Symbol};
 
 /// Symbols of one table of a file, in its order. `release` gives back what was read of the file.
@@ -49,6 +50,9 @@ fn of_table<'a, Header: FileHeader, Data: ReadRef<'a>>(
             contains(name, b"text") || contains(name, b"data")
         })
         .collect();
+    let names =
+        sections.section(table.string_section()).and_then(|section| section.data(endian, file.data()));
+    let names = names.unwrap_or_default();
     let mut symbols = Vec::new();
     let mut read = 0;
     for (index, symbol) in table.enumerate() {
@@ -66,9 +70,9 @@ fn of_table<'a, Header: FileHeader, Data: ReadRef<'a>>(
         if !wanted {
             continue;
         }
-        let Ok(name) = table.symbol_name(endian, symbol) else { continue };
-        read += name.len();
-        if name.is_empty() || is_mapping_symbol(machine, name) {
+        let name_at = symbol.st_name(endian) as usize;
+        let Some(name) = names.get(name_at..).map(SymbolName::new).filter(|_| name_at != 0) else { continue };
+        if is_mapping_symbol(machine, name) {
             continue;
         }
         let mut start: u64 = symbol.st_value(endian).into();
@@ -88,9 +92,12 @@ fn of_table<'a, Header: FileHeader, Data: ReadRef<'a>>(
 }
 
 /// Labels that tell an assembler's switches between code and data; they name nothing.
-fn is_mapping_symbol(machine: u16, name: &[u8]) -> bool {
+fn is_mapping_symbol(machine: u16, name: SymbolName<'_>) -> bool {
     matches!(machine, elf::EM_ARM | elf::EM_AARCH64 | elf::EM_RISCV)
-        && matches!(name, [b'$', b'a' | b'd' | b't' | b'x'] | [b'$', b'a' | b'd' | b't' | b'x', b'.', ..])
+        && matches!(
+            name.bytes(),
+            [b'$', b'a' | b'd' | b't' | b'x'] | [b'$', b'a' | b'd' | b't' | b'x', b'.', ..]
+        )
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {
@@ -122,7 +129,7 @@ fn stubs<'a, Header: FileHeader, Data: ReadRef<'a>>(file: &ElfFile<'a, Header, D
         for (inside, target) in starts.zip(&targets) {
             let name = dynamic.symbol(*target).and_then(|symbol| dynamic.symbol_name(endian, symbol));
             // Indirect functions of the file itself have no dynamic symbol: their stubs are plain `@plt`.
-            let name = name.unwrap_or_default();
+            let name = SymbolName::new(name.unwrap_or_default());
             let start = address.saturating_add(inside);
             let end = start.saturating_add(entry);
             symbols.push(Symbol { start, end, binding: Binding::Global, plt: true, name });

@@ -5,6 +5,7 @@
 //! ffffffffc1937000 t hdmi_driver_init<TAB>[snd_hda_codec_hdmi]
 //! ```
 
+use super::symbol_name::SymbolName;
 use super::symbol_table::{Binding, Symbol};
 
 /// What a text in the format of kallsyms holds.
@@ -31,7 +32,7 @@ impl<'a> Kallsyms<'a> {
             all_zero &= start == 0;
             // Arm's marks between code and data.
             if !name.starts_with(b"$") {
-                symbols.push(Symbol { start, end: start, binding, plt: false, name });
+                symbols.push(Symbol { start, end: start, binding, plt: false, name: SymbolName::new(name) });
             }
         }
         if all_zero && !symbols.is_empty() { Self::Hidden } else { Self::Symbols(symbols) }
@@ -92,7 +93,7 @@ mod tests {
                      ffffffff81000020 W weak\nffffffff81000030 t $x\nbroken\nffffffff8100004 D\n";
         let Kallsyms::Symbols(symbols) = Kallsyms::parse(text) else { panic!("hidden") };
         let found: Vec<_> =
-            symbols.iter().map(|symbol| (symbol.start, symbol.binding, symbol.name)).collect();
+            symbols.iter().map(|symbol| (symbol.start, symbol.binding, symbol.name.bytes())).collect();
         let expected: [(u64, Binding, &[u8]); 3] = [
             (0xffff_ffff_8100_0000, Binding::Global, b"_stext"),
             (0xffff_ffff_c193_7000, Binding::Local, b"init\t[snd]"),
@@ -118,7 +119,7 @@ mod tests {
             let text = format!("{address:016x} t {name}\n");
             let Kallsyms::Symbols(symbols) = Kallsyms::parse(text.as_bytes()) else { panic!("hidden") };
             prop_assert_eq!(symbols.len(), 1);
-            prop_assert_eq!((symbols[0].start, symbols[0].name), (address, name.as_bytes()));
+            prop_assert_eq!((symbols[0].start, symbols[0].name.bytes()), (address, name.as_bytes()));
         }
     }
 }

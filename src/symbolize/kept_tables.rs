@@ -11,6 +11,7 @@ use super::code_map::CodeMap;
 use super::elf::{FileState, MappedFile, Segments};
 use super::elf_module::ElfFiles;
 use super::function_starts::FunctionStarts;
+use super::symbol_name::SymbolName;
 use super::symbol_table::{Binding, Symbol, SymbolTable};
 use crate::profile::Module;
 
@@ -56,12 +57,13 @@ struct KeptSymbol {
     end: u32,
     reach: u32,
     name_at: u32,
-    /// Length of its name, and above that what it is.
-    name: u32,
+    /// What it is.
+    kind: u32,
 }
 
-/// Bits of [`KeptSymbol::name`]: the name's length, whether it is in the debug file, whether it is a linkage stub, the binding.
-const LENGTH: u32 = (1 << 28) - 1;
+/// Bits of [`KeptSymbol::kind`]: whether it has no name, whether its name is in the debug file, whether it is a linkage stub,
+/// the binding.
+const NAMELESS: u32 = 1 << 27;
 const IN_DEBUG_FILE: u32 = 1 << 28;
 const PLT: u32 = 1 << 29;
 const BINDING_AT: u32 = 30;
@@ -72,11 +74,12 @@ impl KeptSymbol {
     fn new(symbol: &Symbol<'_>, reach: u64, name_at: u32, in_debug_file: bool) -> Option<Self> {
         let Symbol { start, end, binding, plt, name } = symbol;
         let behind = |at: u64| u32::try_from(at.checked_sub(*start)?).ok();
-        let length = u32::try_from(name.len()).ok().filter(|length| *length <= LENGTH)?;
         let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
         let binding = BINDINGS.iter().position(|known| known == binding)? as u32;
-        let name = length | flag(in_debug_file, IN_DEBUG_FILE) | flag(*plt, PLT) | binding << BINDING_AT;
-        Some(Self { start: *start, end: behind(*end)?, reach: behind(reach)?, name_at, name })
+        let kind =
+            flag(name.unread().is_empty(), NAMELESS) | flag(in_debug_file, IN_DEBUG_FILE) | flag(*plt, PLT);
+        let kind = kind | binding << BINDING_AT;
+        Some(Self { start: *start, end: behind(*end)?, reach: behind(reach)?, name_at, kind })
     }
 
     fn reach(&self) -> u64 {
@@ -85,14 +88,14 @@ impl KeptSymbol {
 
     /// With its name out of the debug file or the image.
     fn symbol<'a>(&self, debug_file: &'a [u8], image: &'a [u8]) -> Symbol<'a> {
-        let file = if self.name & IN_DEBUG_FILE != 0 { debug_file } else { image };
-        let name = self.name_at as usize..self.name_at as usize + (self.name & LENGTH) as usize;
+        let file = if self.kind & IN_DEBUG_FILE != 0 { debug_file } else { image };
+        let name = (self.kind & NAMELESS == 0).then(|| file.get(self.name_at as usize..)).flatten();
         Symbol {
             start: self.start,
             end: self.start.saturating_add(self.end.into()),
-            binding: BINDINGS.get((self.name >> BINDING_AT) as usize).copied().unwrap_or(Binding::Local),
-            plt: self.name & PLT != 0,
-            name: file.get(name).unwrap_or_default(),
+            binding: BINDINGS.get((self.kind >> BINDING_AT) as usize).copied().unwrap_or(Binding::Local),
+            plt: self.kind & PLT != 0,
+            name: name.map(SymbolName::new).unwrap_or_default(),
         }
     }
 }
@@ -178,7 +181,7 @@ impl KeptTable {
             }
         };
         let symbols = map.table.with_reach().map(|(symbol, reach)| {
-            let (name_at, in_debug_file) = place(symbol.name)?;
+            let (name_at, in_debug_file) = place(symbol.name.unread())?;
             KeptSymbol::new(&symbol, reach, name_at, in_debug_file)
         });
         Some(Self {
@@ -257,7 +260,7 @@ mod tests {
                 end: start + size,
                 binding: Binding::Global,
                 plt: false,
-                name: name.as_bytes(),
+                name: SymbolName::new(name.as_bytes()),
             });
             let all = SymbolTable::new(symbols.collect(), Vec::new(), GapRule::NextSymbol);
             let of = |(symbol, reach): (Symbol<'_>, u64)| {
@@ -289,16 +292,25 @@ mod tests {
     fn what_a_symbol_is_is_told_beside_its_name() {
         for binding in BINDINGS {
             for (plt, in_debug_file) in [(false, true), (true, false), (true, true)] {
-                let files: [&[u8]; 2] = [b"..name..", b"..other."];
-                let name = if in_debug_file { &b"name"[..] } else { b"othe" };
+                let files: [&[u8]; 2] = [b"..name\0..", b"..othe\0."];
+                let name = SymbolName::new(if in_debug_file { b"name" } else { b"othe" });
                 let symbol = Symbol { start: 1 << 40, end: (1 << 40) + 16, binding, plt, name };
                 let kept = KeptSymbol::new(&symbol, (1 << 40) + 64, 2, in_debug_file).expect("small");
                 assert_eq!(kept.symbol(files[0], files[1]), symbol);
                 assert_eq!(kept.reach(), (1 << 40) + 64);
             }
         }
-        let endless = Symbol { start: 0, end: 1 << 33, binding: Binding::Local, plt: false, name: b"" };
+        let endless = Symbol {
+            start: 0,
+            end: 1 << 33,
+            binding: Binding::Local,
+            plt: false,
+            name: SymbolName::default(),
+        };
         assert!(KeptSymbol::new(&endless, 1 << 33, 0, true).is_none());
+        let nameless = Symbol { end: 16, plt: true, ..endless };
+        let kept = KeptSymbol::new(&nameless, 16, 0, true).expect("small");
+        assert_eq!(kept.symbol(b"\x7fELF", b"\x7fELF"), nameless);
         assert_eq!(size_of::<KeptSymbol>(), 24);
     }
 
@@ -313,7 +325,7 @@ mod tests {
             inode: None,
             pid: None,
         };
-        let symbol = KeptSymbol { start: 0, end: 1, reach: 1, name_at: 0, name: 0 };
+        let symbol = KeptSymbol { start: 0, end: 1, reach: 1, name_at: 0, kind: 0 };
         let table = || KeptTable {
             symbols: vec![symbol; MOST_KEPT * 2 / 5],
             starts: Arc::default(),

@@ -101,7 +101,7 @@ impl KernelFiles {
             return Ok(CodeMap { table, debug, debug_shift: shift, ..CodeMap::default() });
         }
         let now = |name: &str| {
-            let is_it = |symbol: &&Symbol<'_>| symbol.name == name.as_bytes();
+            let is_it = |symbol: &&Symbol<'_>| symbol.name.bytes() == name.as_bytes();
             symbols.iter().find(is_it).map(|symbol| symbol.start)
         };
         let shift = match &self.reference {
@@ -146,8 +146,9 @@ fn running_symbols(
 fn is_in_place(kept: &KernelCache, reference: &KernelReference) -> bool {
     let lines = kept.lines_for([reference.address]).unwrap_or_default();
     let Kallsyms::Symbols(symbols) = Kallsyms::parse(&lines) else { return false };
-    let is_it =
-        |symbol: &Symbol<'_>| symbol.start == reference.address && symbol.name == reference.symbol.as_bytes();
+    let is_it = |symbol: &Symbol<'_>| {
+        symbol.start == reference.address && symbol.name.bytes() == reference.symbol.as_bytes()
+    };
     symbols.iter().any(is_it)
 }
 
@@ -173,7 +174,7 @@ fn find_image(options: &SymbolizeOptions, id: &[u8]) -> Option<MappedFile> {
 /// Symbols of the kernel's own text where they were when it lay elsewhere. Modules do not move with it.
 fn moved(mut symbols: Vec<Symbol<'_>>, shift: u64) -> Vec<Symbol<'_>> {
     if shift != 0 {
-        symbols.retain(|symbol| !symbol.name.contains(&b'\t'));
+        symbols.retain(|symbol| !symbol.name.bytes().contains(&b'\t'));
         for symbol in &mut symbols {
             symbol.start = symbol.start.wrapping_add(shift);
             symbol.end = symbol.end.wrapping_add(shift);

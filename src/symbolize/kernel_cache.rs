@@ -148,8 +148,9 @@ pub(crate) fn keep(folder: &Path, procfs: &Path, list: &[u8]) -> io::Result<()> 
     let (Some(boot), Kallsyms::Symbols(mut symbols)) = (boot(procfs), Kallsyms::parse(list)) else {
         return Ok(());
     };
-    symbols.retain(|symbol| !symbol.name.contains(&b'\t'));
-    let address = |name: &[u8]| symbols.iter().find(|symbol| symbol.name == name).map(|symbol| symbol.start);
+    symbols.retain(|symbol| !symbol.name.bytes().contains(&b'\t'));
+    let address =
+        |name: &[u8]| symbols.iter().find(|symbol| symbol.name.bytes() == name).map(|symbol| symbol.start);
     let (Some(start), Some(end)) = (address(FIRST_SYMBOL), address(END_SYMBOL)) else { return Ok(()) };
     symbols.sort_by_key(|symbol| symbol.start);
     if !folder.is_dir() {
@@ -177,7 +178,7 @@ fn write(path: &Path, title: &str, symbols: &[Symbol<'_>]) -> io::Result<()> {
             Binding::Local => 't',
         };
         write!(file, "{:016x} {kind} ", symbol.start)?;
-        file.write_all(symbol.name)?;
+        file.write_all(symbol.name.bytes())?;
         file.write_all(b"\n")?;
     }
     file.flush()

@@ -46,6 +46,7 @@ mod scopes;
 mod source;
 mod split_dwarf;
 mod symbol_cache;
+mod symbol_name;
 mod symbol_table;
 mod symbolizer;
 mod symbols;

@@ -16,6 +16,7 @@ use nix::unistd::geteuid;
 
 use super::error::SymbolizeError;
 use super::kallsyms::hexadecimal;
+use super::symbol_name::SymbolName;
 use super::symbol_table::{Binding, Symbol};
 
 /// Most that is kept of a map; a long run of a large program writes some tens of megabytes.
@@ -109,6 +110,7 @@ fn parse_line(line: &[u8]) -> Option<Symbol<'_>> {
     let (start, size) = (number()?, number()?);
     let name = parts.next()?.trim_ascii_end();
     let end = start.checked_add(size).filter(|&end| end > start)?;
+    let name = SymbolName::new(name);
     (!name.is_empty()).then_some(Symbol { start, end, binding: Binding::Global, plt: false, name })
 }
 

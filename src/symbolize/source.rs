@@ -10,6 +10,7 @@ use super::options::SymbolizeOptions;
 use super::perf_map;
 use super::read_ahead::KernelListAhead;
 use super::split_dwarf::DwoArena;
+use super::symbol_name::SymbolName;
 use super::symbol_table::{Binding, GapRule, Symbol, SymbolTable};
 use crate::profile::{Module, ModuleKind};
 
@@ -89,7 +90,7 @@ impl<'o> Source<'o> {
             Self::Kernel(files) => files.code_map(dwos),
             Self::PerfMap(text) => Ok(table_of(perf_map::parse(text))),
             Self::Named(name) => {
-                let name = name.as_bytes();
+                let name = SymbolName::new(name.as_bytes());
                 let whole = Symbol { start: 0, end: u64::MAX, binding: Binding::Global, plt: false, name };
                 Ok(table_of(vec![whole]))
             }

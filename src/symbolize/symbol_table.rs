@@ -8,6 +8,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::symbol_name::SymbolName;
+
 /// Deepest nesting of symbols that is looked through.
 const NESTING_LIMIT: usize = 64;
 /// A symbol without size at the end of the table reaches to the end of the next page.
@@ -30,13 +32,13 @@ pub(crate) struct Symbol<'a> {
     pub(crate) binding: Binding,
     /// The name is that of the function which this entry of the procedure linkage table leads to.
     pub(crate) plt: bool,
-    pub(crate) name: &'a [u8],
+    pub(crate) name: SymbolName<'a>,
 }
 
 impl<'a> Symbol<'a> {
     /// The name as it stands in the file, bytes that are no UTF-8 replaced; `name@plt` for linkage stubs.
     pub(crate) fn raw_name(&self) -> Cow<'a, str> {
-        let name = String::from_utf8_lossy(self.name);
+        let name = String::from_utf8_lossy(self.name.bytes());
         if self.plt { Cow::Owned(format!("{name}@plt")) } else { name }
     }
 }
@@ -67,8 +69,9 @@ impl<'a> SymbolTable<'a> {
         fill_gaps(&mut symbols, rule);
         if rule == GapRule::Kallsyms {
             for symbol in &mut symbols {
-                let module = module_of(symbol.name).map_or(0, |module| module.len() + 1);
-                symbol.name = &symbol.name[..symbol.name.len() - module];
+                let name = symbol.name.bytes();
+                let module = module_of(name).map_or(0, |module| module.len() + 1);
+                symbol.name = SymbolName::new(&name[..name.len() - module]);
             }
         }
         if !exact.is_empty() {
@@ -108,8 +111,9 @@ impl<'a> SymbolTable<'a> {
             }
             let start = self.symbols[last].start;
             let first = self.symbols[..behind].partition_point(|symbol| symbol.start < start);
-            let best = best_alias(&self.symbols[first..behind], &readable)?;
-            if address < best.end {
+            if let Some(best) = best_alias(&self.symbols[first..behind], &readable)
+                && address < best.end
+            {
                 return Some(best);
             }
             behind = first;
@@ -161,7 +165,8 @@ fn fill_gaps(symbols: &mut [Symbol<'_>], rule: GapRule) {
         if symbol.end != symbol.start {
             continue;
         }
-        let leaves_module = rule == GapRule::Kallsyms && module_of(symbol.name) != module_of(next_name);
+        let leaves_module =
+            rule == GapRule::Kallsyms && module_of(symbol.name.bytes()) != module_of(next_name.bytes());
         symbol.end = if leaves_module { page_behind(symbol.start) } else { next_start };
     }
     if let Some(last) = symbols.last_mut()
@@ -186,8 +191,9 @@ fn module_of(name: &[u8]) -> Option<&[u8]> {
 }
 
 fn best_alias<'a>(aliases: &[Symbol<'a>], readable: &impl Fn(&Symbol<'a>) -> String) -> Option<Symbol<'a>> {
-    let (&first, rest) = aliases.split_first()?;
-    Some(rest.iter().fold(first, |best, &other| if prefers(&best, &other, readable) { best } else { other }))
+    // A stub may lead to a function without a name; other symbols without one say nothing.
+    let named = aliases.iter().copied().filter(|symbol| symbol.plt || !symbol.name.is_empty());
+    named.reduce(|best, other| if prefers(&best, &other, readable) { best } else { other })
 }
 
 /// Is `a`, the earlier one, to be kept rather than `b`?
@@ -219,7 +225,7 @@ mod tests {
     use super::*;
 
     fn symbol(start: u64, size: u64, binding: Binding, name: &str) -> Symbol<'_> {
-        Symbol { start, end: start + size, binding, plt: false, name: name.as_bytes() }
+        Symbol { start, end: start + size, binding, plt: false, name: SymbolName::new(name.as_bytes()) }
     }
 
     fn name_at(symbols: &[Symbol<'static>], rule: GapRule, address: u64) -> Option<String> {
