@@ -27,7 +27,8 @@ Examples:
   eprof push --print-tables | clickhouse-client -d energy -n     where eprof may not make tables
   eprof fleet report clickhouse://db:8123/energy      where the joules went
 
-What the database has acknowledged is remembered in the folder. A server that is away is tried again; what was sent twice
+What the database has acknowledged is remembered in the folder, and compared with what it has: what is gone, as of a database that
+was made anew, is sent again. Of what has lost a part of its rows `eprof fleet` refuses to answer: --again. A server that is away is tried again; what was sent twice
 counts once in `eprof fleet`. Who asks the tables by SQL of their own takes of each recording the last push alone:
   SELECT SUM(joules) FROM samples WHERE is_top = 1
     AND (recording, push) IN (SELECT recording, MAX(push) FROM pushes GROUP BY recording)
@@ -61,6 +62,11 @@ pub struct PushArgs {
     /// How long the server may be away or silent: it is tried again and waited for so long. 0s: it is tried once.
     #[arg(long, value_name = "TIME", default_value = "10m")]
     retry_for: Span,
+
+    /// Send everything again, whatever the database acknowledged before, as where rows of it were deleted: what it has twice
+    /// counts once.
+    #[arg(long)]
+    again: bool,
 
     /// Print the statements that make the tables, and end.
     #[arg(long, conflicts_with_all = ["folder", "url"])]
@@ -100,6 +106,9 @@ pub fn run(args: PushArgs) -> Outcome {
     let mut server = Server::new(target, password, &trust, args.allow_plain_http)?;
     server.give_up_after(args.retry_for.0);
     let mut sender = Sender::new(&folder, server).map_err(or_whose)?;
+    if args.again {
+        sender.send_all_again()?;
+    }
     let waiting = sender.waiting()?.len();
     let mut counts =
         Counts { there: whole.saturating_sub(waiting), waiting, broken: pieces.len(), ..Counts::default() };
@@ -155,6 +164,12 @@ impl fmt::Display for Counts {
     }
 }
 
+/// What is said of windows that a database had and has no more.
+pub(super) fn lost(count: usize, name: &str) -> String {
+    let windows = if count == 1 { "window that is" } else { "windows that are" };
+    format!("{name} acknowledged {count} {windows} not there any more: sent again")
+}
+
 /// Sends until nothing waits, or nothing has gone well for so long.
 fn push(
     sender: &mut Sender,
@@ -177,6 +192,10 @@ fn push(
                 counts.rows += step.pushed.rows;
                 counts.broken += step.left_out.len();
                 counts.waiting = step.waiting;
+                if step.lost > 0 {
+                    counts.there = counts.there.saturating_sub(step.lost);
+                    output::warn([lost(step.lost, &name)]);
+                }
                 output::warn(step.left_out.iter().map(|why| format!("left out: {why}")));
                 if step.waiting == 0 {
                     return Ok(());

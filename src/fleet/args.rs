@@ -73,7 +73,8 @@ pub struct Selected {
 
     /// Only samples of which this holds: COLUMN = VALUE, !=, ~ REGEX, !~, <, <=, >, >=, joined by `and`, `or` and parentheses.
     /// Columns are node, boot, job, step, rank, pod, cgroup, process, comm, event, method and label:KEY. Values with spaces or
-    /// signs stand in quotes, within which the same quote is doubled.
+    /// signs stand in quotes, within which the same quote is doubled. The balance is of the windows that have such samples:
+    /// what share of all it is, --by tells.
     #[arg(long = "where", value_name = "CONDITION")]
     pub condition: Option<Filter>,
 

@@ -159,7 +159,7 @@ fn check(found: f64, of_samples: f64) -> anyhow::Result<()> {
     }
     Err(DoesNotAddUp(format!(
         "the answer has {found} J of {of_samples} J of samples: rows of stack_frames or functions are missing or damaged; \
-         export the recordings again with --force, and push that if they were pushed"
+         export the recordings again with --force, and if they were pushed, push their folder by `eprof push --again`"
     ))
     .into())
 }

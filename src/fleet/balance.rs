@@ -58,7 +58,7 @@ pub fn check(rows: &[Row], samples: &BTreeMap<(i64, String), Sum>, now: i64) -> 
         if !row.balance.holds() {
             return Err(format!(
                 "{name}: its parts are {} and {} were measured: the table balance is damaged, or not eprof's; \
-                 export the recording again with --force, and push that if it was pushed",
+                 export the recording again with --force, and if it was pushed, push its folder by `eprof push --again`",
                 row.balance.accounted(),
                 row.balance.measured
             ));
@@ -71,7 +71,7 @@ pub fn check(rows: &[Row], samples: &BTreeMap<(i64, String), Sum>, now: i64) -> 
         if !is_equal {
             return Err(format!(
                 "{name}: its samples have {found} J, the balance has {functions} J of functions: rows of samples are \
-                 missing, damaged or there twice; export the recording again with --force, and push that if it was pushed"
+                 missing, damaged or there twice; export the recording again with --force, and if it was pushed, push its folder by `eprof push --again`"
             ));
         }
         if !known.insert(key) {

@@ -128,10 +128,15 @@ fn head(name: &str, whole: &Whole, out: &mut impl Write) -> anyhow::Result<()> {
         Some(time) => time.format("%Y-%m-%dT%H:%M:%SZ").to_string(),
         None => format!("{micros} us"),
     };
+    let some = if whole.not_selected() > balance.measured * BALANCE_TOLERANCE {
+        " that have some of it"
+    } else {
+        ""
+    };
     let span = whole.span.map(|(start, end)| format!(", {} to {}", time(start), time(end)));
     writeln!(
         out,
-        "{of}{} on {} in {}{}, {}",
+        "{of}{} on {} in {}{some}{}, {}",
         balance.measured,
         many(whole.nodes, "node"),
         recordings,

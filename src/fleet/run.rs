@@ -126,19 +126,25 @@ async fn report(args: ReportArgs) -> anyhow::Result<()> {
     let columns =
         columns.chain(headings(&args.by)).chain(["function", "module"].map(str::to_owned)).collect();
     let known = |seconds: f64| tells_time.then_some(seconds);
+    let whole = whole(&balance, selected);
+    // Joules that are estimated follow time: they have no watts of their own.
+    let tells_watts = |seconds: f64| known(seconds).filter(|_| whole.method != "estimated");
     let cells = |row: Function| {
         let error = Cell::Error(row.doubt.error(kinds));
         let first = match doubted {
             Doubted::Own => [Cell::Joules(row.own), error, Cell::Joules(row.total)],
             Doubted::Total => [Cell::Joules(row.total), error, Cell::Joules(row.own)],
         };
-        let figures =
-            [share(row.own, selected), watts(row.own, known(row.seconds)), Cell::Seconds(known(row.seconds))];
+        let figures = [
+            share(row.own, selected),
+            watts(row.own, tells_watts(row.seconds)),
+            Cell::Seconds(known(row.seconds)),
+        ];
         let names = row.by.into_iter().chain([row.name, row.module]).map(Cell::Text);
         first.into_iter().chain(figures).chain(names).collect()
     };
     let rows = rows.into_iter().map(cells).collect();
-    let balances = vec![("", whole(&balance, selected))];
+    let balances = vec![("", whole)];
     output::write(&Answer { columns, rows, cut, balances, warnings: store.warnings }, args.rows.format)
 }
 

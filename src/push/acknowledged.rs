@@ -78,6 +78,26 @@ impl Acknowledged {
         self.add(&lines)
     }
 
+    /// Forgets that the receiver has these.
+    ///
+    /// # Errors
+    /// A disk that is full; the old list stays.
+    pub(super) fn forget(&mut self, windows: &[Window]) -> Result<(), PushError> {
+        if windows.is_empty() {
+            return Ok(());
+        }
+        let gone: HashSet<String> = windows.iter().map(Window::key).collect();
+        self.set(self.known.keys().filter(|key| !gone.contains(key)).collect())
+    }
+
+    /// Forgets all that the receiver has.
+    ///
+    /// # Errors
+    /// A disk that is full; the old list stays.
+    pub(super) fn forget_all(&mut self) -> Result<(), PushError> {
+        self.set(HashSet::new())
+    }
+
     /// Forgets what is not in the folder any more, when that is most of the list.
     ///
     /// # Errors
@@ -89,6 +109,11 @@ impl Acknowledged {
         }
         let kept: HashSet<String> =
             windows.iter().map(Window::key).filter(|key| self.known.has_key(key)).collect();
+        self.set(kept)
+    }
+
+    /// These are known, and no others.
+    fn set(&mut self, kept: HashSet<String>) -> Result<(), PushError> {
         let lines: String = kept.iter().map(|key| format!("{key}\n")).collect();
         // In place, since the lock is the file's: what is cut off in between is pushed once more.
         self.file.set_len(0).map_err(PushError::file("shorten", &self.path))?;

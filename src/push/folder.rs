@@ -27,6 +27,12 @@ impl Window {
         format!("{} {} {}", self.name, self.bytes, self.written)
     }
 
+    /// The recording that all its rows are of, as its name tells: an identity stands in it last.
+    pub(super) fn recording(&self) -> Option<i64> {
+        let id = self.name.strip_suffix(".parquet")?.rsplit('-').next()?;
+        u64::from_str_radix(id, 16).ok().map(u64::cast_signed)
+    }
+
     /// Whether its files of all tables are there: who copies folders may have copied its balance first.
     pub fn is_whole(&self, folder: &Path) -> bool {
         TABLES.iter().all(|table| self.path(folder, table).exists())

@@ -10,7 +10,7 @@ use super::folder::Window;
 pub(super) struct WindowSet(Arc<Mutex<HashSet<String>>>);
 
 impl WindowSet {
-    fn keys(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -19,20 +19,25 @@ impl WindowSet {
     }
 
     pub(super) fn has_key(&self, key: &str) -> bool {
-        self.keys().contains(key)
+        self.lock().contains(key)
     }
 
     pub(super) fn len(&self) -> usize {
-        self.keys().len()
+        self.lock().len()
     }
 
     pub(super) fn add(&self, keys: impl IntoIterator<Item = String>) {
-        self.keys().extend(keys);
+        self.lock().extend(keys);
+    }
+
+    /// Those that are in it now.
+    pub(super) fn keys(&self) -> impl Iterator<Item = String> + use<> {
+        self.lock().iter().cloned().collect::<Vec<_>>().into_iter()
     }
 
     /// These are in it, and no others.
     pub(super) fn set(&self, keys: HashSet<String>) {
-        *self.keys() = keys;
+        *self.lock() = keys;
     }
 }
 

@@ -346,7 +346,7 @@ impl Pipeline {
         let old = &self.kept.settings;
         if new.output != old.output || new.user != old.user || new.receivers != old.receivers {
             self.log.answer(
-                "warning: another folder, user or receiver (output, user, push, otlp) wants another agent: they stay",
+                "warning: output, user, push and otlp stay as they were: end the agent and start it again for others",
             );
         }
         let is_same = new.sampled.is_as(&old.sampled);

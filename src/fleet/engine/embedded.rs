@@ -1,11 +1,14 @@
 //! DataFusion, in this process, over the files of a folder.
 
+use std::error::Error;
+use std::fmt::Display;
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -17,6 +20,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use super::version::check_version;
 use crate::memory;
 use crate::rows::Columns;
+use crate::store::DoesNotAddUp;
 
 /// The embedded engine with the tables of a folder.
 pub struct Embedded {
@@ -34,7 +38,7 @@ impl Embedded {
         for table in TABLES {
             check_folder(folder, table.name)?;
         }
-        check_versions(&folder.join("balance"))?;
+        check_versions(folder)?;
         let config = SessionConfig::new()
             .set_bool("datafusion.execution.parquet.schema_force_view_types", false)
             .set_bool("datafusion.execution.parquet.pushdown_filters", true);
@@ -46,10 +50,7 @@ impl Embedded {
             let address = address(&folder.join(table.name))?;
             let registered =
                 context.register_parquet(table.name, address, ParquetReadOptions::default()).await;
-            if let Err(error) = registered {
-                check_files(folder)?;
-                return Err(error.into());
-            }
+            registered.map_err(|error| why(folder, error))?;
         }
         Ok(Self { context, memory, folder: folder.to_owned() })
     }
@@ -61,39 +62,66 @@ impl Embedded {
                 "{} of memory are too little for this question: give it more by --memory, or ask of less, as by --since",
                 self.memory
             )),
-            _ => match check_files(&self.folder) {
-                Ok(()) => error.into(),
-                Err(damaged) => damaged,
-            },
+            _ => why(&self.folder, error),
         })?;
         Columns::of(&batches)
+    }
+}
+
+/// What is wrong with a folder of which this is said.
+fn why(folder: &Path, error: DataFusionError) -> anyhow::Error {
+    if let Err(damaged) = check_files(folder) {
+        return damaged;
+    }
+    let error = anyhow::Error::from(error);
+    let is_gone = |cause: &(dyn Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|cause| cause.kind() == io::ErrorKind::NotFound)
+    };
+    // All is well with what is there now: an agent has removed a window that was there when the folder was listed.
+    match error.chain().any(is_gone) {
+        true => {
+            DoesNotAddUp(format!("a window of {} was removed while it was read: {error}", folder.display()))
+                .into()
+        }
+        false => error,
     }
 }
 
 /// Opens all files of the tables.
 ///
 /// # Errors
-/// Which of them is damaged.
+/// Which of them is damaged, or no table of eprof.
 pub fn check_files(folder: &Path) -> anyhow::Result<()> {
     for table in TABLES {
         for path in files(&folder.join(table.name))? {
             match File::open(&path).map(SerializedFileReader::new) {
                 // An agent has removed the window.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => {
-                    let name = path.file_name().unwrap_or_default().display().to_string();
-                    bail!(
-                        "{} is damaged ({error}): export its recording again with --force, or remove its files (rm {}/*/{name})",
+                Ok(Err(error)) => return Err(damaged(&path, folder, error)),
+                Ok(Ok(file)) => {
+                    let metadata = file.metadata().file_metadata().key_value_metadata();
+                    let is_ours = metadata.into_iter().flatten().any(|entry| entry.key == VERSION_KEY);
+                    ensure!(
+                        is_ours,
+                        "{} is no table of eprof: move it to another folder than {}",
                         path.display(),
                         folder.display()
-                    )
+                    );
                 }
             }
         }
     }
     Ok(())
+}
+
+fn damaged(path: &Path, folder: &Path, error: impl Display) -> anyhow::Error {
+    let name = path.file_name().unwrap_or_default().display();
+    anyhow!(
+        "{} is damaged ({error}): export its recording again with --force, or remove its files (rm {}/*/{name})",
+        path.display(),
+        folder.display()
+    )
 }
 
 /// A folder as an address: as a path, some letters of its name are taken for patterns.
@@ -139,14 +167,14 @@ fn files(folder: &Path) -> anyhow::Result<impl Iterator<Item = PathBuf>> {
 
 /// Every export says of which version its tables are.
 fn check_versions(folder: &Path) -> anyhow::Result<()> {
-    for path in files(folder)? {
+    for path in files(&folder.join("balance"))? {
         let cannot = || format!("cannot read {}", path.display());
         let file = match File::open(&path) {
             // An agent has removed the window since its folder was listed.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             file => file.with_context(cannot)?,
         };
-        let reader = SerializedFileReader::new(file).with_context(cannot)?;
+        let reader = SerializedFileReader::new(file).map_err(|error| damaged(&path, folder, error))?;
         let metadata = reader.metadata().file_metadata().key_value_metadata();
         let found =
             metadata.and_then(|pairs| pairs.iter().find(|pair| pair.key == VERSION_KEY)?.value.as_deref());

@@ -22,6 +22,10 @@ pub struct Sender {
     folder: PathBuf,
     server: Server,
     list: Acknowledged,
+    /// The list was compared with what the server has.
+    is_compared: bool,
+    /// Windows that the list had and the server has not.
+    lost: usize,
     /// Windows of a batch now: fewer after a refusal, so that one window does not hold up others.
     together: usize,
     /// What was refused alone and waits behind all others.
@@ -42,6 +46,8 @@ pub struct Step {
     pub left_out: Vec<PushError>,
     /// Windows that waited before and are not in the folder any more.
     pub gone: usize,
+    /// Windows that the server had acknowledged and has not any more, as of a database that was made anew: they wait again.
+    pub lost: usize,
     /// Windows that wait.
     pub waiting: usize,
 }
@@ -62,11 +68,21 @@ impl Sender {
                 unreadable: WindowSet::default(),
             },
             list,
+            is_compared: false,
+            lost: 0,
             together: MOST_WINDOWS,
             behind: HashSet::new(),
             waited: HashSet::new(),
             gone: 0,
         })
+    }
+
+    /// Sends everything again, whatever was acknowledged: what a server has twice counts once.
+    ///
+    /// # Errors
+    /// A list that cannot be written.
+    pub fn send_all_again(&mut self) -> Result<(), PushError> {
+        self.list.forget_all()
     }
 
     /// Where it sends.
@@ -103,6 +119,9 @@ impl Sender {
     /// # Errors
     /// Why it is not sent; the same windows wait still.
     pub fn step(&mut self) -> Result<Step, Failure> {
+        if !self.is_compared {
+            self.compare()?;
+        }
         let waiting = self.waiting()?;
         if waiting.is_empty() {
             return Ok(self.told(Pushed::default(), Vec::new(), 0));
@@ -127,6 +146,7 @@ impl Sender {
                     if let Kind::Refused(_) = failure.kind {
                         // Somebody may have dropped a table.
                         self.server.forget();
+                        self.is_compared = false;
                     }
                     let is_of_one = matches!(failure.kind, Kind::Refused(_) | Kind::Unreadable);
                     if is_of_one && batch.windows().len() > 1 {
@@ -148,8 +168,38 @@ impl Sender {
         Ok(self.told(pushed, left_out, left))
     }
 
+    /// Windows that the server acknowledged once and has no more wait again.
+    fn compare(&mut self) -> Result<(), Failure> {
+        let all = windows(&self.folder)?;
+        let had: Vec<(i64, Window)> = all
+            .into_iter()
+            .filter(|window| self.list.has(window))
+            .filter_map(|window| Some((window.recording()?, window)))
+            .collect();
+        if had.is_empty() {
+            self.is_compared = true;
+            return Ok(());
+        }
+        self.server.prepare()?;
+        let recordings: Vec<i64> = had.iter().map(|(recording, _)| *recording).collect();
+        let there = match self.server.pushed(&recordings) {
+            // Who may write and not read goes by the list.
+            Err(failure) if matches!(failure.kind, Kind::Refused(_)) => None,
+            answer => Some(answer?),
+        };
+        if let Some(there) = there {
+            let lost = had.into_iter().filter(|(recording, _)| !there.contains(recording));
+            let lost: Vec<Window> = lost.map(|(_, window)| window).collect();
+            self.list.forget(&lost)?;
+            self.lost += lost.len();
+        }
+        self.is_compared = true;
+        Ok(())
+    }
+
     fn told(&mut self, pushed: Pushed, left_out: Vec<PushError>, waiting: usize) -> Step {
-        Step { pushed, left_out, gone: std::mem::take(&mut self.gone), waiting }
+        let (gone, lost) = (std::mem::take(&mut self.gone), std::mem::take(&mut self.lost));
+        Step { pushed, left_out, gone, lost, waiting }
     }
 
     /// A window that cannot be read is left out, and one that is refused comes last from now on.

@@ -1,7 +1,7 @@
 //! A server, its tables, and how rows get into them.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{Cursor, Read};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use flate2::read::GzEncoder;
 use ureq::http::HeaderValue;
 
 use super::answer;
-use super::statements::{self, Column};
+use super::statements::{self, Column, PUSHES};
 use super::target::Target;
 use crate::push::client::{Answers, Client, Failure, Kind, Trust};
 use crate::push::{PushError, SecretSource};
@@ -32,6 +32,8 @@ const DEFAULT_USER: &str = "default";
 /// on the shards, and not in a queue before them. The first of each line that is known.
 const WAIT_FOR_ROWS: [&[&str]; 2] =
     [&["distributed_foreground_insert", "insert_distributed_sync"], &["wait_for_async_insert"]];
+/// Recordings that one question is of: servers read questions of 256 KB.
+const MOST_ASKED: usize = 5_000;
 /// Codes of errors that go by: too many queries, parts or bytes at once, a shard or a keeper that is away, no room.
 const PASSING: [u32; 17] =
     [159, 164, 202, 203, 209, 210, 225, 236, 241, 242, 243, 252, 279, 285, 286, 319, 999];
@@ -179,6 +181,24 @@ impl Server {
         let answer = self.post("/?default_format=TabSeparated", &[], &mut Cursor::new(statement))?;
         let text = String::from_utf8_lossy(&answer);
         Ok(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
+    }
+
+    /// Of these recordings, those of which a push counts.
+    ///
+    /// # Errors
+    /// A server that is away, or does not let this user read.
+    pub(super) fn pushed(&self, recordings: &[i64]) -> Result<HashSet<i64>, Failure> {
+        let mut found = HashSet::new();
+        for some in recordings.chunks(MOST_ASKED) {
+            let some: Vec<String> = some.iter().map(i64::to_string).collect();
+            let rows = self.ask(&format!(
+                "SELECT DISTINCT recording FROM `{}`.`{PUSHES}` WHERE recording IN ({})",
+                self.target.database,
+                some.join(", ")
+            ))?;
+            found.extend(rows.iter().filter_map(|row| row.first()?.parse::<i64>().ok()));
+        }
+        Ok(found)
     }
 
     /// Sends rows into a table and waits until they are there.

@@ -380,6 +380,30 @@ fn a_table_that_is_dropped_meanwhile_is_made_again() {
 }
 
 #[test]
+fn what_a_database_has_lost_is_sent_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(server) = server(folder.path()) else { return };
+    let tables = tables(folder.path(), 3, &["a", "b"]);
+    let url = url(server.address());
+    push_all(&tables, &url, &[]);
+    let again = |arguments: &[&str]| push_all(&tables, &url, arguments);
+    assert!(again(&[]).contains("0 sent (0 rows), 3 there already"), "nothing is lost");
+    server.ask("DROP DATABASE energy");
+    server.ask("CREATE DATABASE energy");
+    let said = again(&[]);
+    assert!(
+        said.contains("acknowledged 3 windows that are not there any more") && said.contains("3 sent"),
+        "{said}"
+    );
+    Sums::of_files(&tables).assert_same(&Sums::of_server(&server));
+    // What lacks rows without which it does not add up is known by `eprof fleet` alone.
+    server.ask("TRUNCATE TABLE energy.samples");
+    assert!(again(&[]).contains("3 there already"));
+    assert!(again(&["--again"]).contains("3 sent"));
+    Sums::of_files(&tables).assert_same(&Sums::of_server(&server));
+}
+
+#[test]
 fn what_is_wrong_with_a_database_is_told_with_its_repair() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(server) = server(folder.path()) else { return };
