@@ -50,7 +50,9 @@ fn unseen(profile: &Profile) -> (BTreeMap<u32, f64>, f64) {
             *time.entry(cell.cpu.expect("CPUs are told apart")).or_insert(0.0) +=
                 cell.time.as_secs_f64() * 1e3;
             joules += profile.joules(index)[0].as_joules();
-            assert_eq!(profile.threads[cell.thread.0 as usize].pid, 50);
+            let thread = &profile.threads[cell.thread.0 as usize];
+            assert_eq!((thread.ids(), thread.name.as_str()), (None, "[short processes]"));
+            assert_eq!(thread.process_title(), thread.title());
         }
     }
     (time, joules)
