@@ -255,3 +255,51 @@ fn is_within(profile: &Profile, domain: usize, outer: &[usize]) -> bool {
     }
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Fixture, Spent};
+    use super::super::tree::{CallTree, Root, TreeOptions};
+    use super::super::{Options, Report};
+    use super::*;
+    use crate::hardware::Method;
+    use crate::profile::{SHORT_PROCESSES_ID, SHORT_PROCESSES_NAME};
+
+    #[test]
+    fn short_processes_have_a_row_without_numbers() {
+        let mut fixture = Fixture::default();
+        fixture.domain("package-0", None, Method::Measured, "power PMU", [3.0, 0.0, 0.0, 0.0]);
+        fixture.event("cpu-clock", 0);
+        fixture.thread(100, 101, "worker", "app");
+        fixture.thread(SHORT_PROCESSES_ID, SHORT_PROCESSES_ID, SHORT_PROCESSES_NAME, SHORT_PROCESSES_NAME);
+        for (thread, joules) in [(0, 1.0), (1, 2.0)] {
+            fixture.cell(thread, 0, 0, "app`main", Spent { samples: 3, millis: 3, joules: &[joules] });
+        }
+        let (profile, symbols) = fixture.finish();
+        let rows = |by| {
+            let report = Report::new(&profile, &symbols, &Options { by, ..Options::default() });
+            let rows = report.expect("joules").rows.into_iter();
+            let row = |row: Row| (row.name.as_str().to_owned(), row.ids, row.own.joules.as_joules());
+            rows.map(row).collect::<Vec<_>>()
+        };
+        let short = (SHORT_PROCESSES_NAME.to_owned(), (None, None), 2.0);
+        let of_program = |name: &str, ids| (name.to_owned(), ids, 1.0);
+        let of_thread = of_program("worker", (Some(100), Some(101)));
+        assert_eq!(rows(Grouping::Thread), [short.clone(), of_thread]);
+        assert_eq!(rows(Grouping::Process), [short.clone(), of_program("app", (Some(100), None))]);
+        assert_eq!(rows(Grouping::Command), [short, of_program("app", (None, None))]);
+        for (root, program) in
+            [(Root::Automatic, "app"), (Root::Process, "app (100)"), (Root::Thread, "worker (100/101)")]
+        {
+            let options = TreeOptions { root, ..TreeOptions::default() };
+            let tree = CallTree::new(&profile, &symbols, &options).expect("joules");
+            let mut folded = Vec::new();
+            super::super::folded::write(&tree, &mut folded).expect("written");
+            let folded = String::from_utf8(folded).expect("text");
+            let stacks = format!("{program};main 1000000\n{SHORT_PROCESSES_NAME};main 2000000\n");
+            let sorted =
+                |text: &str| text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
+            assert_eq!(sorted(&folded), sorted(&stacks));
+        }
+    }
+}

@@ -160,7 +160,9 @@ fn sums(report: &Report) -> Vec<Row> {
         line(format!("… {} not matching (--filter)", filtered.0), filtered.1);
     }
     line(whole_name(report).to_owned(), report.whole);
-    if !report.not_selected.is_empty() {
+    // How often other events happened is no part of how often this one did.
+    let is_of_others = report.weight == Weight::Count && report.event.is_some();
+    if !report.not_selected.is_empty() && !is_of_others {
         line("… samples not selected".to_owned(), report.not_selected);
     }
     lines

@@ -235,7 +235,7 @@ impl Report {
                 let named = if has_modules { "name or module" } else { "name" };
                 let kind = self.by.name();
                 self.nothing = Some(format!(
-                    "no {kind}'s {named} matches --filter {pattern}: the same with `--limit 0` in its place lists all"
+                    "no {kind}'s {named} matches --filter {pattern}; without it, `--limit 0` lists all"
                 ));
             }
         }

@@ -204,7 +204,9 @@ fn time_weights(roles: &EventRoles, survey: &Survey, domains: usize) -> EventWei
 /// What must be known of joules that follow an event that tells no time.
 fn not_of_time(event: &str) -> String {
     format!(
-        "no event of this recording tells time: its shares are of {event}, as perf's are, and nobody knows the joules of any          function. Record time as well: -e cpu-clock,{event}; then `eprof report` has joules, and `eprof report --event {event}`          its counts"
+        "no event of this recording tells time: its shares are of {event}, as perf's are, and nobody knows the joules of \
+         any function. Record time as well: -e cpu-clock,{event}; then `eprof report` has joules, and \
+         `eprof report --event {event}` its counts"
     )
 }
 
