@@ -323,7 +323,7 @@ fn chance_of_sum(rows: &[Row], whole: Joules) -> f64 {
         part if part < 1.0 => row.own.by_chance * part / (1.0 - part),
         _ => 0.0,
     };
-    let squares: f64 = rows.iter().map(|row| square(row)).sum();
+    let squares: f64 = rows.iter().map(square).sum();
     let roots: f64 = rows.iter().map(|row| square(row).max(0.0).sqrt()).sum();
     let is_all = rows.iter().map(|row| row.own.joules).sum::<Joules>() >= whole;
     if is_all { 0.0 } else { (own - (roots * roots - squares)).max(0.0) }
