@@ -60,7 +60,8 @@ fn variances(parts: &dyn ProfileParts) -> Vec<f64> {
     parts.for_each_part(&mut |part| {
         let summed =
             Summed { profile: part, domains: &[0, 2], takes: &|_, cell| cell.thread != ThreadIndex(7) };
-        sums.add(&summed, |cell| Some(part.cells[cell].thread.0 as usize));
+        let code = |cell: usize| Some(part.stacks.innermost(part.cells[cell].stack)?.0 as usize);
+        sums.add(&summed, |cell| Some(part.cells[cell].thread.0 as usize), code);
     });
     let found = sums.finish(profile.threads.len());
     assert!(found.iter().all(|of| 0.0 <= of.by_chance && of.by_chance <= of.all), "{found:?}");

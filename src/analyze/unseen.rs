@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
+use perf_data::attr::flag;
 use perf_data::encode::{self, CounterValue, SampleId};
 use perf_data::format::event_type;
 
@@ -50,7 +51,9 @@ fn unseen(profile: &Profile) -> (BTreeMap<u32, f64>, f64) {
             *time.entry(cell.cpu.expect("CPUs are told apart")).or_insert(0.0) +=
                 cell.time.as_secs_f64() * 1e3;
             joules += profile.joules(index)[0].as_joules();
-            assert_eq!(profile.threads[cell.thread.0 as usize].pid, 50);
+            let thread = &profile.threads[cell.thread.0 as usize];
+            assert_eq!((thread.ids(), thread.name.as_str()), (None, "[short processes]"));
+            assert_eq!(thread.process_title(), thread.title());
         }
     }
     (time, joules)
@@ -72,6 +75,63 @@ fn time_without_samples_is_the_programs_where_it_was_spent() {
 #[test]
 fn clocks_that_differ_a_little_hide_nothing() {
     assert_eq!(unseen(&recorded(0.05)), (BTreeMap::new(), 0.0));
+}
+
+/// Each CPU is busy with a program for a tenth longer than its samples tell, and tasks without a sample are started on the second one.
+#[test]
+fn what_short_processes_cannot_have_run_is_that_of_the_code_around() {
+    let command = Target::Command { argv: vec!["app".to_owned()], pid: 50 };
+    let metadata = Metadata { target: command, system_wide_samples: false, ..metadata() };
+    let stacks: Vec<Vec<u64>> = (0..1000).map(|number| vec![1, number % 7]).collect();
+    let tasks = Cell::new(100);
+    let mut file = file_with(
+        &stacks,
+        metadata,
+        |_| true,
+        |time, records| {
+            let passed = Nanoseconds::from_nanos((time.as_nanos() - 1_000_000_000) * 11 / 10);
+            let busy = vec![(0, passed), (1, passed)];
+            let times = CpuTimes { recorder: Nanoseconds::ZERO, busy: busy.clone() };
+            own_events::cpu_times_with_target(&times, &busy, time, records).expect("short");
+            let task = tasks.replace(tasks.get() + 1);
+            let id = SampleId { pid: task, tid: task, time, cpu: 1, id: 1 };
+            encode::fork((task, task), (50, 50), &id, records).expect("short");
+        },
+    );
+    let usual = flag::SAMPLE_ID_ALL | flag::KSYMBOL | flag::USE_CLOCKID;
+    let at = file.windows(8).position(|bytes| bytes == usual.to_le_bytes()).expect("the clock's flags");
+    file[at..at + 8].copy_from_slice(&(usual | flag::TASK).to_le_bytes());
+    let dimensions = Dimensions { stacks: true, threads: true, cpus: true };
+    let options = Options { dimensions, ..Options::default() };
+    let profile = analyze(&Recording::from_bytes(file).expect("a recording"), &options);
+    assert!(profile.domains.iter().all(|domain| domain.balance.holds()), "{:?}", profile.domains);
+    let (short, joules) = unseen(&profile);
+    // A sample stands for a millisecond: no task can have run for longer without one.
+    let most = f64::from(tasks.get() - 100);
+    let all: f64 = profile.cells.iter().map(|cell| cell.time.as_secs_f64() * 1e3).sum();
+    let on = |cpu| short.get(&cpu).copied().unwrap_or(0.0);
+    println!("{most} tasks: {short:?} ms, {joules} J; {all} ms of 1100 ms");
+    assert!(on(0) == 0.0 && on(1) > 0.5 * most && on(1) <= most, "{short:?} of {most}");
+    // All that is known is told, less 2 % and 20 ms in which clocks may differ.
+    assert!((1055.0..1070.0).contains(&all), "{all}");
+    assert_eq!(profile.events[0].samples, 1000, "they are no samples");
+}
+
+/// Samples of an event that tells no time.
+#[test]
+fn joules_of_what_tells_no_time_are_nobodys() {
+    let stacks: Vec<Vec<u64>> = (0..200).map(|number| vec![1, number % 7]).collect();
+    let mut file = file_with(&stacks, metadata(), |_| true, |_, _| ());
+    const PAGE_FAULTS: u64 = 2;
+    let attributes = u64::from_le_bytes(file[24..32].try_into().expect("eight bytes")) as usize;
+    file[attributes + 8..attributes + 16].copy_from_slice(&PAGE_FAULTS.to_le_bytes());
+    let profile = analyze(&Recording::from_bytes(file).expect("a recording"), &Options::default());
+    let division = profile.division.as_ref().expect("measured joules");
+    assert_eq!(division.in_place_of_time.as_deref(), Some("cpu-clock"), "so it is called in the file");
+    assert!(profile.errors.is_none(), "nobody knows how wrong they are");
+    let told = |warning: &&String| warning.starts_with("no event of this recording tells time");
+    let warning = profile.warnings.iter().find(told).expect("a warning");
+    assert!(warning.contains("Record time as well: -e cpu-clock,") && !warning.contains("  "), "{warning}");
 }
 
 /// The same samples, of cycles, beside what is written of the event's counters, by CPU, whenever the meters are read.

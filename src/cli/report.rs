@@ -9,7 +9,7 @@ use eprof::analyze::{Dimensions, FunctionsOfStacks};
 use eprof::hardware::DomainKind;
 use eprof::identity::Dimension;
 use eprof::pattern::pattern;
-use eprof::profile::{GPU_LAUNCH_EVENT, Module, ModuleKind, Profile, SHORT_PROCESSES};
+use eprof::profile::{GPU_LAUNCH_EVENT, Profile};
 use eprof::report::Style;
 use eprof::report::buckets::BucketReport;
 use eprof::report::html::Extras;
@@ -214,9 +214,6 @@ fn run_once(args: &ReportArgs, paging: Paging) -> Outcome {
     let analysis = analysis.as_ref();
     let profile = loaded.profile();
     tell_what_is_missing(&args.dimensions(), profile);
-    if matches!(args.rows(), Some(By::Process | By::Thread | By::Command)) {
-        tell_of_short_processes(profile);
-    }
     let mut options = args.options(subject.clone());
     options.verified = loaded.verified.clone();
     if args.rows() == Some(By::Kernel) {
@@ -262,18 +259,6 @@ fn run_once(args: &ReportArgs, paging: Paging) -> Outcome {
         output::warn(&profile.warnings);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Nobody knows which process started those that no sample tells of: all are booked to the one that was recorded.
-fn tell_of_short_processes(profile: &Profile) {
-    let is_of_them =
-        |module: &Module| module.kind == ModuleKind::NotSampled && module.path == SHORT_PROCESSES;
-    if profile.modules.iter().any(is_of_them) {
-        output::warn([
-            "processes that were too short for a sample are in the row of the program that was recorded: `--by function` \
-                       has them apart",
-        ]);
-    }
 }
 
 /// Rows of kernels are those of launches alone. Where there is one GPU, all of its joules are shown, with

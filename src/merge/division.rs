@@ -35,6 +35,10 @@ pub(super) fn of(parts: &[Profile], columns: usize, events: &[EventTotals]) -> O
         bucket_reason: if has_one_reason { first.bucket_reason } else { BucketReason::Usual },
         is_by_time: all(&|division| division.is_by_time),
         static_is_spread: all(&|division| division.static_is_spread),
+        in_place_of_time: first
+            .in_place_of_time
+            .clone()
+            .filter(|_| all(&|division| division.in_place_of_time == first.in_place_of_time)),
     })
 }
 
@@ -57,6 +61,7 @@ mod tests {
             bucket_reason: BucketReason::ShortRecording,
             is_by_time: true,
             static_is_spread: true,
+            in_place_of_time: None,
         }
     }
 

@@ -226,8 +226,9 @@ fn holders(parts: &[Profile], machines: &Machines) -> BTreeMap<Task, Vec<Holder>
         let mut seen = vec![Seen::default(); part.threads.len()];
         part.cells.iter().for_each(|cell| seen[cell.thread.0 as usize].add(cell));
         for (index, (thread, seen)) in (0..).zip(part.threads.iter().zip(seen)) {
-            if seen.is_there {
-                let task = (machines.of_part[number], namespace, thread.pid, thread.tid);
+            // Short processes of two recordings are not the same ones.
+            if let Some((pid, tid)) = thread.ids().filter(|_| seen.is_there) {
+                let task = (machines.of_part[number], namespace, pid, tid);
                 holders.entry(task).or_default().push(Holder { part: number, thread: index, seen });
             }
         }

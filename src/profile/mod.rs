@@ -31,9 +31,19 @@ pub use stacks::{ByCallers, CallersId, StackId, StackTable};
 pub use standard_errors::{EQUAL_WATTS_ERROR, Summed, USUAL_REFRESH, meter_error};
 pub use variance_sums::{Variance, VarianceSums, standard_errors, variances};
 
+/// How the warning of a recording begins whose file is cut off.
+pub const CUT_OFF: &str = "the recording is cut off";
+
 /// What stands where a function would of processes that ended before their first sample; the name of a module of
 /// [`ModuleKind::NotSampled`].
 pub const SHORT_PROCESSES: &str = "short processes, not sampled";
+
+/// What processes are called together that ended before their first sample. They are no program's: nobody knows whose each was.
+pub const SHORT_PROCESSES_NAME: &str = "[short processes]";
+
+/// Stands in their [`Thread`] for the numbers of a process and a thread, which none of them has alone. The kernel gives out no
+/// number as large, and writes -1 for those of tasks that are ending.
+pub const SHORT_PROCESSES_ID: u32 = u32::MAX - 1;
 
 /// Name of the event in [`Profile::events`] that stands for launches of GPU kernels. Its cells' stacks
 /// end in kernels, and their time is time of the GPU.
@@ -159,6 +169,17 @@ pub struct Division {
     pub is_by_time: bool,
     /// Static energy was shared out to what ran meanwhile instead of being told apart.
     pub static_is_spread: bool,
+    /// The event that joules follow in place of time, of a recording none of whose events tells time: how often it happened says
+    /// nothing of energy.
+    pub in_place_of_time: Option<String>,
+}
+
+impl Division {
+    /// Whether an event, by its index in the profile, tells nothing of joules.
+    pub fn tells_nothing(&self, event: usize, name: &str) -> bool {
+        self.in_place_of_time.as_deref() == Some(name)
+            || self.left_out.get(event).is_some_and(Option::is_some)
+    }
 }
 
 /// The power model of one domain, as used.
@@ -339,7 +360,7 @@ pub struct CodeAddress {
     pub kernel: bool,
 }
 
-/// A thread that was sampled.
+/// A thread that was sampled, or all [short processes](SHORT_PROCESSES_NAME) together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
     /// Process.
@@ -354,6 +375,29 @@ pub struct Thread {
     pub recording: RecordingId,
     /// Path of the control group that it was in, where samples tell. A thread that moved is there once for each.
     pub cgroup: Option<Arc<str>>,
+}
+
+impl Thread {
+    /// Its numbers, process and thread; `None` of [short processes](SHORT_PROCESSES_NAME), which have none together.
+    pub fn ids(&self) -> Option<(u32, u32)> {
+        (self.pid != SHORT_PROCESSES_ID).then_some((self.pid, self.tid))
+    }
+
+    /// Its name, and its numbers where it has some.
+    pub fn title(&self) -> String {
+        match self.ids() {
+            Some((pid, tid)) => format!("{} ({pid}/{tid})", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// The name of its process, and the process's number where it has one.
+    pub fn process_title(&self) -> String {
+        match self.ids() {
+            Some((pid, _)) => format!("{} ({pid})", self.process_name),
+            None => self.process_name.clone(),
+        }
+    }
 }
 
 /// What one stack of one thread on one CPU did to one event.

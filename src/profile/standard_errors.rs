@@ -29,10 +29,16 @@
 //!   time the same watts, a row is off by as much as its code differs from the average ([`EQUAL_WATTS_ERROR`]).
 //! - **The meter.** The first and the last reading are as old as the meter's refresh. Between readings energy
 //!   is taken to flow evenly, which no number of samples makes true.
+//!
+//! A row's error is that of its samples, whatever other rows a table has: what depends on how samples are grouped (how much code
+//! differs in power, how long it keeps at one thing, how alone it is in its buckets) is found once for the whole recording, from
+//! its functions. So a program has one error in tables of functions, processes and threads, and with all others left out. Errors of
+//! rows do not add up as variances, though: what samples of neighbours took from each other cancels out in their sum, and what
+//! the model is off by does not.
 
 use super::transitions::{FARTHEST, Pairs, Transitions, TransitionsOfRow};
 use super::unexplained_code::{Buckets, RowOfCode, difference};
-use super::{Cell, DomainDivision, ErrorTerms, Profile};
+use super::{Cell, DomainDivision, ErrorTerms, Profile, SampleSequence};
 use crate::hardware::Method;
 use crate::units::{Joules, Nanoseconds};
 
@@ -47,12 +53,9 @@ pub struct Summed<'p> {
 }
 
 impl Summed<'_> {
-    /// Index, cell and joules in the summed domains of each cell that is taken.
-    fn cells(&self) -> impl Iterator<Item = (usize, &Cell, Joules)> {
-        let joules =
-            |index: usize| self.domains.iter().map(|&domain| self.profile.joules(index)[domain]).sum();
-        let taken = self.profile.cells.iter().enumerate().filter(|(index, cell)| (self.takes)(*index, cell));
-        taken.map(move |(index, cell)| (index, cell, joules(index)))
+    /// Joules of a cell in the summed domains.
+    fn joules(&self, cell: usize) -> Joules {
+        self.domains.iter().map(|&domain| self.profile.joules(cell)[domain]).sum()
     }
 }
 
@@ -99,42 +102,104 @@ pub(super) struct RecordingVariances<'p> {
     profile: &'p Profile,
     terms: &'p ErrorTerms,
     domains: Vec<usize>,
-    rows: Vec<Option<RowSums>>,
-    /// By cell of the sequence, or by number where parts tell their cells.
-    row_of_sequence: Vec<u32>,
+    rows: Grouped,
+    /// What the whole recording ran, function by function, whatever the rows are.
+    code: Grouped,
 }
 
-/// The row of what is in none.
+/// Sums of groups of cells.
+#[derive(Default)]
+struct Grouped {
+    sums: Vec<Option<RowSums>>,
+    /// The group of each cell of the sequence, or of each number where parts tell their cells.
+    of_sequence: Vec<u32>,
+}
+
+/// The group of what is in none.
 const NO_ROW: u32 = u32::MAX;
+
+impl Grouped {
+    /// The sums of a group, made by `empty`.
+    fn sum(&mut self, group: u32, empty: impl Fn() -> RowSums) -> &mut RowSums {
+        let group = group as usize;
+        if group >= self.sums.len() {
+            self.sums.resize(group + 1, None);
+        }
+        self.sums[group].get_or_insert_with(empty)
+    }
+
+    /// A part of the profile has these samples of the sequence, and its cells these groups.
+    fn add_sequence(&mut self, sequence: &SampleSequence, of_cell: Vec<u32>) {
+        let Some(entries) = sequence.entries() else {
+            self.of_sequence = of_cell;
+            return;
+        };
+        for &(number, cell) in entries {
+            let number = number as usize;
+            if number >= self.of_sequence.len() {
+                self.of_sequence.resize(number + 1, NO_ROW);
+            }
+            self.of_sequence[number] = of_cell.get(cell as usize).copied().unwrap_or(NO_ROW);
+        }
+    }
+
+    /// Counts what follows what in the sequence.
+    fn count_transitions(&mut self, terms: &ErrorTerms) -> Transitions {
+        let Self { sums, of_sequence } = self;
+        let is_summed = |group: &usize| sums.get(*group).is_some_and(Option::is_some);
+        let group_of = |cell| of_sequence.get(cell as usize).map(|group| *group as usize).filter(is_summed);
+        let events = terms.parameters.saturating_sub(1);
+        let transitions = Transitions::count(&terms.sequence, events, sums.len(), group_of);
+        for (group, sum) in sums.iter_mut().enumerate() {
+            if let Some(sum) = sum {
+                sum.add_transitions(&transitions.of_row(group));
+            }
+        }
+        transitions
+    }
+}
 
 impl<'p> RecordingVariances<'p> {
     /// Of some domains of a profile, which may come in parts. `None` if the profile does not tell.
     pub fn new(profile: &'p Profile, domains: &[usize]) -> Option<Self> {
         let (terms, domains) = (profile.errors.as_ref()?, domains.to_vec());
-        Some(Self { profile, terms, domains, rows: Vec::new(), row_of_sequence: Vec::new() })
+        Some(Self { profile, terms, domains, rows: Grouped::default(), code: Grouped::default() })
     }
 
-    /// Adds a part of the profile, or all of it; `row_of` tells for each cell its row.
-    pub fn add(&mut self, part: &Summed<'_>, row_of: impl Fn(usize) -> Option<usize>) {
+    /// Adds a part of the profile, or all of it; `row_of` tells for each cell its row, and `code_of` a number of the function
+    /// that it is of.
+    pub fn add(
+        &mut self,
+        part: &Summed<'_>,
+        row_of: impl Fn(usize) -> Option<usize>,
+        code_of: impl Fn(usize) -> Option<usize>,
+    ) {
         let (profile, parameters) = (part.profile, self.terms.parameters);
         let Some(terms) = &profile.errors else { return };
         let columns = profile.domains.len();
-        let of_cell: Vec<u32> =
-            (0..profile.cells.len()).map(|cell| row_of(cell).map_or(NO_ROW, |row| row as u32)).collect();
-        for (index, cell, joules) in part.cells() {
-            let row = of_cell[index] as usize;
-            if row == NO_ROW as usize {
+        let number = |group: Option<usize>| group.map_or(NO_ROW, |group| group as u32);
+        let cells = || profile.cells.iter().enumerate();
+        let code_of_cell: Vec<u32> = cells().map(|(index, _)| number(code_of(index))).collect();
+        // A cell that is not looked at is in no row of the sequence either.
+        let row_of_taken = |index, cell: &Cell| (part.takes)(index, cell).then(|| row_of(index)).flatten();
+        let row_of_cell: Vec<u32> = cells().map(|(index, cell)| number(row_of_taken(index, cell))).collect();
+        let events = profile.events.len();
+        for (index, cell) in cells() {
+            let code = code_of_cell[index];
+            if code != NO_ROW {
+                let sum = self.code.sum(code, || RowSums::new(events, 0, 0));
+                sum.add_cell(cell, part.joules(index));
+            }
+        }
+        for (index, cell) in cells() {
+            let row = row_of_cell[index];
+            if row == NO_ROW {
                 continue;
             }
-            if row >= self.rows.len() {
-                self.rows.resize(row + 1, None);
-            }
-            let empty = || RowSums::new(profile.events.len(), self.domains.len(), parameters);
-            let sum = self.rows[row].get_or_insert_with(empty);
+            let joules = part.joules(index);
+            let sum = self.rows.sum(row, || RowSums::new(events, self.domains.len(), parameters));
+            sum.add_cell(cell, joules);
             let event = cell.event as usize;
-            sum.joules[event] += joules.as_joules();
-            sum.samples[event] += cell.samples as f64;
-            sum.seconds += cell.time.as_secs_f64();
             for (position, &domain) in self.domains.iter().enumerate() {
                 let start = (index * columns + domain) * parameters;
                 let joules = profile.cell_joules[index * columns + domain].as_joules();
@@ -153,59 +218,44 @@ impl<'p> RecordingVariances<'p> {
                 }
             }
         }
-        let Some(entries) = terms.sequence.entries() else {
-            self.row_of_sequence = of_cell;
-            return;
-        };
-        for &(number, cell) in entries {
-            let number = number as usize;
-            if number >= self.row_of_sequence.len() {
-                self.row_of_sequence.resize(number + 1, NO_ROW);
-            }
-            self.row_of_sequence[number] = of_cell.get(cell as usize).copied().unwrap_or(NO_ROW);
-        }
+        self.rows.add_sequence(&terms.sequence, row_of_cell);
+        self.code.add_sequence(&terms.sequence, code_of_cell);
     }
 
     /// The variance of each of `rows` rows.
     pub fn finish(self, rows: usize) -> Vec<RowVariance> {
-        let Self { profile, terms, domains, rows: mut sums, row_of_sequence } = self;
-        sums.resize(rows, None);
-        let is_summed = |row: &usize| sums.get(*row).is_some_and(Option::is_some);
-        let row_of = |cell| row_of_sequence.get(cell as usize).map(|row| *row as usize).filter(is_summed);
-        let transitions =
-            Transitions::count(&terms.sequence, terms.parameters.saturating_sub(1), rows, row_of);
-        for (row, sum) in sums.iter_mut().enumerate() {
-            if let Some(sum) = sum {
-                sum.add_transitions(&transitions.of_row(row));
-            }
+        let Self { profile, terms, domains, rows: mut of_rows, mut code } = self;
+        of_rows.sums.resize(rows, None);
+        if of_rows.sums.iter().all(Option::is_none) {
+            return vec![RowVariance::default(); rows];
         }
+        let transitions = of_rows.count_transitions(terms);
+        let across = code.count_transitions(terms).across();
         let edges = meter_error(profile, &domains);
-        let whole: f64 = sums.iter().flatten().flat_map(|sum| &sum.joules).sum();
         let by_sampling =
             |sum: &RowSums| sum.by_sampling(terms.sequence.share(), &terms.late, transitions.pairs);
-        let rows: Vec<RowOfCode<'_>> =
-            sums.iter().flatten().map(|sum| sum.of_code(by_sampling(sum))).collect();
-        let (difference, buckets) = (difference(&rows), Buckets::of(profile, &rows));
-        let agreements: f64 =
-            sums.iter().flatten().map(|sum| sum.all_joules() * sum.agreement(transitions.pairs)).sum();
+        let all_code = || code.sums.iter().flatten();
+        let whole: f64 = all_code().map(RowSums::all_joules).sum();
+        let functions: Vec<RowOfCode<'_>> = all_code().map(|sum| sum.of_code(by_sampling(sum))).collect();
+        let (difference, buckets) = (difference(&functions), Buckets::of(profile, &functions));
+        let agreements: f64 = all_code().map(|sum| sum.all_joules() * sum.agreement(transitions.pairs)).sum();
         let agreement = if whole > 0.0 { agreements / whole } else { 0.0 };
         let unexplained: Vec<f64> = domains
             .iter()
             .map(|&domain| match of_domain(profile, domain) {
                 Some(DomainDivision { unexplained: Some(seen), believed_unexplained, .. }) => {
                     // Where each CPU runs what another has just left, intervals differ by less than chance would have it.
-                    let as_rows_differ = difference * seen.of_difference;
+                    let as_functions_differ = difference * seen.of_difference;
                     let by_intervals = buckets.unmixed(seen.of_joules, seen.seconds, agreement);
                     let is_mixed = buckets.are_mixed(seen.seconds, agreement);
                     let believed = if is_mixed { *believed_unexplained } else { 0.0 };
-                    by_intervals.max(as_rows_differ).max(believed)
+                    by_intervals.max(as_functions_differ).max(believed)
                 }
                 Some(model) => model.believed_unexplained,
                 None => 0.0,
             })
             .collect();
         let lost = lost(profile, &domains);
-        let across = transitions.across();
         let by_losses = |row: usize, sum: &RowSums| {
             let part = sum.in_sequence / transitions.pairs.samples.max(1.0);
             let agreement = sum.agreement(transitions.pairs);
@@ -227,7 +277,7 @@ impl<'p> RecordingVariances<'p> {
                 common: [EQUAL_WATTS_ERROR * sum.estimated, sum.by_watts],
             }
         };
-        sums.iter().enumerate().map(variance).collect()
+        of_rows.sums.iter().enumerate().map(variance).collect()
     }
 }
 
@@ -304,6 +354,13 @@ impl RowSums {
             seconds: 0.0,
             by_domain: vec![0.0; domains],
         }
+    }
+
+    fn add_cell(&mut self, cell: &Cell, joules: Joules) {
+        let event = cell.event as usize;
+        self.joules[event] += joules.as_joules();
+        self.samples[event] += cell.samples as f64;
+        self.seconds += cell.time.as_secs_f64();
     }
 
     fn add_transitions(&mut self, transitions: &TransitionsOfRow) {
@@ -426,206 +483,5 @@ pub fn meter_error(profile: &Profile, domains: &[usize]) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Two rows of three cells, of which everything is known: each part of the variance by hand.
-    #[test]
-    fn the_variance_of_a_row_by_hand() {
-        use crate::hardware::{DomainInfo, DomainKind};
-        use crate::profile::{
-            Balance, BucketReason, Division, DomainEnergy, EventTotals, StackId, ThreadIndex,
-        };
-        let info = DomainInfo {
-            refresh: Some(Nanoseconds::from_millis(100)),
-            ..DomainInfo::new("package-0", DomainKind::Package, "test", Method::Measured)
-        };
-        let joules = |joules: f64| Joules::from_joules(joules);
-        let balance = Balance { measured: joules(100.0), attributed: joules(100.0), ..Balance::default() };
-        let event =
-            |name: &str| EventTotals { name: name.to_owned(), samples: 0, count: 0, lost: 0, throttled: 0 };
-        let cell = |event: u32, samples: u64, seconds: f64| Cell {
-            stack: StackId(0),
-            thread: ThreadIndex(0),
-            cpu: None,
-            event,
-            samples,
-            count: samples,
-            time: Nanoseconds::from_secs_f64(seconds),
-        };
-        let model = DomainDivision {
-            joules_per_event: vec![2.0, 5.0],
-            std_errors: vec![0.2, 0.3],
-            static_power: None,
-            static_std_error: crate::units::Watts::ZERO,
-            is_calibrated: true,
-            explained: None,
-            mean_error: 0.0,
-            unexplained: None,
-            believed_unexplained: 0.2,
-            intervals: 10,
-        };
-        let profile = Profile {
-            duration: Nanoseconds::from_millis(1000),
-            domains: vec![DomainEnergy { info, balance }],
-            events: vec![event("cycles"), event("instructions")],
-            cells: vec![cell(0, 10, 3.0), cell(1, 5, 0.5), cell(0, 20, 0.5)],
-            cell_joules: vec![joules(30.0), joules(10.0), joules(60.0)],
-            division: Some(Division {
-                model: "test".to_owned(),
-                source: String::new(),
-                is_exact: false,
-                left_out: vec![None, None],
-                domains: vec![Some(model)],
-                bucket: joules(1.0),
-                bucket_reason: BucketReason::Usual,
-                is_by_time: false,
-                static_is_spread: false,
-            }),
-            errors: Some(ErrorTerms {
-                parameters: 3,
-                sensitivities: vec![0.25, 0.5, -0.25, 0.25, -0.25, 0.5, 0.0, 0.0, 0.0],
-                covariances: vec![vec![0.04, 0.01, 0.0, 0.01, 0.09, 0.0, 0.0, 0.0, 1.0]],
-                late: vec![3.0],
-                ..ErrorTerms::default()
-            }),
-            ..Profile::default()
-        };
-        let mut variances = RecordingVariances::new(&profile, &[0]).expect("error terms");
-        let summed = Summed { profile: &profile, domains: &[0], takes: &|_, _| true };
-        variances.add(&summed, |cell| Some(usize::from(cell == 2)));
-        let found = variances.finish(3);
-        // No sequence of samples is there: a twelfth of each event's quantum, thrice as much where samples came late.
-        let chance = (3.0 * 9.0 + 4.0) / 12.0;
-        assert!((found[0].by_chance - chance).abs() < 1e-9, "{:?}", found[0]);
-        // 30 J at 2 J and 10 J at 5 J each, and what the sums of buckets add.
-        let [of_first, of_second, of_static]: [f64; 3] = [15.0 + 0.5, 2.0 + 0.25, 0.25];
-        let model = 0.04 * of_first.powi(2)
-            + 0.02 * of_first * of_second
-            + 0.09 * of_second.powi(2)
-            + of_static.powi(2);
-        // Two ends of 10 J, of which this row has two fifths.
-        let meter = 100.0 / 6.0 * 0.16 + (0.0015f64 * 40.0).powi(2);
-        // 40 J are off by a fifth; three fifths are others', and four CPUs share a bucket.
-        let code = (0.2f64 * 40.0 * 0.6 * 0.75).powi(2);
-        let own = chance + model + meter + code;
-        assert!((found[0].own / own - 1.0).abs() < 1e-9, "{} for {own}", found[0].own);
-        assert_eq!((found[0].common, found[2].own), ([0.0; 2], 0.0));
-        // 60 J of 20 samples; nothing but its own event.
-        let other = 3.0 * 9.0 / 12.0 + 0.04 * 900.0 + 100.0 / 6.0 * 0.36 + 0.09f64.powi(2);
-        let other = other + (0.2f64 * 60.0 * 0.4 * 0.75).powi(2);
-        assert!((found[1].own / other - 1.0).abs() < 1e-9, "{} for {other}", found[1].own);
-    }
-
-    #[test]
-    fn a_jump_weighs_as_the_formula_says() {
-        // ((1 + x) / (1 - x) + 2 / ln x) / (2 (1 - x)) at a half: 3 - 2 / 0.693147.
-        assert!((weight_of_a_jump(0.5) - (3.0 - 2.0 / 2f64.ln())).abs() < 1e-12);
-        assert_eq!([weight_of_a_jump(0.99e-4), weight_of_a_jump(0.981)], [0.5, 1.0 / 12.0]);
-        assert!(weight_of_a_jump(1e-4) < 0.5 && weight_of_a_jump(0.98) > 1.0 / 12.0);
-    }
-
-    #[test]
-    fn a_jump_counts_from_a_twelfth_to_a_half() {
-        assert_eq!(weight_of_a_jump(-0.3), 0.5);
-        assert_eq!(weight_of_a_jump(1.0), 1.0 / 12.0);
-        let mut last = 0.5;
-        for step in 1..98 {
-            let weight = weight_of_a_jump(f64::from(step) / 100.0);
-            assert!(weight < last && weight > 1.0 / 12.0, "{step}: {weight}");
-            last = weight;
-        }
-        assert!((last - 1.0 / 12.0).abs() < 0.01);
-    }
-
-    /// A thousand joules in two seconds, all of them one cell's, whose meter moves so often.
-    fn bar_of_all(refresh: Nanoseconds) -> f64 {
-        use crate::hardware::{DomainInfo, DomainKind};
-        use crate::profile::{Balance, DomainEnergy, EventTotals, StackId, ThreadIndex};
-        let info = DomainInfo {
-            refresh: Some(refresh),
-            ..DomainInfo::new("package-0", DomainKind::Package, "test", Method::Measured)
-        };
-        let measured = Joules::from_joules(1000.0);
-        let samples = 100_000_000;
-        let profile = Profile {
-            duration: Nanoseconds::from_secs_f64(2.0),
-            domains: vec![DomainEnergy { info, balance: Balance { measured, ..Balance::default() } }],
-            events: vec![EventTotals {
-                name: "cycles".to_owned(),
-                samples,
-                count: samples,
-                lost: 0,
-                throttled: 0,
-            }],
-            cells: vec![Cell {
-                stack: StackId(0),
-                thread: ThreadIndex(0),
-                cpu: None,
-                event: 0,
-                samples,
-                count: samples,
-                time: Nanoseconds::ZERO,
-            }],
-            cell_joules: vec![measured],
-            errors: Some(ErrorTerms::default()),
-            ..Profile::default()
-        };
-        crate::profile::standard_errors(&profile, 1, |_| Some(0)).expect("measured")[0].as_joules()
-    }
-
-    #[test]
-    fn a_bar_has_what_the_meter_cannot_tell() {
-        // Each end is off by a uniform part of the 50 J of a refresh: 50 J / sqrt(12), twice; and 0.15 % between readings.
-        let expected = (50f64.powi(2) / 6.0 + 1.5f64.powi(2)).sqrt();
-        let bar = bar_of_all(Nanoseconds::from_millis(100));
-        assert!((bar / expected - 1.0).abs() < 1e-3, "{bar} for {expected}");
-        let bar = bar_of_all(Nanoseconds::from_nanos(1));
-        assert!((bar / 1.5 - 1.0).abs() < 1e-3, "{bar}");
-    }
-
-    /// The sums of a row that is there in these samples of one stream.
-    fn sums(is_of_row: impl Iterator<Item = bool>) -> (RowSums, Pairs) {
-        let samples: Vec<bool> = is_of_row.collect();
-        let differ =
-            |apart: usize| samples.windows(apart + 1).filter(|window| window[0] != window[apart]).count();
-        let sums = RowSums {
-            joules: vec![samples.iter().filter(|is| **is).count() as f64],
-            samples: vec![samples.iter().filter(|is| **is).count() as f64],
-            transitions: vec![differ(1) as f64],
-            second_transitions: vec![differ(2) as f64],
-            farther_transitions: std::array::from_fn(|at| differ(at + 2) as f64),
-            in_sequence: samples.iter().filter(|is| **is).count() as f64,
-            ..RowSums::default()
-        };
-        let apart = std::array::from_fn(|at| (samples.len() - at - 1) as f64);
-        (sums, Pairs { samples: samples.len() as f64, apart, ..Pairs::default() })
-    }
-
-    #[test]
-    fn samples_in_step_are_less_sure() {
-        // Every third sample for a while, then the ones beside them.
-        let in_step = (0..30_000usize).map(|at| (at + at / 100 % 3) % 3 == 0);
-        let (sums, pairs) = sums(in_step);
-        let variance = sums.by_sampling(1.0, &[], pairs);
-        let count = pairs.samples;
-        // By chance it would be n p (1 - p); agreements at distances 3 and 6 make it five times as much.
-        let by_chance = count / 3.0 * 2.0 / 3.0;
-        assert!((4.0..=6.5).contains(&(variance / by_chance)), "{}", variance / by_chance);
-    }
-
-    #[test]
-    fn phases_of_the_program_are_not_taken_for_step() {
-        // Every second sample by chance in the first half, never in the second.
-        let mut state = 7u64;
-        let phases = (0..30_000).map(|at| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            at < 15_000 && state >> 63 == 1
-        });
-        let (sums, pairs) = sums(phases);
-        let variance = sums.by_sampling(1.0, &[], pairs);
-        let count = pairs.samples;
-        // n p (1 - p) of the half in which it happens.
-        assert!((0.8..=1.4).contains(&(variance / (count / 8.0))), "{}", variance / (count / 8.0));
-    }
-}
+#[path = "standard_errors_tests.rs"]
+mod tests;

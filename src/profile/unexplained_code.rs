@@ -176,6 +176,7 @@ mod tests {
                 bucket_reason: BucketReason::Usual,
                 is_by_time: false,
                 static_is_spread: false,
+                in_place_of_time: None,
             }),
             ..Profile::default()
         };

@@ -5,7 +5,7 @@ use super::{MergedPart, Profile};
 use crate::units::Joules;
 
 /// Standard errors of the joules of `rows` groups of cells, in the domains that add up to the whole;
-/// `group_of` tells for each cell its own. `None` if nothing was measured.
+/// `group_of` tells for each cell its own, and these groups are what code is told apart by. `None` if nothing was measured.
 pub fn standard_errors(
     profile: &Profile,
     rows: usize,
@@ -26,10 +26,10 @@ pub fn standard_errors(
 }
 
 /// The variance, in square joules, of each of `rows` rows, of which `row_of` tells for each cell its
-/// own. `None` if the profile does not tell.
+/// own, and which are what code is told apart by. `None` if the profile does not tell.
 pub fn variances(summed: &Summed, rows: usize, row_of: impl Fn(usize) -> Option<usize>) -> Option<Vec<f64>> {
     let mut sums = VarianceSums::new(summed.profile, summed.domains)?;
-    sums.add(summed, row_of);
+    sums.add(summed, &row_of, &row_of);
     Some(sums.finish(rows).iter().map(|variance| variance.all).collect())
 }
 
@@ -77,11 +77,17 @@ impl<'p> VarianceSums<'p> {
         (!of.is_empty()).then_some(Self { of })
     }
 
-    /// Adds a part of the profile, or all of it; `row_of` tells for each cell its row.
-    pub fn add(&mut self, summed: &Summed<'_>, row_of: impl Fn(usize) -> Option<usize>) {
+    /// Adds a part of the profile, or all of it; `row_of` tells for each cell its row. `code_of` tells a number of the function
+    /// that the cell is of: how sure any row is depends on what the whole recording ran, which must not depend on the rows.
+    pub fn add(
+        &mut self,
+        summed: &Summed<'_>,
+        row_of: impl Fn(usize) -> Option<usize>,
+        code_of: impl Fn(usize) -> Option<usize>,
+    ) {
         for OfRecording { sums, part } in &mut self.of {
             let Some((part, domains)) = part else {
-                sums.add(summed, &row_of);
+                sums.add(summed, &row_of, &code_of);
                 continue;
             };
             let first = part.first_cell;
@@ -89,7 +95,7 @@ impl<'p> VarianceSums<'p> {
                 (summed.takes)(first + index, &summed.profile.cells[first + index])
             };
             let own = Summed { profile: &part.profile, domains, takes: &takes };
-            sums.add(&own, |cell| row_of(first + cell));
+            sums.add(&own, |cell| row_of(first + cell), |cell| code_of(first + cell));
         }
     }
 

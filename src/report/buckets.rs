@@ -264,6 +264,7 @@ mod tests {
             bucket: Joules::from_joules(1.0),
             bucket_reason: BucketReason::Usual,
             static_is_spread: false,
+            in_place_of_time: None,
             is_by_time: false,
         });
         let measured = [1.0, 1.0, 1.0, 0.4];

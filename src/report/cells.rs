@@ -9,11 +9,13 @@ use crate::hardware::CpuInfo;
 use crate::identity::Dimension;
 use crate::label::Label;
 use crate::profile::{BALANCE_TOLERANCE, DomainEnergy, EventTotals, Profile, RecordingId, VarianceSums};
+use crate::symbolize::Symbols;
 use crate::units::Joules;
 
 /// Sums by thread, process, name of process, core or event.
 pub(super) struct CellSums<'a> {
     profile: &'a Profile,
+    symbols: &'a Symbols,
     selected: &'a Selected,
     rows: Vec<Row>,
     row_of: RowOf,
@@ -31,6 +33,7 @@ impl<'a> CellSums<'a> {
     /// Nothing yet.
     pub fn new(
         profile: &'a Profile,
+        symbols: &'a Symbols,
         selected: &'a Selected,
         grouping: Grouping,
         dimensions: &[Dimension],
@@ -55,7 +58,7 @@ impl<'a> CellSums<'a> {
             _ => RowOf::Thread(thread_rows(profile, grouping, &mut rows)),
         };
         let variances = VarianceSums::new(profile, &selected.domains);
-        Self { profile, selected, rows, row_of, variances }
+        Self { profile, symbols, selected, rows, row_of, variances }
     }
 
     /// Adds a part of the profile. `stacks` says which of its stacks count.
@@ -78,7 +81,8 @@ impl<'a> CellSums<'a> {
         }
         if let Some(variances) = &mut self.variances {
             let domains = &self.selected.domains;
-            self.selected.add_variances(part, domains, |cell| row_of_cell[cell], variances);
+            let row_of = |cell: usize| row_of_cell[cell];
+            self.selected.add_variances(part, self.symbols, domains, row_of, variances);
         }
     }
 
@@ -106,15 +110,10 @@ fn thread_rows(profile: &Profile, grouping: Grouping, rows: &mut Vec<Row>) -> Ve
             // Processes of different machines may have one number.
             let machine =
                 profile.recordings.get(thread.recording.0 as usize).map_or(0, |origin| origin.machine);
+            let (pid, tid) = thread.ids().unzip();
             let (key, name, ids) = match grouping {
-                Grouping::Thread => (
-                    (machine, thread.pid, thread.tid, ""),
-                    &thread.name,
-                    (Some(thread.pid), Some(thread.tid)),
-                ),
-                Grouping::Process => {
-                    ((machine, thread.pid, 0, ""), &thread.process_name, (Some(thread.pid), None))
-                }
+                Grouping::Thread => ((machine, thread.pid, thread.tid, ""), &thread.name, (pid, tid)),
+                Grouping::Process => ((machine, thread.pid, 0, ""), &thread.process_name, (pid, None)),
                 _ => ((0, 0, 0, thread.process_name.as_str()), &thread.process_name, (None, None)),
             };
             let name = Label::new(name);
@@ -182,6 +181,7 @@ fn core_name(cpus: &[CpuInfo], here: &CpuInfo) -> String {
 /// Sums by domain.
 pub(super) struct DomainSums<'a> {
     profile: &'a Profile,
+    symbols: &'a Symbols,
     selected: &'a Selected,
     totals: Vec<Totals>,
     variances: Vec<Option<VarianceSums<'a>>>,
@@ -189,15 +189,15 @@ pub(super) struct DomainSums<'a> {
 
 impl<'a> DomainSums<'a> {
     /// Nothing yet.
-    pub fn new(profile: &'a Profile, selected: &'a Selected) -> Self {
+    pub fn new(profile: &'a Profile, symbols: &'a Symbols, selected: &'a Selected) -> Self {
         let columns = profile.domains.len();
         let variances = (0..columns).map(|domain| VarianceSums::new(profile, &[domain])).collect();
-        Self { profile, selected, totals: vec![Totals::default(); columns], variances }
+        Self { profile, symbols, selected, totals: vec![Totals::default(); columns], variances }
     }
 
     /// Adds a part of the profile. `stacks` says which of its stacks count.
     pub fn add(&mut self, part: &Profile, stacks: &[bool]) {
-        let (selected, columns) = (self.selected, self.totals.len());
+        let (symbols, selected, columns) = (self.symbols, self.selected, self.totals.len());
         for (index, _, totals) in selected.cells(part).filter(|(_, cell, _)| stacks[cell.stack.0 as usize]) {
             for (domain, sum) in self.totals.iter_mut().enumerate() {
                 sum.joules += part.cell_joules[index * columns + domain];
@@ -208,7 +208,7 @@ impl<'a> DomainSums<'a> {
         for (domain, variances) in self.variances.iter_mut().enumerate() {
             let all = |cell: usize| stacks[part.cells[cell].stack.0 as usize].then_some(0);
             if let Some(variances) = variances {
-                selected.add_variances(part, &[domain], all, variances);
+                selected.add_variances(part, symbols, &[domain], all, variances);
             }
         }
     }
@@ -217,7 +217,7 @@ impl<'a> DomainSums<'a> {
     /// have, so that own amounts add up. Nested meters are not read at the same instant, so that an own
     /// amount can be a little less than nothing. Samples belong to no domain: there are none here.
     pub fn finish(self) -> Vec<Row> {
-        let Self { profile, selected, mut totals, variances } = self;
+        let Self { profile, selected, mut totals, variances, .. } = self;
         for (sum, variances) in totals.iter_mut().zip(variances) {
             sum.variance += variances.map_or(0.0, |variances| variances.finish(1)[0].all);
         }
@@ -254,4 +254,52 @@ fn is_within(profile: &Profile, domain: usize, outer: &[usize]) -> bool {
         here = next;
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Fixture, Spent};
+    use super::super::tree::{CallTree, Root, TreeOptions};
+    use super::super::{Options, Report};
+    use super::*;
+    use crate::hardware::Method;
+    use crate::profile::{SHORT_PROCESSES_ID, SHORT_PROCESSES_NAME};
+
+    #[test]
+    fn short_processes_have_a_row_without_numbers() {
+        let mut fixture = Fixture::default();
+        fixture.domain("package-0", None, Method::Measured, "power PMU", [3.0, 0.0, 0.0, 0.0]);
+        fixture.event("cpu-clock", 0);
+        fixture.thread(100, 101, "worker", "app");
+        fixture.thread(SHORT_PROCESSES_ID, SHORT_PROCESSES_ID, SHORT_PROCESSES_NAME, SHORT_PROCESSES_NAME);
+        for (thread, joules) in [(0, 1.0), (1, 2.0)] {
+            fixture.cell(thread, 0, 0, "app`main", Spent { samples: 3, millis: 3, joules: &[joules] });
+        }
+        let (profile, symbols) = fixture.finish();
+        let rows = |by| {
+            let report = Report::new(&profile, &symbols, &Options { by, ..Options::default() });
+            let rows = report.expect("joules").rows.into_iter();
+            let row = |row: Row| (row.name.as_str().to_owned(), row.ids, row.own.joules.as_joules());
+            rows.map(row).collect::<Vec<_>>()
+        };
+        let short = (SHORT_PROCESSES_NAME.to_owned(), (None, None), 2.0);
+        let of_program = |name: &str, ids| (name.to_owned(), ids, 1.0);
+        let of_thread = of_program("worker", (Some(100), Some(101)));
+        assert_eq!(rows(Grouping::Thread), [short.clone(), of_thread]);
+        assert_eq!(rows(Grouping::Process), [short.clone(), of_program("app", (Some(100), None))]);
+        assert_eq!(rows(Grouping::Command), [short, of_program("app", (None, None))]);
+        for (root, program) in
+            [(Root::Automatic, "app"), (Root::Process, "app (100)"), (Root::Thread, "worker (100/101)")]
+        {
+            let options = TreeOptions { root, ..TreeOptions::default() };
+            let tree = CallTree::new(&profile, &symbols, &options).expect("joules");
+            let mut folded = Vec::new();
+            super::super::folded::write(&tree, &mut folded).expect("written");
+            let folded = String::from_utf8(folded).expect("text");
+            let stacks = format!("{program};main 1000000\n{SHORT_PROCESSES_NAME};main 2000000\n");
+            let sorted =
+                |text: &str| text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
+            assert_eq!(sorted(&folded), sorted(&stacks));
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::label::Label;
-use crate::profile::{BucketReason, Division, DomainDivision, Profile};
+use crate::profile::{BucketReason, Division, DomainDivision, Profile, ProfileMethod};
 use crate::units::{Joules, Watts};
 
 /// How joules were divided among samples.
@@ -27,6 +27,12 @@ pub struct DivisionSummary {
     pub bucket_reason: &'static str,
     /// Static energy was shared out to what ran meanwhile.
     pub static_is_spread: bool,
+    /// The event that joules follow in place of time, where none tells time: nobody knows the joules of any function.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_place_of_time: Option<Label>,
+    /// No meter counted: CPU times tell buckets apart.
+    #[serde(skip)]
+    pub is_estimated: bool,
 }
 
 /// An event whose samples got no joules.
@@ -108,15 +114,20 @@ impl DivisionSummary {
                 BucketReason::MeterResolution => "meter-resolution",
             },
             static_is_spread: division.static_is_spread,
+            in_place_of_time: division.in_place_of_time.as_deref().map(Label::new),
+            is_estimated: profile.method() == ProfileMethod::Estimated,
         }
     }
 
     /// The whole in words.
     pub(super) fn sentence(&self) -> String {
-        let mut text = match self.model.as_str() {
-            "time" => format!("by time: {}", self.source.as_str()),
-            "self" => "by a model fitted to this recording alone".to_owned(),
-            name => format!("by the model `{name}`"),
+        let mut text = match (self.model.as_str(), &self.in_place_of_time) {
+            ("time", Some(event)) => {
+                format!("by how often {} happened: no event tells time", event.as_str())
+            }
+            ("time", None) => format!("by time: {}", self.source.as_str()),
+            ("self", _) => "by a model fitted to this recording alone".to_owned(),
+            (name, _) => format!("by the model `{name}`"),
         };
         if !self.domains.is_empty() {
             let calibrated = self.domains.iter().any(|domain| domain.calibrated);
@@ -138,6 +149,7 @@ impl DivisionSummary {
         }
         let why = match self.bucket_reason {
             "short-recording" => ", as the recording is short",
+            "meter-resolution" if self.is_estimated => ", the least that CPU times tell apart",
             "meter-resolution" => ", the least that the meters tell apart",
             _ => "",
         };
@@ -233,6 +245,7 @@ mod tests {
             bucket_reason: reason,
             is_by_time: false,
             static_is_spread: false,
+            in_place_of_time: None,
         }
     }
 

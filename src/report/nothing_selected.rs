@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use super::frames::{Detail, FrameTable};
 use super::select::{Selection, TaskIds};
 use crate::label::Label;
-use crate::profile::Profile;
+use crate::profile::{CUT_OFF, Profile};
 use crate::symbolize::Symbols;
+use crate::units::Joules;
 
 /// So many names are offered where none fits.
 const MOST_OFFERED: usize = 8;
@@ -61,6 +62,22 @@ pub(super) fn why(selection: &Selection, profile: &Profile, symbols: &Symbols) -
         ([], options) => format!("no sample is left by {} together", options.join(" and ")),
         (reasons, _) => reasons.join("; "),
     }
+}
+
+/// Why a recording that is not whole has nothing to show: neither samples nor joules. A whole one may have none, of a program that
+/// ended at once.
+pub(super) fn cut_off_before_anything(profile: &Profile) -> Option<String> {
+    let is_empty = profile.events.iter().all(|event| event.samples == 0) && profile.cells.is_empty();
+    let has_joules = profile.domains.iter().any(|domain| domain.balance.measured > Joules::ZERO);
+    let why = || {
+        let cut = profile.warnings.iter().find(|warning| warning.starts_with(CUT_OFF));
+        let cut = cut
+            .map_or("the recording has no end: its recorder was killed, or the file was cut off", |cut| {
+                cut.split(';').next().unwrap_or(cut)
+            });
+        format!("{cut}; before that it has no sample and no joules. Copy it again, or record again")
+    };
+    (profile.is_partial && is_empty && !has_joules).then(why)
 }
 
 /// Some of the names, each once.

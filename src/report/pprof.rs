@@ -227,12 +227,14 @@ fn write_samples(
         sample.numbers(field::sample::VALUE, numbers);
         let thread = &profile.threads[cell.thread.0 as usize];
         let names = [&thread.name, &thread.process_name].map(|name| texts.place(Label::new(name).as_str()));
+        let (pid, tid) = thread.ids().map(|(pid, tid)| (u64::from(pid), u64::from(tid))).unzip();
         for (key, kind, value) in [
-            (keys[0], field::label::STR, names[0]),
-            (keys[1], field::label::NUM, u64::from(thread.tid)),
-            (keys[2], field::label::STR, names[1]),
-            (keys[3], field::label::NUM, u64::from(thread.pid)),
+            (keys[0], field::label::STR, Some(names[0])),
+            (keys[1], field::label::NUM, tid),
+            (keys[2], field::label::STR, Some(names[1])),
+            (keys[3], field::label::NUM, pid),
         ] {
+            let Some(value) = value else { continue };
             let mut label = Message::default();
             label.number(field::label::KEY, key).number(kind, value);
             sample.message(field::sample::LABEL, &label);

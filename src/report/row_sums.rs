@@ -89,10 +89,12 @@ impl<'a> RowSums<'a> {
                 at_end: BTreeMap::new(),
             },
             (None, by) if by.is_by_frame() => {
-                SumsOfKind::ByFrame(FrameSums::new(profile, selected, frames.keys.len()))
+                SumsOfKind::ByFrame(FrameSums::new(profile, symbols, selected, frames.keys.len()))
             }
-            (None, Grouping::Domain) => SumsOfKind::ByDomain(DomainSums::new(profile, selected)),
-            (None, by) => SumsOfKind::ByCell(CellSums::new(profile, selected, by, wanted.dimensions)),
+            (None, Grouping::Domain) => SumsOfKind::ByDomain(DomainSums::new(profile, symbols, selected)),
+            (None, by) => {
+                SumsOfKind::ByCell(CellSums::new(profile, symbols, selected, by, wanted.dimensions))
+            }
         };
         Ok(Self { symbols, frames, detail: wanted.detail(), sums })
     }

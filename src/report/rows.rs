@@ -169,6 +169,7 @@ pub enum SortKey {
 
 /// Own and total sums by function, line or module: by key of a [`FrameTable`].
 pub(super) struct FrameSums<'a> {
+    symbols: &'a Symbols,
     selected: &'a Selected,
     sums: Vec<(Totals, Totals)>,
     variances: Option<VarianceSums<'a>>,
@@ -176,9 +177,9 @@ pub(super) struct FrameSums<'a> {
 
 impl<'a> FrameSums<'a> {
     /// Nothing yet, of so many keys.
-    pub fn new(profile: &'a Profile, selected: &'a Selected, keys: usize) -> Self {
+    pub fn new(profile: &'a Profile, symbols: &'a Symbols, selected: &'a Selected, keys: usize) -> Self {
         let variances = VarianceSums::new(profile, &selected.domains);
-        Self { selected, sums: vec![(Totals::default(), Totals::default()); keys], variances }
+        Self { symbols, selected, sums: vec![(Totals::default(), Totals::default()); keys], variances }
     }
 
     /// Adds a part of the profile, of which `stacks` are the sums by stack.
@@ -188,13 +189,13 @@ impl<'a> FrameSums<'a> {
             let counts = !stacks[stack.0 as usize].is_empty();
             counts.then(|| frames.of_stack(part, stack).next().unwrap_or(UNKNOWN) as usize)
         };
-        let (selected, variances) = (self.selected, &mut self.variances);
+        let (symbols, selected, variances) = (self.symbols, self.selected, &mut self.variances);
         let (found, ()) = in_parallel_if_large(
             part.cells.len(),
             || sums_by_frame(part, frames, stacks),
             || {
                 if let Some(variances) = variances {
-                    selected.add_variances(part, &selected.domains, own_row, variances);
+                    selected.add_variances(part, symbols, &selected.domains, own_row, variances);
                 }
             },
         );

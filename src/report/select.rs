@@ -7,6 +7,7 @@ use super::missing_joules::MissingJoules;
 use crate::profile::{
     Cell, GPU_LAUNCH_EVENT, Profile, ProfileMethod, Summed, Thread, Variance, VarianceSums,
 };
+use crate::symbolize::Symbols;
 use crate::units::{Joules, Nanoseconds, Watts};
 
 /// What rows and frames are weighed by.
@@ -214,6 +215,7 @@ impl Selected {
                 return Err(ReportError::NoJoules(MissingJoules::in_profile(profile)));
             }
             Some(weight) => weight,
+            None if tells_nothing(profile, event) => Weight::Count,
             None if has_joules => Weight::Joules,
             None => Weight::Samples,
         };
@@ -242,15 +244,17 @@ impl Selected {
     }
 
     /// Adds to what the variances of joules follow from, in the columns `domains`, the selected cells of a part of the
-    /// profile; `row_of` tells for each cell its row.
+    /// profile; `row_of` tells for each cell its row, `symbols` the function that it is of.
     pub fn add_variances(
         &self,
         part: &Profile,
+        symbols: &Symbols,
         domains: &[usize],
         row_of: impl Fn(usize) -> Option<usize>,
         sums: &mut VarianceSums<'_>,
     ) {
-        sums.add(&Summed { profile: part, domains, takes: &|_, cell| self.takes(cell) }, row_of);
+        let summed = Summed { profile: part, domains, takes: &|_, cell| self.takes(cell) };
+        sums.add(&summed, row_of, |cell| Some(code_of(part, symbols, cell)));
     }
 
     /// The selected cells: index, cell and sums.
@@ -300,6 +304,23 @@ impl Selected {
             totals.variance += profile.cell_variances.get(row + domain).copied().unwrap_or(0.0);
         }
         totals
+    }
+}
+
+/// A number of the function that the code of a cell lies in, whatever was put into it; 0 of code without a name.
+pub(super) fn code_of(part: &Profile, symbols: &Symbols, cell: usize) -> usize {
+    let innermost = part.stacks.innermost(part.cells[cell].stack);
+    let function = innermost.and_then(|address| symbols.frames(address).first());
+    function.map_or(0, |frame| frame.function.0 as usize + 1)
+}
+
+/// Whether the samples of an event, or of all, tell nothing of where joules went: how often it happened is what they tell.
+fn tells_nothing(profile: &Profile, event: Option<u32>) -> bool {
+    let Some(division) = &profile.division else { return false };
+    let of_event = event.and_then(|event| Some((event as usize, profile.events.get(event as usize)?)));
+    match of_event {
+        Some((index, event)) => division.tells_nothing(index, &event.name),
+        None => division.in_place_of_time.is_some(),
     }
 }
 

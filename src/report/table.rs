@@ -1,5 +1,6 @@
 //! A report as a table that a person reads, 80 columns wide unless the terminal has more.
 
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 
 use unicode_width::UnicodeWidthStr;
@@ -58,11 +59,12 @@ impl Table {
     fn new(report: &Report, style: &Style) -> Self {
         let sums = sums(report);
         let lines: Vec<&Row> = report.rows.iter().chain(&sums).collect();
+        let several = modules_of_one_name(report);
         let mut table = Self {
             numbers: numbers(report, style, &lines),
-            names: lines.iter().map(|row| names(report, row)).collect(),
+            names: lines.iter().map(|row| names(report, row, &several)).collect(),
             titles: titles(report),
-            names_are_paths: matches!(report.by, Grouping::Line | Grouping::Module),
+            names_are_paths: report.by == Grouping::Line || !several.is_empty(),
             dim: lines.iter().map(|row| row.kind == RowKind::Balance).collect(),
             sums: sums.len(),
             footer: footer(report, style),
@@ -158,14 +160,16 @@ fn sums(report: &Report) -> Vec<Row> {
         line(format!("… {} not matching (--filter)", filtered.0), filtered.1);
     }
     line(whole_name(report).to_owned(), report.whole);
-    if !report.not_selected.is_empty() {
+    // How often other events happened is no part of how often this one did.
+    let is_of_others = report.weight == Weight::Count && report.event.is_some();
+    if !report.not_selected.is_empty() && !is_of_others {
         line("… samples not selected".to_owned(), report.not_selected);
     }
     lines
 }
 
 fn numbers(report: &Report, style: &Style, lines: &[&Row]) -> Vec<Column> {
-    let has_joules = report.summary.has_joules();
+    let has_joules = report.summary.has_joules() && !report.is_of_no_joules();
     let largest =
         lines.iter().map(|row| row.total.joules.max(row.own.joules)).fold(Joules::ZERO, Joules::max);
     let scale = Scale::for_largest(largest);
@@ -222,8 +226,26 @@ fn is_narrow(style: &Style) -> bool {
     style.width < 100
 }
 
+/// Names of files of which rows by module have several: only their paths tell them apart.
+fn modules_of_one_name(report: &Report) -> HashSet<&str> {
+    let (mut known, mut several) = (HashMap::new(), HashSet::new());
+    for row in report.rows.iter().filter(|row| report.by == Grouping::Module && row.kind == RowKind::Samples)
+    {
+        let name = row.name.module_name();
+        if known.insert(name, &row.name).is_some_and(|other| *other != row.name) {
+            several.insert(name);
+        }
+    }
+    several
+}
+
 /// What a row is called, and its module or what else tells rows of one name apart.
-fn names(report: &Report, row: &Row) -> (Label, Option<Label>) {
+fn names(report: &Report, row: &Row, several: &HashSet<&str>) -> (Label, Option<Label>) {
+    // As beside functions.
+    let is_short = report.by == Grouping::Module
+        && row.kind == RowKind::Samples
+        && !several.contains(row.name.module_name());
+    let own = if is_short { Label::new(row.name.module_name()) } else { row.name.clone() };
     let second = match (report.by, row.ids) {
         (Grouping::Thread, (Some(pid), Some(tid))) => Some(Label::new(&format!("{pid}/{tid}"))),
         (Grouping::Process, (Some(pid), _)) => Some(Label::new(&pid.to_string())),
@@ -233,8 +255,8 @@ fn names(report: &Report, row: &Row) -> (Label, Option<Label>) {
         },
     };
     let name = match (&row.values[..], report.by) {
-        ([], _) | (_, Grouping::Recording) => row.name.clone(),
-        (values, _) => Label::new(&format!("{}: {}", title(values).as_str(), row.name.as_str())),
+        ([], _) | (_, Grouping::Recording) => own,
+        (values, _) => Label::new(&format!("{}: {}", title(values).as_str(), own.as_str())),
     };
     (name, second)
 }

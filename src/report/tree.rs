@@ -69,6 +69,7 @@ pub(super) fn mark(class: FrameClass) -> &'static str {
 /// A call tree.
 pub struct CallTree<'a> {
     parts: &'a dyn ProfileParts,
+    symbols: &'a Symbols,
     frames: FrameTable,
     stacks: Stacks<'a>,
     /// Place of each key among all keys in the order of names.
@@ -107,7 +108,7 @@ impl<'a> CallTree<'a> {
     /// If the options name something that the profile does not have, or nothing is selected.
     pub fn new(
         parts: &'a dyn ProfileParts,
-        symbols: &Symbols,
+        symbols: &'a Symbols,
         options: &TreeOptions,
     ) -> Result<Self, ReportError> {
         let profile = parts.profile();
@@ -156,6 +157,7 @@ impl<'a> CallTree<'a> {
         roots.push(Label::new("[folded]"));
         let tree = Self {
             parts,
+            symbols,
             rank: ranks(&frames),
             frames,
             stacks,
@@ -342,7 +344,7 @@ impl<'a> CallTree<'a> {
     }
 
     fn sums_by(&self, frames: &FrameTable) -> FxHashMap<TreeFrame, (Totals, Totals)> {
-        let mut sums = FrameSums::new(self.parts.profile(), &self.selected, frames.keys.len());
+        let mut sums = FrameSums::new(self.parts.profile(), self.symbols, &self.selected, frames.keys.len());
         self.parts.for_each_part(&mut |part| {
             sums.add(part, frames, &self.filter.totals(part, &self.selected));
         });
@@ -461,8 +463,8 @@ fn roots(profile: &Profile, options: &TreeOptions) -> (Vec<Label>, Vec<Option<u3
         Root::None => None,
         Root::Automatic => several_commands.then(|| thread.process_name.clone()),
         Root::Command => Some(thread.process_name.clone()),
-        Root::Process => Some(format!("{} ({})", thread.process_name, thread.pid)),
-        Root::Thread => Some(format!("{} ({}/{})", thread.name, thread.pid, thread.tid)),
+        Root::Process => Some(thread.process_title()),
+        Root::Thread => Some(thread.title()),
     };
     let name = |thread: &Thread| {
         let origin = profile.recordings.get(thread.recording.0 as usize);

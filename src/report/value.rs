@@ -116,7 +116,8 @@ pub struct Report {
     pub includes_balance: bool,
     /// What the reader must know.
     pub warnings: Vec<Label>,
-    /// Why nothing is selected, where nothing is: in a piece of time that is as it should be, in a whole recording it is a mistake.
+    /// Why there is nothing to show, where there is nothing: in a piece of time that is as it should be, in a whole recording it is
+    /// a mistake.
     nothing: Option<String>,
 }
 
@@ -166,7 +167,8 @@ impl Report {
         let Found { rows, chosen, not_selected, in_cells, paths } = found;
 
         let nothing = (selected.partial && rows.is_empty())
-            .then(|| nothing_selected::why(&options.selection, profile, symbols));
+            .then(|| nothing_selected::why(&options.selection, profile, symbols))
+            .or_else(|| nothing_selected::cut_off_before_anything(profile));
         let neighbours = options.neighbours.as_ref();
         let neighbours_of = neighbours.map(|of| (of.side, Label::new(of.function.name())));
         let summary = Summary::new(profile, selected, options.subject.as_deref());
@@ -201,13 +203,16 @@ impl Report {
     fn finish(&mut self, options: &Options) {
         // Of all rows: those that are taken away have errors as well.
         let has_errors = self.rows.iter().any(|row| row.own.variance > 0.0);
+        let whole = self.rows.iter().map(|row| row.own.joules).sum();
         let sum = |report: &Self, rows: &[Row]| {
-            let sum = rows.iter().map(|row| row.own).sum();
-            if has_errors {
-                report.with_error_of_estimate(sum, EQUAL_WATTS_ERROR, report.error_of_meters(rows))
-            } else {
-                sum
+            let mut sum: Totals = rows.iter().map(|row| row.own).sum();
+            if !has_errors {
+                return sum;
             }
+            let together = chance_of_sum(rows, whole);
+            sum.variance -= sum.by_chance - together;
+            sum.by_chance = together;
+            report.with_error_of_estimate(sum, EQUAL_WATTS_ERROR, report.error_of_meters(rows))
         };
         let of_meters = self.error_of_meters(&self.rows);
         if self.includes_balance {
@@ -226,9 +231,12 @@ impl Report {
             self.filtered = (filtered.len(), sum(self, &filtered));
             self.rows = kept;
             if self.rows.is_empty() && self.nothing.is_none() {
-                let named = if self.by.is_by_frame() { "name or module" } else { "name" };
+                let has_modules = matches!(self.by, Grouping::Function | Grouping::Line | Grouping::Kernel);
+                let named = if has_modules { "name or module" } else { "name" };
                 let kind = self.by.name();
-                self.warnings.push(Label::new(&format!("no {kind}'s {named} matches --filter {pattern}")));
+                self.nothing = Some(format!(
+                    "no {kind}'s {named} matches --filter {pattern}; without it, `--limit 0` lists all"
+                ));
             }
         }
         if options.own_only {
@@ -277,6 +285,15 @@ impl Report {
         Joules::from_joules(rows.map(left).sum())
     }
 
+    /// Whether rows say how often an event happened that tells nothing of joules.
+    pub(super) fn is_of_no_joules(&self) -> bool {
+        let Some(division) = &self.summary.division else { return false };
+        let is_left_out = |event: &Label| division.left_out.iter().any(|left_out| left_out.event == *event);
+        let tells_nothing =
+            division.in_place_of_time.is_some() || self.event.as_ref().is_some_and(is_left_out);
+        self.weight == Weight::Count && tells_nothing
+    }
+
     /// The share that a row's own weight has of the whole, from 0 to 1; `None` if the whole is nothing.
     pub fn share(&self, totals: &Totals) -> Option<f64> {
         let whole = self.whole.weight(self.weight);
@@ -293,6 +310,23 @@ impl Report {
         let whole = self.whole.time.as_secs_f64();
         (whole > 0.0).then(|| totals.time.as_secs_f64() / whole)
     }
+}
+
+/// How much of the variance of rows' sum, which has the `whole` with the other rows, comes of chance: what samples give one of them
+/// they take from another. Rows are drawn as from an urn, in each draw one: of parts `p` of the whole, each with a variance `v`, two
+/// have a covariance of `-sqrt(v1 p1 / (1 - p1)) sqrt(v2 p2 / (1 - p2))`, which is that of an urn where samples come of one.
+/// Of one row it is its own, of all rows nothing.
+fn chance_of_sum(rows: &[Row], whole: Joules) -> f64 {
+    let part = |row: &Row| (row.own.joules.as_joules() / whole.as_joules()).clamp(0.0, 1.0);
+    let own: f64 = rows.iter().map(|row| row.own.by_chance).sum();
+    let square = |row: &Row| match part(row) {
+        part if part < 1.0 => row.own.by_chance * part / (1.0 - part),
+        _ => 0.0,
+    };
+    let squares: f64 = rows.iter().map(square).sum();
+    let roots: f64 = rows.iter().map(|row| square(row).max(0.0).sqrt()).sum();
+    let is_all = rows.iter().map(|row| row.own.joules).sum::<Joules>() >= whole;
+    if is_all { 0.0 } else { (own - (roots * roots - squares)).max(0.0) }
 }
 
 /// The profile's own warnings, and what does not add up. `in_cells` are the joules of all cells, by domain.
@@ -356,11 +390,22 @@ mod tests {
         let near =
             |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found}, not {expected}");
         let cut = finished(&rows, &Options { limit: Some(1), ..Options::default() });
-        // Chance of two rows adds up as squares, all else as it is.
-        near(cut.cut.1.variance, (2.0 * of_watts).powi(2) + 0.18 + 0.4f64.powi(2));
+        // Chance of two quarters of the whole: 0.18 less twice 0.09 / 3; all else adds up as it is.
+        near(cut.cut.1.variance, (2.0 * of_watts).powi(2) + 0.12 + 0.4f64.powi(2));
         let filter = Regex::new("b").expect("valid");
         let filtered = finished(&rows, &Options { rows: Some(filter), ..Options::default() });
-        near(filtered.filtered.1.variance, (3.0 * of_watts).powi(2) + 0.18 + 0.3f64.powi(2));
+        // A half and a quarter: less twice the root of 0.09 and of 0.09 / 3.
+        let chance = 0.18 - 2.0 * (0.09f64 * 0.03).sqrt();
+        near(filtered.filtered.1.variance, (3.0 * of_watts).powi(2) + chance + 0.3f64.powi(2));
+        // All rows together are the whole, by whatever they were taken away.
+        let none = Regex::new("nobody").expect("valid");
+        let none = finished(&rows, &Options { rows: Some(none), ..Options::default() });
+        near(none.filtered.1.variance, none.whole.variance);
+        let why = none.of_something().expect_err("no row is left").to_string();
+        assert!(
+            why.starts_with("nothing to show: no function's name or module matches --filter nobody"),
+            "{why}"
+        );
         // Of all of them together chance decides nothing.
         near(filtered.whole.variance, (4.0 * of_watts).powi(2) + 0.5f64.powi(2));
         report.by = Grouping::Domain;

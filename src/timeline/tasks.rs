@@ -6,7 +6,10 @@ use perf_data::record::{CpuMode, FileIdentity, Mmap, TaskChange};
 use rustc_hash::FxHashMap;
 
 use super::space::{AddressSpace, Effect, Located, Mapping, SpaceId};
-use crate::profile::{CodeAddress, Module, ModuleId, ModuleKind, RecordingId, Thread, ThreadIndex};
+use crate::profile::{
+    CodeAddress, Module, ModuleId, ModuleKind, RecordingId, SHORT_PROCESSES_ID, SHORT_PROCESSES_NAME, Thread,
+    ThreadIndex,
+};
 
 /// A live thread in [`Tasks`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,6 +102,20 @@ impl Tasks {
         };
         self.last = Some(((pid, tid), id));
         id
+    }
+
+    /// What stands for processes that a program started and that ended before their first sample. They are in its control group,
+    /// as what is started is.
+    pub fn short_processes(&mut self, program: u32) -> TaskId {
+        let program = self.task(program, program);
+        let of_program = self.cgroup(program);
+        let id = SHORT_PROCESSES_ID;
+        let known = self.task_ids.get(&(id, id)).copied();
+        let task = known.unwrap_or_else(|| self.new_task(id, id, SHORT_PROCESSES_NAME.to_owned(), None));
+        if let Some(cgroup) = of_program {
+            self.in_cgroup(task, cgroup);
+        }
+        task
     }
 
     /// The entry in the profile's list of threads; it changes when the thread changes its name or its control group.

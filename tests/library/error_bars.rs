@@ -181,6 +181,7 @@ fn profile(happened: &Happened, costs: [f64; 2]) -> Profile {
             bucket: Joules::from_joules(0.5),
             bucket_reason: BucketReason::Asked,
             static_is_spread: false,
+            in_place_of_time: None,
             is_by_time: false,
         }),
         errors: Some(ErrorTerms {

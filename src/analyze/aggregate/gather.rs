@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::analyze::aggregate::collect::{Collected, Collector};
 use crate::analyze::aggregate::functions::{Functions, SAMPLES_BEFORE};
 use crate::analyze::aggregate::jit::JitFunctions;
-use crate::analyze::aggregate::missing_samples::{MissingSamples, WithoutSample};
+use crate::analyze::aggregate::missing_samples::{MissingSamples, WhoRan, WithoutSample};
 use crate::analyze::aggregate::one_mode;
 use crate::analyze::aggregate::replay::{Replay, ReplayEnd};
 use crate::analyze::aggregate::samples::SampleList;
@@ -24,7 +24,7 @@ use crate::analyze::options::{CountedTime, FunctionsAlone, Options};
 use crate::analyze::sample_key::{NO_CPU, SampleKey};
 use crate::analyze::steps::{LostStep, NotSampledStep, Owner, SampleStep, Step};
 use crate::attribute::Charge;
-use crate::profile::{EventTotals, HiddenCallers, Module, Thread};
+use crate::profile::{EventTotals, HiddenCallers, Module, SHORT_PROCESSES, Thread};
 use crate::recording::energy::{CpuTimes, EnergyReading};
 use crate::recording::metadata::{Metadata, Target};
 use crate::recording::{LentReading, Recording};
@@ -223,11 +223,11 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             Record::Comm { pid, tid, name, exec } => self.tasks.rename(*pid, *tid, name, *exec),
             Record::Fork(change) => {
                 self.tasks.fork(change);
-                self.missing.started(change, context.time);
+                self.missing.started(change, context);
                 self.launches.forked(change);
             }
             Record::Exit(change) => {
-                self.missing.ended(change.tid);
+                self.missing.ended(change.tid, context);
                 self.launches.ended(change.pid, change.tid, context.time);
             }
             Record::Ksymbol { address, length, unregistered: false, name } => {
@@ -316,17 +316,30 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
             (None, None) => Owner::Cell { is_idle, key: self.key(task, sample) },
         };
         let cpu = context.cpu.unwrap_or(NO_CPU);
-        self.missing.sampled(event, context, cpu, count);
+        let key = match owner {
+            Owner::Cell { is_idle: false, key } => Some(key),
+            _ => None,
+        };
+        self.missing.sampled(event, context, cpu, count, key);
         (self.tell)(Step::Sample(SampleStep { end: time, count, cpu, event, owner }));
     }
 
-    /// Charges what has no sample to a function of its own.
+    /// Charges what has no sample to a function of its own, or to what has samples.
     fn charge(&mut self, told: WithoutSample) {
-        let WithoutSample { pid, name, event, cpu, since, end, count, running } = told;
+        let (task, name) = match told.of {
+            // Its cell is there.
+            WhoRan::Sampled(key) => return self.charge_to(key, told),
+            WhoRan::ShortProcesses(program) => (self.tasks.short_processes(program), SHORT_PROCESSES),
+            WhoRan::InOtherMode(pid, name) => (self.tasks.task(pid, pid), name),
+        };
         self.make_room();
-        let task = self.tasks.task(pid, pid);
         let code = self.tasks.not_sampled(name);
         let key = self.collector.bare_key(&mut self.tasks, task, code);
+        self.charge_to(key, told);
+    }
+
+    fn charge_to(&mut self, key: SampleKey, told: WithoutSample) {
+        let WithoutSample { event, cpu, since, end, count, running, .. } = told;
         let owner = Owner::Cell { is_idle: false, key };
         let step = SampleStep { end, count, cpu, event, owner };
         (self.tell)(Step::NotSampled(Box::new(NotSampledStep { since, running, step })));
@@ -343,6 +356,7 @@ impl<'r, F: FnMut(Step)> Gatherer<'r, F> {
 
     #[cold]
     fn end_part(&mut self) {
+        self.missing.forget_keys();
         if self.room.in_parts {
             self.room.cells_are_full.store(false, Ordering::Relaxed);
             (self.tell)(Step::PartEnds(Box::new(self.collector.take_paths())));

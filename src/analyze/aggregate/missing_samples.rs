@@ -2,6 +2,7 @@
 
 use perf_data::record::{ReadValue, RecordContext, TaskChange};
 
+use crate::analyze::aggregate::late_ticks::LatestSamples;
 use crate::analyze::aggregate::missed_counts::MissedCounts;
 use crate::analyze::aggregate::not_sampled::{NotSampled, Unseen};
 use crate::analyze::aggregate::unsampled::Unsampled;
@@ -9,6 +10,7 @@ use crate::analyze::events::EventRoles;
 use crate::analyze::intervals::counted::CounterReading;
 use crate::analyze::intervals::unsampled_tasks::{UnsampledCount, UnsampledTasks};
 use crate::analyze::options::Options;
+use crate::analyze::sample_key::{NO_CPU, SampleKey};
 use crate::profile::{EventTotals, SHORT_PROCESSES};
 use crate::recording::Recording;
 use crate::units::{Nanoseconds, Timestamp};
@@ -18,6 +20,7 @@ use crate::units::{Nanoseconds, Timestamp};
 pub(crate) struct MissingSamples {
     /// By a clock.
     not_sampled: Option<NotSampled>,
+    latest: LatestSamples,
     /// By hardware events.
     tasks: Option<UnsampledTasks>,
     /// Only where neither of them can know.
@@ -26,13 +29,21 @@ pub(crate) struct MissingSamples {
     missed: Option<MissedCounts>,
 }
 
+/// Who they were of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum WhoRan {
+    /// Processes that ended before their first sample, of the program whose process this is.
+    ShortProcesses(u32),
+    /// This process, in a mode that was not sampled: so it is called where a function would be.
+    InOtherMode(u32, &'static str),
+    /// What has samples of this key.
+    Sampled(SampleKey),
+}
+
 /// Events of the program between two times that have no sample.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WithoutSample {
-    /// The process that they are booked to.
-    pub pid: u32,
-    /// What they are called where a function would be.
-    pub name: &'static str,
+    pub of: WhoRan,
     pub event: u32,
     pub cpu: u32,
     pub since: Timestamp,
@@ -51,15 +62,19 @@ impl MissingSamples {
             tasks: UnsampledTasks::new(recording, roles).filter(|_| !samples_alone),
             processes: Unsampled::new(recording).filter(|_| not_sampled.is_none() && !samples_alone),
             not_sampled,
+            latest: LatestSamples::default(),
             missed: of_eprof.map(|_| MissedCounts::default()),
         }
     }
 
     /// A task was started.
-    pub fn started(&mut self, change: &TaskChange, time: Option<Timestamp>) {
+    pub fn started(&mut self, change: &TaskChange, context: &RecordContext) {
         // What was there before has no time.
-        if let (Some(tasks), Some(_)) = (&mut self.tasks, time) {
+        if let (Some(tasks), Some(_)) = (&mut self.tasks, context.time) {
             tasks.started(change.tid);
+        }
+        if let (Some(not_sampled), Some(time)) = (&mut self.not_sampled, context.time) {
+            not_sampled.started(change.tid, time, context.cpu.unwrap_or(NO_CPU));
         }
         if let Some(processes) = self.processes.as_mut().filter(|_| change.pid != change.parent_pid) {
             processes.started(change.pid);
@@ -67,17 +82,30 @@ impl MissingSamples {
     }
 
     /// A task has ended.
-    pub fn ended(&mut self, task: u32) {
+    pub fn ended(&mut self, task: u32, context: &RecordContext) {
         if let Some(tasks) = &mut self.tasks {
             tasks.ended(task);
         }
+        if let (Some(not_sampled), Some(time)) = (&mut self.not_sampled, context.time) {
+            not_sampled.ended(task, time, context.cpu.unwrap_or(NO_CPU));
+        }
     }
 
-    /// A sample, on a CPU or [`NO_CPU`](crate::analyze::sample_key::NO_CPU).
+    /// A sample, on a CPU or [`NO_CPU`], with its key if it is the program's.
     #[inline]
-    pub fn sampled(&mut self, event: u32, context: &RecordContext, cpu: u32, count: u64) {
+    pub fn sampled(
+        &mut self,
+        event: u32,
+        context: &RecordContext,
+        cpu: u32,
+        count: u64,
+        key: Option<SampleKey>,
+    ) {
         if let Some(not_sampled) = self.not_sampled.as_mut().filter(|of| of.event == event) {
-            not_sampled.sampled(cpu, count);
+            not_sampled.sampled(context.tid.unwrap_or(0), cpu, count);
+            if let (Some(time), Some(key)) = (context.time, key.filter(|_| not_sampled.tells_of_ticks())) {
+                self.latest.sampled(cpu, time, count, key);
+            }
         }
         if let (Some(tasks), Some(task)) = (&mut self.tasks, context.tid) {
             tasks.sampled(event, task, cpu, count);
@@ -87,13 +115,18 @@ impl MissingSamples {
         }
     }
 
+    /// The keys of samples mean nothing any more.
+    pub fn forget_keys(&mut self) {
+        self.latest.forget();
+    }
+
     /// Records were lost, and these have a row of their own.
     pub fn lost(&mut self) {
         self.not_sampled = None;
         self.tasks = None;
     }
 
-    /// CPU times were read; `own` is the program's, by CPU.
+    /// CPU times were read; `own` is the program's, by CPU. What samples have keys of comes first.
     pub fn cpu_times(&mut self, time: Timestamp, own: &[(u32, Nanoseconds)]) -> Vec<WithoutSample> {
         if let Some(tasks) = &mut self.tasks {
             tasks.round(time);
@@ -101,13 +134,29 @@ impl MissingSamples {
         let Some(not_sampled) = self.not_sampled.as_mut().filter(|_| !own.is_empty()) else {
             return Vec::new();
         };
-        let unseen = not_sampled.counted(time, own);
         let (pid, name, event) = (not_sampled.pid, not_sampled.name(), not_sampled.event);
-        let told = |Unseen { cpu, since, time: running }| {
-            let count = running.as_nanos();
-            WithoutSample { pid, name, event, cpu, since, end: time, count, running }
-        };
-        unseen.into_iter().map(told).collect()
+        let (mut of_samples, mut of_others) = (Vec::new(), Vec::new());
+        for unseen in not_sampled.counted(time, own) {
+            let Unseen { cpu, since, time: running, is_of_sampled } = unseen;
+            let told = |of, running: Nanoseconds| {
+                let count = running.as_nanos();
+                WithoutSample { of, event, cpu, since, end: time, count, running }
+            };
+            if is_of_sampled {
+                let shared = self.latest.share_out(cpu, running.as_nanos() as f64);
+                if shared.is_empty() {
+                    not_sampled.take_back(&unseen);
+                }
+                of_samples.extend(shared.into_iter().map(|(key, part)| told(WhoRan::Sampled(key), part)));
+            } else if name == SHORT_PROCESSES {
+                of_others.push(told(WhoRan::ShortProcesses(pid), running));
+            } else {
+                of_others.push(told(WhoRan::InOtherMode(pid, name), running));
+            }
+        }
+        self.latest.begin();
+        of_samples.extend(of_others);
+        of_samples
     }
 
     /// A counter of an event was read.
@@ -127,8 +176,8 @@ impl MissingSamples {
         let unsampled = tasks.reading(event, cpu, CounterReading { time, value, enabled, running })?;
         let UnsampledCount { since, until: end, count, running } = unsampled;
         let running = if roles.tells_time(event) { running } else { Nanoseconds::ZERO };
-        let (pid, name) = (tasks.program(), SHORT_PROCESSES);
-        Some(WithoutSample { pid, name, event, cpu, since, end, count, running })
+        let of = WhoRan::ShortProcesses(tasks.program());
+        Some(WithoutSample { of, event, cpu, since, end, count, running })
     }
 
     /// What must be known of processes of which nothing tells.

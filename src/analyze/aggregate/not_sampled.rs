@@ -2,14 +2,16 @@
 //!
 //! A clock that follows a task begins anew with each process: one that ends before its first tick leaves no sample, and a
 //! shell that starts thousands of them seems to have done next to nothing. The recorder counts the program's CPU time
-//! exactly as well. What that is more than the samples' is the program's, and must not be left to other processes. Where only
-//! one mode was sampled, as of users who may not sample the kernel, that is the time in the other mode above all.
+//! exactly as well. What that is more than the samples' is the program's, and must not be left to other processes. It is
+//! short processes' as far as they can have run for it ([`ShortTasks`]); the rest is of ticks that the kernel left out. Where only
+//! one mode was sampled, as of users who may not sample the kernel, it is the time in the other mode above all.
 
 use std::collections::BTreeMap;
 
 use perf_data::attr::flag;
 use rustc_hash::FxHashMap;
 
+use crate::analyze::aggregate::short_tasks::ShortTasks;
 use crate::analyze::events::{EventRoles, EventUnit};
 use crate::profile::SHORT_PROCESSES;
 use crate::recording::Recording;
@@ -29,11 +31,24 @@ pub(crate) struct NotSampled {
     /// The process that all of it is booked to.
     pub pid: u32,
     missing: Missing,
+    /// What samples stand for by CPU, and how many there are.
     sampled: FxHashMap<u32, u64>,
+    samples: u64,
+    /// Where the recording tells when tasks began and ended.
+    short: Option<ShortTasks>,
     /// What was counted and sampled by CPU when it was counted first.
     first: Option<BTreeMap<u32, (u64, u64)>>,
     last: Timestamp,
-    told: f64,
+    told: BTreeMap<u32, Told>,
+}
+
+/// What was told of a CPU.
+#[derive(Debug, Clone, Copy, Default)]
+struct Told {
+    /// Of short processes, or of the other mode.
+    unseen: f64,
+    /// Of ticks that were left out.
+    left_out: f64,
 }
 
 /// What samples of a clock may miss.
@@ -52,6 +67,8 @@ pub(crate) struct Unseen {
     /// It was spent between these times.
     pub since: Timestamp,
     pub time: Nanoseconds,
+    /// It was that of tasks that have samples: ticks of these were left out.
+    pub is_of_sampled: bool,
 }
 
 impl NotSampled {
@@ -87,9 +104,11 @@ impl NotSampled {
             pid,
             missing,
             sampled: FxHashMap::default(),
+            samples: 0,
+            short: attr.has(flag::TASK).then(ShortTasks::default),
             first: None,
             last: Timestamp::default(),
-            told: 0.0,
+            told: BTreeMap::new(),
         })
     }
 
@@ -104,8 +123,38 @@ impl NotSampled {
 
     /// A sample of the program's clock.
     #[inline]
-    pub fn sampled(&mut self, cpu: u32, nanos: u64) {
+    pub fn sampled(&mut self, task: u32, cpu: u32, nanos: u64) {
         *self.sampled.entry(cpu).or_default() += nanos;
+        self.samples += 1;
+        if let Some(short) = &mut self.short {
+            short.sampled(task);
+        }
+    }
+
+    /// A task was started on a CPU.
+    pub fn started(&mut self, task: u32, time: Timestamp, cpu: u32) {
+        if let Some(short) = &mut self.short {
+            short.started(task, time, cpu);
+        }
+    }
+
+    /// A task ended on a CPU.
+    pub fn ended(&mut self, task: u32, time: Timestamp, cpu: u32) {
+        let period = self.period();
+        if let Some(short) = &mut self.short {
+            short.ended(task, time, cpu, period);
+        }
+    }
+
+    /// Nanoseconds from one sample to the next; without bound before there is one.
+    fn period(&self) -> f64 {
+        let all: u64 = self.sampled.values().sum();
+        all.checked_div(self.samples).map_or(f64::INFINITY, |period| period as f64)
+    }
+
+    /// Whether what short processes cannot have is that of samples.
+    pub fn tells_of_ticks(&self) -> bool {
+        self.missing == Missing::ShortProcesses
     }
 
     /// What the counters say at a time: what is new of it that no sample tells of.
@@ -131,17 +180,41 @@ impl NotSampled {
             // That something is missing is no surprise.
             Missing::Kernel | Missing::User => 0.0,
         };
-        let new = all.0 - all.1 - tolerated - self.told;
+        let new = all.0 - all.1 - tolerated;
         let whole: f64 = missing.iter().map(|(_, missing)| missing).sum();
         if new < 1.0 || whole <= 0.0 {
             return Vec::new();
         }
-        self.told += new;
-        let share = |(cpu, missing): (u32, f64)| {
-            let time = Nanoseconds::from_nanos((new * missing / whole) as u64);
-            (time > Nanoseconds::ZERO).then_some(Unseen { cpu, since, time })
+        let missing: BTreeMap<u32, f64> =
+            missing.into_iter().map(|(cpu, missing)| (cpu, new * missing / whole)).collect();
+        let not_of_sampled = match (self.missing, &self.short) {
+            (Missing::ShortProcesses, Some(short)) => short.at_most(time, self.period(), &missing),
+            _ => missing.clone(),
         };
-        missing.into_iter().filter_map(share).collect()
+        let mut unseen = Vec::new();
+        for (cpu, here) in missing {
+            let told = self.told.entry(cpu).or_default();
+            let of_short = not_of_sampled.get(&cpu).copied().unwrap_or(0.0);
+            let more = (here - told.unseen - told.left_out).max(0.0);
+            let of_short = (of_short - told.unseen).clamp(0.0, more);
+            for (nanos, told, is_of_sampled) in
+                [(of_short, &mut told.unseen, false), (more - of_short, &mut told.left_out, true)]
+            {
+                let time = Nanoseconds::from_nanos(nanos as u64);
+                if time > Nanoseconds::ZERO {
+                    *told += time.as_nanos() as f64;
+                    unseen.push(Unseen { cpu, since, time, is_of_sampled });
+                }
+            }
+        }
+        unseen
+    }
+
+    /// Nobody knows whose this was: it may be told again.
+    pub fn take_back(&mut self, unseen: &Unseen) {
+        if let Some(told) = self.told.get_mut(&unseen.cpu).filter(|_| unseen.is_of_sampled) {
+            told.left_out -= unseen.time.as_nanos() as f64;
+        }
     }
 }
 
@@ -159,9 +232,11 @@ mod tests {
             pid: 1,
             missing: Missing::ShortProcesses,
             sampled: FxHashMap::default(),
+            samples: 0,
+            short: None,
             first: None,
             last: Timestamp::default(),
-            told: 0.0,
+            told: BTreeMap::new(),
         }
     }
 
@@ -174,7 +249,7 @@ mod tests {
         let mut compared = compared();
         let own = |a: u64, b: u64| [(0, Nanoseconds::from_millis(a)), (1, Nanoseconds::from_millis(b))];
         assert!(compared.counted(at(0), &own(5, 0)).is_empty(), "it begins here");
-        compared.sampled(0, 10 * MS);
+        compared.sampled(1, 0, 10 * MS);
         let told = compared.counted(at(250), &own(105, 120));
         // 220 ms were counted and 10.2 ms sampled; 90 ms are missing on one CPU and 120 ms on the other.
         let sum: u64 = told.iter().map(|unseen| unseen.time.as_nanos()).sum();
@@ -185,6 +260,34 @@ mod tests {
         assert!(compared.counted(at(500), &own(105, 120)).is_empty(), "nothing new");
     }
 
+    /// Two CPUs of which 100 ms each are missing, where tasks of a millisecond ended on the second one.
+    #[test]
+    fn what_short_processes_cannot_have_run_is_that_of_samples() {
+        let mut compared = NotSampled { short: Some(ShortTasks::default()), ..compared() };
+        let own = |millis: u64| [0, 1].map(|cpu| (cpu, Nanoseconds::from_millis(millis)));
+        assert!(compared.counted(at(0), &own(0)).is_empty(), "it begins here");
+        for millis in 0..1000 {
+            (0..2).for_each(|cpu| compared.sampled(1, cpu, MS));
+            if millis % 20 == 0 {
+                compared.started(100, at(millis), 1);
+                compared.ended(100, at(millis + 1), 1);
+            }
+        }
+        // 2200 ms were counted and 2000 ms sampled, of which 40 ms and 20 ms may be a difference of clocks: 70 ms on each CPU.
+        let mut told = compared.counted(at(1000), &own(1100));
+        let unseen = |cpu, millis: u64, is_of_sampled| Unseen {
+            cpu,
+            since: at(0),
+            time: Nanoseconds::from_millis(millis),
+            is_of_sampled,
+        };
+        assert_eq!(told, [unseen(0, 70, true), unseen(1, 50, false), unseen(1, 20, true)]);
+        // What nobody had a sample for is told again, what was told is not.
+        compared.take_back(&told.remove(0));
+        let told = compared.counted(at(1000), &own(1100));
+        assert_eq!(told, [Unseen { since: at(1000), ..unseen(0, 70, true) }]);
+    }
+
     #[test]
     fn a_program_whose_samples_tell_its_time_has_nothing_unseen() {
         let mut compared = compared();
@@ -193,7 +296,7 @@ mod tests {
             let own = [(3, Nanoseconds::from_nanos(counted))];
             assert!(compared.counted(at(step * 250), &own).is_empty(), "{step}");
             // The clock of samples is 1 % slow, and a few ticks wait for the next reading.
-            (0..247).for_each(|_| compared.sampled(3, MS));
+            (0..247).for_each(|_| compared.sampled(1, 3, MS));
             counted += 250 * MS;
         }
     }
@@ -202,11 +305,12 @@ mod tests {
     fn the_other_mode_is_all_that_one_mode_lacks() {
         let mut compared = NotSampled { missing: Missing::Kernel, ..compared() };
         assert!(compared.counted(at(0), &[(0, Nanoseconds::ZERO)]).is_empty());
-        compared.sampled(0, 97 * MS);
+        compared.sampled(1, 0, 97 * MS);
         let told = compared.counted(at(100), &[(0, Nanoseconds::from_millis(100))]);
-        assert_eq!(told, [Unseen { cpu: 0, since: at(0), time: Nanoseconds::from_millis(3) }]);
+        let time = Nanoseconds::from_millis(3);
+        assert_eq!(told, [Unseen { cpu: 0, since: at(0), time, is_of_sampled: false }]);
         // A tick late.
-        compared.sampled(0, 99 * MS);
+        compared.sampled(1, 0, 99 * MS);
         assert!(compared.counted(at(200), &[(0, Nanoseconds::from_millis(198))]).is_empty());
     }
 

@@ -78,12 +78,21 @@ impl Plan {
         if options.static_energy == StaticEnergy::Spread {
             plan.static_power.fill(Watts::ZERO);
         }
-        plan.division =
-            Some(division(base.as_ref(), &sets, metadata, roles, options, (bucket.joules, bucket.reason)));
+        let mut division =
+            division(base.as_ref(), &sets, metadata, roles, options, (bucket.joules, bucket.reason));
+        let is_by_time = sets.iter().any(Option::is_none);
+        let stand_in = in_place_of_time(roles, survey).and_then(|event| roles.sampled().get(event));
+        division.in_place_of_time = stand_in.filter(|_| is_by_time).map(|event| event.name.clone());
+        plan.warnings.extend(division.in_place_of_time.as_deref().map(not_of_time));
+        plan.division = Some(division);
+        let is_estimated = domains.iter().all(|domain| domain.method == Method::Estimated);
         plan.warnings.extend(bucket.unsure_by.map(|share| {
+            let (tells, moves) = match is_estimated {
+                true => ("CPU times tell", "they are read"),
+                false => ("the meter tells", "it moves"),
+            };
             format!(
-                "buckets of {} are so short that the meter tells the energy of one only to {:.0} %: it moves \
-                 {:.0} times in each",
+                "buckets of {} are so short that {tells} the energy of one only to {:.0} %: {moves} {:.0} times in each",
                 bucket.joules,
                 share * 100.0,
                 1.0 / share
@@ -178,16 +187,27 @@ fn set_of(
     }
 }
 
+/// The event of most samples, if none tells time.
+fn in_place_of_time(roles: &EventRoles, survey: &Survey) -> Option<usize> {
+    let most = survey.samples.iter().enumerate().max_by_key(|(_, samples)| **samples);
+    (!roles.any_tells_time()).then(|| most.map_or(0, |(event, _)| event))
+}
+
 /// Only those events count that tell time; if none does, that of most samples.
 fn time_weights(roles: &EventRoles, survey: &Survey, domains: usize) -> EventWeights {
-    let most_samples = || {
-        let most = survey.samples.iter().enumerate().max_by_key(|(_, samples)| **samples);
-        most.map_or(0, |(event, _)| event)
-    };
-    let most = if roles.any_tells_time() { None } else { Some(most_samples()) };
+    let most = in_place_of_time(roles, survey);
     EventWeights::from_time(roles.sampled().len(), domains, |event| {
         roles.tells_time(event as u32) || most == Some(event)
     })
+}
+
+/// What must be known of joules that follow an event that tells no time.
+fn not_of_time(event: &str) -> String {
+    format!(
+        "no event of this recording tells time: its shares are of {event}, as perf's are, and nobody knows the joules of \
+         any function. Record time as well: -e cpu-clock,{event}; then `eprof report` has joules, and \
+         `eprof report --event {event}` its counts"
+    )
 }
 
 /// The model's weights where there is a model, else those by time.
@@ -223,6 +243,9 @@ fn division(
     // The whole first: what the events of the package are is what most want to know.
     let first = sets.iter().flatten().next();
     let left_out = (0..roles.sampled().len()).map(|event| {
+        if !used && roles.any_tells_time() {
+            return (!roles.tells_time(event as u32)).then(|| "it tells no time".to_owned());
+        }
         let counts = |domain: &DomainSet| domain.set.calibration.joules_per_event[event] > 0.0;
         if sets.iter().flatten().any(counts) {
             return None;
@@ -239,6 +262,7 @@ fn division(
         bucket_reason,
         is_by_time: options.model == ModelChoice::Time,
         static_is_spread: options.static_energy == StaticEnergy::Spread,
+        in_place_of_time: None,
     }
 }
 

@@ -16,8 +16,8 @@ use crate::analyze::passes::attributing::Attributed;
 use crate::attribute::{Attribution, Bucket};
 use crate::hardware::DomainInfo;
 use crate::profile::{
-    CallersId, Cell, DomainEnergy, ErrorTerms, HiddenCallers, Origin, Profile, StackTable, ThreadIndex,
-    TimeSlice,
+    CUT_OFF, CallersId, Cell, DomainEnergy, ErrorTerms, HiddenCallers, Origin, Profile, StackTable,
+    ThreadIndex, TimeSlice,
 };
 use crate::recording::Recording;
 use crate::recording::metadata::Target;
@@ -161,8 +161,6 @@ pub(crate) fn assemble(
     Assembled { profile, positions, by_event, pool_factors }
 }
 
-/// How the warning of a file begins that ends within a record.
-const CUT_OFF: &str = "the recording is cut off";
 /// Of recordings whose recorder was killed before the second reading of the CPU times, by which its estimates and what others took
 /// are known.
 const OTHERS_UNKNOWN: &str = "the recorder was killed before it knew what other processes took: their joules are among the functions'. Where a \
@@ -264,7 +262,8 @@ fn add_energy(
     // Cells that never got a quantum have no row yet.
     profile.cell_joules = attribution.cell_joules;
     profile.cell_joules.resize(profile.cells.len() * columns, Joules::ZERO);
-    if profile.division.is_some()
+    // Of joules that follow what tells no time nobody knows how wrong they are.
+    if profile.division.as_ref().is_some_and(|division| division.in_place_of_time.is_none())
         && let Some(errors) = errors.take()
     {
         let mut sensitivities = attribution.sensitivities;

@@ -54,6 +54,7 @@ impl By {
     pub fn short_name(self) -> fn(&Label, usize) -> Cow<'_, str> {
         match self {
             Self::Process | Self::Thread => short_before_ids,
+            Self::Module => short_module,
             _ => Label::short_name,
         }
     }
@@ -91,6 +92,11 @@ impl Rows {
         let selection = self.zoom.as_ref().map_or_else(Selection::default, Zoom::selection);
         Options { by, dimensions, selection, inline: false, sort: SortKey::Own, ..Options::default() }
     }
+}
+
+/// A module as tables call it.
+fn short_module(name: &Label, columns: usize) -> Cow<'_, str> {
+    Cow::Owned(Label::new(name.module_name()).short_name(columns).into_owned())
 }
 
 /// `name (ids)` in at most so many columns, with all of the ids.

@@ -5,30 +5,26 @@
 
 use super::annotation::AnnotatedFunction;
 use super::code::Placed;
-use crate::profile::{AddressId, Profile, ProfileParts, VarianceSums};
-use crate::report::frames::{FrameTable, UNKNOWN};
+use crate::profile::{Profile, ProfileParts, VarianceSums};
 use crate::report::select::{Selected, Totals};
 use crate::report::stack_filter::StackFilter;
+use crate::symbolize::Symbols;
 
-/// The rows that an address is part of, of each of three kinds: functions, lines and instructions. Those that are annotated
-/// come first. All others have rows as well, as in a report: how sure a row is depends on what took turns with it.
+/// The rows that an address is part of, of each of three kinds: functions, lines and instructions.
 struct Rows {
-    /// By address.
-    of: Vec<[usize; 3]>,
-    /// How many are annotated, of each kind.
-    annotated: [usize; 3],
-    /// How many there are.
+    /// By address; `None` of code that is not annotated.
+    of: Vec<Option<[usize; 3]>>,
+    /// How many there are of each kind.
     all: [usize; 3],
 }
 
 /// Adds to the variances of these functions, and of their lines and instructions, what follows from sampling, from the
-/// model and from the meters. `placed` are the addresses of each one's instructions; `by_function` and `by_line` the
-/// frames of all addresses.
+/// model and from the meters. `placed` are the addresses of each one's instructions.
 pub fn add_errors(
     parts: &dyn ProfileParts,
+    symbols: &Symbols,
     selected: &Selected,
     filter: &StackFilter,
-    [by_function, by_line]: [&FrameTable; 2],
     placed: &[Placed],
     functions: &mut [AnnotatedFunction],
 ) {
@@ -37,7 +33,7 @@ pub fn add_errors(
     if sums.iter().any(Option::is_none) {
         return;
     }
-    let rows = Rows::new(profile, by_function, by_line, placed, functions);
+    let rows = Rows::new(profile, placed, functions);
     parts.for_each_part(&mut |part| {
         let stacks = filter.totals(part, selected);
         for (kind, sums) in sums.iter_mut().enumerate() {
@@ -45,11 +41,11 @@ pub fn add_errors(
                 let stack = part.cells[cell].stack;
                 let counts = !stacks[stack.0 as usize].is_empty();
                 let innermost = || part.stacks.frames(stack).next();
-                let row = || rows.of.get(innermost()?.0 as usize).map(|rows| rows[kind]);
-                counts.then(|| row().unwrap_or(rows.annotated[kind]))
+                let rows = || *rows.of.get(innermost()?.0 as usize)?;
+                counts.then(rows).flatten().map(|rows| rows[kind])
             };
             if let Some(sums) = sums {
-                selected.add_variances(part, &selected.domains, row_of, sums);
+                selected.add_variances(part, symbols, &selected.domains, row_of, sums);
             }
         }
     });
@@ -69,26 +65,8 @@ fn add<'t>(sums: Option<VarianceSums<'_>>, rows: usize, totals: impl Iterator<It
 }
 
 impl Rows {
-    fn new(
-        profile: &Profile,
-        by_function: &FrameTable,
-        by_line: &FrameTable,
-        placed: &[Placed],
-        functions: &[AnnotatedFunction],
-    ) -> Self {
-        let lines: usize = functions.iter().map(|function| function.lines.len()).sum();
-        let instructions: usize = functions.iter().map(|function| function.instructions.len()).sum();
-        let annotated = [functions.len(), lines, instructions];
-        let addresses = profile.addresses.len();
-        let others = [by_function.functions.len(), by_line.keys.len(), addresses];
-        let other = |address: usize| {
-            let innermost = |frames: &FrameTable| {
-                frames.of_address(AddressId(address as u32)).last().copied().unwrap_or(UNKNOWN)
-            };
-            let function = by_function.keys[innermost(by_function) as usize].function as usize;
-            [annotated[0] + function, lines + innermost(by_line) as usize, instructions + address]
-        };
-        let mut of: Vec<[usize; 3]> = (0..addresses).map(other).collect();
+    fn new(profile: &Profile, placed: &[Placed], functions: &[AnnotatedFunction]) -> Self {
+        let mut of = vec![None; profile.addresses.len()];
         let (mut first_line, mut first_instruction) = (0, 0);
         for (number, (function, placed)) in functions.iter().zip(placed).enumerate() {
             let mut line_of = vec![0; function.instructions.len()];
@@ -97,12 +75,12 @@ impl Rows {
             }
             for &(address, at) in &placed.addresses {
                 if let Some(rows) = of.get_mut(address.0 as usize) {
-                    *rows = [number, line_of[at], first_instruction + at];
+                    *rows = Some([number, line_of[at], first_instruction + at]);
                 }
             }
             first_line += function.lines.len();
             first_instruction += function.instructions.len();
         }
-        Self { of, annotated, all: [0, 1, 2].map(|kind| annotated[kind] + others[kind]) }
+        Self { of, all: [functions.len(), first_line, first_instruction] }
     }
 }

@@ -104,9 +104,7 @@ impl<'a> OwnCode<'a> {
             }
         };
         let mut functions: Vec<AnnotatedFunction> = found.iter().zip(&mut placed).map(function).collect();
-        let by_line = FrameTable::new(profile, self.symbols, Detail::Line, options.inline);
-        let frames = [&self.frames, &by_line];
-        add_errors(self.parts, &self.selected, &self.filter, frames, &placed, &mut functions);
+        add_errors(self.parts, self.symbols, &self.selected, &self.filter, &placed, &mut functions);
         let summary = Summary::new(profile, &self.selected, None);
         Annotation {
             functions,

@@ -252,7 +252,8 @@ fn threads(profile: &Profile, processes: &Processes, samples: Samples, end: u64)
             let times = seen.entry(of.tid).or_insert(0);
             *times += 1;
             // A thread that changed its name is several, and so is a number that was given out again.
-            let tid = if *times == 1 { of.tid.to_string() } else { format!("{}.{times}", of.tid) };
+            let number = of.ids().map_or_else(|| of.name.clone(), |(_, tid)| tid.to_string());
+            let tid = if *times == 1 { number } else { format!("{number}.{times}") };
             let process = processes.of_thread(index);
             let is_main = last.replace(&process.pid) != Some(&process.pid);
             let name = Label::new(&of.name).as_str().to_owned();

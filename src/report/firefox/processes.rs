@@ -36,8 +36,9 @@ impl Processes {
             *known.entry((thread.pid, recording, place.clone())).or_insert_with(|| {
                 let times = times.entry(thread.pid).or_insert(0);
                 *times += 1;
-                let pid =
-                    if *times == 1 { thread.pid.to_string() } else { format!("{}.{times}", thread.pid) };
+                let number =
+                    thread.ids().map_or_else(|| thread.process_name.clone(), |(pid, _)| pid.to_string());
+                let pid = if *times == 1 { number } else { format!("{number}.{times}") };
                 let machine = profile.recordings.get(recording.0 as usize).map_or(0, |origin| origin.machine);
                 all.push(Process { pid, place, machine });
                 all.len() - 1

@@ -10,7 +10,7 @@ use super::leaves::{LeafTable, MOST_LEAVES, Places};
 use super::lines::Lines;
 use super::timeline::{Slices, Units};
 use crate::label::Label;
-use crate::profile::{BucketReason, Profile, USUAL_REFRESH};
+use crate::profile::{BucketReason, Profile, ProfileMethod, USUAL_REFRESH};
 use crate::report::heading::{heading, provenance};
 use crate::report::nodes::Nodes;
 use crate::report::summary::{method_name, whole_title};
@@ -173,9 +173,13 @@ fn coarse_time(profile: &Profile, pieces: usize) -> Option<Label> {
         joules @ 1.0.. => format!("{joules:.0}J"),
         joules => format!("{:.0}mJ", (joules * 1e3).max(1.0)),
     };
+    let seldom = match profile.method() {
+        ProfileMethod::Estimated => "CPU times that are counted in ticks",
+        _ => "meters that move so seldom",
+    };
     let said = format!(
-        "time is in few pieces, of {}: what meters that move so seldom tell to 5 %. A smaller bucket shows more of time, \
-         and more noise: --bucket {smaller}",
+        "time is in few pieces, of {}: what {seldom} tell to 5 %. A smaller bucket shows more of time, and more noise: \
+         --bucket {smaller}",
         division.bucket
     );
     is_coarse.then(|| Label::new(&said))

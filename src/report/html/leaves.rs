@@ -144,7 +144,7 @@ impl Places {
         });
         let profile = tree.parts().profile();
         let thread_name = |thread: ThreadIndex| match profile.threads.get(thread.0 as usize) {
-            Some(thread) => format!("{} ({}/{})", thread.name, thread.pid, thread.tid),
+            Some(thread) => thread.title(),
             None => "[unknown]".to_owned(),
         };
         let cpu_name = |cpu: Option<u32>| cpu.map_or_else(|| "no CPU".to_owned(), |cpu| format!("CPU {cpu}"));

@@ -72,7 +72,8 @@ pub fn of_thread(thread: &Thread) -> Vec<(&'static str, Value<'_>)> {
         ("process.executable.name", Value::Text(&thread.process_name)),
     ];
     // A number of zero is written like none.
-    let numbers = [("thread.id", thread.tid), ("process.pid", thread.pid)];
+    let (pid, tid) = thread.ids().unwrap_or_default();
+    let numbers = [("thread.id", tid), ("process.pid", pid)];
     attributes.extend(
         numbers.into_iter().filter(|(_, id)| *id != 0).map(|(key, id)| (key, Value::Number(u64::from(id)))),
     );

@@ -15,6 +15,7 @@ use crate::hardware::Method;
 use crate::profile::{BALANCE_TOLERANCE, DomainEnergy, Profile, ProfileParts, Variance};
 use crate::report::error::ReportError;
 use crate::report::exporter::Exported;
+use crate::symbolize::Symbols;
 use crate::units::Nanoseconds;
 
 /// What stands in the column `method`.
@@ -35,6 +36,7 @@ struct Domain {
 /// What all rows have in common, and what is kept between them.
 pub(super) struct Rows<'e, W: Write + Send> {
     parts: &'e dyn ProfileParts,
+    symbols: &'e Symbols,
     recording: i64,
     time: i64,
     code: Code,
@@ -67,6 +69,7 @@ impl<'e, W: Write + Send> Rows<'e, W> {
         };
         Self {
             parts: exported.profile,
+            symbols: exported.symbols,
             recording: recording_id(profile),
             time: window(exported).0,
             code,
@@ -98,7 +101,7 @@ impl<'e, W: Write + Send> Rows<'e, W> {
     fn write_cells(&mut self, part: &Profile, cells: Range<usize>) -> Result<(), ReportError> {
         let head = self.parts.profile();
         let columns = self.domains.len();
-        let of_domain = |domain| variances(head, part, cells.clone(), domain);
+        let of_domain = |domain| variances(head, part, self.symbols, cells.clone(), domain);
         let variances: Vec<Option<Vec<Variance>>> = (0..columns).map(of_domain).collect();
         let mut functions = Vec::new();
         for index in cells.clone() {

@@ -287,9 +287,23 @@ fn a_selection_of_nothing_is_said_to_be_one() {
         assert!(error.contains(why), "{format}: {error}");
     }
     assert!(!folder.output(&["report"]).contains("nothing to show"));
-    // Rows that a filter leaves out are in the sum below them, which is something to show.
-    let filtered = folder.output(&["report", "--filter", "^nobody$"]);
-    assert!(filtered.contains("no function's name or module matches --filter ^nobody$"), "{filtered}");
+    for (by, what) in [("function", "name or module"), ("module", "name"), ("process", "name")] {
+        let error = folder.error(&["report", "--filter", "^nobody$", "--by", by]);
+        let why = format!("nothing to show: no {by}'s {what} matches --filter ^nobody$");
+        assert!(error.contains(&why), "{error}");
+    }
+    // A file that ends before its first sample says so first, whatever was asked for.
+    let whole = std::fs::read(folder.path().join("eprof.data")).expect("a recording");
+    let cut = folder.path().join("cut.data");
+    let lengths = (0..whole.len()).step_by(64);
+    let mut cut_off = lengths.skip_while(|&length| {
+        std::fs::write(&cut, &whole[..length]).expect("written");
+        !folder.run(&["report", "-i", "cut.data", "--format", "csv"]).status.success()
+    });
+    let first_with_rows = cut_off.next().expect("most of a recording is one");
+    std::fs::write(&cut, &whole[..first_with_rows - 64]).expect("written");
+    let error = folder.error(&["report", "-i", "cut.data"]);
+    assert!(error.contains("cut off") && !error.contains("no joules in"), "{error}");
     // Nothing at all is no function that only called others.
     super::recording::write_empty(&folder.path().join("empty.data"));
     let error = folder.error(&["annotate", ".", "-i", "empty.data"]);

@@ -56,7 +56,8 @@ fn describe(profile: &Profile) -> String {
     let errors = standard_errors(profile, 8, |cell| function_of(profile, cell));
     let top: Vec<usize> = profile.top_domains().map(|(domain, _)| domain).collect();
     let mut variances = VarianceSums::new(profile, &top).expect("measured joules");
-    variances.add(&Summed { profile, domains: &top, takes: &|_, _| true }, |cell| function_of(profile, cell));
+    let function = |cell| function_of(profile, cell);
+    variances.add(&Summed { profile, domains: &top, takes: &|_, _| true }, function, function);
     let variances = variances.finish(8);
     let by_cpu = standard_errors(profile, 4, |cell| profile.cells[cell].cpu.map(|cpu| cpu as usize));
     for (function, joules) in functions.iter().enumerate() {
@@ -226,7 +227,8 @@ fn errors_follow_from_how_code_takes_turns() {
             standard_errors(&profile, 8, |cell| function_of(&profile, cell)).expect("measured joules");
         let mut variances = VarianceSums::new(&profile, &top).expect("measured joules");
         let summed = Summed { profile: &profile, domains: &top, takes: &|_, _| true };
-        variances.add(&summed, |cell| function_of(&profile, cell));
+        let function = |cell| function_of(&profile, cell);
+        variances.add(&summed, function, function);
         let _ = writeln!(text, "{turn} {errors:?} {:?}", variances.finish(6));
         let by_cpu = standard_errors(&profile, 2, |cell| profile.cells[cell].cpu.map(|cpu| cpu as usize));
         let one = standard_errors(&profile, 1, |_| Some(0));
