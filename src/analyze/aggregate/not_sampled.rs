@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 
 use perf_data::attr::flag;
-use rustc_hash::FxHashMap;
 
 use crate::analyze::events::{EventRoles, EventUnit};
 use crate::profile::SHORT_PROCESSES;
@@ -18,6 +17,8 @@ use crate::units::{Nanoseconds, Timestamp};
 
 /// Clocks of samples and of counters differ by no more than this share of the time.
 const TOLERATED_SHARE: f64 = 0.02;
+/// Kernels end at 8192 CPUs.
+const MOST_CPUS: u32 = 1 << 13;
 /// Every thread's last tick is missing; of a few threads that is no more than this.
 const TOLERATED: f64 = 20e6;
 
@@ -29,7 +30,8 @@ pub(crate) struct NotSampled {
     /// The process that all of it is booked to.
     pub pid: u32,
     missing: Missing,
-    sampled: FxHashMap<u32, u64>,
+    /// By CPU.
+    sampled: Vec<u64>,
     /// What was counted and sampled by CPU when it was counted first.
     first: Option<BTreeMap<u32, (u64, u64)>>,
     last: Timestamp,
@@ -86,7 +88,7 @@ impl NotSampled {
             event,
             pid,
             missing,
-            sampled: FxHashMap::default(),
+            sampled: Vec::new(),
             first: None,
             last: Timestamp::default(),
             told: 0.0,
@@ -105,12 +107,19 @@ impl NotSampled {
     /// A sample of the program's clock.
     #[inline]
     pub fn sampled(&mut self, cpu: u32, nanos: u64) {
-        *self.sampled.entry(cpu).or_default() += nanos;
+        // Counters are of CPUs that there are: wild numbers, which damaged files have, are compared with nothing.
+        if cpu < MOST_CPUS {
+            let cpu = cpu as usize;
+            if self.sampled.len() <= cpu {
+                self.sampled.resize(cpu + 1, 0);
+            }
+            self.sampled[cpu] = self.sampled[cpu].saturating_add(nanos);
+        }
     }
 
     /// What the counters say at a time: what is new of it that no sample tells of.
     pub fn counted(&mut self, time: Timestamp, own: &[(u32, Nanoseconds)]) -> Vec<Unseen> {
-        let sampled = |cpu: &u32| self.sampled.get(cpu).copied().unwrap_or(0);
+        let sampled = |cpu: &u32| self.sampled.get(*cpu as usize).copied().unwrap_or(0);
         let since = std::mem::replace(&mut self.last, time);
         let Some(first) = &self.first else {
             self.first = Some(own.iter().map(|(cpu, own)| (*cpu, (own.as_nanos(), sampled(cpu)))).collect());
@@ -158,7 +167,7 @@ mod tests {
             event: 0,
             pid: 1,
             missing: Missing::ShortProcesses,
-            sampled: FxHashMap::default(),
+            sampled: Vec::new(),
             first: None,
             last: Timestamp::default(),
             told: 0.0,
