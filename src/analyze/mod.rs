@@ -39,7 +39,7 @@ mod steps;
 #[cfg(test)]
 mod unseen;
 
-pub use aggregate::collect::{Frame, for_each_frame, frames_of};
+pub use aggregate::frames::{Frame, for_each_frame, frames_of};
 pub use aggregate::replay::{Replay, ReplayEnd};
 pub use aggregate::unwind::SampleUnwinder;
 pub use build_ids::add_build_ids;

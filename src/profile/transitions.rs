@@ -36,31 +36,17 @@ pub(super) struct Transitions {
     /// What is known of lost records.
     pub ends: Ends,
     events: usize,
-    /// By row: samples of each event; then what is to be taken from twice their number, by distance: pairs
-    /// that the ends of streams lack, and twice those of which both are of the row.
-    counts: Vec<u32>,
+    /// By row, and for each row by event.
+    counts: Vec<Counts>,
 }
 
-/// One stream in one block of the sequence.
-struct Stream {
-    event: usize,
-    /// Rows of the latest samples, the newest first.
-    latest: [u32; FARTHEST],
-    /// Samples so far.
-    samples: u64,
-}
-
-impl Default for Stream {
-    fn default() -> Self {
-        Self { event: 0, latest: [NO_ROW; FARTHEST], samples: 0 }
-    }
-}
-
-impl Stream {
-    /// Samples of which the rows are known.
-    fn seen(&self) -> usize {
-        self.samples.min(FARTHEST as u64) as usize
-    }
+/// What is counted of a row's samples of one event.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    samples: u32,
+    /// By distance, the farthest first, what is to be taken from twice their number: pairs that the ends of streams lack, and
+    /// twice those of which both are of the row.
+    lacking: [u32; FARTHEST],
 }
 
 /// What CPUs did last, in one block of the sequence.
@@ -115,9 +101,10 @@ impl Transitions {
         row_of: impl Fn(u32) -> Option<usize>,
     ) -> Self {
         let events = events.max(1);
-        let counts = vec![0; rows * (3 * events + FARTHEST - 2)];
+        let counts = vec![Counts::default(); rows * events];
         let mut transitions = Self { pairs: Pairs::default(), ends: Ends::default(), events, counts };
-        let mut streams: Vec<Stream> = Vec::new();
+        // By stream: the rows of its samples in the block at hand.
+        let mut streams: Vec<Vec<u32>> = Vec::new();
         let mut by_event = vec![0u64; events];
         for block in sequence.blocks() {
             let mut cpus = Cpus::default();
@@ -130,19 +117,14 @@ impl Transitions {
                     }
                 };
                 let row = row_of(cell).filter(|&row| row < rows).map_or(NO_ROW, |row| row as u32);
-                let (cpu, event) = (number / events as u32, number as usize % events);
-                let stream = place_of(&mut streams, number, Stream::default);
-                stream.event = event;
-                transitions.sample(row, stream);
-                cpus.sample(cpu, row, &mut transitions);
-                stream.latest.copy_within(..FARTHEST - 1, 1);
-                stream.latest[0] = row;
-                stream.samples += 1;
-                by_event[event] += 1;
+                place_of(&mut streams, number, Vec::new).push(row);
+                cpus.sample(number / events as u32, row, &mut transitions);
             }
-            for stream in streams.iter_mut().filter(|stream| stream.samples > 0) {
-                transitions.end(stream);
-                *stream = Stream::default();
+            for (number, rows) in streams.iter_mut().enumerate() {
+                let event = number % events;
+                by_event[event] += rows.len() as u64;
+                transitions.stream(event, rows);
+                rows.clear();
             }
         }
         transitions.pairs.samples = by_event.iter().sum::<u64>() as f64;
@@ -157,8 +139,8 @@ impl Transitions {
         if pairs <= 0.0 {
             return 0.0;
         }
-        let width = self.width();
-        let of_rows = self.counts.chunks_exact(width).map(|counts| counts[..self.events].iter().sum::<u32>());
+        let of_rows = self.counts.chunks_exact(self.events);
+        let of_rows = of_rows.map(|counts| counts.iter().map(|of_event| of_event.samples).sum::<u32>());
         let parts = of_rows.map(|samples| f64::from(samples) / all);
         let (of_rows, squares) =
             parts.fold((0.0, 0.0), |(sum, squares), part| (sum + part, squares + part * part));
@@ -166,76 +148,59 @@ impl Transitions {
         if by_chance < 1.0 { ((same / pairs - by_chance) / (1.0 - by_chance)).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// Counts of one row.
-    fn width(&self) -> usize {
-        3 * self.events + FARTHEST - 2
-    }
-
     /// What was counted of a row.
     pub fn of_row(&self, row: usize) -> TransitionsOfRow {
-        let (events, width) = (self.events, self.width());
-        let counts = &self.counts[row * width..][..width];
-        let lacking = |event: usize, distance: usize| f64::from(counts[column(events, event, distance)]);
-        let samples: f64 = counts[..events].iter().copied().map(f64::from).sum();
-        let of_event = |event: usize| {
-            let pairs = 2.0 * f64::from(counts[event]);
-            [pairs - lacking(event, 1), pairs - lacking(event, 2)]
+        let counts = &self.counts[row * self.events..][..self.events];
+        let lacking = |counts: &Counts, distance: usize| f64::from(counts.lacking[FARTHEST - distance]);
+        let samples: f64 = counts.iter().map(|counts| f64::from(counts.samples)).sum();
+        let of_event = |counts: &Counts| {
+            let pairs = 2.0 * f64::from(counts.samples);
+            [pairs - lacking(counts, 1), pairs - lacking(counts, 2)]
         };
+        let farther = |distance: usize| counts.iter().map(|counts| lacking(counts, distance)).sum::<f64>();
         TransitionsOfRow {
             samples,
-            of_events: (0..events).map(of_event).collect(),
-            farther: std::array::from_fn(|at| 2.0 * samples - lacking(0, at + 3)),
+            of_events: counts.iter().map(of_event).collect(),
+            farther: std::array::from_fn(|at| 2.0 * samples - farther(at + 3)),
         }
     }
 
-    fn counts(&mut self, row: u32) -> &mut [u32] {
-        let width = self.width();
-        &mut self.counts[row as usize * width..][..width]
+    #[inline]
+    fn counts(&mut self, row: u32, event: usize) -> &mut Counts {
+        &mut self.counts[row as usize * self.events + event]
     }
 
-    /// A sample that follows what was seen of its stream.
-    fn sample(&mut self, row: u32, stream: &Stream) {
-        if row == NO_ROW {
-            return;
-        }
-        let (events, event) = (self.events, stream.event);
-        let counts = self.counts(row);
-        counts[event] += 1;
-        // Mostly none is, where there are many rows.
-        if stream.latest.iter().fold(false, |any, &other| any | (other == row)) {
-            for (distance, &other) in (1..).zip(&stream.latest) {
-                if other == row {
-                    counts[column(events, event, distance)] += 2;
-                }
-            }
-        }
-        for distance in stream.seen() + 1..=FARTHEST {
-            counts[column(events, event, distance)] += 1;
-        }
-    }
-
-    /// A stream ends, or its block does.
-    fn end(&mut self, stream: &Stream) {
+    /// Counts one stream in one block of the sequence.
+    fn stream(&mut self, event: usize, rows: &[u32]) {
         for (distance, apart) in (1..).zip(&mut self.pairs.apart) {
-            *apart += stream.samples.saturating_sub(distance) as f64;
+            *apart += rows.len().saturating_sub(distance) as f64;
         }
-        let (events, event) = (self.events, stream.event);
-        for (newer, &row) in stream.latest[..stream.seen()].iter().enumerate() {
-            if row != NO_ROW {
-                let counts = self.counts(row);
-                for distance in newer + 1..=FARTHEST {
-                    counts[column(events, event, distance)] += 1;
-                }
+        let are_whole = rows.windows(FARTHEST + 1).filter_map(|window| window.split_last_chunk());
+        for (before, &[row]) in are_whole.filter(|(_, row)| **row != [NO_ROW]) {
+            let counts = self.counts(row, event);
+            counts.samples += 1;
+            // All of them alike, whether they are of the row or not: a CPU does that at once.
+            let mut lacking = counts.lacking;
+            for (lacking, &other) in lacking.iter_mut().zip(before) {
+                *lacking += 2 * u32::from(other == row);
+            }
+            counts.lacking = lacking;
+        }
+        // The first have fewer before them, and the last fewer behind.
+        for (at, &row) in rows.iter().enumerate().take(FARTHEST).filter(|(_, row)| **row != NO_ROW) {
+            let counts = self.counts(row, event);
+            counts.samples += 1;
+            let (beyond, seen) = counts.lacking.split_at_mut(FARTHEST - at);
+            beyond.iter_mut().for_each(|lacking| *lacking += 1);
+            for (lacking, &other) in seen.iter_mut().zip(rows) {
+                *lacking += 2 * u32::from(other == row);
             }
         }
-    }
-}
-
-/// Where a row's counts have a distance. Neighbours and samples two apart are counted by event.
-fn column(events: usize, event: usize, distance: usize) -> usize {
-    match distance {
-        1 | 2 => distance * events + event,
-        farther => 3 * events + farther - 3,
+        for (behind, &row) in rows.iter().rev().enumerate().take(FARTHEST).filter(|(_, row)| **row != NO_ROW)
+        {
+            let beyond = &mut self.counts(row, event).lacking[..FARTHEST - behind];
+            beyond.iter_mut().for_each(|lacking| *lacking += 1);
+        }
     }
 }
 

@@ -3,13 +3,14 @@
 use std::hash::Hasher;
 
 use foldhash::fast::FixedState;
-use perf_data::record::{BranchStack, CpuMode, Sample};
+use perf_data::record::{CpuMode, Sample};
 use rustc_hash::FxHashSet;
 
 use crate::analyze::aggregate::call_paths::CallPaths;
-use crate::analyze::aggregate::function_sets::{FunctionSets, Part};
+use crate::analyze::aggregate::frames::{ChainCallers, Frame, around_own, for_each_caller, own_frame};
+use crate::analyze::aggregate::function_sets::{Adding, FunctionSets, Part};
 use crate::analyze::aggregate::functions::Functions;
-use crate::analyze::aggregate::key_table::{AddressTable, KeyHash, KeyTable, Spaces, hash};
+use crate::analyze::aggregate::key_table::{AddressTable, KeyHash, KeyTable, KnownAddresses, Spaces, hash};
 use crate::analyze::aggregate::unwind::code_mapping;
 use crate::analyze::memory::BYTES_PER_ADDRESS;
 use crate::analyze::options::{Dimensions, FunctionsOfStacks};
@@ -42,6 +43,8 @@ pub struct Collector {
     hashers: [FixedState; 2],
     located: AddressTable,
     code: CodeInterner,
+    /// By address: whether it lies in no known code, or is not told apart.
+    are_nowhere: Vec<bool>,
     paths: CallPaths,
     path: Vec<AddressId>,
     /// Tells return addresses from what chains of frame pointers take for some; `None` where there are no such chains.
@@ -99,6 +102,7 @@ impl Collector {
             hashers: [FixedState::with_seed(1), FixedState::with_seed(2)],
             located: AddressTable::default(),
             code: CodeInterner::default(),
+            are_nowhere: Vec::new(),
             paths: CallPaths::default(),
             path: Vec::new(),
             return_addresses: None,
@@ -317,34 +321,69 @@ impl Collector {
         unwound: &[u64],
     ) -> bool {
         let spaces = self.located.number_of(spaces);
-        sets.begin();
-        let (mut depth, mut is_set) = (1, true);
-        for_each_caller(sample, unwound, |frame| {
-            let Frame { mode, address, is_return } = frame;
-            let key = AddressTable::key(spaces, mode, is_return, address);
-            depth += 1;
-            let part = self.located.find(key).map_or(Part::Unmet, |address| sets.add(address));
-            if matches!(part, Part::Unmet | Part::Unclear) && is_set {
-                is_set = part == Part::Unmet && self.meet(sets, tasks, task, spaces, frame);
+        let parts = match self.add_met(sets, spaces, sample, unwound) {
+            Some(parts) => Some(parts),
+            None => {
+                self.meet_all(sets, tasks, task, spaces, sample, unwound);
+                self.add_met(sets, spaces, sample, unwound)
             }
-        });
-        // Of a path as deep as the kernel follows any, reports say so.
-        is_set && depth < usize::from(DEEPEST_CHAIN)
+        };
+        // What cannot be met is nobody's: there is no memory for it.
+        parts.unwrap_or(false)
     }
 
-    /// Adds to a set a frame whose address was not met in one yet; `false` where more than functions is to be known of it.
+    /// Makes the set of a sample's callers, all of which were met before, and says whether it is all there is to know of them;
+    /// `None` where some were not met.
+    fn add_met(
+        &self,
+        sets: &mut FunctionSets,
+        spaces: u32,
+        sample: &Sample<'_>,
+        unwound: &[u64],
+    ) -> Option<bool> {
+        let known = self.located.known();
+        let mut told = ToldOfCallers { callers: 0, are_met: true, is_clear: true };
+        let mut adding = sets.begin();
+        match ChainCallers::of(sample, unwound) {
+            // Return addresses in functions that have a bit, as nearly all are, in a loop that is as short as can be.
+            Some(mut callers) => loop {
+                let (mode, mut bits) = (callers.mode(), [0; 2]);
+                let passed = callers.pass_returns(|address| {
+                    let found = known.find_at_once(AddressTable::key(spaces, mode, true, address));
+                    let Some([low, high]) = found.and_then(|found| adding.bit(found)) else { return false };
+                    bits = [bits[0] | low, bits[1] | high];
+                    true
+                });
+                if passed > 0 {
+                    adding.add_bits(bits);
+                    told.callers += passed;
+                }
+                let Some(frame) = callers.next() else { break };
+                told.add(known, &mut adding, spaces, frame);
+            },
+            None => for_each_caller(sample, unwound, |frame| told.add(known, &mut adding, spaces, frame)),
+        }
+        adding.end();
+        // Of a path as deep as the kernel follows any, reports say so.
+        let is_set = told.is_clear && 1 + told.callers < usize::from(DEEPEST_CHAIN);
+        told.are_met.then_some(is_set)
+    }
+
+    /// Finds out what each of a sample's callers is to sets.
     #[cold]
-    fn meet(
+    fn meet_all(
         &mut self,
         sets: &mut FunctionSets,
         tasks: &mut Tasks,
         task: TaskId,
         spaces: u32,
-        frame: Frame,
-    ) -> bool {
-        let address = self.located(tasks, task, spaces, frame);
-        sets.meet(address, self.part(tasks, address));
-        sets.add(address) != Part::Unclear
+        sample: &Sample<'_>,
+        unwound: &[u64],
+    ) {
+        for_each_caller(sample, unwound, |frame| {
+            let address = self.located(tasks, task, spaces, frame);
+            sets.meet(address, self.part(tasks, address));
+        });
     }
 
     /// What an address is to the functions of a stack.
@@ -387,20 +426,44 @@ impl Collector {
         path.reserve(1 + sample.callchain.len() + unwound.len());
         let spaces = self.located.number_of(spaces);
         path.extend(own.map(|frame| self.located(tasks, task, spaces, frame)));
-        let mut nowhere = None;
-        for_each_caller(sample, unwound, |frame| {
-            let address = self.located(tasks, task, spaces, frame);
-            // Where a chain of frame pointers goes astray, a hundred frames can be nowhere: they are one.
-            let last = std::mem::replace(&mut nowhere, self.nowhere(tasks, address));
-            if nowhere.is_none() || nowhere != last {
-                path.push(address);
-            }
-        });
+        let with_own = path.len();
+        if !self.add_located(spaces, sample, unwound, &mut path) {
+            path.truncate(with_own);
+            let mut nowhere = None;
+            for_each_caller(sample, unwound, |frame| {
+                let address = self.located(tasks, task, spaces, frame);
+                // Where a chain of frame pointers goes astray, a hundred frames can be nowhere: they are one.
+                let last = std::mem::replace(&mut nowhere, self.nowhere(tasks, address));
+                if nowhere.is_none() || nowhere != last {
+                    path.push(address);
+                }
+            });
+        }
         if !self.no_return_addresses.is_empty() {
             self.end_where_nothing_returns(tasks, &mut path);
         }
         path.reverse();
         self.path = path;
+    }
+
+    /// Adds a sample's callers to a path, innermost first, if its callchain is all there is, and all of it was located before and
+    /// lies in known code; `false` if not.
+    fn add_located(
+        &self,
+        spaces: u32,
+        sample: &Sample<'_>,
+        unwound: &[u64],
+        path: &mut Vec<AddressId>,
+    ) -> bool {
+        let (known, are_nowhere) = (self.located.known(), &self.are_nowhere[..]);
+        let Some(callers) = ChainCallers::of(sample, unwound) else { return false };
+        for Frame { mode, address, is_return } in callers {
+            match known.find(AddressTable::key(spaces, mode, is_return, address)) {
+                Some(found) if are_nowhere.get(found.0 as usize) == Some(&false) => path.push(found),
+                _ => return false,
+            }
+        }
+        true
     }
 
     /// Ends a path, innermost first, before the first of its outermost frames that are no return addresses or lie
@@ -453,6 +516,9 @@ impl Collector {
             self.functions.find(code).unwrap_or_else(|| self.code.intern(code))
         };
         self.located.insert(key, found);
+        for known in (self.are_nowhere.len() as u32..self.code.len() as u32).map(AddressId) {
+            self.are_nowhere.push(self.nowhere(tasks, known).is_some());
+        }
         found
     }
 
@@ -468,34 +534,26 @@ impl Collector {
     }
 }
 
-/// The bytes of a callchain before and behind the entry that is the sampled instruction itself.
-fn around_own<'a>(sample: &Sample<'a>) -> (&'a [u8], &'a [u8]) {
-    let chain = sample.callchain;
-    match own_entry(sample) {
-        Some(own) => (&chain.0[..8 * own], &chain.0[8 * (own + 1)..]),
-        None => (chain.0, &[]),
-    }
+/// What is found out of a sample's callers while their set is made.
+struct ToldOfCallers {
+    callers: usize,
+    /// Sets know what each of them is.
+    are_met: bool,
+    /// There is no more to know of them than their functions.
+    is_clear: bool,
 }
 
-/// Which entry of a sample's callchain is the sampled instruction itself: the first that is no marker.
-///
-/// None is if that entry is of another mode. An event that counts in user mode alone may interrupt the program only when
-/// it is in the kernel already; the callchain then begins with the program's frames, since it has no others.
-#[inline]
-fn own_entry(sample: &Sample<'_>) -> Option<usize> {
-    sample.ip?;
-    let mut mode = sample.mode;
-    for (at, entry) in sample.callchain.entries().enumerate() {
-        if entry < FIRST_MARKER {
-            let is_other = matches!(
-                (sample.mode, mode),
-                (CpuMode::Kernel, CpuMode::User) | (CpuMode::User, CpuMode::Kernel)
-            );
-            return (!is_other).then_some(at);
+impl ToldOfCallers {
+    #[inline(always)]
+    fn add(&mut self, known: KnownAddresses<'_>, adding: &mut Adding<'_>, spaces: u32, frame: Frame) {
+        let Frame { mode, address, is_return } = frame;
+        self.callers += 1;
+        match known.find(AddressTable::key(spaces, mode, is_return, address)).map(|at| adding.add(at)) {
+            Some(Part::Function | Part::Frame) => {}
+            Some(Part::Unclear) => self.is_clear = false,
+            Some(Part::Unmet) | None => self.are_met = false,
         }
-        mode = mode_of_marker(entry).unwrap_or(mode);
     }
-    None
 }
 
 /// A return address is the instruction after the call, which may belong to another line or function.
@@ -506,87 +564,6 @@ fn in_the_call(tasks: &Tasks, mut code: CodeAddress, is_return: bool) -> CodeAdd
         code.address = code.address.saturating_sub(1);
     }
     code
-}
-
-/// A frame of a call stack before it is located.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frame {
-    /// Where it runs.
-    pub mode: CpuMode,
-    /// Its address as recorded.
-    pub address: u64,
-    /// The address is that of the instruction behind the call.
-    pub is_return: bool,
-}
-
-/// Callchain entries from here on are markers of a change of mode (`PERF_CONTEXT_MAX`).
-const FIRST_MARKER: u64 = -4095i64 as u64;
-
-/// The frames of a sample, innermost first.
-pub fn frames_of(sample: &Sample<'_>, unwound: &[u64]) -> Vec<Frame> {
-    let mut frames = Vec::new();
-    for_each_frame(sample, unwound, |frame| frames.push(frame));
-    frames
-}
-
-/// Calls `visit` with the frames of a sample, innermost first: its own address, then the callchain without it, then what
-/// was unwound.
-pub fn for_each_frame(sample: &Sample<'_>, unwound: &[u64], mut visit: impl FnMut(Frame)) {
-    own_frame(sample).into_iter().for_each(&mut visit);
-    for_each_caller(sample, unwound, visit);
-}
-
-fn own_frame(sample: &Sample<'_>) -> Option<Frame> {
-    sample.ip.map(|address| Frame { mode: sample.mode, address, is_return: false })
-}
-
-/// Calls `visit` with the frames of a sample but its own address, innermost first.
-#[inline]
-fn for_each_caller(sample: &Sample<'_>, unwound: &[u64], mut visit: impl FnMut(Frame)) {
-    let mut mode = sample.mode;
-    let mut is_return = false;
-    let own = own_entry(sample);
-    let calls = if unwound.is_empty() { sample.branch_stack.calls() } else { BranchStack::default().calls() };
-    let mut is_in_program = false;
-    for (at, address) in sample.callchain.entries().enumerate() {
-        if address >= FIRST_MARKER {
-            mode = mode_of_marker(address).unwrap_or(mode);
-            is_in_program |= mode == CpuMode::User;
-            is_return = false;
-            continue;
-        }
-        // Of the program itself branches tell more than frame pointers, but for where it was.
-        let is_unwound = mode == CpuMode::User && (!unwound.is_empty() || (is_return && calls.len() > 0));
-        if !is_unwound && own != Some(at) {
-            visit(Frame { mode, address, is_return });
-        }
-        is_return = true;
-    }
-    // Kernel threads have no callers in a program, whatever the CPU still holds.
-    if is_in_program {
-        let is_placed = is_return || (sample.mode == CpuMode::User && sample.ip.is_some());
-        let entered = calls.clone().next().map(|call| call.to).filter(|_| !is_placed);
-        let calls = entered.into_iter().chain(calls.map(|call| call.from));
-        calls.for_each(|address| visit(Frame { mode: CpuMode::User, address, is_return: false }));
-    }
-    // The innermost unwound frame is where the program is: the sampled instruction itself, or where it
-    // entered the kernel.
-    let in_user_mode = sample.mode == CpuMode::User && sample.ip.is_some();
-    for (depth, &address) in unwound.iter().enumerate().skip(usize::from(in_user_mode)) {
-        visit(Frame { mode: CpuMode::User, address, is_return: depth > 0 });
-    }
-}
-
-fn mode_of_marker(marker: u64) -> Option<CpuMode> {
-    match marker as i64 {
-        -32 => Some(CpuMode::Hypervisor),
-        -128 => Some(CpuMode::Kernel),
-        -512 => Some(CpuMode::User),
-        -2048 => Some(CpuMode::GuestKernel),
-        -2176 => Some(CpuMode::GuestKernel),
-        -2560 => Some(CpuMode::GuestUser),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

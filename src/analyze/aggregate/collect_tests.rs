@@ -1,9 +1,10 @@
 use std::collections::HashSet;
 
-use perf_data::record::Callchain;
+use perf_data::record::{BranchStack, Callchain};
 use proptest::prelude::*;
 
 use super::*;
+use crate::analyze::aggregate::frames::{FIRST_MARKER, frames_of, mode_of_marker};
 
 const KERNEL: u64 = -128i64 as u64;
 const USER: u64 = -512i64 as u64;

@@ -26,53 +26,155 @@ pub(crate) enum Part {
     Unclear,
 }
 
+/// Functions that are one bit of a set each.
+const NEAR: usize = 128;
+
 /// Finds the sets of stacks, one after the other. Nearly all frames of nearly all samples come by here.
 #[derive(Debug)]
 pub(crate) struct FunctionSets {
     /// By address.
     known: Vec<Known>,
-    /// The stack at hand. Functions that are on it have its number.
+    /// The first functions that were met, by their bits, and how many there may be.
+    near: Vec<AddressId>,
+    most_near: usize,
+    /// The stack at hand. Far functions that are on it have its number.
     turn: u32,
-    /// Its functions, each once.
-    functions: Vec<AddressId>,
-    /// The sum of what was drawn for them.
-    sum: [u64; 2],
-    /// Its other frames, the innermost first, and how many of them are farther out than all functions.
+    set: Set,
+    /// Its far functions, each once.
+    far: Vec<AddressId>,
+    /// Its other frames, the innermost first.
     frames: Vec<AddressId>,
-    outside: usize,
     hashers: [FixedState; 2],
+}
+
+/// What tells the set of a stack from others, but for frames that are of no function.
+#[derive(Debug, Clone, Copy, Default)]
+struct Set {
+    /// Near functions, a bit each.
+    near: [u64; 2],
+    /// The sum of what was drawn for far functions, and how many they are.
+    sum: [u64; 2],
+    far: u32,
+    /// So many of the other frames are farther out than all functions.
+    outside: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Known {
-    part: Part,
-    /// The last stack that a function was on.
+    kind: Kind,
+    /// The last stack that a far function was on.
     turn: u32,
-    /// A number of its own, as if drawn: a set is known by the sum of those of its functions.
-    drawn: [u64; 2],
+    /// Of a near function its bit; of a far one a number of its own, as if drawn: what a set has of them is known by the sum.
+    words: [u64; 2],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Unmet,
+    Near,
+    Far,
+    Frame,
+    Unclear,
+}
+
+impl Kind {
+    fn part(self) -> Part {
+        match self {
+            Self::Unmet => Part::Unmet,
+            Self::Near | Self::Far => Part::Function,
+            Self::Frame => Part::Frame,
+            Self::Unclear => Part::Unclear,
+        }
+    }
 }
 
 impl Known {
-    const UNMET: Self = Self { part: Part::Unmet, turn: 0, drawn: [0; 2] };
+    const UNMET: Self = Self { kind: Kind::Unmet, turn: 0, words: [0; 2] };
 }
 
 impl Default for FunctionSets {
     fn default() -> Self {
         Self {
             known: Vec::new(),
+            near: Vec::new(),
+            most_near: NEAR,
             turn: 0,
-            functions: Vec::new(),
-            sum: [0; 2],
+            set: Set::default(),
+            far: Vec::new(),
             frames: Vec::new(),
-            outside: 0,
             hashers: [FixedState::with_seed(5), FixedState::with_seed(6)],
         }
     }
 }
 
+/// A set that is being made, in so few words that a loop keeps most of them in registers.
+pub(crate) struct Adding<'s> {
+    known: &'s mut [Known],
+    turn: u32,
+    set: Set,
+    far: &'s mut Vec<AddressId>,
+    frames: &'s mut Vec<AddressId>,
+    made: &'s mut Set,
+}
+
+impl Adding<'_> {
+    /// Adds the next frame, the innermost first, and says what it is. One that was not met yet, or is unclear, is not
+    /// added.
+    #[inline(always)]
+    pub fn add(&mut self, address: AddressId) -> Part {
+        let Some(known) = self.known.get_mut(address.0 as usize) else { return Part::Unmet };
+        let set = &mut self.set;
+        match known.kind {
+            Kind::Near => {
+                set.near[0] |= known.words[0];
+                set.near[1] |= known.words[1];
+                set.outside = 0;
+            }
+            Kind::Far => {
+                set.outside = 0;
+                if known.turn != self.turn {
+                    known.turn = self.turn;
+                    set.sum[0] = set.sum[0].wrapping_add(known.words[0]);
+                    set.sum[1] = set.sum[1].wrapping_add(known.words[1]);
+                    set.far += 1;
+                    self.far.push(address);
+                }
+            }
+            Kind::Frame => {
+                self.frames.push(address);
+                set.outside += 1;
+            }
+            Kind::Unmet | Kind::Unclear => {}
+        }
+        known.kind.part()
+    }
+
+    /// The bit of a function that is near; `None` of all else.
+    #[inline(always)]
+    pub fn bit(&self, address: AddressId) -> Option<[u64; 2]> {
+        let known = self.known.get(address.0 as usize)?;
+        (known.kind == Kind::Near).then_some(known.words)
+    }
+
+    /// Adds the next frames, all of them of functions that have these bits.
+    #[inline(always)]
+    pub fn add_bits(&mut self, [low, high]: [u64; 2]) {
+        let set = &mut self.set;
+        set.near = [set.near[0] | low, set.near[1] | high];
+        set.outside = 0;
+    }
+
+    /// All was added.
+    #[inline(always)]
+    pub fn end(self) {
+        *self.made = self.set;
+    }
+}
+
 impl FunctionSets {
     /// Begins with a stack without frames.
-    pub fn begin(&mut self) {
+    #[inline]
+    pub fn begin(&mut self) -> Adding<'_> {
         self.turn = match self.turn.checked_add(1) {
             Some(turn) => turn,
             None => {
@@ -80,73 +182,70 @@ impl FunctionSets {
                 1
             }
         };
-        self.functions.clear();
-        self.sum = [0; 2];
-        self.frames.clear();
-        self.outside = 0;
+        let Self { known, turn, set, far, frames, .. } = self;
+        far.clear();
+        frames.clear();
+        Adding { known, turn: *turn, set: Set::default(), far, frames, made: set }
     }
 
-    /// Adds the next frame, the innermost first, and says what it is. One that was not met yet, or is unclear, is not
-    /// added.
-    #[inline]
-    pub fn add(&mut self, address: AddressId) -> Part {
-        let Some(known) = self.known.get_mut(address.0 as usize) else { return Part::Unmet };
-        match known.part {
-            Part::Function => {
-                self.outside = 0;
-                if known.turn != self.turn {
-                    known.turn = self.turn;
-                    self.sum[0] = self.sum[0].wrapping_add(known.drawn[0]);
-                    self.sum[1] = self.sum[1].wrapping_add(known.drawn[1]);
-                    self.functions.push(address);
-                }
-            }
-            Part::Frame => {
-                self.frames.push(address);
-                self.outside += 1;
-            }
-            Part::Unmet | Part::Unclear => {}
-        }
-        known.part
-    }
-
-    /// From now on an address is this, for the stack at hand too if it is not on it yet.
+    /// From now on an address is this. A set that is being made is to be begun anew.
     #[cold]
     pub fn meet(&mut self, address: AddressId, part: Part) {
         let at = address.0 as usize;
         if self.known.len() <= at {
             self.known.resize(at + 1, Known::UNMET);
         }
-        // It may be on the stack at hand already.
-        if self.known[at].part == part {
+        if self.known[at].kind.part() == part {
             return;
         }
-        let drawn = self.hashers.each_ref().map(|state| {
+        let (kind, words) = match part {
+            Part::Function if self.near.len() < self.most_near => {
+                let bit = self.near.len();
+                self.near.push(address);
+                let mut words = [0; 2];
+                words[bit / 64] = 1 << (bit % 64);
+                (Kind::Near, words)
+            }
+            Part::Function => (Kind::Far, self.drawn(address)),
+            Part::Frame => (Kind::Frame, [0; 2]),
+            Part::Unmet => (Kind::Unmet, [0; 2]),
+            Part::Unclear => (Kind::Unclear, [0; 2]),
+        };
+        self.known[at] = Known { kind, turn: 0, words };
+    }
+
+    fn drawn(&self, address: AddressId) -> [u64; 2] {
+        self.hashers.each_ref().map(|state| {
             let mut hasher = state.build_hasher();
             hasher.write_u64(0x9e37_79b9_7f4a_7c15 ^ u64::from(address.0));
             hasher.finish()
-        });
-        self.known[at] = Known { part, turn: 0, drawn };
+        })
     }
 
     /// Stands for the set in tables.
+    #[inline]
     pub fn key(&self, spaces: u64) -> KeyHash {
+        let Set { near, sum, far, outside } = self.set;
         hash(&self.hashers, |hasher| {
             hasher.write_u64(spaces);
-            hasher.write_u64((self.outside as u64) << 32 | self.functions.len() as u64);
-            hasher.write_u64(self.sum[0]);
-            hasher.write_u64(self.sum[1]);
+            hasher.write_u64(u64::from(outside) << 32 | u64::from(far));
+            near.into_iter().chain(sum).for_each(|word| hasher.write_u64(word));
             self.frames.iter().for_each(|frame| hasher.write_u32(frame.0));
         })
     }
 
     /// Makes the path that stands for the set, the outermost first.
-    pub fn path(&mut self, path: &mut Vec<AddressId>) {
+    pub fn path(&self, path: &mut Vec<AddressId>) {
         path.clear();
-        self.functions.sort_unstable();
-        let (inside, outside) = self.frames.split_at(self.frames.len() - self.outside);
+        let (inside, outside) = self.frames.split_at(self.frames.len() - self.set.outside as usize);
         path.extend(outside.iter().rev());
-        path.extend(&self.functions);
+        let of_functions = path.len();
+        let is_on_it = |bit: usize| self.set.near[bit / 64] >> (bit % 64) & 1 == 1;
+        path.extend(
+            self.near.iter().enumerate().filter(|(bit, _)| is_on_it(*bit)).map(|(_, function)| function),
+        );
+        path.extend(&self.far);
+        path[of_functions..].sort_unstable();
         path.extend(inside.iter().rev());
     }
 }
@@ -169,17 +268,31 @@ mod tests {
 
     /// Key and path of a stack, given the innermost frame first.
     fn found(sets: &mut FunctionSets, stack: &[u32]) -> Option<((u64, u32), Vec<u32>)> {
-        sets.begin();
-        for &number in stack {
-            let address = AddressId(number);
-            let mut added = sets.add(address);
-            if added == Part::Unmet {
-                sets.meet(address, part(address));
-                added = sets.add(address);
-            }
-            if added == Part::Unclear {
-                return None;
-            }
+        let add = |sets: &mut FunctionSets| -> Vec<Part> {
+            let mut adding = sets.begin();
+            // Every other one as a loop over near functions adds it.
+            let mut add = |(at, &number): (usize, &u32)| match adding.bit(AddressId(number)) {
+                Some(bit) if at % 2 == 1 => {
+                    adding.add_bits(bit);
+                    Part::Function
+                }
+                _ => adding.add(AddressId(number)),
+            };
+            let added = stack.iter().enumerate().map(&mut add).collect();
+            adding.end();
+            added
+        };
+        let mut added = add(sets);
+        if added.contains(&Part::Unmet) {
+            stack
+                .iter()
+                .map(|&number| AddressId(number))
+                .for_each(|address| sets.meet(address, part(address)));
+            added = add(sets);
+        }
+        assert!(!added.contains(&Part::Unmet));
+        if added.contains(&Part::Unclear) {
+            return None;
         }
         let KeyHash { first, second } = sets.key(1);
         let mut path = Vec::new();
@@ -193,8 +306,9 @@ mod tests {
         #[test]
         fn stacks_of_the_same_functions_are_alike(
             stacks in prop::collection::vec(prop::collection::vec(0u32..10, 0..9), 0..120),
+            most_near in 0usize..7,
         ) {
-            let mut sets = FunctionSets::default();
+            let mut sets = FunctionSets { most_near, ..FunctionSets::default() };
             let mut by_path = BTreeMap::new();
             for stack in &stacks {
                 let Some((key, path)) = found(&mut sets, stack) else {
@@ -224,14 +338,38 @@ mod tests {
     fn an_address_can_turn_out_to_be_unclear() {
         let mut sets = FunctionSets::default();
         assert!(found(&mut sets, &[1, 2]).is_some());
+        assert_eq!(sets.near, [AddressId(1), AddressId(2)]);
         sets.meet(AddressId(2), Part::Unclear);
         assert!(found(&mut sets, &[1, 2]).is_none());
         assert!(found(&mut sets, &[1]).is_some());
     }
 
+    /// More functions than bits: the last bit of each word, and the first function beyond.
+    #[test]
+    fn near_and_far_functions_are_one_set() {
+        let mut sets = FunctionSets::default();
+        let functions = || (0..NEAR as u32 + 2).map(AddressId);
+        functions().for_each(|function| sets.meet(function, Part::Function));
+        let mut path_of = |stack: &[u32]| {
+            let mut adding = sets.begin();
+            assert!(stack.iter().all(|&number| adding.add(AddressId(number)) == Part::Function));
+            adding.end();
+            let mut path = Vec::new();
+            sets.path(&mut path);
+            let KeyHash { first, second } = sets.key(0);
+            (path.into_iter().map(|address| address.0).collect::<Vec<_>>(), (first, second))
+        };
+        let (path, key) = path_of(&[129, 63, 128, 0, 127, 64, 63, 129]);
+        assert_eq!(path, [0, 63, 64, 127, 128, 129]);
+        assert_eq!(path_of(&[0, 63, 64, 127, 128, 129]).1, key);
+        for stack in [[63, 64, 127, 128, 129], [0, 63, 64, 127, 128], [0, 64, 127, 128, 129]] {
+            assert_ne!(path_of(&stack).1, key, "{stack:?}");
+        }
+    }
+
     #[test]
     fn turns_begin_anew() {
-        let mut sets = FunctionSets::default();
+        let mut sets = FunctionSets { most_near: 0, ..FunctionSets::default() };
         let first = found(&mut sets, &[1, 2]);
         sets.turn = u32::MAX;
         assert_eq!(found(&mut sets, &[2, 1, 1]), first);

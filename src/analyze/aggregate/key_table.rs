@@ -52,19 +52,7 @@ impl KeyTable {
     /// The number of a key, if it is known.
     #[inline]
     pub fn find(&self, key: KeyHash) -> Option<u32> {
-        let mask = self.entries.len().checked_sub(1)?;
-        let mut at = key.first as usize & mask;
-        loop {
-            // The mask keeps the index in the table.
-            let entry = self.entries.get(at)?;
-            if entry.number == FREE {
-                return None;
-            }
-            if entry.first == key.first && entry.second == key.second {
-                return Some(entry.number);
-            }
-            at = (at + 1) & mask;
-        }
+        find_among(&self.entries, key)
     }
 
     /// Adds a key that is not known, with a number below `u32::MAX`.
@@ -100,6 +88,23 @@ impl KeyTable {
     }
 }
 
+#[inline(always)]
+fn find_among(entries: &[Entry], key: KeyHash) -> Option<u32> {
+    let mask = entries.len().checked_sub(1)?;
+    let mut at = key.first as usize & mask;
+    loop {
+        // The mask keeps the index in the table. Most often it is the first place looked at, and the right one.
+        let entry = entries.get(at)?;
+        if entry.first == key.first && entry.second == key.second && entry.number != FREE {
+            return Some(entry.number);
+        }
+        if entry.number == FREE {
+            return None;
+        }
+        at = (at + 1) & mask;
+    }
+}
+
 /// The numbers of addresses, each in the context that decides what it means: memory maps, mode, and whether the
 /// instruction before it is meant.
 #[derive(Debug, Default)]
@@ -130,7 +135,7 @@ impl AddressTable {
     }
 
     /// The key of an address; `spaces` is what [`AddressTable::number_of`] said.
-    #[inline]
+    #[inline(always)]
     pub fn key(spaces: u32, mode: CpuMode, is_return: bool, address: u64) -> KeyHash {
         // Fibonacci hashing, which loses nothing: the multiplier is odd. The highest bits of the product depend
         // on all of the address, and the table goes by the lowest.
@@ -146,9 +151,37 @@ impl AddressTable {
         self.numbers.find(key).map(AddressId)
     }
 
+    /// For many looks in a row, between which nothing is added.
+    #[inline]
+    pub fn known(&self) -> KnownAddresses<'_> {
+        KnownAddresses { entries: &self.numbers.entries }
+    }
+
     /// Keeps the number of an address that is not known yet.
     pub fn insert(&mut self, key: KeyHash, number: AddressId) {
         self.numbers.insert(key, number.0);
+    }
+}
+
+/// What an [`AddressTable`] knows, in so few words that a loop keeps them in registers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownAddresses<'t> {
+    entries: &'t [Entry],
+}
+
+impl KnownAddresses<'_> {
+    /// See [`AddressTable::find`].
+    #[inline(always)]
+    pub fn find(self, key: KeyHash) -> Option<AddressId> {
+        find_among(self.entries, key).map(AddressId)
+    }
+
+    /// The same by one look, which nearly always is enough; `None` says nothing.
+    #[inline(always)]
+    pub fn find_at_once(self, key: KeyHash) -> Option<AddressId> {
+        let entry = self.entries.get(key.first as usize & self.entries.len().wrapping_sub(1))?;
+        let is_it = entry.first == key.first && entry.second == key.second && entry.number != FREE;
+        is_it.then_some(AddressId(entry.number))
     }
 }
 
@@ -198,8 +231,18 @@ mod tests {
             assert_eq!(known.find(*key), None);
             known.insert(*key, AddressId(number as u32));
         }
+        let mut at_once = 0;
         for (number, key) in keys.iter().enumerate() {
-            assert_eq!(known.find(*key), Some(AddressId(number as u32)));
+            let expected = Some(AddressId(number as u32));
+            assert_eq!((known.find(*key), known.known().find(*key)), (expected, expected));
+            let found = known.known().find_at_once(*key);
+            assert!(found.is_none() || found == expected);
+            at_once += u32::from(found.is_some());
         }
+        // All that is told apart by its context alone begins at one place.
+        assert!(at_once >= 3, "{at_once}");
+        let other = AddressTable::key(0, CpuMode::User, true, 0x1002);
+        assert_eq!((known.known().find(other), known.known().find_at_once(other)), (None, None));
+        assert_eq!(AddressTable::default().known().find_at_once(other), None);
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod call_paths;
 pub(crate) mod cell_counts;
 pub(crate) mod cells;
 pub(crate) mod collect;
+pub(crate) mod frames;
 pub(crate) mod function_sets;
 pub(crate) mod functions;
 pub(crate) mod gather;

@@ -9,7 +9,6 @@
 use std::collections::BTreeMap;
 
 use perf_data::attr::flag;
-use rustc_hash::FxHashMap;
 
 use crate::analyze::aggregate::short_tasks::ShortTasks;
 use crate::analyze::events::{EventRoles, EventUnit};
@@ -20,6 +19,8 @@ use crate::units::{Nanoseconds, Timestamp};
 
 /// Clocks of samples and of counters differ by no more than this share of the time.
 const TOLERATED_SHARE: f64 = 0.02;
+/// Kernels end at 8192 CPUs.
+const MOST_CPUS: u32 = 1 << 13;
 /// Every thread's last tick is missing; of a few threads that is no more than this.
 const TOLERATED: f64 = 20e6;
 
@@ -32,7 +33,7 @@ pub(crate) struct NotSampled {
     pub pid: u32,
     missing: Missing,
     /// What samples stand for by CPU, and how many there are.
-    sampled: FxHashMap<u32, u64>,
+    sampled: Vec<u64>,
     samples: u64,
     /// Where the recording tells when tasks began and ended.
     short: Option<ShortTasks>,
@@ -103,7 +104,7 @@ impl NotSampled {
             event,
             pid,
             missing,
-            sampled: FxHashMap::default(),
+            sampled: Vec::new(),
             samples: 0,
             short: attr.has(flag::TASK).then(ShortTasks::default),
             first: None,
@@ -124,7 +125,14 @@ impl NotSampled {
     /// A sample of the program's clock.
     #[inline]
     pub fn sampled(&mut self, task: u32, cpu: u32, nanos: u64) {
-        *self.sampled.entry(cpu).or_default() += nanos;
+        // Counters are of CPUs that there are: wild numbers, which damaged files have, are compared with nothing.
+        if cpu < MOST_CPUS {
+            let cpu = cpu as usize;
+            if self.sampled.len() <= cpu {
+                self.sampled.resize(cpu + 1, 0);
+            }
+            self.sampled[cpu] = self.sampled[cpu].saturating_add(nanos);
+        }
         self.samples += 1;
         if let Some(short) = &mut self.short {
             short.sampled(task);
@@ -148,7 +156,7 @@ impl NotSampled {
 
     /// Nanoseconds from one sample to the next; without bound before there is one.
     fn period(&self) -> f64 {
-        let all: u64 = self.sampled.values().sum();
+        let all = self.sampled.iter().fold(0, |sum: u64, nanos| sum.saturating_add(*nanos));
         all.checked_div(self.samples).map_or(f64::INFINITY, |period| period as f64)
     }
 
@@ -159,7 +167,7 @@ impl NotSampled {
 
     /// What the counters say at a time: what is new of it that no sample tells of.
     pub fn counted(&mut self, time: Timestamp, own: &[(u32, Nanoseconds)]) -> Vec<Unseen> {
-        let sampled = |cpu: &u32| self.sampled.get(cpu).copied().unwrap_or(0);
+        let sampled = |cpu: &u32| self.sampled.get(*cpu as usize).copied().unwrap_or(0);
         let since = std::mem::replace(&mut self.last, time);
         let Some(first) = &self.first else {
             self.first = Some(own.iter().map(|(cpu, own)| (*cpu, (own.as_nanos(), sampled(cpu)))).collect());
@@ -231,7 +239,7 @@ mod tests {
             event: 0,
             pid: 1,
             missing: Missing::ShortProcesses,
-            sampled: FxHashMap::default(),
+            sampled: Vec::new(),
             samples: 0,
             short: None,
             first: None,

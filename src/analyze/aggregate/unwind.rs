@@ -4,6 +4,7 @@
 use perf_data::format::sample_type;
 use perf_data::record::{Callchain, Sample, UserRegisters};
 
+use crate::analyze::aggregate::frames::entries_of;
 use crate::analyze::options::Options;
 use crate::profile::{HiddenCallers, ModuleKind};
 use crate::recording::Recording;
@@ -297,21 +298,25 @@ pub(crate) fn code_mapping<'a>(tasks: &'a Tasks, mapping: &Mapping) -> CodeMappi
 
 /// What a callchain says of the program's own code; nothing if that was not recorded.
 fn user_part(chain: Callchain<'_>) -> Callchain<'_> {
-    let (entries, _) = chain.0.as_chunks();
-    let part = last_of(entries, CONTEXT_USER.to_le_bytes())
+    let part = last_of(entries_of(chain), CONTEXT_USER)
         .and_then(|last| chain.0.get(size_of::<u64>() * (last + 1)..));
     Callchain(part.unwrap_or_default())
 }
 
-/// The place of the last entry that is this one. Most often that is one of the first of many, so that eight at a time are asked
-/// whether it is among them, which a CPU does at once.
-fn last_of(entries: &[[u8; 8]], wanted: [u8; 8]) -> Option<usize> {
-    let mut start = entries.len();
-    entries.rchunks(8).find_map(|some| {
-        start -= some.len();
-        let has_it = some.iter().fold(false, |has_it, entry| has_it | (*entry == wanted));
-        if has_it { Some(start + some.iter().rposition(|entry| *entry == wanted)?) } else { None }
-    })
+/// The place of the last entry that is this marker. Most often that is one of the first of many. Markers have their highest bit
+/// set, as addresses of programs have not: one look at what eight of them have together tells that none of these is a marker.
+fn last_of(entries: &[[u8; 8]], wanted: u64) -> Option<usize> {
+    let is_wanted = |entry: &[u8; 8]| u64::from_le_bytes(*entry) == wanted;
+    let (first, eights) = entries.as_rchunks::<8>();
+    for (number, eight) in eights.iter().enumerate().rev() {
+        let together = eight.iter().fold(0, |together, entry| together | u64::from_le_bytes(*entry));
+        if together & wanted == wanted
+            && let Some(at) = eight.iter().rposition(is_wanted)
+        {
+            return Some(first.len() + 8 * number + at);
+        }
+    }
+    first.iter().rposition(is_wanted)
 }
 
 #[cfg(test)]
@@ -322,11 +327,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_last_entry_is_found(entries in prop::collection::vec(0u8..4, 0..40)) {
-            let entries: Vec<[u8; 8]> = entries.into_iter().map(|entry| [entry; 8]).collect();
-            for wanted in 0u8..5 {
-                let expected = entries.iter().rposition(|entry| *entry == [wanted; 8]);
-                prop_assert_eq!(last_of(&entries, [wanted; 8]), expected);
+        fn the_last_entry_is_found(entries in prop::collection::vec(0u64..5, 0..40)) {
+            // Of several of them together that are not the marker some have all of its bits.
+            const KINDS: [u64; 5] = [CONTEXT_USER, -128i64 as u64, 0x7fff_1234, 0xffff_ffff_8100_0000, 1];
+            let entries: Vec<u64> = entries.into_iter().map(|kind| KINDS[kind as usize]).collect();
+            let bytes: Vec<[u8; 8]> = entries.iter().map(|entry| entry.to_le_bytes()).collect();
+            for wanted in KINDS {
+                let expected = entries.iter().rposition(|entry| *entry == wanted);
+                prop_assert_eq!(last_of(&bytes, wanted), expected);
             }
         }
     }
