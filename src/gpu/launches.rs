@@ -4,27 +4,18 @@
 //! *outstanding*: it runs or stands in a queue. The GPU's energy above active idle goes to what was
 //! outstanding meanwhile, in equal parts where there are several. So kernels that are launched one
 //! after the other and waited for once share by number and not by their lengths; kernels with a wait of
-//! their own are told apart as well as the sensor's refreshes allow.
+//! their own are told apart as well as the sensor's refreshes allow. Where several take turns within its
+//! refreshes, what each draws is fitted to these, see [`super::kernel_watts`].
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use super::kernel_watts::{KernelWatts, SeenStep};
+pub use super::queue::Outstanding;
+use super::queue::{Queue, Weights};
 use crate::numerics::quantiles::{quantile, weighted};
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
-
-/// One launch: outstanding from its call until a wait for it returned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outstanding {
-    /// When it was launched.
-    pub start: Timestamp,
-    /// When it was known to be done.
-    pub end: Timestamp,
-    /// Whom its joules go to.
-    pub owner: u32,
-    /// The GPU it runs on, where that is known.
-    pub gpu: Option<u32>,
-}
 
 /// A stream of a process, by its handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -182,8 +173,8 @@ impl LaunchTracker {
 pub struct Share {
     /// Energy.
     pub joules: Joules,
-    /// Its variance in square joules, as if between two refreshes of the sensor all of the energy could
-    /// as well have been one owner's.
+    /// Its variance in square joules: of what owners were fitted to draw, or, where nothing could be fitted, as if
+    /// between two refreshes of the sensor all of the energy could as well have been one owner's.
     pub variance: f64,
     /// Time, divided among what was outstanding at once.
     pub busy: Nanoseconds,
@@ -216,6 +207,16 @@ impl Step {
         self.end.since(self.start)
     }
 
+    fn seen(&self) -> SeenStep {
+        SeenStep { start: self.start, end: self.end, energy: self.energy }
+    }
+
+    /// From when it was seen to when the meter moved.
+    fn put_in_time(&mut self, watts: &KernelWatts) {
+        [self.start, self.end] = [self.start, self.end].map(|seen| watts.moved_at(seen));
+        self.doubts = [Nanoseconds::ZERO; 2];
+    }
+
     /// The time between the meter's own moves, as well as it is known.
     fn true_span(&self) -> Nanoseconds {
         let [start, end] = self.doubts.map(|doubt| doubt.as_nanos() / 2);
@@ -238,15 +239,23 @@ pub fn share(
     launches: &[Outstanding],
     refresh: Option<Nanoseconds>,
 ) -> Shares {
-    let steps = steps(readings, refresh);
+    let mut steps = steps(readings, refresh);
     let refresh = refresh.unwrap_or_else(|| typical_span(&steps));
-    let idle_power = active_idle(&steps, launches, refresh);
+    let mut idle_power = active_idle(&steps, launches, refresh);
+    let seen: Vec<SeenStep> = steps.iter().map(Step::seen).collect();
+    let watts = KernelWatts::fit(&seen, launches, idle_power.unwrap_or(Watts::ZERO), refresh);
+    if let Some(watts) = &watts {
+        steps.iter_mut().for_each(|step| step.put_in_time(watts));
+        // Rest is as long as between the meter's own moves.
+        idle_power = active_idle(&steps, launches, refresh).or(idle_power);
+    }
     let idle_watts = idle_power.unwrap_or(Watts::ZERO);
     let mut shares = Shares { idle_power, ..Shares::default() };
     let mut queue = Queue::new(launches);
     // Of the last step with something outstanding: its weights, and when the last of it was done.
     let mut latest: Option<(Weights, Timestamp)> = None;
     let mut block = Block::default();
+    let mut doubt = Doubt::default();
     for step in &steps {
         let (weights, busy_until) = queue.advance(step.start, step.end);
         for (owner, nanos) in &weights {
@@ -259,17 +268,56 @@ pub fn share(
         match latest.as_ref().filter(|(_, until)| step.start.since(*until) <= refresh) {
             Some((weights, _)) => block.add(step, weights.clone(), idle_watts),
             None => {
-                std::mem::take(&mut block).settle(&mut shares);
+                std::mem::take(&mut block).settle(&mut shares, watts.as_ref(), &mut doubt);
                 shares.idle += step.energy;
             }
         }
     }
-    block.settle(&mut shares);
+    block.settle(&mut shares, watts.as_ref(), &mut doubt);
+    if let Some(watts) = &watts {
+        doubt.tell(&mut shares, watts);
+    }
     shares
 }
 
-/// Nanoseconds by owner.
-type Weights = BTreeMap<u32, f64>;
+/// How the joules of owners hang on what each of them is taken to draw.
+#[derive(Debug, Default)]
+struct Doubt {
+    /// Joules of an owner for each whole by which the watts of a column are more.
+    by_column: FxHashMap<(u32, usize), f64>,
+    /// Of owners that share a column: the same of their own watts.
+    own: FxHashMap<u32, f64>,
+}
+
+impl Doubt {
+    /// A step's joules above idling, and each owner's part of them.
+    fn add(&mut self, joules: f64, parts: &[(u32, f64)], watts: &KernelWatts) {
+        if parts.len() < 2 {
+            return;
+        }
+        for (owner, part) in parts {
+            for (other, of_other) in parts {
+                let same = if owner == other { *part } else { 0.0 };
+                let slope = joules * (same - part * of_other) / watts.relative(*other);
+                *self.by_column.entry((*owner, watts.column(*other))).or_default() += slope;
+            }
+            if watts.shares_column(*owner) {
+                *self.own.entry(*owner).or_default() += joules * part * (1.0 - part);
+            }
+        }
+    }
+
+    fn tell(self, shares: &mut Shares, watts: &KernelWatts) {
+        let mut slopes: BTreeMap<u32, Vec<(usize, f64)>> = BTreeMap::new();
+        for ((owner, column), slope) in self.by_column {
+            slopes.entry(owner).or_default().push((column, slope));
+        }
+        for (owner, slopes) in slopes {
+            let own = self.own.get(&owner).map_or(0.0, |slope| (slope * KernelWatts::DIFFER).powi(2));
+            shares.by_owner.entry(owner).or_default().variance = watts.variance(&slopes) + own;
+        }
+    }
+}
 
 /// Steps in a row in which something was outstanding, or just had been. Idling is taken out of all of
 /// them together: step by step, those that were read late would seem to have more than they had, and
@@ -291,20 +339,30 @@ impl Block {
     }
 
     /// Gives the block's energy above idling to the owners, and the rest to idling.
-    fn settle(self, shares: &mut Shares) {
+    fn settle(self, shares: &mut Shares, watts: Option<&KernelWatts>, doubt: &mut Doubt) {
         let positive: Joules = self.steps.iter().map(|(dynamic, _)| *dynamic).sum();
         let dynamic = self.dynamic.max(Joules::ZERO);
         let scale = if positive > Joules::ZERO { dynamic / positive } else { 0.0 };
         let mut given = Joules::ZERO;
         for (step, weights) in &self.steps {
             let joules = *step * scale;
-            let total: f64 = weights.values().sum();
-            for (owner, weight) in weights.iter().filter(|_| total > 0.0) {
-                let part = weight / total;
+            let drawn = |owner: u32, nanos: f64| nanos * watts.map_or(1.0, |watts| watts.relative(owner));
+            let total: f64 = weights.iter().map(|(owner, nanos)| drawn(*owner, *nanos)).sum();
+            if total <= 0.0 {
+                continue;
+            }
+            let parts: Vec<(u32, f64)> =
+                weights.iter().map(|(owner, nanos)| (*owner, drawn(*owner, *nanos) / total)).collect();
+            for (owner, part) in &parts {
                 let share = shares.by_owner.entry(*owner).or_default();
-                share.joules += joules * part;
-                share.variance += joules.as_joules().powi(2) * part * (1.0 - part);
-                given += joules * part;
+                share.joules += joules * *part;
+                given += joules * *part;
+                if watts.is_none() {
+                    share.variance += joules.as_joules().powi(2) * part * (1.0 - part);
+                }
+            }
+            if let Some(watts) = watts {
+                doubt.add(joules.as_joules(), &parts, watts);
             }
         }
         shares.idle += self.energy - given;
@@ -393,59 +451,6 @@ fn merged(launches: &[Outstanding]) -> Vec<(Timestamp, Timestamp)> {
         }
     }
     busy
-}
-
-/// What is outstanding, walked through time.
-struct Queue {
-    /// Beginnings and ends in time order: time, owner, one more or less.
-    changes: Vec<(Timestamp, u32, bool)>,
-    next: usize,
-    now: BTreeMap<u32, u32>,
-    count: u32,
-}
-
-impl Queue {
-    fn new(launches: &[Outstanding]) -> Self {
-        let both = |launch: &Outstanding| {
-            [(launch.start, launch.owner, true), (launch.end.max(launch.start), launch.owner, false)]
-        };
-        let mut changes: Vec<_> = launches.iter().flat_map(both).collect();
-        // A beginning before an end of the same time, so that no count falls below zero.
-        changes.sort_by_key(|(time, owner, begins)| (*time, !begins, *owner));
-        Self { changes, next: 0, now: BTreeMap::new(), count: 0 }
-    }
-
-    /// Nanoseconds by owner between two times, and the last time at which anything was outstanding.
-    fn advance(&mut self, start: Timestamp, end: Timestamp) -> (Weights, Option<Timestamp>) {
-        let mut weights = Weights::new();
-        let mut busy_until = None;
-        let mut time = start;
-        loop {
-            let change = self.changes.get(self.next).copied().filter(|(at, ..)| *at < end);
-            let until = change.map_or(end, |(at, ..)| at.max(time));
-            if self.count > 0 && until > time {
-                let each = until.since(time).as_nanos() as f64 / f64::from(self.count);
-                for (owner, count) in &self.now {
-                    *weights.entry(*owner).or_insert(0.0) += each * f64::from(*count);
-                }
-                busy_until = Some(until);
-            }
-            time = until;
-            let Some((_, owner, begins)) = change else { break };
-            self.next += 1;
-            if begins {
-                *self.now.entry(owner).or_insert(0) += 1;
-                self.count += 1;
-            } else if let Some(count) = self.now.get_mut(&owner) {
-                *count -= 1;
-                self.count -= 1;
-                if *count == 0 {
-                    self.now.remove(&owner);
-                }
-            }
-        }
-        (weights, busy_until)
-    }
 }
 
 #[cfg(test)]

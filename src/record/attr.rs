@@ -65,8 +65,10 @@ pub fn builder(event: &SampledEvent, settings: &AttrSettings, tracking: bool) ->
     let EventSpec { perf_type, config, mut config1, mut config2, modifiers, .. } = event.spec;
     let mut call_graph = settings.call_graph;
     if let Some(probe) = &event.probe {
-        // The path is text of this process, which the kernel reads when the event is opened.
-        (config1, config2) = (probe.path.as_ptr().expose_provenance() as u64, probe.offset);
+        if !probe.by_program {
+            // The path is text of this process, which the kernel reads when the event is opened.
+            (config1, config2) = (probe.path.as_ptr().expose_provenance() as u64, probe.offset);
+        }
         call_graph = if probe.with_call_path { call_graph } else { CallGraph::None };
     }
     let exclude_kernel = modifiers.exclude_kernel || settings.exclude_kernel;

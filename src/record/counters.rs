@@ -150,7 +150,11 @@ impl Counters {
     /// software events, which never take turns, or of events that were chosen to fit at once. None of them
     /// if that cannot be said of every CPU.
     pub fn that_tell_time(&self, events: &[SampledEvent], all_fit: bool) -> Vec<usize> {
-        let runs_always = |event: usize| all_fit || events[event].spec.perf_type == event_type::SOFTWARE;
+        let runs_always = |event: usize| {
+            let SampledEvent { spec, probe, .. } = &events[event];
+            // A probe watches all tasks, whatever the recording does.
+            probe.is_none() && (all_fit || spec.perf_type == event_type::SOFTWARE)
+        };
         let cpus: BTreeSet<u32> = self.counters.iter().map(|open| open.cpu).collect();
         let mut telling = Vec::new();
         for cpu in cpus {

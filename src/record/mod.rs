@@ -40,6 +40,7 @@ mod output;
 mod partial_round;
 mod periods;
 mod pieces;
+mod probe_program;
 mod process_state;
 mod program;
 mod progress;

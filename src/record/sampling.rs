@@ -18,6 +18,7 @@ use crate::record::error::RecordError;
 use crate::record::events::{ChosenEvents, choose_events, clock_instead};
 use crate::record::frequency;
 use crate::record::options::{CallGraph, ControlGroups, SamplingOptions, SamplingRate};
+use crate::record::probe_program::ProbeProgram;
 use crate::record::ring::page_size;
 use crate::record::sampled_event::SampledEvent;
 use crate::record::support::KernelSupport;
@@ -38,6 +39,8 @@ const OTHER_FILES: u64 = 64;
 /// Counters that are ready to start.
 #[derive(Debug)]
 pub struct Sampling {
+    /// What leads probed calls to their counters as long as it lives. It goes before these.
+    _probe_program: Option<ProbeProgram>,
     /// The counters and their rings.
     pub counters: Counters,
     /// What they count.
@@ -156,10 +159,12 @@ impl Sampling {
             events.iter_mut().for_each(name_user_only);
         }
         map_rings(&mut counters, options.call_graph, &mut warnings)?;
+        let probe_program =
+            ProbeProgram::attach(&events, &counters).map_err(RecordError::system("attaching the probes"))?;
         let AttrSettings { exclude_kernel, cgroups, .. } = settings;
         let first = counters.counters.first().map_or(0, OpenCounter::id);
         let cgroups = CgroupNames::find(roots, first).filter(|_| cgroups);
-        Ok(Self { counters, events, exclude_kernel, cgroups, warnings, notes })
+        Ok(Self { counters, events, exclude_kernel, cgroups, warnings, notes, _probe_program: probe_program })
     }
 
     /// Starts the counters. With `on_exec`, those of the program start with its `exec`, and only probes are left to
@@ -240,7 +245,8 @@ fn allow_files(events: &[SampledEvent], scope: &Scope, cpus: &[u32]) -> Result<(
     let tasks = scope.counters_per_cpu();
     let per_task: usize =
         events.iter().map(|event| cpus.iter().filter(|&&cpu| event.spec.counts_on(cpu)).count()).sum();
-    let needed = (per_task * tasks) as u64 + OTHER_FILES;
+    let probes = events.iter().filter(|event| event.probe.is_some()).count();
+    let needed = (per_task * tasks + probes) as u64 + OTHER_FILES;
     file_limit::raise_to(needed).map_err(|limit| RecordError::TooManyFiles {
         needed,
         events: events.len(),

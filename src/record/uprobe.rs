@@ -24,6 +24,10 @@ pub struct Uprobe {
     pub with_call_path: bool,
     /// Bytes of the stack to copy, a multiple of eight; 0: none beyond what the call path needs.
     pub stack_bytes: u32,
+    /// It fires when the function returns, not when it is called.
+    pub on_return: bool,
+    /// A program in the kernel hands its calls over, and not an event of the kernel's uprobes for each CPU.
+    pub by_program: bool,
 }
 
 /// How the kernel wants uprobes asked for.

@@ -128,7 +128,7 @@ const fn in_stream(name: &'static str, call: GpuCall, argument: usize, stream: u
 
 /// Functions of the driver, `libcuda.so.1`. Those that end in `_ptsz` and `_ptds` are the same with a
 /// default stream for each thread.
-pub const DRIVER_FUNCTIONS: [GpuFunction; 27] = [
+pub const DRIVER_FUNCTIONS: [GpuFunction; 28] = [
     in_stream("cuLaunchKernel", GpuCall::Launch, 0, 8),
     in_stream("cuLaunchKernel_ptsz", GpuCall::Launch, 0, 8),
     // The stream lies in a structure of the program.
@@ -139,6 +139,8 @@ pub const DRIVER_FUNCTIONS: [GpuFunction; 27] = [
     in_stream("cuGraphLaunch", GpuCall::GraphLaunch, 0, 1),
     in_stream("cuGraphLaunch_ptsz", GpuCall::GraphLaunch, 0, 1),
     function("cuCtxSynchronize", GpuCall::Wait, 0),
+    // What CUDA 13's runtime calls to wait for the whole device.
+    function("cuCtxSynchronize_v2", GpuCall::Wait, 0),
     in_stream("cuStreamSynchronize", GpuCall::Wait, 0, 0),
     in_stream("cuStreamSynchronize_ptsz", GpuCall::Wait, 0, 0),
     function(EVENT_SYNCHRONIZE[0], GpuCall::Wait, 0),

@@ -51,6 +51,19 @@ fn launches_through_a_runtime_in_the_program_count_once() {
     assert_eq!(launches, 6, "{rows:#?}");
 }
 
+/// As a program built by nvcc 13 did beside a real card: its runtime gets the driver's handle of a kernel, and waits by
+/// a function of the driver that earlier ones do not have.
+#[test]
+fn launches_by_the_drivers_handles_are_named_and_waited_for() {
+    let Some(stage) = Stage::set("", &[]) else { return };
+    assert_succeeded(&stage.record("handles", &["--gpu", &stage.cuda_lib()]));
+    let report = stage.json(&["--by", "kernel"]);
+    assert_shared_out(&report, "heat", "cool");
+    let rows = report["rows"].as_array().expect("rows");
+    let launches: u64 = rows.iter().filter_map(|row| row["self_samples"].as_u64()).sum();
+    assert_eq!(launches, 6, "{rows:#?}");
+}
+
 #[test]
 fn a_program_under_probes_makes_threads_and_their_launches_count() {
     let Some(stage) = Stage::set("", &[]) else { return };

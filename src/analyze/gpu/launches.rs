@@ -161,9 +161,10 @@ impl Launches {
             GpuCall::GraphLaunch => Some(tasks.gpu_kernel(&format!("graph at {handle:#x}"))),
             GpuCall::RuntimeLaunch => {
                 self.in_runtime.insert(tid);
-                Some(match run_name {
+                // Programs built by CUDA 13 give the runtime the driver's handle.
+                Some(match run_name.or_else(|| self.facts.name(pid, handle)) {
                     Some(name) => tasks.gpu_kernel(name),
-                    // The runtime knows a kernel by the function of the program that stands for it.
+                    // Earlier ones give it the function of the program that stands for the kernel.
                     None => tasks.locate(task, CpuMode::User, handle),
                 })
             }

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
+use perf_data::format::event_type;
 use perf_event::Builder;
 
 use crate::hardware::{DomainKind, MachineInfo, Method};
@@ -15,6 +16,7 @@ use crate::meter::Discovery;
 use crate::record::attr::{self, AttrSettings};
 use crate::record::error::RecordError;
 use crate::record::options::{CallGraph, GpuLaunches, LaunchOptions, SamplingRate, TargetTasks};
+use crate::record::probe_program::ProbeProgram;
 use crate::record::sampled_event::SampledEvent;
 use crate::record::support::KernelSupport;
 use crate::record::uprobe::{Uprobe, UprobePmu, kernel_path, offsets};
@@ -98,7 +100,15 @@ fn find(
             if tells_gpu(function.call) && !several_gpus {
                 continue;
             }
-            let place = Uprobe { path, offset, registers, with_call_path: false, stack_bytes: 0 };
+            let place = Uprobe {
+                path,
+                offset,
+                registers,
+                with_call_path: false,
+                stack_bytes: 0,
+                on_return: false,
+                by_program: false,
+            };
             probes.push(probe(pmu, function.call, name, place.clone()));
             probes.extend(function.call.on_return().map(|call| probe(pmu, call, name, place)));
         }
@@ -106,8 +116,25 @@ fn find(
     let first = probes.first().ok_or_else(|| {
         "CUDA's driver library libcuda.so.1 is not found; name it with --cuda-lib".to_owned()
     })?;
-    try_out(first)?;
+    let program = first.probe.as_ref().is_some_and(|probe| ProbeProgram::try_out(probe).is_ok());
+    if program {
+        probes.iter_mut().for_each(hand_over_by_program);
+    } else {
+        // An older kernel, or one that keeps programs to others than this user.
+        try_out(first)?;
+    }
     Ok(probes)
+}
+
+/// Of one program for all probes, an event is where samples are written to.
+fn hand_over_by_program(event: &mut SampledEvent) {
+    let name = std::mem::take(&mut event.spec.name);
+    let output = event_type::SOFTWARE_BPF_OUTPUT;
+    event.spec = EventSpec {
+        period: event.spec.period,
+        ..EventSpec::plain(&name, "software", event_type::SOFTWARE, output)
+    };
+    event.probe.iter_mut().for_each(|probe| probe.by_program = true);
 }
 
 fn probe(pmu: UprobePmu, call: GpuCall, function: &str, place: Uprobe) -> SampledEvent {
@@ -122,7 +149,7 @@ fn probe(pmu: UprobePmu, call: GpuCall, function: &str, place: Uprobe) -> Sample
         GpuCall::Launch => ARGUMENTS_STACK_BYTES,
         _ => 0,
     };
-    let probe = Some(Uprobe { with_call_path, stack_bytes, ..place });
+    let probe = Some(Uprobe { with_call_path, stack_bytes, on_return, ..place });
     SampledEvent { probe, ..SampledEvent::new(spec, None, SamplingRate::Period(1)) }
 }
 

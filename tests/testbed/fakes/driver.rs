@@ -130,6 +130,11 @@ pub extern "C" fn cuCtxSynchronize() -> c_int {
 }
 
 #[unsafe(no_mangle)]
+pub extern "C" fn cuCtxSynchronize_v2(_context: *mut c_void) -> c_int {
+    wait_until(done_at(None))
+}
+
+#[unsafe(no_mangle)]
 pub extern "C" fn cuStreamSynchronize(stream: *mut c_void) -> c_int {
     wait_until(done_at(Some(stream.addr())))
 }

@@ -1,4 +1,4 @@
-/* Launches kernels and waits for them: `launcher LIBCUDA driver|thread|runtime|batch|streams|killed|storm|two|forever PAUSE_MS`. The "assembler"
+/* Launches kernels and waits for them: `launcher LIBCUDA driver|thread|runtime|handles|batch|streams|killed|storm|two|forever PAUSE_MS`. The "assembler"
    of the fake driver counts the instructions between LOOP: and the branch. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,6 +15,7 @@ static int (*get)(void **, void *, const char *);
 static int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
                      void **, void **);
 static int (*synchronize)(void);
+static int (*synchronize_context)(void *);
 static uint64_t results[2];
 
 static void *kernel(const char *name, int divisions) {
@@ -44,14 +45,23 @@ __attribute__((noinline)) void device_cool(void) { asm volatile("# cool"); }
 static void *heat_handle, *cool_handle;
 
 __attribute__((noinline)) int cudaLaunchKernel(const void *stub, unsigned turns) {
-  start(stub == (const void *)device_heat ? heat_handle : cool_handle, turns);
+  int is_heat = stub == (const void *)device_heat || stub == heat_handle;
+  start(is_heat ? heat_handle : cool_handle, turns);
   return 0;
 }
 
 __attribute__((noinline)) int cudaDeviceSynchronize(void) { return synchronize(); }
 
+/* As programs built by CUDA 13 do it: the runtime is given the driver's handle, and waits by another function. */
+static void launch_by_handle(void *handle, unsigned turns) {
+  cudaLaunchKernel(handle, turns);
+  synchronize_context(0);
+}
+
 __attribute__((noinline)) void train(unsigned turns, int runtime) {
-  if (runtime) {
+  if (runtime == 2) {
+    launch_by_handle(heat_handle, turns);
+  } else if (runtime) {
     cudaLaunchKernel((const void *)device_heat, turns);
     cudaDeviceSynchronize();
   } else {
@@ -62,7 +72,9 @@ __attribute__((noinline)) void train(unsigned turns, int runtime) {
 }
 
 __attribute__((noinline)) void infer(unsigned turns, int runtime) {
-  if (runtime) {
+  if (runtime == 2) {
+    launch_by_handle(cool_handle, turns);
+  } else if (runtime) {
     cudaLaunchKernel((const void *)device_cool, turns);
     cudaDeviceSynchronize();
   } else {
@@ -144,6 +156,7 @@ int main(int argc, char **argv) {
   get = dlsym(library, "cuModuleGetFunction");
   launch = dlsym(library, "cuLaunchKernel");
   synchronize = dlsym(library, "cuCtxSynchronize");
+  synchronize_context = dlsym(library, "cuCtxSynchronize_v2");
   unsigned pause = atoi(argv[3]);
   heat_handle = kernel("_Z4heatPf", 10);
   cool_handle = kernel("_Z4coolPf", 1);
@@ -177,10 +190,11 @@ int main(int argc, char **argv) {
     storm(pause);
     return 0;
   }
+  int runtime = !strcmp(argv[2], "handles") ? 2 : !strcmp(argv[2], "runtime");
   for (int round = 0; round < 3; round++) {
-    train(500000, !strcmp(argv[2], "runtime"));
+    train(500000, runtime);
     pause_ms(pause);
-    infer(500000, !strcmp(argv[2], "runtime"));
+    infer(500000, runtime);
     pause_ms(pause);
   }
   return 0;
