@@ -5,7 +5,7 @@
 //! outstanding meanwhile, in equal parts where there are several. So kernels that are launched one
 //! after the other and waited for once share by number and not by their lengths; kernels with a wait of
 //! their own are told apart as well as the sensor's refreshes allow. Where several take turns within its
-//! refreshes, what each draws is fitted to these, see [`super::kernel_watts`].
+//! refreshes, what each draws is fitted to these, see `kernel_watts.rs`.
 
 use std::collections::BTreeMap;
 

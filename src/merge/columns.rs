@@ -98,15 +98,19 @@ impl Columns {
     pub fn weigh_watts_errors(&self, parts: &[Profile], domains: &mut [DomainEnergy]) {
         for (column, domain) in domains.iter_mut().enumerate() {
             let mut sums = (0.0, 0.0);
+            let mut most = (f64::INFINITY, 0.0_f64);
             for (part, index) in self.domains_of(column, 0..parts.len()) {
                 let DomainEnergy { info, balance } = &parts[part].domains[index];
                 if info.method == Method::Estimated {
                     let joules = balance.measured.as_joules();
-                    sums = (sums.0 + joules * info.error_of_watts(), sums.1 + joules);
+                    let error = info.error_of_watts();
+                    sums = (sums.0 + joules * error, sums.1 + joules);
+                    most = (most.0.min(error), most.1.max(error));
                 }
             }
             if sums.1 > 0.0 {
-                domain.info.watts_error = Some(sums.0 / sums.1);
+                // A mean of equals is that, to the last bit: by it reports tell whose watts they are.
+                domain.info.watts_error = Some((sums.0 / sums.1).clamp(most.0, most.1));
             }
         }
     }
@@ -322,6 +326,23 @@ mod tests {
         }
         assert_eq!(said(&[users.clone(), recorded("d", 5, (1.5, 0.0))]), 0);
         assert_eq!(said(&[users, recorded("e", 10, (9.0, 0.0))]), 0, "one after the other");
+    }
+
+    /// 0.6 of several recordings is 0.6, and not a little less.
+    #[test]
+    fn a_mean_of_equal_errors_is_that_error() {
+        for joules in [&[21.005, 28.752, 28.431, 28.856][..], &[0.1, 0.1, 0.1], &[0.3, 0.1]] {
+            let of = |joules: &f64| {
+                let mut part = part(&[("package", None, Method::Estimated)]);
+                part.domains[0].info.watts_error = Some(0.6);
+                part.domains[0].balance.measured = Joules::from_joules(*joules);
+                part
+            };
+            let parts: Vec<Profile> = joules.iter().map(of).collect();
+            let mut domains = vec![parts[0].domains[0].clone()];
+            Columns::of(&parts).weigh_watts_errors(&parts, &mut domains);
+            assert_eq!(domains[0].info.watts_error, Some(0.6), "{joules:?}");
+        }
     }
 
     #[test]
