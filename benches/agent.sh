@@ -15,10 +15,14 @@ folder=$(mktemp -d)
 cc -O2 -o "$folder/processes" "$(dirname "$0")/processes.c"
 agent= spin= short= watch=
 end() {
+    status=$?
+    # Of a run that ends half way, what the agent said may tell why.
+    [ $status -eq 0 ] || { echo "exit status $status; the agent said:"; cat "$folder/said"; } >&2 || :
     for process in $agent $spin $short $watch; do kill "$process" 2>/dev/null || :; done
     rm -rf "$folder"
 }
-trap end EXIT INT TERM
+trap end EXIT
+trap 'exit 130' INT TERM
 sh -c 'while :; do :; done' & spin=$!
 "$folder/processes" "$rate" "$seconds" >"$folder/started" & short=$!
 "$eprof" agent -o "$folder/tables" --listen 127.0.0.1:0 "$@" 2>"$folder/said" & agent=$!

@@ -164,12 +164,6 @@ impl fmt::Display for Counts {
     }
 }
 
-/// What is said of windows that a database had and has no more.
-pub(super) fn lost(count: usize, name: &str) -> String {
-    let windows = if count == 1 { "window that is" } else { "windows that are" };
-    format!("{name} acknowledged {count} {windows} not there any more: sent again")
-}
-
 /// Sends until nothing waits, or nothing has gone well for so long.
 fn push(
     sender: &mut Sender,
@@ -192,10 +186,8 @@ fn push(
                 counts.rows += step.pushed.rows;
                 counts.broken += step.left_out.len();
                 counts.waiting = step.waiting;
-                if step.lost > 0 {
-                    counts.there = counts.there.saturating_sub(step.lost);
-                    output::warn([lost(step.lost, &name)]);
-                }
+                counts.there = counts.there.saturating_sub(step.lost);
+                output::warn(step.lost_told(&name));
                 output::warn(step.left_out.iter().map(|why| format!("left out: {why}")));
                 if step.waiting == 0 {
                     return Ok(());

@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use eprof::profile::BALANCE_TOLERANCE;
 
 use crate::dimension::Dimension;
+use crate::does_not_add_up::DoesNotAddUp;
 use crate::doubt::{Doubt, OF_SAMPLES};
 use crate::rows::Columns;
 use crate::sources::Sources;
-use crate::store::{DoesNotAddUp, Store};
+use crate::store::Store;
 
 /// One row of an answer.
 #[derive(Debug, Clone, Default, PartialEq)]

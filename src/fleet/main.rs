@@ -24,6 +24,7 @@ mod ask;
 mod balance;
 mod dialect;
 mod dimension;
+mod does_not_add_up;
 mod doubt;
 mod engine;
 mod filter;

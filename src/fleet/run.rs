@@ -12,10 +12,11 @@ use crate::args::{Args, DiffArgs, FlamegraphArgs, Picture, Question, ReportArgs,
 use crate::ask::{self, Doubted, Function};
 use crate::balance::{self, Row, Whole};
 use crate::dimension::Dimension;
+use crate::does_not_add_up::DoesNotAddUp;
 use crate::doubt::{self, Doubt};
 use crate::filter::Filter;
 use crate::place::Place;
-use crate::store::{DoesNotAddUp, Store};
+use crate::store::Store;
 use crate::{engine, flamegraph, output};
 
 /// Answers.

@@ -9,18 +9,13 @@ use eprof::units::Joules;
 
 use crate::args::{Reached, Selected};
 use crate::balance::{self, Row, Sum};
+use crate::does_not_add_up::DoesNotAddUp;
 use crate::engine::Engine;
 use crate::filter::Filter;
 use crate::place::Place;
 use crate::rows::Columns;
 use crate::sources::Sources;
 use crate::when::When;
-
-/// Sums of one place that should be equal and are not. Windows may have come or gone in between: then they are when they are asked
-/// again.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct DoesNotAddUp(pub String);
 
 /// The tables of a place, and what of them is selected.
 pub struct Store {

@@ -181,8 +181,8 @@ struct Step {
     sent: usize,
     /// Windows that nobody will get, and why.
     given_up: Vec<String>,
-    /// Windows that the receiver had and has no more.
-    again: usize,
+    /// What is said of windows that the receiver had and has no more.
+    again: Option<String>,
     waiting: usize,
 }
 
@@ -192,7 +192,7 @@ impl Sends for clickhouse::Sender {
         let mut given_up: Vec<String> = step.left_out.iter().map(ToString::to_string).collect();
         given_up
             .extend((0..step.gone).map(|_| "it was removed for age or room before it was sent".to_owned()));
-        let again = step.lost;
+        let again = step.lost_told(&self.server().target().name());
         Ok(Step { sent: step.pushed.windows, given_up, again, waiting: step.waiting })
     }
 
@@ -204,7 +204,7 @@ impl Sends for clickhouse::Sender {
 impl Sends for otlp::Sender {
     fn step(&mut self) -> Result<Step, Failure> {
         let otlp::Step { sent, given_up, waiting } = Self::step(self)?;
-        Ok(Step { sent, given_up, again: 0, waiting })
+        Ok(Step { sent, given_up, again: None, waiting })
     }
 
     fn count(&self) -> Count {
@@ -322,9 +322,8 @@ impl Loop {
                     }
                     self.backoff.succeeded();
                     self.count(&step);
-                    if step.again > 0 {
-                        let lost = crate::cli::push::lost(step.again, &self.name);
-                        self.log.say(self.kind, format_args!("warning: {lost}"));
+                    if let Some(again) = &step.again {
+                        self.log.say(self.kind, format_args!("warning: {again}"));
                     }
                     for why in &step.given_up {
                         self.log.say(

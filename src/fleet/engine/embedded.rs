@@ -18,9 +18,9 @@ use eprof::report::store::schema::{TABLES, VERSION_KEY};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use super::version::check_version;
+use crate::does_not_add_up::DoesNotAddUp;
 use crate::memory;
 use crate::rows::Columns;
-use crate::store::DoesNotAddUp;
 
 /// The embedded engine with the tables of a folder.
 pub struct Embedded {

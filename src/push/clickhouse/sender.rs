@@ -52,6 +52,18 @@ pub struct Step {
     pub waiting: usize,
 }
 
+impl Step {
+    /// What is said of windows that the server of this name had and has no more.
+    pub fn lost_told(&self, name: &str) -> Option<String> {
+        let windows = match self.lost {
+            0 => return None,
+            1 => "1 window that is".to_owned(),
+            count => format!("{count} windows that are"),
+        };
+        Some(format!("{name} acknowledged {windows} not there any more: sent again"))
+    }
+}
+
 impl Sender {
     /// Of a folder. Nothing is sent yet.
     ///
