@@ -27,9 +27,10 @@ Examples:
   eprof push --print-tables | clickhouse-client -d energy -n     where eprof may not make tables
   eprof fleet report clickhouse://db:8123/energy      where the joules went
 
-What the database has acknowledged is remembered in the folder, and compared with what it has: what is gone, as of a database that
-was made anew, is sent again. Of what has lost a part of its rows `eprof fleet` refuses to answer: --again. A server that is away is tried again; what was sent twice
-counts once in `eprof fleet`. Who asks the tables by SQL of their own takes of each recording the last push alone:
+What the database has acknowledged is remembered in the folder, and compared with what it has: what is gone, as of a
+database that was made anew, is sent again. Where a part of a window's rows is lost, `eprof fleet` refuses to answer:
+push --again. A server that is away is tried again; what was sent twice counts once in `eprof fleet`. Who asks the tables
+by SQL of their own takes of each recording the last push alone:
   SELECT SUM(joules) FROM samples WHERE is_top = 1
     AND (recording, push) IN (SELECT recording, MAX(push) FROM pushes GROUP BY recording)
 Recordings of one machine and one time belong into one export: two exports of them are two of its meters' joules.
