@@ -1,12 +1,12 @@
 //! Several recordings as one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use eprof::analyze::{Dimensions, MemoryLimit};
-use eprof::merge::merge;
+use eprof::merge::{InTime, lacking_slices, merge};
 use eprof::profile::Profile;
 use eprof::recording::Recording;
 use eprof::recording::node_meters::{self, NodeMeters};
@@ -35,29 +35,19 @@ impl InputArgs {
         let meters = node_meters(paths);
         let (mut profiles, mut symbols, mut subjects) = (Vec::new(), Vec::new(), Vec::new());
         for path in paths {
-            let name = path.display().to_string();
-            let Loaded { analysis, symbols: of_one, subject, .. } = self
-                .read(path, needed, memory, &meters)
-                .map_err(|error| naming(error, &name))
-                .context(NAMED)?;
-            let mut profile = match analysis {
-                Found::Text(profile) => *profile,
-                Found::Recording(analysis) => match analysis.into_whole() {
-                    Some(profile) => profile,
-                    None => bail!(
-                        "{name} has more call stacks than there is memory for beside the other {} recordings: give \
-                         more by --memory, or report fewer at once",
-                        paths.len() - 1
-                    ),
-                },
-            };
-            profile.recordings.resize_with(1, Default::default);
-            profile.recordings[0].name = Some(name);
+            let (profile, of_one, subject) = self.read_one_of(paths.len(), path, needed, memory, &meters)?;
             profiles.push(profile);
             symbols.push(of_one);
             subjects.push(subject);
         }
-        let merged = merge(profiles);
+        // Few share threads for a part of their time. These are read once more, so that not all are kept in time.
+        let lacking = if needed.slices { Vec::new() } else { lacking_slices(&profiles) };
+        for at in lacking.into_iter().filter(|&at| paths[at].is_file()) {
+            let in_time = Needed { slices: true, ..needed };
+            let (profile, of_one, _) = self.read_one_of(paths.len(), &paths[at], in_time, memory, &meters)?;
+            (profiles[at], symbols[at]) = (profile, of_one);
+        }
+        let merged = merge(profiles, if needed.slices { InTime::Told } else { InTime::LeftOut });
         let mut all = Symbols::default();
         let (mut modules, mut addresses) = (0, 0);
         for (&number, part) in merged.order.iter().zip(&merged.profile.merged) {
@@ -78,6 +68,34 @@ impl InputArgs {
             // Nobody looks for more of several recordings.
             symbolizer: Symbolizer::new(SymbolizeOptions::default()),
         })
+    }
+
+    /// One of so many recordings: its profile, names, and what was recorded.
+    fn read_one_of(
+        &self,
+        count: usize,
+        path: &Path,
+        needed: Needed,
+        memory: MemoryLimit,
+        meters: &NodeMeters,
+    ) -> anyhow::Result<(Profile, Symbols, Option<String>)> {
+        let name = path.display().to_string();
+        let Loaded { analysis, symbols, subject, .. } =
+            self.read(path, needed, memory, meters).map_err(|error| naming(error, &name)).context(NAMED)?;
+        let mut profile = match analysis {
+            Found::Text(profile) => *profile,
+            Found::Recording(analysis) => match analysis.into_whole() {
+                Some(profile) => profile,
+                None => bail!(
+                    "{name} has more call stacks than there is memory for beside the other {} recordings: give more by \
+                     --memory, or report fewer at once",
+                    count - 1
+                ),
+            },
+        };
+        profile.recordings.resize_with(1, Default::default);
+        profile.recordings[0].name = Some(name);
+        Ok((profile, symbols, subject))
     }
 }
 

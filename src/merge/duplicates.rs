@@ -1,14 +1,12 @@
 //! What more than one recording has.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::chance;
+use super::holders::{self, Shared};
 use super::machines::{Machines, overlap, times};
 use super::notes::title;
-use super::slices;
-use crate::profile::{Cell, Origin, Profile};
-use crate::units::{Joules, Nanoseconds, Timestamp};
+use super::{chance, slices, taking};
+use crate::profile::{Origin, Profile};
 
 /// Leaves out recordings that are there already: copies of a file. Of copies that are not equally long, as one that was cut off,
 /// the longest stays.
@@ -51,9 +49,6 @@ pub(super) fn drop_repeated(numbered: &mut Vec<(usize, Profile)>) -> Vec<String>
     warnings
 }
 
-/// A thread of one machine.
-type Task = (usize, Option<u64>, u32, u32);
-
 /// What was taken away from recordings, since others have it.
 pub(super) struct Taken {
     pub warnings: Vec<String>,
@@ -64,106 +59,57 @@ pub(super) struct Taken {
     pub variances: Vec<Vec<f64>>,
 }
 
-/// A recording that has a thread.
-#[derive(Clone, Copy)]
-struct Holder {
-    part: usize,
-    /// The thread, by its number there.
-    thread: u32,
-    seen: Seen,
-}
-
-/// What samples say of the time that a thread ran.
-#[derive(Clone, Copy, Default)]
-struct Seen {
-    is_there: bool,
-    time: Nanoseconds,
-    /// Its variance, in square seconds: that of a count of samples.
-    variance: f64,
-}
-
-impl Seen {
-    fn add(&mut self, cell: &Cell) {
-        self.is_there |= cell.samples > 0;
-        self.time += cell.time;
-        self.variance += chance::variance(cell.time.as_secs_f64(), cell.samples);
-    }
-
-    /// It is longer than the other one by more than chance.
-    fn exceeds(&self, other: &Self) -> bool {
-        let more = self.time.as_secs_f64() - other.time.as_secs_f64();
-        !chance::explains(more, self.variance + other.variance)
-    }
-}
-
-/// Takes threads that recordings of one time share from one of them. In the others their joules are other processes', as the
-/// joules of all that is not recorded.
-///
-/// That one is a recording of these threads, as a rank's, if a recording of everything, as its node's, has no more of them
-/// than chance tells: the former counted exactly how long they ran, and knows whose they are. Else it is the one that charged
-/// them with most time.
+/// Takes threads that recordings of one time share from one of them where it recorded, and from the others where it did not. In
+/// those their joules are other processes' else, as the joules of all that is not recorded.
 pub(super) fn take_once(parts: &mut [Profile], machines: &Machines) -> Taken {
     leave_recorders_out(parts, machines);
-    let of_system: Vec<bool> = parts.iter().map(is_of_system).collect();
     let mut variances: Vec<Vec<f64>> = parts.iter().map(|part| vec![0.0; part.domains.len()]).collect();
-    let mut taken_away: BTreeMap<(usize, usize), (u32, u32)> = BTreeMap::new();
-    for ((_, _, pid, _), mut holders) in holders(parts, machines) {
-        let longest_chosen = holders.iter().filter(|holder| !of_system[holder.part]);
-        let longest_chosen = longest_chosen.max_by_key(|holder| holder.seen.time).map(|holder| holder.seen);
-        let comes_later = |holder: &Holder| {
-            of_system[holder.part] && longest_chosen.is_some_and(|chosen| !holder.seen.exceeds(&chosen))
-        };
-        holders.sort_by_key(|holder| (comes_later(holder), Reverse(holder.seen.time), holder.part));
-        let mut kept: Vec<Holder> = Vec::new();
-        let mut done: Vec<Holder> = Vec::new();
-        for holder in holders {
-            // The same thread in another name, in one recording.
-            let is_kept_here = kept.iter().any(|other| other.part == holder.part);
-            let rival = kept.iter().find(|other| {
-                other.part != holder.part && overlap(times(&parts[other.part]), times(&parts[holder.part]))
-            });
-            match rival.filter(|_| !is_kept_here) {
-                None => kept.push(holder),
-                Some(other) => {
-                    done.push(holder);
-                    // A recording of everything is expected to have what others have, and nothing of it is lost here.
-                    let loses_nothing = comes_later(&holder) && !comes_later(other)
-                        || of_system[other.part] != of_system[holder.part]
-                            && is_within(times(&parts[holder.part]), times(&parts[other.part]));
-                    if !loses_nothing {
-                        let (count, _) = taken_away.entry((other.part, holder.part)).or_insert((0, pid));
-                        *count += 1;
-                    }
-                }
-            }
-        }
-        for Holder { part, thread, .. } in done {
-            empty(&mut parts[part], thread, &mut variances[part]);
-        }
-    }
-    let sentences = taken_away.into_iter().map(|((other, part), (count, pid))| {
-        let beyond = if is_within(times(&parts[part]), times(&parts[other])) {
-            ""
-        } else {
-            "; what only the latter may have seen of them stands with other processes"
-        };
-        format!(
-            "{} and {} both have {count} thread(s) of one time, such as of process {pid}: these are taken from the \
-             former alone{beyond}",
-            title(&parts[other]),
-            title(&parts[part])
-        )
-    });
+    let shared = holders::shared(parts, machines, &of_system(parts));
+    let sentences = shared.iter().enumerate().flat_map(|(part, shared)| told(parts, part, shared));
     let warnings = sentences.chain(strangers(parts, machines)).collect();
-    parts.iter_mut().for_each(slices::leave_empty_cells_out);
+    for ((part, shared), variances) in parts.iter_mut().zip(&shared).zip(&mut variances) {
+        taking::take(part, shared, variances);
+        slices::leave_empty_cells_out(part);
+    }
     count_functions_alone(parts, machines);
     // Of a recording of everything the sum is what was measured, whichever of its threads chance gave more.
     for (part, variances) in parts.iter().zip(&mut variances).filter(|(part, _)| !is_of_system(part)) {
         for (index, cell) in part.cells.iter().enumerate() {
-            add_chance(variances, part.joules(index), cell.samples);
+            for (variance, joules) in variances.iter_mut().zip(part.joules(index)) {
+                *variance += chance::variance(joules.as_joules(), cell.samples);
+            }
         }
     }
     Taken { warnings, chosen: chosen_processes(parts, machines), variances }
+}
+
+/// Which of some profiles have to tell their joules in time to be put together, and do not: those that share threads with another
+/// one, and cover some time alone.
+pub(super) fn lacking_slices(parts: &[Profile], machines: &Machines) -> Vec<usize> {
+    let shared = holders::shared(parts, machines, &of_system(parts));
+    let lacks = |&at: &usize| parts[at].slices.is_empty() && shared[at].reaches_beyond(&parts[at]);
+    (0..parts.len()).filter(lacks).collect()
+}
+
+/// What the reader has to know of threads that a recording shares.
+fn told(parts: &[Profile], part: usize, shared: &Shared) -> Vec<String> {
+    let how = match (shared.reaches_beyond(&parts[part]), parts[part].slices.is_empty()) {
+        (false, _) => "these are taken from the former alone",
+        (true, false) => {
+            "these are taken from the former, and from the latter where the former did not record"
+        }
+        (true, true) => {
+            "these are taken from the former alone; what only the latter may have seen of them stands with other processes"
+        }
+    };
+    let sentence = |(&other, &(count, pid)): (&usize, &(usize, u32))| {
+        format!(
+            "{} and {} both have {count} thread(s) of one time, such as of process {pid}: {how}",
+            title(&parts[other]),
+            title(&parts[part])
+        )
+    };
+    shared.told.iter().map(sentence).collect()
 }
 
 /// Recordings of one machine and one time are sampled side by side: what one of them has of other processes is no sample of its own, and
@@ -216,32 +162,12 @@ fn chosen_processes(parts: &[Profile], machines: &Machines) -> Vec<BTreeMap<u32,
     parts.iter().enumerate().map(of_part).collect()
 }
 
-/// Which recordings have each thread.
-fn holders(parts: &[Profile], machines: &Machines) -> BTreeMap<Task, Vec<Holder>> {
-    let mut holders: BTreeMap<Task, Vec<Holder>> = BTreeMap::new();
-    for (number, part) in parts.iter().enumerate() {
-        let identity = part.recordings.first().and_then(|origin| origin.identity.as_ref());
-        // Numbers of processes mean nothing in another namespace, or on a machine that is not known to be the same.
-        let Some(namespace) = identity.map(|identity| identity.pid_namespace) else { continue };
-        let mut seen = vec![Seen::default(); part.threads.len()];
-        part.cells.iter().for_each(|cell| seen[cell.thread.0 as usize].add(cell));
-        for (index, (thread, seen)) in (0..).zip(part.threads.iter().zip(seen)) {
-            // Short processes of two recordings are not the same ones.
-            if let Some((pid, tid)) = thread.ids().filter(|_| seen.is_there) {
-                let task = (machines.of_part[number], namespace, pid, tid);
-                holders.entry(task).or_default().push(Holder { part: number, thread: index, seen });
-            }
-        }
-    }
-    holders
-}
-
 fn is_of_system(part: &Profile) -> bool {
     part.recordings.first().is_some_and(|origin| origin.is_of_system)
 }
 
-fn is_within(inner: (Timestamp, Timestamp), outer: (Timestamp, Timestamp)) -> bool {
-    inner.0 >= outer.0 && inner.1 <= outer.1
+fn of_system(parts: &[Profile]) -> Vec<bool> {
+    parts.iter().map(is_of_system).collect()
 }
 
 /// A recorder's work is in its own recording, as eprof's; another recording that has it as functions does not keep it.
@@ -259,12 +185,13 @@ fn leave_recorders_out(parts: &mut [Profile], machines: &Machines) {
             if !is_there || !overlap(times(&parts[part]), times(&parts[recorded])) {
                 continue;
             }
-            let threads = (0..).zip(&parts[part].threads).filter(|(_, thread)| thread.pid == pid);
-            for thread in threads.map(|(index, _)| index).collect::<Vec<u32>>() {
-                // It is told exactly elsewhere.
-                let mut ignored = vec![0.0; parts[part].domains.len()];
-                empty(&mut parts[part], thread, &mut ignored);
+            let is_recorder: Vec<bool> = parts[part].threads.iter().map(|thread| thread.pid == pid).collect();
+            if !is_recorder.contains(&true) {
+                continue;
             }
+            // It is told exactly elsewhere.
+            let mut ignored = vec![0.0; parts[part].domains.len()];
+            taking::take_all(&mut parts[part], |thread| is_recorder[thread.0 as usize], &mut ignored);
         }
     }
 }
@@ -289,39 +216,6 @@ fn strangers(parts: &[Profile], machines: &Machines) -> Option<String> {
         title(&parts[system]),
         title(&parts[other])
     ))
-}
-
-/// A thread's cells have nothing any more, and others its joules. `variances` grows by what these may be off by chance.
-fn empty(part: &mut Profile, thread: u32, variances: &mut [f64]) {
-    let columns = part.domains.len();
-    for (index, cell) in part.cells.iter_mut().enumerate().filter(|(_, cell)| cell.thread.0 == thread) {
-        let samples = std::mem::take(&mut cell.samples);
-        (cell.count, cell.time) = (0, Nanoseconds::ZERO);
-        let joules = &mut part.cell_joules[index * columns..][..columns];
-        add_chance(variances, joules, samples);
-        for (domain, joules) in joules.iter_mut().enumerate() {
-            let balance = &mut part.domains[domain].balance;
-            balance.attributed -= *joules;
-            balance.other_processes += *joules;
-            *joules = Joules::ZERO;
-        }
-        if let Some(variances) = part.cell_variances.get_mut(index * columns..(index + 1) * columns) {
-            variances.fill(0.0);
-        }
-        let width = part.errors.as_ref().map_or(0, |errors| errors.parameters) * columns;
-        if let Some(errors) = &mut part.errors
-            && let Some(row) = errors.sensitivities.get_mut(index * width..(index + 1) * width)
-        {
-            row.fill(0.0);
-        }
-    }
-}
-
-/// Adds the variance of joules that so many samples had: that of their count.
-fn add_chance(variances: &mut [f64], joules: &[Joules], samples: u64) {
-    for (variance, joules) in variances.iter_mut().zip(joules) {
-        *variance += chance::variance(joules.as_joules(), samples);
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::merge::fixture::{Recorder, World, pid};
-use crate::profile::ErrorTerms;
+use crate::units::Joules;
 
 /// Forty ticks of 10 ms in which three processes spend 1, 2 and 3 J each.
 fn world(boot: &'static str) -> World {
@@ -45,49 +45,6 @@ fn a_recorders_process_is_left_out_where_it_is_the_recorder() {
     let balance = parts[0].domains[0].balance;
     assert!((balance.other_processes - others - Joules::from_joules(40.0)).abs().as_joules() < 1e-9);
     assert!((balance.attributed.as_joules() - 20.0).abs() < 1e-9 && balance.holds());
-}
-
-/// Three cells in two domains with two parameters each: of the middle thread nothing is left, of the others all.
-#[test]
-fn nothing_is_left_of_a_thread_that_another_recording_has() {
-    let mut part = recording("a", 1, &[0, 1, 2], (0, 10));
-    part.domains.push(part.domains[0].clone());
-    part.cell_joules = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(Joules::from_joules).to_vec();
-    part.cell_variances = vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6];
-    let sensitivities: Vec<f32> = (1..=12).map(|number| number as f32).collect();
-    part.errors = Some(ErrorTerms { parameters: 2, sensitivities, ..ErrorTerms::default() });
-    let before = part.clone();
-    let mut variances = vec![0.0, 7.0];
-    empty(&mut part, 1, &mut variances);
-    assert_eq!(cells(&part), [1.0, 2.0, 0.0, 0.0, 5.0, 6.0]);
-    assert_eq!(part.cell_variances, [0.1, 0.2, 0.0, 0.0, 0.5, 0.6]);
-    let left: Vec<f32> = [1, 2, 3, 4, 0, 0, 0, 0, 9, 10, 11, 12].map(|number| number as f32).to_vec();
-    assert_eq!(part.errors.as_ref().expect("terms").sensitivities, left);
-    // 3 and 4 J of ten samples, known by their count.
-    let chance = |joules: f64| chance::variance(joules, 10);
-    assert!(chance(3.0) > 0.0);
-    assert_eq!(variances, [chance(3.0), 7.0 + chance(4.0)]);
-    let Cell { samples, count, time, .. } = part.cells[1];
-    assert_eq!((samples, count, time), (0, 0, Nanoseconds::ZERO));
-    assert_eq!((&part.cells[0], &part.cells[2]), (&before.cells[0], &before.cells[2]));
-    for (domain, joules) in [3.0, 4.0].into_iter().enumerate() {
-        let (after, before) = (part.domains[domain].balance, before.domains[domain].balance);
-        assert!(
-            (before.attributed - after.attributed - Joules::from_joules(joules)).abs().as_joules() < 1e-9
-        );
-        assert!(
-            (after.other_processes - before.other_processes - Joules::from_joules(joules)).abs().as_joules()
-                < 1e-9
-        );
-    }
-}
-
-#[test]
-fn times_lie_within_others_with_their_ends() {
-    let at = |from: u64, to: u64| (Timestamp::from_nanos(from), Timestamp::from_nanos(to));
-    let within = |inner, outer| is_within(inner, outer);
-    assert!(within(at(2, 5), at(2, 5)) && within(at(3, 4), at(2, 5)));
-    assert!(!within(at(1, 5), at(2, 5)) && !within(at(2, 6), at(2, 5)));
 }
 
 /// Of a recording of everything in another namespace it cannot be told which of its processes others recorded.

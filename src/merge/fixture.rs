@@ -169,6 +169,11 @@ impl World {
     }
 }
 
+/// Puts profiles together, in time, too.
+pub fn merge(profiles: Vec<Profile>) -> super::Merged {
+    super::merge(profiles, super::InTime::Told)
+}
+
 /// Joules of functions, which are addresses here, in their order.
 pub fn by_function(profile: &Profile) -> Vec<(u64, f64)> {
     let mut sums = std::collections::BTreeMap::new();

@@ -6,8 +6,7 @@
 
 use proptest::prelude::*;
 
-use super::fixture::{Recorder, World, by_function};
-use super::merge;
+use super::fixture::{Recorder, World, by_function, merge};
 use crate::profile::{BALANCE_TOLERANCE, Balance, Profile};
 
 const PROCESSES: usize = 4;
@@ -183,6 +182,51 @@ proptest! {
         let expected = by_function(&whole(&world, (0, TICKS)));
         for ((a, joules), (b, other)) in by_function(&merged).into_iter().zip(expected) {
             prop_assert!(a == b && same(joules, other), "{} {} {} {}", a, joules, b, other);
+        }
+    }
+
+    /// Several recorders have the same processes, each for a time of its own: each process has what it spent while any of them recorded
+    /// it.
+    #[test]
+    fn processes_that_several_recordings_have_count_once_in_windows_that_overlap(
+        world in world("a"),
+        of in prop::collection::vec(prop::collection::btree_set(0..PROCESSES, 1..=PROCESSES), 2..5),
+        windows in prop::collection::vec((0..TICKS, 1..TICKS), 4),
+        everything in prop::collection::vec(prop::bool::weighted(0.2), 4),
+    ) {
+        let of = of.iter().zip(&windows).zip(1..);
+        let recorders: Vec<Recorder> = of
+            .map(|((of, &(from, length)), pid)| {
+                Recorder { pid, of: of.iter().copied().collect(), window: (from, (from + length).min(TICKS)) }
+            })
+            .collect();
+        let record = |(recorder, is_of_system): (&Recorder, &bool)| {
+            let mut profile = world.record(recorder);
+            profile.recordings[0].is_of_system = *is_of_system;
+            profile
+        };
+        let merged = merge(recorders.iter().zip(&everything).map(record).collect()).profile;
+        time_adds_up(&merged)?;
+        cells_are_the_balances(&merged)?;
+        prop_assert!(merged.domains[0].balance.holds());
+        let of_merged = by_function(&merged);
+        for process in 0..PROCESSES {
+            let is_recorded = |tick: usize| {
+                recorders.iter().any(|Recorder { of, window: (from, to), .. }| {
+                    of.contains(&process) && (*from..*to).contains(&tick)
+                })
+            };
+            let ticks = (0..TICKS).filter(|&tick| is_recorded(tick));
+            let (count, expected) = ticks.fold((0, 0.0), |(count, joules), tick| {
+                (count + 1, joules + world.of_process(process, (tick, tick + 1)))
+            });
+            let found = of_merged.iter().find(|(address, _)| *address == process as u64);
+            let found = found.map_or(0.0, |(_, joules)| *joules);
+            // Joules in time are told in fewer digits; and of what a recording of everything has beside one of the process, nine samples
+            // may be chance, of 2 J at most, in three of four recordings.
+            let near = (found - expected).abs() <= 1e-5 * expected.max(1.0);
+            let is_chance = everything.contains(&true) && (0.0..=3.0 * 9.0 * 2.0).contains(&(expected - found));
+            prop_assert!(near || is_chance, "{} {} in {} ticks", found, expected, count);
         }
     }
 

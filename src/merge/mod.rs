@@ -19,8 +19,8 @@
 //! Where functions are more than there is room for beside static energy, since recorders divided the same
 //! joules by models of their own, static energy gives way; where they are more than was measured, they are scaled.
 //! Both is said where it is more than chance, with the other things that cannot be known: recordings without a boot id, which may
-//! or may not be of one machine; processes that more than one recording has, which are taken from one of them. A companion,
-//! which records everything, is expected to have its ranks' threads, too: they are the ranks', also where the companion has more of
+//! or may not be of one machine; threads that more than one recording has, which are taken from one of them where it recorded and from
+//! the others where it did not. A companion, which records everything, is expected to have its ranks' threads, too: they are the ranks', also where the companion has more of
 //! them, as after a rank's recorder was killed.
 //!
 //! Where recordings tell their joules in time, and when they began, the merged profile tells its own.
@@ -31,15 +31,18 @@
 mod axis;
 mod chance;
 mod columns;
+mod covered;
 mod division;
 mod duplicates;
 mod duration;
+mod holders;
 mod in_time;
 mod machines;
 mod node_names;
 mod notes;
 mod slices;
 mod tables;
+mod taking;
 mod union;
 
 #[cfg(test)]
@@ -64,8 +67,25 @@ pub struct Merged {
     pub order: Vec<usize>,
 }
 
+/// Whether a merged profile is to tell its joules in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InTime {
+    /// It is, by slices.
+    Told,
+    /// Nobody looks at them.
+    LeftOut,
+}
+
+/// Which of some profiles of one recording each lack slices that [`merge`] needs, by their places: those that have threads which
+/// another recording of the same time has, too, and have some of their own time to add to them.
+pub fn lacking_slices(profiles: &[Profile]) -> Vec<usize> {
+    duplicates::lacking_slices(profiles, &Machines::of(profiles))
+}
+
 /// Puts profiles of one recording each together. One alone stays as it is.
-pub fn merge(profiles: Vec<Profile>) -> Merged {
+///
+/// The merged profile tells its joules in time if that is asked for and they do.
+pub fn merge(profiles: Vec<Profile>, in_time: InTime) -> Merged {
     if profiles.len() < 2 {
         return Merged {
             order: (0..profiles.len()).collect(),
@@ -107,15 +127,19 @@ pub fn merge(profiles: Vec<Profile>) -> Merged {
     profile.copies_stacks = parts.iter().any(|part| part.copies_stacks);
     profile.is_partial = parts.iter().any(|part| part.is_partial);
     let top: Vec<usize> = profile.top_domains().map(|(column, _)| column).collect();
-    match in_time::of(&parts, &machines, &columns, &profile.machines, &top) {
-        Ok(in_time) => {
-            (profile.slices, profile.gaps) = (in_time.slices, in_time.gaps);
-            let machines = profile.machines.iter_mut().zip(in_time.of_machines);
-            machines.for_each(|(machine, in_slices)| machine.in_slices = in_slices);
+    if in_time == InTime::Told {
+        match in_time::of(&parts, &machines, &columns, &profile.machines, &top) {
+            Ok(in_time) => {
+                (profile.slices, profile.gaps) = (in_time.slices, in_time.gaps);
+                let machines = profile.machines.iter_mut().zip(in_time.of_machines);
+                machines.for_each(|(machine, in_slices)| machine.in_slices = in_slices);
+            }
+            Err(sentence) => warnings.push(sentence),
         }
-        Err(sentence) => warnings.push(sentence),
     }
-    parts.iter_mut().for_each(|part| part.slices = Vec::new());
+    for part in &mut parts {
+        (part.slices, part.sample_times) = (Vec::new(), Vec::new());
+    }
     profile.hidden_callers =
         parts.iter().map(|part| part.hidden_callers).fold(HiddenCallers::default(), both);
     warnings.extend(notes::without_joules(&parts));

@@ -1,7 +1,6 @@
 //! Merges that were worked out by hand.
 
-use super::fixture::{Recorder, TICK, World, by_function};
-use super::merge;
+use super::fixture::{Recorder, TICK, World, by_function, merge};
 use crate::hardware::Method;
 use crate::profile::{Balance, Gap, Origin, Profile, TimeSlice};
 use crate::units::{Joules, Nanoseconds};

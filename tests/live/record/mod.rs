@@ -11,6 +11,7 @@ mod cgroups;
 mod killed;
 mod launch;
 mod limits;
+mod overlapping;
 mod own_blocks;
 mod processes;
 mod progress;

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use eprof::analyze::{self, Dimensions, Options};
 use eprof::recording::Recording;
@@ -166,7 +165,8 @@ fn the_next_one_reads_on_when_the_reader_is_killed() {
     wait_until("the first rank", || files[0].exists());
     let mut second = Started::new(&mut rank(&folder, 1, 2, &[], &workload::command("spin:1500")));
     wait_until("the second rank", || files[1].exists());
-    std::thread::sleep(Duration::from_millis(300));
+    // Of one reading of the CPUs' times nobody could tell what others ran, on a machine that is not quiet.
+    wait_until("two readings", || Contents::read(&files[0]).cpu_times.len() >= 2);
     // Its program is left to itself then.
     let Target::Command { pid: orphan, .. } = metadata(&files[0]).target else { panic!("a command") };
     first.kill().expect("killed");
