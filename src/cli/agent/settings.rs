@@ -414,8 +414,9 @@ fn receivers(choices: &Choices) -> anyhow::Result<Receivers> {
 }
 
 fn labels(texts: &[String]) -> anyhow::Result<Labels> {
-    let pairs: Result<Vec<_>, _> = texts.iter().map(|text| Labels::parse(text)).collect();
-    Ok(Labels::new(pairs?)?)
+    let parse = |text: &String| Labels::parse(text).with_context(|| format!("the label {text:?}"));
+    let pairs: Vec<_> = texts.iter().map(parse).collect::<anyhow::Result<_>>()?;
+    Ok(Labels::new(pairs)?)
 }
 
 #[cfg(test)]

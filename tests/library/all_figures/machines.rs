@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use eprof::analyze::{self, Dimensions, ModelChoice, StaticEnergy};
 use eprof::identity::Identity;
-use eprof::merge::merge;
+use eprof::merge::{InTime, merge};
 use eprof::profile::{MachineEnergy, Profile, Summed, VarianceSums, standard_errors};
 use eprof::recording::Recording;
 use eprof::units::{Joules, Nanoseconds};
@@ -255,7 +255,7 @@ fn part(seed: u64, boot: &str, recorder: u32, late: u64, has_own_numbers: bool) 
 fn assert_merged(parts: Vec<Profile>, name: &str) {
     let of = |profile: &Profile| by_function(profile).iter().flatten().sum::<f64>();
     let sum: f64 = parts.iter().map(of).sum();
-    let merged = merge(parts).profile;
+    let merged = merge(parts, InTime::Told).profile;
     assert!(of(&merged) < sum, "the machine's meters count once");
     assert!(merged.domains.iter().all(|domain| domain.balance.holds()));
     let in_slices: f64 = merged.slices.iter().map(|slice| slice.balance.attributed.as_joules()).sum();

@@ -2,7 +2,7 @@
 
 use eprof::analyze::{self, Dimensions, ModelChoice};
 use eprof::identity::Identity;
-use eprof::merge::merge;
+use eprof::merge::{InTime, merge};
 use eprof::profile::{Profile, standard_errors};
 use eprof::recording::Recording;
 use eprof::units::{Joules, Nanoseconds};
@@ -64,7 +64,7 @@ fn recorders_of_single_processes_see_what_one_of_all_sees() {
     let parts: Vec<Profile> =
         (1..).zip(parts).map(|(recorder, mine)| record(&of(mine), "a", recorder)).collect();
     let counted: f64 = parts.iter().map(|part| part.domains[0].balance.measured.as_joules()).sum();
-    let merged = merge(parts).profile;
+    let merged = merge(parts, InTime::Told).profile;
     let own: Vec<&String> =
         merged.warnings.iter().filter(|warning| !whole.warnings.contains(warning)).collect();
     assert_eq!(own, Vec::<&String>::new());
@@ -112,7 +112,7 @@ fn error_bars_of_nodes_add_up_as_variances() {
         standard_errors(profile, 32, function).expect("measured")
     };
     let of_nodes: Vec<Vec<Joules>> = nodes.iter().map(errors).collect();
-    let merged = merge(nodes).profile;
+    let merged = merge(nodes, InTime::Told).profile;
     let all = errors(&merged);
     assert!(all.iter().any(|error| *error > Joules::ZERO));
     for (index, error) in all.iter().enumerate() {
