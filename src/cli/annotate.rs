@@ -17,11 +17,13 @@ use regex::Regex;
 
 use super::Outcome;
 use super::folder::folder;
-use super::input::{InputArgs, Needed, SelectArgs};
+use super::input::InputArgs;
+use super::loading::Needed;
 use super::new_file::keep_inputs;
 use super::output::{self, Color};
 use super::pager::Paging;
 use super::recordings;
+use super::select_args::SelectArgs;
 use super::work_progress::WorkProgress;
 
 const EXAMPLES: &str = "\

@@ -20,9 +20,12 @@ use flate2::write::GzEncoder;
 use super::Outcome;
 use super::by::{self, tell_what_is_missing};
 use super::flamegraph::RootArg;
-use super::input::{self, InputArgs, Needed, SelectArgs};
+use super::input::InputArgs;
+use super::loading::Needed;
 use super::new_file::{NewFile, Readers, keep_inputs};
+use super::opening;
 use super::output;
+use super::select_args::SelectArgs;
 use super::work_progress::WorkProgress;
 
 mod tables;
@@ -194,7 +197,7 @@ fn export_perf_data(args: &ExportArgs, paths: &[PathBuf]) -> Outcome {
     let [input] = paths else {
         bail!("perf-data is one recording with its samples' periods changed: export one file at a time");
     };
-    let recording = input::open(input)?;
+    let recording = opening::open(input)?;
     let options = args.input.analyze_options(&recording, input, Needed::STACKS)?;
     let progress = WorkProgress::of(format!("dividing the joules of {}", input.display()));
     let mut energies = SampleEnergies::new(&recording, &options, args.input.memory());

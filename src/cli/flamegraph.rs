@@ -15,11 +15,13 @@ use eprof::report::{Style, flamegraph_png, flamegraph_text, flamegraph_text_chan
 use super::Outcome;
 use super::by::{self, tell_what_is_missing};
 use super::ending::{self, Named};
-use super::input::{InputArgs, Loaded, Needed, SelectArgs};
+use super::input::InputArgs;
+use super::loading::{Loaded, Needed};
 use super::new_file::keep_inputs;
 use super::output::{self, Color};
 use super::pager::Paging;
 use super::recordings;
+use super::select_args::SelectArgs;
 use super::work_progress::WorkProgress;
 
 const EXAMPLES: &str = "\

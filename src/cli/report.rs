@@ -23,10 +23,12 @@ use regex::Regex;
 use super::Outcome;
 use super::by::{ByParser, ByWord, tell_what_is_missing};
 use super::ending::{self, Named};
-use super::input::{InputArgs, Loaded, Needed, SelectArgs};
+use super::input::InputArgs;
+use super::loading::{Loaded, Needed};
 use super::new_file::keep_inputs;
 use super::output::{self, Color};
 use super::pager::Paging;
+use super::select_args::SelectArgs;
 use super::work_progress::WorkProgress;
 
 const EXAMPLES: &str = "\

@@ -13,7 +13,7 @@ use perf_data::record::Record;
 
 use super::pager::Paging;
 use super::symbol_args::SymbolArgs;
-use super::{Outcome, input, output};
+use super::{Outcome, input, opening, output};
 
 mod fields;
 mod header;
@@ -73,7 +73,7 @@ pub fn run(mut args: ScriptArgs, paging: Paging) -> Outcome {
     if let Some(recording) = args.recording.take() {
         args.input = recording;
     }
-    let recording = input::open(&args.input)?;
+    let recording = opening::open(&args.input)?;
     if args.header_only {
         paging.write_text_to(None, |out| header::write(&recording, out))?;
         return Ok(ExitCode::SUCCESS);

@@ -16,10 +16,12 @@ use super::by::{self, tell_what_is_missing};
 use super::ending::{self, Named};
 use super::flamegraph::RootArg;
 use super::folder::folder;
-use super::input::{InputArgs, Loaded, Needed, SelectArgs};
+use super::input::InputArgs;
+use super::loading::{Loaded, Needed};
 use super::new_file::keep_inputs;
 use super::output;
 use super::recordings;
+use super::select_args::SelectArgs;
 use super::work_progress::WorkProgress;
 
 mod browser;

@@ -15,8 +15,10 @@ use eprof::report::tree::TreeOptions;
 use eprof::units::Timestamp;
 
 use crate::cli::Outcome;
-use crate::cli::input::{self, InputArgs, Needed};
+use crate::cli::input::InputArgs;
+use crate::cli::loading::Needed;
 use crate::cli::new_file::NewFile;
+use crate::cli::opening;
 use crate::cli::output;
 use crate::cli::tables_folder;
 
@@ -152,14 +154,14 @@ fn groups(paths: &[PathBuf]) -> anyhow::Result<Vec<Vec<PathBuf>>> {
 /// The boot whose clock a recording has; what cannot be opened is told when it is read.
 fn boot(path: &Path) -> Option<String> {
     let is_file = path.metadata().is_ok_and(|metadata| metadata.is_file());
-    let recording = is_file.then(|| input::open(path).ok()).flatten()?;
+    let recording = is_file.then(|| opening::open(path).ok()).flatten()?;
     let metadata = recording.metadata().filter(|metadata| metadata.clock == "CLOCK_MONOTONIC")?;
     metadata.identity.as_ref()?.boot.clone()
 }
 
 /// When it began and ended on that clock.
 fn times(path: &Path) -> anyhow::Result<(Timestamp, Timestamp)> {
-    let recording = input::open(path)?;
+    let recording = opening::open(path)?;
     let survey = survey(&recording, &EventRoles::new(&recording));
     let readings = || survey.readings.iter().flatten();
     let sampled = survey.sampled.unwrap_or_default();
