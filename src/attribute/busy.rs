@@ -79,7 +79,9 @@ impl OtherTime {
             return (0.0, 0.0);
         }
         self.own += own;
-        let first = *self.first.get_or_insert(Moment::of(&self.points[0]));
+        // What ran before the first bucket was charged to nobody, and is none of it.
+        let first = self.first.unwrap_or_else(|| self.at(start));
+        self.first = Some(first);
         let now = self.at(end);
         let recorder = now.recorder - self.at(start).recorder;
         let counted = now.own.zip(first.own).map(|(now, first)| now - first);

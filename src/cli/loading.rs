@@ -146,6 +146,13 @@ impl InputArgs {
             let was_told = metadata.is_some_and(|metadata| metadata.meters == MetersRead::Not);
             profile.warnings.push(if was_told { WITHOUT_METERS } else { LEFT_TO_ANOTHER }.to_owned());
         }
+        if let Lending::LentForAPart { metered, of } = lending {
+            profile.warnings.push(format!(
+                "nobody who is reported with it read its machine's meters in {:.1} of its {:.1} s: samples of that time have no joules",
+                of.as_secs_f64() - metered.as_secs_f64(),
+                of.as_secs_f64()
+            ));
+        }
         let subject = subject(&recording);
         let verified = self.verified(metadata);
         let started = started(&recording, profile)

@@ -1,6 +1,11 @@
 //! What several recorders read of one meter, put together in time.
 
+use std::collections::BTreeMap;
+
 use crate::units::{Joules, Nanoseconds, Timestamp};
+
+/// Time from one moment to another.
+type Window = (Timestamp, Timestamp);
 
 /// With a reading of the same recorder within this time, no other one is asked.
 const CLOSELY: Nanoseconds = Nanoseconds::from_millis(1000);
@@ -29,58 +34,121 @@ pub(super) struct Source<'a> {
     pub is_close: bool,
 }
 
-impl Source<'_> {
-    /// The next reading after a time.
-    fn after(&self, time: Timestamp) -> Option<(Timestamp, Joules)> {
-        self.curve.get(self.curve.partition_point(|(at, _)| *at <= time)).copied()
+/// Energy between two moments.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    end: Timestamp,
+    /// The reader's own count at the two moments.
+    energy: (Joules, Joules),
+    /// Whose count that is, by its place among the sources; `None` of what is left of readings that lie far apart.
+    source: Option<usize>,
+}
+
+/// What is known of a meter: pieces by their beginnings, none of which meets another.
+#[derive(Debug, Default)]
+struct Pieces(BTreeMap<Timestamp, Piece>);
+
+impl Pieces {
+    /// The stretches between two moments of which nothing is known, and the joules that are known of the rest.
+    fn unknown(&self, (start, end): Window) -> (Vec<Window>, Joules) {
+        let before = self.0.range(..start).next_back();
+        let within = before.into_iter().chain(self.0.range(start..end));
+        let (mut unknown, mut known, mut reached) = (Vec::new(), Joules::ZERO, start);
+        for (&from, piece) in within.filter(|(_, piece)| piece.end > start) {
+            if from > reached {
+                unknown.push((reached, from));
+            }
+            let common = (from.max(start), piece.end.min(end));
+            known += (piece.energy.1 - piece.energy.0) * share(common, (from, piece.end));
+            reached = common.1;
+        }
+        if reached < end {
+            unknown.push((reached, end));
+        }
+        (unknown, known)
     }
 
-    /// The last reading that was not after a time.
-    fn until(&self, time: Timestamp) -> Option<(Timestamp, Joules)> {
-        let after = self.curve.partition_point(|(at, _)| *at <= time);
-        self.curve.get(after.checked_sub(1)?).copied()
+    /// Adds what one that reads closely counted, where nothing is known.
+    fn add_close(&mut self, number: usize, source: &Source<'_>) {
+        let mut added = Vec::new();
+        for pair in source.curve.windows(2).filter(|pair| pair[1].0.since(pair[0].0) <= CLOSELY) {
+            let whole = (pair[0].0, pair[1].0);
+            let at = |time: Timestamp| {
+                if time == whole.1 { pair[1].1 } else { at(pair, time) }
+            };
+            let (unknown, _) = self.unknown(whole);
+            added.extend(unknown.into_iter().map(|(start, end)| {
+                (start, Piece { end, energy: (at(start), at(end)), source: Some(number) })
+            }));
+        }
+        self.0.extend(added);
+    }
+
+    /// Adds two readings that lie far apart: what they say beyond what is known lies evenly where nothing is.
+    fn add_coarse(&mut self, pair: &[(Timestamp, Joules)]) {
+        let (unknown, known) = self.unknown((pair[0].0, pair[1].0));
+        let rest = (pair[1].1 - pair[0].1 - known).max(Joules::ZERO);
+        let length: u64 = unknown.iter().map(|(start, end)| end.since(*start).as_nanos()).sum();
+        for (start, end) in unknown {
+            let joules = rest * (end.since(start).as_nanos() as f64 / length as f64);
+            self.0.insert(start, Piece { end, energy: (Joules::ZERO, joules), source: None });
+        }
+    }
+
+    /// Curves of what is known without a break.
+    fn stretches(&self) -> Vec<Curve> {
+        let mut stretches: Vec<Curve> = Vec::new();
+        let (mut zero, mut source) = (Joules::ZERO, None);
+        for (&start, piece) in &self.0 {
+            let last = stretches.last().and_then(|curve| curve.last()).copied();
+            match last.filter(|(end, _)| start.since(*end) <= CLOSELY) {
+                Some((end, so_far)) => {
+                    // Its own count, as it is, where the same reader goes on.
+                    if piece.source.is_none() || piece.source != source || end < start {
+                        zero = so_far - piece.energy.0;
+                    }
+                    if end < start {
+                        stretches.last_mut().expect("it has a last one").push((start, so_far));
+                    }
+                }
+                None => {
+                    zero = Joules::ZERO;
+                    stretches.push(vec![(start, piece.energy.0)]);
+                }
+            }
+            source = piece.source;
+            let curve = stretches.last_mut().expect("there is one");
+            let so_far = curve.last().map_or(Joules::ZERO, |(_, energy)| *energy);
+            // Two readings of one meter at one time differ by what it counts between its steps.
+            curve.push((piece.end, (zero + piece.energy.1).max(so_far)));
+        }
+        stretches
     }
 }
 
-/// One curve of what several recorders read of one meter: from the one that read closely to the next. Each of them counts from a
-/// zero of its own, which is found where the curve is known already.
-pub(super) fn joined(sources: &[Source<'_>]) -> Curve {
-    let begins = |source: &&Source<'_>| source.curve.first().map(|(time, _)| *time);
-    let close =
-        sources.iter().filter(|source| source.is_close && !source.curve.is_empty()).min_by_key(begins);
-    let first = close.or_else(|| sources.iter().filter(|source| !source.curve.is_empty()).min_by_key(begins));
-    let Some(mut current) = first.copied() else { return Curve::new() };
-    let mut zero = Joules::ZERO;
-    let mut curve: Curve = current.curve.first().copied().into_iter().collect();
-    while let Some(&(now, so_far)) = curve.last() {
-        let own = current.after(now).filter(|(time, _)| time.since(now) <= CLOSELY);
-        let (time, energy) = match own {
-            Some(next) => next,
-            None => {
-                // Of those who know the curve's zero by now, who goes on first; or else who begins next.
-                let start = curve[0].0;
-                let next = |known: bool| {
-                    let follows = sources.iter().filter_map(|source| {
-                        let anchor = source.until(now).filter(|(time, _)| *time >= start);
-                        Some((source.after(now)?, anchor, source))
-                    });
-                    follows
-                        .filter(|(_, anchor, _)| anchor.is_some() == known)
-                        .min_by_key(|((time, _), ..)| *time)
-                };
-                let Some((next, anchor, source)) = next(true).or_else(|| next(false)) else { break };
-                zero = match anchor {
-                    Some((time, energy)) => at(&curve, time) - energy,
-                    None => so_far - next.1,
-                };
-                current = *source;
-                next
-            }
-        };
-        // Two readings of one meter at one time differ by what it counts between its steps.
-        curve.push((time, (zero + energy).max(so_far)));
-    }
-    curve
+/// How much of a stretch of time another one is, 0 to 1.
+fn share(part: Window, whole: Window) -> f64 {
+    let length = |(start, end): Window| end.since(start).as_nanos() as f64;
+    length(part) / length(whole).max(1.0)
+}
+
+/// What several recorders read of one meter, as curves of what is known without a break, in the order of time. Each recorder counts
+/// from a zero of its own.
+///
+/// Where several read closely, the first of them counts until it ends. Of readings that lie far apart, as those of who waits for his turn,
+/// what closer ones tell within them is taken for known, and the rest lies evenly where nobody read closely: the nearest two
+/// readings say first what they know. A break of less than a second stays within a curve, and counts nothing.
+pub(super) fn joined(sources: &[Source<'_>]) -> Vec<Curve> {
+    let mut order: Vec<usize> = (0..sources.len()).filter(|&at| !sources[at].curve.is_empty()).collect();
+    order.sort_by_key(|&at| (!sources[at].is_close, sources[at].curve[0].0));
+    let mut pieces = Pieces::default();
+    order.iter().for_each(|&at| pieces.add_close(at, &sources[at]));
+    let pairs = order.iter().flat_map(|&at| sources[at].curve.windows(2));
+    let length = |pair: &&[(Timestamp, Joules)]| pair[1].0.since(pair[0].0);
+    let mut coarse: Vec<&[(Timestamp, Joules)]> = pairs.filter(|pair| length(pair) > CLOSELY).collect();
+    coarse.sort_by_key(length);
+    coarse.into_iter().for_each(|pair| pieces.add_coarse(pair));
+    pieces.stretches()
 }
 
 /// The energy at a time within a curve.
@@ -140,10 +208,10 @@ mod tests {
         for turn in 0..3 {
             let mut sources = all.map(|(curve, is_close)| Source { curve, is_close });
             sources.rotate_left(turn);
-            let curve = joined(&sources);
+            let [curve] = &joined(&sources)[..] else { panic!("one curve") };
             let whole = read((0..=11_990).step_by(10));
             for (from, to) in [(0, 11_990), (0, 5000), (5990, 6200), (6150, 11_990)] {
-                let (found, expected) = (joules(&curve, from, to), joules(&whole, from, to));
+                let (found, expected) = (joules(curve, from, to), joules(&whole, from, to));
                 assert!((found - expected).abs() < 1e-9, "{from} to {to}: {found} J instead of {expected}");
             }
             assert!(curve.len() > 1100 && curve.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
@@ -151,12 +219,42 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_that_nobody_saw_counts_nothing() {
+    fn a_gap_that_nobody_saw_ends_a_curve_unless_it_is_short() {
         let (before, after) = (read([0, 500, 1000]), read([3000, 3500, 4000]));
         let sources = [&after, &before].map(|curve| Source { curve, is_close: true });
-        let curve = joined(&sources);
-        assert_eq!(curve.len(), 6);
-        assert!((joules(&curve, 0, 4000) - 4.0).abs() < 1e-9 && joules(&curve, 1000, 3000).abs() < 1e-9);
+        assert_eq!(joined(&sources), [before.clone(), after.clone()]);
+        // A third one that knows what was counted from before until behind it, and when nothing more.
+        let around = read([500, 3500]);
+        let [curve] = &joined(&[sources[0], Source { curve: &around, is_close: false }, sources[1]])[..]
+        else {
+            panic!("one curve")
+        };
+        assert!(
+            (joules(curve, 0, 4000) - 8.0).abs() < 1e-9 && (joules(curve, 1000, 3000) - 4.0).abs() < 1e-9
+        );
+        let soon = read([1600, 2000]);
+        let [curve] = &joined(&[sources[1], Source { curve: &soon, is_close: true }])[..] else {
+            panic!("one curve")
+        };
+        assert!(joules(curve, 1000, 1600).abs() < 1e-9 && (joules(curve, 0, 2000) - 2.8).abs() < 1e-9);
+    }
+
+    /// Who reads closely for a while does not take away what others know of the time around it.
+    #[test]
+    fn what_was_read_now_and_then_counts_around_a_close_reader() {
+        // 2 W until 5 s and 6 W from then on: 10 and 30 J; the close one has 2 s of each.
+        let (close, coarse) = (read((3000..=7000).step_by(10)), read([0, 10_000]));
+        let sources = [Source { curve: &coarse, is_close: false }, Source { curve: &close, is_close: true }];
+        let [curve] = &joined(&sources)[..] else { panic!("one curve") };
+        assert!((joules(curve, 0, 10_000) - 40.0).abs() < 1e-9, "{}", joules(curve, 0, 10_000));
+        assert!(
+            (joules(curve, 3000, 5000) - 4.0).abs() < 1e-9 && (joules(curve, 5000, 7000) - 12.0).abs() < 1e-9
+        );
+        // 24 J are left for 6 s.
+        assert!(
+            (joules(curve, 0, 3000) - 12.0).abs() < 1e-9 && (joules(curve, 7000, 10_000) - 12.0).abs() < 1e-9
+        );
+        assert!(curve.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1));
     }
 
     #[test]

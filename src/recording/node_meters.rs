@@ -14,9 +14,12 @@ use crate::recording::energy::{EnergyReading, domain_of_event};
 use crate::recording::lent_reading::LentReading;
 use crate::recording::metadata::{METADATA_EVENT, MetersRead};
 use crate::recording::meter_curves::{Curve, Source, joined, ordered, within};
-use crate::units::Timestamp;
+use crate::units::{Nanoseconds, Timestamp};
 use perf_data::format::record_type;
 use perf_data::record::Record;
+
+/// So much of a recording may lie outside of what others read without a word.
+const SOON: Nanoseconds = Nanoseconds::from_millis(500);
 
 /// The meters of machines, as recordings of one report tell them.
 #[derive(Debug, Default)]
@@ -40,6 +43,13 @@ pub enum Lending {
     NotNeeded,
     /// It was.
     Lent,
+    /// It was for a part of its time; of the rest nobody has any.
+    LentForAPart {
+        /// How long that part is.
+        metered: Nanoseconds,
+        /// How long it recorded.
+        of: Nanoseconds,
+    },
     /// It needs some and nobody has them.
     NobodyHasThem,
 }
@@ -89,19 +99,34 @@ impl NodeMeters {
             // Its own.
             return Lending::NobodyHasThem;
         }
-        let mut readings = Vec::new();
-        for domain in 0..lender.domains.len() {
+        let stretches = |domain: usize| {
             let sources: Vec<Source<'_>> = lenders
                 .iter()
                 .map(|lender| Source { curve: &lender.curves[domain], is_close: is_close(lender.meters) })
                 .collect();
-            let curve = within(&joined(&sources), window);
+            joined(&sources)
+        };
+        // One without a break: joules that nobody counted are no joules of zero.
+        let longest = stretches(0).into_iter().filter_map(|curve| common(&curve, window));
+        let Some(metered) = longest.max_by_key(|common| common.1.since(common.0)) else {
+            return Lending::NobodyHasThem;
+        };
+        let mut readings = Vec::new();
+        for domain in 0..lender.domains.len() {
+            let curves = stretches(domain).into_iter().map(|curve| within(&curve, metered));
+            let curve = curves.max_by_key(Vec::len).unwrap_or_default();
             let domain = domain as u32;
             readings.extend(curve.into_iter().map(|(time, energy)| LentReading { domain, time, energy }));
         }
         readings.sort_by_key(|reading| (reading.time, reading.domain));
         recording.lend(lender.domains.clone(), readings);
-        Lending::Lent
+        let (of, metered) = (window.1.since(window.0), metered.1.since(metered.0));
+        // Whoever reads begins and ends a moment before or after others.
+        if of.as_nanos() - metered.as_nanos() <= SOON.as_nanos() {
+            Lending::Lent
+        } else {
+            Lending::LentForAPart { metered, of }
+        }
     }
 
     /// Recordings with the same meters.
@@ -118,6 +143,12 @@ impl NodeMeters {
         let (Some(first), Some(last)) = (first, last) else { return 0 };
         last.min(window.1).as_nanos().saturating_sub(first.max(window.0).as_nanos())
     }
+}
+
+/// What a curve and a window have in common.
+fn common(curve: &Curve, window: (Timestamp, Timestamp)) -> Option<(Timestamp, Timestamp)> {
+    let (start, end) = (curve.first()?.0.max(window.0), curve.last()?.0.min(window.1));
+    (start < end).then_some((start, end))
 }
 
 fn is_close(meters: MetersRead) -> bool {
