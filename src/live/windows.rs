@@ -66,6 +66,8 @@ pub struct Windows {
     held: Vec<Held>,
     bytes: Vec<u8>,
     gpu_names: Vec<u8>,
+    /// Samples are of counters that follow tasks: one that ends before its first sample is in no CPU's.
+    has_counters_of_tasks: bool,
     begin: Option<Timestamp>,
     newest: Timestamp,
     /// Bytes at the end of what was pushed that are no whole record yet.
@@ -106,7 +108,9 @@ impl Windows {
             Target::Processes(pids) | Target::Threads(pids) => pids.clone(),
             Target::System => Vec::new(),
         };
+        let has_counters_of_tasks = metadata.target != Target::System && !metadata.system_wide_samples;
         Ok(Self {
+            has_counters_of_tasks,
             kinds: head.events().iter().map(kind).collect(),
             tasks: KnownTasks::new(targets, is_alive),
             meters: MeterCurves::new(metadata.domains.len()),

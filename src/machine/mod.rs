@@ -1,6 +1,7 @@
 //! What is this machine? Topology, PMUs and event encodings, energy domains, permissions.
 
 pub mod caches;
+pub mod cpu_lines;
 pub mod cpu_list;
 pub mod cpuinfo;
 pub mod gpus;

@@ -1,9 +1,7 @@
 //! No meter: joules from CPU time and assumed watts, labelled as an estimate.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use super::assumed_watts::AssumedWatts;
@@ -14,6 +12,7 @@ use super::source::Source;
 use super::watch::Observation;
 use super::{CounterReading, EnergyMeter, Pace};
 use crate::hardware::{DomainInfo, DomainKind, MachineInfo, Method, TYPICAL_WATTS_ERROR};
+use crate::machine::cpu_lines::CpuLines;
 use crate::machine::roots::Roots;
 use crate::machine::topology::CpuGroups;
 use crate::units::{Joules, Nanoseconds, Watts};
@@ -23,7 +22,7 @@ const TICKS_PER_SECOND: u64 = 100;
 
 /// Estimates by package: idle watts all the time, and the rest as the package's CPUs are busy.
 pub(super) struct Estimate {
-    stat: PathBuf,
+    stat: CpuLines,
     domains: Vec<DomainInfo>,
     parts: Vec<Part>,
     started: Instant,
@@ -76,9 +75,9 @@ impl Estimate {
     /// # Errors
     /// If `/proc/stat` cannot be read.
     pub fn start(roots: &Roots, machine: &MachineInfo, watts: AssumedWatts) -> io::Result<Self> {
-        let stat = roots.procfs.join("stat");
+        let mut stat = CpuLines::open(&roots.procfs.join("stat"))?;
         let mut busy = BusyTime::default();
-        busy.advance(Nanoseconds::ZERO, &parse_busy_ticks(&fs::read_to_string(&stat)?));
+        busy.advance(Nanoseconds::ZERO, &parse_busy_ticks(stat.read()?));
         let share = 1.0 / machine.cpus.len().max(1) as f64;
         let (mut domains, mut parts) = (Vec::new(), Vec::new());
         for package in machine.packages() {
@@ -152,7 +151,7 @@ impl EnergyMeter for Estimate {
     }
 
     fn read(&mut self, readings: &mut Vec<Option<CounterReading>>) -> io::Result<()> {
-        let ticks = parse_busy_ticks(&fs::read_to_string(&self.stat)?);
+        let ticks = parse_busy_ticks(self.stat.read()?);
         let elapsed = Nanoseconds::from_nanos(self.started.elapsed().as_nanos() as u64);
         self.busy.advance(elapsed, &ticks);
         readings.clear();

@@ -45,6 +45,12 @@ pub const SHORT_PROCESSES_NAME: &str = "[short processes]";
 /// number as large, and writes -1 for those of tasks that are ending.
 pub const SHORT_PROCESSES_ID: u32 = u32::MAX - 1;
 
+/// What tasks are called together that the kernel gives no numbers of any more: it samples what a task does to end, too.
+pub const ENDED_TASKS_NAME: &str = "[ended processes]";
+
+/// The numbers that samples of these have: -1 of 32 bits.
+pub const ENDED_TASKS_ID: u32 = u32::MAX;
+
 /// Name of the event in [`Profile::events`] that stands for launches of GPU kernels. Its cells' stacks
 /// end in kernels, and their time is time of the GPU.
 pub const GPU_LAUNCH_EVENT: &str = "gpu-launch";
@@ -378,9 +384,10 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Its numbers, process and thread; `None` of [short processes](SHORT_PROCESSES_NAME), which have none together.
+    /// Its numbers, process and thread; `None` of [short](SHORT_PROCESSES_NAME) and [ended](ENDED_TASKS_NAME) processes, which
+    /// have none together.
     pub fn ids(&self) -> Option<(u32, u32)> {
-        (self.pid != SHORT_PROCESSES_ID).then_some((self.pid, self.tid))
+        (!matches!(self.pid, SHORT_PROCESSES_ID | ENDED_TASKS_ID)).then_some((self.pid, self.tid))
     }
 
     /// Its name, and its numbers where it has some.

@@ -1,9 +1,9 @@
 //! How busy the CPUs were, from `/proc/stat`.
 
-use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io;
 
 use crate::machine::Roots;
+use crate::machine::cpu_lines::CpuLines;
 use crate::process::clocks::own_cpu_time;
 use crate::recording::energy::CpuTimes;
 use crate::units::Nanoseconds;
@@ -11,8 +11,7 @@ use crate::units::Nanoseconds;
 /// Reads CPU times again and again.
 #[derive(Debug)]
 pub struct CpuTimesReader {
-    stat: File,
-    text: String,
+    stat: CpuLines,
     nanos_per_tick: u64,
 }
 
@@ -23,18 +22,15 @@ impl CpuTimesReader {
         let ticks_per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
         let ticks_per_second = u64::try_from(ticks_per_second).unwrap_or(100).max(1);
         Ok(Self {
-            stat: File::open(roots.procfs.join("stat"))?,
-            text: String::new(),
+            stat: CpuLines::open(&roots.procfs.join("stat"))?,
             nanos_per_tick: 1_000_000_000 / ticks_per_second,
         })
     }
 
     /// The times so far.
     pub fn read(&mut self) -> io::Result<CpuTimes> {
-        self.text.clear();
-        self.stat.rewind()?;
-        self.stat.read_to_string(&mut self.text)?;
-        Ok(CpuTimes { recorder: own_cpu_time(), busy: busy_times(&self.text, self.nanos_per_tick) })
+        let busy = busy_times(self.stat.read()?, self.nanos_per_tick);
+        Ok(CpuTimes { recorder: own_cpu_time(), busy })
     }
 }
 

@@ -44,6 +44,7 @@ impl Duty {
     pub fn new(cycle: DutyCycle, rate: SamplingRate, now: Timestamp) -> Self {
         let rate = match rate {
             SamplingRate::Frequency(hertz) => hertz as f64,
+            SamplingRate::Thinned(times) => USUAL_RATE / f64::from(times.get()),
             SamplingRate::Default | SamplingRate::Period(_) => USUAL_RATE,
         };
         let started = Instant::now();

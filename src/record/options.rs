@@ -1,6 +1,7 @@
 //! What a recording is asked to be, in the parts that its phases take.
 
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -138,6 +139,8 @@ pub enum SamplingRate {
     /// As eprof chooses for each event.
     #[default]
     Default,
+    /// The same, but so many times as rarely. Samples stand for equal joules as before, which a frequency would not keep.
+    Thinned(NonZeroU32),
     /// About this many samples a second of each event on each CPU.
     Frequency(u64),
     /// One sample each time the event happened this often (nanoseconds for clocks).

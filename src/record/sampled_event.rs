@@ -1,6 +1,7 @@
 //! An event to sample, and how often.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use perf_data::format::event_type;
 
@@ -56,8 +57,14 @@ impl SampledEvent {
             SamplingRate::Frequency(frequency) => SampleInterval::Frequency(frequency),
             SamplingRate::Period(period) => SampleInterval::Period(period),
             SamplingRate::Default if is_clock(&spec) => SampleInterval::Period(CLOCK_PERIOD),
-            SamplingRate::Default if spec.perf_type == event_type::TRACEPOINT => SampleInterval::Period(1),
+            SamplingRate::Thinned(times) if is_clock(&spec) => SampleInterval::Period(thinned_clock(times)),
+            SamplingRate::Default | SamplingRate::Thinned(_) if spec.perf_type == event_type::TRACEPOINT => {
+                SampleInterval::Period(1)
+            }
             SamplingRate::Default => SampleInterval::Frequency(DEFAULT_FREQUENCY),
+            SamplingRate::Thinned(times) => {
+                SampleInterval::Frequency((DEFAULT_FREQUENCY / u64::from(times.get())).max(1))
+            }
         });
         // Without hardware events CPU time stands for the cycles of the power model.
         let role = role.or(is_clock(&spec).then_some(Role::Clk));
@@ -67,8 +74,9 @@ impl SampledEvent {
     /// Its place in the power model, if its period follows from that: neither the event nor the recording
     /// was given an interval of its own.
     fn modelled(&self, rate: SamplingRate) -> Option<(Role, CoreKind)> {
-        let is_free =
-            rate == SamplingRate::Default && self.spec.period.is_none() && self.spec.frequency.is_none();
+        let is_free = matches!(rate, SamplingRate::Default | SamplingRate::Thinned(_))
+            && self.spec.period.is_none()
+            && self.spec.frequency.is_none();
         Some((self.role?, self.spec.core_kind)).filter(|_| is_free && !self.is_clock())
     }
 
@@ -104,6 +112,15 @@ pub fn is_dummy(perf_type: u32, config: u64) -> bool {
     perf_type == event_type::SOFTWARE && config == DUMMY
 }
 
+/// A clock's period that is so many times as long. A multiple of [`CLOCK_PERIOD`] would come to the same place between two ticks for
+/// seconds: the golden section of a millisecond puts each sample far from the ones before, whatever the ticks are.
+fn thinned_clock(times: NonZeroU32) -> u64 {
+    match times.get() {
+        1 => CLOCK_PERIOD,
+        times => u64::from(times) * 1_000_000 - 381_966,
+    }
+}
+
 fn is_clock(spec: &EventSpec) -> bool {
     spec.perf_type == event_type::SOFTWARE && matches!(spec.config, CPU_CLOCK | TASK_CLOCK)
 }
@@ -117,8 +134,14 @@ pub fn set_periods(
 ) {
     let modelled: Vec<(Role, CoreKind)> = events.iter().filter_map(|event| event.modelled(rate)).collect();
     let free = events.iter_mut().filter(|event| event.modelled(rate).is_some());
+    let times = match rate {
+        SamplingRate::Thinned(times) => u64::from(times.get()),
+        _ => 1,
+    };
     for (event, period) in free.zip(of(&modelled)) {
-        event.interval = SampleInterval::Period(period);
+        // Odd, as it was, so that sampling does not fall into step with loops of even length.
+        let thinned = if times == 1 { period } else { period.saturating_mul(times) | 1 };
+        event.interval = SampleInterval::Period(thinned);
     }
 }
 
@@ -139,6 +162,38 @@ mod tests {
         assert_eq!(of_role(None, SamplingRate::Default), SampleInterval::Frequency(999));
         assert_eq!(of_role(Some(Role::Clk), SamplingRate::Frequency(99)), SampleInterval::Frequency(99));
         assert_eq!(of_role(Some(Role::Clk), SamplingRate::Period(5)), SampleInterval::Period(5));
+        // So many times as rarely, and still odd.
+        let thinned = |times| SamplingRate::Thinned(NonZeroU32::new(times).expect("not zero"));
+        assert_eq!(of_role(Some(Role::Clk), thinned(4)), SampleInterval::Period(309));
+        assert_eq!(of_role(Some(Role::Clk), thinned(1)), SampleInterval::Period(77));
+        assert_eq!(of_role(None, thinned(4)), SampleInterval::Frequency(249));
+    }
+
+    /// A thinned clock comes at all places of the time between two ticks, and between every other, in as many seconds as it has a thousand
+    /// samples.
+    #[test]
+    fn a_thinned_clock_does_not_stay_in_step_with_ticks_either() {
+        let clock = || resolve_events(&Roots::default(), "cpu-clock").expect("known").remove(0);
+        for times in 2..=20 {
+            let rate = SamplingRate::Thinned(NonZeroU32::new(times).expect("not zero"));
+            let SampleInterval::Period(period) = SampledEvent::new(clock(), None, rate).interval else {
+                panic!("a clock has a period");
+            };
+            let longer = period as f64 / CLOCK_PERIOD as f64;
+            assert!((longer - f64::from(times)).abs() < 0.4, "{times}: {longer}");
+            for stretch in [100, 250, 300, 1000]
+                .map(|hertz| 1_000_000_000 / hertz)
+                .into_iter()
+                .flat_map(|tick| [tick, 2 * tick])
+            {
+                let samples = u64::from(times) * 1_000_000_000 / period;
+                let mut places: Vec<u64> = (0..samples).map(|at| at * period % stretch).collect();
+                places.sort_unstable();
+                places.push(places[0] + stretch);
+                let widest = places.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+                assert!(widest < stretch / 100, "{times}: {widest} of {stretch} ns without a sample");
+            }
+        }
     }
 
     /// In a second, samples of a CPU's clock come at all places of the time between two ticks of the scheduler.

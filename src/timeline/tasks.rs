@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 
 use super::space::{AddressSpace, Effect, Located, Mapping, SpaceId};
 use crate::profile::{
-    CodeAddress, Module, ModuleId, ModuleKind, RecordingId, SHORT_PROCESSES_ID, SHORT_PROCESSES_NAME, Thread,
-    ThreadIndex,
+    CodeAddress, ENDED_TASKS_ID, ENDED_TASKS_NAME, Module, ModuleId, ModuleKind, RecordingId,
+    SHORT_PROCESSES_ID, SHORT_PROCESSES_NAME, Thread, ThreadIndex,
 };
 
 /// A live thread in [`Tasks`].
@@ -95,6 +95,7 @@ impl Tasks {
             None => {
                 let name = match tid {
                     0 => "swapper".to_owned(),
+                    ENDED_TASKS_ID => ENDED_TASKS_NAME.to_owned(),
                     _ => self.process_name(pid).unwrap_or_else(|| format!(":{tid}")),
                 };
                 self.new_task(pid, tid, name, None)
@@ -535,6 +536,18 @@ mod tests {
         tasks.locate(task, CpuMode::User, 0xf000);
         tasks.map(&mmap(10, 0xf000, "/lib/d.so"));
         assert_ne!(tasks.space_id(task), second, "an unknown address became known");
+    }
+
+    #[test]
+    fn tasks_that_have_no_number_any_more_are_one_without_numbers() {
+        let mut tasks = Tasks::default();
+        let ended = tasks.task(u32::MAX, u32::MAX);
+        assert_eq!(tasks.task(u32::MAX, u32::MAX), ended);
+        let thread = &tasks.threads()[tasks.thread(ended).0 as usize];
+        assert_eq!(
+            (thread.title(), thread.process_title()),
+            (ENDED_TASKS_NAME.into(), ENDED_TASKS_NAME.into())
+        );
     }
 
     #[test]

@@ -39,13 +39,14 @@ const CODE: u64 = 0x40_0000;
 /// A machine's stream, second by second.
 struct Stream {
     writer: PerfDataWriter<File>,
+    processes_a_second: u64,
     second: u64,
     processes: u64,
     threads: u64,
 }
 
 impl Stream {
-    fn begin() -> (Self, Follower) {
+    fn begin(processes_a_second: u64) -> (Self, Follower) {
         let (file, follower) = Follower::create().expect("memory");
         let domains = [DomainInfo {
             refresh: Some(Nanoseconds::from_millis(1)),
@@ -64,7 +65,7 @@ impl Stream {
         }
         writer.write_raw(&records).expect("memory");
         writer.commit().expect("memory");
-        (Self { writer, second: 0, processes: 0, threads: 0 }, follower)
+        (Self { writer, processes_a_second, second: 0, processes: 0, threads: 0 }, follower)
     }
 
     /// Writes the next second.
@@ -83,7 +84,7 @@ impl Stream {
                 let times = CpuTimes { recorder: Nanoseconds::ZERO, busy };
                 own_events::cpu_times(&times, now, &mut records).expect("it fits");
             }
-            for number in 0..PROCESSES_A_SECOND / steps {
+            for number in self.processes_by(step, steps)..self.processes_by(step + 1, steps) {
                 self.process(now, number as u32 % CPUS, &mut records);
             }
             if step.is_multiple_of(steps / THREADS_A_SECOND) {
@@ -94,6 +95,11 @@ impl Stream {
         self.writer.write_raw(&records).expect("memory");
         self.writer.commit().expect("memory");
         self.second += 1;
+    }
+
+    /// How many processes of a second have come before one of its steps.
+    fn processes_by(&self, step: u64, steps: u64) -> u64 {
+        self.processes_a_second * step / steps
     }
 
     /// A process of the shell that lives for a millisecond. One of ten is of a program that was built just now.
@@ -230,8 +236,8 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn begin() -> Self {
-        let (stream, follower) = Stream::begin();
+    fn begin(processes_a_second: u64) -> Self {
+        let (stream, follower) = Stream::begin(processes_a_second);
         let options = EngineOptions {
             cut: CutOptions::default(),
             dimensions: Dimensions::ALL,
@@ -280,7 +286,7 @@ fn resident() -> f64 {
 
 #[test]
 fn what_is_kept_does_not_grow_with_time() {
-    let mut watcher = Watcher::begin();
+    let mut watcher = Watcher::begin(PROCESSES_A_SECOND);
     watcher.watch(8);
     let (before, ..) = watcher.kept();
     watcher.watch(24);
@@ -301,13 +307,18 @@ fn what_is_kept_does_not_grow_with_time() {
     assert!(after.names as u64 <= lost + 4 * THREADS_A_SECOND, "{after:?}");
 }
 
-/// `EPROF_HOURS=24 cargo test --release --test library a_day_of_windows -- --ignored --nocapture`
+fn number_of(name: &str) -> Option<u64> {
+    env::var(name).ok().and_then(|number| number.parse().ok())
+}
+
+/// `EPROF_HOURS=24 cargo test --release --test library a_day_of_windows -- --ignored --nocapture`; with fewer processes a second
+/// (`EPROF_PROCESSES=20`) a day of windows takes minutes, not hours.
 #[test]
 #[ignore = "takes minutes: memory over hours of a made up machine"]
 fn a_day_of_windows_takes_no_more_memory_than_its_first_hours() {
-    let hours: u64 = env::var("EPROF_HOURS").ok().and_then(|hours| hours.parse().ok()).unwrap_or(1);
+    let hours = number_of("EPROF_HOURS").unwrap_or(1);
     let parts = 12;
-    let mut watcher = Watcher::begin();
+    let mut watcher = Watcher::begin(number_of("EPROF_PROCESSES").unwrap_or(PROCESSES_A_SECOND));
     watcher.watch(60);
     let mut sizes = Vec::new();
     for _ in 1..=parts {

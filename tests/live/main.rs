@@ -10,6 +10,7 @@ mod real_programs;
 mod record;
 mod stat;
 mod top;
+mod top_counts;
 mod tune_program;
 
 eprof_testbed::harness!();

@@ -174,7 +174,14 @@ impl History {
     }
 
     /// A window has come.
-    pub fn push(&mut self, window: Window) -> Result<(), ReportError> {
+    pub fn push(&mut self, window: Window) -> anyhow::Result<()> {
+        let in_place_of_time = window.profile.division.as_ref().and_then(|of| of.in_place_of_time.as_ref());
+        if let Some(event) = in_place_of_time {
+            anyhow::bail!(
+                "no event that is sampled tells time, and nobody knows the watts of anything by {event} alone; time as well: \
+                 eprof top -e cpu-clock,{event}; how often it happens, and where: eprof record -e {event}"
+            );
+        }
         let report = self.so_far.add(&window, &self.shown)?;
         self.windows += 1;
         let seconds = window.profile.duration.as_secs_f64();

@@ -41,6 +41,7 @@ mod keys;
 mod last_line;
 mod lines;
 mod program_output;
+mod rate;
 mod rows;
 mod screen;
 mod shared;
@@ -89,7 +90,8 @@ pub struct TopArgs {
     #[arg(short = 'n', long, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
     rows: Option<u32>,
 
-    /// Samples per second of each event; `max` is the highest rate that the kernel allows [default: as `eprof record`].
+    /// Samples per second of each event; `max` is the highest rate that the kernel allows [default: as `eprof record`; of the
+    /// whole machine 400 of all CPUs together, 50 of each at least].
     #[arg(short = 'F', long, value_name = "HERTZ", value_parser = hertz)]
     freq: Option<u64>,
 
@@ -257,6 +259,10 @@ fn options(args: TopArgs) -> anyhow::Result<RecordOptions> {
         TargetTasks::System(_) => ControlGroups::IfPossible,
         _ => ControlGroups::Never,
     };
+    let usual = match tasks {
+        TargetTasks::System(_) => rate::of_machine(&Roots::default()),
+        _ => SamplingRate::Default,
+    };
     Ok(RecordOptions {
         target: TargetOptions {
             tasks,
@@ -267,7 +273,7 @@ fn options(args: TopArgs) -> anyhow::Result<RecordOptions> {
         },
         sampling: SamplingOptions {
             events: args.event,
-            rate: args.freq.map_or(SamplingRate::Default, SamplingRate::Frequency),
+            rate: args.freq.map_or(usual, SamplingRate::Frequency),
             model: model(&args.model)?,
             call_graph: args.call_graph,
             user_only: false,

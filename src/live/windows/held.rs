@@ -48,6 +48,12 @@ impl Subject {
     }
 }
 
+/// Whether a record tells that a task began or ended.
+pub(super) fn tells_of_life(record: &[u8]) -> bool {
+    use record_type::{EXIT, FORK};
+    record.first_chunk().is_some_and(|kind| matches!(u32::from_le_bytes(*kind), FORK | EXIT))
+}
+
 pub(super) fn is_state(kind: u32) -> bool {
     use record_type::{CGROUP, COMM, EXIT, FORK, KSYMBOL, MMAP, MMAP2};
     matches!(kind, MMAP | MMAP2 | COMM | FORK | EXIT | KSYMBOL | CGROUP)

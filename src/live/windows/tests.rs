@@ -12,26 +12,25 @@ use crate::analyze::fixture::{PERIOD, SAMPLE_TYPE, file_with, metadata};
 use crate::analyze::{Options, analyze};
 use crate::profile::Cell;
 
-/// All processes that the records of a window are about.
-fn told(cut: &Cut) -> BTreeSet<u32> {
+/// The processes that a window says began or ended, and those that it has names of.
+fn told(cut: &Cut) -> [BTreeSet<u32>; 2] {
     let mut records = cut.recording.records();
-    let mut pids = BTreeSet::new();
+    let [mut lives, mut names] = [BTreeSet::new(), BTreeSet::new()];
     while let Some((_, _, record)) = records.next().expect("as written") {
         match record {
-            Record::Fork(change) | Record::Exit(change) => pids.extend([change.pid]),
-            Record::Comm { pid, .. } => pids.extend([pid]),
+            Record::Fork(change) | Record::Exit(change) => lives.extend([change.pid]),
+            Record::Comm { pid, .. } => names.extend([pid]),
             _ => {}
         }
     }
-    pids
+    [lives, names]
 }
 
-#[test]
-fn a_window_tells_of_what_was_sampled_and_of_what_that_came_from() {
-    // 50 is sampled. It comes from 300, and that from 200; 700 and what comes from it left no sample.
+/// One window in which 50 is sampled. It comes from 300, and that from 200; 700 and what comes from it left no sample.
+fn window_of(target: Target, system_wide_samples: bool) -> Cut {
     let file = file_with(
         &vec![vec![1]; 120],
-        metadata(),
+        Metadata { target, system_wide_samples, ..metadata() },
         |_| true,
         |time, records| {
             let id = |pid: u32| SampleId { pid, tid: pid, time, cpu: 0, id: 1 };
@@ -46,8 +45,23 @@ fn a_window_tells_of_what_was_sampled_and_of_what_that_came_from() {
     let mut windows = Windows::new(whole, CutOptions::default()).expect("eprof's");
     let place = Recording::from_bytes(file.clone()).expect("a recording").perf_data().data_range();
     windows.push(&file[place.start as usize..place.end as usize]);
-    let cut = windows.finish().expect("a window").expect("a window");
-    assert_eq!(told(&cut), BTreeSet::from([50, 300]));
+    windows.finish().expect("a window").expect("a window")
+}
+
+#[test]
+fn a_window_tells_of_what_was_sampled_and_of_what_that_came_from() {
+    let sampled = BTreeSet::from([50, 300]);
+    let of_all = [(Target::System, false), (Target::Processes(vec![200]), true)];
+    for (target, system_wide_samples) in of_all {
+        assert_eq!(told(&window_of(target, system_wide_samples)), [sampled.clone(), sampled.clone()]);
+    }
+}
+
+/// They may have run in what counters of tasks have more than samples.
+#[test]
+fn a_window_of_a_program_tells_when_all_that_it_started_began_and_ended() {
+    let [lives, names] = told(&window_of(Target::Processes(vec![200]), false));
+    assert_eq!((lives, names), (BTreeSet::from([50, 300, 700, 701]), BTreeSet::from([50, 300])));
 }
 
 /// Of each window, the code that samples of process 61 lie in, and what that process is called.

@@ -7,7 +7,7 @@ use perf_data::features::CpuCount;
 use perf_data::{Features, PerfDataWriter, encode};
 use rustc_hash::FxHashMap;
 
-use super::held::{Held, Subject, What};
+use super::held::{Held, Subject, What, tells_of_life};
 use super::{MARGIN, Windows};
 use crate::live::error::LiveError;
 use crate::live::known_tasks::KERNEL_PID;
@@ -83,11 +83,13 @@ impl Windows {
         found
     }
 
-    /// Whether a record says something of these processes or of all. Of a thousand processes a second few are ever sampled.
+    /// Whether a record says something of these processes or of all. Of a thousand processes a second few are ever sampled. Where
+    /// counters have more of a program than its samples, it is told by all that began and ended what of that is short processes'.
     fn says_something_of(&self, held: &Held, pids: &BTreeSet<u32>) -> bool {
+        let record = &self.bytes[held.at..held.at + held.size];
         held.what != What::State
-            || Subject::of(&self.bytes[held.at..held.at + held.size])
-                .is_none_or(|Subject { pid, .. }| pid == KERNEL_PID || pids.contains(&pid))
+            || (self.has_counters_of_tasks && tells_of_life(record))
+            || Subject::of(record).is_none_or(|Subject { pid, .. }| pid == KERNEL_PID || pids.contains(&pid))
     }
 
     fn features(&self) -> Features {

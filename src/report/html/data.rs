@@ -93,7 +93,7 @@ impl<'a> Page<'a> {
         let places = Places::new(tree);
         let mut nodes = Nodes::new(tree, 0.0);
         let (mut slices, mut leaves) = Slices::new(tree, &mut nodes, &places, false, units);
-        while leaves.all.len() > MOST_LEAVES {
+        while leaves.all.len() > MOST_LEAVES || slices.are_too_many {
             if leaves.are_apart {
                 let Some(fewer) = nodes.with_fewer(tree) else { break };
                 nodes = fewer;
@@ -206,5 +206,58 @@ fn unit(joules: f64) -> f64 {
         ..1.0 => 1e9,
         ..1e4 => 1e6,
         _ => 1e3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::Method;
+    use crate::profile::TimeSlice;
+    use crate::report::Options;
+    use crate::report::fixture::{Fixture, Spent, in_slice};
+    use crate::report::tree::TreeOptions;
+    use crate::units::{Nanoseconds, Timestamp};
+
+    /// 200 functions below each of 60 callers, which all ran in each of 32 pieces of time: 384,000 weights, of which ten pieces have 120,000.
+    #[test]
+    fn a_page_has_less_of_its_tree_where_few_pieces_of_time_have_too_many_weights() {
+        let mut fixture = Fixture::default();
+        fixture.domain("package-0", None, Method::Measured, "power PMU", [0.0; 4]);
+        fixture.event("cpu-clock", 0);
+        fixture.thread(1, 1, "app", "app");
+        fixture.cpu(0, 0);
+        for number in 0..12_000_u32 {
+            let (caller, called) = (format!("caller_{}", number / 200), format!("called_{}", number % 200));
+            let spent = Spent { samples: 1, millis: 1, joules: &[0.01] };
+            fixture.cell_of(0, 0, 0, &[("/app", "main"), ("/app", &caller), ("/app", &called)], spent);
+        }
+        fixture.profile.start = Timestamp::from_nanos(0);
+        fixture.profile.duration = Nanoseconds::from_millis(32_000);
+        let piece: Vec<(u32, f32)> = (0..12_000).map(|cell| (cell, 0.01 / 32.0)).collect();
+        fixture.profile.slices = (0..32)
+            .map(|at| TimeSlice {
+                start: Timestamp::from_nanos(at * 1_000_000_000),
+                end: Timestamp::from_nanos((at + 1) * 1_000_000_000),
+                measured: vec![Joules::from_joules(3.75)],
+                modelled: Joules::ZERO,
+                balance: Default::default(),
+                by_cell: in_slice(&piece),
+            })
+            .collect();
+        let (profile, symbols) = fixture.finish();
+        let tree = CallTree::new(&profile, &symbols, &TreeOptions::default()).expect("a tree");
+        let report = Report::new(&profile, &symbols, &Options::default()).expect("a report");
+        let page = Page::new(&tree, &report, &mut Extras::default()).expect("a page");
+        assert!(!page.slices.are_too_many);
+        let page = serde_json::to_value(&page).expect("JSON");
+        let own = page["slices"]["own"].as_array().expect("pieces");
+        let pairs: Vec<&[serde_json::Value]> =
+            own.iter().flat_map(|piece| piece.as_array().expect("pairs").chunks(2)).collect();
+        assert!(own.len() >= 16 && (1_000..=65_000).contains(&pairs.len()), "{}: {}", own.len(), pairs.len());
+        // All 120 J; where leaves of callers and of the functions below them are apart, both have them.
+        let sum: u64 = pairs.iter().filter_map(|pair| pair[1].as_u64()).sum();
+        let joules = sum as f64 / page["unit"].as_f64().expect("a number");
+        assert!((joules - 240.0).abs() < 0.01, "{joules} J");
     }
 }

@@ -15,7 +15,7 @@ use crate::report::tree::CallTree;
 /// So many threads and CPUs are told apart; the rest of them are one.
 const MOST_TRACKS: usize = 32;
 
-/// A page with more leaves takes them apart, and where that is not enough has less of the call tree.
+/// A page with more leaves, or with more weights of them in time, takes them apart, and where that is not enough has less of the call tree.
 pub const MOST_LEAVES: usize = 15_000;
 
 /// A place where weight lies: what a page's sums are made of.

@@ -15,6 +15,8 @@ const MOST_SLICES: u64 = 400;
 const FEWEST_SLICES: usize = 10;
 /// Pieces of time are made longer until a page has no more weights than this, of some seven bytes each.
 const MOST_WEIGHTS: usize = 45_000;
+/// Where few pieces still have more than this, with CPU times of three bytes each, there are too many leaves for a page of a megabyte.
+const TOO_MANY_WEIGHTS: usize = 65_000;
 /// What a weight takes in a hash table while it is added up.
 const BYTES_PER_WEIGHT: usize = 48;
 
@@ -41,6 +43,9 @@ pub struct Slices {
     untimed: Vec<u64>,
     /// CPU times of `untimed`.
     untimed_times: Vec<u64>,
+    /// There are more weights in time than a page has room for.
+    #[serde(skip)]
+    pub are_too_many: bool,
 }
 
 /// Whole numbers of what a page tells.
@@ -240,6 +245,7 @@ impl Gathered {
         let parts =
             |part: fn(&Balance) -> Joules| self.pieces.iter().map(|piece| part(&piece.balance)).collect();
         Slices {
+            are_too_many: self.weights > TOO_MANY_WEIGHTS,
             static_energy: parts(|balance| balance.static_energy),
             others: parts(|balance| balance.other_processes),
             eprof: parts(|balance| balance.recorder),
