@@ -5,14 +5,19 @@
 //! kernels keep the watts of all together: a kernel is taken to differ from these by a half, which is what the
 //! fit has to outweigh (ridge regression).
 //!
-//! A meter that moves by itself is seen to have moved some time after, and shows what was drawn up to some time before
-//! that. How long that is in all, the fit finds too: its moves are as regular as a clock, and of all times of that clock
-//! each counts as it explains the joules.
+//! What a meter shows is late, and smeared: it takes time until a kernel's power is seen in full, and the rest of it is seen
+//! while the next one runs. How late and how much is not known, and turns of kernels look like other turns of
+//! other kernels that are seen later or smeared more. So all delays and smears that may be are fitted, and each counts as it
+//! explains the moves (a mean over models). What they do not agree upon is in the errors.
+//!
+//! What no fit explains is not like chance: where it comes and goes at a pace, kernels that take turns at that pace are told by as much
+//! less. The errors are those of noise that is as loud everywhere as this is at its loudest.
 
 use nalgebra::{DMatrix, DVector};
-use rustc_hash::FxHashMap;
 
-use super::queue::{Outstanding, Queue};
+use super::meter_clock::{Clock, Sighting};
+use super::meter_response::{Busy, Columns, KINDS, SMEARS, Shown};
+use super::queue::Outstanding;
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
 /// Two moves of the meter as they were seen, and what it counted from one to the other.
@@ -20,59 +25,47 @@ use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 pub(super) struct SeenStep {
     pub start: Timestamp,
     pub end: Timestamp,
+    /// The last reading that did not show the end.
+    pub unchanged: Timestamp,
     pub energy: Joules,
-}
-
-/// The first of those that explain the moves best.
-fn best_of(fits: &[Fit]) -> usize {
-    (0..fits.len())
-        .reduce(|best, next| if fits[next].unsteady < fits[best].unsteady * 0.99 { next } else { best })
-        .unwrap_or(0)
 }
 
 /// The fit.
 #[derive(Debug, Clone)]
 pub(super) struct KernelWatts {
-    columns: FxHashMap<u32, usize>,
-    /// The column of those that have none of their own.
-    rest: usize,
+    columns: Columns,
     /// Watts of each column, as multiples of the mean.
     relative: Vec<f64>,
     covariance: DMatrix<f64>,
     clock: Clock,
-}
-
-/// When the meter moves: seconds since the first reading.
-#[derive(Debug, Clone, Copy)]
-struct Clock {
-    origin: Timestamp,
-    first: f64,
-    period: f64,
-    /// How long after a move it is seen.
+    /// Seconds from when something was drawn to the move that begins to show it.
     delay: f64,
+    /// Time constant in seconds with which it is shown then.
+    smear: f64,
+    origin: Timestamp,
 }
 
-/// Parts of a refresh by which the delay is looked for.
-const PARTS: usize = 50;
+/// Delays that are tried, in refreshes: the clock's own moves are known to a part of a refresh only, so that one before
+/// its move may be what is seen.
+const DELAYS: (f64, f64) = (-0.3, 1.0);
+/// How far apart.
+const DELAY_STEP: f64 = 0.02;
 /// Moves that the fit looks at: these many tell more than enough.
-const MOST_MOVES: usize = 2000;
+const MOST_MOVES: usize = 1000;
+/// The same, times the columns twice: what a fit costs.
+const MOST_WORK: usize = 1_200_000;
 /// With fewer nothing is fitted.
 const FEWEST_MOVES: usize = 10;
-/// Owners that have watts of their own: those that were busy longest.
-const MOST_COLUMNS: usize = 32;
 /// A move comes early or late by this part of a refresh, or the fit says how much more.
 const UNSTEADY: f64 = 0.005;
-/// Independent moves that all of them are taken to be as good as. What remains is not like chance: sensors smear.
-const MOVES: f64 = 10.0;
 /// As much is believed before the fit has said anything.
 const FIRST_UNSTEADY: f64 = 0.02;
+/// What explains the moves worse than the best by this logarithm, though noise is white, counts for nothing where it is not.
+const HOPELESS: f64 = 100.0;
 
 impl KernelWatts {
     /// By which part of the mean kernels' watts differ, before anything is known of them.
     pub const DIFFER: f64 = 0.5;
-    /// By which part of the mean fitted watts are off where kernels share a refresh: a sensor shows a part of each
-    /// kernel's power some milliseconds late, as the next one's (seen on an H100, turns of 50 ms).
-    const SMEARED: f64 = 0.15;
     /// No kernel draws less than this part of the mean.
     const LEAST: f64 = 0.05;
 
@@ -83,48 +76,49 @@ impl KernelWatts {
         idle: Watts,
         refresh: Nanoseconds,
     ) -> Option<Self> {
-        if steps.len() < FEWEST_MOVES + 1 {
-            return None;
-        }
         let steps = &steps[..steps.len().min(MOST_MOVES)];
-        let (clock, numbers) = Clock::of(steps, refresh)?;
-        let bins = Bins::of(&clock, *numbers.last()?, launches);
-        let columns = bins.columns();
-        if columns.len() < 2 {
-            return None;
-        }
-        let numbers = &numbers[1..];
-        let designs: Vec<DMatrix<f64>> =
-            (0..=PARTS).map(|delay| bins.design(&columns, numbers, delay)).collect();
-        // A GPU without a context draws less than one that waits: only moves with work tell something.
-        let busy = |design: &DMatrix<f64>, row: usize| design.row(row).sum() > 0.0;
-        let rows: Vec<usize> = (0..numbers.len() - 1)
-            .filter(|row| busy(&designs[0], *row) && busy(&designs[PARTS], *row))
+        let origin = steps.first()?.start;
+        let sightings: Vec<Sighting> = steps
+            .iter()
+            .map(|step| Sighting { since: step.start, unchanged: step.unchanged, seen: step.end })
             .collect();
-        if rows.len() < FEWEST_MOVES {
+        let clocks = Clock::all_of(&sightings, refresh);
+        let clock = *clocks.first()?;
+        let (busy, columns) = Busy::of(clock, clock.seconds(steps.last()?.end), launches);
+        if columns.count < 2 {
             return None;
         }
-        let above_idle = |row: &usize| {
-            let moves = (numbers[row + 1] - numbers[*row]) as f64;
-            steps[row + 1].energy.as_joules() - idle.as_watts() * moves * clock.period
-        };
-        let joules: Vec<f64> = rows.iter().map(above_idle).collect();
-        let fit_all = |unsteady: f64| -> Option<Vec<Fit>> {
-            designs.iter().map(|design| Fit::of(&design.select_rows(&rows), &joules, unsteady)).collect()
-        };
-        let least = UNSTEADY * clock.period;
-        let mut fits = fit_all(FIRST_UNSTEADY * clock.period)?;
-        for _ in 0..3 {
-            fits = fit_all(fits[best_of(&fits)].unsteady.max(least))?;
+        let steps = &steps[..steps.len().min(MOST_WORK / (KINDS * columns.count).pow(2))];
+        let mut tries = Vec::new();
+        for smear in SMEARS {
+            let shown = busy.shown(smear);
+            for clock in &clocks {
+                tries.extend(Try::all_of(&busy, &shown, *clock, smear, steps, idle));
+            }
         }
-        let delay = best_of(&fits);
-        let fit = Fit::together(&fits, least);
-        let relative = fit.coefficients.iter().map(|own| (1.0 + own).max(Self::LEAST)).collect();
-        let rest = columns.len().min(MOST_COLUMNS) - 1;
-        let columns =
-            columns.into_iter().enumerate().map(|(column, owner)| (owner, column.min(rest))).collect();
-        let clock = Clock { delay: delay as f64 / PARTS as f64 * clock.period, ..clock };
-        Some(Self { columns, rest, relative, covariance: fit.covariance, clock })
+        let period = clocks[0].period;
+        let least = UNSTEADY * period;
+        let mut unsteady = FIRST_UNSTEADY * period;
+        for _ in 0..3 {
+            unsteady = Fitted::best(&tries, unsteady)?.left(&tries).max(least);
+            let likely = Fitted::best(&tries, unsteady)?.likely;
+            let is_hopeless =
+                |of: &Try| Fitted::of(0, of, unsteady).is_none_or(|fit| fit.likely < likely - HOPELESS);
+            tries.retain(|of| !is_hopeless(of));
+        }
+        let best = Fitted::best(&tries, unsteady)?;
+        let loudest = loudest(&tries[best.number].unexplained(&best.more));
+        let together = Together::of(&tries, unsteady * loudest.sqrt())?;
+        let relative = together.more.iter().map(|more| (1.0 + more).max(Self::LEAST)).collect();
+        let best = &tries[together.best];
+        let (clock, smear) = (best.clock, best.smear * best.clock.period);
+        let (covariance, delay) = (together.covariance, best.delay - smear);
+        Some(Self { columns, relative, covariance, clock, delay, smear, origin })
+    }
+
+    /// The time constant with which the meter follows what is drawn.
+    pub fn smear(&self) -> Nanoseconds {
+        Nanoseconds::from_nanos((self.smear * 1e9) as u64)
     }
 
     /// The watts of an owner beyond idling, as a multiple of the mean.
@@ -134,12 +128,12 @@ impl KernelWatts {
 
     /// The column of an owner.
     pub fn column(&self, owner: u32) -> usize {
-        self.columns.get(&owner).copied().unwrap_or(self.rest)
+        self.columns.of(owner)
     }
 
     /// Does the owner have watts together with others?
     pub fn shares_column(&self, owner: u32) -> bool {
-        self.column(owner) == self.rest && self.columns.len() > MOST_COLUMNS
+        self.columns.is_shared(owner)
     }
 
     /// The variance of something that changes by so much with the relative watts of these columns.
@@ -153,167 +147,196 @@ impl KernelWatts {
         slopes.iter().map(with).sum::<f64>().max(0.0)
     }
 
-    /// Until when what the meter showed had been drawn, by the time at which it was seen to move.
-    pub fn moved_at(&self, seen: Timestamp) -> Timestamp {
-        if seen <= self.clock.origin {
+    /// Until when what the meter showed had been drawn, by the time at which it was seen to move and the last one at
+    /// which it had not.
+    pub fn moved_at(&self, unchanged: Timestamp, seen: Timestamp) -> Timestamp {
+        // The first reading is no move.
+        if seen <= self.origin {
             return seen;
         }
-        let Clock { first, period, .. } = self.clock;
-        let number = ((self.clock.seconds(seen) - first) / period).round();
-        self.clock.at(number)
+        let number = self.clock.number(unchanged, seen);
+        self.clock.after(self.clock.time(number) - self.delay)
     }
 }
 
-impl Clock {
-    /// The line through the moves, and the number of each; of the first reading, which is none, 0.
-    fn of(steps: &[SeenStep], refresh: Nanoseconds) -> Option<(Self, Vec<usize>)> {
-        let expected = refresh.as_secs_f64();
-        let origin = steps.first()?.start;
-        if expected <= 0.0 {
-            return None;
-        }
-        let mut numbers = vec![0];
-        for step in steps {
-            let moves = (step.end.since(step.start).as_secs_f64() / expected).round().max(1.0);
-            numbers.push(numbers[numbers.len() - 1] + moves as usize);
-        }
-        let seconds = |at: Timestamp| at.since(origin).as_secs_f64();
-        let moves: Vec<(f64, f64)> = steps
-            .iter()
-            .zip(&numbers[1..])
-            .map(|(step, number)| (*number as f64, seconds(step.end)))
+/// One way in which the meter may be late, and what it makes of the moves.
+struct Try {
+    clock: Clock,
+    smear: f64,
+    /// Seconds on average.
+    delay: f64,
+    /// Seconds of each column in each move with work.
+    design: DMatrix<f64>,
+    /// In seconds of work at the mean: what each move is more or less than its busy time.
+    more: DVector<f64>,
+    gram: DMatrix<f64>,
+    /// What columns and moves have in common.
+    common: DVector<f64>,
+}
+
+impl Try {
+    fn all_of(
+        busy: &Busy,
+        shown: &Shown,
+        clock: Clock,
+        smear: f64,
+        steps: &[SeenStep],
+        idle: Watts,
+    ) -> Vec<Self> {
+        let numbers: Vec<f64> = steps.iter().map(|step| clock.number(step.unchanged, step.end)).collect();
+        let times = |row: usize| (clock.time(numbers[row - 1]), clock.time(numbers[row]));
+        // A GPU without a context draws less than one that waits: only moves that work may be seen in tell something.
+        let [first, last] = [DELAYS.0, DELAYS.1].map(|delay| delay * clock.period);
+        let rows: Vec<usize> = (1..steps.len())
+            .filter(|row| numbers[*row] > numbers[row - 1])
+            .filter(|row| busy.is_busy(times(*row).0 - last, times(*row).1 - first))
             .collect();
-        let count = moves.len() as f64;
-        let mean = |of: fn(&(f64, f64)) -> f64| moves.iter().map(of).sum::<f64>() / count;
-        let (number, time) = (mean(|at| at.0), mean(|at| at.1));
-        let spread: f64 = moves.iter().map(|at| (at.0 - number).powi(2)).sum();
-        let period = moves.iter().map(|at| (at.0 - number) * (at.1 - time)).sum::<f64>() / spread;
-        let first = time - period * number;
-        let off = moves.iter().map(|at| (at.1 - first - period * at.0).powi(2)).sum::<f64>() / count;
-        /// Beyond these parts of the refresh it is no clock.
-        const OTHER_PERIOD: f64 = 0.1;
-        const OFF: f64 = 0.35;
-        let is_regular = (period / expected - 1.0).abs() < OTHER_PERIOD && off.sqrt() < OFF * expected;
-        // The first reading is a part of a refresh before the first move, or several.
-        is_regular.then_some((Self { origin, first, period, delay: 0.0 }, numbers))
-    }
-
-    fn seconds(&self, at: Timestamp) -> f64 {
-        at.since(self.origin).as_secs_f64()
-    }
-
-    fn at(&self, number: f64) -> Timestamp {
-        self.after(self.first + self.period * number - self.delay)
-    }
-
-    fn after(&self, seconds: f64) -> Timestamp {
-        let nanos = (seconds * 1e9).round() as i64;
-        Timestamp::from_nanos(self.origin.as_nanos().saturating_add_signed(nanos))
-    }
-}
-
-/// Seconds of each owner in pieces of time, [`PARTS`] to a refresh, from a refresh before the clock's number 0.
-struct Bins {
-    bins: Vec<Vec<(u32, f64)>>,
-}
-
-impl Bins {
-    fn of(clock: &Clock, last: usize, launches: &[Outstanding]) -> Self {
-        let width = clock.period / PARTS as f64;
-        let at = |bin: usize| clock.after(clock.first - clock.period + bin as f64 * width);
-        let mut queue = Queue::new(launches);
-        let seconds = |bin: usize| {
-            let (weights, _) = queue.advance(at(bin), at(bin + 1));
-            weights.into_iter().map(|(owner, nanos)| (owner, nanos * 1e-9)).collect()
-        };
-        Self { bins: (0..(last + 1) * PARTS).map(seconds).collect() }
-    }
-
-    /// Owners by how long they were busy, the longest first.
-    fn columns(&self) -> Vec<u32> {
-        let mut totals: FxHashMap<u32, f64> = FxHashMap::default();
-        for (owner, seconds) in self.bins.iter().flatten() {
-            *totals.entry(*owner).or_default() += seconds;
+        if rows.len() < FEWEST_MOVES {
+            return Vec::new();
         }
-        let mut owners: Vec<(u32, f64)> = totals.into_iter().filter(|(_, seconds)| *seconds > 0.0).collect();
-        owners.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        owners.into_iter().map(|(owner, _)| owner).collect()
-    }
-
-    /// Seconds of each column between the moves of these numbers, which are seen so many bins late.
-    fn design(&self, columns: &[u32], numbers: &[usize], delay: usize) -> DMatrix<f64> {
-        let width = columns.len().min(MOST_COLUMNS);
-        let of: FxHashMap<u32, usize> =
-            columns.iter().enumerate().map(|(column, owner)| (*owner, column.min(width - 1))).collect();
-        let mut design = DMatrix::zeros(numbers.len() - 1, width);
-        for (row, pair) in numbers.windows(2).enumerate() {
-            let [from, to] = [pair[0], pair[1]].map(|number| ((number + 1) * PARTS).saturating_sub(delay));
-            for (owner, seconds) in
-                self.bins[from.min(self.bins.len())..to.min(self.bins.len())].iter().flatten()
-            {
-                design[(row, of[owner])] += seconds;
+        let joules: Vec<f64> = rows
+            .iter()
+            .map(|row| {
+                let (start, end) = times(*row);
+                (steps[*row].energy.as_joules() - idle.as_watts() * (end - start)).max(0.0)
+            })
+            .collect();
+        let tries = ((DELAYS.1 - DELAYS.0) / DELAY_STEP).round() as usize;
+        let one = |part: usize| {
+            let delay = (DELAYS.0 + part as f64 * DELAY_STEP) * clock.period;
+            let columns = KINDS * busy.columns;
+            let mut by_row = vec![0.0; rows.len() * columns];
+            for (row, to) in rows.iter().zip(by_row.chunks_exact_mut(columns)) {
+                // A move that no reading showed is in the next one.
+                let moves = (numbers[*row] - numbers[row - 1]) as usize;
+                for missed in 0..moves.min(FEWEST_MOVES) {
+                    shown.add(times(*row).1 - clock.period * missed as f64 - delay, to);
+                }
             }
-        }
-        design
+            Self::of(clock, smear, delay, DMatrix::from_row_slice(rows.len(), columns, &by_row), &joules)
+        };
+        (0..=tries).filter_map(one).collect()
     }
-}
 
-/// How much more than the mean each column draws, as a part of it.
-struct Fit {
-    coefficients: DVector<f64>,
-    covariance: DMatrix<f64>,
-    /// By how many seconds of work moves are off.
-    unsteady: f64,
-}
-
-impl Fit {
-    fn of(design: &DMatrix<f64>, joules: &[f64], unsteady: f64) -> Option<Self> {
-        let busy = design.column_sum();
+    fn of(clock: Clock, smear: f64, delay: f64, design: DMatrix<f64>, joules: &[f64]) -> Option<Self> {
+        // All work, slow and fast.
+        let busy = design.columns(0, design.ncols() / KINDS * 2).column_sum();
         let mean = joules.iter().sum::<f64>() / busy.sum();
         if !(mean > 0.0 && mean.is_finite()) {
             return None;
         }
-        // In seconds of work at the mean: what is more or less than the busy time.
-        let more = DVector::from_iterator(
-            joules.len(),
-            joules.iter().zip(busy.iter()).map(|(joules, busy)| joules / mean - busy),
-        );
-        let price = (unsteady / KernelWatts::DIFFER).powi(2);
-        let (rows, columns) = design.shape();
-        let priced = |price: f64| {
-            let gram = design.tr_mul(design) + DMatrix::identity(columns, columns) * price;
-            gram.cholesky().map(|factors| factors.inverse())
-        };
-        let inverse = priced(price)?;
-        // All moves together are worth as many as these.
-        let worth = (rows as f64 / MOVES).max(1.0);
-        let covariance = priced(price * worth)? * (unsteady.powi(2) * worth);
-        let coefficients = &inverse * design.tr_mul(&more);
-        let off = (&more - design * &coefficients).norm_squared();
-        let told = columns as f64 - price * inverse.trace();
-        let left = (rows as f64 - told).max(1.0);
-        Some(Self { covariance, coefficients, unsteady: (off / left).sqrt() })
+        let more = joules.iter().zip(busy.iter()).map(|(joules, busy)| joules / mean - busy);
+        let more = DVector::from_iterator(joules.len(), more);
+        let (gram, common) = (design.tr_mul(&design), design.tr_mul(&more));
+        Some(Self { clock, smear, delay, design, more, gram, common })
     }
 
-    /// The mean of what they say, each counting as it explains the moves, and how far apart they are: with turns of a few
-    /// milliseconds several delays explain them about as well, and each gives the joules to another kernel.
-    fn together(fits: &[Self], least: f64) -> Self {
-        let off = |fit: &Self| fit.unsteady.hypot(least);
-        let best = fits.iter().map(off).fold(f64::INFINITY, f64::min);
-        let weights: Vec<f64> = fits.iter().map(|fit| (best / off(fit)).powf(MOVES)).collect();
-        let all: f64 = weights.iter().sum();
-        let columns = fits.first().map_or(0, |fit| fit.coefficients.len());
-        let mut coefficients = DVector::zeros(columns);
-        for (fit, weight) in fits.iter().zip(&weights) {
-            coefficients += &fit.coefficients * (weight / all);
-        }
-        let mut covariance = DMatrix::identity(columns, columns) * KernelWatts::SMEARED.powi(2);
-        for (fit, weight) in fits.iter().zip(&weights) {
-            let apart = &fit.coefficients - &coefficients;
-            covariance += (&fit.covariance + &apart * apart.transpose()) * (weight / all);
-        }
-        Self { coefficients, covariance, unsteady: best }
+    fn unexplained(&self, more: &DVector<f64>) -> DVector<f64> {
+        &self.more - &self.design * more
     }
+}
+
+/// What a try says, if moves are off by so much.
+struct Fitted {
+    /// Of the try.
+    number: usize,
+    /// How much more than the mean each column draws, as a part of it.
+    more: DVector<f64>,
+    covariance: DMatrix<f64>,
+    /// The logarithm of how likely the moves are, less what is the same for all tries.
+    likely: f64,
+    /// Columns that the moves told something of.
+    told: f64,
+}
+
+impl Fitted {
+    fn of(number: usize, of: &Try, unsteady: f64) -> Option<Self> {
+        let columns = of.common.len();
+        let price = (unsteady / KernelWatts::DIFFER).powi(2);
+        let factors = (&of.gram + DMatrix::identity(columns, columns) * price).cholesky()?;
+        let more = factors.solve(&of.common);
+        let left = of.more.norm_squared() - of.common.dot(&more);
+        // Of normal noise, and columns that differ from the mean as they are believed to.
+        let volume = factors.ln_determinant() - columns as f64 * price.ln();
+        let likely = -0.5 * (left / unsteady.powi(2) + volume);
+        let inverse = factors.inverse();
+        let told = columns as f64 - price * inverse.trace();
+        Some(Self { number, more, covariance: inverse * unsteady.powi(2), likely, told })
+    }
+
+    fn best(tries: &[Try], unsteady: f64) -> Option<Self> {
+        let fits = tries.iter().enumerate().filter_map(|(number, of)| Self::of(number, of, unsteady));
+        fits.reduce(|best, next| if next.likely > best.likely { next } else { best })
+    }
+
+    /// By how many seconds of work moves are off.
+    fn left(&self, tries: &[Try]) -> f64 {
+        let off = tries[self.number].unexplained(&self.more);
+        (off.norm_squared() / (off.len() as f64 - self.told).max(1.0)).sqrt()
+    }
+}
+
+/// The mean of what all tries say, each counting as it explains the moves, and how far apart they are.
+struct Together {
+    more: DVector<f64>,
+    covariance: DMatrix<f64>,
+    /// The try that explains most.
+    best: usize,
+}
+
+impl Together {
+    fn of(tries: &[Try], unsteady: f64) -> Option<Self> {
+        let fits: Vec<Fitted> =
+            tries.iter().enumerate().filter_map(|(number, of)| Fitted::of(number, of, unsteady)).collect();
+        let best = fits.iter().max_by(|a, b| a.likely.total_cmp(&b.likely))?;
+        let weights: Vec<f64> = fits.iter().map(|fit| (fit.likely - best.likely).exp()).collect();
+        let all: f64 = weights.iter().sum();
+        // What fast changes are shown as tells nothing of the kernels.
+        let columns = best.more.len() / KINDS;
+        let mut more = DVector::zeros(columns);
+        for (fit, weight) in fits.iter().zip(&weights) {
+            more += fit.more.rows(0, columns) * (weight / all);
+        }
+        let mut covariance = DMatrix::zeros(columns, columns);
+        for (fit, weight) in fits.iter().zip(&weights) {
+            let apart = fit.more.rows(0, columns) - &more;
+            let own = fit.covariance.view((0, 0), (columns, columns));
+            covariance += (own + &apart * apart.transpose()) * (weight / all);
+        }
+        // All together are as they are: what the mean is off by was spread over the columns as they were busy.
+        let design = &tries[best.number].design;
+        let busy = design.columns(0, columns).row_sum() + design.columns(columns, columns).row_sum();
+        let busy = busy.transpose().normalize();
+        let apart = DMatrix::identity(columns, columns) - &busy * busy.transpose();
+        Some(Self { more: &apart * more, covariance: &apart * covariance * &apart, best: best.number })
+    }
+}
+
+/// How much louder than on average noise is at its loudest pace, at least 1. Each pace with its neighbours, since one
+/// alone is chance.
+fn loudest(noise: &DVector<f64>) -> f64 {
+    let count = noise.len();
+    let mean = noise.mean();
+    let loud: Vec<f64> = (1..=count / 2)
+        .map(|pace| {
+            let turn = std::f64::consts::TAU * pace as f64 / count as f64;
+            let (mut sine, mut cosine) = (0.0, 0.0);
+            for (number, value) in noise.iter().enumerate() {
+                let angle = turn * number as f64;
+                (sine, cosine) = (sine + (value - mean) * angle.sin(), cosine + (value - mean) * angle.cos());
+            }
+            sine.powi(2) + cosine.powi(2)
+        })
+        .collect();
+    let average = loud.iter().sum::<f64>() / loud.len().max(1) as f64;
+    if average <= 0.0 {
+        return 1.0;
+    }
+    let with_neighbours = |pace: usize| {
+        let at = |pace: usize| loud[pace.min(loud.len() - 1)];
+        0.25 * at(pace.saturating_sub(1)) + 0.5 * at(pace) + 0.25 * at(pace + 1)
+    };
+    (0..loud.len()).map(with_neighbours).fold(average, f64::max) / average
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::kernel_watts::{KernelWatts, SeenStep};
 pub use super::queue::Outstanding;
-use super::queue::{Queue, Weights};
+use super::queue::{Queue, SmearedQueue, Weights};
 use crate::numerics::quantiles::{quantile, weighted};
 use crate::units::{Joules, Nanoseconds, Timestamp, Watts};
 
@@ -200,6 +200,8 @@ struct Step {
     energy: Joules,
     /// The meter moved up to this long before `start` was read, and before `end`.
     doubts: [Nanoseconds; 2],
+    /// The last readings that did not show what `start` showed, and `end`.
+    unchanged: [Timestamp; 2],
 }
 
 impl Step {
@@ -208,12 +210,14 @@ impl Step {
     }
 
     fn seen(&self) -> SeenStep {
-        SeenStep { start: self.start, end: self.end, energy: self.energy }
+        SeenStep { start: self.start, end: self.end, unchanged: self.unchanged[1], energy: self.energy }
     }
 
     /// From when it was seen to when the meter moved.
     fn put_in_time(&mut self, watts: &KernelWatts) {
-        [self.start, self.end] = [self.start, self.end].map(|seen| watts.moved_at(seen));
+        let [start, end] = self.unchanged;
+        [self.start, self.end] =
+            [(start, self.start), (end, self.end)].map(|(unchanged, seen)| watts.moved_at(unchanged, seen));
         self.doubts = [Nanoseconds::ZERO; 2];
     }
 
@@ -256,13 +260,18 @@ pub fn share(
     let mut latest: Option<(Weights, Timestamp)> = None;
     let mut block = Block::default();
     let mut doubt = Doubt::default();
+    let smear = watts.as_ref().map_or(Nanoseconds::ZERO, KernelWatts::smear);
+    let mut seen_queue = SmearedQueue::new(launches, smear);
     for step in &steps {
         let (weights, busy_until) = queue.advance(step.start, step.end);
         for (owner, nanos) in &weights {
             shares.by_owner.entry(*owner).or_default().busy += Nanoseconds::from_nanos(*nanos as u64);
         }
+        let seen = seen_queue.advance(step.start, step.end);
         if let Some(until) = busy_until {
-            latest = Some((weights, until));
+            latest = Some((if seen.is_empty() { weights } else { seen }, until));
+        } else if let (Some((weights, _)), false) = (&mut latest, seen.is_empty()) {
+            *weights = seen;
         }
         // A meter shows energy up to a refresh late.
         match latest.as_ref().filter(|(_, until)| step.start.since(*until) <= refresh) {
@@ -377,13 +386,14 @@ fn steps(readings: &[(Timestamp, Joules)], refresh: Option<Nanoseconds>) -> Vec<
     let repeats = readings.windows(2).filter(|pair| pair[0].1 == pair[1].1).count();
     let moves_by_itself = repeats * 5 > readings.len();
     let longest = refresh.unwrap_or(Nanoseconds::from_nanos(u64::MAX));
-    let mut doubt = Nanoseconds::ZERO;
+    let (mut doubt, mut unchanged) = (Nanoseconds::ZERO, start);
     for pair in readings.windows(2) {
         let (time, now) = pair[1];
         if now > energy && time > start {
             let since = if moves_by_itself { time.since(pair[0].0).min(longest) } else { Nanoseconds::ZERO };
-            steps.push(Step { start, end: time, energy: now - energy, doubts: [doubt, since] });
-            (start, energy, doubt) = (time, now, since);
+            let (doubts, unchanged_at) = ([doubt, since], [unchanged, pair[0].0]);
+            steps.push(Step { start, end: time, energy: now - energy, doubts, unchanged: unchanged_at });
+            (start, energy, doubt, unchanged) = (time, now, since, pair[0].0);
         }
     }
     steps
@@ -414,6 +424,7 @@ fn active_idle(steps: &[Step], launches: &[Outstanding], refresh: Nanoseconds) -
             Some(last) if last.end == step.start => {
                 last.end = step.end;
                 last.doubts[1] = step.doubts[1];
+                last.unchanged[1] = step.unchanged[1];
                 last.energy += step.energy;
             }
             _ => stretches.push(*step),

@@ -14,6 +14,8 @@ pub mod instructions;
 mod kernel_watts;
 pub mod launches;
 pub mod live;
+mod meter_clock;
+mod meter_response;
 pub mod model;
 pub mod named_trace;
 pub mod phases;

@@ -16,5 +16,6 @@ mod nvml;
 mod ptx;
 mod rc_sensors;
 mod real_sensors;
+mod turns;
 
 eprof_testbed::harness!();
