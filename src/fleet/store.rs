@@ -47,7 +47,11 @@ impl Store {
             store.sources.last_push = store.ask(&sql).await?.ints()?.first().copied();
         }
         store.sources.has_errors = store.has_errors().await?;
-        store.check().await.with_context(|| format!("{place} does not add up"))?;
+        // Where nothing was asked of, all adds up.
+        store.check().await.map_err(|error| match error.is::<DoesNotAddUp>() {
+            true => error.context(format!("{place} does not add up")),
+            false => error.context(place.to_string()),
+        })?;
         store.check_domain()?;
         Ok(store)
     }

@@ -22,7 +22,10 @@ pub enum LabelError {
     )]
     Key,
     /// The value is too long, or does not fit into a line.
-    #[error("a label's value is one line of at most {} bytes", Labels::LONGEST_VALUE)]
+    #[error(
+        "a label's value has at most {} bytes, and no control characters such as tabs and ends of lines",
+        Labels::LONGEST_VALUE
+    )]
     Value,
     /// A key was given twice.
     #[error("the label {0} was given more than once")]
