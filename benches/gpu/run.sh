@@ -1,6 +1,7 @@
 #!/bin/sh
 # What eprof says of three kernels in turns on this machine's NVIDIA GPU, beside what each draws alone by NVML's energy
-# counter. Needs nvcc, root (for probes) and two minutes; sets nothing of the card. `EPROF=path CUPTI=path run.sh [FOLDER]`
+# counter. Needs nvcc, root (for probes), libeprof_cupti_injection.so beside eprof, and two minutes; sets nothing
+# of the card. CUPTI is the path of its library, if eprof does not find it. `EPROF=path CUPTI=path run.sh [FOLDER]`
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 eprof=${EPROF:-eprof}
