@@ -18,7 +18,7 @@ use regex::Regex;
 use super::Outcome;
 use super::folder::folder;
 use super::input::InputArgs;
-use super::loading::Needed;
+use super::needed::Needed;
 use super::new_file::keep_inputs;
 use super::output::{self, Color};
 use super::pager::Paging;

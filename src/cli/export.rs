@@ -21,7 +21,7 @@ use super::Outcome;
 use super::by::{self, tell_what_is_missing};
 use super::flamegraph::RootArg;
 use super::input::InputArgs;
-use super::loading::Needed;
+use super::needed::Needed;
 use super::new_file::{NewFile, Readers, keep_inputs};
 use super::opening;
 use super::output;

@@ -15,13 +15,11 @@ use eprof::recording::Recording;
 use eprof::symbolize::{Debuginfod, SymbolizeOptions, UnwindFiles};
 use eprof::units::{Joules, Watts};
 
-use super::loading::Needed;
 use super::model::folders;
+use super::needed::Needed;
+use super::opening::DEFAULT_RECORDING;
 use super::output::say;
 use super::{memory, recorded_kernel, recordings};
-
-/// The recording that verbs read if they are told no other.
-pub const DEFAULT_RECORDING: &str = eprof::record::DEFAULT_OUTPUT;
 
 /// Which recording is read, and how its addresses get names.
 #[derive(Args)]

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use eprof::analyze::{self, Analysis, Dimensions, FunctionsOfStacks, MemoryLimit};
+use eprof::analyze::{self, Analysis, MemoryLimit};
 use eprof::profile::{Profile, ProfileParts};
 use eprof::recording::metadata::{Metadata, MetersRead, Target};
 use eprof::recording::node_meters::{Lending, NodeMeters};
@@ -24,6 +24,7 @@ use perf_data::input_name;
 
 use super::input::{InputArgs, modified};
 use super::model::folders;
+use super::needed::Needed;
 use super::opening::open_any;
 use super::work_progress::WorkProgress;
 
@@ -33,33 +34,6 @@ const LEFT_TO_ANOTHER: &str = "another recorder of this machine read its meters 
 
 /// The same of one that was meant to be reported with whoever read the meters, and its recorder was told to read none.
 const WITHOUT_METERS: &str = "its recorder was told to read no meters (--meters none), and nothing that was given with it has those of its machine. Give the recordings of all ranks, or their folder, and what others read is used";
-
-/// What a verb needs of a recording; less is faster.
-#[derive(Clone, Copy)]
-pub struct Needed {
-    /// What must be told apart.
-    pub dimensions: Dimensions,
-    /// Inlined functions, if the user does not say.
-    pub inline: bool,
-    /// Lines of the source.
-    pub lines: bool,
-    /// Pieces of time.
-    pub slices: bool,
-    /// Of code, no more than its functions, and what of them: neither addresses nor, unless the user says so, what is
-    /// inlined.
-    pub functions: Option<FunctionsOfStacks>,
-}
-
-impl Needed {
-    /// Whole stacks by thread.
-    pub const STACKS: Self = Self {
-        dimensions: Dimensions { stacks: true, threads: true, cpus: false },
-        inline: true,
-        lines: false,
-        slices: false,
-        functions: None,
-    };
-}
 
 /// A recording's profile, with names.
 pub struct Loaded<A = Box<dyn ProfileParts>> {

@@ -27,6 +27,7 @@ mod manual;
 mod memory;
 mod meters;
 mod model;
+mod needed;
 mod new_file;
 mod opening;
 mod outcome;

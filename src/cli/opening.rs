@@ -7,8 +7,10 @@ use anyhow::{Context, bail};
 use eprof::recording::{Opened, Recording, RecordingError};
 use perf_data::{ReadError, input_name};
 
-use super::input::DEFAULT_RECORDING;
 use super::{denied, recordings};
+
+/// The recording that verbs read if they are told no other.
+pub const DEFAULT_RECORDING: &str = eprof::record::DEFAULT_OUTPUT;
 
 /// Opens a recording; says how to make one where the usual one is not there.
 pub fn open(path: &Path) -> anyhow::Result<Recording> {

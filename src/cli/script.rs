@@ -13,7 +13,7 @@ use perf_data::record::Record;
 
 use super::pager::Paging;
 use super::symbol_args::SymbolArgs;
-use super::{Outcome, input, opening, output};
+use super::{Outcome, opening, output};
 
 mod fields;
 mod header;
@@ -37,7 +37,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct ScriptArgs {
     /// Recording to read, of eprof or perf; `-` is standard input.
-    #[arg(short, long, value_name = "FILE", default_value = input::DEFAULT_RECORDING)]
+    #[arg(short, long, value_name = "FILE", default_value = opening::DEFAULT_RECORDING)]
     input: PathBuf,
 
     /// The recording, as with -i.

@@ -13,7 +13,8 @@ use eprof::recording::node_meters::{self, NodeMeters};
 use eprof::symbolize::{SymbolizeOptions, Symbolizer, Symbols};
 
 use super::input::InputArgs;
-use super::loading::{Found, Loaded, Needed};
+use super::loading::{Found, Loaded};
+use super::needed::Needed;
 
 /// Why a file that cannot be read ends all of it.
 const NAMED: &str = "one of several recordings cannot be read, and without it the sums would be too low: leave it out if that is meant \

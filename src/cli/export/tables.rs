@@ -16,7 +16,7 @@ use eprof::units::Timestamp;
 
 use crate::cli::Outcome;
 use crate::cli::input::InputArgs;
-use crate::cli::loading::Needed;
+use crate::cli::needed::Needed;
 use crate::cli::new_file::NewFile;
 use crate::cli::opening;
 use crate::cli::output;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use eprof::identity::Job;
 use eprof::process::folder_of;
 
-use super::super::input::DEFAULT_RECORDING;
+use super::super::opening::DEFAULT_RECORDING;
 use super::super::output::{say, warn};
 use super::environment::variable;
 
