@@ -42,6 +42,9 @@ impl Default for CutOptions {
 const MARGIN: Nanoseconds = Nanoseconds::from_millis(50);
 /// A meter that is not read for so long after a cut does not hold it up.
 const PATIENCE: Nanoseconds = Nanoseconds::from_millis(1500);
+/// Nothing that was sampled lies so far behind the recorder's own last look at the clock: it looks ten times a second. A time that
+/// does is no time.
+const AHEAD: Nanoseconds = Nanoseconds::from_millis(60_000);
 /// Names of GPU kernels and of their contexts are told once, and kept as long as they are so few.
 const MOST_GPU_BYTES: usize = 16 << 20;
 
@@ -70,6 +73,8 @@ pub struct Windows {
     has_counters_of_tasks: bool,
     begin: Option<Timestamp>,
     newest: Timestamp,
+    /// When the recorder last looked at the clock itself.
+    looked: Option<Timestamp>,
     /// Bytes at the end of what was pushed that are no whole record yet.
     rest: Vec<u8>,
     dropped: u64,
@@ -120,6 +125,7 @@ impl Windows {
             gpu_names: Vec::new(),
             begin: None,
             newest: Timestamp::default(),
+            looked: None,
             rest: Vec::new(),
             dropped: 0,
             head,
@@ -232,8 +238,14 @@ impl Windows {
         } else if is_state(raw.kind) {
             what = What::State;
         }
-        let Some(time) = context.time else {
-            // Made up by the recorder of what was there before.
+        if matches!(what, What::CpuTimes | What::Reading) {
+            self.looked = self.looked.max(context.time);
+        }
+        // One wrong time would be waited for, window by window, for as long as it says.
+        let is_possible = |time: &Timestamp| self.looked.is_none_or(|looked| time.since(looked) <= AHEAD);
+        let Some(time) = context.time.filter(is_possible) else {
+            self.dropped += u64::from(context.time.is_some());
+            // Made up by the recorder of what was there before, or of no time.
             if let (What::State, Ok(record)) = (what, decoder.decode(&raw, &context)) {
                 self.tasks.record(&record, &raw, bytes);
             }

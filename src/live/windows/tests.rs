@@ -146,6 +146,65 @@ fn a_child_without_a_program_of_its_own_runs_its_parents_code() {
     }
 }
 
+/// Such a time would make a window of each second until then.
+#[test]
+fn a_time_that_lies_far_ahead_of_the_recorder_is_none() {
+    const BEGIN: u64 = 1_000_000_000;
+    const FAR: u64 = 10_000_000_000_000;
+    let sample = |time: u64, records: &mut Vec<u8>| {
+        let fields = SampleFields {
+            id: 1,
+            ip: 0x1010,
+            mode: CpuMode::User,
+            pid: 61,
+            tid: 61,
+            time: Timestamp::from_nanos(time),
+            cpu: 0,
+            period: PERIOD,
+            callchain: &[],
+            raw: &[],
+        };
+        encode::sample(SAMPLE_TYPE, &fields, records).expect("short");
+    };
+    let windows = |far: u64| {
+        let file = file_with(
+            &vec![vec![1]; 12_000],
+            metadata(),
+            |_| true,
+            |time, records| {
+                if time.as_nanos() == BEGIN {
+                    let id = SampleId {
+                        pid: 61,
+                        tid: 61,
+                        time: Timestamp::from_nanos(BEGIN + far),
+                        cpu: 0,
+                        id: 1,
+                    };
+                    encode::comm(61, 61, b"late", true, &id, records).expect("short");
+                } else if far > 0 {
+                    sample(time.as_nanos() + far, records);
+                }
+            },
+        );
+        let whole = Recording::from_bytes(file.clone()).expect("a recording");
+        let place = whole.perf_data().data_range();
+        let mut windows = Windows::new(whole, CutOptions::default()).expect("eprof's");
+        let mut ends = Vec::new();
+        for records in file[place.start as usize..place.end as usize].chunks(4_096) {
+            windows.push(records);
+            ends.extend(
+                std::iter::from_fn(|| windows.next_window().expect("a window")).map(|cut| cut.counted.end),
+            );
+        }
+        (ends, windows.dropped)
+    };
+    let (expected, dropped) = windows(0);
+    assert!(dropped == 0 && expected.len() > 1, "{expected:?}");
+    let (found, dropped) = windows(FAR);
+    assert_eq!(found, expected);
+    assert!(dropped > 100, "{dropped}");
+}
+
 #[test]
 fn what_the_kernel_maps_is_of_all() {
     let record = |kind: u32, mode: u16| {

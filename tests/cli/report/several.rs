@@ -265,7 +265,7 @@ fn labels_are_keys_and_values() {
     for (arguments, what) in [
         (&["--label", "x"][..], "a label is KEY=VALUE"),
         (&["--label", "1x=y"], "begins with a letter"),
-        (&["--label", "x=a\nb"], "one line"),
+        (&["--label", "x=a\nb"], "no control characters"),
         (&["--label", "x=1", "--label", "x=2"], "more than once"),
     ] {
         let output = eprof().arg("record").args(arguments).args(["--", "true"]).output().expect("eprof runs");
