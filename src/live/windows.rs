@@ -42,8 +42,8 @@ impl Default for CutOptions {
 const MARGIN: Nanoseconds = Nanoseconds::from_millis(50);
 /// A meter that is not read for so long after a cut does not hold it up.
 const PATIENCE: Nanoseconds = Nanoseconds::from_millis(1500);
-/// Nothing that was sampled lies so far behind the recorder's own last look at the clock: it looks ten times a second. A time that
-/// does is no time.
+/// Nothing that was sampled is so much later than the recorder's own last look at the clock, which it takes ten times a second: a
+/// record that says so has a wrong time.
 const AHEAD: Nanoseconds = Nanoseconds::from_millis(60_000);
 /// Names of GPU kernels and of their contexts are told once, and kept as long as they are so few.
 const MOST_GPU_BYTES: usize = 16 << 20;
