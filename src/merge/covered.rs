@@ -3,7 +3,7 @@
 use crate::units::Timestamp;
 
 /// Time from one moment to another.
-type Window = (Timestamp, Timestamp);
+pub(super) type Window = (Timestamp, Timestamp);
 
 /// The time that some windows cover together.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -3,7 +3,7 @@
 //! Views of time (the page, speedscope, the Firefox profiler) add up what cells had of each piece of it. So whoever takes joules
 //! from cells, or scales them, has to do the same here.
 
-use crate::profile::{Cell, Profile, TimeSlice};
+use crate::profile::{Balance, Cell, Profile, TimeSlice};
 use crate::units::{Joules, Nanoseconds};
 
 /// What cells that are empty now had of each stretch of time is other processes' there.
@@ -22,10 +22,15 @@ pub(super) fn leave_empty_cells_out(profile: &mut Profile) {
             taken += if is_empty { f64::from(of_cell.joules) } else { 0.0 };
             !is_empty
         });
-        let taken = Joules::from_joules(taken).min(balance.attributed);
-        balance.attributed -= taken;
-        balance.other_processes += taken;
+        give_to_others(balance, taken);
     }
+}
+
+/// So many joules of a stretch of time are no functions' there any more.
+pub(super) fn give_to_others(balance: &mut Balance, joules: f64) {
+    let taken = Joules::from_joules(joules).min(balance.attributed);
+    balance.attributed -= taken;
+    balance.other_processes += taken;
 }
 
 fn has_nothing(profile: &Profile, index: usize) -> bool {

@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::chance;
+use super::covered::Window;
 use super::holders::{Elsewhere, Shared};
-use crate::profile::{Cell, InSlice, Profile, ThreadIndex, TimeSlice};
-use crate::units::{Joules, Nanoseconds};
+use super::slices::give_to_others;
+use crate::profile::{Cell, InSlice, Profile, ThreadIndex};
+use crate::units::Nanoseconds;
 
 /// Leaves to a recording what no other one has of its threads; the rest is other processes' there, as the joules of all that is not
 /// recorded. `variances` grows by what the joules that are taken may be off by chance, in square joules.
@@ -96,7 +98,7 @@ impl<'s> Left<'s> {
             for of_cell in &slice.by_cell {
                 let thread = part.cells[of_cell.cell as usize].thread;
                 let Some(elsewhere) = shared.threads.get(&thread.0) else { continue };
-                let share = left.share(elsewhere, slice, number, of_cell.cell);
+                let share = left.share(elsewhere, (slice.start, slice.end), number, of_cell.cell);
                 of_cells[of_cell.cell as usize].add(of_cell, share);
             }
         }
@@ -121,10 +123,10 @@ impl<'s> Left<'s> {
     }
 
     /// How much of what a cell has of a slice is left, 0 to 1.
-    fn share(&self, elsewhere: &Elsewhere, slice: &TimeSlice, number: usize, cell: u32) -> f64 {
+    fn share(&self, elsewhere: &Elsewhere, slice: Window, number: usize, cell: u32) -> f64 {
         match self.at_edges.get(&(number, cell)) {
             Some(&[outside, all]) if all > 0 => outside as f64 / all as f64,
-            _ => elsewhere.covered.share_outside((slice.start, slice.end)),
+            _ => elsewhere.covered.share_outside(slice),
         }
     }
 
@@ -139,23 +141,20 @@ impl<'s> Left<'s> {
     fn apply_to_slices(&self, part: &mut Profile) {
         let Profile { slices, cells, .. } = part;
         for (number, slice) in slices.iter_mut().enumerate() {
-            let mut by_cell = std::mem::take(&mut slice.by_cell);
+            let window = (slice.start, slice.end);
             let mut taken = 0.0;
-            for of_cell in &mut by_cell {
+            for of_cell in &mut slice.by_cell {
                 let thread = cells[of_cell.cell as usize].thread.0;
                 let Some(elsewhere) = self.shared.threads.get(&thread) else { continue };
                 let share = match self.of_threads.get(&thread) {
                     Some(&Kept::NOTHING) | None => 0.0,
-                    Some(_) => self.share(elsewhere, slice, number, of_cell.cell),
+                    Some(_) => self.share(elsewhere, window, number, of_cell.cell),
                 };
                 taken += f64::from(of_cell.joules) * (1.0 - share);
                 of_cell.joules = (f64::from(of_cell.joules) * share) as f32;
                 of_cell.seconds = (f64::from(of_cell.seconds) * share) as f32;
             }
-            slice.by_cell = by_cell;
-            let taken = Joules::from_joules(taken).min(slice.balance.attributed);
-            slice.balance.attributed -= taken;
-            slice.balance.other_processes += taken;
+            give_to_others(&mut slice.balance, taken);
         }
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::merge::covered::Covered;
 use crate::merge::fixture::{Recorder, TICK, World};
 use crate::profile::{ErrorTerms, SampleTime};
-use crate::units::Timestamp;
+use crate::units::{Joules, Timestamp};
 
 /// Twenty ticks of 10 ms in which three processes spend 1, 2 and 3 J each.
 fn recording() -> Profile {

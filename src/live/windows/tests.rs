@@ -89,11 +89,28 @@ fn code_of_the_child(file: &[u8], most_bytes: usize) -> Vec<Option<(String, Stri
     cuts.iter().map(code).collect()
 }
 
+/// A sample of process 61 in the code of its parent.
+fn sample_of_61(time: Timestamp, records: &mut Vec<u8>) {
+    const CONTEXT_USER: u64 = -512i64 as u64;
+    let fields = SampleFields {
+        id: 1,
+        ip: 0x1010,
+        mode: CpuMode::User,
+        pid: 61,
+        tid: 61,
+        time,
+        cpu: 0,
+        period: PERIOD,
+        callchain: &[CONTEXT_USER, 0x1010],
+        raw: &[],
+    };
+    encode::sample(SAMPLE_TYPE, &fields, records).expect("short");
+}
+
 /// A server that forks workers, which never `exec`: it runs no more itself, and was told of before the window began or in it.
 #[test]
 fn a_child_without_a_program_of_its_own_runs_its_parents_code() {
     const BEGIN: u64 = 1_000_000_000;
-    const CONTEXT_USER: u64 = -512i64 as u64;
     let file = file_with(
         &vec![vec![1]; 2_000],
         metadata(),
@@ -120,19 +137,7 @@ fn a_child_without_a_program_of_its_own_runs_its_parents_code() {
                 encode::fork((61, 61), (60, 60), &id(60), records).expect("short");
             }
             if since >= 620_000_000 {
-                let fields = SampleFields {
-                    id: 1,
-                    ip: 0x1010,
-                    mode: CpuMode::User,
-                    pid: 61,
-                    tid: 61,
-                    time,
-                    cpu: 0,
-                    period: PERIOD,
-                    callchain: &[CONTEXT_USER, 0x1010],
-                    raw: &[],
-                };
-                encode::sample(SAMPLE_TYPE, &fields, records).expect("short");
+                sample_of_61(time, records);
             }
         },
     );
@@ -151,21 +156,6 @@ fn a_child_without_a_program_of_its_own_runs_its_parents_code() {
 fn a_time_that_lies_far_ahead_of_the_recorder_is_none() {
     const BEGIN: u64 = 1_000_000_000;
     const FAR: u64 = 10_000_000_000_000;
-    let sample = |time: u64, records: &mut Vec<u8>| {
-        let fields = SampleFields {
-            id: 1,
-            ip: 0x1010,
-            mode: CpuMode::User,
-            pid: 61,
-            tid: 61,
-            time: Timestamp::from_nanos(time),
-            cpu: 0,
-            period: PERIOD,
-            callchain: &[],
-            raw: &[],
-        };
-        encode::sample(SAMPLE_TYPE, &fields, records).expect("short");
-    };
     let windows = |far: u64| {
         let file = file_with(
             &vec![vec![1]; 12_000],
@@ -182,7 +172,7 @@ fn a_time_that_lies_far_ahead_of_the_recorder_is_none() {
                     };
                     encode::comm(61, 61, b"late", true, &id, records).expect("short");
                 } else if far > 0 {
-                    sample(time.as_nanos() + far, records);
+                    sample_of_61(Timestamp::from_nanos(time.as_nanos() + far), records);
                 }
             },
         );
